@@ -6,32 +6,38 @@ Without a term there is no answer to anything: connections are closed, and clien
 import asyncio
 import itertools
 from collections.abc import Awaitable, Callable, Iterable, Sequence
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from kio.static.protocol import RequestPayload, ResponsePayload
 from prometheus_client import CollectorRegistry
 
 from controller_core.admin.apis import OWN_CONFIG_APIS
+from controller_core.admin.authorizing.acl_gate import AclGate
+from controller_core.admin.authorizing.authorization import Authorization
+from controller_core.admin.authorizing.split_apis import Answering, SplitApis
 from controller_core.admin.cluster import api_versions, as_broker, describe_cluster, metadata, own_configs
 from controller_core.admin.cluster.api_versions import VersionRange
 from controller_core.admin.cluster.cluster_view import ClusterView
+from controller_core.admin.cluster.known_cluster_id import KnownClusterId
+from controller_core.admin.rights import EVERYTHING, Rights
 from controller_core.controller.serving.served_api import AnyServedApi
 from controller_core.controller.term.term import Term
 from controller_core.model.access import AccessRules
+from controller_core.model.authorization.principal import NOBODY_IN_PARTICULAR, Caller
 from controller_core.model.listeners import SERVED_PROTOCOL
 from controller_core.process.unserved_requests import UnservedRequests
 from controller_core.supervision import noticed
 from controller_core.wire.codecs.versions import Versions, converted
 from controller_core.wire.limits.broker_addresses import BrokerAddresses
-from controller_core.wire.limits.gate import AddressGate
+from controller_core.wire.limits.gate import AddressGate, Gate
 from controller_core.wire.listener.listener import Acceptor, Api, LocalApi, OwnedApi, RelayTarget
 from controller_core.wire.listener.owned_api import AskBroker, NoAnswerNow
 from controller_core.wire.listener.relay import Address
-from controller_core.zk import codecs, paths
-from controller_core.zk.codecs import MalformedZnode
-from controller_core.zk.session import ZkError, ZkSession
+from controller_core.zk.session import ZkSession
 
 _NO_TERM: Final = "this process is not the controller"
+
+AnswerToCaller: TypeAlias = Callable[[RequestPayload, Caller], Awaitable[ResponsePayload | AskBroker]]
 
 LOADING_LOOK_S: Final = 0.02
 """How often it is looked whether a term that begins has read the cluster, for all who must wait for that."""
@@ -40,7 +46,8 @@ LOADING_LOOK_S: Final = 0.02
 class ListenerAssembly:
     """Binds the listener to a controller. `term`: the present one, or None; `answer`: answers in turn, by the queue;
     `is_relay`: whether what is not answered here is passed on to brokers; `unserved`: where requests of versions that are
-    not served are reported."""
+    not served are reported; `authorization`: what judges by ACLs, or None where none are asked. Nothing is passed on then:
+    a broker would see the controller's address, and ACLs have addresses."""
 
     def __init__(
         self,
@@ -51,14 +58,16 @@ class ListenerAssembly:
         *,
         is_relay: bool = True,
         unserved: UnservedRequests | None = None,
+        authorization: Authorization | None = None,
     ) -> None:
-        self._zk = zk
         self._served = tuple(served)
         self._term = term
         self._answer = answer
-        self._is_relay = is_relay
+        self._is_relay = is_relay and authorization is None
+        self._authorization = authorization
+        self._split = SplitApis(authorization, self._loaded_term) if authorization is not None else None
         self._unserved = unserved or UnservedRequests(CollectorRegistry())
-        self._cluster_id: str | None = None
+        self._cluster_id = KnownClusterId(zk)
         self._turns = itertools.count()
         self._looking: asyncio.Task[None] | None = None
 
@@ -67,14 +76,14 @@ class ListenerAssembly:
         relay_targets = (lambda: self.relay_targets(listener)) if self._is_relay else None
         return Acceptor(host=host, port=port, apis=self.apis(listener), relay_targets=relay_targets)
 
-    def gate(self, rules: AccessRules) -> AddressGate:
-        """Who may ask what, by rules and by the hosts that brokers have registered."""
+    def gate(self, rules: AccessRules) -> Gate:
+        """Who may ask what, by rules and by the hosts that brokers have registered, and by ACLs where they are asked."""
 
         async def in_charge() -> bool:
-            await self._loaded()
-            return self._term() is not None
+            return await self._loaded_term() is not None
 
-        return AddressGate(rules, BrokerAddresses(self._broker_hosts), in_charge)
+        by_address = AddressGate(rules, BrokerAddresses(self._broker_hosts), in_charge)
+        return by_address if self._authorization is None else AclGate(self._authorization, by_address, in_charge)
 
     def _is_loading(self) -> bool:
         term = self._term()
@@ -86,6 +95,10 @@ class ListenerAssembly:
             if self._looking is None or self._looking.done():
                 self._looking = noticed(self._until_loaded(), name="a term that begins")
             await asyncio.wait((self._looking,))
+
+    async def _loaded_term(self) -> Term | None:
+        await self._loaded()
+        return self._term()
 
     async def _until_loaded(self) -> None:
         while self._is_loading():  # noqa: ASYNC110 - the term may also end
@@ -99,7 +112,13 @@ class ListenerAssembly:
     def apis(self, listener: str) -> list[Api]:
         """All that is answered here to those who come by a listener."""
         in_turn: list[Api] = [
-            OwnedApi(api.versions, self._answer, api.refuse, self._unserved.report)
+            OwnedApi(
+                api.versions,
+                self._answer,
+                api.refuse,
+                self._unserved.report,
+                answer_to=self._answer_to(api.versions.key, self._answer),
+            )
             for api in self._served
             if api not in OWN_CONFIG_APIS
         ]
@@ -114,33 +133,34 @@ class ListenerAssembly:
             for versions in (*(api.versions for api in self._served), *local)
         }
 
-        async def on_metadata(request: RequestPayload) -> ResponsePayload | AskBroker:
-            return await metadata.on_metadata(await self._view(listener), request)
+        async def on_metadata(request: RequestPayload, caller: Caller) -> ResponsePayload | AskBroker:
+            return await metadata.on_metadata(await self._view(listener, await self._rights_of(caller)), request)
 
-        async def on_describe_cluster(request: RequestPayload) -> ResponsePayload:
+        async def on_describe_cluster(request: RequestPayload, caller: Caller) -> ResponsePayload:
             newest = converted(request, describe_cluster.VERSIONS.newest)
-            return describe_cluster.on_describe_cluster(await self._view(listener), newest)
+            view = await self._view(listener, await self._rights_of(caller))
+            return describe_cluster.on_describe_cluster(view, newest)
 
         async def on_api_versions(request: RequestPayload) -> ResponsePayload | AskBroker:
             return api_versions.on_api_versions(await self._view(listener), own, request)
 
-        async def on_configs(request: RequestPayload) -> ResponsePayload | AskBroker:
+        async def on_configs(request: RequestPayload, caller: Caller) -> ResponsePayload | AskBroker:
             term = self._term()
             versions = own_configs.ALTER_VERSIONS if request.__api_key__ == own_configs.ALTER_VERSIONS.key else None
             newest = (versions or own_configs.DESCRIBE_VERSIONS).lifted(request)
             if term is None or not own_configs.is_about(newest, term.identity.id):
                 return AskBroker()
-            return await self._answer(newest)
+            return await self._as_asked(caller, newest.__api_key__, self._answer)(newest)
 
         return [
             *in_turn,
+            *(_local(api.versions, on_configs, refuse=api.refuse, is_of_any_broker=True) for api in OWN_CONFIG_APIS),
             *(
-                LocalApi(versions=api.versions, answer=on_configs, refuse=api.refuse, is_of_any_broker=True)
-                for api in OWN_CONFIG_APIS
+                _local(versions, self._as_broker(versions), refuse=as_broker.REFUSALS.get(versions.key))
+                for versions in as_broker.ANSWERS
             ),
-            *(LocalApi(versions=versions, answer=self._as_broker(versions)) for versions in as_broker.ANSWERS),
-            LocalApi(versions=metadata.VERSIONS, answer=on_metadata, is_of_any_broker=True),
-            LocalApi(versions=describe_cluster.VERSIONS, answer=on_describe_cluster),
+            _local(metadata.VERSIONS, on_metadata, is_of_any_broker=True),
+            _local(describe_cluster.VERSIONS, on_describe_cluster),
             LocalApi(versions=api_versions.VERSIONS, answer=on_api_versions, unsupported=api_versions.unsupported),
         ]
 
@@ -162,32 +182,44 @@ class ListenerAssembly:
         first = next(self._turns) % max(len(targets), 1)
         return [*targets[first:], *targets[:first]]
 
-    def _as_broker(self, versions: Versions[Any]) -> Callable[[RequestPayload], Awaitable[ResponsePayload]]:
-        async def on_request(request: RequestPayload) -> ResponsePayload:
+    def _as_broker(self, versions: Versions[Any]) -> AnswerToCaller:
+        async def answer(newest: Any) -> ResponsePayload:
+            return as_broker.ANSWERS[versions](newest)
+
+        async def on_request(request: RequestPayload, caller: Caller) -> ResponsePayload:
             if self._term() is None:
                 raise NoAnswerNow(_NO_TERM)
-            return as_broker.ANSWERS[versions](versions.lifted(request))
+            return await self._as_asked(caller, versions.key, answer)(versions.lifted(request))
 
         return on_request
 
-    async def _view(self, listener: str) -> ClusterView:
-        await self._loaded()
-        cluster_id = await self._read_cluster_id()
+    def _as_asked(self, caller: Caller, api_key: int, answer: Answering) -> Answering:
+        """What answers him: `answer`, of what he may ask."""
+        answer_to = self._answer_to(api_key, answer)
+        return answer if answer_to is None else answer_to(caller)
+
+    def _answer_to(self, api_key: int, answer: Answering) -> Callable[[Caller], Answering] | None:
+        return None if self._split is None else self._split.answer_to(api_key, answer)
+
+    async def _rights_of(self, caller: Caller) -> Rights:
+        return EVERYTHING if self._authorization is None else await self._authorization.rights_of(caller)
+
+    async def _view(self, listener: str, rights: Rights = EVERYTHING) -> ClusterView:
+        term = await self._loaded_term()
+        cluster_id = await self._cluster_id.read(term.state.unusable) if term is not None else None
         term = self._term()
         if term is None:
             raise NoAnswerNow(_NO_TERM)
-        return ClusterView(state=term.state, controller=term.identity, listener=listener, cluster_id=cluster_id)
+        return ClusterView(
+            state=term.state, controller=term.identity, listener=listener, cluster_id=cluster_id, rights=rights
+        )
 
-    async def _read_cluster_id(self) -> str | None:
-        """Brokers write it before they register, so it may come later than the controller; it never changes."""
-        term = self._term()
-        if self._cluster_id is None and term is not None:
-            try:
-                (node,) = await self._zk.read_many([paths.CLUSTER_ID])
-                self._cluster_id = codecs.decode_cluster_id(node.data) if node else None
-                term.state.unusable.clear(paths.CLUSTER_ID)
-            except ZkError as error:
-                raise NoAnswerNow(f"the cluster's id could not be read: {error}") from error
-            except MalformedZnode as error:
-                term.state.unusable.report(paths.CLUSTER_ID, "unreadable cluster id, clients are told none", error)
-        return self._cluster_id
+
+def _local(versions: Versions[Any], answer: AnswerToCaller, **further: Any) -> LocalApi[Any]:
+    """An API whose answer depends on who asks."""
+    return LocalApi(
+        versions=versions,
+        answer=lambda request: answer(request, NOBODY_IN_PARTICULAR),
+        answer_to=lambda caller: lambda request: answer(request, caller),
+        **further,
+    )

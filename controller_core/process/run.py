@@ -4,12 +4,15 @@ import os
 import socket
 from collections.abc import Callable, Coroutine
 from contextlib import AsyncExitStack
-from typing import Any
+from typing import Any, Final
 
 import structlog
 from prometheus_client import CollectorRegistry
 
 from controller_core.admin.apis import CLIENT_APIS, OWN_CONFIG_APIS
+from controller_core.admin.authorizing.authorization import Authorization
+from controller_core.admin.authorizing.authorizer_properties import authorizer_rules
+from controller_core.admin.authorizing.known_acls import KnownAcls
 from controller_core.controller.controller import Controller
 from controller_core.controller.loop.clock import SystemClock
 from controller_core.controller.role.seams import Seams
@@ -18,6 +21,7 @@ from controller_core.controller.serving.metrics import ControllerMetrics
 from controller_core.controller.term.unserved_listeners import report_at_start
 from controller_core.journal.batches import EachJournal, Journal
 from controller_core.journal.writer import JournalWriter
+from controller_core.model.authorization.decision import AuthorizerRules
 from controller_core.model.ids import BrokerId
 from controller_core.process.connections import secured_brokers, zookeeper_session
 from controller_core.process.http import readiness_route, serve_metrics
@@ -27,15 +31,18 @@ from controller_core.process.listening import ListenerAssembly
 from controller_core.process.settings import ControllerProcessSettings, InvalidSettings
 from controller_core.process.signals import until_signalled
 from controller_core.process.unserved_requests import UnservedRequests
+from controller_core.security.properties_file import InvalidProperties
 from controller_core.wire.connections.broker_properties import SecuredBrokers
 from controller_core.wire.connections.librdkafka import librdkafka_settings
 from controller_core.wire.limits.admission import connections_within, raise_descriptor_limit
-from controller_core.wire.listener.listener import Listener, ListenerLimits
+from controller_core.wire.listener.listener import Listener, ListenerLimits, ListenerRules
 from controller_core.wire.tcp_link import tcp_link_factory
 from controller_core.zk.registered_brokers import registered_brokers
 from controller_core.zk.session import ZkSession
 
 log = structlog.get_logger()
+
+_NOT_WITH_ACLS: Final = "is answered by brokers, and nothing is passed on where ACLs are asked (authorizer.class.name)"
 
 SERVED_APIS = (*BROKER_APIS, *CLIENT_APIS, *OWN_CONFIG_APIS)
 """All that this process answers when it is the controller, each in its turn among the other events."""
@@ -52,6 +59,7 @@ async def run_controller(
     Raises `InvalidSettings`, `ZooKeeperUnreachable` and `AccessRefused` (at the start), `ZooKeeperGone` (later),
     `IdInUse`, and `OSError` for a port."""
     brokers = secured_brokers(settings.properties, settings.listeners.links)
+    rules = _authorizer_rules(settings)
     async with AsyncExitStack() as stack:
         session = await zookeeper_session(settings, jute_maxbuffer_bytes=settings.zookeeper_jute_maxbuffer_bytes)
         stack.push_async_callback(session.close)
@@ -62,7 +70,8 @@ async def run_controller(
         registry = CollectorRegistry()
         writers = _open_journals(settings, registry)
         stack.push_async_callback(close_journals, writers)
-        controller, listener = _assemble(settings, zk, registry, EachJournal(writers), brokers)
+        authorization = _begin_authorization(rules, zk, registry, stack) if rules is not None else None
+        controller, listener = _assemble(settings, zk, registry, EachJournal(writers), brokers, authorization)
         if not settings.admin_cidr:
             log.warning("whoever comes from a private network may change the cluster: say with --admin-cidr who may")
         await listener.start()
@@ -73,6 +82,24 @@ async def run_controller(
             stop = await serve_metrics(settings.metrics_host, settings.metrics_port, registry, routes)
             stack.push_async_callback(stop)
         await until(controller.run())
+
+
+def _authorizer_rules(settings: ControllerProcessSettings) -> AuthorizerRules | None:
+    """None where no ACLs are asked. Raises `InvalidSettings`."""
+    try:
+        return authorizer_rules(settings.properties)
+    except InvalidProperties as error:
+        raise InvalidSettings(f"--properties: {error}") from error
+
+
+def _begin_authorization(
+    rules: AuthorizerRules, zk: ZkSession, registry: CollectorRegistry, stack: AsyncExitStack
+) -> Authorization:
+    """ACLs are read from now on, until the stack is closed."""
+    acls = KnownAcls(zk)
+    task = acls.begin()
+    stack.callback(task.cancel)
+    return Authorization(rules, acls, registry)
 
 
 def _open_journals(settings: ControllerProcessSettings, registry: CollectorRegistry) -> list[JournalWriter]:
@@ -101,6 +128,7 @@ def _assemble(
     registry: CollectorRegistry,
     journal: Journal,
     brokers: SecuredBrokers,
+    authorization: Authorization | None,
 ) -> tuple[Controller, Listener]:
     own_id = BrokerId(settings.id)
 
@@ -111,12 +139,14 @@ def _assemble(
         lambda request: controller.answer(request),
         is_relay=settings.relay,
         unserved=UnservedRequests(registry),
+        authorization=authorization,
     )
     listeners = settings.listeners
     listener = Listener(
         (assembly.acceptor(bind.host, bind.port, listeners.shown_at(bind.listener)) for bind in settings.binds),
         limits=_listener_limits(settings),
         gate=assembly.gate(settings.access_rules),
+        rules=ListenerRules() if authorization is None else ListenerRules(why_not_passed_on=_NOT_WITH_ACLS),
     )
     seams = Seams(
         zk=zk,

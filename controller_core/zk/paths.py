@@ -45,6 +45,13 @@ CLIENT_CONFIGS: Final = f"{CONFIG}/clients"
 CONFIG_CHANGES: Final = f"{CONFIG}/changes"
 DEFAULT_ENTITY: Final = "<default>"
 
+ACLS: Final = "/kafka-acl"
+EXTENDED_ACLS: Final = "/kafka-acl-extended"
+PREFIXED_ACLS: Final = f"{EXTENDED_ACLS}/prefixed"
+ACL_CHANGES: Final = "/kafka-acl-changes"
+EXTENDED_ACL_CHANGES: Final = "/kafka-acl-extended-changes"
+"""Each with children that name an ACL that was changed, of one name or of a prefix."""
+
 FEATURE: Final = "/feature"
 PRODUCER_ID_BLOCK: Final = "/latest_producer_id_block"
 

@@ -51,6 +51,11 @@ def no_transactions(_: ListTransactionsRequest) -> ListTransactionsResponse:
 
 def no_such_log_dir(request: AlterReplicaLogDirsRequest) -> AlterReplicaLogDirsResponse:
     """LOG_DIR_NOT_FOUND for each replica, as a broker answers for a directory that it does not have."""
+    return no_log_dir_for(request, ErrorCode.log_dir_not_found)
+
+
+def no_log_dir_for(request: AlterReplicaLogDirsRequest, error_code: ErrorCode) -> AlterReplicaLogDirsResponse:
+    """One error for each replica."""
     topics = [topic for directory in request.dirs for topic in directory.topics]
     return AlterReplicaLogDirsResponse(
         throttle_time=NO_THROTTLE,
@@ -58,7 +63,7 @@ def no_such_log_dir(request: AlterReplicaLogDirsRequest) -> AlterReplicaLogDirsR
             AlterReplicaLogDirTopicResult(
                 topic_name=topic.name,
                 partitions=tuple(
-                    AlterReplicaLogDirPartitionResult(partition_index=index, error_code=ErrorCode.log_dir_not_found)
+                    AlterReplicaLogDirPartitionResult(partition_index=index, error_code=error_code)
                     for index in topic.partitions
                 ),
             )
@@ -89,6 +94,10 @@ def leads_nothing(request: DescribeProducersRequest) -> DescribeProducersRespons
     )
 
 
+def _log_dirs_refused(_: DescribeLogDirsRequest, error_code: ErrorCode) -> DescribeLogDirsResponse:
+    return DescribeLogDirsResponse(throttle_time=NO_THROTTLE, error_code=error_code, results=())
+
+
 Answers = Mapping[Versions[Any], Callable[[Any], ResponsePayload]]
 
 ANSWERS: Final[Answers] = {
@@ -99,3 +108,9 @@ ANSWERS: Final[Answers] = {
     Versions(ListTransactionsRequest, oldest=0): no_transactions,
 }
 """Each takes a request of its newest version."""
+
+REFUSALS: Final[Mapping[int, Callable[[Any, ErrorCode], ResponsePayload]]] = {
+    AlterReplicaLogDirsRequest.__api_key__: no_log_dir_for,
+    DescribeLogDirsRequest.__api_key__: _log_dirs_refused,
+}
+"""The answers that refuse a request, by its API, for the two that need a right on the cluster."""

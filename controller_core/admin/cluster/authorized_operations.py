@@ -1,19 +1,49 @@
-"""Which operations a client may do: without an authorizer all that Kafka knows, as a set of bits (KIP-430)."""
+"""Which operations a client may do, as a set of bits (KIP-430); where no ACLs are asked, all that Kafka knows."""
 
+from collections.abc import Mapping
 from typing import Final
 
 from kio.static.primitive import i32
 
-_READ, _WRITE, _CREATE, _DELETE, _ALTER, _DESCRIBE, _CLUSTER_ACTION = range(3, 10)
-_DESCRIBE_CONFIGS, _ALTER_CONFIGS, _IDEMPOTENT_WRITE = range(10, 13)
+from controller_core.admin.rights import EVERYTHING, Rights
+from controller_core.model.authorization.acls import THE_CLUSTER, Operation, Resource, ResourceType, topic
+
+_SUPPORTED: Final[Mapping[ResourceType, tuple[Operation, ...]]] = {
+    ResourceType.TOPIC: (
+        Operation.READ,
+        Operation.WRITE,
+        Operation.CREATE,
+        Operation.DELETE,
+        Operation.ALTER,
+        Operation.DESCRIBE,
+        Operation.DESCRIBE_CONFIGS,
+        Operation.ALTER_CONFIGS,
+    ),
+    ResourceType.CLUSTER: (
+        Operation.CREATE,
+        Operation.ALTER,
+        Operation.DESCRIBE,
+        Operation.CLUSTER_ACTION,
+        Operation.DESCRIBE_CONFIGS,
+        Operation.ALTER_CONFIGS,
+        Operation.IDEMPOTENT_WRITE,
+    ),
+}
+"""The operations that there are on a resource (Kafka's `AclEntry.supportedOperations`)."""
 
 
-def _bits(*operations: int) -> i32:
-    return i32(sum(1 << operation for operation in operations))
+def operations_on(resource: Resource, rights: Rights) -> i32:
+    """What somebody may do with a resource."""
+    supported = _SUPPORTED[resource.type]
+    return i32(sum(1 << operation for operation in supported if rights.may(operation, resource, is_wanted=False)))
+
+
+def operations_on_cluster(rights: Rights) -> i32:
+    """What somebody may do with the cluster; nothing is told to who may not describe it."""
+    may_know = rights.may(Operation.DESCRIBE, THE_CLUSTER)
+    return operations_on(THE_CLUSTER, rights) if may_know else i32(0)
 
 
 NOT_ASKED: Final = i32(-(2**31))
-ON_TOPIC: Final = _bits(_READ, _WRITE, _CREATE, _DELETE, _ALTER, _DESCRIBE, _DESCRIBE_CONFIGS, _ALTER_CONFIGS)
-ON_CLUSTER: Final = _bits(
-    _CREATE, _ALTER, _DESCRIBE, _CLUSTER_ACTION, _DESCRIBE_CONFIGS, _ALTER_CONFIGS, _IDEMPOTENT_WRITE
-)
+ON_TOPIC: Final = operations_on(topic("any"), EVERYTHING)
+ON_CLUSTER: Final = operations_on(THE_CLUSTER, EVERYTHING)

@@ -8,6 +8,7 @@ are eventually consistent, as those of a broker are.
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from controller_core.admin.rights import EVERYTHING, Rights
 from controller_core.controller.sending.broker_requests import ControllerIdentity
 from controller_core.controller.state.cluster_state import ClusterState
 from controller_core.model.ids import BrokerId
@@ -33,6 +34,8 @@ class ClusterView:
     """The one that whoever asks came by: the addresses of the others may be out of their reach."""
     cluster_id: str | None
     """None where no broker has ever started: they give the cluster its id."""
+    rights: Rights = EVERYTHING
+    """Those of whoever asks."""
 
     def nodes(self) -> Iterator[Node]:
         """The live brokers that have the listener, and the controller itself, which looks like one."""

@@ -8,7 +8,7 @@ from kio.schema.errors import ErrorCode
 from kio.schema.types import BrokerId as WireBrokerId
 from kio.static.primitive import i8, i32
 
-from controller_core.admin.cluster.authorized_operations import NOT_ASKED, ON_CLUSTER
+from controller_core.admin.cluster.authorized_operations import NOT_ASKED, operations_on_cluster
 from controller_core.admin.cluster.cluster_view import ClusterView
 from controller_core.wire.codecs.versions import Versions
 from controller_core.wire.messages import NO_THROTTLE
@@ -28,6 +28,7 @@ def on_describe_cluster(view: ClusterView, request: DescribeClusterRequest) -> D
         )
     if request.endpoint_type != BROKERS:
         return _refusal(ErrorCode.unsupported_endpoint_type, f"Unsupported endpoint type {request.endpoint_type}")
+    wants_operations = request.include_cluster_authorized_operations
     return DescribeClusterResponse(
         throttle_time=NO_THROTTLE,
         error_code=ErrorCode.none,
@@ -37,7 +38,7 @@ def on_describe_cluster(view: ClusterView, request: DescribeClusterRequest) -> D
             DescribeClusterBroker(broker_id=WireBrokerId(node.id), host=node.host, port=i32(node.port), rack=node.rack)
             for node in view.nodes()
         ),
-        cluster_authorized_operations=ON_CLUSTER if request.include_cluster_authorized_operations else NOT_ASKED,
+        cluster_authorized_operations=operations_on_cluster(view.rights) if wants_operations else NOT_ASKED,
     )
 
 

@@ -20,9 +20,10 @@ from kio.schema.types import TopicName as WireTopicName
 from kio.static.primitive import i32
 from kio.static.protocol import RequestPayload, ResponsePayload
 
-from controller_core.admin.cluster.authorized_operations import NOT_ASKED, ON_CLUSTER, ON_TOPIC
+from controller_core.admin.cluster.authorized_operations import NOT_ASKED, operations_on, operations_on_cluster
 from controller_core.admin.cluster.cluster_view import ClusterView
 from controller_core.controller.loop.slices import SLICE, sliced
+from controller_core.model.authorization.acls import Operation, topic
 from controller_core.model.ids import NO_LEADER, BrokerId, TopicId, TopicName, TopicPartition
 from controller_core.model.topics import topic_names
 from controller_core.wire.codecs.versions import Versions, converted
@@ -120,6 +121,10 @@ def _named(view: ClusterView, asked: _Asked) -> tuple[Sequence[TopicName], Seque
     return names, unknown
 
 
+def _may_know(view: ClusterView, asked: _Asked, name: TopicName) -> bool:
+    return view.rights.may(Operation.DESCRIBE, topic(name), is_wanted=not asked.is_all)
+
+
 def _is_known(view: ClusterView, name: TopicName) -> bool:
     deletion = view.state.deletions.get(name)
     is_going = deletion is not None and deletion.started
@@ -140,9 +145,9 @@ async def _response(
     nodes = list(view.nodes())
     reachable = {node.id for node in nodes}
     topics = [
-        await _topic(view, asked, name, reachable)
+        await _topic(view, asked, name, reachable) if _may_know(view, asked, name) else _secret(view, asked, name)
         async for name in sliced(names, lambda name: 1 + _partitions(view, name))
-        if not asked.is_all or _is_known(view, name)
+        if not asked.is_all or (_is_known(view, name) and _may_know(view, asked, name))
     ]
     response = MetadataResponse(
         throttle_time=NO_THROTTLE,
@@ -154,22 +159,22 @@ async def _response(
         controller_id=WireBrokerId(view.controller.id),
         topics=(*(_failed(ErrorCode.unknown_topic_id, None, topic_id) for topic_id in unknown_ids), *topics),
     )
-    lowered = partial(_in_version, response, asked.version, wants_cluster_operations=asked.wants_cluster_operations)
+    operations = operations_on_cluster(view.rights) if asked.wants_cluster_operations else NOT_ASKED
+    lowered = partial(_in_version, response, asked.version, operations)
     is_large = sum(len(topic.partitions) for topic in topics) > SLICE
     return await beside(Lane.CLIENTS, lowered) if is_large else lowered()
 
 
-def _in_version(response: MetadataResponse, version: int, *, wants_cluster_operations: bool = False) -> ResponsePayload:
+def _in_version(response: MetadataResponse, version: int, operations: i32 = NOT_ASKED) -> ResponsePayload:
     """The operations on the cluster are known only to versions in the middle, so they go in on the way down."""
     if version > _LAST_WITH_CLUSTER_OPERATIONS:
         return VERSIONS.lowered(response, version)
-    operations = ON_CLUSTER if wants_cluster_operations else NOT_ASKED
     middle = replace(converted(response, MetadataResponse10), cluster_authorized_operations=operations)
     return converted(middle, VERSIONS.response_type(version))
 
 
 async def _topic(view: ClusterView, asked: _Asked, name: TopicName, reachable: set[BrokerId]) -> MetadataResponseTopic:
-    operations = ON_TOPIC if asked.wants_topic_operations else NOT_ASKED
+    operations = operations_on(topic(name), view.rights) if asked.wants_topic_operations else NOT_ASKED
     if not _is_known(view, name):
         illegal = topic_names.why_illegal(name)
         error_code = ErrorCode.invalid_topic_exception if illegal else ErrorCode.unknown_topic_or_partition
@@ -188,6 +193,13 @@ async def _topic(view: ClusterView, asked: _Asked, name: TopicName, reachable: s
         partitions=tuple(partitions),
         topic_authorized_operations=operations,
     )
+
+
+def _secret(view: ClusterView, asked: _Asked, name: TopicName) -> MetadataResponseTopic:
+    """Of a topic that was named, the name is told and nothing else; of one whose id was, the id."""
+    of_id = view.state.topics.get(name) if asked.ids is not None else None
+    known = (name, None) if asked.ids is None else (None, of_id and of_id.topic_id)
+    return replace(_failed(ErrorCode.topic_authorization_failed, *known), is_internal=False)
 
 
 def _partition(

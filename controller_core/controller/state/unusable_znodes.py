@@ -33,6 +33,7 @@ _KINDS: Final = (
     (paths.LOG_DIR_EVENT_NOTIFICATION, "log_dir_event"),
     (paths.CONFIG_CHANGES, "config_change"),
     (paths.CONFIG, "config"),
+    (paths.ACLS, "acl"),
     (paths.CLUSTER_ID, "cluster_id"),
     (paths.FEATURE, "feature"),
     (paths.PRODUCER_ID_BLOCK, "producer_id_block"),

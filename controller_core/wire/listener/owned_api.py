@@ -119,6 +119,8 @@ class OwnedApi(Generic[Request]):
     """Is given each request of a version that is not served, before its connection is closed."""
     limited: RequestLimits | None = None
     """None: as the controller takes requests of this API."""
+    answer_to: Callable[[Caller], Callable[[Request], Awaitable[ResponsePayload | None]]] | None = None
+    """What answers whom; None: `answer`, whoever asks."""
 
     @property
     def key(self) -> int:
@@ -138,7 +140,7 @@ class OwnedApi(Generic[Request]):
         if self.refuse is not None and _entries(request) > self.limits.max_entries:
             return await beside(lane, self._refusal, head, request, ErrorCode.invalid_request)
         try:
-            response = await self.answer(request)
+            response = await (self.answer_to(caller) if self.answer_to else self.answer)(request)
         except NoAnswerNow:
             raise
         except Exception as error:
@@ -188,6 +190,8 @@ class LocalApi(Generic[Request]):
     turns: Turns = field(default_factory=Turns, compare=False, repr=False)
     limited: RequestLimits | None = None
     """None: as the controller takes requests of this API."""
+    answer_to: Callable[[Caller], Callable[[RequestPayload], Awaitable[ResponsePayload | AskBroker]]] | None = None
+    """What answers whom; None: `answer`, whoever asks."""
 
     @property
     def key(self) -> int:
@@ -213,7 +217,7 @@ class LocalApi(Generic[Request]):
             return self._question(head, content, AskBroker())
         async with self.turns.turn():
             try:
-                answer = await self.answer(request)
+                answer = await (self.answer_to(caller) if self.answer_to else self.answer)(request)
             except NoAnswerNow:
                 raise
             except Exception as error:

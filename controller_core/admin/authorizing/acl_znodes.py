@@ -1,0 +1,76 @@
+"""What znodes say of ACLs: the entries of one resource, and the notifications that one has changed.
+
+Kafka writes both (`ZkAclStore`, `ZkAclChangeStore`): of names and of `*` below `/kafka-acl`, of prefixes below
+`/kafka-acl-extended`. Only ACLs of what a controller decides about are read, and that is topics and the cluster.
+"""
+
+from typing import Any, Final
+
+from controller_core.model.authorization.acls import Entry, Operation, Pattern, ResourceType
+from controller_core.zk import paths
+from controller_core.zk.codecs import MalformedZnode
+from controller_core.zk.codecs.json_fields import described, field, json_object
+
+_VERSION: Final = 1
+_OPERATIONS: Final = {operation.title: operation for operation in Operation}
+_PERMISSIONS: Final = {"Allow": True, "Deny": False}
+_TYPES: Final = {kind.value.upper(): kind for kind in ResourceType}
+_PREFIXED: Final = "PREFIXED"
+
+
+def parent_of(kind: ResourceType, *, is_prefix: bool) -> str:
+    """Below which the ACLs of such patterns are, by their names."""
+    return f"{paths.PREFIXED_ACLS if is_prefix else paths.ACLS}/{kind.value}"
+
+
+def acl_path(pattern: Pattern) -> str:
+    """Where the entries of a pattern are."""
+    return f"{parent_of(pattern.type, is_prefix=pattern.is_prefix)}/{pattern.name}"
+
+
+def decode_acl(path: str, data: bytes) -> frozenset[Entry]:
+    """The entries of one pattern; none where the znode is empty, as with Kafka. Raises `MalformedZnode`."""
+    if not data:
+        return frozenset()
+    json = json_object(path, data)
+    if (version := field(path, json, "version", int)) != _VERSION:
+        raise MalformedZnode(path, f'"version" must be {_VERSION}, found {described(version)}')
+    return frozenset(_entry(path, entry) for entry in field(path, json, "acls", list))
+
+
+def _entry(path: str, json: Any) -> Entry:
+    if not isinstance(json, dict):
+        raise MalformedZnode(path, f'"acls" must hold objects, found {described(json)}')
+    principal = field(path, json, "principal", str)
+    if ":" not in principal:
+        raise MalformedZnode(path, f'"principal" must be TYPE:NAME, found {described(principal)}')
+    return Entry(
+        is_allowed=_one_of(path, json, "permissionType", _PERMISSIONS),
+        principal=principal,
+        operation=_one_of(path, json, "operation", _OPERATIONS),
+        host=field(path, json, "host", str),
+    )
+
+
+def _one_of(path: str, json: dict[str, Any], name: str, known: dict[str, Any]) -> Any:
+    value = field(path, json, name, str)
+    if value not in known:
+        raise MalformedZnode(path, f'"{name}" must be one of {", ".join(known)}, found {described(value)}')
+    return known[value]
+
+
+def decode_acl_change(path: str, data: bytes) -> Pattern | None:
+    """Whose ACL has changed; None where it is that of something else. Raises `MalformedZnode`.
+
+    Of names it is `Topic:NAME`; of prefixes JSON, as it may be of either."""
+    if not path.startswith(f"{paths.EXTENDED_ACL_CHANGES}/"):
+        kind, colon, name = data.decode(errors="replace").partition(":")
+        if not colon:
+            raise MalformedZnode(path, f"must be TYPE:NAME, found {described(kind)}")
+        is_prefix = False
+    else:
+        json = json_object(path, data)
+        kind, name = field(path, json, "resourceType", str), field(path, json, "name", str)
+        is_prefix = field(path, json, "patternType", str) == _PREFIXED
+    known = _TYPES.get(kind.upper())
+    return None if known is None else Pattern(known, name, is_prefix)

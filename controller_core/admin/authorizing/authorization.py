@@ -1,0 +1,80 @@
+"""Judges whoever asks by ACLs, and says what was refused: in the log, within a bounded rate, and in a metric."""
+
+from dataclasses import dataclass
+from typing import Final
+
+import structlog
+from prometheus_client import CollectorRegistry, Counter
+from prometheus_client.core import GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from controller_core.admin.authorizing.known_acls import KnownAcls
+from controller_core.model.authorization.acls import AclTable, Operation, Resource
+from controller_core.model.authorization.decision import AuthorizerRules
+from controller_core.model.authorization.principal import Caller
+from controller_core.wire.limits.complaints import Complaints
+
+log = structlog.get_logger()
+
+_SHOWN: Final = 300
+"""How much of a name is put into the log: somebody may have chosen one of many kilobytes."""
+
+
+class Authorization:
+    """What ACLs, and the rules beside them, let callers do."""
+
+    def __init__(self, rules: AuthorizerRules, acls: KnownAcls, registry: CollectorRegistry) -> None:
+        self._rules = rules
+        self._acls = acls
+        self._complaints = Complaints(log)
+        self._refused = Counter(
+            "kontroller_authorization_refused_total",
+            "What was asked for and refused by ACLs, by the operation",
+            ["operation"],
+            registry=registry,
+        )
+        registry.register(_UnusableAcls(acls))
+
+    async def rights_of(self, caller: Caller) -> "CallerRights":
+        """Raises `NoAnswerNow` where ACLs are not known yet; super users do not need them."""
+        table = AclTable() if self._rules.is_super_user(caller) else await self._acls.table()
+        return CallerRights(caller, table, self._rules, self)
+
+    def refused(self, caller: Caller, operation: Operation, resource: Resource) -> None:
+        """Says it: once a minute of each operation of each principal at each address, with one resource of all."""
+        self._refused.labels(operation.title).inc()
+        principal, address = str(caller.principal)[:_SHOWN], str(caller.address)
+        self._complaints.warn(
+            (principal, address, operation),
+            "request refused by ACLs",
+            principal=principal,
+            address=address,
+            operation=operation.title,
+            resource=str(resource)[:_SHOWN],
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class CallerRights:
+    """The rights of one caller (`admin.rights.Rights`)."""
+
+    _caller: Caller
+    _acls: AclTable
+    _rules: AuthorizerRules
+    _authorization: Authorization
+
+    def may(self, operation: Operation, resource: Resource, *, is_wanted: bool = True) -> bool:
+        """See `Rights.may`."""
+        is_allowed = self._rules.allows(self._acls, self._caller, operation, resource)
+        if is_wanted and not is_allowed:
+            self._authorization.refused(self._caller, operation, resource)
+        return is_allowed
+
+
+class _UnusableAcls(Collector):
+    def __init__(self, acls: KnownAcls) -> None:
+        self._acls = acls
+
+    def collect(self) -> list[Metric]:
+        number = self._acls.unusable.standing.total()
+        return [GaugeMetricFamily("kontroller_unusable_acls", "ACLs that cannot be read", value=number)]

@@ -1,0 +1,55 @@
+"""Whether ACLs are asked, and who needs none: by the properties that a broker's `server.properties` has for it."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from controller_core.model.authorization.decision import AuthorizerRules
+from controller_core.model.authorization.principal import Principal
+from controller_core.security.properties_file import InvalidProperties, read_properties
+from controller_core.security.property_types import what_is_wrong
+
+ACL_AUTHORIZER: Final = "kafka.security.authorizer.AclAuthorizer"
+_CLASS: Final = "authorizer.class.name"
+_SUPER_USERS: Final = "super.users"
+
+
+def authorizer_rules(file: Path | None) -> AuthorizerRules | None:
+    """What a file of properties says; None where no ACLs are asked. Raises `InvalidProperties`."""
+    return None if file is None else authorizer_rules_of(read_properties(file))
+
+
+def authorizer_rules_of(properties: Mapping[str, str]) -> AuthorizerRules | None:
+    """Of the properties of a broker; None where they name no authorizer. Raises `InvalidProperties`.
+
+    An authorizer that is not known here is refused: without it all would be allowed that it forbids."""
+    try:
+        given = _AuthorizerProperties.model_validate(dict(properties))
+    except ValidationError as error:
+        raise InvalidProperties(f"the properties of the authorizer: {what_is_wrong(error)}") from None
+    if not given.class_name:
+        return None
+    if given.class_name != ACL_AUTHORIZER:
+        raise InvalidProperties(
+            f"{_CLASS} is {given.class_name}, and what that forbids is not known here: of authorizers there is only "
+            f"{ACL_AUTHORIZER}, which clusters with ZooKeeper have"
+        )
+    return AuthorizerRules(super_users=_principals(given.super_users), allows_unless_acl=given.allows_unless_acl)
+
+
+def _principals(text: str) -> frozenset[Principal]:
+    """Separated by semicolons, as the names in certificates have commas."""
+    try:
+        return frozenset(Principal.parse(part.strip()) for part in text.split(";") if part.strip())
+    except ValueError as error:
+        raise InvalidProperties(f"{_SUPER_USERS}: {error}") from error
+
+
+class _AuthorizerProperties(BaseModel):
+    model_config = ConfigDict(extra="ignore", frozen=True, hide_input_in_errors=True, str_strip_whitespace=True)
+
+    class_name: str = Field(default="", alias=_CLASS)
+    super_users: str = Field(default="", alias=_SUPER_USERS)
+    allows_unless_acl: bool = Field(default=False, alias="allow.everyone.if.no.acl.found")

@@ -1,0 +1,56 @@
+"""What answers whom, of the requests that need a right on each of their parts: asked of the controller by what is allowed.
+
+A process that is not the controller looks at no ACLs for these, and says NOT_CONTROLLER, as Kafka does; nor does one that
+deletes no topics at all look at ACLs of what is to be deleted.
+"""
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, Final, TypeAlias
+
+from kio.static.protocol import ResponsePayload
+
+from controller_core.admin.authorizing import split_nodes, split_topics
+from controller_core.admin.authorizing.authorization import Authorization
+from controller_core.admin.authorizing.splitting import Split
+from controller_core.admin.rights import Rights
+from controller_core.controller.term.term import Term
+from controller_core.model.authorization.principal import Caller
+
+Answering: TypeAlias = Callable[[Any], Awaitable[ResponsePayload]]
+AnyRights: TypeAlias = Callable[[Any, Rights], Awaitable[Split[Any, Any]]]
+
+DELETE_TOPICS: Final = 20
+SPLIT: Final[Mapping[int, AnyRights]] = {
+    19: split_topics.create_topics,
+    37: split_topics.create_partitions,
+    32: split_nodes.describe_configs,
+    44: split_nodes.alter_configs,
+    61: split_nodes.describe_producers,
+}
+"""By API. DeleteTopics has to know names by ids as well."""
+
+
+class SplitApis:
+    """`term`: the present one when it has begun, or None."""
+
+    def __init__(self, authorization: Authorization, term: Callable[[], Awaitable[Term | None]]) -> None:
+        self._authorization = authorization
+        self._term = term
+
+    def answer_to(self, api_key: int, answer: Answering) -> Callable[[Caller], Answering] | None:
+        """What answers whom, asking `answer` for what he may; None for an API that has no rights on parts."""
+        if api_key not in SPLIT and api_key != DELETE_TOPICS:
+            return None
+        return lambda caller: lambda request: self._answered(api_key, caller, request, answer)
+
+    async def _answered(self, api_key: int, caller: Caller, request: Any, answer: Answering) -> ResponsePayload:
+        term = await self._term()
+        if term is None or (api_key == DELETE_TOPICS and not term.settings.delete_topic_enable):
+            return await answer(request)
+        rights = await self._authorization.rights_of(caller)
+        if api_key == DELETE_TOPICS:
+            split: Split[Any, Any] = await split_topics.delete_topics(request, rights, term.state.topic_named)
+        else:
+            split = await SPLIT[api_key](request, rights)
+        response: ResponsePayload = await split.answered(answer)
+        return response

@@ -1,0 +1,121 @@
+"""What is asked of the controller as of a node, split by rights: configurations, and who produces to a topic."""
+
+from collections import Counter
+from dataclasses import replace
+from typing import Final
+
+from kio.schema.describe_configs.v4.request import DescribeConfigsRequest, DescribeConfigsResource
+from kio.schema.describe_configs.v4.response import DescribeConfigsResponse, DescribeConfigsResult
+from kio.schema.describe_producers.v0.request import DescribeProducersRequest, TopicRequest
+from kio.schema.describe_producers.v0.response import DescribeProducersResponse, PartitionResponse, TopicResponse
+from kio.schema.errors import ErrorCode
+from kio.schema.incremental_alter_configs.v1.request import AlterConfigsResource, IncrementalAlterConfigsRequest
+from kio.schema.incremental_alter_configs.v1.response import (
+    AlterConfigsResourceResponse,
+    IncrementalAlterConfigsResponse,
+)
+
+from controller_core.admin.authorizing.splitting import Split, allowed_parts, in_order, refused_parts
+from controller_core.admin.rights import Rights
+from controller_core.model.authorization.acls import THE_CLUSTER, Operation, topic
+from controller_core.wire.messages import NO_THROTTLE
+
+_TOPIC: Final = 2
+_MESSAGES: Final = {
+    ErrorCode.topic_authorization_failed: "Topic authorization failed.",
+    ErrorCode.cluster_authorization_failed: "Cluster authorization failed.",
+}
+
+
+async def describe_configs(
+    request: DescribeConfigsRequest, rights: Rights
+) -> Split[DescribeConfigsRequest, DescribeConfigsResponse]:
+    """Of a topic by a right on it, of a node by one on the cluster."""
+
+    def why_not(resource: DescribeConfigsResource) -> DescribeConfigsResult | None:
+        error_code = _why_not(resource, rights, Operation.DESCRIBE_CONFIGS)
+        if error_code is None:
+            return None
+        return DescribeConfigsResult(
+            error_code=error_code,
+            error_message=_MESSAGES[error_code],
+            resource_type=resource.resource_type,
+            resource_name=resource.resource_name,
+            configs=(),
+        )
+
+    refused = await refused_parts(request.resources, why_not)
+
+    def merge(response: DescribeConfigsResponse | None) -> DescribeConfigsResponse:
+        results = in_order(request.resources, refused, response.results if response else ())
+        return DescribeConfigsResponse(throttle_time=NO_THROTTLE, results=results)
+
+    left = allowed_parts(request.resources, refused)
+    return Split(allowed=replace(request, resources=left) if left else None, merge=merge)
+
+
+async def alter_configs(
+    request: IncrementalAlterConfigsRequest, rights: Rights
+) -> Split[IncrementalAlterConfigsRequest, IncrementalAlterConfigsResponse]:
+    """As those that are described; what is there twice is refused whoever asks."""
+    named = Counter((resource.resource_type, resource.resource_name) for resource in request.resources)
+
+    def why_not(resource: AlterConfigsResource) -> AlterConfigsResourceResponse | None:
+        if named[resource.resource_type, resource.resource_name] > 1:
+            return None
+        error_code = _why_not(resource, rights, Operation.ALTER_CONFIGS)
+        if error_code is None:
+            return None
+        return AlterConfigsResourceResponse(
+            error_code=error_code,
+            error_message=_MESSAGES[error_code],
+            resource_type=resource.resource_type,
+            resource_name=resource.resource_name,
+        )
+
+    refused = await refused_parts(request.resources, why_not)
+
+    def merge(response: IncrementalAlterConfigsResponse | None) -> IncrementalAlterConfigsResponse:
+        results = in_order(request.resources, refused, response.responses if response else ())
+        return IncrementalAlterConfigsResponse(throttle_time=NO_THROTTLE, responses=results)
+
+    left = allowed_parts(request.resources, refused)
+    return Split(allowed=replace(request, resources=left) if left else None, merge=merge)
+
+
+async def describe_producers(
+    request: DescribeProducersRequest, rights: Rights
+) -> Split[DescribeProducersRequest, DescribeProducersResponse]:
+    """Who may read a topic, may know who produces to it."""
+
+    def why_not(asked: TopicRequest) -> TopicResponse | None:
+        if rights.may(Operation.READ, topic(asked.name)):
+            return None
+        partitions = tuple(
+            PartitionResponse(
+                partition_index=index,
+                error_code=ErrorCode.topic_authorization_failed,
+                error_message=None,
+                active_producers=(),
+            )
+            for index in asked.partition_indexes
+        )
+        return TopicResponse(name=asked.name, partitions=partitions)
+
+    refused = await refused_parts(request.topics, why_not)
+
+    def merge(response: DescribeProducersResponse | None) -> DescribeProducersResponse:
+        topics = in_order(request.topics, refused, response.topics if response else ())
+        return DescribeProducersResponse(throttle_time=NO_THROTTLE, topics=topics)
+
+    left = allowed_parts(request.topics, refused)
+    return Split(allowed=replace(request, topics=left) if left else None, merge=merge)
+
+
+def _why_not(
+    resource: DescribeConfigsResource | AlterConfigsResource, rights: Rights, operation: Operation
+) -> ErrorCode | None:
+    if resource.resource_type == _TOPIC:
+        is_allowed = rights.may(operation, topic(resource.resource_name))
+        return None if is_allowed else ErrorCode.topic_authorization_failed
+    return None if rights.may(operation, THE_CLUSTER) else ErrorCode.cluster_authorization_failed

@@ -1,0 +1,138 @@
+"""CreateTopics, DeleteTopics and CreatePartitions, split by rights on topics, with Kafka's errors (`KafkaApis`).
+
+What the controller refuses whoever asks, as a topic that is named twice, Kafka refuses first, so that goes on.
+"""
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Final
+
+from kio.schema.create_partitions.v3.request import CreatePartitionsRequest, CreatePartitionsTopic
+from kio.schema.create_partitions.v3.response import CreatePartitionsResponse, CreatePartitionsTopicResult
+from kio.schema.create_topics.v7.request import CreatableTopic, CreateTopicsRequest
+from kio.schema.create_topics.v7.response import CreatableTopicResult, CreateTopicsResponse
+from kio.schema.delete_topics.v6.request import DeleteTopicsRequest, DeleteTopicState
+from kio.schema.delete_topics.v6.response import DeletableTopicResult, DeleteTopicsResponse
+from kio.schema.errors import ErrorCode
+from kio.schema.types import TopicName as WireTopicName
+from kio.static.primitive import i16, i32
+
+from controller_core.admin.authorizing.splitting import Split, allowed_parts, in_order, refused_parts
+from controller_core.admin.rights import Rights
+from controller_core.controller.loop.slices import sliced
+from controller_core.model.authorization.acls import THE_CLUSTER, Operation, topic
+from controller_core.model.ids import TopicId, TopicName
+from controller_core.model.topics.topic_names import CLUSTER_METADATA_TOPIC
+from controller_core.wire.messages import NO_THROTTLE
+
+_REFUSED: Final = ErrorCode.topic_authorization_failed
+_HIDDEN: Final = i16(_REFUSED.value)
+
+
+async def create_topics(
+    request: CreateTopicsRequest, rights: Rights
+) -> Split[CreateTopicsRequest, CreateTopicsResponse]:
+    """Who may create on the cluster, may create any topic. Of what is created only who may describe its configuration is
+    told it, and how many partitions and replicas it has."""
+    named = Counter(topic.name for topic in request.topics)
+    may_create_all = rights.may(Operation.CREATE, THE_CLUSTER, is_wanted=False)
+
+    def why_not(asked: CreatableTopic) -> CreatableTopicResult | None:
+        if may_create_all or named[asked.name] > 1 or TopicName(asked.name) == CLUSTER_METADATA_TOPIC:
+            return None
+        if rights.may(Operation.CREATE, topic(asked.name)):
+            return None
+        return CreatableTopicResult(
+            name=asked.name, topic_id=None, error_code=_REFUSED, error_message="Authorization failed.", configs=()
+        )
+
+    refused = await refused_parts(request.topics, why_not)
+    hidden = {
+        name async for name in sliced(named) if not rights.may(Operation.DESCRIBE_CONFIGS, topic(name), is_wanted=False)
+    }
+
+    def shown(at: int, result: CreatableTopicResult) -> CreatableTopicResult:
+        is_failed_later = result.error_code is not ErrorCode.none and at not in refused and named[result.name] == 1
+        return result if is_failed_later or result.name not in hidden else _without_configs(result)
+
+    def merge(response: CreateTopicsResponse | None) -> CreateTopicsResponse:
+        results = in_order(request.topics, refused, response.topics if response else ())
+        return CreateTopicsResponse(
+            throttle_time=response.throttle_time if response else NO_THROTTLE,
+            topics=tuple(shown(at, result) for at, result in enumerate(results)),
+        )
+
+    left = allowed_parts(request.topics, refused)
+    return Split(allowed=replace(request, topics=left) if left else None, merge=merge)
+
+
+def _without_configs(result: CreatableTopicResult) -> CreatableTopicResult:
+    return replace(
+        result, topic_config_error_code=_HIDDEN, configs=(), num_partitions=i32(-1), replication_factor=i16(-1)
+    )
+
+
+async def delete_topics(
+    request: DeleteTopicsRequest, rights: Rights, name_of: Callable[[TopicId], TopicName | None]
+) -> Split[DeleteTopicsRequest, DeleteTopicsResponse]:
+    """`name_of`: of the topic that has an id. Ids are no secret, and names are: who asks by an id is told the name where he
+    may describe the topic."""
+    if any(topic.name is not None and topic.topic_id is not None for topic in request.topics):
+        return Split(allowed=request, merge=_whole)
+
+    def why_not(asked: DeleteTopicState) -> DeletableTopicResult | None:
+        name = asked.name if asked.topic_id is None else name_of(TopicId(asked.topic_id))
+        if name is None:
+            return None
+        is_secret = asked.topic_id is not None and not rights.may(Operation.DESCRIBE, topic(name))
+        if not is_secret and rights.may(Operation.DELETE, topic(name)):
+            return None
+        return DeletableTopicResult(
+            name=None if is_secret else WireTopicName(name),
+            topic_id=asked.topic_id,
+            error_code=_REFUSED,
+            error_message=None,
+        )
+
+    refused = await refused_parts(request.topics, why_not)
+
+    def merge(response: DeleteTopicsResponse | None) -> DeleteTopicsResponse:
+        return DeleteTopicsResponse(
+            throttle_time=response.throttle_time if response else NO_THROTTLE,
+            responses=in_order(request.topics, refused, response.responses if response else ()),
+        )
+
+    left = allowed_parts(request.topics, refused)
+    return Split(allowed=replace(request, topics=left) if left else None, merge=merge)
+
+
+def _whole(response: DeleteTopicsResponse | None) -> DeleteTopicsResponse:
+    assert response is not None, "the whole request goes on"
+    return response
+
+
+async def create_partitions(
+    request: CreatePartitionsRequest, rights: Rights
+) -> Split[CreatePartitionsRequest, CreatePartitionsResponse]:
+    """One result for each name, as the controller answers it."""
+    named = Counter(topic.name for topic in request.topics)
+
+    def why_not(asked: CreatePartitionsTopic) -> CreatePartitionsTopicResult | None:
+        if named[asked.name] > 1 or rights.may(Operation.ALTER, topic(asked.name)):
+            return None
+        return CreatePartitionsTopicResult(
+            name=asked.name, error_code=_REFUSED, error_message="The topic authorization is failed."
+        )
+
+    refused = await refused_parts(request.topics, why_not)
+
+    def merge(response: CreatePartitionsResponse | None) -> CreatePartitionsResponse:
+        by_name = {result.name: result for result in (*refused.values(), *(response.results if response else ()))}
+        return CreatePartitionsResponse(
+            throttle_time=response.throttle_time if response else NO_THROTTLE,
+            results=tuple(by_name[name] for name in named),
+        )
+
+    left = allowed_parts(request.topics, refused)
+    return Split(allowed=replace(request, topics=left) if left else None, merge=merge)

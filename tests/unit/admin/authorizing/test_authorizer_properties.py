@@ -1,0 +1,41 @@
+"""Which properties say that ACLs are asked, and which are refused."""
+
+import pytest
+
+from controller_core.admin.authorizing.authorizer_properties import ACL_AUTHORIZER, authorizer_rules_of
+from controller_core.model.authorization.principal import Principal
+from controller_core.security.properties_file import InvalidProperties
+
+ON = {"authorizer.class.name": ACL_AUTHORIZER}
+
+
+@pytest.mark.parametrize("properties", [{}, {"authorizer.class.name": " "}, {"super.users": "User:a"}])
+def test_no_acls_are_asked_unless_an_authorizer_is_named(properties: dict[str, str]) -> None:
+    assert authorizer_rules_of(properties) is None
+
+
+def test_super_users_are_separated_by_semicolons_as_certificates_have_commas() -> None:
+    rules = authorizer_rules_of({**ON, "super.users": "User:CN=broker,O=us; User:admin;"})
+    assert rules is not None
+    assert rules.super_users == {Principal.user("CN=broker,O=us"), Principal.user("admin")}
+    assert not rules.allows_unless_acl
+
+
+def test_all_may_be_allowed_where_there_is_no_acl() -> None:
+    rules = authorizer_rules_of({**ON, "allow.everyone.if.no.acl.found": "true"})
+    assert rules is not None
+    assert rules.allows_unless_acl
+
+
+@pytest.mark.parametrize(
+    ("properties", "complaint"),
+    [
+        ({"authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer"}, "StandardAuthorizer"),
+        ({"authorizer.class.name": "kafka.security.auth.SimpleAclAuthorizer"}, "there is only"),
+        ({**ON, "super.users": "admin"}, "'admin' is no principal"),
+        ({**ON, "allow.everyone.if.no.acl.found": "perhaps"}, "allow.everyone.if.no.acl.found"),
+    ],
+)
+def test_what_cannot_be_obeyed_is_refused(properties: dict[str, str], complaint: str) -> None:
+    with pytest.raises(InvalidProperties, match=complaint):
+        authorizer_rules_of(properties)

@@ -1,0 +1,238 @@
+"""What the controller's listener answers whom where ACLs are asked: the gate, the parts of requests, and what is shown."""
+
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from kio.index import load_response_schema
+from kio.schema.delete_topics.v6.request import DeleteTopicsRequest, DeleteTopicState
+from kio.schema.describe_cluster.v1.request import DescribeClusterRequest
+from kio.schema.describe_log_dirs.v4.request import DescribeLogDirsRequest
+from kio.schema.errors import ErrorCode
+from kio.schema.metadata.v10.request import MetadataRequest as MetadataRequest10
+from kio.schema.metadata.v10.request import MetadataRequestTopic as MetadataRequestTopic10
+from kio.schema.metadata.v12.request import MetadataRequest, MetadataRequestTopic
+from kio.schema.types import TopicName as WireTopicName
+from kio.static.primitive import i32Timedelta
+from prometheus_client import CollectorRegistry
+from structlog.testing import capture_logs
+
+from controller_core.admin.authorizing.acl_gate import NEEDED
+from controller_core.admin.authorizing.authorization import Authorization
+from controller_core.admin.authorizing.known_acls import KnownAcls
+from controller_core.admin.authorizing.split_apis import DELETE_TOPICS, SPLIT
+from controller_core.admin.cluster.authorized_operations import ON_CLUSTER, ON_TOPIC
+from controller_core.model.access import AccessRules, parse_address
+from controller_core.model.authorization.acls import (
+    AclTable,
+    Entry,
+    Operation,
+    Pattern,
+    ResourceType,
+)
+from controller_core.model.authorization.decision import AuthorizerRules
+from controller_core.model.authorization.principal import ANONYMOUS, Caller, Principal
+from controller_core.process.listening import ListenerAssembly
+from controller_core.process.run import SERVED_APIS
+from controller_core.wire.api_table import HANDLING, Handling
+from controller_core.wire.codecs.frames import decode_response, encode_request, read_request_head
+from controller_core.wire.listener.owned_api import NoAnswerNow
+from simulation.checks import simulated_cluster
+from simulation.cluster import Cluster
+
+ADMIN, ALICE = Principal.user("admin"), Principal.user("alice")
+ALTER_PARTITION, CREATE_TOPICS, ALTER_SCRAM, ELECT_LEADERS, PRODUCE = 56, 19, 51, 43, 0
+SOON = i32Timedelta.parse(timedelta(seconds=5))
+REFUSED = ErrorCode.topic_authorization_failed
+
+
+class Told(KnownAcls):
+    """ACLs that a test has written down."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        super().__init__(cluster.zk.session(), patience_s=0.01)
+        self.acls = AclTable()
+        self.is_known = True
+
+    async def table(self) -> AclTable:
+        return self.acls if self.is_known else await super().table()
+
+    def allow(self, who: Principal, operation: Operation, name: str, kind: ResourceType = ResourceType.TOPIC) -> None:
+        self.acls.put(Pattern(kind, name), [Entry(True, str(who), operation, "*")])
+
+
+@dataclass
+class House:
+    """A cluster with topics a and b, and its listener."""
+
+    cluster: Cluster
+    acls: Told
+    assembly: ListenerAssembly
+    registry: CollectorRegistry
+
+    async def why_not(self, api_key: int, who: Caller) -> ErrorCode | None:
+        return await self.assembly.gate(AccessRules()).why_not(api_key, who)
+
+    async def ask(self, who: Caller, request: Any) -> Any:
+        (api,) = (api for api in self.assembly.apis("PLAINTEXT") if api.key == request.__api_key__)
+        content = encode_request(request, 1, "client")[4:]
+        frame = await api.respond(read_request_head(content), content, who)
+        assert isinstance(frame, bytes), "no broker is asked"
+        return decode_response(load_response_schema(request.__api_key__, request.__version__), frame[4:])
+
+
+@pytest.fixture
+async def house() -> AsyncIterator[House]:
+    async with simulated_cluster() as cluster:
+        cluster.start_brokers(1)
+        cluster.create_topic("a", [1])
+        cluster.create_topic("b", [1])
+        process = await cluster.serve()
+        acls, registry = Told(cluster), CollectorRegistry()
+        authorization = Authorization(AuthorizerRules(super_users=frozenset({ADMIN})), acls, registry)
+        assembly = ListenerAssembly(
+            cluster.zk.session(),
+            SERVED_APIS,
+            lambda: process.controller.term,
+            process.answer,
+            authorization=authorization,
+        )
+        yield House(cluster, acls, assembly, registry)
+
+
+def caller(who: Principal = ALICE, address: str = "10.0.0.1", *, is_authenticated: bool = True) -> Caller:
+    return Caller(address=parse_address(address), principal=who, is_authenticated=is_authenticated)
+
+
+def metadata(*names: str, operations: bool = False) -> MetadataRequest:
+    topics = tuple(MetadataRequestTopic(topic_id=None, name=WireTopicName(name)) for name in names)
+    return MetadataRequest(
+        topics=topics or None, allow_auto_topic_creation=False, include_topic_authorized_operations=operations
+    )
+
+
+async def test_what_needs_a_right_on_the_cluster_is_refused_before_it_is_read(house: House) -> None:
+    assert await house.why_not(ALTER_PARTITION, caller()) is ErrorCode.cluster_authorization_failed
+    house.acls.allow(ALICE, Operation.CLUSTER_ACTION, "kafka-cluster", ResourceType.CLUSTER)
+    assert await house.why_not(ALTER_PARTITION, caller()) is None
+    assert await house.why_not(ELECT_LEADERS, caller()) is ErrorCode.cluster_authorization_failed
+    assert await house.why_not(ELECT_LEADERS, caller(ADMIN)) is None
+
+
+async def test_who_is_asked_who_he_is_need_not_come_from_any_address(house: House) -> None:
+    assert await house.why_not(CREATE_TOPICS, caller(ADMIN, "203.0.113.7")) is None
+
+
+async def test_who_is_not_asked_needs_both_the_address_and_the_acl(house: House) -> None:
+    near, far = (caller(ANONYMOUS, host, is_authenticated=False) for host in ("10.0.0.1", "203.0.113.7"))
+    assert await house.why_not(ELECT_LEADERS, near) is ErrorCode.cluster_authorization_failed, "no ACL"
+    house.acls.allow(ANONYMOUS, Operation.ALTER, "kafka-cluster", ResourceType.CLUSTER)
+    assert await house.why_not(ELECT_LEADERS, near) is None
+    assert await house.why_not(ELECT_LEADERS, far) is ErrorCode.cluster_authorization_failed, "the address"
+
+
+async def test_nobody_is_let_in_while_acls_are_not_known_but_super_users(house: House) -> None:
+    house.acls.is_known = False
+    with pytest.raises(NoAnswerNow):
+        await house.why_not(ELECT_LEADERS, caller())
+    with pytest.raises(NoAnswerNow):
+        await house.ask(caller(), metadata("a"))
+    assert await house.why_not(ELECT_LEADERS, caller(ADMIN)) is None
+
+
+async def test_metadata_names_no_topic_that_must_not_be_described(house: House) -> None:
+    house.acls.allow(ALICE, Operation.READ, "a")
+    assert [topic.name for topic in (await house.ask(caller(), metadata())).topics] == ["a"]
+    assert {topic.name for topic in (await house.ask(caller(ADMIN), metadata())).topics} == {"a", "b"}
+    known, secret, missing = (await house.ask(caller(), metadata("a", "b", "c"))).topics
+    assert (known.error_code, len(known.partitions)) == (ErrorCode.none, 1)
+    assert (secret.error_code, secret.topic_id, secret.partitions) == (REFUSED, None, ())
+    assert replace(missing, name=secret.name) == secret, "whether it is there is not told either"
+
+
+async def test_metadata_by_id_tells_no_name_that_is_secret(house: House) -> None:
+    topic_id = house.cluster.topic("b").topic_id
+    request = MetadataRequest(
+        topics=(MetadataRequestTopic(topic_id=topic_id, name=None),),
+        allow_auto_topic_creation=False,
+        include_topic_authorized_operations=False,
+    )
+    (secret,) = (await house.ask(caller(), request)).topics
+    assert (secret.error_code, secret.topic_id, secret.name) == (REFUSED, topic_id, None)
+
+
+async def test_authorized_operations_are_those_of_whoever_asks(house: House) -> None:
+    house.acls.allow(ALICE, Operation.READ, "a")
+    (topic,) = (await house.ask(caller(), metadata("a", operations=True))).topics
+    assert topic.topic_authorized_operations == (1 << Operation.READ) + (1 << Operation.DESCRIBE)
+    (topic,) = (await house.ask(caller(ADMIN), metadata("a", operations=True))).topics
+    assert topic.topic_authorized_operations == ON_TOPIC
+    question = DescribeClusterRequest(include_cluster_authorized_operations=True)
+    assert (await house.ask(caller(), question)).cluster_authorized_operations == 0
+    assert (await house.ask(caller(ADMIN), question)).cluster_authorized_operations == ON_CLUSTER
+    of_old = MetadataRequest10(
+        topics=(MetadataRequestTopic10(topic_id=None, name=WireTopicName("a")),),
+        allow_auto_topic_creation=False,
+        include_cluster_authorized_operations=True,
+        include_topic_authorized_operations=True,
+    )
+    assert (await house.ask(caller(), of_old)).cluster_authorized_operations == 0
+
+
+async def test_what_is_refused_of_a_request_is_not_done_and_the_rest_is(house: House) -> None:
+    house.acls.allow(ALICE, Operation.DELETE, "a")
+    topics = tuple(DeleteTopicState(name=WireTopicName(name), topic_id=None) for name in ("b", "a"))
+    answer = await house.ask(caller(), DeleteTopicsRequest(topics=topics, timeout=SOON))
+    assert [(result.name, result.error_code) for result in answer.responses] == [("b", REFUSED), ("a", ErrorCode.none)]
+    await house.cluster.settle()
+    assert house.cluster.zk.tree.children("/brokers/topics") == ("b",)
+
+
+async def test_log_directories_are_refused_in_their_own_words(house: House) -> None:
+    request = DescribeLogDirsRequest(topics=None)
+    (api,) = (api for api in house.assembly.apis("PLAINTEXT") if api.key == request.__api_key__)
+    error_code = await house.why_not(api.key, caller())
+    assert error_code is ErrorCode.cluster_authorization_failed
+    content = encode_request(request, 1, "client")[4:]
+    frame = await api.refused(read_request_head(content), content, error_code)
+    assert frame is not None
+    response = decode_response(load_response_schema(api.key, request.__version__), frame[4:])
+    assert (response.error_code, response.results) == (error_code, ())
+
+
+async def test_what_is_refused_is_said_once_and_counted_each_time(house: House) -> None:
+    with capture_logs() as logs:
+        for name in ("a", "b", "c"):
+            await house.ask(caller(), metadata(name))
+        await house.ask(caller(), metadata())
+    (line,) = (entry for entry in logs if entry["event"] == "request refused by ACLs")
+    assert line["principal"] == "User:alice"
+    assert (line["address"], line["operation"], line["resource"]) == ("10.0.0.1", "Describe", "Topic:a")
+    count = house.registry.get_sample_value("kontroller_authorization_refused_total", {"operation": "Describe"})
+    assert count == 3
+
+
+async def test_nothing_is_passed_on_where_acls_are_asked(house: House) -> None:
+    assert house.assembly.acceptor("127.0.0.1", 0, "PLAINTEXT").relay_targets is None
+
+
+def test_each_api_that_is_answered_here_has_its_rights_or_needs_none() -> None:
+    own = {key for key, handling in HANDLING.items() if handling is Handling.OWN}
+    by_view = {3, 60}  # Metadata, DescribeCluster
+    needs_none = {16, 18, 66}  # ListGroups and ListTransactions, which are empty here; ApiVersions
+    assert own == {*NEEDED, *SPLIT, DELETE_TOPICS, *by_view, *needs_none}
+
+
+@pytest.mark.parametrize("api_key", sorted(NEEDED))
+async def test_a_process_without_the_role_says_so_before_or_after_as_kafka_does(api_key: int) -> None:
+    async with simulated_cluster() as cluster:
+        acls = Told(cluster)
+        rules = AuthorizerRules(super_users=frozenset({ADMIN}))
+        authorization = Authorization(rules, acls, CollectorRegistry())
+        never: Callable[[Any], Any] = lambda request: None  # noqa: E731 - nothing is answered here
+        assembly = ListenerAssembly(cluster.zk.session(), SERVED_APIS, lambda: None, never, authorization=authorization)
+        why_not = await assembly.gate(AccessRules()).why_not(api_key, caller())
+        is_scram = api_key == ALTER_SCRAM
+        assert why_not is (ErrorCode.not_controller if is_scram else ErrorCode.cluster_authorization_failed)
