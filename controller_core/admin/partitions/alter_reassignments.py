@@ -75,10 +75,23 @@ async def on_alter_reassignments(
     return _response(by_topic)
 
 
-def refusal(_: AlterPartitionReassignmentsRequest, error_code: ErrorCode) -> AlterPartitionReassignmentsResponse:
-    """The answer of who cannot do it."""
+def refusal(request: AlterPartitionReassignmentsRequest, error_code: ErrorCode) -> AlterPartitionReassignmentsResponse:
+    """The answer that refuses all. Who cannot do it says so of no partition; who does not let it be done, of each."""
+    refused = () if error_code is ErrorCode.not_controller else request.topics
+    responses = tuple(
+        ReassignableTopicResponse(
+            name=topic.name,
+            partitions=tuple(
+                ReassignablePartitionResponse(
+                    partition_index=entry.partition_index, error_code=error_code, error_message=None
+                )
+                for entry in topic.partitions
+            ),
+        )
+        for topic in refused
+    )
     return AlterPartitionReassignmentsResponse(
-        throttle_time=NO_THROTTLE, error_code=error_code, error_message=None, responses=()
+        throttle_time=NO_THROTTLE, error_code=error_code, error_message=None, responses=responses
     )
 
 

@@ -10,6 +10,7 @@ from kio.index import load_response_schema
 from kio.schema.delete_topics.v6.request import DeleteTopicsRequest, DeleteTopicState
 from kio.schema.describe_cluster.v1.request import DescribeClusterRequest
 from kio.schema.describe_log_dirs.v4.request import DescribeLogDirsRequest
+from kio.schema.describe_log_dirs.v4.response import DescribeLogDirsResponse
 from kio.schema.errors import ErrorCode
 from kio.schema.metadata.v10.request import MetadataRequest as MetadataRequest10
 from kio.schema.metadata.v10.request import MetadataRequestTopic as MetadataRequestTopic10
@@ -198,7 +199,7 @@ async def test_log_directories_are_refused_in_their_own_words(house: House) -> N
     content = encode_request(request, 1, "client")[4:]
     frame = await api.refused(read_request_head(content), content, error_code)
     assert frame is not None
-    response = decode_response(load_response_schema(api.key, request.__version__), frame[4:])
+    response = decode_response(DescribeLogDirsResponse, frame[4:])
     assert (response.error_code, response.results) == (error_code, ())
 
 

@@ -100,7 +100,8 @@ async def test_topics_are_created_by_who_may_create_them_or_any(asked: list[str]
         is_twice = asked.count(result.name) > 1
         assert result.error_code is (ErrorCode.invalid_request if is_twice else DONE if may_create else REFUSED)
         if not allowed.may(Operation.DESCRIBE_CONFIGS, topic(result.name)):
-            assert (result.topic_config_error_code, result.num_partitions, result.configs) == (REFUSED, -1, ())
+            assert result.topic_config_error_code == REFUSED.value
+            assert (result.num_partitions, result.configs) == (-1, ())
         elif may_create and not is_twice:
             assert (result.topic_config_error_code, result.num_partitions, len(result.configs or ())) == (0, 1, 1)
     passed = {topic.name for request in controller.asked for topic in request.topics}

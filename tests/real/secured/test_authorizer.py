@@ -1,0 +1,251 @@
+"""The same ACLs and the same requests, put to a controller of Kafka and to ours: the same errors, and the same is shown.
+
+Two clusters of stock brokers with Kafka's AclAuthorizer, PLAINTEXT: everybody is `User:ANONYMOUS`, and hosts are addresses
+of loopback, each with entries of its own. ACLs are written as brokers write them, with notifications.
+"""
+
+import json
+import os
+import socket
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from datetime import timedelta
+from itertools import count
+from typing import Any, Final
+from uuid import UUID
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from kazoo.client import KazooClient
+from kio.index import load_response_schema
+from kio.schema.create_topics.v7.request import CreatableTopic, CreateTopicsRequest
+from kio.schema.errors import ErrorCode
+from kio.schema.metadata.v12.request import MetadataRequest, MetadataRequestTopic
+from kio.schema.types import TopicName
+from kio.static.primitive import i16, i32, i32Timedelta
+
+from controller_core.admin.authorizing.acl_znodes import acl_path
+from controller_core.model import ids
+from controller_core.model.access import parse_address
+from controller_core.model.authorization.acls import AclTable, Entry, Operation, Pattern, ResourceType, topic
+from controller_core.model.authorization.decision import AuthorizerRules
+from controller_core.model.authorization.principal import Caller, Principal
+from controller_core.wire.codecs.frames import decode_response, encode_request
+from controller_core.zk import codecs, paths
+from devcluster.clusters.kafka import KafkaCluster
+from devcluster.clusters.kontroller import DEFAULT_CONTROLLER_ID, ControllerProcess
+from devcluster.clusters.run_folder import RunFolder
+from devcluster.clusters.zookeeper import ZooKeeper
+from devcluster.running.processes import wait_until
+from tests.real.secured.questions import BROKER, MISSING, THERE, questions
+
+Acls = dict[Pattern, frozenset[Entry]]
+
+BROKERS, HERE, THERE_HOST, SENTRY = "127.0.0.1", "127.0.0.2", "127.0.0.3", "127.0.0.9"
+ANONYMOUS, EVERYBODY = "User:ANONYMOUS", "User:*"
+PROPERTIES: Final = {"authorizer.class.name": "kafka.security.authorizer.AclAuthorizer"}
+THE_CLUSTER: Final = Pattern(ResourceType.CLUSTER, "kafka-cluster")
+ALWAYS: Final = Entry(True, ANONYMOUS, Operation.ALL, BROKERS)
+"""Brokers and their controller are who they are, whatever else is written."""
+NAMES: Final = ("*", *THERE, *MISSING)
+PREFIXES: Final = ("a", "al", "alp", "b", "n")
+EXAMPLES: Final = int(os.environ.get("KONTROLLER_ACL_SETS", "12"))
+_sentinels = count()
+
+
+@dataclass
+class Node:
+    """Whoever is asked as the controller, in his cluster."""
+
+    port: int
+    node_id: int
+    zookeeper: KazooClient
+    ids: dict[str, UUID] = field(default_factory=dict)
+    written: set[Pattern] = field(default_factory=set)
+
+    def ask(self, request: Any, host: str) -> Any:
+        frame = encode_request(request, 1, "test")
+        with socket.create_connection(("127.0.0.1", self.port), timeout=30, source_address=(host, 0)) as connection:
+            connection.sendall(frame)
+            with connection.makefile("rb") as answers:
+                length = int.from_bytes(answers.read(4), "big")
+                assert length, f"no answer to {type(request).__name__}"
+                content = answers.read(length)
+        return decode_response(load_response_schema(request.__api_key__, request.__version__), content)
+
+    def write(self, acls: Acls) -> None:
+        """Replaces what was written before, as a broker does it: the ACL, and who shall read it again."""
+        for pattern in self.written - acls.keys():
+            self._write(pattern, frozenset())
+        for pattern, entries in acls.items():
+            self._write(pattern, entries)
+        self.written = set(acls)
+
+    def _write(self, pattern: Pattern, entries: frozenset[Entry]) -> None:
+        path = acl_path(pattern)
+        if entries:
+            self.zookeeper.ensure_path(path)
+            self.zookeeper.set(path, encoded(entries))
+        elif self.zookeeper.exists(path):
+            self.zookeeper.delete(path)
+        parent, told = paths.ACL_CHANGES, f"{pattern.type.value}:{pattern.name}".encode()
+        if pattern.is_prefix:
+            parent = paths.EXTENDED_ACL_CHANGES
+            change = {"version": 1, "resourceType": pattern.type.name, "name": pattern.name, "patternType": "PREFIXED"}
+            told = json.dumps(change).encode()
+        self.zookeeper.create(f"{parent}/acl_changes_", told, sequence=True, makepath=True)
+
+    def sees(self, name: str) -> bool:
+        asked = MetadataRequest(
+            topics=(MetadataRequestTopic(topic_id=None, name=TopicName(name)),),
+            allow_auto_topic_creation=False,
+            include_topic_authorized_operations=False,
+        )
+        return self.ask(asked, SENTRY).topics[0].error_code is not ErrorCode.topic_authorization_failed
+
+
+def encoded(entries: frozenset[Entry]) -> bytes:
+    acls = [
+        {
+            "principal": entry.principal,
+            "permissionType": "Allow" if entry.is_allowed else "Deny",
+            "operation": entry.operation.title,
+            "host": entry.host,
+        }
+        for entry in sorted(entries)
+    ]
+    return json.dumps({"version": 1, "acls": acls}).encode()
+
+
+@pytest.fixture(scope="module")
+def nodes(servers_folder: RunFolder, zookeeper: ZooKeeper) -> Iterator[list[Node]]:
+    """A controller of Kafka and ours, each with the same topics."""
+    with ExitStack() as stack:
+        asked = []
+        for name in ("acls-of-kafka", "acls-of-ours"):
+            with zookeeper.client() as maker:
+                maker.ensure_path(f"/{name}")
+            node = Node(0, BROKER, stack.enter_context(zookeeper.client(f"/{name}")))
+            node.write({THE_CLUSTER: frozenset({ALWAYS})})
+            cluster = KafkaCluster(
+                servers_folder, zookeeper, brokers=1, chroot=f"/{name}", name=name, properties=PROPERTIES
+            )
+            stack.callback(cluster.close)
+            node.port = cluster.broker(BROKER).port
+            if name == "acls-of-ours":
+                controller = stack.enter_context(_our_controller(servers_folder, cluster.zookeeper_connect))
+                node.port, node.node_id = controller.port, DEFAULT_CONTROLLER_ID
+            cluster.start()
+            asked.append(node)
+        for node in asked:
+            _create_topics(node)
+        yield asked
+
+
+def _our_controller(folder: RunFolder, zookeeper_connect: str) -> ControllerProcess:
+    properties = folder.data("acls-of-ours-controller") / "controller.properties"
+    properties.write_text("".join(f"{key}={value}\n" for key, value in PROPERTIES.items()))
+    return ControllerProcess(
+        folder,
+        zookeeper_connect,
+        name="acls-of-ours-controller",
+        settings={"properties": str(properties), "broker_cidr": ["127.0.0.0/8"]},
+    )
+
+
+def _create_topics(node: Node) -> None:
+    created = tuple(
+        CreatableTopic(
+            name=TopicName(name), num_partitions=i32(1), replication_factor=i16(1), assignments=(), configs=()
+        )
+        for name in THERE
+    )
+    request = CreateTopicsRequest(
+        topics=created, timeout=i32Timedelta.parse(timedelta(seconds=10)), validate_only=False
+    )
+    wait_until(lambda: _errors(node.ask(request, BROKERS)) == {ErrorCode.topic_already_exists}, "the topics are there")
+    for name in THERE:
+        data, _ = node.zookeeper.get(f"{paths.TOPICS}/{name}")
+        topic_id = codecs.decode_topic(ids.TopicName(name), data).topic_id
+        assert topic_id is not None
+        node.ids[name] = topic_id
+
+
+def _errors(answer: Any) -> set[ErrorCode]:
+    return {each.error_code for each in answer.topics}
+
+
+def allowed(acls: Acls, host: str, operation: Operation, name: str) -> bool:
+    table = AclTable()
+    for pattern, entries in acls.items():
+        table.put(pattern, entries)
+    who = Caller(address=parse_address(host), principal=Principal.user("ANONYMOUS"))
+    return AuthorizerRules().allows(table, who, operation, topic(name))
+
+
+def establish(nodes: list[Node], acls: Acls) -> None:
+    """Writes the ACLs, and waits until all know them: of names and of prefixes the last to be written is one of a topic
+    that nobody has heard of, which is then seen where it was not, or not where it was."""
+    last = {}
+    for is_prefix in (False, True):
+        name = f"z{next(_sentinels)}"
+        is_seen = not allowed(acls, SENTRY, Operation.DESCRIBE, name)
+        last[name] = is_seen
+        entry = Entry(is_seen, ANONYMOUS, Operation.DESCRIBE, SENTRY)
+        acls = {**acls, Pattern(ResourceType.TOPIC, name, is_prefix): frozenset({entry})}
+    for node in nodes:
+        node.write(acls)
+    for node in nodes:
+        for name, is_seen in last.items():
+            wait_until(lambda: node.sees(name) is is_seen, f"{node.node_id} knows the ACLs")  # noqa: B023 - called at once
+
+
+def _is_harmless(pattern: Pattern, entry: Entry) -> bool:
+    """Brokers must go on, and what was written must be seen to have arrived."""
+    if entry.is_allowed or entry.host != "*":
+        return True
+    is_about_all = pattern.type is ResourceType.CLUSTER or pattern.name == "*"
+    return not (is_about_all and entry.operation in (Operation.ALL, Operation.DESCRIBE, Operation.CLUSTER_ACTION))
+
+
+_ENTRIES = st.builds(
+    Entry,
+    is_allowed=st.sampled_from([True, True, False]),
+    principal=st.sampled_from([ANONYMOUS, ANONYMOUS, EVERYBODY, "User:somebody"]),
+    operation=st.sampled_from(Operation),
+    host=st.sampled_from(["*", HERE, HERE, THERE_HOST]),
+)
+_PATTERNS = st.one_of(
+    st.builds(Pattern, st.just(ResourceType.TOPIC), st.sampled_from(NAMES), st.just(value=False)),
+    st.builds(Pattern, st.just(ResourceType.TOPIC), st.sampled_from(PREFIXES), st.just(value=True)),
+    st.sampled_from([THE_CLUSTER, Pattern(ResourceType.CLUSTER, "kafka", is_prefix=True)]),
+)
+
+
+@st.composite
+def acl_sets(draw: st.DrawFn) -> Acls:
+    drawn = draw(st.dictionaries(_PATTERNS, st.frozensets(_ENTRIES, min_size=1, max_size=5), max_size=7))
+    harmless = {
+        pattern: frozenset(entry for entry in entries if _is_harmless(pattern, entry))
+        for pattern, entries in drawn.items()
+    }
+    kept = {pattern: entries for pattern, entries in harmless.items() if entries}
+    return {**kept, THE_CLUSTER: frozenset({ALWAYS, *kept.get(THE_CLUSTER, ())})}
+
+
+@given(acls=acl_sets())
+@settings(max_examples=EXAMPLES, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture])
+def test_the_same_acls_mean_the_same_to_kafkas_controller_and_to_ours(nodes: list[Node], acls: Acls) -> None:
+    establish(nodes, acls)
+    for host in (HERE, THERE_HOST):
+        secret = [name for name in THERE if not allowed(acls, host, Operation.DELETE, name)]
+        of_kafka, ours = (
+            {
+                name: question.compared(node.ask(question.request, host))
+                for name, question in questions(node.node_id, node.ids, secret).items()
+            }
+            for node in nodes
+        )
+        assert ours == of_kafka
