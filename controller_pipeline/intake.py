@@ -13,6 +13,7 @@ from controller_pipeline.progress import estimate
 from controller_pipeline.session import unpacked_bytes
 from controller_pipeline.sources import journal_files, text_logs
 from controller_pipeline.sources.journal_http import JournalUnreachable, fetch
+from controller_pipeline.sources.journal_tokens import JournalTokens
 
 BYTES_PER_SECOND_PER_CORE: Final = 3e6
 """Of journal lines that are read, checked, kept and folded; only for an estimate."""
@@ -21,9 +22,9 @@ _SERVED: Final = ("http://", "https://")
 _ADDRESS: Final = "://"
 
 
-def take_in_journals(kept: KeptHistory, journals: Sequence[str]) -> list[str]:
+def take_in_journals(kept: KeptHistory, journals: Sequence[str], tokens: JournalTokens | None = None) -> list[str]:
     """Takes in folders of segments, and what controllers serve; returns what could not be read, and why."""
-    folders, unread = _readable(kept, journals)
+    folders, unread = _readable(kept, journals, tokens)
     if folders:
         _announce(kept, folders)
         kept.take_in_lines(journal_files.lines(kept.store.spark, folders))
@@ -40,7 +41,9 @@ def take_in_kafka_logs(kept: KeptHistory, logs: Sequence[str], *, cluster_id: st
     return unread
 
 
-def _readable(kept: KeptHistory, places: Sequence[str]) -> tuple[list[str], list[str]]:
+def _readable(
+    kept: KeptHistory, places: Sequence[str], tokens: JournalTokens | None = None
+) -> tuple[list[str], list[str]]:
     """Folders that can be read, those that are fetched first among them; and what is wrong with the others."""
     folders: list[str] = []
     unread: list[str] = []
@@ -51,7 +54,7 @@ def _readable(kept: KeptHistory, places: Sequence[str]) -> tuple[list[str], list
         if copies is not None and place.startswith(_SERVED):
             try:
                 with kept.steps.step(f"Fetching {place}"):
-                    folders.append(str(fetch(place, copies)))
+                    folders.append(str(fetch(place, copies, tokens)))
             except JournalUnreachable as error:
                 unread.append(str(error))
         elif _ADDRESS in place or Path(place).is_dir():

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from controller_pipeline.kept_history import KeptHistory
     from controller_pipeline.reports.objective import Objective
     from controller_pipeline.reports.report import ReportSummary
+    from controller_pipeline.sources.journal_tokens import JournalTokens
 
 commands = typer.Typer(
     help="What journals of the controller show: availability, failovers, violations, alarms. All but `watch` run Apache "
@@ -65,6 +66,14 @@ def ingest(
         list[str] | None,
         typer.Option(
             help="A folder of segments, or a controller's http://HOST:9404/journal. Several times for several."
+        ),
+    ] = None,
+    journal_token_file: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="[URL=]FILE",
+            help="A file with the token that a journal at http://... is served for: of that one, or of all that have no "
+            "other. Several times for several.",
         ),
     ] = None,
     kafka_logs: Annotated[
@@ -129,13 +138,14 @@ def ingest(
     if logs_time_zone not in available_timezones():
         raise usage_error(WrongOption(f"--logs-time-zone {logs_time_zone} is unknown: give one such as Europe/Berlin"))
     asked = _asked(format_, keep_days or [])
+    tokens = _tokens(journal_token_file or [], journals)
     topics = [(topic, bootstrap)] if topic and bootstrap else []
     places = [*journals, *logs, *(f"kafka://{address}/{name}" for name, address in topics)]
     with _kept(history, cores, memory, taken_in=places, jars=jars if topics else None, asked=asked) as kept:
         from controller_pipeline import intake
 
         with kept.changing():
-            unread = intake.take_in_journals(kept, journals)
+            unread = intake.take_in_journals(kept, journals, tokens)
             unread += intake.take_in_kafka_logs(kept, logs, cluster_id=cluster_id or "", time_zone=logs_time_zone)
             for name, address in topics:
                 unread += _take_in_topic(kept, name, address)
@@ -263,6 +273,16 @@ def _promised(percent: float | None) -> "Objective | None":
         return None if percent is None else Objective(percent=percent)
     except ValueError as error:
         raise usage_error(WrongOption(f"--objective: {error}")) from error
+
+
+def _tokens(files: Sequence[str], journals: Sequence[str]) -> "JournalTokens":
+    """What is shown to whoever serves a journal; ends the command where it cannot be."""
+    from controller_pipeline.sources.journal_tokens import JournalTokens
+
+    try:
+        return JournalTokens.named(files, journals)
+    except ValueError as error:
+        raise usage_error(WrongOption(f"--journal-token-file: {error}")) from error
 
 
 def _asked(table_format: str | None, keep_days: Sequence[str]) -> "Keeping":

@@ -30,6 +30,9 @@ def record(
     journal_segment_bytes: Annotated[int | None, typer.Option(help="How large a file of it becomes.")] = None,
     journal_retention_bytes: Annotated[int | None, typer.Option(help="How much of it is kept.")] = None,
     journal_retention_hours: Annotated[int | None, typer.Option(help="How long it is kept.")] = None,
+    journal_token_file: Annotated[
+        Path | None, typer.Option(help="A file with the token that readers of /journal have to show.")
+    ] = None,
     journal_snapshot_interval_seconds: Annotated[
         int | None, typer.Option(help="How often everything is looked at, and the whole state is written.")
     ] = None,

@@ -16,6 +16,14 @@ def watch(
             help="A folder of segments, or a controller's http://HOST:9404/journal. Several times for several."
         ),
     ] = None,
+    journal_token_file: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="[URL=]FILE",
+            help="A file with the token that a journal at http://... is served for: of that one, or of all that have no "
+            "other. Several times for several.",
+        ),
+    ] = None,
     topic: Annotated[
         str | None, typer.Option(help="The Kafka topic that controllers write their journals to; with --bootstrap.")
     ] = None,

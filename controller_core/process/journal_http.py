@@ -2,27 +2,55 @@
 
 `GET /journal` lists them, oldest first: `{"segments": [{"name": "...", "bytes": 123}]}`. `GET /journal/NAME` is one; with
 `Range` a part of it. Nothing else in the directory is served. Files are read in another thread: no event waits for a disk.
+Where there is a token, it is served to those who show it (401 to others), and to nobody while it cannot be read (503).
 """
 
 import asyncio
 import os
 from pathlib import Path
+from typing import Final
 
+import structlog
 from aiohttp import web
 
 from controller_core.journal.segments import segments
+from controller_core.process.settings import InvalidSettings, ProcessSettings
+from controller_core.security.token_file import TokenFile, UnusableToken
+
+log = structlog.get_logger()
 
 CHUNK_BYTES = 1 << 18
+_WHO_MAY: Final = (
+    "this journal is for those who show its token, as Authorization: Bearer TOKEN (--journal-token-file)\n"
+)
+_NOBODY_NOW: Final = (
+    "the token of this journal cannot be read here, so nobody can show it: this process's log says why\n"
+)
 
 
-def journal_routes(directory: Path) -> list[web.RouteDef]:
-    """What serves the journal in a directory, which need not exist yet."""
+def journal_token(settings: ProcessSettings) -> TokenFile | None:
+    """The token of the settings; None: whoever reaches the port may read. Raises `InvalidSettings`."""
+    if settings.journal_token_file is None:
+        return None
+    token = TokenFile(path=settings.journal_token_file)
+    try:
+        token.require_usable()
+    except UnusableToken as error:
+        raise InvalidSettings(f"--journal-token-file: {error}") from error
+    return token
 
-    async def index(_: web.Request) -> web.Response:
+
+def journal_routes(directory: Path, token: TokenFile | None = None) -> list[web.RouteDef]:
+    """What serves the journal in a directory, which need not exist yet. `token`: what readers have to show."""
+    door = _Door(token)
+
+    async def index(request: web.Request) -> web.Response:
+        await door.admit(request)
         found = await asyncio.to_thread(_sizes, directory)
         return web.json_response({"segments": [{"name": name, "bytes": size} for name, size in found.items()]})
 
     async def segment(request: web.Request) -> web.StreamResponse:
+        await door.admit(request)
         name = request.match_info["name"]
         size = (await asyncio.to_thread(_sizes, directory)).get(name)
         if size is None:
@@ -42,6 +70,29 @@ def journal_routes(directory: Path) -> list[web.RouteDef]:
         return response
 
     return [web.get("/journal", index), web.get("/journal/{name}", segment)]
+
+
+class _Door:
+    """Who may read; says once in the log that nobody may, as whoever asks could fill it."""
+
+    def __init__(self, token: TokenFile | None) -> None:
+        self._token = token
+        self._is_shut = False
+
+    async def admit(self, request: web.Request) -> None:
+        """Raises what is answered to who may not."""
+        if self._token is None:
+            return
+        try:
+            is_admitted = await asyncio.to_thread(self._token.admits, request.headers.get("Authorization", ""))
+        except UnusableToken as error:
+            if not self._is_shut:
+                log.warning("nobody may read the journal over HTTP: its token cannot be read", reason=str(error))
+            self._is_shut = True
+            raise web.HTTPServiceUnavailable(text=_NOBODY_NOW) from error
+        self._is_shut = False
+        if not is_admitted:
+            raise web.HTTPUnauthorized(text=_WHO_MAY, headers={"WWW-Authenticate": "Bearer"})
 
 
 def _sizes(directory: Path) -> dict[str, int]:

@@ -14,7 +14,7 @@ from controller_core.controller.loop.clock import SystemClock
 from controller_core.process.connections import zookeeper_session
 from controller_core.process.http import serve_metrics
 from controller_core.process.journal import close_journals, open_journal
-from controller_core.process.journal_http import journal_routes
+from controller_core.process.journal_http import journal_routes, journal_token
 from controller_core.process.settings import InvalidSettings, ProcessSettings
 from controller_core.process.signals import until_signalled
 from controller_core.recorder.directory import check_cluster, recorders_directory
@@ -42,6 +42,7 @@ async def run_recorder(settings: RecorderProcessSettings) -> None:
 
     Raises `InvalidSettings`, `UnusableDirectory`, `AnotherCluster`, `ZkError`, and `OSError` for a port."""
     async with AsyncExitStack() as stack:
+        token = journal_token(settings)
         ended = stack.enter_context(recorders_directory(settings.journal_directory))
         zk = await zookeeper_session(
             settings, jute_maxbuffer_bytes=settings.zookeeper_jute_maxbuffer_bytes, makes_chroot=False
@@ -59,7 +60,7 @@ async def run_recorder(settings: RecorderProcessSettings) -> None:
         recorder = Recorder(zk, journal, SystemClock(), settings, last_epoch=ended.epoch)
         registry.register(RecorderMetrics(recorder))
         if settings.metrics_port is not None:
-            routes = journal_routes(settings.journal_directory)
+            routes = journal_routes(settings.journal_directory, token)
             stop = await serve_metrics(settings.metrics_host, settings.metrics_port, registry, routes)
             stack.push_async_callback(stop)
         await until_signalled(recorder.run())

@@ -26,7 +26,7 @@ from controller_core.model.ids import BrokerId
 from controller_core.process.connections import secured_brokers, zookeeper_session
 from controller_core.process.http import readiness_route, serve_metrics
 from controller_core.process.journal import MissingLibrary, close_journals, open_journal, open_topic_journal
-from controller_core.process.journal_http import journal_routes
+from controller_core.process.journal_http import journal_routes, journal_token
 from controller_core.process.listening import ListenerAssembly
 from controller_core.process.settings import ControllerProcessSettings, InvalidSettings
 from controller_core.process.signals import until_signalled
@@ -66,6 +66,7 @@ async def run_controller(
         zk = session_of(session)
         if settings.id in await registered_brokers(zk):
             raise InvalidSettings(f"--id {settings.id} is the id of a running broker: choose one that no broker has")
+        token = journal_token(settings)
         await report_at_start(zk, settings.listeners)
         registry = CollectorRegistry()
         writers = _open_journals(settings, registry)
@@ -78,7 +79,7 @@ async def run_controller(
         stack.push_async_callback(listener.close)
         if settings.metrics_port is not None:
             routes = [readiness_route(controller.readiness)]
-            routes += journal_routes(settings.journal_directory) if settings.journal_directory else []
+            routes += journal_routes(settings.journal_directory, token) if settings.journal_directory else []
             stop = await serve_metrics(settings.metrics_host, settings.metrics_port, registry, routes)
             stack.push_async_callback(stop)
         await until(controller.run())

@@ -52,6 +52,10 @@ class ProcessSettings(BaseSettings):
     )
     metrics_host: str = Field(default="127.0.0.1", description="The address that serves /metrics and /healthz.")
     metrics_port: int | None = Field(default=None, ge=0, le=65535, description="Its port; none: not served.")
+    journal_token_file: Path | None = Field(
+        default=None,
+        description="A file with the token that readers of /journal have to show; none: whoever reaches the port may read.",
+    )
     journal_segment_bytes: int = Field(default=64 << 20, ge=1 << 16, description="How large a file of it becomes.")
     journal_retention_bytes: int = Field(
         default=4 << 30, ge=1 << 20, description="How much of it is kept besides the file that is being written."

@@ -68,9 +68,9 @@ async def run_watch(settings: WatchSettings) -> None:
 
 
 def _journals(settings: WatchSettings, session: aiohttp.ClientSession) -> list[Journal]:
-    places = settings.journal
+    places, tokens = settings.journal, settings.tokens
     journals: list[Journal] = [
-        ServedJournal(place, session) if "://" in place else FolderJournal(Path(place)) for place in places
+        ServedJournal(place, session, tokens) if "://" in place else FolderJournal(Path(place)) for place in places
     ]
     if settings.topic is not None and settings.bootstrap is not None:
         try:

@@ -7,6 +7,7 @@ from pydantic import Field, field_validator, model_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from controller_pipeline.alarms.records import Rules
+from controller_pipeline.sources.journal_tokens import JournalTokens
 
 STANDARD_OUTPUT: Final = "-"
 _BOOTSTRAP: Final = r"^[^:/,\s]+:\d{1,5}(,[^:/,\s]+:\d{1,5})*$"
@@ -19,6 +20,7 @@ class WatchSettings(BaseSettings):
     model_config = SettingsConfigDict(env_prefix="KONTROLLER_", extra="forbid", frozen=True)
 
     journal: Annotated[tuple[str, ...], NoDecode] = ()
+    journal_token_file: Annotated[tuple[str, ...], NoDecode] = ()
     topic: str | None = Field(default=None, pattern=r"^[a-zA-Z0-9._-]{1,249}$")
     bootstrap: str | None = Field(default=None, pattern=_BOOTSTRAP)
     leaderless_after_seconds: float = Field(default=30, ge=0, le=86_400)
@@ -35,7 +37,7 @@ class WatchSettings(BaseSettings):
     metrics_port: int | None = Field(default=None, ge=0, le=65535)
     log_format: str = Field(default="json", pattern="^(json|console)$")
 
-    @field_validator("journal", "alertmanager", mode="before")
+    @field_validator("journal", "journal_token_file", "alertmanager", mode="before")
     @classmethod
     def _one_or_several(cls, value: object) -> object:
         return [part.strip() for part in value.split(",")] if isinstance(value, str) else value
@@ -64,8 +66,13 @@ class WatchSettings(BaseSettings):
             raise ValueError(
                 "say what to watch: --journal FOLDER, --journal http://HOST:9404/journal, or --topic NAME with --bootstrap"
             )
-        _ = self.rules
+        _ = self.rules, self.tokens
         return self
+
+    @property
+    def tokens(self) -> JournalTokens:
+        """What is shown to whoever serves a journal. Raises `ValueError`."""
+        return JournalTokens.named(self.journal_token_file, self.journal)
 
     @property
     def rules(self) -> Rules:

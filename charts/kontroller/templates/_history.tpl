@@ -11,17 +11,72 @@
   are named. A topic has gaps and numbers of its own, which are not to be mixed with those of the files. Takes a list: the
   root context, and the values of who reads them. */ -}}
 {{- define "kontroller.journals" -}}
+{{- concat (include "kontroller.ownJournals" . | fromYamlArray) (index . 1).journals | toYaml }}
+{{- end }}
+
+{{- define "kontroller.ownJournals" -}}
 {{- $root := index . 0 }}
-{{- $reader := index . 1 }}
 {{- $journals := list }}
-{{- if and $root.Values.controller.enabled $root.Values.controller.journal.enabled (not $reader.topic.name) }}
+{{- if and $root.Values.controller.enabled $root.Values.controller.journal.enabled (not (index . 1).topic.name) }}
 {{- $controller := include "kontroller.controllerName" $root }}
 {{- $domain := include "kontroller.serviceDomain" $root }}
 {{- range $number := until (int $root.Values.controller.replicas) }}
 {{- $journals = append $journals (printf "http://%s-%d.%s.%s:%d/journal" $controller $number $controller $domain (int $root.Values.controller.metricsPort)) }}
 {{- end }}
 {{- end }}
-{{- concat $journals $reader.journals | toYaml }}
+{{- toYaml $journals }}
+{{- end }}
+
+{{- /* The Secret with the token of this release's journals; empty where there is none. */ -}}
+{{- define "kontroller.journalTokenSecret" -}}
+{{- $journal := .Values.controller.journal }}
+{{- if and $journal.token.create $journal.token.secretName }}
+{{- fail "controller.journal.token: the chart makes a Secret or is given one: set create or secretName" }}
+{{- end }}
+{{- if and $journal.enabled (or $journal.token.create $journal.token.secretName) }}
+{{- default (printf "%s-journal-token" (include "kontroller.controllerName" .)) $journal.token.secretName }}
+{{- end }}
+{{- end }}
+
+{{- /* What a reader shows to whom: a list of the journals with a token, each with the Secret that has it, and the name of the
+  volume that it is on. No token goes to another journal than its own. Takes what kontroller.journals takes. */ -}}
+{{- define "kontroller.shownTokens" -}}
+{{- $shown := list }}
+{{- $secret := include "kontroller.journalTokenSecret" (index . 0) }}
+{{- range ternary (include "kontroller.ownJournals" . | fromYamlArray) list (ne $secret "") }}
+{{- $shown = append $shown (dict "journal" . "secret" $secret "volume" "journal-token") }}
+{{- end }}
+{{- range $index, $given := (index . 1).journalTokens }}
+{{- $shown = append $shown (dict "journal" $given.journal "secret" $given.secretName "volume" (printf "journal-token-%d" $index)) }}
+{{- end }}
+{{- toYaml $shown }}
+{{- end }}
+
+{{- define "kontroller.tokenOptions" -}}
+{{- range include "kontroller.shownTokens" . | fromYamlArray }}
+- --journal-token-file={{ .journal }}=/etc/kontroller/{{ .volume }}/token
+{{- end }}
+{{- end }}
+
+{{- define "kontroller.tokenMounts" -}}
+{{- $volumes := dict }}
+{{- range include "kontroller.shownTokens" . | fromYamlArray }}
+{{- if not (hasKey $volumes .volume) }}
+{{- $_ := set $volumes .volume .secret }}
+- {name: {{ .volume }}, mountPath: /etc/kontroller/{{ .volume }}, readOnly: true}
+{{- end }}
+{{- end }}
+{{- end }}
+
+{{- define "kontroller.tokenVolumes" -}}
+{{- $volumes := dict }}
+{{- range include "kontroller.shownTokens" . | fromYamlArray }}
+{{- if not (hasKey $volumes .volume) }}
+{{- $_ := set $volumes .volume .secret }}
+- name: {{ .volume }}
+  secret: {secretName: {{ .secret | quote }}, defaultMode: 0440}
+{{- end }}
+{{- end }}
 {{- end }}
 
 {{- /* Takes a dict: root, journals. */ -}}

@@ -1,12 +1,15 @@
 """A journal that a controller or recorder serves beside its metrics, by requests for what is new."""
 
+import asyncio
 from typing import Final
 
 import aiohttp
 from pydantic import ValidationError
 from yarl import URL
 
-from controller_pipeline.sources.journal_http import Index
+from controller_core.security.token_file import UnusableToken
+from controller_pipeline.sources.journal_http import Index, what_to_do
+from controller_pipeline.sources.journal_tokens import JournalTokens
 from controller_pipeline.watching.journals.journal import Chunk, JournalUnreadable
 from controller_pipeline.watching.journals.segments import SegmentJournal
 
@@ -18,8 +21,8 @@ _NOTHING_THERE: Final = 416
 class ServedJournal:
     """The journal at `http://HOST:9404/journal`."""
 
-    def __init__(self, url: str, session: aiohttp.ClientSession) -> None:
-        self._served = _Served(URL(url), session)
+    def __init__(self, url: str, session: aiohttp.ClientSession, tokens: JournalTokens | None = None) -> None:
+        self._served = _Served(URL(url), session, tokens or JournalTokens())
         self._journal = SegmentJournal(self._served)
 
     @property
@@ -36,9 +39,10 @@ class ServedJournal:
 class _Served:
     """`Segments` over HTTP (`controller_core.process.journal_http`)."""
 
-    def __init__(self, url: URL, session: aiohttp.ClientSession) -> None:
+    def __init__(self, url: URL, session: aiohttp.ClientSession, tokens: JournalTokens) -> None:
         self._url = url
         self._session = session
+        self._tokens = tokens
         self.name = str(url.with_user(None))
 
     async def sizes(self) -> dict[str, int]:
@@ -54,14 +58,24 @@ class _Served:
 
     async def _get(self, url: URL, headers: dict[str, str], most_bytes: int) -> bytes:
         try:
-            async with self._session.get(url, headers=headers, timeout=_TIMEOUT) as answer:
+            shown = await self._shown()
+            async with self._session.get(url, headers={**headers, **shown}, timeout=_TIMEOUT) as answer:
                 if answer.status == _NOTHING_THERE:
                     return b""
                 if answer.status != (206 if headers else 200):
-                    raise JournalUnreadable(f"{self.name} answers {answer.status}: is a journal kept there?")
+                    raise JournalUnreadable(f"{self.name} answers {answer.status}: {what_to_do(answer.status)}")
                 return await _at_most(answer.content, most_bytes)
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             raise JournalUnreadable(f"{self.name} cannot be read: {str(error) or type(error).__name__}") from error
+
+    async def _shown(self) -> dict[str, str]:
+        """What an address says of itself goes before."""
+        if self._url.user is not None:
+            return {}
+        try:
+            return await asyncio.to_thread(self._tokens.headers, self.name)
+        except UnusableToken as error:
+            raise JournalUnreadable(f"{self.name} cannot be asked: {error}") from error
 
 
 async def _at_most(content: aiohttp.StreamReader, most_bytes: int) -> bytes:

@@ -1,5 +1,6 @@
 """Install, upgrade, uninstall."""
 
+import base64
 import json
 
 import pytest
@@ -41,6 +42,19 @@ def test_a_single_zookeeper_server_is_not_outvoted_by_empty_ones(api: Kubernetes
         with pytest.raises(CommandError, match=r"zookeeper.replicas cannot go from 1 to 3"):
             api.helm(*upgrade, "--set", "zookeeper.enabled=true,zookeeper.replicas=3")
         api.helm(*upgrade, "--set", "zookeeper.enabled=true,zookeeper.replicas=1,zookeeper.heapOpts=-Xmx300m")
+
+
+def test_a_journal_s_token_that_the_chart_made_stays_over_upgrades_and_goes_with_the_release(
+    api: KubernetesApi,
+) -> None:
+    made = (*CONTROLLER_ON, "--set", "controller.journal.token.create=true")
+    secret = ("secret", "kontroller-controller-journal-token", "--namespace", RELEASE_NAMESPACE)
+    with installed(api, *made):
+        token = base64.b64decode(api.get(*secret)["data"]["token"])
+        assert len(set(token)) > 10
+        api.helm("upgrade", "kontroller", CHART, "--namespace", RELEASE_NAMESPACE, *NO_JOBS, *made)
+        assert base64.b64decode(api.get(*secret)["data"]["token"]) == token
+    assert api.kubectl("get", *secret, "--ignore-not-found") == ""
 
 
 def test_an_uninstall_takes_the_definitions_along_when_they_are_not_to_be_kept(api: KubernetesApi) -> None:

@@ -3,13 +3,19 @@
 import asyncio
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from urllib.error import HTTPError
+from urllib.request import urlopen
 
 import pytest
 from aiohttp import web
+from structlog.testing import capture_logs
 
 from controller_core.process.journal_http import CHUNK_BYTES, journal_routes
+from controller_core.security.token_file import TokenFile
 from controller_pipeline.sources.journal_http import JournalUnreachable, fetch
+from controller_pipeline.sources.journal_tokens import JournalTokens
 
 NAME = "0000000001-000000000000000.jsonl"
 
@@ -22,27 +28,34 @@ def served(tmp_path: Path) -> Path:
     return directory
 
 
-@pytest.fixture
-def url(served: Path) -> Iterator[str]:
-    """Where the production routes serve it, on a loop of their own."""
+@contextmanager
+def serving(*routes: web.RouteDef) -> Iterator[str]:
+    """The address of routes on a loop of their own."""
     loop = asyncio.new_event_loop()
     thread = threading.Thread(target=loop.run_forever)
     thread.start()
 
     async def start() -> tuple[web.AppRunner, int]:
         application = web.Application()
-        application.add_routes(journal_routes(served))
+        application.add_routes(routes)
         runner = web.AppRunner(application, access_log=None)
         await runner.setup()
         await web.TCPSite(runner, "127.0.0.1", 0).start()
         return runner, runner.addresses[0][1]
 
     runner, port = asyncio.run_coroutine_threadsafe(start(), loop).result()
-    yield f"http://127.0.0.1:{port}/journal"
+    yield f"http://127.0.0.1:{port}"
     asyncio.run_coroutine_threadsafe(runner.cleanup(), loop).result()
     loop.call_soon_threadsafe(loop.stop)
     thread.join()
     loop.close()
+
+
+@pytest.fixture
+def url(served: Path) -> Iterator[str]:
+    """Where the production routes serve it."""
+    with serving(*journal_routes(served)) as address:
+        yield f"{address}/journal"
 
 
 def lines(*numbers: int) -> bytes:
@@ -104,3 +117,86 @@ def test_a_wrong_address_says_what_to_give(url: str, tmp_path: Path) -> None:
         fetch(url.replace("/journal", "/metrics"), tmp_path)
     with pytest.raises(JournalUnreachable, match="cannot be read"):
         fetch("http://127.0.0.1:1/journal", tmp_path)
+
+
+TOKEN, OTHER = "a-token-of-the-tests", "another-one-of-the-tests"
+
+
+def file_of(folder: Path, name: str, *tokens: str) -> Path:
+    path = folder / name
+    path.write_text("\n".join(tokens))
+    return path
+
+
+def test_a_journal_with_a_token_is_for_those_who_show_it(served: Path, tmp_path: Path) -> None:
+    (served / NAME).write_bytes(lines(1, 2))
+    given, wrong = file_of(tmp_path, "given", TOKEN), file_of(tmp_path, "wrong", OTHER)
+    with serving(*journal_routes(served, TokenFile(path=given))) as address:
+        url = f"{address}/journal"
+
+        def fetched(*options: str) -> bytes:
+            return (fetch(url, tmp_path / "copies", JournalTokens.named(options, [url])) / NAME).read_bytes()
+
+        for options in ((), (str(wrong),), (f"{url}={wrong}", str(given))):
+            with pytest.raises(JournalUnreachable, match=r"answers 401 Unauthorized: .* --journal-token-file") as error:
+                fetched(*options)
+            assert TOKEN not in str(error.value)
+            assert OTHER not in str(error.value)
+        for segment in ("", f"/{NAME}"):
+            with pytest.raises(HTTPError) as refused:
+                urlopen(f"{url}{segment}")
+            assert (refused.value.code, refused.value.headers["WWW-Authenticate"]) == (401, "Bearer")
+            assert "for those who show its token" in refused.value.read().decode()
+            refused.value.close()
+        assert fetched(str(given)) == fetched(f"{url}/={given}") == lines(1, 2)
+        (served / NAME).write_bytes(lines(1, 2, 3))
+        file_of(tmp_path, "given", OTHER, TOKEN)
+        assert fetched(str(wrong)) == lines(1, 2, 3)
+
+
+def test_a_token_that_cannot_be_read_lets_nobody_in_and_is_logged_once(served: Path, tmp_path: Path) -> None:
+    given, shown = file_of(tmp_path, "given", TOKEN), file_of(tmp_path, "shown", TOKEN)
+    with serving(*journal_routes(served, TokenFile(path=given))) as address, capture_logs() as logged:
+        tokens = JournalTokens.named([str(shown)], [])
+        fetch(f"{address}/journal", tmp_path / "copies", tokens)
+        given.unlink()
+        for _ in range(2):
+            with pytest.raises(JournalUnreachable, match="503"):
+                fetch(f"{address}/journal", tmp_path / "copies", tokens)
+        assert [line["log_level"] for line in logged] == ["warning"]
+        file_of(tmp_path, "given", TOKEN)
+        fetch(f"{address}/journal", tmp_path / "copies", tokens)
+        shown.unlink()
+        with pytest.raises(JournalUnreachable, match=r"cannot be asked: .*shown cannot be read"):
+            fetch(f"{address}/journal", tmp_path / "copies", tokens)
+
+
+def test_a_token_is_not_shown_to_whom_a_journal_leads_to(tmp_path: Path) -> None:
+    asked: list[str | None] = []
+
+    async def elsewhere(request: web.Request) -> web.Response:
+        asked.append(request.headers.get("Authorization"))
+        return web.json_response({"segments": []})
+
+    async def lead(request: web.Request) -> web.Response:
+        asked.append(request.headers.get("Authorization"))
+        raise web.HTTPFound(f"{other}/journal")
+
+    tokens = JournalTokens.named([str(file_of(tmp_path, "given", TOKEN))], [])
+    with serving(web.get("/journal", elsewhere)) as other, serving(web.get("/journal", lead)) as address:
+        fetch(f"{address}/journal", tmp_path / "copies", tokens)
+    assert asked == [f"Bearer {TOKEN}", None]
+
+
+@pytest.mark.parametrize(
+    ("option", "said"),
+    [
+        ("http://other:9404/journal=FILE", "http://other:9404/journal is no journal that is read"),
+        ("http://here:9404/journal=", "names no file"),
+        ("nowhere", "nowhere cannot be read"),
+    ],
+)
+def test_a_token_that_nobody_could_be_shown_is_refused_at_the_start(tmp_path: Path, option: str, said: str) -> None:
+    given = option.replace("FILE", str(file_of(tmp_path, "given", TOKEN)))
+    with pytest.raises(ValueError, match=said):
+        JournalTokens.named([given], ["http://here:9404/journal", "/a/folder"])

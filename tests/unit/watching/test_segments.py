@@ -1,5 +1,7 @@
 """Segments that grow, are cut, go and come: each whole line is read, and no half one."""
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -8,29 +10,45 @@ import pytest
 from aiohttp import web
 
 from controller_core.process.journal_http import journal_routes
+from controller_pipeline.sources.journal_tokens import JournalTokens
 from controller_pipeline.watching.journals import segments
 from controller_pipeline.watching.journals.folder import FolderJournal
 from controller_pipeline.watching.journals.journal import Journal, JournalUnreadable
 from controller_pipeline.watching.journals.served import ServedJournal
 from tests.unit.watching.lines import alive, snapshot
 
+TOKEN = "a-token-of-the-tests"
 
-@pytest.fixture(params=["folder", "served"])
-async def journal(request: pytest.FixtureRequest, tmp_path: Path) -> Any:
-    """The same directory, read from the disk and over HTTP."""
-    if request.param == "folder":
-        yield FolderJournal(tmp_path)
-        return
+
+@asynccontextmanager
+async def served_at(*routes: web.RouteDef) -> AsyncIterator[str]:
+    """The address of the journal that routes serve."""
     application = web.Application()
-    application.add_routes(journal_routes(tmp_path))
+    application.add_routes(routes)
     runner = web.AppRunner(application)
     await runner.setup()
     site = web.TCPSite(runner, "127.0.0.1", 0)
     await site.start()
-    async with aiohttp.ClientSession() as session:
-        port = runner.addresses[0][1]
-        yield ServedJournal(f"http://127.0.0.1:{port}/journal", session)
+    yield f"http://127.0.0.1:{runner.addresses[0][1]}/journal"
     await runner.cleanup()
+
+
+def tokens_of(folder: Path, token: str = TOKEN) -> JournalTokens:
+    """What a reader shows who has this token in a file of the folder's."""
+    (folder / "token").write_text(token)
+    return JournalTokens.named([str(folder / "token")], [])
+
+
+@pytest.fixture(params=["folder", "served", "served for a token"])
+async def journal(request: pytest.FixtureRequest, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """The same directory, read from the disk and over HTTP."""
+    if request.param == "folder":
+        yield FolderJournal(tmp_path)
+        return
+    tokens = tokens_of(tmp_path_factory.mktemp("token")) if request.param.endswith("token") else None
+    routes = journal_routes(tmp_path, tokens.of_others if tokens else None)
+    async with served_at(*routes) as url, aiohttp.ClientSession() as session:
+        yield ServedJournal(url, session, tokens)
 
 
 async def to_the_end(journal: Journal) -> list[bytes]:
@@ -159,3 +177,21 @@ async def test_a_server_that_is_away_or_serves_something_else_is_said_without_it
             await journal.read()
         assert "secret" not in str(error.value)
         assert "secret" not in journal.name
+
+
+async def test_a_reader_without_the_token_says_what_to_give_and_reads_once_it_has_it(
+    tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    append(tmp_path, FIRST, b"1")
+    servers, readers = (tmp_path_factory.mktemp(name) for name in ("servers", "readers"))
+    routes = journal_routes(tmp_path, tokens_of(servers).of_others)
+    async with served_at(*routes) as url, aiohttp.ClientSession() as session:
+        journal = ServedJournal(url, session, tokens_of(readers, "another-token-than-that"))
+        with pytest.raises(JournalUnreadable, match=r"answers 401: .* --journal-token-file") as error:
+            await journal.read()
+        assert "another-token" not in str(error.value)
+        (readers / "token").unlink()
+        with pytest.raises(JournalUnreadable, match=r"cannot be asked: .*token cannot be read"):
+            await journal.read()
+        tokens_of(readers)
+        assert await to_the_end(journal) == [b"1"]

@@ -1,0 +1,101 @@
+"""The token of a journal that is served: who has it, as a file, and that each journal is shown its own alone."""
+
+from typing import Final
+
+import pytest
+
+from devcluster.clusters.kubernetes import CommandError, KubernetesApi
+from tests.real.chart.charts import RELEASE_NAMESPACE, SELF_CONTAINED, Object, dry_run, named, options_of, rendered
+
+GIVEN: Final = ("--set", "controller.journal.token.secretName=journal")
+READERS: Final = (*SELF_CONTAINED, "--set", "history.enabled=true,alarms.enabled=true")
+ELSEWHERE: Final = "http://recorder.other.svc:9404/journal"
+OWN: Final = [
+    f"http://kontroller-controller-{number}.kontroller-controller.{RELEASE_NAMESPACE}.svc:9404/journal"
+    for number in range(2)
+]
+
+
+def pods(objects: list[Object]) -> dict[str, Object]:
+    """The specs of the pods of controllers, ingest and watch."""
+    job = named(objects, "CronJob", "kontroller-history")["spec"]["jobTemplate"]["spec"]
+    return {
+        "controller": named(objects, "StatefulSet", "kontroller-controller")["spec"]["template"]["spec"],
+        "history": job["template"]["spec"],
+        "alarms": named(objects, "Deployment", "kontroller-alarms")["spec"]["template"]["spec"],
+    }
+
+
+def secrets(pod: Object, container: Object) -> dict[str, str]:
+    """By the files `token` that a container finds: the Secrets that they are of."""
+    volumes = {each["name"]: each["secret"]["secretName"] for each in pod["volumes"] if "secret" in each}
+    mounts = [each for each in container["volumeMounts"] if each["name"] in volumes]
+    assert all(each["readOnly"] for each in mounts)
+    return {f"{each['mountPath']}/token": volumes[each["name"]] for each in mounts}
+
+
+def shown(pod: Object, container: Object) -> dict[str, str]:
+    """By journal: the Secret whose token is shown to it."""
+    start = "--journal-token-file="
+    options = [each.removeprefix(start).split("=") for each in container["args"] if each.startswith(start)]
+    files = secrets(pod, container)
+    assert {file for _, file in options} == files.keys()
+    return {journal: files[file] for journal, file in options}
+
+
+def readers(pods: dict[str, Object]) -> list[tuple[Object, Object]]:
+    """The containers that read journals, each with its pod."""
+    (ingest,), (watch,) = pods["history"]["initContainers"], pods["alarms"]["containers"]
+    return [(pods["history"], ingest), (pods["alarms"], watch)]
+
+
+@pytest.mark.parametrize(
+    ("values", "secret"),
+    [(GIVEN, "journal"), (("--set", "controller.journal.token.create=true"), "kontroller-controller-journal-token")],
+    ids=["given", "made"],
+)
+def test_controllers_and_who_reads_their_journals_have_the_token_as_a_file(
+    api: KubernetesApi, values: tuple[str, ...], secret: str
+) -> None:
+    objects = rendered(api, *READERS, *values)
+    found = pods(objects)
+    (controller,) = found["controller"]["containers"]
+    (file,) = (each["value"] for each in controller["env"] if each["name"] == "KONTROLLER_JOURNAL_TOKEN_FILE")
+    assert secrets(found["controller"], controller) == {file: secret}
+    for pod, container in readers(found):
+        assert shown(pod, container) == dict.fromkeys(OWN, secret)
+    (report,) = found["history"]["containers"]
+    assert secrets(found["history"], report) == {}
+    assert len(dry_run(api, objects)) == len(objects)
+
+
+def test_without_being_asked_for_there_is_no_token(api: KubernetesApi) -> None:
+    for values in ((), ("--set", "controller.journal.enabled=false,controller.journal.token.create=true")):
+        named_too = ("--set", f"history.journals={{{ELSEWHERE}}},alarms.journals={{{ELSEWHERE}}}")
+        objects = rendered(api, *READERS, *named_too, *values)
+        assert "journal-token" not in str(objects)
+        assert "Secret" not in {each["kind"] for each in objects}
+
+
+def test_a_journal_of_others_is_shown_its_own_token_and_never_this_release_s(api: KubernetesApi) -> None:
+    def named_for(reader: str) -> str:
+        token = f"{reader}.journalTokens[0]"
+        return f"{reader}.journals={{{ELSEWHERE}}},{token}.journal={ELSEWHERE},{token}.secretName=theirs"
+
+    values = ("--set", named_for("history"), "--set", named_for("alarms"))
+    objects = rendered(api, *READERS, *GIVEN, *values)
+    for pod, container in readers(pods(objects)):
+        assert shown(pod, container) == {**dict.fromkeys(OWN, "journal"), ELSEWHERE: "theirs"}
+    assert len(dry_run(api, objects)) == len(objects)
+    for pod, container in readers(pods(rendered(api, *READERS, *values))):
+        assert shown(pod, container) == {ELSEWHERE: "theirs"}
+
+
+def test_the_commands_have_the_option() -> None:
+    for command in (("controller", "run"), ("record",), ("history", "ingest"), ("history", "watch")):
+        assert "--journal-token-file" in options_of(*command)
+
+
+def test_a_token_that_is_both_made_and_given_is_refused(api: KubernetesApi) -> None:
+    with pytest.raises(CommandError, match="set create or secretName"):
+        rendered(api, *SELF_CONTAINED, *GIVEN, "--set", "controller.journal.token.create=true")
