@@ -28,6 +28,9 @@ def watch(
         str | None, typer.Option(help="The Kafka topic that controllers write their journals to; with --bootstrap.")
     ] = None,
     bootstrap: Annotated[str | None, typer.Option(help="HOST:PORT[,HOST:PORT...] of the topic's brokers.")] = None,
+    properties: Annotated[
+        Path | None, typer.Option(help="How they are secured: a broker's server.properties, or a part of it.")
+    ] = None,
     leaderless_after_seconds: Annotated[
         float | None, typer.Option(help="For how long a partition may be without a leader (30).")
     ] = None,

@@ -33,7 +33,7 @@ from controller_core.process.signals import until_signalled
 from controller_core.process.unserved_requests import UnservedRequests
 from controller_core.security.properties_file import InvalidProperties
 from controller_core.wire.connections.broker_properties import SecuredBrokers
-from controller_core.wire.connections.librdkafka import librdkafka_settings
+from controller_core.wire.connections.librdkafka import librdkafka_source
 from controller_core.wire.limits.admission import connections_within, raise_descriptor_limit
 from controller_core.wire.listener.listener import Listener, ListenerLimits, ListenerRules
 from controller_core.wire.tcp_link import tcp_link_factory
@@ -107,15 +107,8 @@ def _open_journals(settings: ControllerProcessSettings, registry: CollectorRegis
     writers = []
     if settings.journal_topic is not None and settings.journal_bootstrap is not None:
         try:
-            brokers = secured_brokers(settings.properties)
-            writers.append(
-                open_topic_journal(
-                    settings.journal_topic,
-                    settings.journal_bootstrap,
-                    registry,
-                    lambda: librdkafka_settings(brokers.read().of_brokers()),
-                )
-            )
+            security = librdkafka_source(secured_brokers(settings.properties))
+            writers.append(open_topic_journal(settings.journal_topic, settings.journal_bootstrap, registry, security))
         except MissingLibrary as error:
             raise InvalidSettings(str(error)) from error
     if settings.journal_directory is not None:

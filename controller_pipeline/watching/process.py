@@ -18,10 +18,12 @@ import structlog
 from aiohttp import web
 from prometheus_client import CollectorRegistry
 
+from controller_core.process.connections import secured_brokers
 from controller_core.process.http import serve_metrics
 from controller_core.process.settings import InvalidSettings
 from controller_core.process.signals import until_signalled
 from controller_core.supervision import supervised
+from controller_core.wire.connections.librdkafka import librdkafka_source
 from controller_pipeline.watching import checkpoint
 from controller_pipeline.watching.alertmanager import Alertmanager
 from controller_pipeline.watching.board import Board
@@ -77,7 +79,8 @@ def _journals(settings: WatchSettings, session: aiohttp.ClientSession) -> list[J
             from controller_pipeline.watching.journals.topic import TopicJournal
         except ImportError as error:
             raise InvalidSettings("--topic needs confluent-kafka: install kontroller[journal-topic]") from error
-        journals.append(TopicJournal(settings.topic, settings.bootstrap))
+        security = librdkafka_source(secured_brokers(settings.properties))
+        journals.append(TopicJournal(settings.topic, settings.bootstrap, security))
     return journals
 
 

@@ -23,6 +23,8 @@ class WatchSettings(BaseSettings):
     journal_token_file: Annotated[tuple[str, ...], NoDecode] = ()
     topic: str | None = Field(default=None, pattern=r"^[a-zA-Z0-9._-]{1,249}$")
     bootstrap: str | None = Field(default=None, pattern=_BOOTSTRAP)
+    properties: Path | None = None
+    """How the topic's brokers are secured: a broker's `server.properties`, or a part of it."""
     leaderless_after_seconds: float = Field(default=30, ge=0, le=86_400)
     under_min_isr_after_seconds: float = Field(default=30, ge=0, le=86_400)
     min_insync_replicas: int = Field(default=1, ge=1)

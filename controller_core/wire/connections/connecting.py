@@ -11,7 +11,7 @@ the same connection would not.
 
 import asyncio
 import ssl
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Generator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Final, TypeVar
@@ -186,17 +186,24 @@ async def _log_in(dialogue: _Dialogue, login: Login) -> float:
         offered = ", ".join(handshake.mechanisms) or "none"
         raise NotAdmitted(f"{dialogue.server} does not take SASL {login.mechanism}; it takes {offered}")
     exchange = login.messages()
+    message: bytes | None = next(exchange)
     lifetime_s = 0.0
+    while message is not None:
+        request = SaslAuthenticateRequest(auth_bytes=message)
+        answer = await dialogue.answer_to(request, SaslAuthenticateResponse)
+        if answer.error_code is not ErrorCode.none:
+            raise NotAdmitted(f"{dialogue.server} does not admit {login.username}: {answer.error_message}")
+        lifetime_s = answer.session_lifetime.total_seconds()
+        try:
+            message = await asyncio.to_thread(_next_message, exchange, answer.auth_bytes)
+        except LoginFailed as error:
+            raise NotAdmitted(f"{dialogue.server} does not know the password of {login.username}: {error}") from error
+    return lifetime_s
+
+
+def _next_message(exchange: Generator[bytes, bytes, None], said: bytes) -> bytes | None:
+    """None where all is said."""
     try:
-        message = next(exchange)
-        while True:
-            request = SaslAuthenticateRequest(auth_bytes=message)
-            answer = await dialogue.answer_to(request, SaslAuthenticateResponse)
-            if answer.error_code is not ErrorCode.none:
-                raise NotAdmitted(f"{dialogue.server} does not admit {login.username}: {answer.error_message}")
-            lifetime_s = answer.session_lifetime.total_seconds()
-            message = exchange.send(answer.auth_bytes)
+        return exchange.send(said)
     except StopIteration:
-        return lifetime_s
-    except LoginFailed as error:
-        raise NotAdmitted(f"{dialogue.server} does not know the password of {login.username}: {error}") from error
+        return None

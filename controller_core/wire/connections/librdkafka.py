@@ -1,9 +1,14 @@
-"""How librdkafka is told what a file of brokers' properties says: for the journal's topic, which it writes."""
+"""How librdkafka is told what a file of brokers' properties says: for the journal's topic, which it writes and reads."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from controller_core.security.tls_files import TlsFiles
-from controller_core.wire.connections.broker_properties import ListenerSecurity
+from controller_core.wire.connections.broker_properties import ListenerSecurity, SecuredBrokers
+
+
+def librdkafka_source(brokers: SecuredBrokers) -> Callable[[], dict[str, str]]:
+    """What a client is told of the listener between brokers when it is made. Raises `InvalidProperties` when called."""
+    return lambda: librdkafka_settings(brokers.read().of_brokers())
 
 
 def librdkafka_settings(security: ListenerSecurity) -> dict[str, str]:

@@ -15,6 +15,9 @@ from controller_core.security.jaas import read_jaas
 
 PLAIN: Final = "PLAIN"
 MECHANISMS: Final = (PLAIN, *(mechanism.name for mechanism in SCRAM_MECHANISMS.values()))
+_MOST_ITERATIONS: Final = 1 << 20
+"""Kafka lets nobody have more than 16,384; a server that asked for very many would have a client compute for minutes. One
+that asks for fewer than 4096 is refused by scramp, as whoever listens could guess the password."""
 
 
 class LoginFailed(Exception):
@@ -38,7 +41,8 @@ class Login:
         return cls(mechanism=mechanism, username=user.username, password=user.password)
 
     def messages(self) -> Generator[bytes, bytes, None]:
-        """What the client says, message by message; each is to be answered by `send` with what the server said to it.
+        """What the client says, message by message; each is to be answered by `send` with what the server said to it, in a
+        thread: what SCRAM makes of a password takes some ms.
 
         Raises `LoginFailed` where that is not what it should be."""
         if self.mechanism == PLAIN:
@@ -51,6 +55,10 @@ class Login:
         try:
             said = yield exchange.get_client_first().encode()
             exchange.set_server_first(said.decode())
+            if (iterations := int(exchange.iterations)) > _MOST_ITERATIONS:
+                raise LoginFailed(
+                    f"{self.mechanism}: it asks for {iterations} iterations, more than {_MOST_ITERATIONS}"
+                )
             said = yield exchange.get_client_final().encode()
             exchange.set_server_final(said.decode())
         except (ScramException, UnicodeDecodeError) as error:

@@ -100,8 +100,10 @@ async def controller(node: Node) -> AsyncIterator[Controller]:
     await listener.close()
 
 
-def tell(node: Node, port: int) -> None:
-    endpoint = UpdateMetadataEndpoint(port=port, host="127.0.0.1", listener="PLAINTEXT", security_protocol=0)
+def tell(node: Node, port: int, security_protocol: int = 0) -> None:
+    endpoint = UpdateMetadataEndpoint(
+        port=port, host="127.0.0.1", listener="PLAINTEXT", security_protocol=security_protocol
+    )
     node.metadata.update(
         UpdateMetadataRequest(
             controller_id=BrokerId(9),
@@ -121,6 +123,12 @@ async def test_an_isr_is_asked_for_under_the_present_epoch(node: Node, controlle
     assert asked == AlterPartitionRequest(
         broker_id=BrokerId(3), broker_epoch=BrokerEpoch(50), topics=(AskedTopic(TOPIC_ID, ASKED[0].partitions),)
     )
+
+
+async def test_a_controller_that_wants_a_login_is_not_asked_without_one(node: Node) -> None:
+    tell(node, 9, security_protocol=2)
+    with pytest.raises(NoController, match="its listener PLAINTEXT speaks SASL_PLAINTEXT: say by --properties how"):
+        await ControllerChannel(node).controlled_shutdown()
 
 
 async def test_one_alteration_is_in_flight_at_a_time(node: Node, controller: Controller) -> None:

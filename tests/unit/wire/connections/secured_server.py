@@ -3,7 +3,7 @@
 import asyncio
 import ssl
 from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from datetime import timedelta
 from typing import Any, Final
 
@@ -15,7 +15,13 @@ from kio.static.primitive import i64Timedelta
 from kio.static.protocol import ResponsePayload
 from scramp import ScramException, ScramMechanism
 
-from controller_core.wire.codecs.frames import decode_request, encode_response, read_frame, read_request_head
+from controller_core.wire.codecs.frames import (
+    FrameError,
+    decode_request,
+    encode_response,
+    read_frame,
+    read_request_head,
+)
 from controller_core.wire.messages import UpdateMetadataResponse
 
 HANDSHAKE, AUTHENTICATE, API_VERSIONS = 17, 36, 18
@@ -33,6 +39,7 @@ class SecuredServer:
         self.is_silent = False
         self.says: bytes | None = None
         self.knows_the_password = True
+        self.iterations = 4096
         self.port = 0
         self.logins: list[str] = []
         self.shown: list[str] = []
@@ -43,7 +50,13 @@ class SecuredServer:
         self.writers: list[asyncio.StreamWriter] = []
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Until the client leaves, in whichever way."""
         self.writers.append(writer)
+        with suppress(OSError, FrameError):
+            await self._serve(reader, writer)
+        writer.close()
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         if self.tls is not None:
             self.shown.append(_common_name(writer.get_extra_info("peercert")))
         client = _Client(self)
@@ -55,7 +68,6 @@ class SecuredServer:
                 break
             correlation_id = read_request_head(content).correlation_id
             writer.write(encode_response(answer, correlation_id) if self.says is None else self.says)
-        writer.close()
 
     def cut(self) -> None:
         """Closes all connections."""
@@ -137,7 +149,7 @@ class _Scram:
             self._exchange = mechanism.make_server(lambda user: self._known(mechanism, user))
             self._exchange.set_client_first(said.decode())
             first: str = self._exchange.get_server_first()
-            return first.encode()
+            return first.replace("i=4096", f"i={self._server.iterations}").encode()
         try:
             self._exchange.set_client_final(said.decode())
         except ScramException:
@@ -148,7 +160,7 @@ class _Scram:
 
     def _known(self, mechanism: ScramMechanism, user: str) -> Any:
         self._user = user
-        return mechanism.make_auth_info(self._server.passwords.get(user, "none"))
+        return mechanism.make_auth_info(self._server.passwords.get(user, "none"), 4096)
 
 
 def _authenticated(

@@ -25,6 +25,8 @@ from controller_core.wire.messages import ErrorCode, UpdateMetadataRequest, Upda
 from controller_core.wire.tcp_link import tcp_link_factory
 from devcluster.clusters.certificates import Authority
 from devcluster.clusters.secured_kafka import written
+from replica_broker.replicas.following.tcp_leader_link import tcp_leader_links
+from replica_broker.replicas.seams import LeaderEndpoint, LeaderUnreachable
 from tests.unit.wire.connections.secured_server import USERS, SecuredServer, listening
 
 DEADLINE_S: Final = 20
@@ -138,6 +140,30 @@ async def test_a_server_that_only_pretends_to_know_the_password_is_asked_nothing
     async with listening(server), files.link(server, "SASL_PLAINTEXT") as link:
         assert "does not know the password of alice" in await refusal(link)
     assert server.asked == 0
+
+
+@pytest.mark.parametrize(("iterations", "said"), [(1_000, "not be < 4096"), (2_000_000, "2000000 iterations")])
+async def test_a_server_that_asks_for_too_few_iterations_or_too_many_learns_nothing(
+    files: Files, iterations: int, said: str
+) -> None:
+    files.tell("SCRAM-SHA-256")
+    server = SecuredServer(mechanism="SCRAM-SHA-256")
+    server.iterations = iterations
+    async with listening(server), files.link(server, "SASL_PLAINTEXT") as link:
+        assert said in await refusal(link)
+
+
+async def test_a_follower_hears_why_its_leader_does_not_admit_it(files: Files) -> None:
+    files.tell(password="wrong")
+    server = SecuredServer(mechanism="PLAIN")
+    async with listening(server):
+        source = SecuredBrokers(files.file).source("INTERNAL", "SASL_PLAINTEXT")
+        link = tcp_leader_links(client_id="broker-3", security=source)(
+            LeaderEndpoint(BrokerId(1), "127.0.0.1", server.port)
+        )
+        with pytest.raises(LeaderUnreachable, match=r"no connection to broker 1: .* does not admit alice"):
+            await link.list_offsets({}, BrokerId(3))
+        await link.close()
 
 
 async def test_a_mechanism_that_the_server_does_not_take_is_said(files: Files) -> None:

@@ -1,0 +1,135 @@
+"""What works beside brokers that want a login: the journal's topic, a broker of our own, and the operator."""
+
+import asyncio
+from collections.abc import Iterator
+from contextlib import suppress
+
+import pytest
+
+from controller_core.wire.connections.broker_properties import SecuredBrokers
+from controller_core.wire.connections.librdkafka import librdkafka_source
+from controller_pipeline.watching.journals.journal import JournalUnreadable
+from controller_pipeline.watching.journals.topic import TopicJournal
+from devcluster.clients.znodes import ClusterZnodes
+from devcluster.clusters.kontroller import ControllerProcess
+from devcluster.clusters.kubernetes import KubernetesCluster
+from devcluster.clusters.listeners import ListenerNames
+from devcluster.clusters.python_broker import PythonBroker
+from devcluster.clusters.run_folder import RunFolder
+from devcluster.clusters.secured_kafka import ADMIN, PASSWORDS, SecuredKafka
+from devcluster.clusters.zookeeper import ZooKeeper, connected_client
+from devcluster.running.processes import wait_until
+from tests.real.operator.operated import operated_namespace, running_operator
+
+pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
+
+LISTENERS = ListenerNames(
+    inter_broker="INTERNAL", clients="CLIENT", control_plane="CONTROLLER", protocols={"INTERNAL": "SASL_SSL"}
+)
+OURS = 3
+
+
+@pytest.fixture(scope="module")
+def led_by_us(servers_folder: RunFolder, zookeeper: ZooKeeper) -> Iterator[SecuredKafka]:
+    """Brokers that log in at each other, and a controller that writes its journal to a topic of theirs."""
+    with SecuredKafka(servers_folder, zookeeper, listeners=LISTENERS, name="beside") as kafka:
+        kafka.start()
+        settings = {
+            "properties": str(kafka.write_properties()),
+            "control_plane_listener": "INTERNAL",
+            "journal_topic": "journal",
+            "journal_bootstrap": addresses(kafka),
+        }
+        own = ListenerNames(inter_broker="CONTROLLER", clients="CLIENT")
+        with ControllerProcess(
+            servers_folder, kafka.zookeeper_connect, name="beside-controller", settings=settings, listeners=own
+        ) as controller:
+            with connected_client(kafka.zookeeper_connect) as client:
+                ClusterZnodes(client).create_topic("journal", [[1, 2]])
+            yield kafka
+            log = controller.process.log_path.read_text()
+            assert not any(password in log for password in PASSWORDS.values())
+
+
+@pytest.fixture
+def znodes(led_by_us: SecuredKafka) -> Iterator[ClusterZnodes]:
+    with connected_client(led_by_us.zookeeper_connect) as client:
+        yield ClusterZnodes(client)
+
+
+async def test_the_journal_is_written_to_and_read_from_a_topic_of_brokers_that_want_a_login(
+    led_by_us: SecuredKafka,
+) -> None:
+    right = led_by_us.write_properties("reader.properties").read_text()
+    file = led_by_us.write_properties("reader.properties", sasl_mechanism_inter_broker_protocol="SCRAM-SHA-256")
+    file.write_text(file.read_text().replace(PASSWORDS[ADMIN], "wrong one"))
+    journal = TopicJournal("journal", addresses(led_by_us), librdkafka_source(SecuredBrokers(file)))
+    async with asyncio.timeout(120):
+        with pytest.raises(JournalUnreadable) as refused:
+            await first_line(journal)
+        assert "wrong one" not in str(refused.value)
+        file.write_text(right)
+        while True:
+            with suppress(JournalUnreadable):
+                assert b"cluster_id" in await first_line(journal)
+                break
+    await journal.close()
+
+
+async def first_line(journal: TopicJournal) -> bytes:
+    while True:
+        if lines := (await journal.read()).lines:
+            return lines[0]
+
+
+def addresses(kafka: SecuredKafka) -> str:
+    return ",".join(f"127.0.0.1:{broker.ports['INTERNAL']}" for broker in kafka.brokers.values())
+
+
+def test_a_broker_of_our_own_follows_leaders_that_want_a_login(
+    led_by_us: SecuredKafka, znodes: ClusterZnodes, servers_folder: RunFolder
+) -> None:
+    settings = {"properties": str(led_by_us.write_properties("ours.properties"))}
+    with PythonBroker(
+        servers_folder, led_by_us.zookeeper_connect, OURS, name="beside-ours", settings=settings, listeners=LISTENERS
+    ) as ours:
+        znodes.create_topic("followed", [[1, OURS], [2, OURS]])
+        wait_until(lambda: znodes.is_served("followed", [0, 1]), "the topic is served", deadline_s=60)
+        led_by_us.broker(1).restart()
+        wait_until(
+            lambda: all(OURS in znodes.isr("followed", number) for number in (0, 1)),
+            "it is in sync with leaders that it has connected with again",
+            deadline_s=60,
+        )
+        assert not any(password in ours.log() for password in PASSWORDS.values())
+
+
+def test_the_operator_moves_partitions_by_the_login_of_the_file_and_shows_it_to_nobody_else(
+    servers_folder: RunFolder, zookeeper: ZooKeeper, kubernetes_api: KubernetesCluster
+) -> None:
+    names = ListenerNames(inter_broker="INTERNAL", clients="INTERNAL", protocols={"INTERNAL": "SASL_SSL"})
+    with SecuredKafka(servers_folder, zookeeper, listeners=names, name="operated", authorizes=True) as kafka:
+        kafka.start()
+        file = kafka.write_properties("operator.properties", zookeeper_connect=zookeeper.connect)
+        with (
+            connected_client(kafka.zookeeper_connect) as client,
+            operated_namespace(kubernetes_api, kafka.zookeeper_connect) as objects,
+            running_operator(servers_folder, kubernetes_api, env={"KONTROLLER_PROPERTIES": str(file)}) as operator,
+        ):
+            znodes = ClusterZnodes(client)
+            znodes.create_topic("moved", [[1]])
+            wait_until(lambda: znodes.is_served("moved", [0]), "the topic is served", deadline_s=60)
+            there = {"zookeeper": {"connect": kafka.zookeeper_connect}}
+            objects.apply("KafkaCluster", "demo", {**there, "bootstrapServers": "127.0.0.1:9"})
+            objects.apply("PartitionReassignment", "moved", MOVE)
+            message = "who is no broker is not shown the operator's login"
+            wait_until(
+                lambda: message in str(objects.status("PartitionReassignment", "moved")), "it is said", deadline_s=60
+            )
+            objects.apply("KafkaCluster", "demo", there)
+            assert objects.wait_ready("PartitionReassignment", "moved")["status"]["phase"] == "Completed"
+            assert znodes.assigned("moved", 0) == [2]
+            assert not any(password in operator.log() for password in PASSWORDS.values())
+
+
+MOVE = {"partitions": [{"topic": "moved", "partition": 0, "replicas": [2]}]}
