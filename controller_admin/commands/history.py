@@ -3,7 +3,7 @@
 The watch alone (`controller_admin.commands.watch`) does without."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -89,6 +89,9 @@ def ingest(
         str | None, typer.Option(help="The Kafka topic that controllers write their journals to; with --bootstrap.")
     ] = None,
     bootstrap: Annotated[str | None, typer.Option(help="HOST:PORT[,HOST:PORT...] of the topic's brokers.")] = None,
+    properties: Annotated[
+        Path | None, typer.Option(help="How they are secured: a broker's server.properties, or a part of it.")
+    ] = None,
     jars: Annotated[
         str,
         typer.Option(
@@ -139,6 +142,7 @@ def ingest(
         raise usage_error(WrongOption(f"--logs-time-zone {logs_time_zone} is unknown: give one such as Europe/Berlin"))
     asked = _asked(format_, keep_days or [])
     tokens = _tokens(journal_token_file or [], journals)
+    options = _options(properties)
     topics = [(topic, bootstrap)] if topic and bootstrap else []
     places = [*journals, *logs, *(f"kafka://{address}/{name}" for name, address in topics)]
     with _kept(history, cores, memory, taken_in=places, jars=jars if topics else None, asked=asked) as kept:
@@ -148,7 +152,7 @@ def ingest(
             unread = intake.take_in_journals(kept, journals, tokens)
             unread += intake.take_in_kafka_logs(kept, logs, cluster_id=cluster_id or "", time_zone=logs_time_zone)
             for name, address in topics:
-                unread += _take_in_topic(kept, name, address)
+                unread += _take_in_topic(kept, name, address, options)
             if len(unread) < len(places):
                 kept.fold()
                 typer.echo(kept.summary())
@@ -302,13 +306,26 @@ def _asked(table_format: str | None, keep_days: Sequence[str]) -> "Keeping":
     return Keeping(format=Format(table_format) if table_format else None, days=days)
 
 
-def _take_in_topic(kept: "KeptHistory", topic: str, bootstrap: str) -> list[str]:
+def _options(properties: Path | None) -> dict[str, str]:
+    """What Spark's client of Kafka is told of certificates and logins; ends the command where that cannot be used."""
+    from controller_core.process.connections import secured_brokers
+    from controller_core.process.settings import InvalidSettings
+    from controller_core.wire.connections.java_clients import java_properties
+
+    try:
+        told = java_properties(secured_brokers(properties).read().of_brokers())
+    except InvalidSettings as error:
+        raise usage_error(error) from error
+    return {f"kafka.{name}": value for name, value in told.items()}
+
+
+def _take_in_topic(kept: "KeptHistory", topic: str, bootstrap: str, options: Mapping[str, str]) -> list[str]:
     """Takes in what is new in a topic; returns why it could not be read."""
     from controller_pipeline.pipelines.topic import TopicUnreadable, ingest_topic
     from controller_pipeline.sources.kafka_topic import NoConnector
 
     try:
-        ingest_topic(kept, topic, bootstrap)
+        ingest_topic(kept, topic, bootstrap, options)
     except (NoConnector, TopicUnreadable) as error:
         return [str(error)]
     return []

@@ -20,6 +20,12 @@ _MOST_ITERATIONS: Final = 1 << 20
 that asks for fewer than 4096 is refused by scramp, as whoever listens could guess the password."""
 
 
+def login_module(mechanism: str) -> str:
+    """Java's class for a mechanism."""
+    kind = "plain.Plain" if mechanism == PLAIN else "scram.Scram"
+    return f"org.apache.kafka.common.security.{kind}LoginModule"
+
+
 class LoginFailed(Exception):
     """The server proved not to know the password, or said what is no answer to it."""
 
@@ -36,8 +42,7 @@ class Login:
     @classmethod
     def of_jaas(cls, text: str, *, mechanism: str, name: str) -> "Login":
         """Of a line in the words of Java; `name`: that of the property. Raises `InvalidProperties`."""
-        kind = "plain.Plain" if mechanism == PLAIN else "scram.Scram"
-        user = read_jaas(text, name=name, module=f"org.apache.kafka.common.security.{kind}LoginModule")
+        user = read_jaas(text, name=name, module=login_module(mechanism))
         return cls(mechanism=mechanism, username=user.username, password=user.password)
 
     def messages(self) -> Generator[bytes, bytes, None]:

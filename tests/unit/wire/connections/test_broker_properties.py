@@ -8,7 +8,13 @@ import pytest
 from controller_core.process.connections import secured_brokers
 from controller_core.process.settings import InvalidSettings
 from controller_core.security.properties_file import InvalidProperties
-from controller_core.wire.connections.broker_properties import NO_FILE, BrokerProperties, SecuredBrokers
+from controller_core.wire.connections.broker_properties import (
+    NO_FILE,
+    BrokerProperties,
+    ListenerSecurity,
+    SecuredBrokers,
+)
+from controller_core.wire.connections.java_clients import java_properties
 from controller_core.wire.connections.librdkafka import librdkafka_settings
 from controller_core.wire.connections.security import Login
 from devcluster.clusters.certificates import make_certificate
@@ -180,7 +186,13 @@ def test_no_secret_is_in_what_is_shown() -> None:
     assert "hidden" not in str(refused.value)
 
 
-def test_librdkafka_is_told_the_same(tmp_path: Path) -> None:
+def test_a_password_is_read_by_java_as_it_is_written_for_it() -> None:
+    login = Login(mechanism="PLAIN", username="a", password='p"\\w')
+    told = java_properties(ListenerSecurity(protocol="SASL_PLAINTEXT", login=login))["sasl.jaas.config"]
+    assert Login.of_jaas(told, mechanism="PLAIN", name="sasl.jaas.config") == login
+
+
+def test_other_libraries_are_told_the_same(tmp_path: Path) -> None:
     files = make_certificate(tmp_path, "localhost")
     given = {
         **INTERNAL,
@@ -190,7 +202,18 @@ def test_librdkafka_is_told_the_same(tmp_path: Path) -> None:
         "ssl.keystore.location": files.store().name,
         "ssl.endpoint.identification.algorithm": "",
     }
-    assert librdkafka_settings(BrokerProperties(given, tmp_path).of_brokers()) == {
+    security = BrokerProperties(given, tmp_path).of_brokers()
+    assert java_properties(security) == {
+        "security.protocol": "SASL_SSL",
+        "sasl.mechanism": "SCRAM-SHA-512",
+        "sasl.jaas.config": f'{SCRAM} required username="broker" password="hidden";',
+        "ssl.truststore.type": "PEM",
+        "ssl.truststore.location": str(files.certificate),
+        "ssl.keystore.type": "PEM",
+        "ssl.keystore.location": str(files.store()),
+        "ssl.endpoint.identification.algorithm": "",
+    }
+    assert librdkafka_settings(security) == {
         "security.protocol": "SASL_SSL",
         "sasl.mechanisms": "SCRAM-SHA-512",
         "sasl.username": "broker",
