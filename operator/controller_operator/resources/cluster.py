@@ -93,7 +93,7 @@ class KafkaClusterSpec(Spec):
         ),
     )
     """Brokers to ask where ZooKeeper has no way to: host:port, more of them after commas. When left out, the
-    addresses that the brokers register in ZooKeeper are used."""
+    addresses that the brokers register in ZooKeeper are used. A login of the operator is shown to those alone."""
 
     allowed_namespaces: (
         Annotated[
