@@ -21,8 +21,14 @@ from controller_core.admin.refusals import Refused, contended
 from controller_core.controller.loop.slices import sliced
 from controller_core.controller.serving.served_api import ServedApi
 from controller_core.controller.term.term import Term
-from controller_core.controller.znodes.config_writes import ensure_paths, notify, sanitized, write_config
-from controller_core.model.scram import MAX_ITERATIONS, SCRAM_MECHANISMS, SaltedPassword, credential
+from controller_core.controller.znodes.config_writes import ensure_paths, notify, write_config
+from controller_core.model.scram import (
+    MAX_ITERATIONS,
+    MAX_USER_NAME_LENGTH,
+    SCRAM_MECHANISMS,
+    SaltedPassword,
+    credential,
+)
 from controller_core.wire.codecs.versions import Versions
 from controller_core.wire.messages import NO_THROTTLE
 from controller_core.zk import codecs, paths
@@ -31,9 +37,6 @@ from controller_core.zk.compare_and_set import compare_and_set_each, conflicts_i
 from controller_core.zk.session import Conflict, Delete, WriteOp, ZkNode
 
 Alteration = ScramCredentialDeletion | ScramCredentialUpsertion
-
-MAX_NAME_LENGTH: Final = 10_000
-"""Of a user's name as it stands in paths."""
 
 _WRITE_WEIGHT: Final = 5
 """As how many looks at an alteration counts what is written for a user, whose keys are derived by hashes."""
@@ -50,12 +53,12 @@ async def on_alter_scram(term: Term, request: AlterUserScramCredentialsRequest) 
 
     async def attempt(users: Sequence[str]) -> dict[str, Conflict]:
         writes: dict[str, list[WriteOp]] = {}
-        configs = [paths.user_config(sanitized(user)) for user in users]
+        configs = [paths.user_config(paths.sanitized(user)) for user in users]
         nodes, below = await term.zk.read_many(configs), await term.zk.children_many(configs)
         async for user, node, clients in sliced(zip(users, nodes, below, strict=True), lambda _: _WRITE_WEIGHT):
             try:
                 write = _write(user, by_user[user], node, has_clients=bool(clients))
-                writes[user] = [write, notify(f"users/{sanitized(user)}")]
+                writes[user] = [write, notify(f"users/{paths.sanitized(user)}")]
                 _require_room(term, writes[user])
             except Refused as error:
                 writes.pop(user, None)
@@ -120,8 +123,8 @@ def _name_complaint(name: str) -> str | None:
         return "Username must not be empty"
     if name in (".", ".."):
         return f"Username must not be '{name}', which ZooKeeper cannot keep"
-    if len(sanitized(name)) > MAX_NAME_LENGTH:
-        return f"Username must not be longer than {MAX_NAME_LENGTH} characters of ASCII, or fewer others"
+    if len(paths.sanitized(name)) > MAX_USER_NAME_LENGTH:
+        return f"Username must not be longer than {MAX_USER_NAME_LENGTH} characters of ASCII, or fewer others"
     return None
 
 
@@ -129,7 +132,7 @@ def _write(user: str, alterations: list[Alteration], node: ZkNode | None, *, has
     """The write of a user's configuration as the alterations make it; raises `Refused`.
 
     Of a user who has nothing left, no quotas of single clients either, nothing is kept, as with Kafka."""
-    path = paths.user_config(sanitized(user))
+    path = paths.user_config(paths.sanitized(user))
     try:
         present = codecs.decode_config(node.data, path) if node else {}
     except MalformedZnode as error:

@@ -3,17 +3,14 @@
 Whoever looks for the controller looks under the name of a listener: brokers under `control.plane.listener.name`, or
 under `inter.broker.listener.name` where there is none (and for a controlled shutdown always under the latter); clients
 under the name of the listener that they came to the cluster by. So the controller is listed under each name that
-brokers have, either at an address for each, or at the one address that it has: then under every name that stands for
-PLAINTEXT, whatever brokers there are.
+brokers have, either at an address for each, or at the one address that it has: then under every name that stands for the
+protocol that is spoken there, whatever brokers there are.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Final
 
 from controller_core.model.metadata import Broker, Endpoint
-
-SERVED_PROTOCOL: Final = "PLAINTEXT"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,19 +58,19 @@ class ControllerListeners:
             endpoint.listener
             for broker in brokers
             for endpoint in broker.endpoints
-            if endpoint.security_protocol == SERVED_PROTOCOL
+            if endpoint.security_protocol == own.security_protocol
         }
         return (own, *(replace(own, listener=name) for name in sorted(names - {own.listener})))
 
     def unserved(self, brokers: Iterable[Broker]) -> Mapping[str, str]:
         """The listeners of brokers under which the controller is not found, each with what to change."""
         brokers = list(brokers)
-        found = {endpoint.listener for endpoint in self.listed(brokers)}
+        found = {endpoint.listener: endpoint.security_protocol for endpoint in self.listed(brokers)}
         return {
-            endpoint.listener: self._remedy(endpoint)
+            endpoint.listener: self._remedy(endpoint, found.get(endpoint.listener))
             for broker in brokers
             for endpoint in broker.endpoints
-            if endpoint.listener not in found or endpoint.security_protocol != SERVED_PROTOCOL
+            if found.get(endpoint.listener) != endpoint.security_protocol
         }
 
     def unknown(self, brokers: Iterable[Broker]) -> Sequence[str]:
@@ -82,14 +79,18 @@ class ControllerListeners:
         named = [*(endpoint.listener for endpoint in self.endpoints), self.control_plane, self.clients]
         return [name for name in dict.fromkeys(named) if name is not None and name not in had]
 
-    @staticmethod
-    def _remedy(endpoint: Endpoint) -> str:
+    def _remedy(self, endpoint: Endpoint, ours: str | None) -> str:
+        """`ours`: the protocol of the controller's listener of that name, where it has one."""
         name, protocol = endpoint.listener, endpoint.security_protocol
-        if protocol != SERVED_PROTOCOL:
+        if ours is not None:
             return (
-                f"it speaks {protocol} and the controller {SERVED_PROTOCOL} only: brokers must have another listener "
-                "for each other, and so must clients that create topics or ask for anything else of the controller"
+                f"it speaks {protocol}, and the controller {ours} under that name: say {name}:{protocol} in "
+                "listener.security.protocol.map of --properties"
             )
-        return (
-            f"add --listen {name}://HOST:PORT, or give one --listen alone, which serves all {SERVED_PROTOCOL} listeners"
+        remedy = (
+            f"add --listen {name}://HOST:PORT, with {name}:{protocol} in listener.security.protocol.map of --properties"
         )
+        if self.is_shared:
+            own = self.endpoints[0].security_protocol
+            return f"it speaks {protocol}, and one --listen alone serves all listeners of its own protocol, {own}: {remedy}"
+        return remedy

@@ -2,11 +2,21 @@
 
 import hashlib
 import hmac
-from base64 import b64encode
+import re
+from base64 import b64decode, b64encode
 from dataclasses import dataclass, field
 from typing import Final
 
 MAX_ITERATIONS: Final = 16_384
+MAX_USER_NAME_LENGTH: Final = 10_000
+"""As it stands in paths."""
+_CREDENTIAL: Final = re.compile(
+    r"salt=(?P<salt>[^,]+),stored_key=(?P<stored_key>[^,]+),server_key=(?P<server_key>[^,]+),iterations=(?P<iterations>\d{1,9})"
+)
+
+
+class CredentialsOutOfReach(Exception):
+    """Whether a login is right cannot be told now. Retriable."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,3 +52,26 @@ def credential(mechanism: ScramMechanism, password: SaltedPassword) -> str:
     parts = {"salt": password.salt, "stored_key": stored_key, "server_key": server_key}
     encoded = ",".join(f"{name}={b64encode(value).decode()}" for name, value in parts.items())
     return f"{encoded},iterations={password.iterations}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredCredential:
+    """What a server checks a client by."""
+
+    salt: bytes = field(repr=False)
+    stored_key: bytes = field(repr=False)
+    server_key: bytes = field(repr=False)
+    iterations: int
+
+
+def read_credential(text: str) -> StoredCredential:
+    """What `credential` wrote, or Kafka. Raises `ValueError`, which does not tell what was read."""
+    found = _CREDENTIAL.fullmatch(text)
+    if found is None:
+        raise ValueError("it is no credential of SCRAM: write it anew, as with kafka-configs")
+    return StoredCredential(
+        salt=b64decode(found["salt"]),
+        stored_key=b64decode(found["stored_key"]),
+        server_key=b64decode(found["server_key"]),
+        iterations=int(found["iterations"]),
+    )

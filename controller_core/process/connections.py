@@ -1,11 +1,15 @@
-"""What a process reaches, as its settings say: its ZooKeeper, by the session that it works with, and brokers."""
+"""What a process reaches, as its settings say, and who reaches it: its ZooKeeper, brokers, its listeners."""
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Protocol
 
+from controller_core.model.metadata import Endpoint
 from controller_core.process.settings import InvalidSettings
 from controller_core.security.properties_file import InvalidProperties
-from controller_core.wire.connections.broker_properties import SecuredBrokers
+from controller_core.wire.authentication.exchanges import ScramCredentials
+from controller_core.wire.authentication.secured_listener import SecuredListener
+from controller_core.wire.connections.broker_properties import PLAINTEXT, SecuredBrokers
 from controller_core.zk.kazoo.session import KazooSession
 from controller_core.zk.request_size import DEFAULT_JUTE_MAXBUFFER_BYTES
 from controller_core.zk.secured.properties import zk_security_source
@@ -58,3 +62,19 @@ def secured_brokers(file: Path | None, listener: str | None = None) -> SecuredBr
     except InvalidProperties as error:
         raise InvalidSettings(f"--properties: {error}") from error
     return brokers
+
+
+def secured_listeners(
+    file: Path | None, binds: Iterable[Endpoint], credentials: ScramCredentials
+) -> dict[str, SecuredListener]:
+    """By their names those of a process's own listeners that are not PLAINTEXT, as a file of properties secures them.
+
+    Raises `InvalidSettings`."""
+    try:
+        return {
+            bind.listener: SecuredListener(file, bind.listener, bind.security_protocol, credentials)
+            for bind in binds
+            if file is not None and bind.security_protocol != PLAINTEXT
+        }
+    except InvalidProperties as error:
+        raise InvalidSettings(f"--properties: {error}") from error

@@ -1,15 +1,19 @@
 """Listeners as options of a command say them, `LISTENER://HOST:PORT`: for a controller's process and a broker's alike.
 
-A listener's name that is no security protocol stands for PLAINTEXT, which is all that is served.
+A listener speaks the protocol that the properties of the cluster's brokers have for its name, or that is its name;
+without properties, PLAINTEXT.
 """
 
 import re
 from collections import Counter
-from collections.abc import Hashable, Iterable
-from typing import Final, TypeVar
+from collections.abc import Callable, Hashable, Iterable
+from dataclasses import replace
+from pathlib import Path
+from typing import Final, TypeAlias, TypeVar
 
-from controller_core.controller.sending.broker_requests import SECURITY_PROTOCOL_IDS
 from controller_core.model.metadata import Endpoint
+from controller_core.security.properties_file import InvalidProperties
+from controller_core.wire.connections.broker_properties import PLAINTEXT, PROTOCOLS, SecuredBrokers
 
 LISTENER_NAME: Final = "[A-Za-z0-9_.-]+"
 _LISTENER: Final = re.compile(
@@ -18,9 +22,38 @@ _LISTENER: Final = re.compile(
 _EVERY_ADDRESS: Final = ("0.0.0.0", "::")  # noqa: S104 - what nobody can connect to, nothing binds to it
 
 H = TypeVar("H", bound=Hashable)
+ProtocolOf: TypeAlias = Callable[[str], str]
+"""The security protocol of a listener, by its name. Raises `ValueError` that says what to change."""
 
 
-def parse_listener(text: str) -> Endpoint:
+def without_properties(listener: str) -> str:
+    """The protocol that a name stands for by itself. See `ProtocolOf`."""
+    if listener in PROTOCOLS and listener != PLAINTEXT:
+        raise ValueError(f"{listener} needs --properties, which say how it is secured")
+    return PLAINTEXT
+
+
+def protocols_by(properties: Path | None) -> ProtocolOf:
+    """What a file of properties says; where it says nothing of any listener, what names stand for by themselves."""
+    if properties is None:
+        return without_properties
+
+    def protocol_of(listener: str) -> str:
+        try:
+            said = SecuredBrokers(properties).read()
+            protocol = said.protocol_of(listener)
+        except InvalidProperties as error:
+            raise ValueError(f"--properties: {error}") from error
+        if protocol is None and said.maps_listeners:
+            raise ValueError(
+                f"listener.security.protocol.map in --properties does not have {listener}: add {listener}:PROTOCOL"
+            )
+        return protocol or PLAINTEXT
+
+    return protocol_of
+
+
+def parse_listener(text: str, protocol_of: ProtocolOf = without_properties) -> Endpoint:
     """`PLAINTEXT://HOST:PORT` as an endpoint.
 
     Listeners have their names in capitals, and addresses of IPv6 no brackets, as brokers register them.
@@ -29,16 +62,13 @@ def parse_listener(text: str) -> Endpoint:
     match = _LISTENER.fullmatch(text)
     if match is None or int(match["port"]) > 65535:
         raise ValueError(f"{text!r} is not of the form PLAINTEXT://HOST:PORT")
-    name = match["listener"].upper()
-    if name in SECURITY_PROTOCOL_IDS and name != "PLAINTEXT":
-        raise ValueError(f"{name} is not served yet: use a PLAINTEXT listener")
-    host = match["host"].strip("[]")
-    return Endpoint(listener=name, security_protocol="PLAINTEXT", host=host, port=int(match["port"]))
+    name, host = match["listener"].upper(), match["host"].strip("[]")
+    return Endpoint(listener=name, security_protocol=protocol_of(name), host=host, port=int(match["port"]))
 
 
 def require_apart(listen: Iterable[str], *, remedy: str = "give each its own") -> None:
     """That listeners can be read, and each has its own name and address. Raises `ValueError` otherwise."""
-    bound = [parse_listener(text) for text in listen]
+    bound = [parse_listener(text, _any) for text in listen]
     for name in _twice(endpoint.listener for endpoint in bound):
         raise ValueError(f"listener {name} is given twice")
     for host, port in _twice((endpoint.host, endpoint.port) for endpoint in bound):
@@ -49,7 +79,7 @@ def require_readable(advertise: Iterable[str]) -> None:
     """That what is advertised can be read; where there is one listener, the address alone may be given. Raises
     `ValueError`."""
     for text in advertise:
-        parse_listener(text if "://" in text else f"PLAINTEXT://{text}")
+        parse_listener(text if "://" in text else f"PLAINTEXT://{text}", _any)
 
 
 def advertised(binds: Iterable[Endpoint], advertise: Iterable[str]) -> tuple[Endpoint, ...]:
@@ -59,16 +89,22 @@ def advertised(binds: Iterable[Endpoint], advertise: Iterable[str]) -> tuple[End
     endpoints = {bind.listener: bind for bind in binds}
     for text in advertise:
         is_address_alone = "://" not in text and len(endpoints) == 1
-        endpoint = parse_listener(f"{next(iter(endpoints))}://{text}" if is_address_alone else text)
+        endpoint = parse_listener(f"{next(iter(endpoints))}://{text}" if is_address_alone else text, _any)
         if endpoint.listener not in endpoints:
             raise ValueError(f"{endpoint.listener} is advertised and not listened on: add it with listen")
-        endpoints[endpoint.listener] = endpoint
+        protocol = endpoints[endpoint.listener].security_protocol
+        endpoints[endpoint.listener] = replace(endpoint, security_protocol=protocol)
     return tuple(endpoints.values())
 
 
 def unreachable(endpoints: Iterable[Endpoint]) -> Endpoint | None:
     """The first that nobody can connect to, as it stands for all addresses of a machine."""
     return next((endpoint for endpoint in endpoints if endpoint.host in _EVERY_ADDRESS), None)
+
+
+def _any(_: str) -> str:
+    """For what is read for its name and address alone."""
+    return PLAINTEXT
 
 
 def _twice(items: Iterable[H]) -> list[H]:

@@ -15,7 +15,14 @@ from controller_core.admin.apis import OWN_CONFIG_APIS
 from controller_core.admin.authorizing.acl_gate import AclGate
 from controller_core.admin.authorizing.authorization import Authorization
 from controller_core.admin.authorizing.split_apis import Answering, SplitApis
-from controller_core.admin.cluster import api_versions, as_broker, describe_cluster, metadata, own_configs
+from controller_core.admin.cluster import (
+    api_versions,
+    as_broker,
+    describe_cluster,
+    late_logins,
+    metadata,
+    own_configs,
+)
 from controller_core.admin.cluster.api_versions import VersionRange
 from controller_core.admin.cluster.cluster_view import ClusterView
 from controller_core.admin.cluster.known_cluster_id import KnownClusterId
@@ -24,10 +31,12 @@ from controller_core.controller.serving.served_api import AnyServedApi
 from controller_core.controller.term.term import Term
 from controller_core.model.access import AccessRules
 from controller_core.model.authorization.principal import NOBODY_IN_PARTICULAR, Caller
-from controller_core.model.listeners import SERVED_PROTOCOL
+from controller_core.model.metadata import Endpoint
 from controller_core.process.unserved_requests import UnservedRequests
 from controller_core.supervision import noticed
+from controller_core.wire.authentication.secured_listener import SecuredListener
 from controller_core.wire.codecs.versions import Versions, converted
+from controller_core.wire.connections.broker_properties import PLAINTEXT
 from controller_core.wire.limits.broker_addresses import BrokerAddresses
 from controller_core.wire.limits.gate import AddressGate, Gate
 from controller_core.wire.listener.listener import Acceptor, Api, LocalApi, OwnedApi, RelayTarget
@@ -38,6 +47,10 @@ from controller_core.zk.session import ZkSession
 _NO_TERM: Final = "this process is not the controller"
 
 AnswerToCaller: TypeAlias = Callable[[RequestPayload, Caller], Awaitable[ResponsePayload | AskBroker]]
+_NOT_FOR_OTHERS: Final = (
+    "is answered by brokers, and nothing is passed on from a listener that is not PLAINTEXT, as they would take the "
+    "controller for who asks"
+)
 
 LOADING_LOOK_S: Final = 0.02
 """How often it is looked whether a term that begins has read the cluster, for all who must wait for that."""
@@ -71,10 +84,17 @@ class ListenerAssembly:
         self._turns = itertools.count()
         self._looking: asyncio.Task[None] | None = None
 
-    def acceptor(self, host: str, port: int, listener: str) -> Acceptor:
-        """What listens there and serves clients as a broker's listener of that name does."""
-        relay_targets = (lambda: self.relay_targets(listener)) if self._is_relay else None
-        return Acceptor(host=host, port=port, apis=self.apis(listener), relay_targets=relay_targets)
+    def acceptor(self, bind: Endpoint, listener: str, secured: SecuredListener | None = None) -> Acceptor:
+        """What listens there and serves clients as a broker's listener of that name does. `secured`: None for PLAINTEXT."""
+        passes_on = self._is_relay and secured is None
+        return Acceptor(
+            host=bind.host,
+            port=bind.port,
+            apis=self.apis(listener, is_secured=secured is not None),
+            relay_targets=(lambda: self.relay_targets(listener)) if passes_on else None,
+            secured=secured,
+            why_not_passed_on=_NOT_FOR_OTHERS if secured is not None else None,
+        )
 
     def gate(self, rules: AccessRules) -> Gate:
         """Who may ask what, by rules and by the hosts that brokers have registered, and by ACLs where they are asked."""
@@ -109,7 +129,7 @@ class ListenerAssembly:
         brokers = term.state.brokers.values() if term is not None else ()
         return [endpoint.host for broker in brokers for endpoint in broker.endpoints]
 
-    def apis(self, listener: str) -> list[Api]:
+    def apis(self, listener: str, *, is_secured: bool = False) -> list[Api]:
         """All that is answered here to those who come by a listener."""
         in_turn: list[Api] = [
             OwnedApi(
@@ -127,6 +147,7 @@ class ListenerAssembly:
             describe_cluster.VERSIONS,
             api_versions.VERSIONS,
             *as_broker.ANSWERS,
+            *(late_logins.ANSWERS if is_secured else ()),
         )
         own = {
             versions.key: VersionRange(min=versions.min, max=versions.max)
@@ -159,6 +180,7 @@ class ListenerAssembly:
                 _local(versions, self._as_broker(versions), refuse=as_broker.REFUSALS.get(versions.key))
                 for versions in as_broker.ANSWERS
             ),
+            *(LocalApi(versions=api, answer=_at_once(api)) for api in (late_logins.ANSWERS if is_secured else ())),
             _local(metadata.VERSIONS, on_metadata, is_of_any_broker=True),
             _local(describe_cluster.VERSIONS, on_describe_cluster),
             LocalApi(versions=api_versions.VERSIONS, answer=on_api_versions, unsupported=api_versions.unsupported),
@@ -177,7 +199,7 @@ class ListenerAssembly:
                 is_shutting_down=broker.id in term.state.shutting_down,
             )
             for broker in term.state.brokers.values()
-            if (endpoint := broker.endpoint(listener)) and endpoint.security_protocol == SERVED_PROTOCOL
+            if (endpoint := broker.endpoint(listener)) and endpoint.security_protocol == PLAINTEXT
         ]
         first = next(self._turns) % max(len(targets), 1)
         return [*targets[first:], *targets[:first]]
@@ -223,3 +245,10 @@ def _local(versions: Versions[Any], answer: AnswerToCaller, **further: Any) -> L
         answer_to=lambda caller: lambda request: answer(request, caller),
         **further,
     )
+
+
+def _at_once(versions: Versions[Any]) -> Callable[[RequestPayload], Awaitable[ResponsePayload]]:
+    async def answer(request: RequestPayload) -> ResponsePayload:
+        return late_logins.ANSWERS[versions](request)
+
+    return answer

@@ -2,7 +2,7 @@
 
 import os
 import socket
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Mapping
 from contextlib import AsyncExitStack
 from typing import Any, Final
 
@@ -23,7 +23,7 @@ from controller_core.journal.batches import EachJournal, Journal
 from controller_core.journal.writer import JournalWriter
 from controller_core.model.authorization.decision import AuthorizerRules
 from controller_core.model.ids import BrokerId
-from controller_core.process.connections import secured_brokers, zookeeper_session
+from controller_core.process.connections import secured_brokers, secured_listeners, zookeeper_session
 from controller_core.process.http import readiness_route, serve_metrics
 from controller_core.process.journal import MissingLibrary, close_journals, open_journal, open_topic_journal
 from controller_core.process.journal_http import journal_routes, journal_token
@@ -32,12 +32,14 @@ from controller_core.process.settings import ControllerProcessSettings, InvalidS
 from controller_core.process.signals import until_signalled
 from controller_core.process.unserved_requests import UnservedRequests
 from controller_core.security.properties_file import InvalidProperties
+from controller_core.wire.authentication.secured_listener import SecuredListener
 from controller_core.wire.connections.broker_properties import SecuredBrokers
 from controller_core.wire.connections.librdkafka import librdkafka_source
 from controller_core.wire.limits.admission import connections_within, raise_descriptor_limit
 from controller_core.wire.listener.listener import Listener, ListenerLimits, ListenerRules
 from controller_core.wire.tcp_link import tcp_link_factory
 from controller_core.zk.registered_brokers import registered_brokers
+from controller_core.zk.scram_credentials import ZkScramCredentials
 from controller_core.zk.session import ZkSession
 
 log = structlog.get_logger()
@@ -64,6 +66,7 @@ async def run_controller(
         session = await zookeeper_session(settings, jute_maxbuffer_bytes=settings.zookeeper_jute_maxbuffer_bytes)
         stack.push_async_callback(session.close)
         zk = session_of(session)
+        secured = secured_listeners(settings.properties, settings.binds, ZkScramCredentials(zk))
         if settings.id in await registered_brokers(zk):
             raise InvalidSettings(f"--id {settings.id} is the id of a running broker: choose one that no broker has")
         token = journal_token(settings)
@@ -72,7 +75,7 @@ async def run_controller(
         writers = _open_journals(settings, registry)
         stack.push_async_callback(close_journals, writers)
         authorization = _begin_authorization(rules, zk, registry, stack) if rules is not None else None
-        controller, listener = _assemble(settings, zk, registry, EachJournal(writers), brokers, authorization)
+        controller, listener = _assemble(settings, zk, registry, EachJournal(writers), brokers, secured, authorization)
         if not settings.admin_cidr:
             log.warning("whoever comes from a private network may change the cluster: say with --admin-cidr who may")
         await listener.start()
@@ -122,6 +125,7 @@ def _assemble(
     registry: CollectorRegistry,
     journal: Journal,
     brokers: SecuredBrokers,
+    secured: Mapping[str, SecuredListener],
     authorization: Authorization | None,
 ) -> tuple[Controller, Listener]:
     own_id = BrokerId(settings.id)
@@ -137,7 +141,10 @@ def _assemble(
     )
     listeners = settings.listeners
     listener = Listener(
-        (assembly.acceptor(bind.host, bind.port, listeners.shown_at(bind.listener)) for bind in settings.binds),
+        (
+            assembly.acceptor(bind, listeners.shown_at(bind.listener), secured.get(bind.listener))
+            for bind in settings.binds
+        ),
         limits=_listener_limits(settings),
         gate=assembly.gate(settings.access_rules),
         rules=ListenerRules() if authorization is None else ListenerRules(why_not_passed_on=_NOT_WITH_ACLS),

@@ -16,6 +16,7 @@ from controller_core.process.listener_addresses import (
     LISTENER_NAME,
     advertised,
     parse_listener,
+    protocols_by,
     require_apart,
     require_readable,
     unreachable,
@@ -77,8 +78,8 @@ class ControllerProcessSettings(ProcessSettings):
     listen: Annotated[tuple[str, ...], NoDecode] = Field(
         min_length=1,
         description="Where the controller listens: LISTENER://HOST:PORT, under the name of the brokers' inter-broker "
-        "listener. One alone is listed under all names of PLAINTEXT listeners that brokers have; of several, each under "
-        "its own name.",
+        "listener. One alone is listed under all names of listeners that brokers have with its protocol; of several, each "
+        "under its own name. What a name speaks is said by listener.security.protocol.map in --properties; else PLAINTEXT.",
     )
     advertise: Annotated[tuple[str, ...], NoDecode] = Field(
         default=(),
@@ -177,7 +178,7 @@ class ControllerProcessSettings(ProcessSettings):
     @field_validator("listen")
     @classmethod
     def _listeners_are_readable(cls, value: tuple[str, ...]) -> tuple[str, ...]:
-        require_apart(value, remedy="give each its own, or one listener alone, which serves all PLAINTEXT listeners")
+        require_apart(value, remedy="give each its own, or one listener alone, which serves all of its protocol")
         return value
 
     @field_validator("advertise")
@@ -216,7 +217,8 @@ class ControllerProcessSettings(ProcessSettings):
     @property
     def binds(self) -> tuple[Endpoint, ...]:
         """Where the process listens."""
-        return tuple(parse_listener(text) for text in self.listen)
+        protocol_of = protocols_by(self.properties)
+        return tuple(parse_listener(text, protocol_of) for text in self.listen)
 
     @property
     def listeners(self) -> ControllerListeners:

@@ -1,9 +1,10 @@
-"""What a client shows and whom it trusts where a connection is encrypted: PEM, in files or in words.
+"""What a client or a server shows and whom it trusts where a connection is encrypted: PEM, in files or in words.
 
 Files are read when a context is made, so certificates that were renewed are shown by the next one.
 """
 
 import ssl
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import NamedTemporaryFile
@@ -37,14 +38,34 @@ class TlsFiles:
         context.check_hostname = self.verifies_host_name
         return context
 
-    def _trusting(self) -> ssl.SSLContext:
+    def server_context(self, client_certificate: ssl.VerifyMode = ssl.CERT_NONE) -> ssl.SSLContext:
+        """`client_certificate`: whether clients may, or have to, show one. Raises `InvalidProperties`, also where none is
+        to show."""
+        if self.keystore_location is None and self.keystore_certificate_chain is None:
+            raise InvalidProperties(
+                f"there is no certificate to show: set {self.prefix}.keystore.location and {self.prefix}.keystore.type=PEM"
+            )
+        try:
+            context = self._trusting(ssl.Purpose.CLIENT_AUTH)
+            self._present(context)
+        except (OSError, ValueError) as error:
+            raise InvalidProperties(f"the certificates of {self.prefix}.* cannot be used: {error}") from error
+        context.verify_mode = client_certificate
+        context.options |= ssl.OP_NO_RENEGOTIATION
+        return context
+
+    def files(self) -> Iterator[Path]:
+        """Those that a context is made from."""
+        yield from filter(None, (self.truststore_location, self.keystore_location))
+
+    def _trusting(self, purpose: ssl.Purpose = ssl.Purpose.SERVER_AUTH) -> ssl.SSLContext:
         """Who names whom to trust trusts nobody else; the certificate authorities of the system are for who names none."""
         if self.truststore_certificates is not None:
-            return ssl.create_default_context(cadata=self.truststore_certificates)
+            return ssl.create_default_context(purpose, cadata=self.truststore_certificates)
         if self.truststore_location is not None:
             self._require_pem("truststore", self.truststore_type)
-            return ssl.create_default_context(cafile=self.truststore_location)
-        return ssl.create_default_context()
+            return ssl.create_default_context(purpose, cafile=self.truststore_location)
+        return ssl.create_default_context(purpose)
 
     def _present(self, context: ssl.SSLContext) -> None:
         chain, key, password = self.keystore_certificate_chain, self.keystore_key, self.key_password or ""

@@ -180,6 +180,11 @@ def replica_of_removed(name: str) -> PartitionReplica:
     return PartitionReplica(TopicPartition(TopicName(topic_name), number), broker_id)
 
 
+def sanitized(name: str) -> str:
+    """The name of a user in paths, as Kafka's `Sanitizer` encodes it."""
+    return quote(name, safe="").replace("~", "%7E")
+
+
 def user_config(sanitized_name: str) -> str:
     """The quotas and SCRAM credentials of a user, by the name as Kafka encodes it in paths."""
     return f"{USER_CONFIGS}/{sanitized_name}"

@@ -181,7 +181,7 @@ class _Process:
             zk=self._zk,
             counters=self._counters,
         )
-        return listening(self._settings, served)
+        return listening(self._settings, served, self._zk)
 
     def _tell_of_failed_directory(self) -> None:
         noticed(notify_failed_log_dir(self._zk, self._node.id), name="tell of a failed log directory")

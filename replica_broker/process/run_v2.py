@@ -92,7 +92,7 @@ async def run_v2_broker(settings: BrokerProcessSettings) -> None:
             producer_ids=ProducerIds(lambda: _block_of_producer_ids(zk)),
             counters=counters,
         )
-        listener = listening(settings, served)
+        listener = listening(settings, served, zk)
         await listener.start()
         stack.push_async_callback(listener.close)
         gauges = ReplicaGauges(node=node, replicas=replicas, directories=directories)

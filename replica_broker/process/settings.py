@@ -14,6 +14,7 @@ from controller_core.process.listener_addresses import (
     LISTENER_NAME,
     advertised,
     parse_listener,
+    protocols_by,
     require_apart,
     require_readable,
     unreachable,
@@ -46,7 +47,9 @@ class BrokerProcessSettings(BaseSettings):
     )
     id: int = Field(ge=0, description="The broker's id; no other broker and no controller may have it.")
     listen: Annotated[tuple[str, ...], NoDecode] = Field(
-        min_length=1, description="Where the broker listens: LISTENER://HOST:PORT; may be repeated. All are PLAINTEXT."
+        min_length=1,
+        description="Where the broker listens: LISTENER://HOST:PORT; may be repeated. What a name speaks is "
+        "said by listener.security.protocol.map in --properties; else PLAINTEXT.",
     )
     advertise: Annotated[tuple[str, ...], NoDecode] = Field(
         default=(),
@@ -153,7 +156,7 @@ class BrokerProcessSettings(BaseSettings):
                 raise ValueError(
                     f"{value!r} is not of the form ID@PLAINTEXT://HOST:PORT, such as 1003@PLAINTEXT://here:9093"
                 )
-            parse_listener(value.partition("@")[2])
+            require_readable((value.partition("@")[2],))
         return value
 
     @field_validator("feature")
@@ -187,7 +190,8 @@ class BrokerProcessSettings(BaseSettings):
     @property
     def binds(self) -> tuple[Endpoint, ...]:
         """Where the process listens."""
-        return tuple(parse_listener(text) for text in self.listen)
+        protocol_of = protocols_by(self.properties)
+        return tuple(parse_listener(text, protocol_of) for text in self.listen)
 
     @property
     def endpoints(self) -> tuple[Endpoint, ...]:

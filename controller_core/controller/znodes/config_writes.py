@@ -1,7 +1,6 @@
 """Configuration in ZooKeeper: the entity's znode, and the notification that makes brokers read it."""
 
 from collections.abc import Mapping, Sequence
-from urllib.parse import quote
 
 from controller_core.controller.term.term import Term
 from controller_core.zk import codecs, paths
@@ -23,8 +22,3 @@ def notify(entity_path: str) -> WriteOp:
 async def ensure_paths(term: Term, wanted: Sequence[str]) -> None:
     """Makes sure that parents are there, each given after its own parent. Brokers make them at their first start."""
     await ensure_znodes(term.zk, [Create(path=path) for path in wanted], term.writer.transact)
-
-
-def sanitized(name: str) -> str:
-    """The name of a user in paths, as Kafka's `Sanitizer` encodes it."""
-    return quote(name, safe="").replace("~", "%7E")

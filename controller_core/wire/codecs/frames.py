@@ -31,6 +31,8 @@ PIECE_BYTES: Final = 64 * 1024
 
 CORRELATION_ID_BYTES: Final = 4
 
+_BEGINNINGS_OF_TLS: Final = frozenset({0x160300, 0x160301, 0x160302, 0x160303})
+"""The kind of record and version of a ClientHello, where a length would be."""
 _LENGTH = struct.Struct(">i")
 _HEAD = struct.Struct(">hhi")
 _CLIENT_ID_LENGTH = struct.Struct(">h")
@@ -134,7 +136,8 @@ async def read_length(reader: asyncio.StreamReader, max_bytes: int = DEFAULT_MAX
     if length < 0:
         raise NotKafka(f"a frame's length is {length}")
     if length > max_bytes:
-        raise FrameTooLarge(f"a frame says it has {length} bytes, the limit is {max_bytes}")
+        hint = ": so begins TLS, and PLAINTEXT is spoken here" if length >> 8 in _BEGINNINGS_OF_TLS else ""
+        raise FrameTooLarge(f"a frame says it has {length} bytes, the limit is {max_bytes}{hint}")
     return length
 
 

@@ -22,7 +22,7 @@ from controller_core.security.tls_properties import TlsProperties
 from controller_core.wire.connections.security import MECHANISMS, Login, Security, SecuritySource
 
 PLAINTEXT: Final = "PLAINTEXT"
-_PROTOCOLS: Final = (PLAINTEXT, "SSL", "SASL_PLAINTEXT", "SASL_SSL")
+PROTOCOLS: Final = (PLAINTEXT, "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 _MECHANISM: Final = "sasl.mechanism.inter.broker.protocol"
 _JAAS: Final = "sasl.jaas.config"
 
@@ -53,15 +53,20 @@ class BrokerProperties:
 
     def protocol_of(self, listener: str) -> str | None:
         """What is spoken at a listener; None where the properties do not say. Raises `InvalidProperties`."""
-        spoken = {protocol: protocol for protocol in _PROTOCOLS}
+        spoken = {protocol: protocol for protocol in PROTOCOLS}
         for pair in filter(None, self._said("listener.security.protocol.map").split(",")):
             name, colon, protocol = pair.strip().partition(":")
-            if not colon or protocol.upper() not in _PROTOCOLS:
+            if not colon or protocol.upper() not in PROTOCOLS:
                 raise InvalidProperties(
-                    f"listener.security.protocol.map has {pair!r}: write LISTENER:PROTOCOL, {_one_of(_PROTOCOLS)}"
+                    f"listener.security.protocol.map has {pair!r}: write LISTENER:PROTOCOL, {one_of(PROTOCOLS)}"
                 )
             spoken[name.upper()] = protocol.upper()
         return spoken.get(listener.upper())
+
+    @property
+    def maps_listeners(self) -> bool:
+        """Whether it is said of each listener what it speaks."""
+        return bool(self._said("listener.security.protocol.map"))
 
     @property
     def between_brokers(self) -> str:
@@ -85,30 +90,38 @@ class BrokerProperties:
 
     def of_listener(self, listener: str, protocol: str) -> ListenerSecurity:
         """How a listener is spoken to that speaks this protocol. Raises `InvalidProperties`, which names the property."""
-        if protocol not in _PROTOCOLS:
-            raise InvalidProperties(
-                f"the listener {listener} speaks {protocol}, which is none of {_one_of(_PROTOCOLS)}"
-            )
-        prefix = f"listener.name.{listener.lower()}."
-        own = {key.removeprefix(prefix): value for key, value in self._properties.items() if key.startswith(prefix)}
+        if protocol not in PROTOCOLS:
+            raise InvalidProperties(f"the listener {listener} speaks {protocol}, which is none of {one_of(PROTOCOLS)}")
         return ListenerSecurity(
             protocol=protocol,
-            tls=self._tls(own, prefix) if protocol.endswith("SSL") else None,
-            login=self._login(own, prefix) if protocol.startswith("SASL") else None,
+            tls=self.tls_files(listener) if protocol.endswith("SSL") else None,
+            login=self._login(listener) if protocol.startswith("SASL") else None,
         )
 
-    def _tls(self, own: Mapping[str, str], prefix: str) -> TlsFiles:
+    def tls_files(self, listener: str) -> TlsFiles:
+        """What is shown at a listener, and who is trusted there. Raises `InvalidProperties`."""
+        own = self.own(listener)
         is_overridden = any(key.startswith("ssl.") for key in own)
         try:
             properties = TlsProperties.model_validate({**self._properties, **own})
         except ValidationError as error:
             raise InvalidProperties(f"the properties of brokers: {what_is_wrong(error)}") from None
-        return properties.tls_files(self._folder, f"{prefix}ssl" if is_overridden else "ssl")
+        return properties.tls_files(self._folder, f"{prefix_of(listener)}ssl" if is_overridden else "ssl")
 
-    def _login(self, own: Mapping[str, str], prefix: str) -> Login:
+    def own(self, listener: str) -> dict[str, str]:
+        """What is said of one listener alone, by the names that it would have for all."""
+        prefix = prefix_of(listener)
+        return {key.removeprefix(prefix): value for key, value in self._properties.items() if key.startswith(prefix)}
+
+    def said(self, name: str, listener: str) -> str:
+        """What a property says for a listener; empty where it says nothing."""
+        return self._properties.get(prefix_of(listener) + name, self._said(name)).strip()
+
+    def _login(self, listener: str) -> Login:
+        own, prefix = self.own(listener), prefix_of(listener)
         mechanism = self._said(_MECHANISM) or "GSSAPI"
         if mechanism not in MECHANISMS:
-            raise InvalidProperties(f"{_MECHANISM} is {mechanism}, which is not supported: use {_one_of(MECHANISMS)}")
+            raise InvalidProperties(f"{_MECHANISM} is {mechanism}, which is not supported: use {one_of(MECHANISMS)}")
         of_listener = f"{mechanism.lower()}.{_JAAS}"
         if of_listener in own:
             return Login.of_jaas(own[of_listener], mechanism=mechanism, name=prefix + of_listener)
@@ -166,5 +179,10 @@ class SecuredBrokers:
 NO_FILE: Final = SecuredBrokers(None)
 
 
-def _one_of(names: tuple[str, ...]) -> str:
+def prefix_of(listener: str) -> str:
+    """How the names of properties begin that are one listener's."""
+    return f"listener.name.{listener.lower()}."
+
+
+def one_of(names: tuple[str, ...]) -> str:
     return f"one of {', '.join(names)}"

@@ -27,6 +27,8 @@ class ListenerLimits:
     """For those that only administrators may send."""
     strangers_bytes: int = 96 * _MB
     """For all others: those that anybody may send, and those that are refused."""
+    tls_handshake_timeout_ms: int = 10_000
+    """For the handshake of TLS, from when the connection was accepted."""
     first_request_timeout_ms: int = 60_000
     """For the first request of a connection to arrive: who has connected has something to ask."""
     idle_timeout_ms: int = 600_000

@@ -11,16 +11,20 @@ is broken nothing after it can be trusted, and an error response would need the 
 import asyncio
 from collections.abc import AsyncIterator, Coroutine, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 import structlog
 from kio.schema.errors import ErrorCode
 
-from controller_core.model.access import Address, Need, parse_address
+from controller_core.model.access import Need
 from controller_core.model.authorization.principal import Caller
+from controller_core.model.scram import CredentialsOutOfReach
 from controller_core.wire.api_table import Handling
+from controller_core.wire.authentication.login import LoginFailed, Logins
+from controller_core.wire.authentication.secured_listener import SecuredListener
 from controller_core.wire.codecs.decoding import TooManyItems, Undecodable
 from controller_core.wire.codecs.frames import (
+    PIECE_BYTES,
     FrameCut,
     FrameError,
     FrameTooLarge,
@@ -32,6 +36,7 @@ from controller_core.wire.codecs.frames import (
     read_rest,
 )
 from controller_core.wire.limits.budget import ByteBudget
+from controller_core.wire.limits.complaints import Complaints
 from controller_core.wire.limits.gate import Gate
 from controller_core.wire.limits.listener_limits import ListenerLimits
 from controller_core.wire.listener.owned_api import (
@@ -54,6 +59,17 @@ class _RefusedApiError(Exception):
     """A control request from somebody who takes the controller for a broker."""
 
 
+class _NotPassedOnError(Exception):
+    """A request that a broker would answer, where none is asked."""
+
+
+_COMPLAINTS: Final[Mapping[type[Exception], str]] = {
+    LoginFailed: "connection closed: no login",
+    CredentialsOutOfReach: "connection closed: logins cannot be checked now",
+    _NotPassedOnError: "connection closed: nothing is passed on",
+}
+
+
 class ClientConnection:
     """Serves one connection until it ends."""
 
@@ -62,6 +78,8 @@ class ClientConnection:
         reader: asyncio.StreamReader,
         writer: asyncio.StreamWriter,
         *,
+        caller: Caller,
+        secured: SecuredListener | None,
         apis: Mapping[int, Api],
         relay_targets: RelayTargets | None,
         limits: ListenerLimits,
@@ -69,9 +87,10 @@ class ClientConnection:
         budgets: Mapping[Need, ByteBudget],
         rules: ListenerRules,
         silent: SilentBrokers,
+        complaints: Complaints,
     ) -> None:
-        """`relay_targets`: None where nothing is passed on; `budgets`: by who must be asking; `silent`: those of all
-        connections."""
+        """`caller`: who asks, unless he logs in here, as `secured` may want; None: it is PLAINTEXT. `relay_targets`: None
+        where nothing is passed on; `budgets`: by who must be asking; `silent`, `complaints`: those of all connections."""
         self._reader = reader
         self._writer = writer
         self._apis = apis
@@ -79,7 +98,13 @@ class ClientConnection:
         self._gate = gate
         self._budgets = budgets
         self._rules = rules
-        self._caller = Caller(address=peer_address(writer))
+        self._complaints = complaints
+        self._unnamed = caller
+        self._logins: Logins | None = None
+        if secured is not None and secured.has_logins:
+            self._logins = Logins(
+                reader, self._send_soon, address=caller.address, listener=secured, api_versions=self._versions
+            )
         self._passes_on = relay_targets is not None
         self._upstream = Upstream(
             relay_targets or (lambda: ()),
@@ -89,12 +114,19 @@ class ClientConnection:
             silent=silent,
         )
         self._log = log.bind(peer=_peer(writer))
-        writer.transport.set_write_buffer_limits(high=0)  # drained means sent
+        writer.transport.set_write_buffer_limits(high=1)  # drained means sent; by TLS nothing is ever below 0
+
+    @property
+    def _caller(self) -> Caller:
+        return self._unnamed if self._logins is None else self._logins.caller
 
     async def serve(self) -> None:
         """Answers requests until the client leaves or something is wrong; the connection is closed on return."""
         try:
-            await self._answer_all()
+            if self._logins is None or await self._logins.begin():
+                await self._answer_all()
+        except (LoginFailed, CredentialsOutOfReach, _NotPassedOnError) as error:
+            self._complain(error)
         except VersionNotServed as error:
             self._log.debug("connection closed: version not served", error=str(error))
         except (FrameError, Undecodable) as error:
@@ -128,12 +160,14 @@ class ClientConnection:
                 start = await read_request_start(self._reader, self._limits.max_frame_bytes)
             if start is None:
                 return
+            patience_s = idle_s
+            if self._logins is not None and await self._logins.took(start):
+                continue
             response = await self._answer(start)
             if isinstance(response, Answer):
                 await self._pass_on(response)
             elif response is not None:
-                await self._send(response, min(idle_s, self._limits.frame_timeout_s(len(response))))
-            patience_s = idle_s
+                await self._send_soon(response)
 
     async def _pass_on(self, answer: Answer) -> None:
         """Sends a broker's answer as it comes. Where either end stops in the middle of it, the connection ends soon."""
@@ -145,10 +179,23 @@ class ClientConnection:
                 return
             await self._send(piece, self._limits.idle_timeout_ms / 1000)
 
+    async def _send_soon(self, response: bytes) -> None:
+        await self._send(
+            response, min(self._limits.idle_timeout_ms / 1000, self._limits.frame_timeout_s(len(response)))
+        )
+
     async def _send(self, data: bytes, timeout_s: float) -> None:
-        self._writer.write(data)
+        """In pieces: below TLS there is another buffer, which is empty when the next piece was taken."""
         async with asyncio.timeout(timeout_s):
-            await self._writer.drain()
+            with memoryview(data) as whole:
+                for offset in range(0, len(whole), PIECE_BYTES):
+                    self._writer.write(bytes(whole[offset : offset + PIECE_BYTES]))
+                    await self._writer.drain()
+
+    def _complain(self, error: Exception) -> None:
+        """Of what clients do again and again while they are set up so."""
+        event, address, why = _COMPLAINTS[type(error)], str(self._unnamed.address), str(error)
+        self._complaints.warn((address, why), event, address=address, error=why)
 
     async def _answer(self, start: RequestStart) -> bytes | Answer | None:
         """Judges a request by its first bytes, reads the rest when there is room for it, and answers."""
@@ -178,7 +225,7 @@ class ClientConnection:
         if handling is None:
             raise NotKafka(f"there is no API {head.api_key}")
         if not self._passes_on:
-            raise _RefusedApiError(f"API {head.api_key} {self._rules.why_not_passed_on}")
+            raise _NotPassedOnError(f"API {head.api_key} {self._rules.why_not_passed_on}")
 
     def _most_bytes(self, head: RequestHead, api: Api | None, *, is_refused: bool) -> int:
         limits = self._limits
@@ -222,6 +269,8 @@ class ClientConnection:
             return await self._too_large(api, head, error)
         if not isinstance(answer, BrokerQuestion):
             return answer
+        if not self._passes_on:
+            return await answer.otherwise()
         try:
             if answer.answered is None:
                 return await self._upstream.ask(head, content, begun)
@@ -229,6 +278,16 @@ class ClientConnection:
         except (UpstreamError, Undecodable) as error:
             self._log.info("answered without a broker", api_key=head.api_key, error=str(error))
             return await answer.otherwise()
+
+    async def _versions(self, head: RequestHead, content: bytes) -> bytes:
+        """Which versions are served, for who has not logged in yet."""
+        api = self._apis.get(head.api_key)
+        if api is None:
+            raise NoAnswerNow("there is no answer to ApiVersions")
+        answer = await self._own_answer(api, head, content)
+        if isinstance(answer, Answer):
+            raise NoAnswerNow("brokers are asked by nobody who has not logged in")
+        return answer
 
     async def _refused(self, api: Api, head: RequestHead, content: bytes, error_code: ErrorCode) -> bytes:
         try:
@@ -248,12 +307,6 @@ class ClientConnection:
             raise why
         self._log.warning("request refused: too large", api_key=head.api_key, error=str(why))
         return refusal
-
-
-def peer_address(writer: asyncio.StreamWriter) -> Address | None:
-    """Where a connection comes from; None where that cannot be known any more."""
-    address = writer.get_extra_info("peername")
-    return parse_address(address[0]) if address else None
 
 
 def _peer(writer: asyncio.StreamWriter) -> str:

@@ -7,20 +7,22 @@ closes them all: brokers stay with the controller they know until it disconnects
 
 import asyncio
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final
 
 import structlog
 
-from controller_core.model.access import Need
+from controller_core.model.access import Address, Need, parse_address
 from controller_core.model.authorization.principal import Caller
+from controller_core.wire.authentication.secured_listener import SecuredListener
+from controller_core.wire.authentication.tls import HandshakeFailed, by_tls, hold
 from controller_core.wire.limits.admission import Admission
 from controller_core.wire.limits.budget import ByteBudget
 from controller_core.wire.limits.complaints import Complaints
 from controller_core.wire.limits.gate import Gate, OpenGate
 from controller_core.wire.limits.listener_limits import ListenerLimits
-from controller_core.wire.listener.client_connection import ClientConnection, peer_address
+from controller_core.wire.listener.client_connection import ClientConnection
 from controller_core.wire.listener.owned_api import Api, LocalApi, OwnedApi, by_key
 from controller_core.wire.listener.rules import ListenerRules
 from controller_core.wire.listener.upstream import RelayTarget, RelayTargets, SilentBrokers
@@ -56,6 +58,10 @@ class Acceptor:
     apis: Iterable[Api]
     relay_targets: RelayTargets | None
     """None: nothing is passed on."""
+    secured: SecuredListener | None = None
+    """None: PLAINTEXT."""
+    why_not_passed_on: str | None = None
+    """Why the connection is closed where nothing is passed on; None: as the listener's rules say."""
 
 
 class Listener:
@@ -105,7 +111,7 @@ class Listener:
         """Begins to listen, on all addresses or, where that fails, on none."""
         try:
             for acceptor, apis in self._acceptors:
-                accept = partial(self._accept, apis, acceptor.relay_targets)
+                accept = partial(self._accept, acceptor, apis)
                 host = None if acceptor.host == EVERY_ADDRESS else acceptor.host
                 self._servers.append(
                     await asyncio.start_server(accept, host, acceptor.port, limit=READ_AHEAD_BYTES, backlog=BACKLOG)
@@ -133,33 +139,69 @@ class Listener:
 
     def _accept(
         self,
+        acceptor: Acceptor,
         apis: Mapping[int, Api],
-        relay_targets: RelayTargets | None,
         reader: asyncio.StreamReader,
         writer: asyncio.StreamWriter,
     ) -> None:
-        address = peer_address(writer)
-        is_broker = self._gate.is_broker(Caller(address=address))
-        why_not = self._admission.admit(str(address), is_broker=is_broker)
+        caller = Caller(address=_peer_address(writer))
+        address = str(caller.address)
+        why_not = self._admission.admit(address, is_broker=self._gate.is_broker(caller))
         if why_not is not None:
-            self._complaints.warn((address, why_not), "connection refused: too many", address=str(address), why=why_not)
+            self._complaints.warn((address, why_not), "connection refused: too many", address=address, why=why_not)
             writer.transport.abort()
             return
-        connection = ClientConnection(
+        if acceptor.secured is not None and acceptor.secured.has_tls:
+            hold(writer)
+            serving = self._serve_by_tls(acceptor.secured, acceptor, apis, writer, caller)
+        else:
+            serving = self._connection(acceptor, apis, reader, writer, caller).serve()
+        task = asyncio.create_task(serving)
+        task.add_done_callback(lambda _: self._admission.leave(address))
+        self._connections[task] = writer
+        task.add_done_callback(self._finished)
+
+    async def _serve_by_tls(
+        self,
+        secured: SecuredListener,
+        acceptor: Acceptor,
+        apis: Mapping[int, Api],
+        writer: asyncio.StreamWriter,
+        caller: Caller,
+    ) -> None:
+        timeout_s = self._limits.tls_handshake_timeout_ms / 1000
+        try:
+            async with by_tls(
+                writer, caller, secured, timeout_s=timeout_s, read_ahead_bytes=READ_AHEAD_BYTES
+            ) as stream:
+                await self._connection(acceptor, apis, stream.reader, stream.writer, stream.caller).serve()
+        except HandshakeFailed as error:
+            why, address = str(error), str(caller.address)
+            self._complaints.warn((address, why), "connection closed: no TLS", address=address, why=why)
+
+    def _connection(
+        self,
+        acceptor: Acceptor,
+        apis: Mapping[int, Api],
+        reader: asyncio.StreamReader,
+        writer: asyncio.StreamWriter,
+        caller: Caller,
+    ) -> ClientConnection:
+        why_not_passed_on = acceptor.why_not_passed_on or self._rules.why_not_passed_on
+        return ClientConnection(
             reader,
             writer,
+            caller=caller,
+            secured=acceptor.secured,
             apis=apis,
-            relay_targets=relay_targets,
+            relay_targets=acceptor.relay_targets,
             limits=self._limits,
             gate=self._gate,
             budgets=self._budgets,
-            rules=self._rules,
+            rules=replace(self._rules, why_not_passed_on=why_not_passed_on),
             silent=self._silent,
+            complaints=self._complaints,
         )
-        task = asyncio.create_task(connection.serve())
-        task.add_done_callback(lambda _: self._admission.leave(str(address)))
-        self._connections[task] = writer
-        task.add_done_callback(self._finished)
 
     def _finished(self, task: asyncio.Task[None]) -> None:
         writer = self._connections.pop(task)
@@ -167,3 +209,9 @@ class Listener:
             writer.transport.abort()
         elif (error := task.exception()) is not None:
             log.error("a connection's task failed", exc_info=error)
+
+
+def _peer_address(writer: asyncio.StreamWriter) -> Address | None:
+    """Where a connection comes from; None where that cannot be known any more."""
+    address = writer.get_extra_info("peername")
+    return parse_address(address[0]) if address else None

@@ -13,7 +13,6 @@ from kio.schema.alter_user_scram_credentials.v0.request import (
 from kio.schema.errors import ErrorCode
 from kio.static.primitive import i8, i32
 
-from controller_core.controller.znodes.config_writes import sanitized
 from controller_core.zk import codecs, paths
 from controller_core.zk.session import Create
 from simulation.checks import simulated_cluster
@@ -51,7 +50,7 @@ async def codes(
 
 
 def config(cluster: Cluster, user: str) -> dict[str, str]:
-    data = cluster.data(paths.user_config(sanitized(user)))
+    data = cluster.data(paths.user_config(paths.sanitized(user)))
     return codecs.decode_config(data) if data else {}
 
 
@@ -144,7 +143,7 @@ async def test_where_nothing_is_asked_or_everything_refused_nothing_is_written(s
 
 
 def test_names_are_encoded_as_kafka_does() -> None:
-    assert [sanitized(name) for name in ("a b", "a*b", "a~b", "a+b", "ü", "a.b-c_d")] == [
+    assert [paths.sanitized(name) for name in ("a b", "a*b", "a~b", "a+b", "ü", "a.b-c_d")] == [
         "a%20b",
         "a%2Ab",
         "a%7Eb",

@@ -63,8 +63,19 @@ def test_a_name_in_the_settings_that_no_broker_has_is_found() -> None:
     assert TWO.unknown([broker(endpoint("INTERNAL"), endpoint("CLIENT"))]) == []
 
 
-def test_a_listener_of_another_protocol_is_named_as_one_that_cannot_be_served() -> None:
+def test_a_listener_of_another_protocol_is_named_with_what_to_say_of_it() -> None:
     brokers = [broker(endpoint("INTERNAL"), endpoint("CLIENT", "SASL_SSL"))]
-    for listeners in (ONE, TWO):
+    for listeners, words in (
+        (ONE, "it speaks SASL_SSL, and one --listen alone serves all listeners of its own protocol, PLAINTEXT"),
+        (TWO, "it speaks SASL_SSL, and the controller PLAINTEXT under that name: say CLIENT:SASL_SSL in"),
+    ):
         assert list(listeners.unserved(brokers)) == ["CLIENT"]
-        assert "it speaks SASL_SSL and the controller PLAINTEXT only" in listeners.unserved(brokers)["CLIENT"]
+        assert words in listeners.unserved(brokers)["CLIENT"]
+
+
+def test_one_address_is_listed_under_every_name_of_its_own_protocol() -> None:
+    secured = ControllerListeners(endpoints=(endpoint("INTERNAL", "SASL_SSL"),))
+    brokers = [broker(endpoint("INTERNAL", "SASL_SSL"), endpoint("CLIENT", "SASL_SSL"), endpoint("OPEN"))]
+    assert secured.listed(brokers) == (endpoint("INTERNAL", "SASL_SSL"), endpoint("CLIENT", "SASL_SSL"))
+    assert list(secured.unserved(brokers)) == ["OPEN"]
+    assert "add --listen OPEN://HOST:PORT, with OPEN:PLAINTEXT in" in secured.unserved(brokers)["OPEN"]

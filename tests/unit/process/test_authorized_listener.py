@@ -35,6 +35,7 @@ from controller_core.model.authorization.acls import (
 )
 from controller_core.model.authorization.decision import AuthorizerRules
 from controller_core.model.authorization.principal import ANONYMOUS, Caller, Principal
+from controller_core.model.metadata import Endpoint
 from controller_core.process.listening import ListenerAssembly
 from controller_core.process.run import SERVED_APIS
 from controller_core.wire.api_table import HANDLING, Handling
@@ -216,7 +217,8 @@ async def test_what_is_refused_is_said_once_and_counted_each_time(house: House) 
 
 
 async def test_nothing_is_passed_on_where_acls_are_asked(house: House) -> None:
-    assert house.assembly.acceptor("127.0.0.1", 0, "PLAINTEXT").relay_targets is None
+    bind = Endpoint(listener="PLAINTEXT", security_protocol="PLAINTEXT", host="127.0.0.1", port=0)
+    assert house.assembly.acceptor(bind, "PLAINTEXT").relay_targets is None
 
 
 def test_each_api_that_is_answered_here_has_its_rights_or_needs_none() -> None:

@@ -2,13 +2,17 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from pathlib import Path
 from typing import Any
 
 import pytest
+from kio.schema.api_versions.v3 import ApiVersionsResponse
 from kio.schema.describe_cluster.v1.request import DescribeClusterRequest
 from kio.schema.describe_cluster.v1.response import DescribeClusterResponse
 from kio.schema.metadata.v12.request import MetadataRequest
 from kio.schema.metadata.v12.response import MetadataResponse
+from kio.schema.sasl_authenticate.v2 import SaslAuthenticateRequest, SaslAuthenticateResponse
+from kio.schema.sasl_handshake.v1 import SaslHandshakeRequest, SaslHandshakeResponse
 from kio.static.protocol import RequestPayload, ResponsePayload
 
 from controller_core.controller.term.term import Term
@@ -19,14 +23,18 @@ from controller_core.model.listeners import ControllerListeners
 from controller_core.model.metadata import Broker, Endpoint
 from controller_core.process.listening import LOADING_LOOK_S, ListenerAssembly
 from controller_core.process.run import SERVED_APIS
+from controller_core.wire.api_table import HANDLING, Handling
+from controller_core.wire.authentication.secured_listener import SecuredListener
 from controller_core.wire.client.negotiation import ASK_FOR_RANGES
 from controller_core.wire.codecs.frames import decode_response, encode_request, read_request_head
 from controller_core.wire.listener.owned_api import BrokerQuestion
 from controller_core.wire.listener.relay import Address
 from controller_core.wire.messages import AlterPartitionRequest, ErrorCode
 from controller_core.zk import codecs, paths
+from controller_core.zk.scram_credentials import ZkScramCredentials
 from simulation.checks import simulated_cluster
 from simulation.cluster import CONTROLLER, Cluster
+from simulation.zookeeper import SimulatedZooKeeper
 
 METADATA = MetadataRequest(topics=None, allow_auto_topic_creation=False, include_topic_authorized_operations=False)
 DESCRIBE_CLUSTER = DescribeClusterRequest(include_cluster_authorized_operations=False)
@@ -101,6 +109,39 @@ async def test_requests_are_passed_on_to_the_listener_that_they_came_by(assembly
 
 async def test_nothing_is_passed_on_to_a_listener_that_does_not_speak_plaintext(assembly: ListenerAssembly) -> None:
     assert assembly.relay_targets("SECURE") == []
+
+
+async def test_at_a_listener_that_is_not_plaintext_nothing_is_passed_on_and_the_same_is_offered(
+    assembly: ListenerAssembly, tmp_path: Path
+) -> None:
+    """What is not offered clients take for what the cluster will never do."""
+    file = tmp_path / "server.properties"
+    file.write_text("sasl.enabled.mechanisms=SCRAM-SHA-512\n")
+    secured = SecuredListener(file, "INTERNAL", "SASL_PLAINTEXT", ZkScramCredentials(SimulatedZooKeeper().session()))
+    bind = endpoint("INTERNAL", "controller", 9090, "SASL_PLAINTEXT")
+    acceptor = assembly.acceptor(bind, "INTERNAL", secured)
+    assert (acceptor.relay_targets, acceptor.secured) == (None, secured)
+    assert acceptor.why_not_passed_on is not None
+    (versions,) = (api for api in acceptor.apis if api.key == ASK_FOR_RANGES.__api_key__)
+    content = encode_request(ASK_FOR_RANGES, 1, "client")[4:]
+    question = await versions.respond(read_request_head(content), content)
+    assert isinstance(question, BrokerQuestion)
+    frame = await question.otherwise()
+    offered = {int(each.api_key) for each in decode_response(ApiVersionsResponse, frame[4:]).api_keys}
+    assert offered == {key for key, handling in HANDLING.items() if handling is not Handling.REFUSE}
+
+
+async def test_who_logs_in_where_nobody_does_any_more_is_told_so(assembly: ListenerAssembly) -> None:
+    asked: tuple[tuple[RequestPayload, Any], ...] = (
+        (SaslHandshakeRequest(mechanism="PLAIN"), SaslHandshakeResponse),
+        (SaslAuthenticateRequest(auth_bytes=b""), SaslAuthenticateResponse),
+    )
+    for request, response in asked:
+        (api,) = (api for api in assembly.apis("SECURE", is_secured=True) if api.key == request.__api_key__)
+        content = encode_request(request, 1, "client")[4:]
+        frame = await api.respond(read_request_head(content), content)
+        assert isinstance(frame, bytes)
+        assert decode_response(response, frame[4:]).error_code is ErrorCode.illegal_sasl_state
 
 
 async def test_who_asks_while_a_term_begins_is_judged_when_the_brokers_are_known() -> None:

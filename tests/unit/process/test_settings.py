@@ -8,7 +8,7 @@ import pytest
 
 from controller_core.model.metadata import Endpoint
 from controller_core.process.listener_addresses import parse_listener
-from controller_core.process.settings import InvalidSettings, load_settings
+from controller_core.process.settings import ControllerProcessSettings, InvalidSettings, load_settings
 
 REQUIRED = {"zookeeper": "localhost:2181", "id": 1000, "listen": "PLAINTEXT://localhost:9092"}
 
@@ -97,7 +97,7 @@ def test_several_listeners_come_from_the_environment_and_from_a_file(
         ({"id": "seven"}, "--id: "),
         ({"listen": "localhost"}, "--listen: 'localhost' is not of the form PLAINTEXT://HOST:PORT"),
         ({"listen": "PLAINTEXT://localhost:65536"}, "is not of the form PLAINTEXT://HOST:PORT"),
-        ({"listen": "SASL_SSL://localhost:9092"}, "SASL_SSL is not served yet: use a PLAINTEXT listener"),
+        ({"listen": "SASL_SSL://localhost:9092"}, "SASL_SSL needs --properties, which say how it is secured"),
         ({"listen": "PLAINTEXT://0.0.0.0:9092"}, "say with advertise which host and port they reach"),
         ({"listen": "PLAINTEXT://[::]:9092"}, "brokers cannot connect to ::"),
         ({"advertise": "no-port"}, "--advertise: "),
@@ -169,3 +169,29 @@ def test_networks_are_given_one_by_one_or_in_one_line(given: object) -> None:
 
 def test_nobody_is_said_to_administer_by_default() -> None:
     assert load_settings(REQUIRED).access_rules.administrators is None
+
+
+def properties_with(folder: Path, **said: str) -> Path:
+    path = folder / "server.properties"
+    path.write_text("".join(f"{name.replace('_', '.')}={value}\n" for name, value in said.items()))
+    return path
+
+
+def protocols(settings: ControllerProcessSettings) -> dict[str, str]:
+    return {endpoint.listener: endpoint.security_protocol for endpoint in settings.listeners.endpoints}
+
+
+def test_what_a_listener_speaks_is_said_by_the_map_of_the_brokers_or_by_its_own_name(tmp_path: Path) -> None:
+    mapped = properties_with(tmp_path, listener_security_protocol_map="INTERNAL:SASL_SSL,CLIENT:PLAINTEXT")
+    given = {**REQUIRED, "properties": mapped, "listen": "INTERNAL://h:1,CLIENT://0.0.0.0:2,SSL://h:3"}
+    settings = load_settings({**given, "advertise": "client://kafka.example:2"})
+    assert protocols(settings) == {"INTERNAL": "SASL_SSL", "CLIENT": "PLAINTEXT", "SSL": "SSL"}
+    unmapped = properties_with(tmp_path, zookeeper_set_acl="false")
+    settings = load_settings({**REQUIRED, "properties": unmapped, "listen": "INTERNAL://h:1,SASL_PLAINTEXT://h:2"})
+    assert protocols(settings) == {"INTERNAL": "PLAINTEXT", "SASL_PLAINTEXT": "SASL_PLAINTEXT"}
+
+
+def test_a_listener_that_the_map_does_not_have_is_not_taken_for_plaintext(tmp_path: Path) -> None:
+    mapped = properties_with(tmp_path, listener_security_protocol_map="INTERNAL:SASL_SSL")
+    with pytest.raises(InvalidSettings, match="does not have INTERNL: add INTERNL:PROTOCOL"):
+        load_settings({**REQUIRED, "properties": mapped, "listen": "INTERNL://h:1"})

@@ -47,7 +47,7 @@ def test_features_are_ranges() -> None:
         ({"id": None}, "--id is missing"),
         ({"log_directory": []}, "--log-directory"),
         ({"listen": "here:9092"}, "is not of the form PLAINTEXT://HOST:PORT"),
-        ({"listen": "SSL://here:9092"}, "SSL is not served yet"),
+        ({"listen": "SSL://here:9092"}, "SSL needs --properties"),
         ({"listen": "PLAINTEXT://0.0.0.0:9092"}, "nobody can connect to 0.0.0.0"),
         ({"advertise": "OTHER://here:9092"}, "OTHER is advertised and not listened on"),
         ({"listen": ["A://h:1", "A://h:2"]}, "--listen: listener A is given twice"),

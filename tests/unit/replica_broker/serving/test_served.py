@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, cast
 
 import pytest
@@ -22,12 +23,15 @@ from controller_core.model.features import FinalizedFeatures
 from controller_core.model.ids import TopicName
 from controller_core.model.metadata import FeatureRange
 from controller_core.wire.api_table import HANDLING
-from controller_core.wire.client.request_client import Address, AnswerLost, RequestClient
+from controller_core.wire.client.request_client import Address, AnswerLost, NotAdmitted, RequestClient
 from controller_core.wire.codecs.versions import empty
+from controller_core.wire.connections.security import Login, Security
 from controller_core.wire.listener.listener import Acceptor, Listener, LocalApi, OwnedApi
 from controller_core.wire.messages import ErrorCode
 from replica_broker.log.directories import LogDirectories
 from replica_broker.membership.controller_channel import ProducerIdBlock
+from replica_broker.process.listening import listening
+from replica_broker.process.settings import load_settings
 from replica_broker.serving.commands.control import Control
 from replica_broker.serving.producer_ids import ProducerIds
 from replica_broker.serving.served import RULES, Served
@@ -87,6 +91,27 @@ async def test_what_is_offered_is_what_is_answered(served: Served, client: Reque
     assert offered == {api.key: (api.versions.min, api.versions.max) for api in apis}
     assert {0: (3, 11), 1: (4, 17), 2: (1, 9), 3: (0, 12), 4: (4, 7), 5: (3, 4), 6: (6, 8)}.items() <= offered.items()
     assert {8, 9, 11, 19, 24} & offered.keys() == set()
+
+
+async def test_a_listener_is_secured_by_the_properties_of_a_stock_broker(served: Served, tmp_path: Path) -> None:
+    file = tmp_path / "server.properties"
+    file.write_text(
+        "listener.security.protocol.map=INTERNAL:SASL_PLAINTEXT\nsasl.enabled.mechanisms=PLAIN\n"
+        'listener.name.internal.plain.sasl.jaas.config=a.PlainLoginModule required user_alice="a secret";\n'
+    )
+    given = {"zookeeper": "here:2181", "id": 3, "listen": "INTERNAL://127.0.0.1:0", "log_directory": ["/data"]}
+    settings = load_settings({**given, "properties": file})
+    assert [endpoint.security_protocol for endpoint in settings.endpoints] == ["SASL_PLAINTEXT"]
+    listener = listening(settings, served, SimulatedZooKeeper().session())
+    await listener.start()
+    address = Address("127.0.0.1", listener.port)
+    alice = Security(login=Login(mechanism="PLAIN", username="alice", password="a secret"))
+    nobody = Security(login=Login(mechanism="PLAIN", username="alice", password="wrong"))
+    request = ApiVersionsRequest(client_software_name="test", client_software_version="1")
+    assert await RequestClient([address], security=lambda: alice).ask_one(request, ApiVersionsResponse)
+    with pytest.raises(NotAdmitted):
+        await RequestClient([address], security=lambda: nobody).ask_one(request, ApiVersionsResponse)
+    await listener.close()
 
 
 async def test_everybody_is_told_the_addresses_of_the_listener_that_was_come_by(served: Served) -> None:

@@ -1,0 +1,144 @@
+"""What a listener wants of who connects to it, by the properties that a broker's `server.properties` has for it.
+
+What cannot be kept to is refused in words, and not passed over: a listener would be less secure than its brokers' are.
+"""
+
+import ssl
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from controller_core.security.jaas import read_users
+from controller_core.security.principal_mapping import PrincipalMapping
+from controller_core.security.properties_file import InvalidProperties
+from controller_core.wire.connections.broker_properties import BrokerProperties, one_of, prefix_of
+from controller_core.wire.connections.security import MECHANISMS, PLAIN
+
+_JAAS: Final = "sasl.jaas.config"
+_CLIENT_AUTH: Final = "ssl.client.auth"
+_RULES: Final = "ssl.principal.mapping.rules"
+_REAUTHENTICATION: Final = "connections.max.reauth.ms"
+_DELAY: Final = "connection.failed.authentication.delay.ms"
+_CERTIFICATES: Final = {"none": ssl.CERT_NONE, "requested": ssl.CERT_OPTIONAL, "required": ssl.CERT_REQUIRED}
+_TLS_VERSIONS: Final = {"TLSv1.2": ssl.TLSVersion.TLSv1_2, "TLSv1.3": ssl.TLSVersion.TLSv1_3}
+_PRINCIPALS: Final = "org.apache.kafka.common.security.authenticator.DefaultKafkaPrincipalBuilder"
+_IN_JAVA: Final = {
+    "ssl.engine.factory.class": "",
+    "ssl.cipher.suites": "",
+    "principal.builder.class": _PRINCIPALS,
+}
+"""What names something of Java's, and what it may be set to nevertheless."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListenerSettings:
+    """The default is PLAINTEXT."""
+
+    tls: ssl.SSLContext | None = None
+    mapping: PrincipalMapping = field(default_factory=PrincipalMapping)
+    """What the subjects of certificates are called."""
+    sessions_ms: Mapping[str, int] = field(default_factory=dict)
+    """The mechanisms by which one may log in, as they were named, and how long a login by each lasts; 0: for ever."""
+    users: Mapping[str, str] = field(default_factory=dict, repr=False)
+    """The passwords of those who log in by PLAIN."""
+    failure_delay_ms: int = 100
+    files: tuple[Path, ...] = ()
+    """Those that the context was made from."""
+
+
+def listener_settings(properties: BrokerProperties, listener: str, protocol: str) -> ListenerSettings:
+    """Of the listener of a server. Raises `InvalidProperties`, which names the property."""
+    said = _Said(properties, listener)
+    if said.text("principal.builder.class") or protocol.endswith("SSL"):
+        said.refuse_what_is_in_java()
+    return ListenerSettings(
+        tls=said.context(protocol) if protocol.endswith("SSL") else None,
+        mapping=said.mapping(),
+        sessions_ms=dict(said.sessions_ms()) if protocol.startswith("SASL") else {},
+        users=said.users() if protocol.startswith("SASL") else {},
+        failure_delay_ms=said.number(_DELAY, 100),
+        files=tuple(properties.tls_files(listener).files()) if protocol.endswith("SSL") else (),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Said:
+    properties: BrokerProperties
+    listener: str
+
+    def text(self, name: str) -> str:
+        return self.properties.said(name, self.listener)
+
+    def number(self, name: str, default: int) -> int:
+        text = self.text(name)
+        if not text:
+            return default
+        try:
+            return int(text)
+        except ValueError:
+            raise InvalidProperties(f"{name} is {text[:80]!r}, which is no number of milliseconds") from None
+
+    def refuse_what_is_in_java(self) -> None:
+        for name, may_be in _IN_JAVA.items():
+            if self.text(name) not in ("", may_be):
+                raise InvalidProperties(
+                    f"{name} names what there is in Java alone: set {prefix_of(self.listener)}{name}={may_be}"
+                )
+
+    def context(self, protocol: str) -> ssl.SSLContext:
+        context = self.properties.tls_files(self.listener).server_context(self._client_certificate(protocol))
+        versions = [_TLS_VERSIONS[each] for each in self._list("ssl.enabled.protocols") if each in _TLS_VERSIONS]
+        if self.text("ssl.enabled.protocols") and not versions:
+            raise InvalidProperties(f"ssl.enabled.protocols has none that is served: {one_of(tuple(_TLS_VERSIONS))}")
+        context.minimum_version = min(versions, default=ssl.TLSVersion.TLSv1_2)
+        context.maximum_version = max(versions, default=ssl.TLSVersion.TLSv1_3)
+        return context
+
+    def _client_certificate(self, protocol: str) -> ssl.VerifyMode:
+        """Who logs in need not show a certificate as well, unless that is said of the listener alone (KIP-684)."""
+        own = self.properties.own(self.listener).get(_CLIENT_AUTH, "")
+        said = (own if protocol.startswith("SASL") else self.text(_CLIENT_AUTH)).strip().lower() or "none"
+        if said not in _CERTIFICATES:
+            raise InvalidProperties(f"{_CLIENT_AUTH} is {said[:80]!r}: write {one_of(tuple(_CERTIFICATES))}")
+        return _CERTIFICATES[said]
+
+    def mapping(self) -> PrincipalMapping:
+        try:
+            return PrincipalMapping(self.text(_RULES))
+        except ValueError as error:
+            raise InvalidProperties(f"{_RULES}: {error}") from error
+
+    def sessions_ms(self) -> Iterator[tuple[str, int]]:
+        enabled = self._list("sasl.enabled.mechanisms") or ["GSSAPI"]
+        for mechanism in enabled:
+            if mechanism not in MECHANISMS:
+                raise InvalidProperties(
+                    f"sasl.enabled.mechanisms has {mechanism[:80]}, which is not served: set "
+                    f"{prefix_of(self.listener)}sasl.enabled.mechanisms to some of {', '.join(MECHANISMS)}"
+                )
+            self._refuse_handler(mechanism)
+            general = self.number(_REAUTHENTICATION, 0)
+            yield mechanism, max(0, self.number(f"{mechanism.lower()}.{_REAUTHENTICATION}", general))
+
+    def _refuse_handler(self, mechanism: str) -> None:
+        name = f"{mechanism.lower()}.sasl.server.callback.handler.class"
+        if self.text(name):
+            raise InvalidProperties(f"{prefix_of(self.listener)}{name} names a class of Java's: leave out {mechanism}")
+
+    def users(self) -> dict[str, str]:
+        if PLAIN not in self._list("sasl.enabled.mechanisms"):
+            return {}
+        of_listener = f"{PLAIN.lower()}.{_JAAS}"
+        is_own = of_listener in self.properties.own(self.listener)
+        name = prefix_of(self.listener) + of_listener if is_own else _JAAS
+        users = read_users(self.text(of_listener if is_own else _JAAS), name=name)
+        if not users:
+            raise InvalidProperties(
+                f'PLAIN is enabled and nobody is known by it: add user_NAME="password" to '
+                f"{prefix_of(self.listener)}{of_listener}"
+            )
+        return users
+
+    def _list(self, name: str) -> list[str]:
+        return [each.strip() for each in self.text(name).split(",") if each.strip()]

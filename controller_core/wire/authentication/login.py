@@ -1,0 +1,190 @@
+"""SASL on one connection: who has connected says who he is, and proves it, before he asks anything (KIP-43, KIP-152).
+
+Before, he may ask which versions are served (ApiVersions), and nothing else: the connection ends. A login may last for a
+time alone (KIP-368). Then it is renewed on the same connection, by the same mechanism and for the same principal, or the
+connection ends with the next request.
+
+A login that fails is told so after a while, so that guessing is slow; the log has the address, and quotes nothing.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any, Final
+
+from kio.schema.errors import ErrorCode
+from kio.schema.sasl_authenticate.v2 import SaslAuthenticateRequest
+from kio.schema.sasl_handshake.v1 import SaslHandshakeRequest, SaslHandshakeResponse
+from kio.static.protocol import RequestPayload, ResponsePayload
+
+from controller_core.model.access import Address
+from controller_core.model.authorization.principal import Caller
+from controller_core.wire.authentication.exchanges import InvalidLogin
+from controller_core.wire.authentication.listener_settings import ListenerSettings
+from controller_core.wire.authentication.secured_listener import SecuredListener
+from controller_core.wire.authentication.session import Attempt, Session
+from controller_core.wire.codecs.decoding import Undecodable
+from controller_core.wire.codecs.frames import (
+    FrameCut,
+    FrameTooLarge,
+    RequestHead,
+    RequestStart,
+    read_frame,
+    read_request_start,
+    read_rest,
+    with_length,
+)
+from controller_core.wire.codecs.versions import Versions
+
+HANDSHAKE: Final = Versions(SaslHandshakeRequest, oldest=0)
+AUTHENTICATE: Final = Versions(SaslAuthenticateRequest, oldest=0)
+API_VERSIONS: Final = 18
+
+MAX_BYTES: Final = 64 * 1024
+"""For each request before a login is done. Kafka takes 512 KiB, which other mechanisms need."""
+TIMEOUT_S: Final = 30.0
+"""For a login as a whole."""
+_FIRST_WITH_HEADERS: Final = 1
+"""From this version of the handshake on the messages of a login are requests; before, they are nothing but frames."""
+
+_CUT: Final = "the connection ended in the middle of a login"
+
+Send = Callable[[bytes], Awaitable[None]]
+Answer = Callable[[RequestHead, bytes], Awaitable[bytes]]
+
+
+class LoginFailed(Exception):
+    """The client was told that it is not admitted, or would not log in. The message is for the log."""
+
+
+class Logins:
+    """The logins on one connection."""
+
+    def __init__(
+        self,
+        reader: asyncio.StreamReader,
+        send: Send,
+        *,
+        address: Address | None,
+        listener: SecuredListener,
+        api_versions: Answer,
+    ) -> None:
+        """`send`: sends a whole frame; `api_versions`: the response frame to a request for the versions."""
+        self._reader = reader
+        self._send = send
+        self._address = address
+        self._listener = listener
+        self._api_versions = api_versions
+        self._session: Session | None = None
+
+    @property
+    def caller(self) -> Caller:
+        """Who has logged in."""
+        if self._session is None:
+            return Caller(address=self._address)
+        return Caller(address=self._address, principal=self._session.principal, is_authenticated=True)
+
+    async def begin(self) -> bool:
+        """The first login. False where the connection ended before it began.
+
+        Raises `LoginFailed`, `CredentialsOutOfReach`, `FrameError`, `Undecodable`, `TimeoutError`, and the `OSError` of a
+        connection."""
+        async with asyncio.timeout(TIMEOUT_S):
+            while (start := await read_request_start(self._reader, MAX_BYTES)) is not None:
+                content = await self._rest(start)
+                if start.head.api_key == HANDSHAKE.key:
+                    self._session = await self._logged_in(start.head, content)
+                    return True
+                if start.head.api_key != API_VERSIONS:
+                    raise LoginFailed(
+                        f"API {start.head.api_key} was asked for before a login: a client that is set up for no SASL"
+                    )
+                await self._send(await self._api_versions(start.head, content))
+        return False
+
+    async def took(self, start: RequestStart) -> bool:
+        """Whether a request began a login that renews the present one; that is done then. Raises what `begin` raises, also
+        where the login is over and this is not how it is renewed."""
+        if self._session is None or self._session.lasts_until_s is None:
+            return False
+        if start.head.api_key != HANDSHAKE.key:
+            if self._session.is_over:
+                raise LoginFailed("its login is over, and it did not renew it")
+            return False
+        async with asyncio.timeout(TIMEOUT_S):
+            self._session = await self._logged_in(start.head, await self._rest(start))
+        return True
+
+    async def _rest(self, start: RequestStart) -> bytes:
+        if start.length > MAX_BYTES:
+            raise FrameTooLarge(f"a message of a login has {start.length} bytes, the limit is {MAX_BYTES}")
+        return bytes(await read_rest(self._reader, start))
+
+    async def _logged_in(self, head: RequestHead, content: bytes) -> Session:
+        settings = await self._listener.settings()
+        mechanism = HANDSHAKE.lifted(_decoded(HANDSHAKE, head, content)).mechanism
+        offered = tuple(settings.sessions_ms)
+        if mechanism not in offered:
+            refused = SaslHandshakeResponse(error_code=ErrorCode.unsupported_sasl_mechanism, mechanisms=offered)
+            await self._refuse(settings, HANDSHAKE, head, refused)
+            raise LoginFailed(f"its mechanism is none of {', '.join(offered)}")
+        agreed = SaslHandshakeResponse(error_code=ErrorCode.none, mechanisms=offered)
+        await self._send(_frame(HANDSHAKE, head, agreed))
+        attempt = Attempt(settings, mechanism, self._listener.credentials, self._session)
+        speak = self._in_frames if head.api_version < _FIRST_WITH_HEADERS else self._in_requests
+        try:
+            return await speak(attempt, settings)
+        except InvalidLogin as error:
+            raise LoginFailed(f"{mechanism}: {error}") from error
+
+    async def _in_requests(self, attempt: Attempt, settings: ListenerSettings) -> Session:
+        while attempt.session is None:
+            start = await read_request_start(self._reader, MAX_BYTES)
+            if start is None:
+                raise FrameCut(_CUT)
+            head, content = start.head, await self._rest(start)
+            if head.api_key != AUTHENTICATE.key:
+                await self._refuse_other(head, settings)
+                raise LoginFailed(f"API {head.api_key} was asked for in the middle of a login")
+            request = AUTHENTICATE.lifted(_decoded(AUTHENTICATE, head, content))
+            try:
+                said = await attempt.answer(request.auth_bytes)
+            except InvalidLogin as error:
+                await self._refuse(settings, AUTHENTICATE, head, attempt.refusal(error))
+                raise
+            await self._send(_frame(AUTHENTICATE, head, attempt.response(said)))
+        return attempt.session
+
+    async def _in_frames(self, attempt: Attempt, settings: ListenerSettings) -> Session:
+        while attempt.session is None:
+            message = await read_frame(self._reader, MAX_BYTES)
+            if message is None:
+                raise FrameCut(_CUT)
+            try:
+                said = await attempt.answer(message)
+            except InvalidLogin:
+                await asyncio.sleep(settings.failure_delay_ms / 1000)
+                raise
+            await self._send(with_length(said))
+        return attempt.session
+
+    async def _refuse_other(self, head: RequestHead, settings: ListenerSettings) -> None:
+        """Only another handshake is told so; other requests are not read."""
+        if head.api_key == HANDSHAKE.key and head.api_version in HANDSHAKE:
+            response = SaslHandshakeResponse(error_code=ErrorCode.illegal_sasl_state, mechanisms=())
+            await self._refuse(settings, HANDSHAKE, head, response)
+
+    async def _refuse(
+        self, settings: ListenerSettings, versions: Versions[Any], head: RequestHead, response: ResponsePayload
+    ) -> None:
+        await asyncio.sleep(settings.failure_delay_ms / 1000)
+        await self._send(_frame(versions, head, response))
+
+
+def _decoded(versions: Versions[Any], head: RequestHead, content: bytes) -> RequestPayload:
+    if head.api_version not in versions:
+        raise Undecodable(f"version {head.api_version} of API {head.api_key} is not served")
+    return versions.decoded(content, head.api_version, most_items=1)
+
+
+def _frame(versions: Versions[Any], head: RequestHead, response: ResponsePayload) -> bytes:
+    return versions.encoded(versions.lowered(response, head.api_version), head.correlation_id)

@@ -1,0 +1,84 @@
+"""What a listener wants now: its settings, which are made anew when the files that they were made from have changed.
+
+Where they cannot be used as they are now, as while somebody writes them, what they said before holds, and that is said in
+the log.
+"""
+
+import asyncio
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Final, TypeAlias
+
+import structlog
+
+from controller_core.security.properties_file import InvalidProperties
+from controller_core.wire.authentication.exchanges import ScramCredentials
+from controller_core.wire.authentication.listener_settings import ListenerSettings, listener_settings
+from controller_core.wire.connections.broker_properties import SecuredBrokers
+from controller_core.wire.limits.complaints import Complaints
+
+log = structlog.get_logger()
+
+_Stamp: TypeAlias = tuple[tuple[int, int, int] | None, ...]
+
+
+class SecuredListener:
+    """One that is not PLAINTEXT."""
+
+    def __init__(self, file: Path, listener: str, protocol: str, credentials: ScramCredentials) -> None:
+        """`file`: of properties. Raises `InvalidProperties`."""
+        self.credentials: Final = credentials
+        self.protocol: Final = protocol
+        self._file = file
+        self._listener = listener
+        self._turn = asyncio.Lock()
+        self._complaints = Complaints(log)
+        self._settings = self._read()
+        self._stamp = self._stamped()
+
+    @property
+    def has_tls(self) -> bool:
+        """Whether connections begin with a handshake of TLS."""
+        return self.protocol.endswith("SSL")
+
+    @property
+    def has_logins(self) -> bool:
+        """Whether who connects logs in by SASL."""
+        return self.protocol.startswith("SASL")
+
+    async def settings(self) -> ListenerSettings:
+        """As the files say now."""
+        async with self._turn:
+            if (stamp := self._stamped()) != self._stamp:
+                self._stamp = stamp  # taken before they are read: what changes meanwhile is seen the next time
+                await self._renew()
+        return self._settings
+
+    async def _renew(self) -> None:
+        try:
+            self._settings = await asyncio.to_thread(self._read)
+        except InvalidProperties as error:
+            self._complaints.warn(
+                str(error),
+                "a listener keeps to what its properties said before: they cannot be used as they are now",
+                listener=self._listener,
+                error=str(error),
+            )
+        else:
+            log.info("a listener's properties or certificates were read again", listener=self._listener)
+
+    def _read(self) -> ListenerSettings:
+        return listener_settings(SecuredBrokers(self._file).read(), self._listener, self.protocol)
+
+    def _stamped(self) -> _Stamp:
+        return tuple(_stamps((self._file, *self._settings.files)))
+
+
+def _stamps(files: Iterable[Path]) -> Iterable[tuple[int, int, int] | None]:
+    for file in files:
+        try:
+            status = os.stat(file)
+            yield status.st_mtime_ns, status.st_size, status.st_ino
+        except OSError:
+            yield None

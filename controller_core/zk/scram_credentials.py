@@ -1,0 +1,56 @@
+"""By what users log in by SCRAM: what Kafka keeps in ZooKeeper below `/config/users`, read at each login.
+
+So who has changed his password needs it at the next login, and a process that only stands by admits who the others admit.
+However many log in at once, few ask ZooKeeper at the same time, and none of them for long.
+"""
+
+import asyncio
+from typing import Final
+
+import structlog
+
+from controller_core.model.scram import (
+    MAX_USER_NAME_LENGTH,
+    CredentialsOutOfReach,
+    StoredCredential,
+    read_credential,
+)
+from controller_core.zk import codecs, paths
+from controller_core.zk.codecs import MalformedZnode
+from controller_core.zk.session import ZkError, ZkSession
+
+AT_ONCE: Final = 16
+TIMEOUT_S: Final = 5.0
+
+log = structlog.get_logger()
+
+
+class ZkScramCredentials:
+    """Those of a cluster."""
+
+    def __init__(self, zk: ZkSession) -> None:
+        self._zk = zk
+        self._room = asyncio.Semaphore(AT_ONCE)
+
+    async def of(self, mechanism: str, user: str) -> StoredCredential | None:
+        """None where the user has none by that mechanism, or none that can be read. Raises `CredentialsOutOfReach`."""
+        name = paths.sanitized(user)
+        if name in ("", ".", "..") or len(name) > MAX_USER_NAME_LENGTH:
+            return None
+        try:
+            async with asyncio.timeout(TIMEOUT_S), self._room:
+                (node,) = await self._zk.read_many([paths.user_config(name)])
+        except (ZkError, TimeoutError) as error:
+            raise CredentialsOutOfReach(
+                f"users' credentials cannot be read: {str(error) or 'it took too long'}"
+            ) from error
+        return _credential(mechanism, node.data) if node is not None else None
+
+
+def _credential(mechanism: str, data: bytes) -> StoredCredential | None:
+    try:
+        text = codecs.decode_config(data, paths.USER_CONFIGS).get(mechanism)
+        return None if text is None else read_credential(text)
+    except (MalformedZnode, ValueError) as error:
+        log.warning("a user's credential cannot be read: nobody logs in by it", mechanism=mechanism, error=str(error))
+        return None

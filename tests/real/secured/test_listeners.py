@@ -1,0 +1,250 @@
+"""Brokers and clients that speak to the controller as they speak to each other: by certificates, by passwords, by proofs.
+
+The brokers have no PLAINTEXT listener at all: what they ask of the controller, and what clients ask of it, comes by
+listeners that want to know who it is.
+"""
+
+import asyncio
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+from confluent_kafka import Consumer, Producer
+from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer
+from kafka.admin import NewTopic
+
+from controller_admin.client.admin_client import AdminClient
+from controller_admin.client.errors import AdminError
+from devcluster.clients import tools
+from devcluster.clusters.kontroller import ControllerProcess
+from devcluster.clusters.listeners import ListenerNames
+from devcluster.clusters.run_folder import RunFolder
+from devcluster.clusters.secured_kafka import ALICE, CLIENT, PASSWORDS, SecuredKafka, written
+from devcluster.clusters.zookeeper import ZooKeeper, connected_client
+from devcluster.running.processes import wait_until
+
+pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
+
+PROTOCOLS: Final = {
+    "certificates": ("SSL", ""),
+    "passwords": ("SASL_PLAINTEXT", "PLAIN"),
+    "proofs": ("SASL_SSL", "SCRAM-SHA-512"),
+}
+MECHANISMS: Final = "PLAIN,SCRAM-SHA-256,SCRAM-SHA-512"
+
+
+class Site:
+    """Brokers, and a controller that listens as they do."""
+
+    def __init__(self, folder: RunFolder, zookeeper: ZooKeeper, kind: str) -> None:
+        self.protocol, self.mechanism = PROTOCOLS[kind]
+        self.listeners = ListenerNames(
+            inter_broker="INTERNAL", clients="CLIENT", protocols=dict.fromkeys(("INTERNAL", "CLIENT"), self.protocol)
+        )
+        self.kafka = SecuredKafka(
+            folder,
+            zookeeper,
+            listeners=self.listeners,
+            name=f"listening-{kind}",
+            mechanism=self.mechanism or "SCRAM-SHA-512",
+            properties={"offsets.topic.replication.factor": 2, "offsets.topic.num.partitions": 2},
+        )
+        self.file = self.kafka.write_properties(
+            **{"sasl_enabled_mechanisms": MECHANISMS, "ssl_client_auth": "required"}
+        )
+        self.controller = ControllerProcess(
+            folder,
+            self.kafka.zookeeper_connect,
+            name=f"listening-{kind}-controller",
+            settings={"properties": str(self.file)},
+            listeners=self.listeners,
+        )
+
+    @property
+    def bootstrap(self) -> str:
+        """Of the clients, the controller among the brokers."""
+        return f"{self.kafka.bootstrap_servers},{self.controller.address}"
+
+    @property
+    def log(self) -> str:
+        return self.controller.process.log_path.read_text()
+
+    def client_file(self, **changed: str) -> Path:
+        """What Kafka's own tools are told."""
+        told = self.kafka.client_properties("CLIENT", mechanism=self.mechanism or "SCRAM-SHA-512")
+        return written(self.kafka.files / "client.properties", {**told, **changed})
+
+    def librdkafka(self) -> dict[str, Any]:
+        certificate = self.kafka.certificates[CLIENT]
+        return {
+            "bootstrap.servers": self.bootstrap,
+            "security.protocol": self.protocol,
+            "ssl.ca.location": str(self.kafka.authority.certificate),
+            "ssl.certificate.location": str(certificate.certificate),
+            "ssl.key.location": str(certificate.key),
+            **(
+                {"sasl.mechanism": self.mechanism, "sasl.username": ALICE, "sasl.password": PASSWORDS[ALICE]}
+                if self.mechanism
+                else {}
+            ),
+        }
+
+    def kafka_python(self) -> dict[str, Any]:
+        certificate = self.kafka.certificates[CLIENT]
+        return {
+            "bootstrap_servers": self.bootstrap.split(","),
+            "security_protocol": self.protocol,
+            "ssl_cafile": str(self.kafka.authority.certificate),
+            "ssl_certfile": str(certificate.certificate),
+            "ssl_keyfile": str(certificate.key),
+            **(
+                {
+                    "sasl_mechanism": self.mechanism,
+                    "sasl_plain_username": ALICE,
+                    "sasl_plain_password": PASSWORDS[ALICE],
+                }
+                if self.mechanism
+                else {}
+            ),
+        }
+
+    def admin(self, bootstrap: str | None = None, **changed: str) -> AdminClient:
+        told = self.kafka.client_properties("CLIENT", mechanism=self.mechanism or "SCRAM-SHA-512")
+        return AdminClient({"bootstrap.servers": bootstrap or self.bootstrap, **told, **changed})
+
+    def isr(self, topic: str) -> list[int]:
+        """Of its first partition, as ZooKeeper has it."""
+        with connected_client(self.kafka.zookeeper_connect) as client:
+            state, _ = client.get(f"/brokers/topics/{topic}/partitions/0/state")
+        return sorted(json.loads(state)["isr"])
+
+
+@pytest.fixture(scope="module", params=PROTOCOLS)
+def site(request: pytest.FixtureRequest, servers_folder: RunFolder, zookeeper: ZooKeeper) -> Iterator[Site]:
+    made = Site(servers_folder, zookeeper, request.param)
+    with made.kafka, made.controller:
+        made.kafka.start()
+        yield made
+        assert not any(password in made.log for password in PASSWORDS.values())
+
+
+def tool(
+    site: Site, main_class: str, *arguments: str, config: str = "--command-config", stdin: str | None = None
+) -> str:
+    done = tools.run_tool(
+        main_class, "--bootstrap-server", site.bootstrap, *arguments, config, str(site.client_file()), stdin=stdin
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def test_kafkas_own_tools_create_produce_and_consume(site: Site) -> None:
+    topic = ("--topic", "tools")
+    tool(site, tools.TOPICS, "--create", *topic, "--partitions", "4", "--replication-factor", "2")
+    tool(site, tools.CONSOLE_PRODUCER, *topic, config="--producer.config", stdin="one\ntwo\nthree\n")
+    read = tool(
+        site, tools.CONSOLE_CONSUMER, *topic, "--from-beginning", "--max-messages", "3", "--group", "tools",
+        "--timeout-ms", "40000", config="--consumer.config",
+    )  # fmt: skip
+    assert sorted(read.split()) == ["one", "three", "two"]
+    assert "PartitionCount: 4" in tool(site, tools.TOPICS, "--describe", *topic)
+    assert "tools" in tool(site, tools.CONSUMER_GROUPS, "--list")
+    tool(
+        site,
+        tools.CONFIGS,
+        "--alter",
+        "--entity-type",
+        "topics",
+        "--entity-name",
+        "tools",
+        "--add-config",
+        "retention.ms=1",
+    )
+
+
+def test_librdkafka_produces_with_ids_that_the_controller_gave_and_consumes(site: Site) -> None:
+    asyncio.run(site.admin().create_topic("rdkafka", 4, 2))
+    failed: list[Any] = []
+    producer = Producer({**site.librdkafka(), "enable.idempotence": True})
+    for number in range(100):
+        producer.produce("rdkafka", str(number), on_delivery=lambda error, _: failed.append(error) if error else None)
+    assert producer.flush(60) == 0
+    assert not failed
+    consumer = Consumer({**site.librdkafka(), "group.id": "rdkafka", "auto.offset.reset": "earliest"})
+    consumer.subscribe(["rdkafka"])
+    read: set[bytes] = set()
+
+    def has_read_all() -> bool:
+        read.update(message.value() or b"" for message in consumer.consume(100, 1) if message.error() is None)
+        return len(read) == 100
+
+    wait_until(has_read_all, "all that was produced is read", deadline_s=60)
+    consumer.close()
+
+
+def test_kafka_python_creates_produces_and_consumes(site: Site) -> None:
+    admin = KafkaAdminClient(**site.kafka_python())
+    admin.create_topics([NewTopic("python", 4, 2)])
+    producer = KafkaProducer(**site.kafka_python())
+    for number in range(20):
+        producer.send("python", str(number).encode()).get(60)
+    producer.close()
+    consumer = KafkaConsumer(
+        "python", group_id="python", auto_offset_reset="earliest", consumer_timeout_ms=40_000, **site.kafka_python()
+    )
+    read = {next(consumer).value for _ in range(20)}
+    assert read == {str(number).encode() for number in range(20)}
+    consumer.close()
+    admin.close()
+
+
+def test_who_asks_the_controller_alone_creates_topics_and_is_shown_the_brokers(site: Site) -> None:
+    async def asked() -> None:
+        admin = site.admin(site.controller.address)
+        await admin.create_topic("alone", 1, 2)
+        described = await admin.describe_cluster()
+        assert {int(node.id) for node in described.nodes} == {1, 2, site.controller.controller_id}
+
+    asyncio.run(asked())
+
+
+def test_what_brokers_ask_of_their_controller_arrives(site: Site) -> None:
+    """AlterPartition of who comes back, ControlledShutdown of who goes."""
+    asyncio.run(site.admin().create_topic("moved", replica_assignment="1:2"))
+    wait_until(lambda: site.isr("moved") == [1, 2], "both are in sync")
+    site.kafka.broker(2).stop()
+    wait_until(lambda: site.isr("moved") == [1], "who has gone is out of sync")
+    assert "controlled shutdown" in site.log
+    site.kafka.broker(2).start()
+    wait_until(lambda: site.isr("moved") == [1, 2], "who is back is in sync again", deadline_s=60)
+
+
+def test_somebody_else_is_not_admitted_and_the_log_says_where_he_was(site: Site) -> None:
+    if site.mechanism:
+        other = site.admin(site.controller.address, **{"sasl.jaas.config": login(site.mechanism, ALICE, "wrong")})
+        words = f"{site.mechanism}: wrong name or password"
+    else:
+        other = site.admin(site.controller.address, **{"ssl.keystore.location": ""})
+        words = "it shows no certificate, and ssl.client.auth is required"
+    with pytest.raises(AdminError):
+        asyncio.run(other.list_topics(timeout_ms=3_000))
+    (line,) = (line for line in site.log.splitlines() if words in line)
+    assert json.loads(line)["address"] == "127.0.0.1"
+
+
+def test_a_user_whom_the_controller_made_is_admitted_with_his_newest_password(site: Site) -> None:
+    async def asked() -> None:
+        for password in ("first", "second"):
+            await site.admin().set_scram_user("carol", password, mechanism="SCRAM-SHA-512")
+            jaas = login("SCRAM-SHA-512", "carol", password)
+            carol = site.admin(site.controller.address, **{"sasl.mechanism": "SCRAM-SHA-512", "sasl.jaas.config": jaas})
+            await carol.list_topics()
+
+    asyncio.run(asked())
+
+
+def login(mechanism: str, user: str, password: str) -> str:
+    kind = "plain.Plain" if mechanism == "PLAIN" else "scram.Scram"
+    return f'org.apache.kafka.common.security.{kind}LoginModule required username="{user}" password="{password}";'

@@ -1,0 +1,78 @@
+"""What a listener cannot be, by its properties: said in words, with the property, and without secrets."""
+
+import ssl
+from collections.abc import Mapping
+
+import pytest
+
+from controller_core.security.properties_file import InvalidProperties
+from controller_core.wire.authentication.listener_settings import ListenerSettings, listener_settings
+from controller_core.wire.connections.broker_properties import BrokerProperties
+from devcluster.clusters.certificates import CertificateFiles
+from tests.unit.wire.authentication.secured_site import Site
+
+PLAIN_JAAS = 'a.PlainLoginModule required user_alice="hush";'
+PLAIN = {"sasl.enabled.mechanisms": "PLAIN", "listener.name.secure.plain.sasl.jaas.config": PLAIN_JAAS}
+
+
+def made(site: Site, protocol: str, properties: Mapping[str, str]) -> ListenerSettings:
+    return listener_settings(BrokerProperties(properties, site.folder), "SECURE", protocol)
+
+
+@pytest.mark.parametrize(
+    ("protocol", "changed", "words"),
+    [
+        ("SSL", {"ssl.keystore.location": ""}, "there is no certificate to show: set ssl.keystore.location"),
+        ("SASL_SSL", {**PLAIN, "ssl.keystore.location": ""}, "there is no certificate to show"),
+        ("SSL", {"ssl.keystore.type": "JKS"}, r"ssl.keystore.type is JKS: convert the keystore to PEM"),
+        ("SSL", {"ssl.truststore.type": "PKCS12", "ssl.client.auth": "required"}, "ssl.truststore.type is PKCS12"),
+        ("SSL", {"listener.name.secure.ssl.keystore.location": "absent.pem"}, r"listener.name.secure.ssl.\* cannot"),
+        ("SSL", {"ssl.client.auth": "perhaps"}, "ssl.client.auth is 'perhaps': write one of none, requested, required"),
+        ("SSL", {"ssl.principal.mapping.rules": "RULE:x"}, "ssl.principal.mapping.rules: 'RULE:x' is no rule"),
+        ("SSL", {"ssl.enabled.protocols": "TLSv1.1,SSLv3"}, "ssl.enabled.protocols has none that is served"),
+        ("SSL", {"ssl.cipher.suites": "TLS_AES_256_GCM_SHA384"}, "set listener.name.secure.ssl.cipher.suites="),
+        ("SSL", {"principal.builder.class": "org.example.Ours"}, "principal.builder.class names what there is in Java"),
+        ("SASL_PLAINTEXT", {}, "sasl.enabled.mechanisms has GSSAPI, which is not served: set listener.name.secure.sasl"),
+        ("SASL_SSL", {"sasl.enabled.mechanisms": "PLAIN,OAUTHBEARER"}, "sasl.enabled.mechanisms has OAUTHBEARER"),
+        ("SASL_SSL", {"sasl.enabled.mechanisms": "PLAIN"}, "PLAIN is enabled and nobody is known by it"),
+        ("SASL_PLAINTEXT", {**PLAIN, "connections.max.reauth.ms": "soon"}, "connections.max.reauth.ms is 'soon'"),
+        ("SASL_PLAINTEXT", {**PLAIN, "connection.failed.authentication.delay.ms": "x"}, "delay.ms is 'x'"),
+        (
+            "SASL_PLAINTEXT",
+            {**PLAIN, "listener.name.secure.plain.sasl.server.callback.handler.class": "org.example.Ours"},
+            "names a class of Java's: leave out PLAIN",
+        ),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_is_refused_in_words(
+    site: Site, server: CertificateFiles, protocol: str, changed: dict[str, str], words: str
+) -> None:
+    with pytest.raises(InvalidProperties, match=words) as refused:
+        made(site, protocol, {**site.tls(server), **changed})
+    assert "hush" not in str(refused.value)
+
+
+def test_what_is_of_another_listener_or_another_protocol_does_not_matter(site: Site, server: CertificateFiles) -> None:
+    others = {
+        "sasl.enabled.mechanisms": "GSSAPI",
+        "listener.name.other.ssl.client.auth": "perhaps",
+        "listener.name.other.ssl.keystore.location": "absent.pem",
+        "principal.builder.class": "org.apache.kafka.common.security.authenticator.DefaultKafkaPrincipalBuilder",
+    }
+    settings = made(site, "SSL", {**site.tls(server), **others})
+    assert settings.tls is not None
+    assert settings.tls.verify_mode is ssl.CERT_NONE
+    assert settings.tls.minimum_version is ssl.TLSVersion.TLSv1_2
+    assert not settings.sessions_ms
+
+
+def test_passwords_are_not_shown(site: Site) -> None:
+    settings = made(site, "SASL_PLAINTEXT", {**PLAIN, "connections.max.reauth.ms": "-1"})
+    assert settings.users == {"alice": "hush"}
+    assert settings.sessions_ms == {"PLAIN": 0}
+    assert "hush" not in repr(settings)
+
+
+def test_users_may_be_in_what_java_reads_from_a_file_of_logins(site: Site) -> None:
+    settings = made(site, "SASL_PLAINTEXT", {"sasl.enabled.mechanisms": "PLAIN", "sasl.jaas.config": PLAIN_JAAS})
+    assert settings.users == {"alice": "hush"}

@@ -1,0 +1,221 @@
+"""A listener with TLS: who is admitted, who is counted, and what is said of those who are not what they should be."""
+
+import asyncio
+import ssl
+from typing import Any
+
+import pytest
+
+from controller_core.model.authorization.principal import ANONYMOUS, Principal
+from controller_core.wire.codecs.frames import read_frame
+from controller_core.wire.connections.connecting import CannotConnect
+from controller_core.wire.listener.listener import Listener
+from devcluster.clusters.certificates import Authority, CertificateFiles, make_certificate
+from tests.unit.wire.authentication.secured_site import DEADLINE_S, SHUTDOWN, Site
+
+
+async def until(condition: Any) -> None:
+    async with asyncio.timeout(DEADLINE_S):
+        while not condition():  # noqa: ASYNC110 - what is logged wakes nobody
+            await asyncio.sleep(0.01)
+
+
+def said(logged: list[Any], event: str = "connection closed: no TLS") -> list[str]:
+    return [line["why"] for line in logged if line["event"] == event]
+
+
+async def test_who_shows_no_certificate_is_anonymous_where_none_is_asked_for(
+    site: Site, server: CertificateFiles, client: CertificateFiles
+) -> None:
+    site.write(site.tls(server))
+    async with site.listening("SSL") as listener:
+        assert await site.asked(listener, tls=site.client_tls(client)) == ANONYMOUS
+        assert not site.judge.seen[-1].is_authenticated
+
+
+@pytest.mark.parametrize("client_auth", ["requested", "required"])
+async def test_who_shows_a_certificate_is_named_by_its_subject(
+    site: Site, server: CertificateFiles, client: CertificateFiles, client_auth: str
+) -> None:
+    site.write({**site.tls(server), "ssl.client.auth": client_auth})
+    async with site.listening("SSL") as listener:
+        assert await site.asked(listener, tls=site.client_tls(client)) == Principal.user("CN=client")
+        assert site.judge.seen[-1].is_authenticated
+
+
+async def test_rules_say_what_a_subject_is_called_and_those_of_a_listener_go_before_those_of_all(
+    site: Site, server: CertificateFiles, client: CertificateFiles
+) -> None:
+    site.write({
+        **site.tls(server),
+        "ssl.client.auth": "none",
+        "listener.name.secure.ssl.client.auth": "required",
+        "ssl.principal.mapping.rules": "DEFAULT",
+        "listener.name.secure.ssl.principal.mapping.rules": "RULE:^CN=(.*)$/$1/U, DEFAULT",
+    })  # fmt: skip
+    async with site.listening("SSL") as listener:
+        assert await site.asked(listener, tls=site.client_tls(client)) == Principal.user("CLIENT")
+
+
+async def test_a_certificate_that_no_rule_names_is_not_admitted(
+    site: Site, server: CertificateFiles, client: CertificateFiles, logged: list[Any]
+) -> None:
+    rules = {"ssl.client.auth": "required", "ssl.principal.mapping.rules": "RULE:^CN=other$/x/"}
+    site.write({**site.tls(server), **rules})
+    async with site.listening("SSL") as listener:
+        with pytest.raises((CannotConnect, asyncio.IncompleteReadError, OSError)):
+            await site.asked(listener, tls=site.client_tls(client))
+        await until(lambda: said(logged))
+    assert said(logged) == ["its certificate names nobody: no rule applies to the certificate of CN=client"]
+
+
+async def test_where_one_is_requested_who_shows_none_is_anonymous(site: Site, server: CertificateFiles) -> None:
+    site.write({**site.tls(server), "ssl.client.auth": "requested"})
+    async with site.listening("SSL") as listener:
+        assert await site.asked(listener, tls=site.client_tls()) == ANONYMOUS
+        assert not site.judge.seen[-1].is_authenticated
+
+
+async def test_where_one_is_required_who_shows_none_is_not_admitted(
+    site: Site, server: CertificateFiles, logged: list[Any]
+) -> None:
+    site.write({**site.tls(server), "ssl.client.auth": "required"})
+    async with site.listening("SSL") as listener:
+        with pytest.raises(CannotConnect):
+            await site.asked(listener, tls=site.client_tls())
+        await until(lambda: said(logged))
+    assert said(logged) == ["it shows no certificate, and ssl.client.auth is required"]
+
+
+@pytest.mark.parametrize("client_auth", ["requested", "required"])
+async def test_a_certificate_of_another_authority_is_not_admitted(
+    site: Site, server: CertificateFiles, logged: list[Any], client_auth: str
+) -> None:
+    stranger = make_certificate(site.folder, "localhost")
+    site.write({**site.tls(server), "ssl.client.auth": client_auth})
+    async with site.listening("SSL") as listener:
+        with pytest.raises(CannotConnect):
+            await site.asked(listener, tls=site.client_tls(stranger))
+        await until(lambda: said(logged))
+    (why,) = said(logged)
+    assert why.startswith("its certificate is not accepted: self")
+
+
+async def test_who_speaks_plaintext_to_it_is_told_apart_in_the_log(
+    site: Site, server: CertificateFiles, logged: list[Any]
+) -> None:
+    site.write(site.tls(server))
+    async with site.listening("SSL") as listener:
+        for _ in range(3):
+            reader, writer = await asyncio.open_connection("127.0.0.1", listener.port)
+            writer.write(SHUTDOWN)
+            async with asyncio.timeout(DEADLINE_S):
+                await reader.read()
+            writer.close()
+    assert said(logged) == ["it does not speak TLS: a client that is set up for PLAINTEXT, or no client of Kafka"]
+
+
+async def test_who_speaks_tls_to_plaintext_is_told_apart_in_the_log(site: Site, logged: list[Any]) -> None:
+    site.write({"sasl.enabled.mechanisms": "SCRAM-SHA-256"})
+    async with site.listening("SASL_PLAINTEXT") as listener:
+        with pytest.raises(CannotConnect):
+            await site.asked(listener, tls=site.client_tls())
+    (error,) = (line["error"] for line in logged if line["event"] == "connection closed: bad request")
+    assert "so begins TLS, and PLAINTEXT is spoken here" in error
+
+
+async def test_half_open_handshakes_are_counted_and_end_in_time_and_disturb_nobody(
+    site: Site, server: CertificateFiles, logged: list[Any]
+) -> None:
+    site.write(site.tls(server))
+    async with site.listening("SSL", max_connections_per_address=3, tls_handshake_timeout_ms=2_000) as listener:
+        silent = [await asyncio.open_connection("127.0.0.1", listener.port) for _ in range(2)]
+        assert await site.asked(listener, tls=site.client_tls()) == ANONYMOUS
+        await until(lambda: len(listener._connections) == 2)
+        silent.append(await asyncio.open_connection("127.0.0.1", listener.port))
+        await until(lambda: len(listener._connections) == 3)
+        with pytest.raises(CannotConnect):
+            await site.asked(listener, tls=site.client_tls())
+        async with asyncio.timeout(DEADLINE_S):
+            for reader, writer in silent:
+                assert await reader.read() == b""
+                writer.close()
+        await until(lambda: not listener._connections)
+        assert await site.asked(listener, tls=site.client_tls()) == ANONYMOUS
+    assert said(logged) == ["it left in the middle of its handshake, or took too long"]
+
+
+async def test_what_arrives_with_the_last_of_a_handshake_is_not_lost(site: Site, server: CertificateFiles) -> None:
+    """Whoever logs in speaks at once, and more at once than is read ahead."""
+    site.write(site.tls(server))
+    async with site.listening("SSL") as listener:
+        reader, writer = await asyncio.open_connection("localhost", listener.port, ssl=site.client_tls())
+        writer.write(SHUTDOWN * 2_000)
+        async with asyncio.timeout(DEADLINE_S):
+            answers = [await read_frame(reader) for _ in range(2_000)]
+        assert None not in answers
+        writer.close()
+
+
+async def test_a_renewed_certificate_is_shown_to_the_next_who_connects(site: Site, authority: Authority) -> None:
+    shown = authority.issue("renewed", "localhost")
+    site.write(site.tls(shown))
+    async with site.listening("SSL") as listener:
+        before = await shown_by(site, listener)
+        authority.issue("renewed", "localhost").store()
+        assert await shown_by(site, listener) != before
+
+
+async def test_a_broken_file_leaves_what_was_there_before_until_it_is_whole(
+    site: Site, authority: Authority, logged: list[Any]
+) -> None:
+    shown = authority.issue("rotated", "localhost")
+    site.write(site.tls(shown))
+    async with site.listening("SSL") as listener:
+        before = await shown_by(site, listener)
+        shown.store().write_text("half of a certifi")
+        assert await shown_by(site, listener) == before
+        assert await shown_by(site, listener) == before
+        site.write({"nothing": "of use"})
+        assert await shown_by(site, listener) == before
+        site.write(site.tls(authority.issue("rotated", "localhost")))
+        assert await shown_by(site, listener) != before
+    kept = [line["error"] for line in logged if "keeps to what its properties said before" in line["event"]]
+    assert [error[:32] for error in kept] == ["the certificates of ssl.* cannot", "there is no certificate to show:"]
+
+
+async def test_only_the_versions_of_tls_that_are_enabled_are_served(
+    site: Site, server: CertificateFiles, logged: list[Any]
+) -> None:
+    site.write({**site.tls(server), "ssl.enabled.protocols": "TLSv1.3"})
+    old = site.client_tls()
+    old.maximum_version = ssl.TLSVersion.TLSv1_2
+    async with site.listening("SSL") as listener:
+        assert await site.asked(listener, tls=site.client_tls()) == ANONYMOUS
+        with pytest.raises(CannotConnect):
+            await site.asked(listener, tls=old)
+        await until(lambda: said(logged))
+    assert said(logged) == ["it has no version of TLS that is served"]
+
+
+async def test_connections_are_closed_at_once_where_the_controller_resigns(
+    site: Site, server: CertificateFiles
+) -> None:
+    site.write(site.tls(server))
+    async with site.listening("SSL") as listener:
+        idle = await asyncio.open_connection("localhost", listener.port, ssl=site.client_tls())
+        half = await asyncio.open_connection("127.0.0.1", listener.port)
+        await until(lambda: len(listener._connections) == 2)
+        async with asyncio.timeout(DEADLINE_S):
+            await listener.close_connections()
+            for reader, writer in (idle, half):
+                with pytest.raises((OSError, asyncio.IncompleteReadError)):
+                    await reader.readexactly(1)
+                writer.transport.abort()
+
+
+async def shown_by(site: Site, listener: Listener) -> bytes:
+    _, writer = await asyncio.open_connection("localhost", listener.port, ssl=site.client_tls())
+    certificate: bytes = writer.get_extra_info("ssl_object").getpeercert(binary_form=True)
+    writer.close()
+    return certificate
