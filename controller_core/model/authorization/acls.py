@@ -1,12 +1,12 @@
 """Kafka's ACLs as values: who may do, or may not do, what with which resources, from where.
 
-A resource is looked up by its name, by `*`, and by each prefix of its name that some ACL has. Of one resource the entries
-are a set, of which a decision looks up the few that would decide it. So what a decision costs depends neither on how many
-resources have ACLs nor on how many entries one has, but on how many different lengths the prefixes have.
+A resource is looked up by its name, by `*`, and by the beginnings of its name that are as long as some prefix with an ACL.
+Of one pattern the entries are a set, of which a decision looks up the few that would decide it. So what a decision costs
+depends neither on how many ACLs there are nor on how many entries one has, but on how many lengths prefixes have.
 """
 
-from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Set
+from collections.abc import Iterable
+from dataclasses import dataclass, field
 from enum import Enum, IntEnum
 from typing import Final, NamedTuple
 
@@ -91,38 +91,40 @@ class AclTable:
     """All ACLs of a cluster, by their patterns."""
 
     def __init__(self) -> None:
-        self._entries: dict[Pattern, frozenset[Entry]] = {}
-        self._lengths: defaultdict[ResourceType, Counter[int]] = defaultdict(Counter)
-        """Of prefixes: how many have so many letters."""
+        self._by_type = {kind: _OfType() for kind in ResourceType}
 
     def __len__(self) -> int:
-        return len(self._entries)
+        return sum(len(one.of_names) + len(one.of_prefixes) for one in self._by_type.values())
 
     def put(self, pattern: Pattern, entries: Iterable[Entry]) -> None:
         """Replaces the entries of a pattern. None are as no ACL, as with Kafka."""
-        self._remove(pattern)
-        if kept := frozenset(entries):
-            self._entries[pattern] = kept
-            if pattern.is_prefix:
-                self._lengths[pattern.type][len(pattern.name)] += 1
+        of_type, kept = self._by_type[pattern.type], frozenset(entries)
+        known = of_type.of_prefixes if pattern.is_prefix else of_type.of_names
+        had = known.pop(pattern.name, None) is not None
+        if kept:
+            known[pattern.name] = kept
+        if pattern.is_prefix:
+            of_type.count(len(pattern.name), bool(kept) - had)
 
-    def of(self, resource: Resource) -> list[Set[Entry]]:
+    def of(self, resource: Resource) -> list[frozenset[Entry]]:
         """The entries of each pattern that is about a resource; none where there is no such ACL."""
-        found = (self._entries.get(pattern) for pattern in self._patterns(resource))
+        kind, name = resource
+        of_type = self._by_type[kind]
+        found = [of_type.of_names.get(each) for each in {ANY_NAME, name}]
+        found += [of_type.of_prefixes.get(name[:length]) for length in of_type.lengths if length <= len(name)]
         return [entries for entries in found if entries is not None]
 
-    def _patterns(self, resource: Resource) -> Iterator[Pattern]:
-        kind, name = resource
-        yield Pattern(kind, ANY_NAME)
-        if name != ANY_NAME:
-            yield Pattern(kind, name)
-        for length in self._lengths[kind]:
-            if length <= len(name):
-                yield Pattern(kind, name[:length], is_prefix=True)
 
-    def _remove(self, pattern: Pattern) -> None:
-        if self._entries.pop(pattern, None) is not None and pattern.is_prefix:
-            lengths = self._lengths[pattern.type]
-            lengths[len(pattern.name)] -= 1
-            if not lengths[len(pattern.name)]:
-                del lengths[len(pattern.name)]
+@dataclass(slots=True)
+class _OfType:
+    """Those of one type of resources."""
+
+    of_names: dict[str, frozenset[Entry]] = field(default_factory=dict)
+    of_prefixes: dict[str, frozenset[Entry]] = field(default_factory=dict)
+    lengths: dict[int, int] = field(default_factory=dict)
+    """How many prefixes have so many letters."""
+
+    def count(self, length: int, more: int) -> None:
+        self.lengths[length] = self.lengths.get(length, 0) + more
+        if not self.lengths[length]:
+            del self.lengths[length]

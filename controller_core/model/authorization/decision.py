@@ -5,7 +5,7 @@ denies weighs more than all that allow, and nobody may what no entry allows him.
 alter something is to be allowed to describe it; denials are not extended so.
 """
 
-from collections.abc import Iterable, Mapping, Set
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from ipaddress import IPv6Address
@@ -43,31 +43,26 @@ class AuthorizerRules:
         found = acls.of(resource)
         if not found:
             return self.allows_unless_acl
-        asking = _Asking(str(caller.principal), host_of(caller.address))
-        denied = asking.entries(operation, (), is_allowed=False)
-        allowed = asking.entries(operation, _GRANTING.get(operation, ()), is_allowed=True)
-        return not _has_one(found, denied) and _has_one(found, allowed)
+        denying, allowing = _deciding(str(caller.principal), host_of(caller.address), operation)
+        is_denied = any(not denying.isdisjoint(entries) for entries in found)
+        return not is_denied and any(not allowing.isdisjoint(entries) for entries in found)
 
 
-@dataclass(frozen=True, slots=True)
-class _Asking:
-    """Who asks, as entries have it."""
+@lru_cache(maxsize=4096)
+def _deciding(principal: str, host: str, operation: Operation) -> tuple[frozenset[Entry], frozenset[Entry]]:
+    """All entries that would deny it to who asks so, and all that would allow it."""
 
-    principal: str
-    host: str
+    def entries(operations: Iterable[Operation], *, is_allowed: bool) -> frozenset[Entry]:
+        return frozenset(
+            Entry(is_allowed, each_principal, each, each_host)
+            for each in operations
+            for each_principal in (principal, ANY_PRINCIPAL)
+            for each_host in (host, ANY_HOST)
+        )
 
-    def entries(self, operation: Operation, granting: Iterable[Operation], *, is_allowed: bool) -> list[Entry]:
-        """All entries that would say so of the operation."""
-        return [
-            Entry(is_allowed, principal, each, host)
-            for each in (operation, Operation.ALL, *granting)
-            for principal in (self.principal, ANY_PRINCIPAL)
-            for host in (self.host, ANY_HOST)
-        ]
-
-
-def _has_one(found: Iterable[Set[Entry]], wanted: Iterable[Entry]) -> bool:
-    return any(entry in entries for entries in found for entry in wanted)
+    denying = (operation, Operation.ALL)
+    allowing = (*denying, *_GRANTING.get(operation, ()))
+    return entries(denying, is_allowed=False), entries(allowing, is_allowed=True)
 
 
 @lru_cache(maxsize=1024)
