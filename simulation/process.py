@@ -39,6 +39,7 @@ class ProcessSettings:
     leader_imbalance_check_interval_seconds: int = 300
     delete_topic_enable: bool = True
     removed_replicas_retention_days: int = 90
+    delegation_token_check_interval_ms: int | None = None
     num_partitions: int = 1
     default_replication_factor: int = 1
     remote_log_storage_system_enable: bool = False

@@ -24,7 +24,7 @@ from controller_core.controller.reassigning import drop, reassignment, requested
 from controller_core.controller.resizing import adding, removing
 from controller_core.controller.sending.prepared_topic import Prepared
 from controller_core.controller.term.term import Term
-from controller_core.controller.znodes import deleted_topics, recorded_configs, removed_replicas
+from controller_core.controller.znodes import delegation_tokens, deleted_topics, recorded_configs, removed_replicas
 from controller_core.controller.znodes.partition_states import read_states
 from controller_core.controller.znodes.topic_znodes import TopicZnode, read_topics
 from controller_core.model.ids import TopicName, TopicPartition
@@ -63,6 +63,7 @@ async def on_controller_failover(term: Term) -> None:
     # 4. resume preferred leader election, if any
     await elections.on_preferred_election_requested(term)
     leader_rebalance.start_balancing(term)
+    delegation_tokens.start_expiring(term)
     term.enqueue(LedgerDue())
     if term.journal.is_kept:
         term.enqueue_later(JournalDue(), term.journal.alive_interval_ms)

@@ -33,6 +33,7 @@ from controller_core.controller.loop.events import (
     SessionEnded,
     StaticConfigAnswered,
     StreamBroken,
+    TokensDue,
     TopicDeletionsRequested,
     TopicModified,
     TopicsChanged,
@@ -52,7 +53,7 @@ from controller_core.controller.reassigning import completion, requested, thrott
 from controller_core.controller.resizing import adding, removing
 from controller_core.controller.term import epoch_raise
 from controller_core.controller.term.term import Term
-from controller_core.controller.znodes import removed_replicas, removed_replicas_retention
+from controller_core.controller.znodes import delegation_tokens, removed_replicas, removed_replicas_retention
 from controller_core.model.ids import PartitionId, TopicPartition
 from controller_core.wire.codecs.answers import is_all_well
 from controller_core.wire.codecs.entries import deleted_by
@@ -114,6 +115,8 @@ async def handle(term: Term, event: Event) -> None:  # noqa: C901 - one line for
         case LedgerDue():
             await removed_replicas_retention.on_ledger_due(term)
             await removing.finish(term)
+        case TokensDue():
+            await delegation_tokens.on_tokens_due(term)
         case FeaturesChanged():
             await features.on_features_changed(term)
         case BrokerAnswered():

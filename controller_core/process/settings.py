@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Mapping
+from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
@@ -21,6 +22,8 @@ from controller_core.process.listener_addresses import (
     require_readable,
     unreachable,
 )
+from controller_core.security.delegation_tokens import token_check_interval_ms
+from controller_core.security.properties_file import InvalidProperties
 from controller_core.zk.request_size import DEFAULT_JUTE_MAXBUFFER_BYTES
 
 
@@ -204,10 +207,25 @@ class ControllerProcessSettings(ProcessSettings):
         return self
 
     @model_validator(mode="after")
+    def _tokens_can_be_expired(self) -> "ControllerProcessSettings":
+        try:
+            token_check_interval_ms(self.properties)
+        except InvalidProperties as error:
+            raise ValueError(f"properties: {error}") from error
+        return self
+
+    @model_validator(mode="after")
     def _topic_can_be_found(self) -> "ControllerProcessSettings":
         if (self.journal_topic is None) != (self.journal_bootstrap is None):
             raise ValueError("journal-topic and journal-bootstrap go together: give both, or neither")
         return self
+
+    @cached_property
+    def delegation_token_check_interval_ms(self) -> int | None:
+        """How often it is looked whether delegation tokens are over, as the properties say; None: the cluster has none.
+
+        Raises `InvalidProperties`, but not once the settings are there."""
+        return token_check_interval_ms(self.properties)
 
     @property
     def access_rules(self) -> AccessRules:

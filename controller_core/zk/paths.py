@@ -52,6 +52,10 @@ ACL_CHANGES: Final = "/kafka-acl-changes"
 EXTENDED_ACL_CHANGES: Final = "/kafka-acl-extended-changes"
 """Each with children that name an ACL that was changed, of one name or of a prefix."""
 
+DELEGATION_TOKENS: Final = "/delegation_token/tokens"
+DELEGATION_TOKEN_CHANGES: Final = "/delegation_token/token_changes"  # noqa: S105 - a path
+DELEGATION_TOKEN_CHANGE_PREFIX: Final = f"{DELEGATION_TOKEN_CHANGES}/token_change_"
+
 FEATURE: Final = "/feature"
 PRODUCER_ID_BLOCK: Final = "/latest_producer_id_block"
 
@@ -155,6 +159,11 @@ def topic_config(name: TopicName) -> str:
 def broker_config(broker_id: BrokerId | None) -> str:
     """The dynamic configuration of a broker; with None that of all brokers, the cluster-wide default."""
     return f"{BROKER_CONFIGS}/{DEFAULT_ENTITY if broker_id is None else broker_id}"
+
+
+def delegation_token(token_id: str) -> str:
+    """Who has a token, and until when."""
+    return f"{DELEGATION_TOKENS}/{token_id}"
 
 
 def operator_fence(lease_uid: str) -> str:

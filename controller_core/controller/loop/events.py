@@ -128,6 +128,11 @@ class LedgerDue:
 
 
 @dataclass(frozen=True, slots=True)
+class TokensDue:
+    """It is time to look whether delegation tokens are over."""
+
+
+@dataclass(frozen=True, slots=True)
 class FeaturesChanged:
     """`/feature` was written, by us or somebody else, or deleted."""
 
@@ -187,7 +192,7 @@ class AnswerOverdue:
     """The time that a client gave for its answer is over."""
 
 
-Periodic: TypeAlias = BalanceDue | JournalDue | ReassignmentsEnded
+Periodic: TypeAlias = BalanceDue | JournalDue | ReassignmentsEnded | TokensDue
 """What is looked at again and again, and nothing else waits for: it may be left out once."""
 
 Event: TypeAlias = (
@@ -209,6 +214,7 @@ Event: TypeAlias = (
     | BalanceDue
     | JournalDue
     | LedgerDue
+    | TokensDue
     | FeaturesChanged
     | BrokerAnswered
     | BrokerBehind

@@ -34,6 +34,7 @@ _KINDS: Final = (
     (paths.CONFIG_CHANGES, "config_change"),
     (paths.CONFIG, "config"),
     (paths.ACLS, "acl"),
+    (paths.DELEGATION_TOKENS, "delegation_token"),
     (paths.CLUSTER_ID, "cluster_id"),
     (paths.FEATURE, "feature"),
     (paths.PRODUCER_ID_BLOCK, "producer_id_block"),

@@ -61,6 +61,11 @@ class Settings(Protocol):
         ...
 
     @property
+    def delegation_token_check_interval_ms(self) -> int | None:
+        """How often it is looked whether delegation tokens are over; None: the cluster has none."""
+        ...
+
+    @property
     def num_partitions(self) -> int:
         """The partitions of a topic that is created without saying how many."""
         ...

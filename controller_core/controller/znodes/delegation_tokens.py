@@ -1,0 +1,98 @@
+"""Delegation tokens that are over are deleted, and brokers notified, which forget them then.
+
+Clients create and renew tokens at brokers; the controller alone expires them (Kafka's `DelegationTokenManager`). A clock
+may be wrong, that of the server that leads ZooKeeper or ours, and a token that is deleted too early locks out whoever has
+it. So both must say that it is over, as for removed replicas. A token that is renewed meanwhile stays: it is deleted on
+the condition that it is the one that was read.
+"""
+
+from collections.abc import Mapping
+from typing import Final
+
+import structlog
+
+from controller_core.controller.loop.events import TokensDue
+from controller_core.controller.loop.slices import sliced
+from controller_core.controller.term.term import Term
+from controller_core.controller.znodes.config_writes import ensure_paths
+from controller_core.zk import paths
+from controller_core.zk.codecs import MalformedZnode
+from controller_core.zk.codecs.json_fields import INT64_MAX, integer, json_object
+from controller_core.zk.session import Create, CreateMode, Delete, SetData, WriteOp, ZkNode
+
+log = structlog.get_logger()
+
+FIRST_LOOK_AFTER_MS: Final = 5_000
+_READ_AT_ONCE: Final = 1_000
+
+
+def start_expiring(term: Term) -> None:
+    """Arms the timer of the first look, where the cluster has tokens."""
+    if term.settings.delegation_token_check_interval_ms is not None:
+        term.enqueue_later(TokensDue(), FIRST_LOOK_AFTER_MS)
+
+
+async def on_tokens_due(term: Term) -> None:
+    """Deletes what is over, and arms the timer again."""
+    if (interval_ms := term.settings.delegation_token_check_interval_ms) is not None:
+        term.enqueue_later(TokensDue(), interval_ms)
+        over = await _over(term, term.clock.now_ms())
+        if over:
+            await _delete(term, await _over_by_zookeeper(term, over))
+
+
+def over_at_ms(path: str, data: bytes) -> int:
+    """Until when a token is good: no longer than it was made for, however often it was renewed. Raises `MalformedZnode`."""
+    json = json_object(path, data)
+    return min(integer(path, json, name, at_most=INT64_MAX) for name in ("maxTimestamp", "expiryTimestamp"))
+
+
+async def _over(term: Term, now_ms: int) -> dict[str, tuple[ZkNode, int]]:
+    """The tokens that are over, by their ids: as they were read, and since when."""
+    (names,) = await term.zk.children_many([paths.DELEGATION_TOKENS])
+    term.state.unusable.keep_among(paths.DELEGATION_TOKENS, names or ())
+    over = {}
+    for first in range(0, len(names or ()), _READ_AT_ONCE):
+        some = (names or ())[first : first + _READ_AT_ONCE]
+        nodes = await term.zk.read_many(list(map(paths.delegation_token, some)))
+        async for token_id, node in sliced(zip(some, nodes, strict=True)):
+            if node is not None and (end_ms := _read(term, token_id, node)) is not None and end_ms < now_ms:
+                over[token_id] = node, end_ms
+    return over
+
+
+def _read(term: Term, token_id: str, node: ZkNode) -> int | None:
+    path = paths.delegation_token(token_id)
+    try:
+        end_ms = over_at_ms(path, node.data)
+    except MalformedZnode as error:
+        term.state.unusable.report(path, "unreadable delegation token, it is not expired", error)
+        return None
+    term.state.unusable.clear(path)
+    return end_ms
+
+
+async def _over_by_zookeeper(term: Term, over: Mapping[str, tuple[ZkNode, int]]) -> dict[str, ZkNode]:
+    """Those that are over also by the server that leads ZooKeeper, which puts its time on what is written."""
+    await term.writer.write({"now": [SetData(path=paths.DELEGATION_TOKENS, data=b"")]})
+    (node,) = await term.zk.read_many([paths.DELEGATION_TOKENS])
+    now_ms = node.mtime_ms if node else 0
+    return {token_id: read for token_id, (read, end_ms) in over.items() if end_ms < now_ms}
+
+
+async def _delete(term: Term, over: Mapping[str, ZkNode]) -> None:
+    await ensure_paths(term, [paths.DELEGATION_TOKEN_CHANGES] if over else [])
+    writes: dict[str, list[WriteOp]] = {
+        token_id: [
+            Delete(path=paths.delegation_token(token_id), version=node.version),
+            Create(
+                path=paths.DELEGATION_TOKEN_CHANGE_PREFIX,
+                data=token_id.encode(),
+                mode=CreateMode.PERSISTENT_SEQUENTIAL,
+            ),
+        ]
+        for token_id, node in over.items()
+    }
+    failed = (await term.writer.write(writes)).failed
+    if expired := [token_id for token_id in writes if token_id not in failed]:
+        log.info("delegation tokens expired", tokens=len(expired), first=expired[0])
