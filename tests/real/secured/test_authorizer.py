@@ -1,19 +1,21 @@
 """The same ACLs and the same requests, put to a controller of Kafka and to ours: the same errors, and the same is shown.
 
-Two clusters of stock brokers with Kafka's AclAuthorizer, PLAINTEXT: everybody is `User:ANONYMOUS`, and hosts are addresses
-of loopback, each with entries of its own. ACLs are written as brokers write them, with notifications.
+Two clusters of stock brokers with Kafka's AclAuthorizer. Brokers and controllers log in as a super user. Clients log in by
+PLAIN, as him or as a user whom ACLs are about, or come by a listener where everybody is `User:ANONYMOUS`; from several
+addresses of loopback. ACLs are written as brokers write them, with notifications.
 """
 
 import json
 import os
 import socket
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import partial
 from itertools import count
-from typing import Any, Final
+from socket import SocketIO
+from typing import Any, Final, NamedTuple
 from uuid import UUID
 
 import pytest
@@ -24,6 +26,8 @@ from kio.index import load_response_schema
 from kio.schema.create_topics.v7.request import CreatableTopic, CreateTopicsRequest
 from kio.schema.errors import ErrorCode
 from kio.schema.metadata.v12.request import MetadataRequest, MetadataRequestTopic
+from kio.schema.sasl_authenticate.v2.request import SaslAuthenticateRequest
+from kio.schema.sasl_handshake.v1.request import SaslHandshakeRequest
 from kio.schema.types import TopicName
 from kio.static.primitive import i16, i32, i32Timedelta
 
@@ -32,49 +36,69 @@ from controller_core.model import ids
 from controller_core.model.access import parse_address
 from controller_core.model.authorization.acls import AclTable, Entry, Operation, Pattern, ResourceType, topic
 from controller_core.model.authorization.decision import AuthorizerRules
-from controller_core.model.authorization.principal import Caller, Principal
+from controller_core.model.authorization.principal import ANONYMOUS, Caller, Principal
 from controller_core.wire.codecs.frames import decode_response, encode_request
 from controller_core.zk import codecs, paths
-from devcluster.clusters.kafka import KafkaCluster
 from devcluster.clusters.kontroller import DEFAULT_CONTROLLER_ID, ControllerProcess
+from devcluster.clusters.listeners import ListenerNames
 from devcluster.clusters.run_folder import RunFolder
+from devcluster.clusters.secured_kafka import ADMIN, ALICE, PASSWORDS, SecuredKafka
 from devcluster.clusters.zookeeper import ZooKeeper
 from devcluster.running.processes import wait_until
 from tests.real.secured.questions import BROKER, MISSING, THERE, questions
 
 Acls = dict[Pattern, frozenset[Entry]]
 
-BROKERS, HERE, THERE_HOST, SENTRY = "127.0.0.1", "127.0.0.2", "127.0.0.3", "127.0.0.9"
-ANONYMOUS, EVERYBODY = "User:ANONYMOUS", "User:*"
-PROPERTIES: Final = {"authorizer.class.name": "kafka.security.authorizer.AclAuthorizer"}
+HERE, ELSEWHERE = "127.0.0.2", "127.0.0.3"
+LISTENERS: Final = ListenerNames(
+    inter_broker="INTERNAL",
+    clients="CLIENT",
+    others=("OPEN",),
+    protocols={"INTERNAL": "SASL_PLAINTEXT", "CLIENT": "SASL_PLAINTEXT"},
+)
 THE_CLUSTER: Final = Pattern(ResourceType.CLUSTER, "kafka-cluster")
-ALWAYS: Final = Entry(True, ANONYMOUS, Operation.ALL, BROKERS)
-"""Brokers and their controller are who they are, whatever else is written."""
+EVERY_TOPIC: Final = Pattern(ResourceType.TOPIC, "*")
 NAMES: Final = ("*", *THERE, *MISSING)
 PREFIXES: Final = ("a", "al", "alp", "b", "n")
 EXAMPLES: Final = int(os.environ.get("KONTROLLER_ACL_SETS", "12"))
 _sentinels = count()
 
 
+class Asker(NamedTuple):
+    """Who asks: a user who logs in, or nobody who is asked who he is; and from which address of loopback."""
+
+    user: str | None
+    host: str
+
+    @property
+    def caller(self) -> Caller:
+        principal = ANONYMOUS if self.user is None else Principal.user(self.user)
+        return Caller(address=parse_address(self.host), principal=principal, is_authenticated=self.user is not None)
+
+
+SENTRY: Final = Asker(ALICE, "127.0.0.9")
+SUPER_USER: Final = Asker(ADMIN, HERE)
+ASKERS: Final = (Asker(ALICE, HERE), Asker(ALICE, ELSEWHERE), Asker(None, HERE), Asker(None, ELSEWHERE), SUPER_USER)
+
+
 @dataclass
 class Node:
     """Whoever is asked as the controller, in his cluster."""
 
-    port: int
+    ports: Mapping[str, int]
     node_id: int
     zookeeper: KazooClient
     ids: dict[str, UUID] = field(default_factory=dict)
     written: set[Pattern] = field(default_factory=set)
 
-    def ask(self, request: Any, host: str) -> Any:
-        frame = encode_request(request, 1, "test")
-        with socket.create_connection(("127.0.0.1", self.port), timeout=30, source_address=(host, 0)) as connection:
-            connection.sendall(frame)
-            with connection.makefile("rb") as answers:
-                length = int.from_bytes(answers.read(4), "big")
-                assert length, f"no answer to {type(request).__name__}"
-                content = answers.read(length)
-        return decode_response(load_response_schema(request.__api_key__, request.__version__), content)
+    def ask(self, request: Any, asker: Asker) -> Any:
+        port = self.ports["OPEN" if asker.user is None else "CLIENT"]
+        with socket.create_connection(("127.0.0.1", port), timeout=30, source_address=(asker.host, 0)) as connection:
+            if asker.user is not None:
+                proof = f"\0{asker.user}\0{PASSWORDS[asker.user]}".encode()
+                for step in (SaslHandshakeRequest(mechanism="PLAIN"), SaslAuthenticateRequest(auth_bytes=proof)):
+                    assert _exchange(connection, step).error_code is ErrorCode.none
+            return _exchange(connection, request)
 
     def write(self, acls: Acls) -> None:
         """Replaces what was written before, as a broker does it: the ACL, and who shall read it again."""
@@ -107,6 +131,22 @@ class Node:
         return self.ask(asked, SENTRY).topics[0].error_code is not ErrorCode.topic_authorization_failed
 
 
+def _exchange(connection: socket.socket, request: Any) -> Any:
+    connection.sendall(encode_request(request, 1, "test"))
+    answer = connection.makefile("rb", buffering=0)
+    length = int.from_bytes(_read(answer, 4), "big")
+    return decode_response(load_response_schema(request.__api_key__, request.__version__), _read(answer, length))
+
+
+def _read(answer: SocketIO, length: int) -> bytes:
+    content = b""
+    while len(content) < length:
+        piece = answer.read(length - len(content))
+        assert piece, "no answer"
+        content += piece
+    return content
+
+
 def encoded(entries: frozenset[Entry]) -> bytes:
     acls = [
         {
@@ -128,31 +168,31 @@ def nodes(servers_folder: RunFolder, zookeeper: ZooKeeper) -> Iterator[list[Node
         for name in ("acls-of-kafka", "acls-of-ours"):
             with zookeeper.client() as maker:
                 maker.ensure_path(f"/{name}")
-            node = Node(0, BROKER, stack.enter_context(zookeeper.client(f"/{name}")))
-            node.write({THE_CLUSTER: frozenset({ALWAYS})})
-            cluster = KafkaCluster(
-                servers_folder, zookeeper, brokers=1, chroot=f"/{name}", name=name, properties=PROPERTIES
-            )
-            stack.callback(cluster.close)
-            node.port = cluster.broker(BROKER).port
+            kafka = SecuredKafka(servers_folder, zookeeper, listeners=LISTENERS, name=name, authorizes=True, brokers=1)
+            stack.callback(kafka.close)
+            client = stack.enter_context(zookeeper.client(f"/{name}"))
+            node = Node(kafka.broker(BROKER).ports, BROKER, client)
             if name == "acls-of-ours":
-                controller = stack.enter_context(_our_controller(servers_folder, cluster.zookeeper_connect))
-                node.port, node.node_id = controller.port, DEFAULT_CONTROLLER_ID
-            cluster.start()
-            asked.append(node)
-        for node in asked:
+                controller = stack.enter_context(_our_controller(servers_folder, kafka))
+                node = Node(controller.ports, DEFAULT_CONTROLLER_ID, client)
+            kafka.start()
             _create_topics(node)
+            asked.append(node)
         yield asked
 
 
-def _our_controller(folder: RunFolder, zookeeper_connect: str) -> ControllerProcess:
-    properties = folder.data("acls-of-ours-controller") / "controller.properties"
-    properties.write_text("".join(f"{key}={value}\n" for key, value in PROPERTIES.items()))
+def _our_controller(folder: RunFolder, kafka: SecuredKafka) -> ControllerProcess:
+    file = kafka.write_properties(
+        authorizer_class_name="kafka.security.authorizer.AclAuthorizer",
+        super_users=f"User:{ADMIN}",
+        sasl_enabled_mechanisms="PLAIN,SCRAM-SHA-512",
+    )
     return ControllerProcess(
         folder,
-        zookeeper_connect,
+        kafka.zookeeper_connect,
         name="acls-of-ours-controller",
-        settings={"properties": str(properties), "broker_cidr": ["127.0.0.0/8"]},
+        settings={"properties": str(file), "broker_cidr": ["127.0.0.0/8"]},
+        listeners=LISTENERS,
     )
 
 
@@ -166,7 +206,9 @@ def _create_topics(node: Node) -> None:
     request = CreateTopicsRequest(
         topics=created, timeout=i32Timedelta.parse(timedelta(seconds=10)), validate_only=False
     )
-    wait_until(lambda: _errors(node.ask(request, BROKERS)) == {ErrorCode.topic_already_exists}, "the topics are there")
+    wait_until(
+        lambda: _errors(node.ask(request, SUPER_USER)) == {ErrorCode.topic_already_exists}, "the topics are there"
+    )
     for name in THERE:
         data, _ = node.zookeeper.get(f"{paths.TOPICS}/{name}")
         topic_id = codecs.decode_topic(ids.TopicName(name), data).topic_id
@@ -178,18 +220,18 @@ def _errors(answer: Any) -> set[ErrorCode]:
     return {each.error_code for each in answer.topics}
 
 
-def allowed(acls: Acls, host: str, operation: Operation, name: str) -> bool:
+def may_delete(acls: Acls, asker: Asker, name: str) -> bool:
     table = AclTable()
     for pattern, entries in acls.items():
         table.put(pattern, entries)
-    who = Caller(address=parse_address(host), principal=Principal.user("ANONYMOUS"))
-    return AuthorizerRules().allows(table, who, operation, topic(name))
+    rules = AuthorizerRules(super_users=frozenset({Principal.user(ADMIN)}))
+    return rules.allows(table, asker.caller, Operation.DELETE, topic(name))
 
 
 def establish(nodes: list[Node], acls: Acls) -> None:
     """Writes the ACLs, and waits until all know them: of names and of prefixes the last to be written is one of a topic
     that nobody has heard of, and that is seen from then on."""
-    seen = frozenset({Entry(True, ANONYMOUS, Operation.DESCRIBE, SENTRY)})
+    seen = frozenset({Entry(True, f"User:{ALICE}", Operation.DESCRIBE, SENTRY.host)})
     last = {is_prefix: f"z{next(_sentinels)}" for is_prefix in (False, True)}
     for node in nodes:
         node.write({**acls, **{Pattern(ResourceType.TOPIC, name, at): seen for at, name in last.items()}})
@@ -199,18 +241,17 @@ def establish(nodes: list[Node], acls: Acls) -> None:
 
 
 def _is_harmless(pattern: Pattern, entry: Entry) -> bool:
-    """Brokers must go on, and of a topic that nobody has heard of nothing may be said but by who looks at what arrives."""
-    if pattern.type is ResourceType.CLUSTER:
-        return entry.is_allowed or entry.host != "*"
-    return pattern.name != "*" or entry.host != "*"
+    """Of a topic that nobody has heard of nothing else may be said about who looks whether ACLs have arrived."""
+    is_about_him = entry.principal in (f"User:{ALICE}", "User:*") and entry.host == "*"
+    return not (is_about_him and pattern == EVERY_TOPIC)
 
 
 _ENTRIES = st.builds(
     Entry,
     is_allowed=st.sampled_from([True, True, False]),
-    principal=st.sampled_from([ANONYMOUS, ANONYMOUS, EVERYBODY, "User:somebody"]),
+    principal=st.sampled_from([f"User:{ALICE}", str(ANONYMOUS), "User:*", "User:somebody"]),
     operation=st.sampled_from(Operation),
-    host=st.sampled_from(["*", HERE, HERE, THERE_HOST]),
+    host=st.sampled_from(["*", HERE, HERE, ELSEWHERE]),
 )
 _PATTERNS = st.one_of(
     st.builds(Pattern, st.just(ResourceType.TOPIC), st.sampled_from(NAMES), st.just(value=False)),
@@ -226,21 +267,20 @@ def acl_sets(draw: st.DrawFn) -> Acls:
         pattern: frozenset(entry for entry in entries if _is_harmless(pattern, entry))
         for pattern, entries in drawn.items()
     }
-    kept = {pattern: entries for pattern, entries in harmless.items() if entries}
-    return {**kept, THE_CLUSTER: frozenset({ALWAYS, *kept.get(THE_CLUSTER, ())})}
+    return {pattern: entries for pattern, entries in harmless.items() if entries}
 
 
 @given(acls=acl_sets())
 @settings(max_examples=EXAMPLES, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture])
 def test_the_same_acls_mean_the_same_to_kafkas_controller_and_to_ours(nodes: list[Node], acls: Acls) -> None:
     establish(nodes, acls)
-    for host in (HERE, THERE_HOST):
-        secret = [name for name in THERE if not allowed(acls, host, Operation.DELETE, name)]
+    for asker in ASKERS:
+        kept = [name for name in THERE if not may_delete(acls, asker, name)]
         of_kafka, ours = (
             {
-                name: question.compared(node.ask(question.request, host))
-                for name, question in questions(node.node_id, node.ids, secret).items()
+                name: question.compared(node.ask(question.request, asker))
+                for name, question in questions(node.node_id, node.ids, kept).items()
             }
             for node in nodes
         )
-        assert ours == of_kafka
+        assert ours == of_kafka, asker

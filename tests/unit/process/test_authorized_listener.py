@@ -3,6 +3,7 @@
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, replace
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -37,7 +38,8 @@ from controller_core.model.authorization.decision import AuthorizerRules
 from controller_core.model.authorization.principal import ANONYMOUS, Caller, Principal
 from controller_core.model.metadata import Endpoint
 from controller_core.process.listening import ListenerAssembly
-from controller_core.process.run import SERVED_APIS
+from controller_core.process.run import SERVED_APIS, run_controller
+from controller_core.process.settings import InvalidSettings, load_settings
 from controller_core.wire.api_table import HANDLING, Handling
 from controller_core.wire.codecs.frames import decode_response, encode_request, read_request_head
 from controller_core.wire.listener.owned_api import NoAnswerNow
@@ -219,6 +221,14 @@ async def test_what_is_refused_is_said_once_and_counted_each_time(house: House) 
 async def test_nothing_is_passed_on_where_acls_are_asked(house: House) -> None:
     bind = Endpoint(listener="PLAINTEXT", security_protocol="PLAINTEXT", host="127.0.0.1", port=0)
     assert house.assembly.acceptor(bind, "PLAINTEXT").relay_targets is None
+
+
+async def test_an_authorizer_that_is_not_known_ends_the_process_before_it_asks_for_anything(tmp_path: Path) -> None:
+    file = tmp_path / "server.properties"
+    file.write_text("authorizer.class.name=com.example.OurOwnAuthorizer\n")
+    given = {"id": 1000, "zookeeper": "127.0.0.1:1", "listen": "PLAINTEXT://127.0.0.1:9090", "properties": file}
+    with pytest.raises(InvalidSettings, match=r"authorizer\.class\.name is com\.example\.OurOwnAuthorizer"):
+        await run_controller(load_settings(given))
 
 
 def test_each_api_that_is_answered_here_has_its_rights_or_needs_none() -> None:
