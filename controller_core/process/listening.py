@@ -163,7 +163,8 @@ class ListenerAssembly:
             return describe_cluster.on_describe_cluster(view, newest)
 
         async def on_api_versions(request: RequestPayload) -> ResponsePayload | AskBroker:
-            return api_versions.on_api_versions(await self._view(listener), own, request)
+            stands_by = is_secured and await self._loaded_term() is None  # who logs in asks for them before
+            return api_versions.on_api_versions(None if stands_by else await self._view(listener), own, request)
 
         async def on_configs(request: RequestPayload, caller: Caller) -> ResponsePayload | AskBroker:
             term = self._term()

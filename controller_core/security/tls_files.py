@@ -45,6 +45,10 @@ class TlsFiles:
             raise InvalidProperties(
                 f"there is no certificate to show: set {self.prefix}.keystore.location and {self.prefix}.keystore.type=PEM"
             )
+        if client_certificate is not ssl.CERT_NONE and not (self.truststore_location or self.truststore_certificates):
+            raise InvalidProperties(
+                f"clients are asked for certificates and nobody is trusted: set {self.prefix}.truststore.location"
+            )
         try:
             context = self._trusting(ssl.Purpose.CLIENT_AUTH)
             self._present(context)

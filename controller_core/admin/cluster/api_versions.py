@@ -43,9 +43,10 @@ class VersionRange:
 
 
 def on_api_versions(
-    view: ClusterView, own: Mapping[int, VersionRange], request: RequestPayload
+    view: ClusterView | None, own: Mapping[int, VersionRange], request: RequestPayload
 ) -> ResponsePayload | AskBroker:
-    """`own`: the APIs that are answered here, by their keys."""
+    """`view`: None where there is no term, and no features are known; `own`: the APIs that are answered here, by their
+    keys."""
     if request.__version__ >= _FIRST_WITH_SOFTWARE:
         names_itself = converted(request, ApiVersionsRequest)
         texts = (names_itself.client_software_name, names_itself.client_software_version)
@@ -56,7 +57,7 @@ def on_api_versions(
         brokers = converted(answer, ApiVersionsResponse)
         offered = {int(key.api_key): key for key in brokers.api_keys if key.api_key not in REFUSED_API_KEYS}
         offered |= {key: _api_version(key, versions) for key, versions in own.items()}
-        features = view.state.finalized_features
+        features = view.state.finalized_features if view is not None else None
         levels = features.features if features else {}
         return replace(
             brokers,

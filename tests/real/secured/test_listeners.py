@@ -14,14 +14,15 @@ import pytest
 from confluent_kafka import Consumer, Producer
 from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer
 from kafka.admin import NewTopic
+from kio.schema.errors import ErrorCode
 
 from controller_admin.client.admin_client import AdminClient
-from controller_admin.client.errors import AdminError
+from controller_admin.client.errors import AdminError, Refused
 from devcluster.clients import tools
 from devcluster.clusters.kontroller import ControllerProcess
 from devcluster.clusters.listeners import ListenerNames
 from devcluster.clusters.run_folder import RunFolder
-from devcluster.clusters.secured_kafka import ALICE, CLIENT, PASSWORDS, SecuredKafka, written
+from devcluster.clusters.secured_kafka import ADMIN, ALICE, CLIENT, PASSWORDS, SecuredKafka, written
 from devcluster.clusters.zookeeper import ZooKeeper, connected_client
 from devcluster.running.processes import wait_until
 
@@ -32,13 +33,18 @@ PROTOCOLS: Final = {
     "passwords": ("SASL_PLAINTEXT", "PLAIN"),
     "proofs": ("SASL_SSL", "SCRAM-SHA-512"),
 }
+AUTHORIZER: Final = {
+    "authorizer_class_name": "kafka.security.authorizer.AclAuthorizer",
+    "super_users": f"User:{ADMIN}",
+}
 MECHANISMS: Final = "PLAIN,SCRAM-SHA-256,SCRAM-SHA-512"
 
 
 class Site:
     """Brokers, and a controller that listens as they do."""
 
-    def __init__(self, folder: RunFolder, zookeeper: ZooKeeper, kind: str) -> None:
+    def __init__(self, folder: RunFolder, zookeeper: ZooKeeper, kind: str, *, authorizes: bool = False) -> None:
+        name = f"listening-{kind}-authorizing" if authorizes else f"listening-{kind}"
         self.protocol, self.mechanism = PROTOCOLS[kind]
         self.listeners = ListenerNames(
             inter_broker="INTERNAL", clients="CLIENT", protocols=dict.fromkeys(("INTERNAL", "CLIENT"), self.protocol)
@@ -47,17 +53,20 @@ class Site:
             folder,
             zookeeper,
             listeners=self.listeners,
-            name=f"listening-{kind}",
+            name=name,
+            authorizes=authorizes,
             mechanism=self.mechanism or "SCRAM-SHA-512",
             properties={"offsets.topic.replication.factor": 2, "offsets.topic.num.partitions": 2},
         )
         self.file = self.kafka.write_properties(
-            **{"sasl_enabled_mechanisms": MECHANISMS, "ssl_client_auth": "required"}
+            sasl_enabled_mechanisms=MECHANISMS,
+            ssl_client_auth="required",
+            **(AUTHORIZER if authorizes else {}),
         )
         self.controller = ControllerProcess(
             folder,
             self.kafka.zookeeper_connect,
-            name=f"listening-{kind}-controller",
+            name=f"{name}-controller",
             settings={"properties": str(self.file)},
             listeners=self.listeners,
         )
@@ -110,9 +119,17 @@ class Site:
             ),
         }
 
-    def admin(self, bootstrap: str | None = None, **changed: str) -> AdminClient:
-        told = self.kafka.client_properties("CLIENT", mechanism=self.mechanism or "SCRAM-SHA-512")
+    def admin(self, bootstrap: str | None = None, *, user: str = ALICE, **changed: str) -> AdminClient:
+        told = self.kafka.client_properties("CLIENT", user=user, mechanism=self.mechanism or "SCRAM-SHA-512")
         return AdminClient({"bootstrap.servers": bootstrap or self.bootstrap, **told, **changed})
+
+    def allow_alice(self) -> None:
+        """To create topics, by an ACL as brokers write it."""
+        allowed = {"principal": f"User:{ALICE}", "permissionType": "Allow", "operation": "Create", "host": "*"}
+        with connected_client(self.kafka.zookeeper_connect) as client:
+            data = json.dumps({"version": 1, "acls": [allowed]}).encode()
+            client.create("/kafka-acl/Cluster/kafka-cluster", data, makepath=True)
+            client.create("/kafka-acl-changes/acl_changes_", b"Cluster:kafka-cluster", sequence=True, makepath=True)
 
     def isr(self, topic: str) -> list[int]:
         """Of its first partition, as ZooKeeper has it."""
@@ -243,6 +260,43 @@ def test_a_user_whom_the_controller_made_is_admitted_with_his_newest_password(si
             await carol.list_topics()
 
     asyncio.run(asked())
+
+
+@pytest.fixture(scope="module")
+def authorizing(servers_folder: RunFolder, zookeeper: ZooKeeper) -> Iterator[Site]:
+    """Where ACLs are asked of whoever has logged in."""
+    made = Site(servers_folder, zookeeper, "proofs", authorizes=True)
+    with made.kafka, made.controller:
+        made.kafka.start()
+        yield made
+
+
+def test_acls_are_about_the_name_that_somebody_has_logged_in_by(authorizing: Site) -> None:
+    site = authorizing
+    super_user = site.admin(site.controller.address, user=ADMIN)
+    alice = site.admin(site.controller.address)
+
+    async def asked() -> None:
+        with pytest.raises(Refused) as refused:
+            await alice.create_topic("alices", 1, 2)
+        assert refused.value.code is ErrorCode.topic_authorization_failed
+        await super_user.create_topic("admins", replica_assignment="1:2")
+
+    async def has_created() -> bool:
+        try:
+            await alice.create_topic("alices", 1, 2)
+        except Refused:
+            return False
+        return True
+
+    asyncio.run(asked())
+    site.allow_alice()
+    wait_until(lambda: asyncio.run(has_created()), "alice may create topics", deadline_s=60)
+    wait_until(lambda: site.isr("admins") == [1, 2], "both are in sync")
+    site.kafka.broker(2).stop()
+    wait_until(lambda: site.isr("admins") == [1], "who has gone is out of sync")
+    site.kafka.broker(2).start()
+    wait_until(lambda: site.isr("admins") == [1, 2], "a super user's AlterPartition is taken", deadline_s=60)
 
 
 def login(mechanism: str, user: str, password: str) -> str:

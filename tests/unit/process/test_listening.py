@@ -17,7 +17,7 @@ from kio.static.protocol import RequestPayload, ResponsePayload
 
 from controller_core.controller.term.term import Term
 from controller_core.model.access import AccessRules, parse_address
-from controller_core.model.authorization.principal import Caller
+from controller_core.model.authorization.principal import Caller, Principal
 from controller_core.model.ids import BrokerEpoch, BrokerId
 from controller_core.model.listeners import ControllerListeners
 from controller_core.model.metadata import Broker, Endpoint
@@ -129,6 +129,25 @@ async def test_at_a_listener_that_is_not_plaintext_nothing_is_passed_on_and_the_
     frame = await question.otherwise()
     offered = {int(each.api_key) for each in decode_response(ApiVersionsResponse, frame[4:]).api_keys}
     assert offered == {key for key, handling in HANDLING.items() if handling is not Handling.REFUSE}
+
+
+async def test_a_process_that_stands_by_tells_its_versions_to_who_logs_in_and_says_that_it_is_not_the_controller() -> (
+    None
+):
+    zk = SimulatedZooKeeper().session()
+
+    async def never(_: RequestPayload) -> ResponsePayload:
+        raise AssertionError("it answers nothing")
+
+    standby = ListenerAssembly(zk, SERVED_APIS, lambda: None, never)
+    (versions,) = (api for api in standby.apis("INTERNAL", is_secured=True) if api.key == ASK_FOR_RANGES.__api_key__)
+    content = encode_request(ASK_FOR_RANGES, 1, "client")[4:]
+    question = await versions.respond(read_request_head(content), content)
+    assert isinstance(question, BrokerQuestion)
+    assert decode_response(ApiVersionsResponse, (await question.otherwise())[4:]).error_code is ErrorCode.none
+    alice = Caller(address=parse_address("10.1.0.1"), principal=Principal.user("alice"), is_authenticated=True)
+    refusal = await standby.gate(AccessRules()).why_not(AlterPartitionRequest.__api_key__, alice)
+    assert refusal is ErrorCode.not_controller
 
 
 async def test_who_logs_in_where_nobody_does_any_more_is_told_so(assembly: ListenerAssembly) -> None:

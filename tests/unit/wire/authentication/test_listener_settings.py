@@ -27,6 +27,7 @@ def made(site: Site, protocol: str, properties: Mapping[str, str]) -> ListenerSe
         ("SSL", {"ssl.keystore.type": "JKS"}, r"ssl.keystore.type is JKS: convert the keystore to PEM"),
         ("SSL", {"ssl.truststore.type": "PKCS12", "ssl.client.auth": "required"}, "ssl.truststore.type is PKCS12"),
         ("SSL", {"listener.name.secure.ssl.keystore.location": "absent.pem"}, r"listener.name.secure.ssl.\* cannot"),
+        ("SSL", {"ssl.client.auth": "requested", "ssl.truststore.location": ""}, "set ssl.truststore.location"),
         ("SSL", {"ssl.client.auth": "perhaps"}, "ssl.client.auth is 'perhaps': write one of none, requested, required"),
         ("SSL", {"ssl.principal.mapping.rules": "RULE:x"}, "ssl.principal.mapping.rules: 'RULE:x' is no rule"),
         ("SSL", {"ssl.enabled.protocols": "TLSv1.1,SSLv3"}, "ssl.enabled.protocols has none that is served"),
