@@ -10,6 +10,7 @@ from pathlib import Path
 from tempfile import NamedTemporaryFile
 
 from controller_core.security.properties_file import InvalidProperties
+from controller_core.security.tls_alerts import AlertingContext
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,9 +50,14 @@ class TlsFiles:
             raise InvalidProperties(
                 f"clients are asked for certificates and nobody is trusted: set {self.prefix}.truststore.location"
             )
+        context = AlertingContext(ssl.PROTOCOL_TLS_SERVER)
         try:
-            context = self._trusting(ssl.Purpose.CLIENT_AUTH)
             self._present(context)
+            if self.truststore_certificates is not None:
+                context.load_verify_locations(cadata=self.truststore_certificates)
+            elif self.truststore_location is not None:
+                self._require_pem("truststore", self.truststore_type)
+                context.load_verify_locations(cafile=self.truststore_location)
         except (OSError, ValueError) as error:
             raise InvalidProperties(f"the certificates of {self.prefix}.* cannot be used: {error}") from error
         context.verify_mode = client_certificate
@@ -62,14 +68,14 @@ class TlsFiles:
         """Those that a context is made from."""
         yield from filter(None, (self.truststore_location, self.keystore_location))
 
-    def _trusting(self, purpose: ssl.Purpose = ssl.Purpose.SERVER_AUTH) -> ssl.SSLContext:
+    def _trusting(self) -> ssl.SSLContext:
         """Who names whom to trust trusts nobody else; the certificate authorities of the system are for who names none."""
         if self.truststore_certificates is not None:
-            return ssl.create_default_context(purpose, cadata=self.truststore_certificates)
+            return ssl.create_default_context(cadata=self.truststore_certificates)
         if self.truststore_location is not None:
             self._require_pem("truststore", self.truststore_type)
-            return ssl.create_default_context(purpose, cafile=self.truststore_location)
-        return ssl.create_default_context(purpose)
+            return ssl.create_default_context(cafile=self.truststore_location)
+        return ssl.create_default_context()
 
     def _present(self, context: ssl.SSLContext) -> None:
         chain, key, password = self.keystore_certificate_chain, self.keystore_key, self.key_password or ""

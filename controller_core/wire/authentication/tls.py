@@ -16,6 +16,7 @@ from typing import Final
 from controller_core.model.authorization.principal import Caller, Principal
 from controller_core.security.distinguished_names import subject_of
 from controller_core.security.principal_mapping import NoRuleApplies, PrincipalMapping
+from controller_core.security.tls_alerts import alerting
 from controller_core.wire.authentication.secured_listener import SecuredListener
 
 GOODBYE_S: Final = 1.0
@@ -83,14 +84,15 @@ async def _handshake(
     protocol = asyncio.StreamReaderProtocol(reader, loop=loop)
     writer.transport.set_write_buffer_limits(high=1)  # what is below is empty before more is taken from above
     try:
-        transport = await loop.start_tls(
-            writer.transport,
-            protocol,
-            context,
-            server_side=True,
-            ssl_handshake_timeout=timeout_s,
-            ssl_shutdown_timeout=GOODBYE_S,
-        )
+        with alerting(writer.transport):
+            transport = await loop.start_tls(
+                writer.transport,
+                protocol,
+                context,
+                server_side=True,
+                ssl_handshake_timeout=timeout_s,
+                ssl_shutdown_timeout=GOODBYE_S,
+            )
     except ssl.SSLCertVerificationError as error:
         raise HandshakeFailed(f"its certificate is not accepted: {error.verify_message}") from error
     except ssl.SSLError as error:

@@ -80,10 +80,12 @@ class Site:
     def log(self) -> str:
         return self.controller.process.log_path.read_text()
 
-    def client_file(self, **changed: str) -> Path:
-        """What Kafka's own tools are told."""
+    def client_file(self, name: str = "client.properties", *, without: str = "nothing") -> Path:
+        """What Kafka's own tools are told, but for the properties that begin so."""
         told = self.kafka.client_properties("CLIENT", mechanism=self.mechanism or "SCRAM-SHA-512")
-        return written(self.kafka.files / "client.properties", {**told, **changed})
+        return written(
+            self.kafka.files / name, {key: value for key, value in told.items() if not key.startswith(without)}
+        )
 
     def librdkafka(self) -> dict[str, Any]:
         certificate = self.kafka.certificates[CLIENT]
@@ -247,6 +249,11 @@ def test_somebody_else_is_not_admitted_and_the_log_says_where_he_was(site: Site)
         words = "it shows no certificate, and ssl.client.auth is required"
     with pytest.raises(AdminError):
         asyncio.run(other.list_topics(timeout_ms=3_000))
+    if not site.mechanism:
+        told = site.client_file("nobody.properties", without="ssl.keystore")
+        at = ("--bootstrap-server", site.controller.address, "--command-config", str(told))
+        java = tools.run_tool(tools.TOPICS, "--list", *at, timeout_s=50)
+        assert "failed authentication due to" in java.stderr
     (line,) = (line for line in site.log.splitlines() if words in line)
     assert json.loads(line)["address"] == "127.0.0.1"
 

@@ -8,7 +8,7 @@ import pytest
 
 from controller_core.model.authorization.principal import ANONYMOUS, Principal
 from controller_core.wire.codecs.frames import read_frame
-from controller_core.wire.connections.connecting import CannotConnect
+from controller_core.wire.connections.connecting import CannotConnect, NotAdmitted
 from controller_core.wire.listener.listener import Listener
 from devcluster.clusters.certificates import Authority, CertificateFiles, make_certificate
 from tests.unit.wire.authentication.secured_site import DEADLINE_S, SHUTDOWN, Site
@@ -99,6 +99,21 @@ async def test_a_certificate_of_another_authority_is_not_admitted(
         await until(lambda: said(logged))
     (why,) = said(logged)
     assert why.startswith("its certificate is not accepted: self")
+
+
+@pytest.mark.parametrize("newest", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
+async def test_who_is_not_admitted_is_told_why_by_tls(
+    site: Site, server: CertificateFiles, newest: ssl.TLSVersion
+) -> None:
+    site.write({**site.tls(server), "ssl.client.auth": "required"})
+    nobody = site.client_tls()
+    nobody.maximum_version = newest
+    stranger = site.client_tls(make_certificate(site.folder, "localhost"))
+    stranger.maximum_version = newest
+    async with site.listening("SSL") as listener:
+        for context, words in ((nobody, "alert"), (stranger, "alert unknown ca")):
+            with pytest.raises(NotAdmitted, match=words):
+                await site.asked(listener, tls=context)
 
 
 async def test_who_speaks_plaintext_to_it_is_told_apart_in_the_log(
