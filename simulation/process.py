@@ -1,6 +1,7 @@
 """A controller process without a process: the production `Controller`, and the ways in which a real one can end."""
 
 import asyncio
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -21,6 +22,7 @@ from controller_core.process.run import SERVED_APIS
 from controller_core.wire.link import BrokerLink
 from simulation.brokers import SimulatedBroker, SimulatedBrokerLink
 from simulation.mortality import Life, MortalLink, MortalSession
+from simulation.virtual_time import VirtualClock, until_quiet
 from simulation.zookeeper import SimulatedZooKeeper
 
 LISTENERS = ControllerListeners(
@@ -46,6 +48,7 @@ class ProcessSettings:
     zookeeper_timeout_ms: int = 60_000
     brokers_timeout_ms: int = 30_000
     hot_standby: bool = True
+    exclusive: bool = True
     journal_snapshot_interval_seconds: int = 3600
     journal_alive_interval_seconds: int = 10
 
@@ -70,6 +73,7 @@ class Process:
         self.session = zk.session()
         self.connections_closed = 0
         self._zk = zk
+        self._clock = clock
         self.registry = CollectorRegistry()
 
         async def close_connections() -> None:
@@ -142,6 +146,11 @@ class Process:
 
     async def _end(self) -> None:
         self.running.cancel()
+        if isinstance(self._clock, VirtualClock):
+            await until_quiet()
+            while not self.running.done():
+                self._clock.pass_to_next(math.inf)  # it waits for another to take the role from it
+                await until_quiet()
         await asyncio.gather(self.running, return_exceptions=True)
 
     def raise_failure(self) -> None:

@@ -1,14 +1,35 @@
-"""`kontroller controller run`: the controller core as a process."""
+"""`kontroller controller run`, the controller core as a process; `take-over` and `hand-over`, which move the role."""
 
 import asyncio
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from controller_admin.commands.administering.connection import Yes, confirmed
 from controller_admin.commands.endings import failure, usage_error
+from controller_admin.commands.options import DeadlineSeconds
+
+if TYPE_CHECKING:
+    from controller_admin.role.moving import Moved
+    from controller_admin.role.obstacles import Obstacle
+    from controller_admin.role.picture import RolePicture
+    from controller_core.model.ids import BrokerId
+    from controller_core.process.connections import ZooKeeperOptions
 
 commands = typer.Typer(help="The controller core.", no_args_is_help=True)
+
+ZooKeeper = Annotated[
+    str, typer.Option(help="ZooKeeper: HOST:PORT[,HOST:PORT...][/chroot].", envvar="KONTROLLER_ZOOKEEPER")
+]
+Properties = Annotated[
+    Path | None,
+    typer.Option(
+        help="How the cluster is secured: a broker's server.properties, or a part of it.",
+        envvar="KONTROLLER_PROPERTIES",
+        show_default=False,
+    ),
+]
 
 
 @commands.command("run")
@@ -37,6 +58,9 @@ def run(
     zookeeper_timeout_ms: Annotated[int | None, typer.Option(help="Exit when ZooKeeper is away for longer.")] = None,
     hot_standby: Annotated[
         bool | None, typer.Option(help="Whether one that stands by reads the cluster's state beforehand.")
+    ] = None,
+    exclusive: Annotated[
+        bool | None, typer.Option(help="Whether the role is taken from a Kafka broker that has it, unasked.")
     ] = None,
     request_timeout_ms: Annotated[int | None, typer.Option(help="How long a broker may take to answer.")] = None,
     brokers_timeout_ms: Annotated[
@@ -117,3 +141,121 @@ def run(
         raise usage_error(error) from error
     except (ZkError, MalformedZnode, ZooKeeperGone, OSError) as error:
         raise failure(error) from error
+
+
+@commands.command("take-over")
+def take_over(
+    zookeeper: ZooKeeper,
+    properties: Properties = None,
+    to: Annotated[
+        int | None,
+        typer.Option(
+            "--id", help="The process that is to have the role; by default the one that would do best.", min=0
+        ),
+    ] = None,
+    check: Annotated[bool, typer.Option("--check", help="Say what is in the way, and change nothing.")] = False,
+    yes: Yes = False,
+    deadline_seconds: DeadlineSeconds = 60,
+) -> None:
+    """Has a process of ours take the role, from Kafka's controller or from another process of ours.
+
+    Says first what is in the way. Exits with 0 when that process leads, 1 when it does not or something is in the way, 2
+    when the command is wrong."""
+    _move_role(zookeeper, properties, to, to_ours=True, check=check, yes=yes, deadline_s=deadline_seconds)
+
+
+@commands.command("hand-over")
+def hand_over(
+    zookeeper: ZooKeeper,
+    properties: Properties = None,
+    to: Annotated[
+        int | None,
+        typer.Option(help="A process of ours that is to have the role; by default Kafka's brokers, for good.", min=0),
+    ] = None,
+    check: Annotated[bool, typer.Option("--check", help="Say what is in the way, and change nothing.")] = False,
+    yes: Yes = False,
+    deadline_seconds: DeadlineSeconds = 60,
+) -> None:
+    """Gives the role to Kafka's brokers, who keep it until `take-over`, or to another process of ours.
+
+    Says first what is in the way. Exits with 0 when the other has it, 1 when it does not or something is in the way, 2
+    when the command is wrong."""
+    _move_role(zookeeper, properties, to, to_ours=to is not None, check=check, yes=yes, deadline_s=deadline_seconds)
+
+
+def _move_role(
+    zookeeper: str,
+    properties: Path | None,
+    to: int | None,
+    *,
+    to_ours: bool,
+    check: bool,
+    yes: bool,
+    deadline_s: float,
+) -> None:
+    """Looks, says what was found, has it confirmed, and moves, in a second session: no session waits for a person."""
+    from controller_admin.role.moving import NotMoved
+    from controller_admin.role.picture import NoCluster
+    from controller_core.model.ids import BrokerId
+    from controller_core.process.connections import ZooKeeperOptions
+    from controller_core.process.settings import InvalidSettings
+    from controller_core.zk.codecs import MalformedZnode
+    from controller_core.zk.session import ZkError
+
+    options = ZooKeeperOptions(zookeeper=zookeeper, properties=properties)
+    try:
+        picture, target, found = asyncio.run(_look(options, BrokerId(to) if to is not None else None, to_ours=to_ours))
+        is_done = picture.is_as_wanted(target)
+        typer.echo(picture.described)
+        for obstacle in found:
+            typer.echo(f"{'in the way' if obstacle.is_in_the_way else 'mind'}: {obstacle.said}")
+        if is_done:
+            return
+        if any(obstacle.is_in_the_way for obstacle in found):
+            raise typer.Exit(1)
+        heir = "Kafka's brokers" if target is None else f"process {target}"
+        if check or not confirmed(f"The role goes to {heir}.", yes=yes):
+            return
+        moved = asyncio.run(_move(options, picture, target, deadline_s))
+    except InvalidSettings as error:
+        raise usage_error(error) from error
+    except (ZkError, MalformedZnode, NoCluster, NotMoved) as error:
+        raise failure(error) from error
+    detours = f", with {moved.detours} brokers in between" if moved.detours else ""
+    typer.echo(
+        f"{moved.holder} has the role, under controller epoch {moved.epoch}{detours}; "
+        f"there was no controller for {moved.gap_s:.2f} s"
+    )
+
+
+async def _look(
+    options: "ZooKeeperOptions", to: "BrokerId | None", *, to_ours: bool
+) -> "tuple[RolePicture, BrokerId | None, list[Obstacle]]":
+    from controller_admin.role.obstacles import Obstacle, obstacles
+    from controller_admin.role.picture import look
+    from controller_core.process.connections import zookeeper_session
+
+    session = await zookeeper_session(options, makes_chroot=False)
+    try:
+        picture = await look(session)
+        target = to if to is not None or not to_ours else picture.holder_of_ours or picture.best_process
+        found = await obstacles(session, picture, target)
+    finally:
+        await session.close()
+    if to_ours and target is None:
+        nobody = "no process of ours stands by: start one with `kontroller controller run`"
+        found = [Obstacle(said=nobody), *(one for one in found if one.is_in_the_way)]
+    return picture, target, found
+
+
+async def _move(
+    options: "ZooKeeperOptions", picture: "RolePicture", target: "BrokerId | None", deadline_s: float
+) -> "Moved":
+    from controller_admin.role.moving import move
+    from controller_core.process.connections import zookeeper_session
+
+    session = await zookeeper_session(options, makes_chroot=False)
+    try:
+        return await move(session, picture, target, deadline_s, typer.echo)
+    finally:
+        await session.close()

@@ -216,10 +216,13 @@ class Controller:
             node = await self._role.look()
             if self._term is not None:
                 is_ours = self._role.is_ours(node)
-                if is_ours and not self._role.reach.is_lost:
+                is_handed_over = self._role.is_handed_over(node)
+                if is_ours and not self._role.reach.is_lost and not is_handed_over:
                     return
                 self._term.journal.begin_event(queued.event, queued.since_ms)
-                if is_ours:
+                if is_ours and is_handed_over:
+                    await self._resign("the role is handed over to Kafka's brokers", hand_over=True)
+                elif is_ours:
                     await self._resign("no registered broker is within reach", hand_over=True, failed=True)
                 else:
                     await self._resign("somebody else holds /controller, or nobody")
@@ -273,6 +276,7 @@ class Controller:
         )
         await self._in_term(self._term, taken, failover.on_controller_failover)
         if self._term is not None:
+            self._role.on_leading(self._term.identity.epoch)
             gc_pauses.freeze()
 
     async def _resign(self, reason: str, *, hand_over: bool = False, failed: bool = False) -> None:
@@ -300,7 +304,8 @@ class Controller:
         if not await self._seams.zk.wait_connected(GIVE_BACK_TIMEOUT_MS):
             return
         try:
-            await term.writer.write({paths.CONTROLLER: [Delete(path=paths.CONTROLLER)]})
+            if not await self._role.pass_on(self._seams.zk, term.writer):
+                await term.writer.write({paths.CONTROLLER: [Delete(path=paths.CONTROLLER)]})
         except (ZkError, Fenced) as error:
             log.info("/controller not given back, it ends with the session", reason=str(error))
 

@@ -1,6 +1,7 @@
 """What a process reaches, as its settings say, and who reaches it: its ZooKeeper, brokers, its listeners."""
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
@@ -29,6 +30,16 @@ class ZooKeeperSettings(Protocol):
 
     @property
     def properties(self) -> Path | None: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ZooKeeperOptions:
+    """What a command is told of a ZooKeeper, and how patient it is with it."""
+
+    zookeeper: str
+    properties: Path | None = None
+    zookeeper_session_timeout_ms: int = 10_000
+    zookeeper_timeout_ms: int = 15_000
 
 
 async def zookeeper_session(

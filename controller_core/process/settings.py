@@ -108,6 +108,11 @@ class ControllerProcessSettings(ProcessSettings):
         default=True,
         description="Whether a controller that stands by reads the cluster's state beforehand and keeps it current.",
     )
+    exclusive: bool = Field(
+        default=True,
+        description="Whether the role is taken from a Kafka broker that has it. With no-exclusive it is taken when nobody "
+        "has it, or by `kontroller controller take-over`.",
+    )
     request_timeout_ms: int = Field(default=30_000, ge=1000, description="How long a broker may take to answer.")
     brokers_timeout_ms: int = Field(
         default=30_000,

@@ -59,6 +59,9 @@ DELEGATION_TOKEN_CHANGE_PREFIX: Final = f"{DELEGATION_TOKEN_CHANGES}/token_chang
 FEATURE: Final = "/feature"
 PRODUCER_ID_BLOCK: Final = "/latest_producer_id_block"
 
+MIGRATION: Final = "/migration"
+"""How far a KRaft controller has come that migrates the cluster (KIP-866)."""
+
 KONTROLLER: Final = "/kontroller"
 """What Kontroller itself must remember."""
 REMOVED_REPLICAS: Final = f"{KONTROLLER}/removed_replicas"
@@ -66,6 +69,8 @@ THROTTLES: Final = f"{KONTROLLER}/throttles"
 DELETED_TOPICS: Final = f"{KONTROLLER}/deleted_topics"
 PROCESSES: Final = f"{KONTROLLER}/processes"
 QUESTIONS: Final = f"{KONTROLLER}/questions"
+ROLE_REQUEST: Final = f"{KONTROLLER}/role_request"
+"""Who is to have the role, where somebody asked for it."""
 OPERATORS: Final = f"{KONTROLLER}/operators"
 
 ISR_CHANGE_PREFIX: Final = f"{ISR_CHANGE_NOTIFICATION}/isr_change_"

@@ -21,6 +21,7 @@ AWAITED_WHERE_IT_BEGINS: Final = {
     "controller_core/controller/recording/static_configs.py",
     "controller_core/controller/term/groups.py",
     "controller_core/controller/znodes/partition_states.py",
+    "controller_core/controller/role/passing_on.py",
     "controller_core/controller/role/reach.py",
     "controller_core/process/signals.py",
     "controller_core/wire/listener/client_connection.py",

@@ -56,8 +56,8 @@ class IdInUse(Exception):
 
 
 class Presence:
-    """This process among the others. `is_hot` says whether it stands by with the state of the cluster read; `on_claimed` is
-    called when the id is ours again, in a new session."""
+    """This process among the others. `present` is what it has to say of itself; `on_claimed` is called when the id is ours
+    again, in a new session."""
 
     def __init__(
         self,
@@ -65,20 +65,18 @@ class Presence:
         zk: ZkSession,
         clock: Clock,
         *,
-        whereabouts: str,
-        is_hot: Callable[[], bool],
+        present: Callable[[], ProcessZnode],
         on_claimed: Callable[[], None],
     ) -> None:
         self._id = own_id
         self._path = paths.process(own_id)
         self._zk = zk
         self._clock = clock
-        self._whereabouts = whereabouts
-        self._is_hot = is_hot
+        self._present = present
         self._on_claimed = on_claimed
         self._woken = asyncio.Event()
         self._watched: WatchedReads[None] = WatchedReads(zk, lambda _: self._woken.set())
-        self._written = self._present()
+        self._written = present()
         self._claimed_in: SessionId | None = None
 
     @property
@@ -87,8 +85,13 @@ class Presence:
         return self._claimed_in == self._zk.session_id
 
     def wake(self) -> None:
-        """The session may be another one, or the process have become hot: there is something to look at."""
+        """The session may be another one: there is something to look at."""
         self._woken.set()
+
+    def refresh(self) -> None:
+        """What this process says of itself may be another thing by now: the others shall know."""
+        if self._written != self._present():
+            self._woken.set()
 
     async def claim(self, on_wait: Callable[[], None] = lambda: None) -> None:
         """Makes the id ours; `on_wait` is called where that takes a while. Raises `IdInUse`."""
@@ -112,15 +115,17 @@ class Presence:
                 await self._look()
             await self._woken.wait()
 
-    async def has_hot_other(self) -> bool:
-        """Whether another process stands by that would take the role over faster."""
+    async def hot_other(self) -> BrokerId | None:
+        """Another process that stands by, and would take the role over at once; the one with the smallest id."""
         names = (await self._zk.children_many([paths.PROCESSES]))[0] or ()
-        others = [f"{paths.PROCESSES}/{name}" for name in names if name != str(self._id)]
-        nodes = await self._zk.read_many(others)
-        return any(_is_hot(path, node) for path, node in zip(others, nodes, strict=True) if node is not None)
+        others = [other for name in names if (other := paths.broker_id_named(name)) not in (None, self._id)]
+        nodes = await self._zk.read_many([paths.process(other) for other in others])
+        hot = [other for other, node in zip(others, nodes, strict=True) if node is not None and _is_fit(other, node)]
+        return min(hot, default=None)
 
-    def _present(self) -> ProcessZnode:
-        return ProcessZnode(whereabouts=self._whereabouts, is_hot=self._is_hot())
+    async def lives(self, other: BrokerId) -> bool:
+        """Whether there is a sign of life of another process."""
+        return (await self._zk.read_many([paths.process(other)]))[0] is not None
 
     async def _create(self) -> bool:
         self._written = self._present()
@@ -203,9 +208,10 @@ def _whereabouts(path: str, node: ZkNode) -> str:
         return str(error)
 
 
-def _is_hot(path: str, node: ZkNode) -> bool:
+def _is_fit(process: BrokerId, node: ZkNode) -> bool:
     try:
-        return codecs.decode_process(path, node.data).is_hot
+        said = codecs.decode_process(paths.process(process), node.data)
     except MalformedZnode as error:
         log.error("unreadable sign of life of a controller process, ignored", error=str(error))
         return False
+    return said.is_hot and said.hindrance is None

@@ -5,14 +5,12 @@ Who may take it from whom is decided in `role_znode`. A process that could take 
 - a KRaft controller migrates the cluster;
 - its own terms end in errors, one after the other (`failed_terms`);
 - it does not reach a majority of the brokers (`reach`);
-- it would take over cold, and another process stands by hot (`presence`): that one gets a moment to be faster, and no
-  more, as it may be hindered itself.
+- somebody wants another to have it (`wishes`).
 """
 
 import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final
 
 import structlog
 
@@ -21,22 +19,24 @@ from controller_core.controller.loop.watched_reads import WatchedReads
 from controller_core.controller.role import role_znode
 from controller_core.controller.role.failed_terms import FailedTerms
 from controller_core.controller.role.hindrance import Hindrance
+from controller_core.controller.role.passing_on import pass_on
 from controller_core.controller.role.presence import Presence
 from controller_core.controller.role.reach import Reach
 from controller_core.controller.role.readiness import Readiness
+from controller_core.controller.role.requested_role import RequestedRole, requested_role
 from controller_core.controller.role.role_znode import HeldRole, Holder
 from controller_core.controller.role.seams import ControllerSettings, Seams
+from controller_core.controller.role.wishes import Wishes
 from controller_core.controller.term.standby import Standby
-from controller_core.model.ids import BrokerId
+from controller_core.model.ids import BrokerId, ControllerEpoch
 from controller_core.supervision import noticed, supervised
 from controller_core.zk import paths
+from controller_core.zk.codecs import ProcessZnode
+from controller_core.zk.fenced import FencedWriter
 from controller_core.zk.registered_brokers import registered_brokers
 from controller_core.zk.session import ZkNode, ZkSession
 
 log = structlog.get_logger()
-
-YIELD_MS: Final = 3000
-"""How long a process that is cold leaves the role to one that is hot."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,20 +72,23 @@ class Role:
             timeout_ms=settings.brokers_timeout_ms,
             on_look=self._on_look_at_brokers,
         )
+        self._whereabouts = seams.whereabouts
+        self._is_exclusive = settings.exclusive
+        self._leads_under: ControllerEpoch | None = None
+        self.hindrance: Hindrance | None = None
         self._presence = Presence(
             own_id,
             zk,
             seams.clock,
-            whereabouts=seams.whereabouts,
-            is_hot=lambda: standby.is_hot,
+            present=self._present,
             on_claimed=lambda: enqueue(RoleDue()),
         )
         self._watched: WatchedReads[Event] = WatchedReads(zk, enqueue)
         self._failed_terms = FailedTerms()
+        self._wishes = Wishes(own_id, self._presence, is_exclusive=settings.exclusive)
+        self._request: RequestedRole | None = None
         self._began_ms: float | None = None
-        self._yielding_since_ms: float | None = None
         self._alarm: asyncio.Task[None] | None = None
-        self.hindrance: Hindrance | None = None
 
     async def claim_id(self) -> None:
         """Makes the id this process's own, before it stands for anything. Raises `IdInUse`."""
@@ -110,15 +113,27 @@ class Role:
 
     def on_heat(self) -> None:
         """This process stands by hot now, or no longer: the others shall know."""
-        self._presence.wake()
+        self._presence.refresh()
+
+    def on_leading(self, epoch: ControllerEpoch) -> None:
+        """The brokers have heard from this process as their controller."""
+        self._leads_under = epoch
+        self._presence.refresh()
 
     async def look(self) -> ZkNode | None:
-        """`/controller`, watched."""
-        return await self._watched.node(paths.CONTROLLER, ControllerChanged())
+        """`/controller`, watched, and with it whether somebody asked for another holder."""
+        events: dict[str, Event] = {paths.CONTROLLER: ControllerChanged(), paths.ROLE_REQUEST: RoleDue()}
+        node, request = await self._watched.nodes(list(events), lambda path: events[path])
+        self._request = requested_role(request)
+        return node
 
     def is_ours(self, node: ZkNode | None) -> bool:
         """Whether this process holds the role, by its present session."""
         return node is not None and node.ephemeral_owner == self._zk.session_id
+
+    def is_handed_over(self, node: ZkNode | None) -> bool:
+        """Whether Kafka's brokers are to have the role that this process has by this `/controller`."""
+        return self._request is not None and self._request.holder is None and self._request.is_after(node)
 
     async def stand(self, node: ZkNode | None) -> Won | None:
         """Takes the role from whoever has it according to `node`, or stands by. Only without a term."""
@@ -128,8 +143,8 @@ class Role:
         holder = role_znode.holder_of(
             node, own_id=self._id, own_session=self._zk.session_id, registered_brokers=brokers
         )
-        if holder is Holder.OTHER_KONTROLLER:
-            self._yielding_since_ms = None
+        if holder is Holder.OTHER_KONTROLLER and not self._is_asked(node):
+            self._wishes.forget()
             self._hinder(None, holder)
             self._stand_by(holder)
             return None
@@ -148,7 +163,14 @@ class Role:
             self._failed_terms.on_term_ended(
                 began_ms=self._began_ms, ended_ms=self._clock.monotonic_ms(), failed=failed
             )
-        self._began_ms = None
+        self._began_ms = self._leads_under = None
+        self._presence.refresh()
+
+    async def pass_on(self, zk: ZkSession, writer: FencedWriter) -> bool:
+        """Has another process of ours take the role from this one, whose term is over, if one stands by hot: so no broker
+        can have it in between. False where the role has to be given back for anybody to take."""
+        heir = await self._presence.hot_other() if self._is_exclusive and self._request is None else None
+        return heir is not None and await pass_on(heir, zk, writer, self._clock)
 
     def readiness(self, role: str, **details: object) -> Readiness:
         """Whether this process has the role, or would do well with it."""
@@ -165,12 +187,13 @@ class Role:
             self._alarm.cancel()
 
     async def _take(self, node: ZkNode | None, holder: Holder) -> Won | None:
-        won = await role_znode.take_role(self._zk, self._id, node, self._clock)
+        used_up = self._request.used_up if self._request is not None else ()
+        won = await role_znode.take_role(self._zk, self._id, node, self._clock, used_up)
         if won is None:
             self._enqueue(RoleDue())
             return None
         self._began_ms = self._clock.monotonic_ms()
-        self._yielding_since_ms = None
+        self._wishes.on_taken(holder, self._began_ms)
         return Won(role=won, taken_from=holder)
 
     async def _hindrance(self, holder: Holder) -> Hindrance | None:
@@ -182,12 +205,16 @@ class Role:
             return Hindrance.FAILED_TERMS
         if not await self.reach.has_majority():
             return Hindrance.BROKERS_OUT_OF_REACH
-        if not self._standby.is_hot and await self._presence.has_hot_other():
-            self._yielding_since_ms = now_ms if self._yielding_since_ms is None else self._yielding_since_ms
-            if now_ms - self._yielding_since_ms < YIELD_MS:
-                self._look_again_in(self._yielding_since_ms + YIELD_MS - now_ms)
-                return Hindrance.HOT_STANDBY
-        return None
+        wish = await self._wishes.wish(holder, self._request, now_ms, is_hot=self._standby.is_hot)
+        if wish is None:
+            return None
+        if wish.again_in_ms is not None:
+            self._look_again_in(wish.again_in_ms)
+        return wish.hindrance
+
+    def _is_asked(self, node: ZkNode | None) -> bool:
+        """Whether somebody wants this process to have the role, and not whoever has it now."""
+        return self._request is not None and self._request.holder == self._id and self._request.is_after(node)
 
     def _hinder(self, hindrance: Hindrance | None, holder: Holder) -> None:
         former, self.hindrance = self.hindrance, hindrance
@@ -199,6 +226,7 @@ class Role:
                 held_by=holder.name,
                 failed_terms=self._failed_terms.in_a_row,
             )
+        self._presence.refresh()
 
     def _stand_by(self, holder: Holder) -> None:
         log.info("standing by", holder=holder.name)
@@ -217,10 +245,19 @@ class Role:
         waits_for_brokers = self.hindrance is Hindrance.BROKERS_OUT_OF_REACH
         if (waits_for_brokers and self.reach.had_majority) or (self._began_ms is not None and self.reach.is_lost):
             self._enqueue(RoleDue())
+        self._presence.refresh()
+
+    def _present(self) -> ProcessZnode:
+        return ProcessZnode(
+            whereabouts=self._whereabouts,
+            is_hot=self._standby.is_hot,
+            hindrance=self._why_not_ready(),
+            leads_under=self._leads_under,
+        )
 
     def _why_not_ready(self) -> str | None:
         """Why this process has not the role and would not do well with it; None where it would, hot or cold."""
-        if self.hindrance is not None and self.hindrance is not Hindrance.HOT_STANDBY:
+        if self.hindrance is not None and not self.hindrance.is_by_choice:
             return self.hindrance.explanation
         if not self.reach.is_known:
             return "the brokers have not been asked yet"

@@ -2,12 +2,13 @@
 
 One multi bumps `/controller_epoch` and makes `/controller` ours: a write of any earlier controller fails from then on
 (KAFKA-6082). The role is taken when nobody has it, and from a Kafka broker, whose own controller then resigns. It is
-never taken from another Kontroller that is alive: that one leads, and this one stands by. And it is never taken from a
+never taken from another Kontroller that is alive, unless somebody asked for just that (`requested_role`): that one leads,
+and this one stands by. And it is never taken from a
 KRaft controller, which holds it while it migrates the cluster (KIP-866). Whether a znode is ours is known by its session,
 not by the id in it (KAFKA-7165, KAFKA-13407).
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from enum import Enum, auto
@@ -84,8 +85,10 @@ def holder_of(
     return Holder.PREDECESSOR if controller == own_id else Holder.OTHER_KONTROLLER
 
 
-async def take_role(zk: ZkSession, own_id: BrokerId, node: ZkNode | None, clock: Clock) -> HeldRole | None:
-    """Takes the role from whoever has it according to `node`; None where someone else was faster.
+async def take_role(
+    zk: ZkSession, own_id: BrokerId, node: ZkNode | None, clock: Clock, further: Sequence[WriteOp] = ()
+) -> HeldRole | None:
+    """Takes the role from whoever has it according to `node`; None where someone else was faster. `further` is done too.
 
     Raises `ConnectionLost` when it is unknown whether the role was taken: look at `/controller` again."""
     await ensure_znodes(zk, [_FIRST_EPOCH], zk.transact)
@@ -101,6 +104,7 @@ async def take_role(zk: ZkSession, own_id: BrokerId, node: ZkNode | None, clock:
     if node is not None:
         ops.append(Delete(path=paths.CONTROLLER, version=node.version))
     ops.append(Create(path=paths.CONTROLLER, data=data, mode=CreateMode.EPHEMERAL))
+    ops += further
     try:
         await zk.transact(ops)
     except TransactionFailed as error:

@@ -30,6 +30,11 @@ class ControllerSettings(Settings, Protocol):
         ...
 
     @property
+    def exclusive(self) -> bool:
+        """Whether the role is taken from a Kafka broker that has it, without being asked."""
+        ...
+
+    @property
     def journal_snapshot_interval_seconds(self) -> int:
         """How often the journal gets the whole state."""
         ...

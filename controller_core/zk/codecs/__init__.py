@@ -26,13 +26,16 @@ from controller_core.zk.codecs.configs import (
 )
 from controller_core.zk.codecs.controllers import (
     ProducerIdBlock,
+    RoleRequest,
     decode_cluster_id,
     decode_controller,
     decode_controller_epoch,
     decode_producer_id_block,
+    decode_role_request,
     encode_controller,
     encode_controller_epoch,
     encode_producer_id_block,
+    encode_role_request,
     is_kraft_controller,
 )
 from controller_core.zk.codecs.deleted_topics import decode_deleted_topics, encode_deleted_topics
@@ -65,6 +68,7 @@ __all__ = [
     "ProcessZnode",
     "ProducerIdBlock",
     "ReassignmentPlan",
+    "RoleRequest",
     "decode_broker",
     "decode_claims",
     "decode_cluster_id",
@@ -84,6 +88,7 @@ __all__ = [
     "decode_reassignment",
     "decode_removed_replica",
     "decode_replicas",
+    "decode_role_request",
     "decode_throttle",
     "decode_topic",
     "decode_whole_topic",
@@ -105,6 +110,7 @@ __all__ = [
     "encode_reassignment",
     "encode_removed_replica",
     "encode_replicas",
+    "encode_role_request",
     "encode_throttle",
     "encode_topic",
     "is_kraft_controller",

@@ -1,4 +1,4 @@
-"""Which cluster it is, who is the controller, in which epoch, and which producer ids it gave out last."""
+"""Which cluster it is, who is the controller, in which epoch, who is to be, and which producer ids it gave out last."""
 
 import re
 from dataclasses import dataclass
@@ -8,11 +8,22 @@ import orjson
 
 from controller_core.model.ids import BrokerId, ControllerEpoch
 from controller_core.zk import paths
-from controller_core.zk.codecs.json_fields import INT32_MAX, INT64_MAX, MalformedZnode, integer, json_object, text
+from controller_core.zk.codecs.json_fields import (
+    INT32_MAX,
+    INT64_MAX,
+    MalformedZnode,
+    integer,
+    json_object,
+    require_version,
+    text,
+)
 
 _CONTROLLER_VERSION: Final = 2
 _NO_KRAFT_EPOCH: Final = -1
 _PRODUCER_IDS_VERSION: Final = 1
+_ROLE_REQUEST_VERSION: Final = 1
+_BROKERS: Final = "brokers"
+"""Stands for an id where the role is to be one of Kafka's brokers', whichever is first."""
 _EPOCH: Final = re.compile(rb"\s*(?P<epoch>[0-9]{1,10})\s*")
 
 
@@ -23,6 +34,14 @@ class ProducerIdBlock:
     first: int
     last: int
     broker: BrokerId
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RoleRequest:
+    """Who is to have the role, where somebody asked for it."""
+
+    holder: BrokerId | None
+    """The id of a process of ours; None: one of Kafka's brokers."""
 
 
 def decode_cluster_id(data: bytes) -> str:
@@ -74,6 +93,21 @@ def decode_controller_epoch(data: bytes) -> ControllerEpoch:
 
 def encode_controller_epoch(epoch: ControllerEpoch) -> bytes:
     return str(epoch).encode()
+
+
+def decode_role_request(data: bytes) -> RoleRequest:
+    """Raises `MalformedZnode`."""
+    path = paths.ROLE_REQUEST
+    json = json_object(path, data)
+    require_version(path, json, _ROLE_REQUEST_VERSION)
+    if json.get("holder") == _BROKERS:
+        return RoleRequest(holder=None)
+    return RoleRequest(holder=BrokerId(integer(path, json, "holder")))
+
+
+def encode_role_request(request: RoleRequest) -> bytes:
+    holder = _BROKERS if request.holder is None else request.holder
+    return orjson.dumps({"version": _ROLE_REQUEST_VERSION, "holder": holder})
 
 
 def decode_producer_id_block(data: bytes) -> ProducerIdBlock:

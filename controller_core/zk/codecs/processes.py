@@ -5,6 +5,7 @@ from typing import Final
 
 import orjson
 
+from controller_core.model.ids import ControllerEpoch
 from controller_core.zk.codecs.json_fields import field, json_object, require_version
 
 _VERSION: Final = 1
@@ -18,6 +19,10 @@ class ProcessZnode:
     """Where it runs, in words for people."""
     is_hot: bool
     """Whether it stands by with the state of the cluster read."""
+    hindrance: str | None = None
+    """Why it would not do well with the role, in words for people; None where it would."""
+    leads_under: ControllerEpoch | None = None
+    """The epoch under which the brokers have heard from it as their controller; None where it stands by."""
 
 
 def decode_process(path: str, data: bytes) -> ProcessZnode:
@@ -27,8 +32,18 @@ def decode_process(path: str, data: bytes) -> ProcessZnode:
     return ProcessZnode(
         whereabouts=field(path, json, "whereabouts", str, "an unknown place"),
         is_hot=field(path, json, "hot", bool, False),
+        hindrance=field(path, json, "hindrance", str, None),
+        leads_under=field(path, json, "leads_under", int, None),
     )
 
 
 def encode_process(process: ProcessZnode) -> bytes:
-    return orjson.dumps({"version": _VERSION, "whereabouts": process.whereabouts, "hot": process.is_hot})
+    return orjson.dumps(
+        {
+            "version": _VERSION,
+            "whereabouts": process.whereabouts,
+            "hot": process.is_hot,
+            "hindrance": process.hindrance,
+            "leads_under": process.leads_under,
+        }
+    )

@@ -10,7 +10,7 @@ import pytest
 
 from controller_core.controller.role.hindrance import Hindrance
 from controller_core.controller.role.presence import ANSWER_MS, IdInUse
-from controller_core.controller.role.role import YIELD_MS
+from controller_core.controller.role.wishes import YIELD_MS
 from controller_core.model.ids import BrokerId
 from controller_core.zk import codecs, paths
 from controller_core.zk.session import Create, CreateMode, Delete, SetData, WriteOp, ZkError

@@ -1,0 +1,119 @@
+"""Who has the role of a cluster, who could have it, and what somebody asked for: as ZooKeeper has it in one moment."""
+
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Final
+
+from controller_core.controller.role import role_znode
+from controller_core.controller.role.requested_role import RequestedRole, requested_role
+from controller_core.controller.role.role_znode import Holder
+from controller_core.model.ids import BrokerId
+from controller_core.zk import codecs, paths
+from controller_core.zk.codecs import MalformedZnode, ProcessZnode
+from controller_core.zk.registered_brokers import registered_brokers
+from controller_core.zk.session import ZkNode, ZkSession
+
+_NO_ID: Final = BrokerId(-1)
+
+
+class NoCluster(Exception):
+    """There is no Kafka cluster where one was looked for; the message says what to change."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RolePicture:
+    """The role and all who could have it."""
+
+    controller: ZkNode | None
+    """`/controller`."""
+    kind: Holder
+    holder: BrokerId | None
+    """None where nobody has the role, or its znode cannot be read."""
+    epoch_node: ZkNode
+    """`/controller_epoch`, as old as the rest or older."""
+    brokers: frozenset[BrokerId]
+    processes: Mapping[BrokerId, ProcessZnode]
+    """Those of ours that live, with what each says of itself."""
+    request: RequestedRole | None
+
+    def has(self, target: BrokerId | None) -> bool:
+        """Whether the role is where it is to be: with this process, or, for None, with a broker."""
+        if target is None:
+            return self.kind is Holder.KAFKA_BROKER and self.holder is not None
+        return self.kind is Holder.OTHER_KONTROLLER and self.holder == target
+
+    def is_as_wanted(self, target: BrokerId | None) -> bool:
+        """Whether it is there to stay: nothing else is asked for, and of brokers, nothing less."""
+        asked = self.request is not None and self.request.holder is None
+        return self.has(target) and asked == (target is None)
+
+    @property
+    def is_led(self) -> bool:
+        """Whether brokers have heard from the holder, as far as one of ours says so; of a broker nobody can tell."""
+        if self.holder is None:
+            return False
+        process = self.processes.get(self.holder)
+        return self.kind is Holder.KAFKA_BROKER or (process is not None and process.leads_under is not None)
+
+    @property
+    def holder_of_ours(self) -> BrokerId | None:
+        """The process of ours that has the role."""
+        return self.holder if self.kind is Holder.OTHER_KONTROLLER else None
+
+    @property
+    def best_process(self) -> BrokerId | None:
+        """The process of ours that would do best with the role, of those that do not have it."""
+        others = [process for process in self.processes if process != self.holder]
+        return min(others, key=self._unfitness, default=None)
+
+    def _unfitness(self, process: BrokerId) -> tuple[bool, bool, BrokerId]:
+        said = self.processes[process]
+        return said.hindrance is not None, not said.is_hot, process
+
+    @property
+    def described(self) -> str:
+        """Who has the role, in words."""
+        match self.kind:
+            case Holder.NOBODY:
+                return "nobody has the role"
+            case Holder.KAFKA_BROKER:
+                return f"Kafka's broker {self.holder} has the role"
+            case Holder.KRAFT_CONTROLLER:
+                return f"KRaft controller {self.holder} has the role"
+            case _:
+                return f"process {self.holder} of ours has the role"
+
+
+async def look(zk: ZkSession) -> RolePicture:
+    """Raises `NoCluster`, `MalformedZnode` of `/controller_epoch`, and `ZkError`."""
+    brokers = await registered_brokers(zk)
+    names = (await zk.children_many([paths.PROCESSES]))[0] or ()
+    ids = [id_ for name in names if (id_ := paths.broker_id_named(name)) is not None]
+    wanted = [paths.CONTROLLER_EPOCH, paths.CONTROLLER, paths.ROLE_REQUEST, *map(paths.process, ids)]
+    epoch_node, controller, request, *signs = await zk.read_many(wanted)
+    if epoch_node is None:
+        raise NoCluster(f"there is no {paths.CONTROLLER_EPOCH}: give the brokers' zookeeper.connect, with its chroot")
+    codecs.decode_controller_epoch(epoch_node.data)
+    holder = None
+    with suppress(MalformedZnode):
+        holder = codecs.decode_controller(controller.data) if controller is not None else None
+    return RolePicture(
+        controller=controller,
+        kind=role_znode.holder_of(controller, own_id=_NO_ID, own_session=zk.session_id, registered_brokers=brokers),
+        holder=holder,
+        epoch_node=epoch_node,
+        brokers=frozenset(brokers),
+        processes={id_: said for id_, node in zip(ids, signs, strict=True) if (said := _said(id_, node)) is not None},
+        request=requested_role(request),
+    )
+
+
+def _said(process: BrokerId, node: ZkNode | None) -> ProcessZnode | None:
+    """What a process says of itself; one whose words cannot be read counts as unfit."""
+    if node is None:
+        return None
+    try:
+        return codecs.decode_process(paths.process(process), node.data)
+    except MalformedZnode as error:
+        return ProcessZnode(whereabouts="an unknown place", is_hot=False, hindrance=str(error))

@@ -1,0 +1,85 @@
+"""`hand-over` and `take-over` on unmodified brokers, under load: between two of ours, to Kafka's controller, and back."""
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import structlog
+
+from devcluster.clients.load import AckedProducer, lost, read_back
+from devcluster.clusters.kontroller import ControllerProcess, run_command
+from devcluster.clusters.run_folder import RunFolder
+from devcluster.running.processes import wait_until
+from tests.real.controller.clusters import OurCluster
+
+log = structlog.get_logger()
+
+OTHER = 1004
+
+
+@contextmanager
+def hot_standby(cluster: OurCluster, folder: RunFolder) -> Iterator[ControllerProcess]:
+    other = ControllerProcess(
+        folder, cluster.kafka.zookeeper_connect, controller_id=OTHER, name="controller-to-move-to"
+    )
+    other.process.spawn()
+    try:
+        wait_until(lambda: bool(says(cluster, OTHER, "hot")), "it stands by hot", deadline_s=60)
+        yield other
+    finally:
+        other.kill()
+
+
+def says(cluster: OurCluster, process: int, name: str) -> object:
+    """What a process says of itself; nothing while it is hindered."""
+    said = cluster.znodes.read(f"/kontroller/processes/{process}") or {}
+    return said.get(name) if said.get("hindrance") is None else None
+
+
+def moved(cluster: OurCluster, *arguments: str) -> None:
+    """Runs a command that moves the role to its end, and logs how long it says that there was no controller."""
+    done = run_command("controller", *arguments, "--zookeeper", cluster.kafka.zookeeper_connect, "--yes")
+    assert done.returncode == 0, done.stderr
+    assert re.search(r"there was no controller for [0-9.]+ s", done.stdout) is not None, done.stdout
+    log.info("moved the role", arguments=arguments, said=done.stdout.splitlines()[-1])
+
+
+def test_the_role_goes_to_another_of_ours_to_kafka_and_back_under_load_and_nothing_is_lost(
+    our_cluster: OurCluster, servers_folder: RunFolder
+) -> None:
+    znodes, ours = our_cluster.znodes, our_cluster.controller
+    our_cluster.serve_topic("moved-about", [[1, 2, 3]], {"min.insync.replicas": "2"})
+    with (
+        AckedProducer(our_cluster.kafka.bootstrap_servers, "moved-about") as producer,
+        hot_standby(our_cluster, servers_folder) as other,
+    ):
+        wait_until(lambda: producer.acknowledged_count > 0, "the first acknowledgement", deadline_s=30)
+        epoch = int(znodes.read("/controller_epoch"))
+        moved(our_cluster, "hand-over", "--to", str(OTHER))
+        assert (znodes.controller(), int(znodes.read("/controller_epoch"))) == (OTHER, epoch + 1)
+        our_cluster.serve_topic("made-by-the-other", [[4, 5]])
+        moved(our_cluster, "hand-over")
+        assert znodes.controller() in our_cluster.live_brokers()
+        our_cluster.serve_topic("made-by-a-broker", [[4, 5]])
+        assert says(our_cluster, OTHER, "whereabouts") is not None, "it could lead, and does not"
+        moved(our_cluster, "take-over", "--id", str(OTHER))
+        assert znodes.controller() == OTHER
+        epoch = int(znodes.read("/controller_epoch"))
+        other.stop()
+        wait_until(lambda: znodes.controller() == ours.controller_id, "it passes the role on", deadline_s=30)
+        assert int(znodes.read("/controller_epoch")) == epoch + 1, "no broker had it in between"
+        our_cluster.serve_topic("made-by-us-again", [[4, 5]])
+    assert lost(producer.stop().acknowledged, read_back(our_cluster.kafka.bootstrap_servers, "moved-about")) == []
+
+
+def test_what_is_in_the_way_is_said_and_nothing_changes(our_cluster: OurCluster) -> None:
+    zookeeper = our_cluster.kafka.zookeeper_connect
+    epoch = our_cluster.znodes.read("/controller_epoch")
+    refused = run_command("controller", "hand-over", "--zookeeper", zookeeper, "--to", "77", "--yes")
+    assert refused.returncode == 1
+    assert "in the way: no process 77 of ours stands by (there are: 1000)" in refused.stdout
+    checked = run_command("controller", "hand-over", "--zookeeper", zookeeper, "--check")
+    assert (checked.returncode, checked.stdout.splitlines()[0]) == (0, "process 1000 of ours has the role")
+    nowhere = run_command("controller", "take-over", "--zookeeper", f"{zookeeper}/nowhere", "--check")
+    assert nowhere.returncode == 1
+    assert our_cluster.znodes.read("/controller_epoch") == epoch
