@@ -130,7 +130,7 @@ class ClientConnection:
         except VersionNotServed as error:
             self._log.debug("connection closed: version not served", error=str(error))
         except (FrameError, Undecodable) as error:
-            self._log.warning("connection closed: bad request", kind=type(error).__name__, error=str(error))
+            self._complain_of_bytes(error)
         except _RefusedApiError as error:
             self._log.warning("connection closed: refused request", error=str(error))
         except NoAnswerNow as error:
@@ -191,6 +191,12 @@ class ClientConnection:
                 for offset in range(0, len(whole), PIECE_BYTES):
                     self._writer.write(bytes(whole[offset : offset + PIECE_BYTES]))
                     await self._writer.drain()
+
+    def _complain_of_bytes(self, error: Exception) -> None:
+        """Once of each kind, whatever they are: strangers choose them."""
+        kind, peer = type(error).__name__, _peer(self._writer)
+        about = (self._unnamed.address, kind)
+        self._complaints.warn(about, "connection closed: bad request", kind=kind, error=str(error), peer=peer)
 
     def _complain(self, error: Exception) -> None:
         """Of what clients do again and again while they are set up so."""

@@ -393,3 +393,11 @@ async def test_what_is_not_passed_on_ends_the_connection_and_is_said_once(open_s
                 assert await talk.say(FIND_COORDINATOR) is None
     lines = [line for line in logged if line["event"] == "connection closed: nothing is passed on"]
     assert [line["error"].split(" is")[0] for line in lines] == ["API 10"]
+
+
+async def test_what_strangers_send_again_and_again_is_said_once(open_site: Site, logged: list[Any]) -> None:
+    async with open_site.listening("SASL_PLAINTEXT") as listener:
+        for number in range(3):
+            async with talking(listener) as talk:
+                assert await talk.say_bytes(struct.pack(">i", login_module.MAX_BYTES + 1 + number)) is None
+    assert [line["kind"] for line in logged if line["log_level"] == "warning"] == ["FrameTooLarge"]

@@ -183,13 +183,12 @@ async def test_what_tools_send_at_the_most_is_served() -> None:
 
 async def test_a_request_that_is_too_large_for_its_api_is_refused_before_its_body_is_there() -> None:
     cases = {CONTROLLED_SHUTDOWN: 64 * 1024, CREATE_TOPICS: 8 * MB}
-    async with Answered().listening() as listener:
-        for api_key, limit in cases.items():
-            with capture_logs() as logged:
-                async with connected(listener) as peer:
-                    peer.send(struct.pack(">ihhi", limit + 1, api_key, 3, 5))
-                    assert await peer.receive() is None
-            assert warnings(logged) == [("connection closed: bad request", "FrameTooLarge")]
+    for api_key, limit in cases.items():
+        with capture_logs() as logged:
+            async with Answered().listening() as listener, connected(listener) as peer:
+                peer.send(struct.pack(">ihhi", limit + 1, api_key, 3, 5))
+                assert await peer.receive() is None
+        assert warnings(logged) == [("connection closed: bad request", "FrameTooLarge")]
 
 
 async def test_only_records_may_be_passed_on_in_the_largest_frames() -> None:
