@@ -23,9 +23,7 @@ from tests.real.operator.operated import operated_namespace, running_operator
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
 
-LISTENERS = ListenerNames(
-    inter_broker="INTERNAL", clients="CLIENT", control_plane="CONTROLLER", protocols={"INTERNAL": "SASL_SSL"}
-)
+LISTENERS = ListenerNames(inter_broker="INTERNAL", clients="CLIENT", protocols={"INTERNAL": "SASL_SSL"})
 OURS = 3
 
 
@@ -35,14 +33,12 @@ def led_by_us(servers_folder: RunFolder, zookeeper: ZooKeeper) -> Iterator[Secur
     with SecuredKafka(servers_folder, zookeeper, listeners=LISTENERS, name="beside") as kafka:
         kafka.start()
         settings = {
-            "properties": str(kafka.write_properties()),
-            "control_plane_listener": "INTERNAL",
+            "properties": str(kafka.write_properties(sasl_enabled_mechanisms="SCRAM-SHA-512")),
             "journal_topic": "journal",
             "journal_bootstrap": addresses(kafka),
         }
-        own = ListenerNames(inter_broker="CONTROLLER", clients="CLIENT")
         with ControllerProcess(
-            servers_folder, kafka.zookeeper_connect, name="beside-controller", settings=settings, listeners=own
+            servers_folder, kafka.zookeeper_connect, name="beside-controller", settings=settings, listeners=LISTENERS
         ) as controller:
             with connected_client(kafka.zookeeper_connect) as client:
                 ClusterZnodes(client).create_topic("journal", [[1, 2]])
@@ -86,21 +82,25 @@ def addresses(kafka: SecuredKafka) -> str:
     return ",".join(f"127.0.0.1:{broker.ports['INTERNAL']}" for broker in kafka.brokers.values())
 
 
-def test_a_broker_of_our_own_follows_leaders_that_want_a_login(
+def test_a_broker_of_our_own_follows_leads_and_leaves_where_everybody_wants_a_login(
     led_by_us: SecuredKafka, znodes: ClusterZnodes, servers_folder: RunFolder
 ) -> None:
-    settings = {"properties": str(led_by_us.write_properties("ours.properties"))}
+    file = led_by_us.write_properties("ours.properties", sasl_enabled_mechanisms="SCRAM-SHA-512")
+    settings = {"properties": str(file)}
     with PythonBroker(
         servers_folder, led_by_us.zookeeper_connect, OURS, name="beside-ours", settings=settings, listeners=LISTENERS
     ) as ours:
-        znodes.create_topic("followed", [[1, OURS], [2, OURS]])
+        znodes.create_topic("followed", [[1, OURS], [OURS, 1]])
         wait_until(lambda: znodes.is_served("followed", [0, 1]), "the topic is served", deadline_s=60)
         led_by_us.broker(1).restart()
         wait_until(
-            lambda: all(OURS in znodes.isr("followed", number) for number in (0, 1)),
-            "it is in sync with leaders that it has connected with again",
+            lambda: all({1, OURS} == set(znodes.isr("followed", number)) for number in (0, 1)),
+            "each is in sync with what the other leads, as the leader asked the controller for",
             deadline_s=60,
         )
+        ours.stop()
+        assert znodes.leader("followed", 1) == 1
+        assert "nothing is led here any more" in ours.log(), "it had asked the controller to see to that"
         assert not any(password in ours.log() for password in PASSWORDS.values())
 
 
