@@ -19,7 +19,7 @@ from typing import Any, Final, NamedTuple
 from uuid import UUID
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from kazoo.client import KazooClient
 from kio.index import load_response_schema
@@ -62,6 +62,8 @@ NAMES: Final = ("*", *THERE, *MISSING)
 PREFIXES: Final = ("a", "al", "alp", "b", "n")
 EXAMPLES: Final = int(os.environ.get("KONTROLLER_ACL_SETS", "12"))
 _sentinels = count()
+
+pytestmark = pytest.mark.timeout(120 + 20 * EXAMPLES)
 
 
 class Asker(NamedTuple):
@@ -271,7 +273,11 @@ def acl_sets(draw: st.DrawFn) -> Acls:
 
 
 @given(acls=acl_sets())
-@settings(max_examples=EXAMPLES, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=EXAMPLES,
+    phases=[Phase.explicit, Phase.reuse, Phase.generate],  # to make one smaller takes minutes at real servers
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
+)
 def test_the_same_acls_mean_the_same_to_kafkas_controller_and_to_ours(nodes: list[Node], acls: Acls) -> None:
     establish(nodes, acls)
     for asker in ASKERS:
