@@ -38,8 +38,8 @@ class UnservedRequests:
         self._count.labels(api).inc()
         self._complaints.warn(
             (sender, api),
-            "request refused: its version is not served; if a broker sends it, run it with Kafka 3.9 and its default of "
-            "inter.broker.protocol.version: until then ISRs of what it leads do not change",
+            "request refused: its version is not served; if a broker sends it, run it with Kafka 2.8 to 3.9 and its "
+            "default of inter.broker.protocol.version: until then ISRs of what it leads do not change",
             client_id=sender,
             api=api,
             version=head.api_version,

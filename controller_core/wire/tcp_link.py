@@ -14,19 +14,21 @@ import asyncio
 import itertools
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Final, TypeVar
 
-from kio.schema.api_versions.v0.request import ApiVersionsRequest
+from kio.schema.api_versions.v0 import ApiVersionsRequest, ApiVersionsResponse
 
 from controller_core.model.ids import BrokerId
 from controller_core.model.metadata import Broker
 from controller_core.wire.codecs.answers import decode_control_response
 from controller_core.wire.codecs.decoding import Undecodable
-from controller_core.wire.codecs.encoding import control_request_pieces
+from controller_core.wire.codecs.encoding import OLDEST, control_request_pieces
 from controller_core.wire.codecs.frames import (
     DEFAULT_MAX_FRAME_BYTES,
     FrameCut,
     FrameError,
+    decode_response,
     encode_request,
     read_correlation_id,
     read_frame,
@@ -76,6 +78,8 @@ class TcpBrokerLink:
         self._turn = asyncio.Lock()
         self._correlation_ids = (number % _MAX_CORRELATION_ID for number in itertools.count())
         self._connection: Connection | None = None
+        self._newest: Mapping[int, int] = {}
+        """The newest version of each API that is taken at the other end of the connection."""
         self._until_closed: asyncio.Timeout | None = None
         self._closed = False
 
@@ -87,18 +91,14 @@ class TcpBrokerLink:
         correlation_id = next(self._correlation_ids)
         return await self._ask(
             type(request).__name__,
-            lambda: control_request_pieces(request, correlation_id, self._client_id),
+            lambda: self._written(request, correlation_id),
             lambda content: _read_response(request, content, correlation_id),
         )
 
     async def reach(self) -> None:
         """See `BrokerLink.reach`."""
         correlation_id = next(self._correlation_ids)
-        await self._ask(
-            "ApiVersions",
-            lambda: [encode_request(ApiVersionsRequest(), correlation_id, self._client_id)],
-            lambda content: _check_correlation(content, correlation_id),
-        )
+        await self._ask("ApiVersions", lambda: self._asking_versions(correlation_id), partial(_ranges, correlation_id))
 
     async def static_config(self, broker: BrokerId, names: Collection[str]) -> Mapping[str, str]:
         """See `BrokerLink.static_config`."""
@@ -126,6 +126,7 @@ class TcpBrokerLink:
                 raise BrokerUnreachable(f"the link to {self._host}:{self._port} is closed")
             try:
                 async with asyncio.timeout(None) as self._until_closed:
+                    await self._be_connected()
                     return await self._exchange(what, frame(), read)
             except TimeoutError as error:
                 raise BrokerUnreachable(f"the link to {self._host}:{self._port} was closed") from error
@@ -144,12 +145,36 @@ class TcpBrokerLink:
                 self._disconnect()
         return response
 
-    async def _exchange_frames(self, frame: Sequence[bytes]) -> bytes:
+    async def _be_connected(self) -> None:
+        """Connects where there is no connection, and asks which versions are spoken there: brokers are upgraded."""
         if self._connection is not None and self._connection.is_spent:
             self._disconnect()
         if self._connection is None:
             self._connection = await self._connect()
+            correlation_id = next(self._correlation_ids)
+            asking = self._asking_versions(correlation_id)
+            try:
+                self._newest = await self._exchange("ApiVersions", asking, partial(_ranges, correlation_id))
+            except BrokerUnreachable as error:
+                raise NotConnected(str(error)) from error
+
+    def _asking_versions(self, correlation_id: int) -> Sequence[bytes]:
+        return [encode_request(ApiVersionsRequest(), correlation_id, self._client_id)]
+
+    def _written(self, request: ControlRequest, correlation_id: int) -> Sequence[bytes]:
+        """The request in the newest version that both sides know. Raises `NotConnected` where there is none."""
+        newest, oldest = self._newest.get(request.__api_key__, -1), OLDEST[type(request)]
+        if newest < oldest:
+            raise NotConnected(
+                f"{self._host}:{self._port} takes {type(request).__name__} up to version {newest}, {oldest} is needed: "
+                "brokers have to be of Kafka 2.8 to 3.9, with ZooKeeper"
+            )
+        version = min(newest, int(request.__version__))
+        return control_request_pieces(request, correlation_id, self._client_id, version=version)
+
+    async def _exchange_frames(self, frame: Sequence[bytes]) -> bytes:
         connection = self._connection
+        assert connection is not None, "it was opened before"
         try:
             async with asyncio.timeout(self._request_timeout_ms / 1000):
                 for part in _parts(frame):
@@ -250,6 +275,13 @@ class _NoWay:
 def _read_response(request: ControlRequest, content: bytes, correlation_id: int) -> ControlResponse:
     _check_correlation(content, correlation_id)
     return decode_control_response(request, content)
+
+
+def _ranges(correlation_id: int, content: bytes) -> Mapping[int, int]:
+    """The newest version of each API that a broker says it takes."""
+    _check_correlation(content, correlation_id)
+    answer = decode_response(ApiVersionsResponse, content)
+    return {int(api.api_key): int(api.max_version) for api in answer.api_keys}
 
 
 def _check_correlation(content: bytes, correlation_id: int) -> None:

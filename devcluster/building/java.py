@@ -1,4 +1,8 @@
-"""Kafka's and ZooKeeper's jars, and the command lines that run them with little memory and a quick start."""
+"""Kafka's and ZooKeeper's jars, and the command lines that run them with little memory and a quick start.
+
+One release of Kafka is what everything runs with, unless it is said otherwise. Brokers may be of the older ones in
+`devcluster/kafkas`; ZooKeeper and tools never are.
+"""
 
 import os
 from collections.abc import Sequence
@@ -10,6 +14,10 @@ from devcluster.building.toolchain import require
 
 # The image of Kafka is built from the same definitions.
 KAFKA_FOLDER = Path(__file__).resolve().parents[2] / "images" / "kontroller-kafka"
+
+KAFKAS_FOLDER = Path(__file__).resolve().parents[1] / "kafkas"
+OLDER_VERSIONS = tuple(sorted(folder.name for folder in KAFKAS_FOLDER.iterdir()))
+"""Of Kafka: those that brokers may be of, too."""
 
 _POM, _CHECKSUMS = jars.inputs(KAFKA_FOLDER)
 KAFKA_VERSION = _POM.partition("<artifactId>kafka_2.13</artifactId><version>")[2].partition("<")[0]
@@ -36,6 +44,27 @@ def kafka_home() -> Path:
     return kafka().folder()
 
 
+def older_kafka(version: str) -> Entry:
+    """The jars of one of `OLDER_VERSIONS`, in `libs/`."""
+    source = KAFKAS_FOLDER / version
+
+    def fetch(folder: Path) -> None:
+        require("java")
+        with progress.step(f"Fetching Kafka {version}"):
+            jars.fetch(source, folder / "libs", what=f"the jars of Kafka {version}")
+
+    return Entry(name=f"kafka-{version}", inputs=jars.inputs(source), build=fetch)
+
+
+def broker_command(*arguments: str, heap_mb: int, version: str = KAFKA_VERSION) -> list[str]:
+    """The command line of a broker of a version of Kafka."""
+    if version == KAFKA_VERSION:
+        return server_command("kafka.Kafka", *arguments, heap_mb=heap_mb)
+    options = ("-Xms64m", f"-Xmx{heap_mb}m")
+    home = older_kafka(version).folder()
+    return _plain_command("kafka.Kafka", arguments, options, _SERVER_LOGGING_FILE, libraries=home / "libs")
+
+
 def server_command(main_class: str, *arguments: str, heap_mb: int) -> list[str]:
     """The command line of a server that logs to its standard output."""
     return _command(main_class, arguments, ("-Xms64m", f"-Xmx{heap_mb}m"), _SERVER_LOGGING_FILE)
@@ -58,7 +87,14 @@ def _classes() -> Path:
     return class_archives.class_archives(require("java"), (_POM, _CHECKSUMS), recording).folder()
 
 
-def _plain_command(main_class: str, arguments: Sequence[str], options: Sequence[str], logging: str) -> list[str]:
+def _plain_command(
+    main_class: str,
+    arguments: Sequence[str],
+    options: Sequence[str],
+    logging: str,
+    *,
+    libraries: Path | None = None,
+) -> list[str]:
     home = kafka_home()
     return [
         require("java"),
@@ -66,7 +102,7 @@ def _plain_command(main_class: str, arguments: Sequence[str], options: Sequence[
         *options,
         f"-Dlog4j.configuration=file:{home / logging}",
         "-cp",
-        os.fspath(home / "libs" / "*"),
+        os.fspath((libraries or home / "libs") / "*"),
         main_class,
         *arguments,
     ]

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from kazoo.exceptions import KazooException
 
-from devcluster.building.java import server_command
+from devcluster.building.java import KAFKA_VERSION, broker_command
 from devcluster.clusters.listeners import ONE_FOR_ALL, ListenerNames
 from devcluster.clusters.run_folder import RunFolder
 from devcluster.clusters.zookeeper import ZooKeeper, connected_client
@@ -54,6 +54,7 @@ class Broker(Server):
         name: str | None = None,
         listeners: ListenerNames = ONE_FOR_ALL,
         env: Mapping[str, str] | None = None,
+        version: str = KAFKA_VERSION,
     ) -> None:
         super().__init__()
         self.broker_id = broker_id
@@ -65,14 +66,9 @@ class Broker(Server):
         self._zookeeper_connect = zookeeper_connect
         self._settings = self._defaults(rack) | dict(properties or {})
         self._settings_path = folder.data(self.name) / "server.properties"
-        self.process = ManagedProcess(
-            self.name,
-            server_command("kafka.Kafka", str(self._settings_path), heap_mb=256),
-            log_path=folder.log(self.name),
-            ready=self._is_registered,
-            env=env,
-            stop_deadline_s=60.0,
-        )
+        self._log_path = folder.log(self.name)
+        self._env = env
+        self.process = self._of_version(version)
 
     @property
     def address(self) -> str:
@@ -106,6 +102,23 @@ class Broker(Server):
         self.stop()
         self._settings |= dict(properties or {})
         self.start()
+
+    def upgrade(self, version: str, properties: Mapping[str, object] | None = None) -> None:
+        """A controlled shutdown, and a start as another version of Kafka, with some properties changed."""
+        self.stop()
+        self._settings |= dict(properties or {})
+        self.process = self._of_version(version)
+        self.start()
+
+    def _of_version(self, version: str) -> ManagedProcess:
+        return ManagedProcess(
+            self.name,
+            broker_command(str(self._settings_path), heap_mb=256, version=version),
+            log_path=self._log_path,
+            ready=self._is_registered,
+            env=self._env,
+            stop_deadline_s=60.0,
+        )
 
     def _defaults(self, rack: str | None) -> dict[str, object]:
         return {
@@ -155,9 +168,11 @@ class KafkaCluster(Startable):
         name: str | None = None,
         listeners: ListenerNames = ONE_FOR_ALL,
         env: Mapping[str, str] | None = None,
+        version: str = KAFKA_VERSION,
     ) -> None:
         self._folder = folder
         self._env = env
+        self._version = version
         self._name = name or chroot.strip("/").replace("/", "-")
         self._zookeeper = zookeeper
         self._chroot = chroot
@@ -183,7 +198,12 @@ class KafkaCluster(Startable):
         return self.brokers[broker_id]
 
     def add_broker(
-        self, broker_id: int, *, properties: Mapping[str, object] | None = None, rack: str | None = None
+        self,
+        broker_id: int,
+        *,
+        properties: Mapping[str, object] | None = None,
+        rack: str | None = None,
+        version: str | None = None,
     ) -> Broker:
         """A further broker of this cluster, not yet started; it ends with the cluster."""
         self.brokers[broker_id] = Broker(
@@ -195,6 +215,7 @@ class KafkaCluster(Startable):
             name=f"{self._name}-broker-{broker_id}" if self._name else None,
             listeners=self._listeners,
             env=self._env,
+            version=version or self._version,
         )
         return self.brokers[broker_id]
 

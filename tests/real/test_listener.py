@@ -26,7 +26,7 @@ from controller_core.model.ids import (
     TopicName,
 )
 from controller_core.model.metadata import LeaderAndIsr, PartitionState
-from controller_core.wire.codecs import isr_changes
+from controller_core.wire.codecs import older_isr_changes
 from controller_core.wire.codecs.frames import decode_response, encode_request, read_frame
 from controller_core.wire.codecs.versions import Versions
 from controller_core.wire.listener.listener import Acceptor, Listener, OwnedApi, RelayTarget
@@ -76,7 +76,7 @@ class StubController:
             port=0,
             apis=[
                 OwnedApi(Versions(ControlledShutdownRequest), self.shut_down),
-                OwnedApi(isr_changes.VERSIONS, self.alter_partition),
+                OwnedApi(older_isr_changes.VERSIONS, self.alter_partition),
                 OwnedApi(Versions(AllocateProducerIdsRequest), self.allocate_producer_ids),
             ],
             relay_targets=lambda: [RelayTarget(address=Address("127.0.0.1", broker.port))],

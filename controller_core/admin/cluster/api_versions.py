@@ -24,6 +24,7 @@ from kio.static.protocol import RequestPayload, ResponsePayload
 
 from controller_core.admin.cluster.cluster_view import ClusterView
 from controller_core.wire.api_table import HANDLING, REFUSED_API_KEYS, Handling
+from controller_core.wire.client.negotiation import ASK_FOR_RANGES
 from controller_core.wire.codecs.versions import Versions, converted, known_versions
 from controller_core.wire.listener.owned_api import AskBroker
 from controller_core.wire.messages import NO_THROTTLE
@@ -31,6 +32,8 @@ from controller_core.wire.messages import NO_THROTTLE
 VERSIONS: Final = Versions(ApiVersionsRequest, oldest=0)
 
 _FIRST_WITH_SOFTWARE: Final = 3
+_KNOWN_TO_ALL: Final = ASK_FOR_RANGES
+"""What a broker is asked for a client of a later version: it may know no more than Kafka 2.4 did."""
 _SOFTWARE: Final = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 
 
@@ -72,7 +75,8 @@ def on_api_versions(
     async def otherwise() -> ResponsePayload:
         return amended(ApiVersionsResponse(error_code=ErrorCode.none, api_keys=_passed_on(), throttle_time=NO_THROTTLE))
 
-    return AskBroker(amended=amended, otherwise=otherwise)
+    asked = _KNOWN_TO_ALL if request.__version__ > _KNOWN_TO_ALL.__version__ else None
+    return AskBroker(asked=asked, amended=amended, otherwise=otherwise)
 
 
 def unsupported() -> ResponsePayload:

@@ -178,7 +178,13 @@ _Named = Sequence[tuple[AskedTopic, TopicName | None]]
 
 
 def _named(term: Term, request: AlterPartitionRequest) -> _Named:
-    return [(topic, term.state.topic_named(topic.topic_id) if topic.topic_id else None) for topic in request.topics]
+    return [(topic, _name_of(term, topic)) for topic in request.topics]
+
+
+def _name_of(term: Term, topic: AskedTopic) -> TopicName | None:
+    if topic.name is not None:
+        return topic.name if topic.name in term.state.topics else None
+    return term.state.topic_named(topic.topic_id) if topic.topic_id else None
 
 
 def _asked_of(named: _Named) -> Iterator[tuple[TopicPartition, AskedIsr]]:
@@ -190,12 +196,16 @@ def _asked_of(named: _Named) -> Iterator[tuple[TopicPartition, AskedIsr]]:
 
 
 def _answered(named: _Named, outcomes: Mapping[TopicPartition, Outcome]) -> tuple[AnsweredTopic, ...]:
-    def outcome(name: TopicName | None, partition: PartitionId) -> Outcome:
-        return ErrorCode.unknown_topic_id if name is None else outcomes[TopicPartition(name, partition)]
+    def outcome(topic: AskedTopic, name: TopicName | None, partition: PartitionId) -> Outcome:
+        if name is not None:
+            return outcomes[TopicPartition(name, partition)]
+        return ErrorCode.unknown_topic_id if topic.name is None else ErrorCode.unknown_topic_or_partition
 
     return tuple(
         AnsweredTopic(
-            topic.topic_id, [AnsweredIsr(one.partition, outcome(name, one.partition)) for one in topic.partitions]
+            topic.topic_id,
+            [AnsweredIsr(one.partition, outcome(topic, name, one.partition)) for one in topic.partitions],
+            topic.name,
         )
         for topic, name in named
     )

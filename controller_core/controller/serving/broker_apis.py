@@ -4,7 +4,7 @@ from typing import Final
 
 from controller_core.controller.operations import alter_partition, controlled_shutdown, producer_ids
 from controller_core.controller.serving.served_api import AnyServedApi, ServedApi
-from controller_core.wire.codecs import isr_changes
+from controller_core.wire.codecs import older_isr_changes
 from controller_core.wire.codecs.versions import Versions
 from controller_core.wire.messages import (
     AllocateProducerIdsRequest,
@@ -13,7 +13,7 @@ from controller_core.wire.messages import (
 
 BROKER_APIS: Final[tuple[AnyServedApi, ...]] = (
     ServedApi(
-        versions=isr_changes.VERSIONS,
+        versions=older_isr_changes.VERSIONS,
         answer=alter_partition.on_alter_partition,
         refuse=lambda _, error_code: alter_partition.refusal(error_code),
         may_be_let_in=alter_partition.may_be_let_in,

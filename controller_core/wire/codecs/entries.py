@@ -34,6 +34,9 @@ _START: Final = struct.Struct(">4i")
 _NUMBER: Final = struct.Struct(">i")
 _END_OF_LEADER_AND_ISR: Final = struct.Struct(">?bB")
 _STOP: Final = struct.Struct(">ii?B")
+_TOPIC_ID_BYTES: Final = 16
+_IS_NEW_BYTES: Final = 1
+_RECOVERY_STATE_BYTES: Final = 1
 
 T = TypeVar("T", LeaderAndIsrTopicState, UpdateMetadataTopicState, StopReplicaTopicState)
 
@@ -107,6 +110,30 @@ def _stops_in(topics: bytes) -> Iterator[tuple[TopicName, tuple[PartitionId, Lea
         for number, leader_epoch, delete, _ in _STOP.iter_unpack(stops):
             yield name, (number, leader_epoch, delete)
         cursor.take(len(NO_TAGGED_FIELDS))
+
+
+@lru_cache(maxsize=2)
+def without_recovery_states(topics: bytes) -> bytes:
+    """The topics of a LeaderAndIsr as its version 5 has them, before KIP-704. Brokers of that version are sent the same."""
+    cursor, kept, start = Cursor(topics, 0), [], 0
+    for _ in range(cursor.unsigned_varint() - 1):
+        cursor.take(cursor.unsigned_varint() - 1 + _TOPIC_ID_BYTES)
+        for _ in range(cursor.unsigned_varint() - 1):
+            cursor.take(_START.size)
+            _skip_numbers(cursor)
+            cursor.take(_NUMBER.size)
+            for _ in range(3):
+                _skip_numbers(cursor)
+            cursor.take(_IS_NEW_BYTES)
+            kept.append(topics[start : cursor.offset])
+            start = cursor.offset + _RECOVERY_STATE_BYTES
+            cursor.take(_RECOVERY_STATE_BYTES + len(NO_TAGGED_FIELDS))
+        cursor.take(len(NO_TAGGED_FIELDS))
+    return b"".join((*kept, topics[start:]))
+
+
+def _skip_numbers(cursor: Cursor) -> None:
+    cursor.take((cursor.unsigned_varint() - 1) * _NUMBER.size)
 
 
 def partition_start(partition: PartitionId, state: PartitionState, replicas: tuple[BrokerId, ...]) -> bytes:

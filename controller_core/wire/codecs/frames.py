@@ -19,7 +19,7 @@ from kio.schema.request_header.v1.header import RequestHeader as RequestHeaderV1
 from kio.schema.request_header.v2.header import RequestHeader as RequestHeaderV2
 from kio.serial import entity_writer
 from kio.serial.errors import SerialError
-from kio.static.primitive import i32
+from kio.static.primitive import i16, i32
 from kio.static.protocol import Entity, RequestPayload, ResponsePayload
 
 from controller_core.wire.codecs.decoding import MOST_ITEMS, decode, decode_whole
@@ -34,6 +34,7 @@ CORRELATION_ID_BYTES: Final = 4
 _BEGINNINGS_OF_TLS: Final = frozenset({0x160300, 0x160301, 0x160302, 0x160303})
 """The kind of record and version of a ClientHello, where a length would be."""
 _LENGTH = struct.Struct(">i")
+LENGTH_BYTES: Final = _LENGTH.size
 _HEAD = struct.Struct(">hhi")
 _CLIENT_ID_LENGTH = struct.Struct(">h")
 _CLIENT_ID_AT = _HEAD.size
@@ -202,12 +203,14 @@ def encode_request(request: RequestPayload, correlation_id: int, client_id: str)
     return with_length(encode_request_header(request, correlation_id, client_id) + _written(request))
 
 
-def encode_request_header(request: RequestPayload, correlation_id: int, client_id: str) -> bytes:
-    """The header that belongs in front of a request. Raises `Unencodable`."""
+def encode_request_header(
+    request: RequestPayload, correlation_id: int, client_id: str, *, version: int | None = None
+) -> bytes:
+    """The header that belongs in front of a request; `version`: None for the request's own. Raises `Unencodable`."""
     header_type: type[RequestHeaderV1] | type[RequestHeaderV2] = request.__header_schema__
     header = header_type(
         request_api_key=request.__api_key__,
-        request_api_version=request.__version__,
+        request_api_version=request.__version__ if version is None else i16(version),
         correlation_id=i32(correlation_id),
         client_id=client_id,
     )

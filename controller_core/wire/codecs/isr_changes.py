@@ -19,7 +19,6 @@ from controller_core.model.ids import BrokerEpoch, BrokerId, LeaderEpoch, Partit
 from controller_core.wire.codecs.decoding import decode, length_at
 from controller_core.wire.codecs.entries import NO_TAGGED_FIELDS, broker_ids, unsigned_varint
 from controller_core.wire.codecs.frames import Unencodable, decode_request, with_length
-from controller_core.wire.codecs.versions import Versions
 from controller_core.wire.messages.alter_partition import (
     AlterPartitionRequest,
     AlterPartitionResponse,
@@ -95,9 +94,6 @@ def write_response(response: AlterPartitionResponse, correlation_id: int) -> byt
     except struct.error as error:
         raise Unencodable(f"{type(response).__name__} cannot be written: {error}") from error
     return with_length(b"".join((start, unsigned_varint(len(topics) + 1), *topics, NO_TAGGED_FIELDS)))
-
-
-VERSIONS: Final = Versions(AlterPartitionRequest, read=read_request, write=write_response)
 
 
 def _answered_topic(topic: AnsweredTopic) -> bytes:

@@ -279,8 +279,8 @@ class ClientConnection:
             return await answer.otherwise()
         try:
             if answer.answered is None:
-                return await self._upstream.ask(head, content, begun)
-            return answer.answered(await self._upstream.ask(head, content, Answer.content))
+                return await self._upstream.ask(answer.head, answer.content, begun)
+            return answer.answered(await self._upstream.ask(answer.head, answer.content, Answer.content))
         except (UpstreamError, Undecodable) as error:
             self._log.info("answered without a broker", api_key=head.api_key, error=str(error))
             return await answer.otherwise()

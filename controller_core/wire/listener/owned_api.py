@@ -17,10 +17,13 @@ from kio.static.protocol import RequestPayload, ResponsePayload
 from controller_core.model.authorization.principal import NOBODY_IN_PARTICULAR, Caller
 from controller_core.wire.codecs.decoding import TooManyItems, Undecodable
 from controller_core.wire.codecs.frames import (
+    LENGTH_BYTES,
     RequestHead,
     Unencodable,
     decode_response,
+    encode_request,
     encode_response,
+    read_client_id,
 )
 from controller_core.wire.codecs.versions import Versions, empty
 from controller_core.wire.limits.request_limits import RequestLimits, limits_of
@@ -57,8 +60,10 @@ class NoAnswerNow(Exception):
 class AskBroker:
     """Instead of an answer: a broker shall be asked the same."""
 
+    asked: RequestPayload | None = None
+    """What it is asked instead: the same in a version that it knows."""
     amended: Callable[[ResponsePayload], ResponsePayload] | None = None
-    """What to make of the broker's answer, in the version of the request; None: nothing."""
+    """What to make of the broker's answer, in the version in which it is asked; None: nothing."""
     otherwise: Callable[[], Awaitable[ResponsePayload]] | None = None
     """The answer where no broker answers; None: there is none."""
 
@@ -67,6 +72,9 @@ class AskBroker:
 class BrokerQuestion:
     """An `AskBroker` in bytes."""
 
+    head: RequestHead
+    content: bytes
+    """What the broker is asked."""
     answered: Callable[[bytes], bytes] | None
     """The response frame, from the content of the broker's response; None: that one, as it comes.
 
@@ -234,9 +242,14 @@ class LocalApi(Generic[Request]):
         return await owned.refused(head, content, error_code)
 
     def _question(self, head: RequestHead, asked: bytes, ask: AskBroker) -> BrokerQuestion:
+        put, content = head, asked
+        if ask.asked is not None:
+            put = RequestHead(head.api_key, int(ask.asked.__version__), head.correlation_id)
+            content = encode_request(ask.asked, head.correlation_id, read_client_id(asked) or "")[LENGTH_BYTES:]
+
         def answered(content: bytes) -> bytes:
             assert ask.amended is not None, "asked only where it is there"
-            response = decode_response(self.versions.response_type(head.api_version), content)
+            response = decode_response(self.versions.response_type(put.api_version), content)
             try:
                 return _encoded(self.versions, head, ask.amended(response))
             except Exception as error:
@@ -252,7 +265,9 @@ class LocalApi(Generic[Request]):
                     raise _failed(self.versions, error) from error
                 return await _answered(_lane(self.key), asked, self.versions, head, response)
 
-        return BrokerQuestion(answered=None if ask.amended is None else answered, otherwise=otherwise)
+        return BrokerQuestion(
+            head=put, content=content, answered=None if ask.amended is None else answered, otherwise=otherwise
+        )
 
 
 def by_key(apis: Iterable[Api]) -> Mapping[int, Api]:
@@ -314,7 +329,7 @@ def _decoded(versions: Versions[Any], head: RequestHead, content: bytes, most_it
     if head.api_version not in versions:
         raise VersionNotServed(
             f"version {head.api_version} of API {head.api_key} is not served, only {versions.min} to {versions.max}: "
-            "brokers must run with inter.broker.protocol.version=3.9"
+            "brokers must run with an inter.broker.protocol.version from 2.8 to 3.9"
         )
     return versions.decoded(content, head.api_version, most_items=most_items)
 

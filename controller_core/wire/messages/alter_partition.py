@@ -16,7 +16,15 @@ from kio.schema.response_header.v1.header import ResponseHeader
 from kio.static.constants import EntityType
 from kio.static.primitive import i16
 
-from controller_core.model.ids import BrokerEpoch, BrokerId, LeaderEpoch, PartitionEpoch, PartitionId, TopicId
+from controller_core.model.ids import (
+    BrokerEpoch,
+    BrokerId,
+    LeaderEpoch,
+    PartitionEpoch,
+    PartitionId,
+    TopicId,
+    TopicName,
+)
 from controller_core.model.metadata import PartitionState
 
 Outcome: TypeAlias = ErrorCode | PartitionState
@@ -39,6 +47,8 @@ class AskedTopic(NamedTuple):
 
     topic_id: TopicId | None
     partitions: Sequence[AskedIsr]
+    name: TopicName | None = None
+    """In place of the id, by brokers before version 2."""
 
 
 class AnsweredIsr(NamedTuple):
@@ -58,6 +68,8 @@ class AnsweredTopic(NamedTuple):
 
     topic_id: TopicId | None
     partitions: Sequence[AnsweredIsr]
+    name: TopicName | None = None
+    """As it was asked."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

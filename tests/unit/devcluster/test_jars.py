@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from devcluster.building.jars import check
-from devcluster.building.java import KAFKA_FOLDER, KAFKA_VERSION
+from devcluster.building.java import KAFKA_FOLDER, KAFKA_VERSION, KAFKAS_FOLDER, OLDER_VERSIONS
 from devcluster.building.spark_jars import DELTA_FOLDER, HISTORY_FOLDER
 from devcluster.building.toolchain import BuildError
 
@@ -33,7 +33,11 @@ def test_every_jar_that_is_fetched_has_a_checksum(folder: Path) -> None:
     assert checked == named
 
 
-def test_kafka_s_own_jars_are_of_the_version_that_is_said() -> None:
-    checked = {line.split()[1] for line in (KAFKA_FOLDER / "jars.sha256").read_text().splitlines()}
-    wanted = {f"{name}-{KAFKA_VERSION}.jar" for name in ("kafka_2.13", "kafka-clients", "kafka-tools")}
+@pytest.mark.parametrize(
+    ("folder", "version"),
+    [(KAFKA_FOLDER, KAFKA_VERSION), *((KAFKAS_FOLDER / version, version) for version in OLDER_VERSIONS)],
+)
+def test_kafka_s_own_jars_are_of_the_version_that_is_said(folder: Path, version: str) -> None:
+    checked = {line.split()[1] for line in (folder / "jars.sha256").read_text().splitlines()}
+    wanted = {f"{name}-{version}.jar" for name in ("kafka_2.13", "kafka-clients", "kafka-tools")}
     assert wanted <= checked

@@ -18,6 +18,7 @@ from controller_core.wire.codecs.frames import (
 from controller_core.wire.link import BrokerUnreachable, NotConnected, UnreadableAnswer
 from controller_core.wire.messages import ErrorCode, UpdateMetadataRequest, UpdateMetadataResponse
 from controller_core.wire.tcp_link import TcpBrokerLink, tcp_link_factory
+from tests.unit.wire.told_versions import API_VERSIONS, told_versions
 
 DEADLINE_S = 10
 REQUEST = UpdateMetadataRequest(
@@ -30,11 +31,18 @@ def right(content: bytes) -> bytes:
     return encode_response(ANSWER, read_request_head(content).correlation_id)
 
 
+def told(content: bytes) -> bytes:
+    return encode_response(told_versions(), read_request_head(content).correlation_id)
+
+
 class Server:
-    """Answers with what `script` makes of a request; None closes the connection instead, b"" says nothing."""
+    """Answers with what `script` makes of a request; None closes the connection instead, b"" says nothing.
+
+    What it speaks, which each connection asks first, it tells as `tells` says."""
 
     def __init__(self) -> None:
         self.script: Callable[[bytes], bytes | None] = right
+        self.tells: Callable[[bytes], bytes | None] = told
         self.writers: list[asyncio.StreamWriter] = []
         self.received: asyncio.Queue[bytes] = asyncio.Queue()
         self.port = 0
@@ -42,8 +50,11 @@ class Server:
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.writers.append(writer)
         while (content := await read_frame(reader)) is not None:
-            self.received.put_nowait(content)
-            answer = self.script(content)
+            if read_request_head(content).api_key == API_VERSIONS:
+                answer = self.tells(content)
+            else:
+                self.received.put_nowait(content)
+                answer = self.script(content)
             if answer is None:
                 break
             writer.write(answer)
@@ -112,12 +123,40 @@ async def test_an_answer_that_makes_no_sense_is_unreadable_and_costs_the_connect
 
 @pytest.mark.parametrize("case", ["another request's", "too short", "another protocol"])
 async def test_whoever_answers_as_no_broker_would_is_not_reached(server: Server, case: str) -> None:
-    server.script = BAD_ANSWERS[case]
+    server.tells = BAD_ANSWERS[case]
     async with linked(server) as link:
         with pytest.raises(UnreadableAnswer, match="ApiVersions"):
             await link.reach()
-        server.script = right
+        server.tells = told
         await link.reach()
+
+
+@pytest.mark.parametrize(("newest", "version"), [(6, -1), (7, 7), (8, 8), (9, 8)])
+async def test_a_request_is_sent_in_the_newest_version_that_both_sides_know(
+    server: Server, newest: int, version: int
+) -> None:
+    server.tells = lambda content: encode_response(
+        told_versions({6: newest}), read_request_head(content).correlation_id
+    )
+    async with linked(server) as link:
+        if version < 0:
+            with pytest.raises(
+                NotConnected, match=r"UpdateMetadataRequest up to version 6, 7 is needed: .* of Kafka 2\.8"
+            ):
+                await link.send(REQUEST)
+            assert server.received.empty(), "it is older than it may be"
+        else:
+            assert await link.send(REQUEST) == ANSWER
+            assert read_request_head(server.received.get_nowait()).api_version == version
+
+
+async def test_who_does_not_say_what_he_speaks_was_sent_nothing(server: Server) -> None:
+    server.tells = lambda content: None
+    async with linked(server) as link:
+        with pytest.raises(NotConnected, match="without an answer"):
+            await link.send(REQUEST)
+        server.tells = told
+        assert await link.send(REQUEST) == ANSWER
 
 
 @pytest.mark.parametrize("part", [0, 3, 6], ids=["nothing", "half a length", "half an answer"])

@@ -22,7 +22,7 @@ from controller_core.model.ids import (
     TopicName,
 )
 from controller_core.model.metadata import LeaderAndIsr, PartitionState
-from controller_core.wire.codecs import isr_changes
+from controller_core.wire.codecs import older_isr_changes
 from controller_core.wire.codecs.versions import Versions
 from controller_core.wire.listener.listener import Acceptor, Listener, OwnedApi
 from controller_core.wire.messages import (
@@ -87,7 +87,7 @@ async def controller(node: Node) -> AsyncIterator[Controller]:
     """Told to the broker by UpdateMetadata, as its id 9."""
     found = Controller()
     versions: Sequence[Versions[Any]] = (
-        isr_changes.VERSIONS,
+        older_isr_changes.VERSIONS,
         Versions(AllocateProducerIdsRequest),
         Versions(ControlledShutdownRequest),
     )

@@ -18,8 +18,15 @@ from controller_core.model.ids import (
     TopicId,
     TopicName,
 )
-from controller_core.wire.codecs.encoding import encode_control_request
+from controller_core.wire.codecs.encoding import (
+    OLDEST,
+    _written_by_kio,
+    control_request_pieces,
+    encode_control_request,
+)
+from controller_core.wire.codecs.entries import encoded_topics
 from controller_core.wire.codecs.frames import Unencodable, encode_request
+from controller_core.wire.codecs.versions import converted
 from controller_core.wire.messages import (
     LeaderAndIsrPartitionState,
     LeaderAndIsrRequest,
@@ -28,6 +35,12 @@ from controller_core.wire.messages import (
     UpdateMetadataPartitionState,
     UpdateMetadataRequest,
     UpdateMetadataTopicState,
+)
+from replica_broker.serving.commands.older_versions import (
+    LEADER_AND_ISR,
+    STOP_REPLICA,
+    UPDATE_METADATA,
+    CommandVersions,
 )
 from tests.unit.wire.codecs.strategies import messages
 
@@ -116,3 +129,24 @@ def test_a_value_that_no_field_can_carry_is_the_makers_mistake(kind: str) -> Non
             request = replace(request, topic_states=(replace(topic, topic_name=TopicName("\ud800")),))
     with pytest.raises(Unencodable, match="UpdateMetadataRequest cannot be written"):
         encode_control_request(request, 5, "1000")
+
+
+@settings(max_examples=60)
+@given(st.data())
+@pytest.mark.parametrize(
+    "versions", [LEADER_AND_ISR, UPDATE_METADATA, STOP_REPLICA], ids=lambda each: each.newest.__name__
+)
+def test_any_request_is_written_for_older_brokers_without_what_came_since(
+    versions: CommandVersions[Any], data: st.DataObject
+) -> None:
+    """Also where its topics are bytes from the start."""
+    kind: Any = versions.newest
+    version = data.draw(st.integers(OLDEST[kind], versions.max))
+    request = data.draw(messages(kind))
+    topic_type = type(request.topic_states[0]) if request.topic_states else None
+    expected = encode_request(converted(request, versions.request_type(version)), 5, "1000")
+    assert b"".join(control_request_pieces(request, 5, "1000", version=version)) == expected
+    if topic_type is not None:
+        pieces = [_written_by_kio(topic) for topic in request.topic_states]
+        request = replace(request, topic_states=encoded_topics(topic_type, pieces))
+        assert b"".join(control_request_pieces(request, 5, "1000", version=version)) == expected

@@ -113,7 +113,7 @@ def plain(response: AlterPartitionResponse) -> plain_response.AlterPartitionResp
         error_code=response.error_code,
         topics=tuple(
             plain_response.TopicData(topic_id=topic_id, partitions=tuple(map(plain_result, partitions)))
-            for topic_id, partitions in response.topics
+            for topic_id, partitions, _ in response.topics
         ),
     )
 

@@ -7,7 +7,6 @@ from contextlib import asynccontextmanager, suppress
 from datetime import timedelta
 from typing import Any, Final
 
-from kio.schema.api_versions.v0 import ApiVersionsResponse
 from kio.schema.errors import ErrorCode
 from kio.schema.sasl_authenticate.v2 import SaslAuthenticateRequest, SaslAuthenticateResponse
 from kio.schema.sasl_handshake.v1 import SaslHandshakeRequest, SaslHandshakeResponse
@@ -23,6 +22,7 @@ from controller_core.wire.codecs.frames import (
     read_request_head,
 )
 from controller_core.wire.messages import UpdateMetadataResponse
+from tests.unit.wire.told_versions import told_versions
 
 HANDSHAKE, AUTHENTICATE, API_VERSIONS = 17, 36, 18
 USERS: Final = {"alice": "alice secret", "bob": "bob secret"}
@@ -87,7 +87,7 @@ class _Client:
     def answer(self, content: bytes) -> ResponsePayload | None:
         match read_request_head(content).api_key:
             case 18:
-                return ApiVersionsResponse(error_code=ErrorCode.none, api_keys=())
+                return told_versions()
             case 17:
                 return self._handshake(decode_request(SaslHandshakeRequest, content).mechanism)
             case 36:

@@ -1,0 +1,186 @@
+"""AlterPartition in the versions of older brokers: 0 (Kafka 2.8 to 3.1), 1 (3.2) and 2 (3.3), beside the newest.
+
+Before version 2 topics have names in place of ids, and before version 1 partitions have no recovery state. Who joins an ISR
+and may not is told by a code that came with version 2; brokers before it know OPERATION_NOT_ATTEMPTED for that, and drop
+their request likewise.
+"""
+
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, ClassVar, Final
+from uuid import UUID
+
+from kio.schema.errors import ErrorCode
+from kio.static.constants import EntityType
+from kio.static.primitive import i16
+from kio.static.protocol import RequestPayload, ResponsePayload
+
+from controller_core.model.ids import (
+    BrokerEpoch,
+    BrokerId,
+    LeaderEpoch,
+    PartitionEpoch,
+    PartitionId,
+    TopicId,
+    TopicName,
+)
+from controller_core.wire.codecs.decoding import MOST_ITEMS, Cursor, Undecodable, decode
+from controller_core.wire.codecs.entries import NO_TAGGED_FIELDS, broker_ids, unsigned_varint
+from controller_core.wire.codecs.frames import Unencodable, with_length
+from controller_core.wire.codecs.isr_changes import read_request, write_response
+from controller_core.wire.codecs.versions import Versions
+from controller_core.wire.messages.alter_partition import (
+    AlterPartitionRequest,
+    AlterPartitionResponse,
+    AnsweredIsr,
+    AnsweredTopic,
+    AskedIsr,
+    AskedTopic,
+)
+
+_FIRST_WITH_RECOVERY_STATES: Final = 1
+_FIRST_WITH_TOPIC_IDS: Final = 2
+_TOPIC_ID_BYTES: Final = 16
+_SENDER: Final = struct.Struct(">iq")
+_START: Final = struct.Struct(">ii")
+_NUMBER: Final = struct.Struct(">i")
+_STATE: Final = struct.Struct(">b")
+_RESPONSE_START: Final = struct.Struct(">ibih")
+"""Correlation id, no tagged fields, throttle time, error code."""
+_RESULT_START: Final = struct.Struct(">ihii")
+
+
+@dataclass(frozen=True, slots=True)
+class _OlderResponse:
+    """An answer that is to be written in an older version."""
+
+    __type__: ClassVar[EntityType] = EntityType.response
+    __api_key__: ClassVar[i16] = AlterPartitionResponse.__api_key__
+    response: AlterPartitionResponse
+    __version__: int
+
+
+class IsrChangeVersions(Versions[AlterPartitionRequest]):
+    """All versions that brokers of Kafka 2.8 to 3.9 send; each is read as the newest one."""
+
+    def __init__(self) -> None:
+        super().__init__(AlterPartitionRequest, oldest=0, read=read_request, write=write_response)
+
+    def decoded(self, content: bytes, version: int, *, most_items: int = MOST_ITEMS) -> RequestPayload:
+        """See `Versions`."""
+        if version == self.max:
+            return super().decoded(content, version, most_items=most_items)
+        return _read(content, version, most_items)
+
+    def lowered(self, response: ResponsePayload, version: int) -> Any:
+        """See `Versions`."""
+        return response if version == self.max else _OlderResponse(response, version)  # type: ignore[arg-type]
+
+    def encoded(self, response: Any, correlation_id: int) -> bytes:
+        """See `Versions`."""
+        if isinstance(response, _OlderResponse):
+            return _written(response.response, response.__version__, correlation_id)
+        return super().encoded(response, correlation_id)
+
+
+VERSIONS: Final = IsrChangeVersions()
+
+
+def _read(content: bytes, version: int, most_items: int) -> AlterPartitionRequest:
+    _, start = decode(AlterPartitionRequest.__header_schema__, content)
+    cursor = Cursor(content, start, most_items)
+    try:
+        broker_id, broker_epoch = _SENDER.unpack(cursor.take(_SENDER.size))
+        topics = tuple(_topics(cursor, version))
+        _skip_tagged(cursor)
+    except ValueError as error:
+        raise Undecodable(f"AlterPartition has an impossible value before offset {cursor.offset}") from error
+    return AlterPartitionRequest(broker_id=BrokerId(broker_id), broker_epoch=BrokerEpoch(broker_epoch), topics=topics)
+
+
+def _topics(cursor: Cursor, version: int) -> Iterator[AskedTopic]:
+    for _ in range(_count(cursor)):
+        topic_id, name = None, None
+        if version >= _FIRST_WITH_TOPIC_IDS:
+            content = cursor.take(_TOPIC_ID_BYTES)
+            topic_id = TopicId(UUID(bytes=content)) if any(content) else None
+        else:
+            name = TopicName(cursor.take(_length(cursor)).decode())
+        partitions = [_partition(cursor, version) for _ in range(_count(cursor))]
+        _skip_tagged(cursor)
+        yield AskedTopic(topic_id, partitions, name)
+
+
+def _partition(cursor: Cursor, version: int) -> AskedIsr:
+    number, leader_epoch = _START.unpack(cursor.take(_START.size))
+    members = cursor.take(_count(cursor) * _NUMBER.size)
+    has_state = version >= _FIRST_WITH_RECOVERY_STATES
+    recovery_state = _STATE.unpack(cursor.take(_STATE.size))[0] if has_state else 0
+    (partition_epoch,) = _NUMBER.unpack(cursor.take(_NUMBER.size))
+    _skip_tagged(cursor)
+    isr = tuple(BrokerId(member) for (member,) in _NUMBER.iter_unpack(members))
+    return AskedIsr(
+        PartitionId(number), LeaderEpoch(leader_epoch), isr, recovery_state, PartitionEpoch(partition_epoch)
+    )
+
+
+def _count(cursor: Cursor) -> int:
+    items = _length(cursor)
+    cursor.count(items)
+    return items
+
+
+def _length(cursor: Cursor) -> int:
+    length = cursor.unsigned_varint() - 1
+    if length < 0:
+        raise Undecodable(f"null before offset {cursor.offset}, where there may be none")
+    return length
+
+
+def _skip_tagged(cursor: Cursor) -> None:
+    fields = cursor.unsigned_varint()
+    cursor.count(fields)
+    for _ in range(fields):
+        cursor.unsigned_varint()
+        cursor.take(cursor.unsigned_varint())
+
+
+def _written(response: AlterPartitionResponse, version: int, correlation_id: int) -> bytes:
+    try:
+        start = _RESPONSE_START.pack(correlation_id, 0, 0, response.error_code.value)
+        topics = [_written_topic(topic, version) for topic in response.topics]
+    except struct.error as error:
+        raise Unencodable(f"{type(response).__name__} cannot be written: {error}") from error
+    return with_length(b"".join((start, unsigned_varint(len(topics) + 1), *topics, NO_TAGGED_FIELDS)))
+
+
+def _written_topic(topic: AnsweredTopic, version: int) -> bytes:
+    if version >= _FIRST_WITH_TOPIC_IDS:
+        named = bytes(_TOPIC_ID_BYTES) if topic.topic_id is None else topic.topic_id.bytes
+    else:
+        encoded = (topic.name or "").encode()
+        named = unsigned_varint(len(encoded) + 1) + encoded
+    results = (_written_partition(one, version) for one in topic.partitions)
+    return b"".join((named, unsigned_varint(len(topic.partitions) + 1), *results, NO_TAGGED_FIELDS))
+
+
+def _written_partition(one: AnsweredIsr, version: int) -> bytes:
+    partition, outcome = one
+    has_state = version >= _FIRST_WITH_RECOVERY_STATES
+    if isinstance(outcome, ErrorCode):
+        code = _known_code(outcome, version).value
+        state = _STATE.pack(0) if has_state else b""
+        return b"".join((_RESULT_START.pack(partition, code, 0, 0), broker_ids(()), state, _NUMBER.pack(0), b"\0"))
+    leadership = outcome.leader_and_isr
+    start = _RESULT_START.pack(partition, 0, leadership.leader, leadership.leader_epoch)
+    state = _STATE.pack(leadership.leader_recovery_state) if has_state else b""
+    end = _NUMBER.pack(outcome.partition_epoch) + NO_TAGGED_FIELDS
+    return b"".join((start, broker_ids(leadership.isr), state, end))
+
+
+def _known_code(code: ErrorCode, version: int) -> ErrorCode:
+    """`KafkaController.processAlterPartition`: what brokers of a version know."""
+    if code is ErrorCode.ineligible_replica and version < _FIRST_WITH_TOPIC_IDS:
+        return ErrorCode.operation_not_attempted
+    return code

@@ -1,0 +1,111 @@
+"""Unmodified brokers of older releases of Kafka under our controller, with their own inter-broker protocol each, and the
+way from the oldest to the newest: under load with acks=all, of which everything that was acknowledged is read back.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import pytest
+
+from controller_admin.client.admin_client import BlockingAdminClient
+from devcluster.building.java import KAFKA_VERSION, OLDER_VERSIONS
+from devcluster.clients.load import AckedProducer, lost, read_back
+from devcluster.clients.znodes import ClusterZnodes
+from devcluster.clusters.kafka import KafkaCluster
+from devcluster.clusters.kontroller import ControllerProcess
+from devcluster.clusters.run_folder import RunFolder
+from devcluster.clusters.zookeeper import ZooKeeper, connected_client
+from devcluster.running.processes import wait_until
+
+pytestmark = [pytest.mark.real, pytest.mark.timeout(400), pytest.mark.matrix("brokers of older releases of Kafka")]
+
+TOPIC = "orders"
+PARTITIONS = range(3)
+OLDEST = OLDER_VERSIONS[0]
+FEWER_IN_SYNC = {"min.insync.replicas": 2}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ours:
+    """A cluster, our controller, and what ZooKeeper says of the topic that is written to."""
+
+    kafka: KafkaCluster
+    controller: ControllerProcess
+    znodes: ClusterZnodes
+
+    def isrs(self) -> list[set[int]]:
+        return [set(self.znodes.isr(TOPIC, partition)) for partition in PARTITIONS]
+
+    def leaders(self) -> set[int]:
+        return {self.znodes.leader(TOPIC, partition) for partition in PARTITIONS}
+
+    def wait_for_all(self) -> None:
+        """All replicas are in sync."""
+        wait_until(lambda: all(isr == {1, 2, 3} for isr in self.isrs()), "all replicas are in sync", deadline_s=90)
+
+
+@contextmanager
+def ours(folder: RunFolder, zookeeper: ZooKeeper, name: str, version: str, **properties: object) -> Iterator[Ours]:
+    with (
+        KafkaCluster(
+            folder, zookeeper, chroot=f"/{name}", version=version, properties={**FEWER_IN_SYNC, **properties}
+        ) as kafka,
+        ControllerProcess(folder, kafka.zookeeper_connect, name=f"{name}-controller") as controller,
+        connected_client(kafka.zookeeper_connect) as client,
+    ):
+        yield Ours(kafka=kafka, controller=controller, znodes=ClusterZnodes(client))
+
+
+def create(cluster: Ours) -> None:
+    """By a request to our controller."""
+    with BlockingAdminClient({"bootstrap.servers": cluster.controller.address}) as admin:
+        admin.create_topic(TOPIC, len(PARTITIONS), 3)
+    cluster.wait_for_all()
+
+
+@contextmanager
+def nothing_lost(cluster: Ours) -> Iterator[None]:
+    """Messages come all the time, and what was acknowledged is there in the end."""
+    with AckedProducer(cluster.kafka.bootstrap_servers, TOPIC) as producer:
+        wait_until(lambda: producer.acknowledged_count > 0, "a message is acknowledged", deadline_s=60)
+        yield
+        before = producer.acknowledged_count
+        wait_until(lambda: producer.acknowledged_count > before, "messages are still acknowledged", deadline_s=60)
+        report = producer.stop()
+    assert not lost(report.acknowledged, read_back(cluster.kafka.bootstrap_servers, TOPIC))
+
+
+@pytest.mark.parametrize("version", OLDER_VERSIONS)
+def test_brokers_of_an_older_release_lead_follow_die_and_return(
+    servers_folder: RunFolder, zookeeper: ZooKeeper, version: str
+) -> None:
+    with ours(servers_folder, zookeeper, f"of-{version.replace('.', '-')}", version) as cluster:
+        create(cluster)
+        with nothing_lost(cluster):
+            cluster.kafka.broker(2).kill()
+            wait_until(lambda: 2 not in cluster.leaders(), "others lead", deadline_s=60)
+            wait_until(lambda: all(2 not in isr for isr in cluster.isrs()), "the ISRs shrink", deadline_s=60)
+            cluster.kafka.broker(2).start()
+            cluster.wait_for_all()
+            cluster.controller.kill()
+            cluster.controller.start()
+            cluster.kafka.broker(1).restart()
+            cluster.wait_for_all()
+        assert "up to version" not in cluster.controller.process.log_path.read_text(errors="replace")
+
+
+def test_a_cluster_goes_from_the_oldest_release_to_the_newest_broker_by_broker(
+    servers_folder: RunFolder, zookeeper: ZooKeeper
+) -> None:
+    """First the programs, then the inter-broker protocol, as Kafka's own upgrade has it."""
+    old, new = ".".join(OLDEST.split(".")[:2]), ".".join(KAFKA_VERSION.split(".")[:2])
+    with ours(servers_folder, zookeeper, "rolling", OLDEST, **{"inter.broker.protocol.version": old}) as cluster:
+        create(cluster)
+        with nothing_lost(cluster):
+            for broker in cluster.kafka.brokers.values():
+                broker.upgrade(KAFKA_VERSION)
+                cluster.wait_for_all()
+            for broker in cluster.kafka.brokers.values():
+                broker.restart({"inter.broker.protocol.version": new})
+                cluster.wait_for_all()

@@ -1,0 +1,19 @@
+"""What a broker says that it speaks, as links ask it first."""
+
+from collections.abc import Mapping
+from typing import Final
+
+from kio.schema.api_versions.v0 import ApiVersionsResponse
+from kio.schema.api_versions.v0.response import ApiVersion
+from kio.schema.errors import ErrorCode
+from kio.static.primitive import i16
+
+API_VERSIONS: Final = 18
+OF_KAFKA_3_9: Final[Mapping[int, int]] = {4: 7, 5: 4, 6: 8}
+"""The newest version of each of the controller's requests to brokers."""
+
+
+def told_versions(newest: Mapping[int, int] = OF_KAFKA_3_9) -> ApiVersionsResponse:
+    """Of each API from the first version to the newest."""
+    ranges = (ApiVersion(api_key=i16(key), min_version=i16(0), max_version=i16(most)) for key, most in newest.items())
+    return ApiVersionsResponse(error_code=ErrorCode.none, api_keys=tuple(ranges))
