@@ -22,7 +22,7 @@ _DNS_ZONES = """\
 .:53 {{
     bind {address}
     errors
-    kubernetes cluster.local {{
+    kubernetes cluster.local in-addr.arpa ip6.arpa {{
         kubeconfig {kubeconfig} devcluster
         pods insecure
         ttl 5

@@ -37,7 +37,8 @@ spec:
   {{- include "kontroller.commandPod" . | nindent 2 }}
 {{- end }}
 
-{{- /* The spec of a pod that runs one command to its end. Takes a dict: root, component, serviceAccount (none: no token), args. */ -}}
+{{- /* The spec of a pod that runs one command to its end. Takes a dict: root, component, serviceAccount (none: no token), args,
+connection (Secrets that say how the brokers are secured, where they are). */ -}}
 {{- define "kontroller.commandPod" -}}
 {{- $root := .root -}}
 {{- if .serviceAccount -}}
@@ -57,6 +58,9 @@ containers:
   - name: {{ .component }}
     image: {{ include "kontroller.image" $root | quote }}
     imagePullPolicy: {{ $root.Values.image.pullPolicy }}
+    {{- if .connection }}
+    workingDir: /etc/kontroller/connection
+    {{- end }}
     command: [kontroller]
     args:
       {{- toYaml .args | nindent 6 }}
@@ -67,9 +71,15 @@ containers:
       {{- toYaml $root.Values.securityContext | nindent 6 }}
     volumeMounts:
       - {name: tmp, mountPath: /tmp}
+      {{- if .connection }}
+      - {name: connection, mountPath: /etc/kontroller/connection, readOnly: true}
+      {{- end }}
 volumes:
   - name: tmp
     emptyDir: {}
+  {{- with .connection }}
+  {{- include "kontroller.connectionVolume" (list "connection" .) | nindent 2 }}
+  {{- end }}
 {{- end }}
 
 {{- /* Annotations of a hook. Takes a list: the hooks, and the weight: rights come before the job that needs them. */ -}}

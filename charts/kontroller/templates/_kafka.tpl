@@ -7,12 +7,37 @@
 {{ include "kontroller.kafkaName" . }}.{{ include "kontroller.serviceDomain" . }}:9092
 {{- end }}
 
+{{- /* Whether who asks the brokers needs client.properties. */ -}}
+{{- define "kontroller.isKafkaSecured" -}}
+{{- if ne .Values.kafka.listenerName "PLAINTEXT" }}true{{ end }}
+{{- end }}
+
+{{- /* The option by which the brokers are asked, in front of others; nothing where that takes none. */ -}}
+{{- define "kontroller.kafkaCommandConfig" -}}
+{{- if include "kontroller.isKafkaSecured" . }}--command-config=/etc/kontroller/connection/client.properties{{ end }}
+{{- end }}
+
+{{- /* Secrets that together say how something is secured. Takes a list: the volume's name, and theirs, or the one that it is. */ -}}
+{{- define "kontroller.connectionVolume" -}}
+- name: {{ index . 0 }}
+  projected:
+    defaultMode: 0440
+    sources:
+      {{- range include "kontroller.together" (index . 1) | fromYamlArray }}
+      - secret: {name: {{ . | quote }}}
+      {{- end }}
+{{- end }}
+
+{{- define "kontroller.together" -}}
+{{- ternary . (list .) (kindIs "slice" .) | toYaml }}
+{{- end }}
+
 {{- /* server.properties but for what is different on each broker. */ -}}
 {{- define "kontroller.kafkaConfig" -}}
 {{- $copies := min 3 (int .Values.kafka.replicas) }}
 {{- $own := dict
-  "listeners" "PLAINTEXT://:9092"
-  "inter.broker.listener.name" "PLAINTEXT"
+  "listeners" (printf "%s://:9092" .Values.kafka.listenerName)
+  "inter.broker.listener.name" .Values.kafka.listenerName
   "zookeeper.connect" (include "kontroller.kafkaZookeeper" .)
   "broker.id.generation.enable" "false"
   "log.dirs" "/var/lib/kafka/data"
@@ -54,6 +79,12 @@
 {{- /* What the values ask for and what cannot work. */ -}}
 {{- define "kontroller.checkKafka" -}}
 {{- $kafka := .Values.kafka }}
+{{- if and (include "kontroller.isKafkaSecured" .) (not $kafka.connectionSecrets) }}
+{{- fail (printf "kafka.listenerName is %s and nothing says how it is secured: name Secrets with server.properties and client.properties in kafka.connectionSecrets" $kafka.listenerName) }}
+{{- end }}
+{{- if and .Values.controller.enabled (ne $kafka.listenerName .Values.controller.listenerName) }}
+{{- fail (printf "brokers look for their controller at their own listener, and kafka.listenerName is %s: set controller.listenerName=%s" $kafka.listenerName $kafka.listenerName) }}
+{{- end }}
 {{- if not (include "kontroller.kafkaZookeeper" .) }}
 {{- fail "kafka.enabled needs a ZooKeeper: set zookeeper.enabled=true, or kafka.zookeeper to host:port[,host:port...][/chroot]" }}
 {{- end }}

@@ -2,12 +2,16 @@
 {{ include "kontroller.fullname" . }}-zookeeper
 {{- end }}
 
+{{- define "kontroller.zookeeperPort" -}}
+{{- ternary 2281 2181 (ne .Values.zookeeper.tls.secretName "") }}
+{{- end }}
+
 {{- /* The servers of the chart's own ensemble, with the chroot of its brokers. */ -}}
 {{- define "kontroller.ownZookeeper" -}}
 {{- $name := include "kontroller.zookeeperName" . }}
 {{- $servers := list }}
 {{- range until (int .Values.zookeeper.replicas) }}
-{{- $servers = append $servers (printf "%s-%d.%s.%s:2181" $name . $name (include "kontroller.serviceDomain" $)) }}
+{{- $servers = append $servers (printf "%s-%d.%s.%s:%s" $name . $name (include "kontroller.serviceDomain" $) (include "kontroller.zookeeperPort" $)) }}
 {{- end }}
 {{- join "," $servers }}/kafka
 {{- end }}
@@ -40,6 +44,19 @@
   "dataDir" "/var/lib/zookeeper/data"
   "clientPort" 2181
 }}
+{{- $tls := dict }}
+{{- if .Values.zookeeper.tls.secretName }}
+{{- /* What is not encrypted is for the probes of the pod itself. */ -}}
+{{- $_ := set $own "clientPortAddress" "127.0.0.1" }}
+{{- $_ := set $own "secureClientPort" 2281 }}
+{{- $tls = dict "serverCnxnFactory" "org.apache.zookeeper.server.NettyServerCnxnFactory" "ssl.clientAuth" "need" "sslQuorum" "true" }}
+{{- range $peers := list "ssl" "ssl.quorum" }}
+{{- $_ := set $tls (printf "%s.keyStore.location" $peers) "/etc/zookeeper-tls/tls-combined.pem" }}
+{{- $_ := set $tls (printf "%s.keyStore.type" $peers) "PEM" }}
+{{- $_ := set $tls (printf "%s.trustStore.location" $peers) "/etc/zookeeper-tls/ca.crt" }}
+{{- $_ := set $tls (printf "%s.trustStore.type" $peers) "PEM" }}
+{{- end }}
+{{- end }}
 {{- if gt (int .Values.zookeeper.replicas) 1 }}
 {{- range until (int .Values.zookeeper.replicas) }}
 {{- $_ := set $own (printf "server.%d" (add1 .)) (printf "%s-%d.%s.%s:2888:3888" $name . $name (include "kontroller.serviceDomain" $)) }}
@@ -62,7 +79,7 @@
   "autopurge.purgeInterval" 24
   "quorumListenOnAllIPs" "true"
 }}
-{{- include "kontroller.properties" (merge $own .Values.zookeeper.config $defaults) | trim }}
+{{- include "kontroller.properties" (merge $own .Values.zookeeper.config $tls $defaults) | trim }}
 {{- end }}
 
 {{- /* For the JVMs of servers and brokers, where it is another than ZooKeeper's own: brokers refuse answers that are larger. */ -}}

@@ -1,8 +1,10 @@
 """The chart as Helm renders it, and what the tests of it ask again and again."""
 
 import json
+import os
+import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final
@@ -27,12 +29,17 @@ SELF_CONTAINED: Final = ("--set", "controller.enabled=true,zookeeper.enabled=tru
 # Nothing runs the jobs here that Helm would wait for.
 NO_JOBS: Final = ("--set", "apiCheck.enabled=false,releaseFinalizers.enabled=false")
 
+ECHO = """#!/bin/sh
+printf "%s\\n" "$(basename "$0")" "$@" > "$ARGUMENTS"
+printf "%s" "${KAFKA_OPTS:-}" > "$ARGUMENTS.kafka-opts"
+"""
+
 Object = dict[str, Any]
 
 
-def rendered(api: KubernetesApi, *values: str) -> list[Object]:
+def rendered(api: KubernetesApi, *values: str, namespace: str = RELEASE_NAMESPACE) -> list[Object]:
     """The objects of the chart, its hooks and tests among them."""
-    here = ("--namespace", RELEASE_NAMESPACE, "--kube-version", KUBERNETES_VERSION)
+    here = ("--namespace", namespace, "--kube-version", KUBERNETES_VERSION)
     text = api.helm("template", "kontroller", CHART, *here, *values)
     return [each for each in yaml.safe_load_all(text) if each]
 
@@ -117,3 +124,14 @@ def options_of(*words: str) -> set[str]:
         assert isinstance(command, typer.core.TyperGroup)
         command = command.commands[word]
     return {option for parameter in command.params for option in parameter.opts}
+
+
+def run_as_pod(command: Sequence[str], pod_name: str, folder: Path, variables: Mapping[str, str] = {}) -> list[str]:
+    """Runs a container's command with programs that only write down what they were called with; returns that."""
+    for program in ("kontroller", "kafka-server-start.sh", "zookeeper-server-start.sh"):
+        (folder / program).write_text(ECHO)
+        (folder / program).chmod(0o755)
+    arguments = folder / "arguments"
+    environment = {"PATH": f"{folder}:{os.environ['PATH']}", "POD_NAME": pod_name, "ARGUMENTS": str(arguments)}
+    subprocess.run(command, env={**environment, **variables}, check=True, timeout=30)
+    return arguments.read_text().splitlines()

@@ -1,8 +1,6 @@
 """What the pods run: commands and options that exist, and scripts that do what they are for, run by a real shell."""
 
-import os
-import subprocess
-from collections.abc import Mapping, Sequence
+import json
 from pathlib import Path
 
 import pytest
@@ -18,31 +16,17 @@ from tests.real.chart.charts import (
     named,
     options_of,
     rendered,
+    run_as_pod,
     workload,
 )
 
 DOMAIN = f"kontroller-kafka.{RELEASE_NAMESPACE}.svc:9092"
 POD_DNS_NAME = f"kontroller-controller-0.kontroller-controller.{RELEASE_NAMESPACE}.svc"
-ECHO = """#!/bin/sh
-printf "%s\\n" "$(basename "$0")" "$@" > "$ARGUMENTS"
-printf "%s" "${KAFKA_OPTS:-}" > "$ARGUMENTS.kafka-opts"
-"""
 
 
 def as_of_a_pod(value: str) -> str:
     """The value of a variable with what Kubernetes fills in for the first controller."""
     return value.replace("$(POD_NAME)", "kontroller-controller-0").replace("$(POD_IP)", "10.1.2.3")
-
-
-def run_as_pod(command: Sequence[str], pod_name: str, folder: Path, variables: Mapping[str, str] = {}) -> list[str]:
-    """Runs a container's command with programs that only write down what they were called with; returns that."""
-    for program in ("kontroller", "kafka-server-start.sh", "zookeeper-server-start.sh"):
-        (folder / program).write_text(ECHO)
-        (folder / program).chmod(0o755)
-    arguments = folder / "arguments"
-    environment = {"PATH": f"{folder}:{os.environ['PATH']}", "POD_NAME": pod_name, "ARGUMENTS": str(arguments)}
-    subprocess.run(command, env={**environment, **variables}, check=True, timeout=30)
-    return arguments.read_text().splitlines()
 
 
 def test_each_controller_has_an_id_of_its_own_that_counts_down_from_the_first(
@@ -68,11 +52,18 @@ def test_the_controller_finds_how_its_cluster_is_secured_in_one_folder(api: Kube
 
 
 def test_the_operator_finds_how_each_cluster_is_secured_in_a_folder_of_its_own(api: KubernetesApi) -> None:
-    spec = workload(api, "operator", "--set", "operator.connectionSecrets={one,two}")["template"]["spec"]
+    given = ["one", ["two", "certificates"]]
+    spec = workload(api, "operator", "--set-json", f"operator.connectionSecrets={json.dumps(given)}")["template"][
+        "spec"
+    ]
     files = [option.split("=")[1] for option in spec["containers"][0]["args"] if option.startswith("--properties=")]
     mounts = {each["mountPath"]: each["name"] for each in spec["containers"][0]["volumeMounts"]}
-    secrets = {each["name"]: each.get("secret", {}).get("secretName") for each in spec["volumes"]}
-    assert [secrets[mounts[file.removesuffix("/server.properties")]] for file in files] == ["one", "two"]
+    secrets = {
+        each["name"]: [source["secret"]["name"] for source in each.get("projected", {}).get("sources", ())]
+        for each in spec["volumes"]
+    }
+    found = [secrets[mounts[file.removesuffix("/server.properties")]] for file in files]
+    assert found == [["one"], ["two", "certificates"]]
     assert "--properties" in options_of("operator", "run")
 
 
