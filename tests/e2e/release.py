@@ -1,6 +1,7 @@
 """The chart as a user installs it, and what users look at to see how it does."""
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Self
 
@@ -23,10 +24,15 @@ _ROLLOUT_DEADLINE_S = 600
 
 
 class Release:
-    """The release `kontroller` in the namespace `kafka`. Entering installs it, leaving uninstalls it."""
+    """The release `kontroller` in a namespace. Entering installs it, leaving uninstalls it. `values`: a file of them;
+    `options`: more options of helm."""
 
-    def __init__(self, pods: PodCluster) -> None:
+    def __init__(
+        self, pods: PodCluster, *, namespace: str = NAMESPACE, values: str = VALUES, options: Sequence[str] = ()
+    ) -> None:
         self.kubernetes = pods.kubernetes
+        self.namespace = namespace
+        self._options = ("--values", values, *options)
         owners = {"image": "kontroller", "kafka.image": "kontroller-kafka", "history.image": "kontroller-history"}
         self._images = ",".join(f"{owner}.repository={pods.images}{name}" for owner, name in owners.items())
         self.notes = ""
@@ -52,12 +58,13 @@ class Release:
 
     def uninstall(self) -> None:
         """`helm uninstall`, once."""
-        if NAME in self.kubernetes.helm("list", "--short", "--namespace", NAMESPACE).split():
-            self.kubernetes.helm("uninstall", NAME, "--namespace", NAMESPACE, "--wait", "--timeout", _INSTALL_DEADLINE)
+        if NAME in self.kubernetes.helm("list", "--short", "--namespace", self.namespace).split():
+            where = ("--namespace", self.namespace)
+            self.kubernetes.helm("uninstall", NAME, *where, "--wait", "--timeout", _INSTALL_DEADLINE)
 
     def kubectl(self, *arguments: str, stdin: str | None = None) -> str:
         """kubectl in the release's namespace."""
-        return self.kubernetes.kubectl("--namespace", NAMESPACE, *arguments, stdin=stdin)
+        return self.kubernetes.kubectl("--namespace", self.namespace, *arguments, stdin=stdin)
 
     def journal(self) -> list[dict[str, Any]]:
         """The records of all controllers' journals, of each as it wrote them."""
@@ -69,7 +76,7 @@ class Release:
 
     def get(self, *arguments: str) -> Any:
         """`kubectl get` in the release's namespace, parsed."""
-        return self.kubernetes.get("--namespace", NAMESPACE, *arguments)
+        return self.kubernetes.get("--namespace", self.namespace, *arguments)
 
     def apply(self, *objects: dict[str, Any]) -> None:
         """Applies resources, in the namespace that they name or else in the release's."""
@@ -119,5 +126,5 @@ class Release:
         return counts["brokers"] == len(BROKERS) and counts["offline"] == counts["underReplicated"] == 0
 
     def _apply(self, verb: str, *arguments: str) -> str:
-        where = ("--namespace", NAMESPACE, "--values", VALUES, "--set", self._images)
+        where = ("--namespace", self.namespace, *self._options, "--set", self._images)
         return self.kubernetes.helm(verb, NAME, CHART, *where, "--wait", "--timeout", _INSTALL_DEADLINE, *arguments)
