@@ -11,7 +11,6 @@ from controller_admin.commands.endings import failure, usage_error
 from controller_admin.commands.options import DeadlineSeconds
 
 if TYPE_CHECKING:
-    from controller_admin.role.moving import Moved
     from controller_admin.role.obstacles import Obstacle
     from controller_admin.role.picture import RolePicture
     from controller_core.model.ids import BrokerId
@@ -216,16 +215,11 @@ def _move_role(
         heir = "Kafka's brokers" if target is None else f"process {target}"
         if check or not confirmed(f"The role goes to {heir}.", yes=yes):
             return
-        moved = asyncio.run(_move(options, picture, target, deadline_s))
+        asyncio.run(_move(options, picture, target, deadline_s))
     except InvalidSettings as error:
         raise usage_error(error) from error
     except (ZkError, MalformedZnode, NoCluster, NotMoved) as error:
         raise failure(error) from error
-    detours = f", with {moved.detours} brokers in between" if moved.detours else ""
-    typer.echo(
-        f"{moved.holder} has the role, under controller epoch {moved.epoch}{detours}; "
-        f"there was no controller for {moved.gap_s:.2f} s"
-    )
 
 
 async def _look(
@@ -250,12 +244,17 @@ async def _look(
 
 async def _move(
     options: "ZooKeeperOptions", picture: "RolePicture", target: "BrokerId | None", deadline_s: float
-) -> "Moved":
+) -> None:
     from controller_admin.role.moving import move
     from controller_core.process.connections import zookeeper_session
 
     session = await zookeeper_session(options, makes_chroot=False)
     try:
-        return await move(session, picture, target, deadline_s, typer.echo)
+        moved = await move(session, picture, target, deadline_s, typer.echo)
+        detours = f", with {moved.detours} brokers in between" if moved.detours else ""
+        typer.echo(
+            f"{moved.holder} has the role, under controller epoch {moved.epoch}{detours}; "
+            f"there was no controller for {moved.gap_s:.2f} s"
+        )
     finally:
         await session.close()

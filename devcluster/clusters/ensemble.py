@@ -1,27 +1,34 @@
 """Several ZooKeeper servers that are one ensemble, for what happens when one of them stops and the others go on."""
 
 from collections.abc import Iterator
+from contextlib import contextmanager
+
+from kazoo.client import KazooClient
 
 from devcluster.clusters.run_folder import RunFolder
-from devcluster.clusters.zookeeper import ZooKeeper
+from devcluster.clusters.zookeeper import ZooKeeper, connected_client, mode_of
 from devcluster.running.ports import release_port, reserve_port
 from devcluster.running.servers import Startable
 
 _HEAP_MB = 128
 _TICKS = 40
-"""How long a server may take to follow its leader: 20 s, on a busy machine."""
+"""How long a server may take to follow its leader, in half seconds: 20 s, on a busy machine."""
 
 
 class ZooKeeperEnsemble(Startable):
-    """An odd number of servers; most of them must run for any to serve."""
+    """An odd number of servers; most of them must run for any to serve.
 
-    def __init__(self, folder: RunFolder, *, name: str = "ensemble", servers: int = 3) -> None:
+    After `sync_ticks` half seconds without a word, followers leave their leader, and it them."""
+
+    def __init__(
+        self, folder: RunFolder, *, name: str = "ensemble", servers: int = 3, sync_ticks: int = _TICKS
+    ) -> None:
         self._peer_ports = [(reserve_port(), reserve_port()) for _ in range(servers)]
         peers = {
             f"server.{number}": f"127.0.0.1:{following}:{electing}"
             for number, (following, electing) in enumerate(self._peer_ports, start=1)
         }
-        settings = {"initLimit": _TICKS, "syncLimit": _TICKS, **peers}
+        settings = {"initLimit": _TICKS, "syncLimit": sync_ticks, **peers}
         self.servers = [
             ZooKeeper(folder, name=f"{name}-{number}", heap_mb=_HEAP_MB, further=settings)
             for number in range(1, servers + 1)
@@ -33,6 +40,16 @@ class ZooKeeperEnsemble(Startable):
     def connect(self) -> str:
         """The connect string of all servers, without a chroot."""
         return ",".join(server.connect for server in self.servers)
+
+    def leader(self) -> ZooKeeper | None:
+        """The server that leads the others, if one says so."""
+        return next((server for server in self.servers if mode_of(server.port) == "leader"), None)
+
+    @contextmanager
+    def client(self, chroot: str = "") -> Iterator[KazooClient]:
+        """A connected kazoo client of whichever server answers."""
+        with connected_client(self.connect + chroot) as client:
+            yield client
 
     def start(self) -> None:
         """Starts all servers side by side and waits until each serves. Raises `StartError`."""

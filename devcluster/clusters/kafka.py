@@ -8,6 +8,7 @@ from pathlib import Path
 from kazoo.exceptions import KazooException
 
 from devcluster.building.java import KAFKA_VERSION, broker_command
+from devcluster.clusters.ensemble import ZooKeeperEnsemble
 from devcluster.clusters.listeners import ONE_FOR_ALL, ListenerNames
 from devcluster.clusters.run_folder import RunFolder
 from devcluster.clusters.zookeeper import ZooKeeper, connected_client
@@ -159,7 +160,7 @@ class KafkaCluster(Startable):
     def __init__(
         self,
         folder: RunFolder,
-        zookeeper: ZooKeeper,
+        zookeeper: ZooKeeper | ZooKeeperEnsemble,
         *,
         brokers: int = 3,
         properties: Mapping[str, object] | None = None,

@@ -35,9 +35,11 @@ class ControllerProcess(Server):
         settings: Mapping[str, object] | None = None,
         listeners: ListenerNames = ONE_FOR_ALL,
         one_port: bool = False,
+        env: Mapping[str, str] | None = None,
     ) -> None:
         super().__init__()
         self.controller_id = controller_id
+        self._env = env
         first = self._reserve_port()
         self.ports = {name: first if one_port else self._reserve_port() for name in listeners.names[1:]}
         self.ports[listeners.inter_broker] = first
@@ -108,6 +110,7 @@ class ControllerProcess(Server):
             self._name,
             [sys.executable, *arguments],
             log_path=self._folder.log(self._name),
+            env=self._env,
             ready=lambda: accepts(self.port) and self.metric("kontroller_active_controller") == 1,
         )
 

@@ -87,12 +87,18 @@ class ZooKeeper(Server):
 
 def is_serving(port: int) -> bool:
     """Whether a server answers there already: it listens a while before it does. False also where nobody listens."""
+    return mode_of(port) is not None
+
+
+def mode_of(port: int) -> str | None:
+    """What a server that serves says that it is: `standalone`, `leader` or `follower`."""
     try:
         with socket.create_connection(("127.0.0.1", port), timeout=1) as connection:
             connection.sendall(b"srvr")
-            return b"Mode: " in b"".join(iter(lambda: connection.recv(4096), b""))
+            said = b"".join(iter(lambda: connection.recv(4096), b"")).decode()
     except OSError:
-        return False
+        return None
+    return next((line.removeprefix("Mode: ") for line in said.splitlines() if line.startswith("Mode: ")), None)
 
 
 @contextmanager

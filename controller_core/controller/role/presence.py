@@ -76,7 +76,8 @@ class Presence:
         self._on_claimed = on_claimed
         self._woken = asyncio.Event()
         self._watched: WatchedReads[None] = WatchedReads(zk, lambda _: self._woken.set())
-        self._written = present()
+        self._written: ProcessZnode | None = None
+        """What the znode says, as far as that is known."""
         self._claimed_in: SessionId | None = None
 
     @property
@@ -102,7 +103,7 @@ class Presence:
                 return
             node, processes = await self._zk.read_many([self._path, paths.PROCESSES])
             if node is not None and node.ephemeral_owner in (session, _NOBODY):
-                self._claimed_in = session
+                self._claimed_in, self._written = session, None
             elif node is not None and processes is not None:
                 on_wait()
                 await self._ask(node, Check(path=paths.PROCESSES, version=processes.version))
@@ -128,9 +129,9 @@ class Presence:
         return (await self._zk.read_many([paths.process(other)]))[0] is not None
 
     async def _create(self) -> bool:
-        self._written = self._present()
+        self._written = present = self._present()
         try:
-            await self._zk.transact([SetData(path=paths.PROCESSES, data=b""), self._sign_of_life()])
+            await self._zk.transact([SetData(path=paths.PROCESSES, data=b""), self._sign_of_life(present)])
         except NodeExists:
             return False
         except NoNode:
@@ -142,8 +143,8 @@ class Presence:
         parents = [Create(path=path) for path in (paths.KONTROLLER, paths.PROCESSES, paths.QUESTIONS)]
         await ensure_znodes(self._zk, parents, self._zk.transact)
 
-    def _sign_of_life(self) -> Create:
-        return Create(path=self._path, data=codecs.encode_process(self._written), mode=CreateMode.EPHEMERAL)
+    def _sign_of_life(self, present: ProcessZnode) -> Create:
+        return Create(path=self._path, data=codecs.encode_process(present), mode=CreateMode.EPHEMERAL)
 
     async def _ask(self, node: ZkNode, unclaimed: Check) -> None:
         """Finds out whether whoever has our id is alive, and takes its place where it is not. Raises `IdInUse`.
@@ -189,9 +190,17 @@ class Presence:
             self._on_claimed()
             self._woken.set()
         elif self._written != (present := self._present()):
-            with suppress(TransactionFailed):  # it was taken away: the watch fires
-                await self._zk.transact([SetData(path=self._path, data=codecs.encode_process(present))])
-            self._written = present
+            await self._write(present)
+
+    async def _write(self, present: ProcessZnode) -> None:
+        self._written = present  # before it is: whatever changes meanwhile is another thing again, and wakes us
+        try:
+            await self._zk.transact([SetData(path=self._path, data=codecs.encode_process(present))])
+        except TransactionFailed:
+            self._written = None  # it was taken away: the watch fires
+        except (ConnectionLost, SessionExpired):
+            self._written = None
+            raise
 
 
 def _refusal(own_id: BrokerId, path: str, node: ZkNode) -> str:

@@ -1,0 +1,82 @@
+"""A way to a server that swallows one direction of what goes over it: connections stay open, and half of them is silent.
+
+A network that drops packets one way looks so to both ends until their patience is over.
+"""
+
+import socket
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from enum import Enum, auto
+
+from devcluster.running.ports import release_port, reserve_port
+from devcluster.running.servers import Startable
+
+_CHUNK_BYTES = 65_536
+
+
+class Silence(Enum):
+    """What a way swallows."""
+
+    NONE = auto()
+    REQUESTS = auto()
+    """What the client says."""
+    ANSWERS = auto()
+    """What the server says."""
+
+
+class Way(Startable):
+    """Listens on a loopback port of its own and passes everything on to another port, but for what it swallows."""
+
+    def __init__(self, to_port: int) -> None:
+        self.port = reserve_port()
+        self.swallows = Silence.NONE
+        self._to_port = to_port
+        self._listening: socket.socket | None = None
+        self._open: list[socket.socket] = []
+
+    @property
+    def connect(self) -> str:
+        """Where clients go to take it."""
+        return f"127.0.0.1:{self.port}"
+
+    def start(self) -> None:
+        """Accepts from here on."""
+        self._listening = socket.create_server(("127.0.0.1", self.port))
+        self._spawn(self._accept, self._listening)
+
+    def close(self) -> None:
+        """Cuts all connections and gives the port back."""
+        if self._listening is not None:
+            with suppress(OSError):
+                self._listening.shutdown(socket.SHUT_RDWR)
+            self._listening.close()
+        for one in self._open:
+            with suppress(OSError):
+                one.shutdown(socket.SHUT_RDWR)
+        release_port(self.port)
+
+    def _accept(self, listening: socket.socket) -> None:
+        with suppress(OSError):  # closed
+            while True:
+                client, _ = listening.accept()
+                try:
+                    server = socket.create_connection(("127.0.0.1", self._to_port), timeout=5)
+                except OSError:
+                    client.close()
+                    continue
+                server.settimeout(None)
+                self._open += client, server
+                self._spawn(self._pass_on, client, server, Silence.REQUESTS)
+                self._spawn(self._pass_on, server, client, Silence.ANSWERS)
+
+    def _pass_on(self, source: socket.socket, sink: socket.socket, direction: Silence) -> None:
+        with suppress(OSError), source, sink:
+            while data := source.recv(_CHUNK_BYTES):
+                if self.swallows is not direction:
+                    sink.sendall(data)
+            with suppress(OSError):
+                sink.shutdown(socket.SHUT_RDWR)
+
+    def _spawn(self, work: Callable[..., None], *arguments: object) -> None:
+        threading.Thread(target=work, args=arguments, daemon=True, name=f"way-{self.port}").start()

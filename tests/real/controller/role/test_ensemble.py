@@ -1,0 +1,183 @@
+"""Three ZooKeeper servers under three brokers, two controllers and load: servers go, hang and come back, and one of the
+controllers hears nothing from any of them.
+
+Every acknowledged message is read back. How long nobody created a topic is logged, and never asserted.
+"""
+
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+
+import pytest
+import structlog
+from kazoo.exceptions import KazooException
+
+from devcluster.clients.load import AckedProducer, lost, read_back
+from devcluster.clients.znodes import ClusterZnodes
+from devcluster.clusters.ensemble import ZooKeeperEnsemble
+from devcluster.clusters.kafka import KafkaCluster
+from devcluster.clusters.kontroller import ControllerProcess, run_command
+from devcluster.clusters.run_folder import RunFolder
+from devcluster.running.processes import wait_until
+from devcluster.running.ways import Silence, Way
+
+log = structlog.get_logger()
+pytestmark = pytest.mark.matrix("ensemble")
+
+FIRST, SECOND = 1000, 1001
+ALL = [1, 2, 3]
+SESSION_S = 4
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stage:
+    """What all of these tests share. The first controller's ways to ZooKeeper can fall silent."""
+
+    ensemble: ZooKeeperEnsemble
+    kafka: KafkaCluster
+    controllers: dict[int, ControllerProcess]
+    ways: list[Way]
+    znodes: ClusterZnodes
+
+    def holder(self) -> int | None:
+        try:
+            return self.znodes.controller()
+        except KazooException:
+            return None  # this test's own client has no server at present
+
+    def is_led_by_ours(self) -> bool:
+        return self.holder() in self.controllers
+
+    def give_role_to(self, process: int) -> None:
+        arguments = [
+            "--zookeeper",
+            self.kafka.zookeeper_connect,
+            "--id",
+            str(process),
+            "--yes",
+            "--deadline-seconds",
+            "40",
+        ]
+        wait_until(lambda: self._is_ready(process), f"{process} could lead", deadline_s=60)
+        done = run_command("controller", "take-over", *arguments)
+        assert done.returncode == 0, done.stdout + done.stderr
+
+    def serve_topic(self, topic: str) -> None:
+        """Creates a topic as soon as ZooKeeper answers, and waits until all follow."""
+        wait_until(lambda: self._is_created(topic), "ZooKeeper takes a topic", deadline_s=60)
+        wait_until(lambda: self._is_served(topic), f"{topic} is served", deadline_s=90)
+
+    def _is_created(self, topic: str) -> bool:
+        try:
+            if self.znodes.client.exists(f"/brokers/topics/{topic}") is None:
+                self.znodes.create_topic(topic, [ALL], {"min.insync.replicas": "2"})
+        except KazooException:
+            return False
+        return True
+
+    def _is_served(self, topic: str) -> bool:
+        try:
+            return self.znodes.is_served(topic, [0])
+        except KazooException:
+            return False
+
+    def _is_ready(self, process: int) -> bool:
+        try:
+            said = self.znodes.read(f"/kontroller/processes/{process}")
+        except KazooException:
+            return False
+        return said is not None and said["hindrance"] is None
+
+
+@pytest.fixture(scope="module")
+def stage(servers_folder: RunFolder) -> Iterator[Stage]:
+    with ExitStack() as started:
+        ensemble = started.enter_context(ZooKeeperEnsemble(servers_folder, name="quorum", sync_ticks=6))
+        kafka = started.enter_context(KafkaCluster(servers_folder, ensemble, brokers=3, chroot="/quorum"))
+        ways = [started.enter_context(Way(server.port)) for server in ensemble.servers]
+        over_ways = ",".join(way.connect for way in ways) + "/quorum"
+        settings = {"zookeeper_session_timeout_ms": SESSION_S * 1000, "zookeeper_timeout_ms": 10_000}
+        controllers = {
+            FIRST: ControllerProcess(servers_folder, over_ways, name="quorum-first", settings=settings),
+            SECOND: ControllerProcess(
+                servers_folder, kafka.zookeeper_connect, controller_id=SECOND, name="quorum-second", settings=settings
+            ),
+        }
+        for controller in controllers.values():
+            started.callback(controller.close)
+            controller.process.spawn()
+        client = started.enter_context(ensemble.client("/quorum"))
+        stage = Stage(ensemble=ensemble, kafka=kafka, controllers=controllers, ways=ways, znodes=ClusterZnodes(client))
+        wait_until(stage.is_led_by_ours, "one of ours leads", deadline_s=60)
+        yield stage
+
+
+@contextmanager
+def under_load(stage: Stage, topic: str) -> Iterator[None]:
+    """Acknowledged writes to a topic of all brokers, which are all there in the end; a topic is made after what happens."""
+    stage.serve_topic(topic)
+    with AckedProducer(stage.kafka.bootstrap_servers, topic) as producer:
+        wait_until(lambda: producer.acknowledged_count > 0, "the first acknowledgement", deadline_s=30)
+        began_s = time.monotonic()
+        yield
+        stage.serve_topic(f"{topic}-after")
+        log.info("a topic is made and served", after=topic, seconds=round(time.monotonic() - began_s, 1))
+        wait_until(stage.is_led_by_ours, "one of ours leads", deadline_s=60)
+    assert lost(producer.stop().acknowledged, read_back(stage.kafka.bootstrap_servers, topic)) == []
+
+
+def test_the_leader_of_the_servers_is_killed(stage: Stage) -> None:
+    leader = stage.ensemble.leader()
+    assert leader is not None
+    with under_load(stage, "leader-killed"):
+        leader.kill()
+        wait_until(lambda: stage.ensemble.leader() is not None, "another server leads", deadline_s=60)
+    leader.start()
+
+
+def test_the_leader_of_the_servers_hangs_for_longer_than_the_others_wait_and_comes_back(stage: Stage) -> None:
+    leader = stage.ensemble.leader()
+    assert leader is not None
+    with under_load(stage, "leader-hung"):
+        leader.pause()
+        try:
+            wait_until(lambda: stage.ensemble.leader() not in (None, leader), "another server leads", deadline_s=60)
+        finally:
+            leader.resume()
+    leader.process.wait_until_ready()
+
+
+def test_the_servers_are_restarted_one_after_the_other(stage: Stage) -> None:
+    with under_load(stage, "rolled"):
+        for _ in stage.ensemble.rolling_restart():
+            wait_until(stage.is_led_by_ours, "one of ours leads", deadline_s=60)
+
+
+@pytest.mark.parametrize("silence", [Silence.ANSWERS, Silence.REQUESTS])
+def test_a_controller_that_is_cut_off_one_way_from_all_servers_loses_the_role(stage: Stage, silence: Silence) -> None:
+    """It ends when it has heard nothing for `zookeeper_timeout_ms`, which ends a session that its requests keep alive."""
+    stage.give_role_to(FIRST)
+    with under_load(stage, f"cut-off-{silence.name.lower()}"):
+        try:
+            for way in stage.ways:
+                way.swallows = silence
+            wait_until(lambda: stage.holder() not in (FIRST, None), "another has the role", deadline_s=60)
+            wait_until(lambda: not stage.controllers[FIRST].process.is_running, "it gives up", deadline_s=60)
+        finally:
+            for way in stage.ways:
+                way.swallows = Silence.NONE
+    stage.controllers[FIRST].process.spawn()
+
+
+def test_a_controller_and_the_server_that_it_is_connected_to_hang_beyond_its_session(stage: Stage) -> None:
+    stage.give_role_to(SECOND)
+    holder, server = stage.controllers[SECOND], stage.ensemble.servers[0]
+    with under_load(stage, "hung-with-server"):
+        holder.pause()
+        server.pause()
+        try:
+            wait_until(lambda: stage.holder() not in (SECOND, None), "another has the role", deadline_s=90)
+        finally:
+            server.resume()
+            holder.resume()

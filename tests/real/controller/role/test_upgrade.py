@@ -1,0 +1,59 @@
+"""A rolling upgrade with a hot standby: an older revision of this project runs beside the present one, under load."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from devcluster.building.revisions import NoSuchRevision, environment_of, exported
+from devcluster.clients.load import AckedProducer, lost, read_back
+from devcluster.clusters.kontroller import ControllerProcess
+from devcluster.clusters.run_folder import RunFolder
+from devcluster.running.processes import wait_until
+from tests.real.controller.clusters import OurCluster
+
+OLDER = "7b955fb5153dfcdc9b03103cfea8495fe7d877a6"
+"""Knows nothing of requests for the role."""
+
+
+@pytest.fixture
+def older(our_cluster: OurCluster, servers_folder: RunFolder, tmp_path: Path) -> Iterator[ControllerProcess]:
+    try:
+        source = exported(OLDER, tmp_path)
+    except NoSuchRevision as error:
+        pytest.skip(f"NOT RUN, the upgrade of a running cluster is not shown here: {error}")
+    process = ControllerProcess(
+        servers_folder,
+        our_cluster.kafka.zookeeper_connect,
+        controller_id=1005,
+        name="older-controller",
+        env=environment_of(source),
+    )
+    process.process.spawn()
+    yield process
+    process.close()
+
+
+def hot(cluster: OurCluster, process: ControllerProcess) -> bool:
+    said = cluster.znodes.read(f"/kontroller/processes/{process.controller_id}") or {}
+    return bool(said.get("hot"))
+
+
+def test_the_role_passes_from_an_older_revision_to_this_one_and_back_under_load(
+    our_cluster: OurCluster, older: ControllerProcess
+) -> None:
+    znodes, ours = our_cluster.znodes, our_cluster.controller
+    our_cluster.serve_topic("upgraded", [[1, 2, 3]], {"min.insync.replicas": "2"})
+    with AckedProducer(our_cluster.kafka.bootstrap_servers, "upgraded") as producer:
+        wait_until(lambda: producer.acknowledged_count > 0, "the first acknowledgement", deadline_s=30)
+        wait_until(lambda: hot(our_cluster, older), "the older one is hot", deadline_s=60)
+        assert "leads_under" not in (znodes.read("/kontroller/processes/1005") or {}), "it is the older one that runs"
+        ours.stop()
+        wait_until(lambda: znodes.controller() == older.controller_id, "the older one leads", deadline_s=60)
+        our_cluster.serve_topic("made-by-the-older", [[4, 5]])
+        ours.process.spawn()
+        wait_until(lambda: hot(our_cluster, ours), "ours is hot", deadline_s=60)
+        older.stop()
+        wait_until(lambda: znodes.controller() == ours.controller_id, "ours leads", deadline_s=60)
+        our_cluster.serve_topic("made-by-the-newer", [[4, 5]])
+    assert lost(producer.stop().acknowledged, read_back(our_cluster.kafka.bootstrap_servers, "upgraded")) == []
