@@ -43,5 +43,7 @@ def test_one_direction_is_swallowed_and_the_other_goes_on(ends: tuple[Way, socke
 
 def test_a_way_that_is_closed_cuts_its_connections(ends: tuple[Way, socket.socket, socket.socket]) -> None:
     way, client, server = ends
+    client.sendall(b"question")
+    assert server.recv(100) == b"question", "the way knows of the connection"
     way.close()
     assert (client.recv(100), server.recv(100)) == (b"", b"")
