@@ -34,6 +34,7 @@ SAID: Final[Mapping[str, str]] = {
     "log_dirs_failed": "log directories of brokers failed",
     "configs_changed": "configurations changed",
     "balance_due": "leaders went back to their preferred replicas",
+    "tokens_due": "delegation tokens that were over were deleted",
     "features_changed": "finalized features changed",
     "broker_answered": "a broker answered the controller",
     "epoch_outdated": "the controller raised its epoch",
