@@ -32,7 +32,10 @@ _OWN: Final = ListenerNames(inter_broker="CONTROLLER", clients="CLIENT")
 """Where the controller listens."""
 
 
-@pytest.fixture(scope="module", params=SETUPS)
+@pytest.fixture(
+    scope="module",
+    params=[pytest.param(setup, marks=pytest.mark.matrix("what brokers want to know", setup)) for setup in SETUPS],
+)
 def brokers(request: pytest.FixtureRequest, servers_folder: RunFolder, zookeeper: ZooKeeper) -> Iterator[SecuredKafka]:
     """Two that want to know who comes, also to replicate, and end what does not log in again within seconds."""
     listeners = ListenerNames(

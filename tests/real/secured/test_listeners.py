@@ -140,7 +140,10 @@ class Site:
         return sorted(json.loads(state)["isr"])
 
 
-@pytest.fixture(scope="module", params=PROTOCOLS)
+@pytest.fixture(
+    scope="module",
+    params=[pytest.param(kind, marks=pytest.mark.matrix("what a listener speaks", kind)) for kind in PROTOCOLS],
+)
 def site(request: pytest.FixtureRequest, servers_folder: RunFolder, zookeeper: ZooKeeper) -> Iterator[Site]:
     made = Site(servers_folder, zookeeper, request.param)
     with made.kafka, made.controller:
