@@ -5,11 +5,13 @@ import java.net.Socket;
 import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
+import java.util.List;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
 import org.apache.kafka.common.message.ApiVersionsResponseData;
+import org.apache.kafka.common.message.ApiVersionsResponseData.ApiVersion;
 import org.apache.kafka.common.message.LeaderAndIsrRequestData;
 import org.apache.kafka.common.message.LeaderAndIsrResponseData;
 import org.apache.kafka.common.message.LeaderAndIsrResponseData.LeaderAndIsrPartitionError;
@@ -142,9 +144,21 @@ final class StubBroker {
             case LEADER_AND_ISR -> acknowledged(new LeaderAndIsrRequestData(body(frame), header.apiVersion()));
             case STOP_REPLICA -> acknowledged(new StopReplicaRequestData(body(frame), header.apiVersion()));
             case UPDATE_METADATA -> new UpdateMetadataResponseData();
-            case API_VERSIONS -> new ApiVersionsResponseData();
+            case API_VERSIONS -> served();
             default -> null;
         };
+    }
+
+    /** What a broker of this release takes of a controller: it is asked before it is sent anything. */
+    private static ApiVersionsResponseData served() {
+        ApiVersionsResponseData answer = new ApiVersionsResponseData();
+        for (ApiKeys api : List.of(ApiKeys.LEADER_AND_ISR, ApiKeys.STOP_REPLICA, ApiKeys.UPDATE_METADATA)) {
+            answer.apiKeys().add(new ApiVersion()
+                    .setApiKey(api.id)
+                    .setMinVersion(api.oldestVersion())
+                    .setMaxVersion(api.latestVersion()));
+        }
+        return answer;
     }
 
     /** A reader that stands behind the header. */

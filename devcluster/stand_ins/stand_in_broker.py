@@ -11,16 +11,13 @@ from contextlib import contextmanager
 from typing import Final, TypeAlias
 
 from kazoo.client import KazooClient
-from kio.schema.api_versions.v0 import ApiVersionsResponse
 
 from controller_core.model.ids import BrokerEpoch, BrokerId
 from controller_core.model.metadata import Broker, Endpoint, FeatureRange
 from controller_core.wire.codecs.frames import RequestHead, encode_response, read_request_head
-from controller_core.wire.messages import ErrorCode
 from controller_core.zk import codecs, paths
+from devcluster.stand_ins.told_versions import API_VERSIONS, told_versions
 
-API_VERSIONS: Final = 18
-"""By which a controller sees that it reaches a broker."""
 _HOST: Final = "127.0.0.1"
 _LENGTH_BYTES: Final = 4
 
@@ -29,10 +26,11 @@ Answer: TypeAlias = Callable[[RequestHead], bytes | None]
 
 
 def is_there(head: RequestHead) -> bytes | None:
-    """Says that it is there, and nothing else: other requests close the connection, and are tried for ever."""
+    """Says that it is there, and what it takes, and nothing else: other requests close the connection, and are tried for
+    ever."""
     if head.api_key != API_VERSIONS:
         return None
-    return encode_response(ApiVersionsResponse(error_code=ErrorCode.none, api_keys=()), head.correlation_id)
+    return encode_response(told_versions(), head.correlation_id)
 
 
 @contextmanager

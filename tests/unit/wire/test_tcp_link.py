@@ -18,7 +18,7 @@ from controller_core.wire.codecs.frames import (
 from controller_core.wire.link import BrokerUnreachable, NotConnected, UnreadableAnswer
 from controller_core.wire.messages import ErrorCode, UpdateMetadataRequest, UpdateMetadataResponse
 from controller_core.wire.tcp_link import TcpBrokerLink, tcp_link_factory
-from tests.unit.wire.told_versions import API_VERSIONS, told_versions
+from devcluster.stand_ins.told_versions import API_VERSIONS, told_versions
 
 DEADLINE_S = 10
 REQUEST = UpdateMetadataRequest(

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from controller_core.wire.codecs.frames import RequestHead, with_length
-from devcluster.stand_ins.stand_in_broker import API_VERSIONS, Answer, register, stand_in_broker, unregister
+from devcluster.stand_ins.stand_in_broker import Answer, is_there, register, stand_in_broker, unregister
+from devcluster.stand_ins.told_versions import API_VERSIONS
 from tests.real.controller.clusters import OurCluster
 
 BAD_BROKER = 50
@@ -43,8 +44,9 @@ def bad_broker(cluster: OurCluster, answer: Answer) -> Iterator[threading.Event]
     asked = threading.Event()
 
     def noted(head: RequestHead) -> bytes | None:
-        if head.api_key != API_VERSIONS:  # which only asks whether it is there
-            asked.set()
+        if head.api_key == API_VERSIONS:  # which only asks whether it is there
+            return is_there(head)
+        asked.set()
         return answer(head)
 
     with stand_in_broker(noted) as port:

@@ -22,7 +22,7 @@ from controller_core.wire.codecs.frames import (
     read_request_head,
 )
 from controller_core.wire.messages import UpdateMetadataResponse
-from tests.unit.wire.told_versions import told_versions
+from devcluster.stand_ins.told_versions import told_versions
 
 HANDSHAKE, AUTHENTICATE, API_VERSIONS = 17, 36, 18
 USERS: Final = {"alice": "alice secret", "bob": "bob secret"}

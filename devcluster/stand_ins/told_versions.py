@@ -1,4 +1,4 @@
-"""What a broker says that it speaks, as links ask it first."""
+"""What a stand-in for a broker says that it speaks, as links ask first."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -9,6 +9,7 @@ from kio.schema.errors import ErrorCode
 from kio.static.primitive import i16
 
 API_VERSIONS: Final = 18
+"""By which a controller sees that it reaches a broker, and what may be sent there."""
 OF_KAFKA_3_9: Final[Mapping[int, int]] = {4: 7, 5: 4, 6: 8}
 """The newest version of each of the controller's requests to brokers."""
 
