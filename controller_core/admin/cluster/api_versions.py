@@ -33,7 +33,7 @@ VERSIONS: Final = Versions(ApiVersionsRequest, oldest=0)
 
 _FIRST_WITH_SOFTWARE: Final = 3
 _KNOWN_TO_ALL: Final = ASK_FOR_RANGES
-"""What a broker is asked for a client of a later version: it may know no more than Kafka 2.4 did."""
+"""What a broker is asked that does not know the version of a newer client: since Kafka 2.4 all know this one."""
 _SOFTWARE: Final = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 
 
@@ -75,8 +75,8 @@ def on_api_versions(
     async def otherwise() -> ResponsePayload:
         return amended(ApiVersionsResponse(error_code=ErrorCode.none, api_keys=_passed_on(), throttle_time=NO_THROTTLE))
 
-    asked = _KNOWN_TO_ALL if request.__version__ > _KNOWN_TO_ALL.__version__ else None
-    return AskBroker(asked=asked, amended=amended, otherwise=otherwise)
+    older = _KNOWN_TO_ALL if request.__version__ > _KNOWN_TO_ALL.__version__ else None
+    return AskBroker(older=older, amended=amended, otherwise=otherwise)
 
 
 def unsupported() -> ResponsePayload:

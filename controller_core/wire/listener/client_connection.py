@@ -278,9 +278,7 @@ class ClientConnection:
         if not self._passes_on:
             return await answer.otherwise()
         try:
-            if answer.answered is None:
-                return await self._upstream.ask(answer.head, answer.content, begun)
-            return answer.answered(await self._upstream.ask(answer.head, answer.content, Answer.content))
+            return await self._brokers_answer(answer)
         except (UpstreamError, Undecodable) as error:
             self._log.info("answered without a broker", api_key=head.api_key, error=str(error))
             return await answer.otherwise()
@@ -294,6 +292,17 @@ class ClientConnection:
         if isinstance(answer, Answer):
             raise NoAnswerNow("brokers are asked by nobody who has not logged in")
         return answer
+
+    async def _brokers_answer(self, question: BrokerQuestion) -> bytes | Answer:
+        """Raises `UpstreamError`, and `Undecodable` where the answer is none to any version that it was asked in."""
+        if question.answered is None:
+            return await self._upstream.ask(question.head, question.content, begun)
+        try:
+            return question.answered(await self._upstream.ask(question.head, question.content, Answer.content))
+        except Undecodable:
+            if question.older is None:
+                raise
+        return await self._brokers_answer(question.older)
 
     async def _refused(self, api: Api, head: RequestHead, content: bytes, error_code: ErrorCode) -> bytes:
         try:

@@ -8,7 +8,7 @@ beside the event loop (`workers`). One with more entries than its API takes is r
 """
 
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, fields, is_dataclass
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from typing import Any, Final, Generic, ParamSpec, Protocol, TypeVar
 
 from kio.schema.errors import ErrorCode
@@ -60,10 +60,10 @@ class NoAnswerNow(Exception):
 class AskBroker:
     """Instead of an answer: a broker shall be asked the same."""
 
-    asked: RequestPayload | None = None
-    """What it is asked instead: the same in a version that it knows."""
+    older: RequestPayload | None = None
+    """What it is asked where it does not know the version of the request: the same in one that it knows."""
     amended: Callable[[ResponsePayload], ResponsePayload] | None = None
-    """What to make of the broker's answer, in the version in which it is asked; None: nothing."""
+    """What to make of the broker's answer, in the version in which it was asked; None: nothing."""
     otherwise: Callable[[], Awaitable[ResponsePayload]] | None = None
     """The answer where no broker answers; None: there is none."""
 
@@ -81,6 +81,8 @@ class BrokerQuestion:
     Raises `Undecodable`, `AnswerFailedError`."""
     otherwise: Callable[[], Awaitable[bytes]]
     """The response frame where no broker answers. Raises `NoAnswerNow`."""
+    older: "BrokerQuestion | None" = None
+    """The same in an older version, for a broker whose answer is none to this one."""
 
 
 class Api(Protocol):
@@ -242,10 +244,15 @@ class LocalApi(Generic[Request]):
         return await owned.refused(head, content, error_code)
 
     def _question(self, head: RequestHead, asked: bytes, ask: AskBroker) -> BrokerQuestion:
-        put, content = head, asked
-        if ask.asked is not None:
-            put = RequestHead(head.api_key, int(ask.asked.__version__), head.correlation_id)
-            content = encode_request(ask.asked, head.correlation_id, read_client_id(asked) or "")[LENGTH_BYTES:]
+        question = self._put(head, head, asked, ask)
+        if ask.older is None:
+            return question
+        older = RequestHead(head.api_key, int(ask.older.__version__), head.correlation_id)
+        content = encode_request(ask.older, head.correlation_id, read_client_id(asked) or "")[LENGTH_BYTES:]
+        return replace(question, older=self._put(head, older, content, ask))
+
+    def _put(self, head: RequestHead, put: RequestHead, asked: bytes, ask: AskBroker) -> BrokerQuestion:
+        """`head`: that of the client's request; `put`: that of the request to the broker, whose content is `asked`."""
 
         def answered(content: bytes) -> bytes:
             assert ask.amended is not None, "asked only where it is there"
@@ -266,7 +273,7 @@ class LocalApi(Generic[Request]):
                 return await _answered(_lane(self.key), asked, self.versions, head, response)
 
         return BrokerQuestion(
-            head=put, content=content, answered=None if ask.amended is None else answered, otherwise=otherwise
+            head=put, content=asked, answered=None if ask.amended is None else answered, otherwise=otherwise
         )
 
 

@@ -5,12 +5,16 @@ way from the oldest to the newest: under load with acks=all, of which everything
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Any
 
 import pytest
+from kio.schema.api_versions.v3 import ApiVersionsRequest as ApiVersionsRequest3
+from kio.schema.api_versions.v4 import ApiVersionsRequest as ApiVersionsRequest4
 
 from controller_admin.client.admin_client import BlockingAdminClient
 from devcluster.building.java import KAFKA_VERSION, OLDER_VERSIONS
 from devcluster.clients.load import AckedProducer, lost, read_back
+from devcluster.clients.requests import send_request
 from devcluster.clients.znodes import ClusterZnodes
 from devcluster.clusters.kafka import KafkaCluster
 from devcluster.clusters.kontroller import ControllerProcess
@@ -23,6 +27,7 @@ pytestmark = [pytest.mark.real, pytest.mark.timeout(400), pytest.mark.matrix("br
 TOPIC = "orders"
 PARTITIONS = range(3)
 OLDEST = OLDER_VERSIONS[0]
+PRODUCE = 0
 FEWER_IN_SYNC = {"min.insync.replicas": 2}
 
 
@@ -64,6 +69,13 @@ def create(cluster: Ours) -> None:
     cluster.wait_for_all()
 
 
+def newest_produce(address: str, asked_in: Any) -> int:
+    """The newest version of Produce that a client is told there, by ApiVersions in a version."""
+    host, _, port = address.partition(":")
+    answer = send_request((host, int(port)), asked_in(client_software_name="tester", client_software_version="1"))
+    return next(int(api.max_version) for api in answer.api_keys if api.api_key == PRODUCE)
+
+
 @contextmanager
 def nothing_lost(cluster: Ours) -> Iterator[None]:
     """Messages come all the time, and what was acknowledged is there in the end."""
@@ -82,6 +94,10 @@ def test_brokers_of_an_older_release_lead_follow_die_and_return(
 ) -> None:
     with ours(servers_folder, zookeeper, f"of-{version.replace('.', '-')}", version) as cluster:
         create(cluster)
+        of_brokers = newest_produce(cluster.kafka.broker(1).address, ApiVersionsRequest3)
+        assert newest_produce(cluster.controller.address, ApiVersionsRequest4) == of_brokers, (
+            "also a new client is told so"
+        )
         with nothing_lost(cluster):
             cluster.kafka.broker(2).kill()
             wait_until(lambda: 2 not in cluster.leaders(), "others lead", deadline_s=60)

@@ -9,6 +9,9 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from kio.schema.api_versions import v0 as api_versions_0
+from kio.schema.api_versions import v3 as api_versions_3
+from kio.schema.api_versions import v4 as api_versions_4
 from kio.schema.api_versions.v3 import ApiVersionsRequest
 from kio.schema.envelope.v0 import EnvelopeRequest
 from kio.schema.metadata.v0 import MetadataRequest as MetadataRequest0
@@ -31,7 +34,7 @@ from controller_core.wire.codecs.frames import (
     read_request_head,
     with_length,
 )
-from controller_core.wire.codecs.versions import Versions
+from controller_core.wire.codecs.versions import Versions, converted
 from controller_core.wire.limits.gate import Gate
 from controller_core.wire.listener.listener import (
     Acceptor,
@@ -46,6 +49,7 @@ from controller_core.wire.listener.listener import (
 from controller_core.wire.listener.owned_api import AskBroker, NoAnswerNow
 from controller_core.wire.listener.relay import Address, Relay, UpstreamError
 from controller_core.wire.messages import (
+    NO_THROTTLE,
     ControlledShutdownRequest,
     ControlledShutdownResponse,
     ErrorCode,
@@ -472,6 +476,30 @@ async def test_a_brokers_answer_is_amended_or_replaced_where_there_is_no_broker(
             broker.is_live = is_live
             peer.send(METADATA)
             assert decode_response(MetadataResponse, await peer.answer()).cluster_id == expected
+
+
+async def test_a_broker_that_does_not_know_the_version_is_asked_in_an_older_one(broker: ScriptedBroker) -> None:
+    told = api_versions_3.ApiVersionsResponse(
+        error_code=ErrorCode.none, api_keys=(), throttle_time=NO_THROTTLE, zk_migration_ready=True
+    )
+    unknown = api_versions_0.ApiVersionsResponse(error_code=ErrorCode.unsupported_version, api_keys=())
+
+    def of_kafka_3_6(content: bytes) -> bytes:
+        head = read_request_head(content)
+        return encode_response(told if head.api_version == 3 else unknown, head.correlation_id)
+
+    broker.script = of_kafka_3_6
+    software = {"client_software_name": "tester", "client_software_version": "1"}
+    newest = api_versions_4.ApiVersionsResponse
+    ask = AskBroker(
+        older=api_versions_3.ApiVersionsRequest(**software), amended=lambda response: converted(response, newest)
+    )
+    api = LocalApi(versions=Versions(api_versions_4.ApiVersionsRequest, oldest=0), answer=ask_broker(ask))
+    async with listening(broker, apis=(api,)) as listener, connected(listener) as peer:
+        for _ in range(2):
+            peer.send(encode_request(api_versions_4.ApiVersionsRequest(**software), 7, "client"))
+            assert decode_response(newest, await peer.answer()).zk_migration_ready
+    assert [read_request_head(content).api_version for content in broker.received] == [4, 3, 4, 3]
 
 
 @pytest.mark.parametrize("answer", [AskBroker(), None], ids=["only a broker knows", "there is no answer now"])
