@@ -12,7 +12,7 @@ How it is secured goes by what the broker has registered for the listener, and b
 
 import asyncio
 import itertools
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Final, TypeVar
@@ -97,8 +97,12 @@ class TcpBrokerLink:
 
     async def reach(self) -> None:
         """See `BrokerLink.reach`."""
-        correlation_id = next(self._correlation_ids)
-        await self._ask("ApiVersions", lambda: self._asking_versions(correlation_id), partial(_ranges, correlation_id))
+
+        async def ask() -> None:
+            if not await self._connects():
+                await self._ask_versions()
+
+        await self._in_turn(ask)
 
     async def static_config(self, broker: BrokerId, names: Collection[str]) -> Mapping[str, str]:
         """See `BrokerLink.static_config`."""
@@ -121,13 +125,19 @@ class TcpBrokerLink:
         self._disconnect()
 
     async def _ask(self, what: str, frame: Callable[[], Sequence[bytes]], read: Callable[[bytes], R]) -> R:
+        async def ask() -> R:
+            await self._connects()
+            return await self._exchange(what, frame(), read)
+
+        return await self._in_turn(ask)
+
+    async def _in_turn(self, ask: Callable[[], Awaitable[R]]) -> R:
         async with self._turn:
             if self._closed:
                 raise BrokerUnreachable(f"the link to {self._host}:{self._port} is closed")
             try:
                 async with asyncio.timeout(None) as self._until_closed:
-                    await self._be_connected()
-                    return await self._exchange(what, frame(), read)
+                    return await ask()
             except TimeoutError as error:
                 raise BrokerUnreachable(f"the link to {self._host}:{self._port} was closed") from error
             finally:
@@ -145,21 +155,24 @@ class TcpBrokerLink:
                 self._disconnect()
         return response
 
-    async def _be_connected(self) -> None:
-        """Connects where there is no connection, and asks which versions are spoken there: brokers are upgraded."""
+    async def _connects(self) -> bool:
+        """Connects where there is no connection, and asks which versions are spoken there: brokers are upgraded. False
+        where there was one."""
         if self._connection is not None and self._connection.is_spent:
             self._disconnect()
-        if self._connection is None:
-            self._connection = await self._connect()
-            correlation_id = next(self._correlation_ids)
-            asking = self._asking_versions(correlation_id)
-            try:
-                self._newest = await self._exchange("ApiVersions", asking, partial(_ranges, correlation_id))
-            except BrokerUnreachable as error:
-                raise NotConnected(str(error)) from error
+        if self._connection is not None:
+            return False
+        self._connection = await self._connect()
+        try:
+            await self._ask_versions()
+        except BrokerUnreachable as error:
+            raise NotConnected(str(error)) from error
+        return True
 
-    def _asking_versions(self, correlation_id: int) -> Sequence[bytes]:
-        return [encode_request(ApiVersionsRequest(), correlation_id, self._client_id)]
+    async def _ask_versions(self) -> None:
+        correlation_id = next(self._correlation_ids)
+        asking = [encode_request(ApiVersionsRequest(), correlation_id, self._client_id)]
+        self._newest = await self._exchange("ApiVersions", asking, partial(_ranges, correlation_id))
 
     def _written(self, request: ControlRequest, correlation_id: int) -> Sequence[bytes]:
         """The request in the newest version that both sides know. Raises `NotConnected` where there is none."""

@@ -154,6 +154,11 @@ def _entity_reader(entity_type: type[Entity]) -> _Reader:
     return read
 
 
+def skip_tagged(cursor: Cursor) -> None:
+    """Goes beyond the tagged fields of a message none of whose are known. Raises `Undecodable`, `TooManyItems`."""
+    _read_tagged(cursor, {}, {})
+
+
 def _read_tagged(cursor: Cursor, tagged: dict[int, tuple[str, _Reader]], values: dict[str, Any]) -> None:
     number = cursor.unsigned_varint()
     cursor.count(number)

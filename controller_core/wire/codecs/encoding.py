@@ -61,11 +61,12 @@ def control_request_pieces(
     """A request as a whole frame, in the pieces that it is made of. Raises `Unencodable`.
 
     `version`: from `OLDEST` to the request's own, which None stands for."""
-    is_newest = version in (None, request.__version__)
+    version = int(request.__version__) if version is None else version
+    is_newest = version == request.__version__
     if is_newest and not isinstance(request.topic_states, EncodedTopics):
         return [encode_request(request, correlation_id, client_id)]
     try:
-        body = _pieces(request) if is_newest else _older_pieces(request, version or 0)
+        body = _pieces(request) if is_newest else _older_pieces(request, version)
         pieces = [encode_request_header(request, correlation_id, client_id, version=version), *body]
     except _UNWRITABLE as error:
         raise Unencodable(f"{type(request).__name__} cannot be written: {error}") from error

@@ -8,6 +8,7 @@ A property test holds both to kio's messages.
 """
 
 import struct
+from collections.abc import Callable
 from functools import lru_cache
 from typing import Final
 from uuid import UUID
@@ -86,11 +87,15 @@ def asked_by(message: AlterPartitionMessage) -> AlterPartitionRequest:
     )
 
 
-def write_response(response: AlterPartitionResponse, correlation_id: int) -> bytes:
-    """The response as a whole frame, without a throttle time. Raises `Unencodable`."""
+def write_response(
+    response: AlterPartitionResponse, correlation_id: int, answered: Callable[[AnsweredTopic], bytes] | None = None
+) -> bytes:
+    """The response as a whole frame, without a throttle time. Raises `Unencodable`.
+
+    `answered`: how a topic is written; None: as since version 2."""
     try:
         start = _RESPONSE_START.pack(correlation_id, 0, 0, response.error_code.value)
-        topics = [_answered_topic(topic) for topic in response.topics]
+        topics = [*map(answered or _answered_topic, response.topics)]
     except struct.error as error:
         raise Unencodable(f"{type(response).__name__} cannot be written: {error}") from error
     return with_length(b"".join((start, unsigned_varint(len(topics) + 1), *topics, NO_TAGGED_FIELDS)))

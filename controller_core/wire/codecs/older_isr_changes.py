@@ -25,9 +25,8 @@ from controller_core.model.ids import (
     TopicId,
     TopicName,
 )
-from controller_core.wire.codecs.decoding import MOST_ITEMS, Cursor, Undecodable, decode
+from controller_core.wire.codecs.decoding import MOST_ITEMS, Cursor, Undecodable, decode, skip_tagged
 from controller_core.wire.codecs.entries import NO_TAGGED_FIELDS, broker_ids, unsigned_varint
-from controller_core.wire.codecs.frames import Unencodable, with_length
 from controller_core.wire.codecs.isr_changes import read_request, write_response
 from controller_core.wire.codecs.versions import Versions
 from controller_core.wire.messages.alter_partition import (
@@ -46,8 +45,6 @@ _SENDER: Final = struct.Struct(">iq")
 _START: Final = struct.Struct(">ii")
 _NUMBER: Final = struct.Struct(">i")
 _STATE: Final = struct.Struct(">b")
-_RESPONSE_START: Final = struct.Struct(">ibih")
-"""Correlation id, no tagged fields, throttle time, error code."""
 _RESULT_START: Final = struct.Struct(">ihii")
 
 
@@ -79,9 +76,12 @@ class IsrChangeVersions(Versions[AlterPartitionRequest]):
 
     def encoded(self, response: Any, correlation_id: int) -> bytes:
         """See `Versions`."""
-        if isinstance(response, _OlderResponse):
-            return _written(response.response, response.__version__, correlation_id)
-        return super().encoded(response, correlation_id)
+        if not isinstance(response, _OlderResponse):
+            return super().encoded(response, correlation_id)
+        version = response.__version__
+        if version >= _FIRST_WITH_TOPIC_IDS:  # answered as by the newest
+            return write_response(response.response, correlation_id)
+        return write_response(response.response, correlation_id, lambda topic: _written_topic(topic, version))
 
 
 VERSIONS: Final = IsrChangeVersions()
@@ -93,7 +93,7 @@ def _read(content: bytes, version: int, most_items: int) -> AlterPartitionReques
     try:
         broker_id, broker_epoch = _SENDER.unpack(cursor.take(_SENDER.size))
         topics = tuple(_topics(cursor, version))
-        _skip_tagged(cursor)
+        skip_tagged(cursor)
     except ValueError as error:
         raise Undecodable(f"AlterPartition has an impossible value before offset {cursor.offset}") from error
     return AlterPartitionRequest(broker_id=BrokerId(broker_id), broker_epoch=BrokerEpoch(broker_epoch), topics=topics)
@@ -108,7 +108,7 @@ def _topics(cursor: Cursor, version: int) -> Iterator[AskedTopic]:
         else:
             name = TopicName(cursor.take(_length(cursor)).decode())
         partitions = [_partition(cursor, version) for _ in range(_count(cursor))]
-        _skip_tagged(cursor)
+        skip_tagged(cursor)
         yield AskedTopic(topic_id, partitions, name)
 
 
@@ -118,7 +118,7 @@ def _partition(cursor: Cursor, version: int) -> AskedIsr:
     has_state = version >= _FIRST_WITH_RECOVERY_STATES
     recovery_state = _STATE.unpack(cursor.take(_STATE.size))[0] if has_state else 0
     (partition_epoch,) = _NUMBER.unpack(cursor.take(_NUMBER.size))
-    _skip_tagged(cursor)
+    skip_tagged(cursor)
     isr = tuple(BrokerId(member) for (member,) in _NUMBER.iter_unpack(members))
     return AskedIsr(
         PartitionId(number), LeaderEpoch(leader_epoch), isr, recovery_state, PartitionEpoch(partition_epoch)
@@ -138,38 +138,19 @@ def _length(cursor: Cursor) -> int:
     return length
 
 
-def _skip_tagged(cursor: Cursor) -> None:
-    fields = cursor.unsigned_varint()
-    cursor.count(fields)
-    for _ in range(fields):
-        cursor.unsigned_varint()
-        cursor.take(cursor.unsigned_varint())
-
-
-def _written(response: AlterPartitionResponse, version: int, correlation_id: int) -> bytes:
-    try:
-        start = _RESPONSE_START.pack(correlation_id, 0, 0, response.error_code.value)
-        topics = [_written_topic(topic, version) for topic in response.topics]
-    except struct.error as error:
-        raise Unencodable(f"{type(response).__name__} cannot be written: {error}") from error
-    return with_length(b"".join((start, unsigned_varint(len(topics) + 1), *topics, NO_TAGGED_FIELDS)))
-
-
 def _written_topic(topic: AnsweredTopic, version: int) -> bytes:
-    if version >= _FIRST_WITH_TOPIC_IDS:
-        named = bytes(_TOPIC_ID_BYTES) if topic.topic_id is None else topic.topic_id.bytes
-    else:
-        encoded = (topic.name or "").encode()
-        named = unsigned_varint(len(encoded) + 1) + encoded
+    """Of a version that has names of topics. Raises `struct.error`."""
+    name = (topic.name or "").encode()
     results = (_written_partition(one, version) for one in topic.partitions)
-    return b"".join((named, unsigned_varint(len(topic.partitions) + 1), *results, NO_TAGGED_FIELDS))
+    start = unsigned_varint(len(name) + 1), name, unsigned_varint(len(topic.partitions) + 1)
+    return b"".join((*start, *results, NO_TAGGED_FIELDS))
 
 
 def _written_partition(one: AnsweredIsr, version: int) -> bytes:
     partition, outcome = one
     has_state = version >= _FIRST_WITH_RECOVERY_STATES
     if isinstance(outcome, ErrorCode):
-        code = _known_code(outcome, version).value
+        code = _known_code(outcome).value
         state = _STATE.pack(0) if has_state else b""
         return b"".join((_RESULT_START.pack(partition, code, 0, 0), broker_ids(()), state, _NUMBER.pack(0), b"\0"))
     leadership = outcome.leader_and_isr
@@ -179,8 +160,6 @@ def _written_partition(one: AnsweredIsr, version: int) -> bytes:
     return b"".join((start, broker_ids(leadership.isr), state, end))
 
 
-def _known_code(code: ErrorCode, version: int) -> ErrorCode:
-    """`KafkaController.processAlterPartition`: what brokers of a version know."""
-    if code is ErrorCode.ineligible_replica and version < _FIRST_WITH_TOPIC_IDS:
-        return ErrorCode.operation_not_attempted
-    return code
+def _known_code(code: ErrorCode) -> ErrorCode:
+    """`KafkaController.processAlterPartition`: what brokers know before version 2."""
+    return ErrorCode.operation_not_attempted if code is ErrorCode.ineligible_replica else code
