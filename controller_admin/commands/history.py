@@ -13,6 +13,13 @@ from zoneinfo import available_timezones
 import typer
 
 from controller_admin.commands.endings import EXIT_FAILED, failure, usage_error
+from controller_admin.commands.options import (
+    JournalsOption,
+    JournalTokenFilesOption,
+    JournalTopicOption,
+    TopicBootstrapOption,
+    TopicPropertiesOption,
+)
 from controller_admin.commands.watch import watch
 from controller_core.model.wording import counted
 
@@ -62,20 +69,8 @@ commands.command("watch")(watch)
 @commands.command("ingest")
 def ingest(
     history: HistoryOption,
-    journal: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="A folder of segments, or a controller's http://HOST:9404/journal. Several times for several."
-        ),
-    ] = None,
-    journal_token_file: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="[URL=]FILE",
-            help="A file with the token that a journal at http://... is served for: of that one, or of all that have no "
-            "other. Several times for several.",
-        ),
-    ] = None,
+    journal: JournalsOption = None,
+    journal_token_file: JournalTokenFilesOption = None,
     kafka_logs: Annotated[
         list[str] | None,
         typer.Option(
@@ -85,13 +80,9 @@ def ingest(
     cluster_id: Annotated[
         str | None, typer.Option(help="The cluster that --kafka-logs are of, as /cluster/id in ZooKeeper has it.")
     ] = None,
-    topic: Annotated[
-        str | None, typer.Option(help="The Kafka topic that controllers write their journals to; with --bootstrap.")
-    ] = None,
-    bootstrap: Annotated[str | None, typer.Option(help="HOST:PORT[,HOST:PORT...] of the topic's brokers.")] = None,
-    properties: Annotated[
-        Path | None, typer.Option(help="How they are secured: a broker's server.properties, or a part of it.")
-    ] = None,
+    topic: JournalTopicOption = None,
+    bootstrap: TopicBootstrapOption = None,
+    properties: TopicPropertiesOption = None,
     jars: Annotated[
         str,
         typer.Option(

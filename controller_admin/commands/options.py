@@ -33,6 +33,25 @@ CommandConfig = Annotated[
         show_default=False,
     ),
 ]
+JournalsOption = Annotated[
+    list[str] | None,
+    typer.Option(help="A folder of segments, or a controller's http://HOST:9404/journal. Several times for several."),
+]
+JournalTokenFilesOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="[URL=]FILE",
+        help="A file with the token that a journal at http://... is served for: of that one, or of all that have no "
+        "other. Several times for several.",
+    ),
+]
+JournalTopicOption = Annotated[
+    str | None, typer.Option(help="The Kafka topic that controllers write their journals to; with --bootstrap.")
+]
+TopicBootstrapOption = Annotated[str | None, typer.Option(help="HOST:PORT[,HOST:PORT...] of the topic's brokers.")]
+TopicPropertiesOption = Annotated[
+    Path | None, typer.Option(help="How they are secured: a broker's server.properties, or a part of it.")
+]
 
 
 def bootstrap_addresses(text: str) -> "tuple[Address, ...]":

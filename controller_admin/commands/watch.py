@@ -7,30 +7,21 @@ from typing import Annotated
 import typer
 
 from controller_admin.commands.endings import failure, usage_error
+from controller_admin.commands.options import (
+    JournalsOption,
+    JournalTokenFilesOption,
+    JournalTopicOption,
+    TopicBootstrapOption,
+    TopicPropertiesOption,
+)
 
 
 def watch(
-    journal: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="A folder of segments, or a controller's http://HOST:9404/journal. Several times for several."
-        ),
-    ] = None,
-    journal_token_file: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="[URL=]FILE",
-            help="A file with the token that a journal at http://... is served for: of that one, or of all that have no "
-            "other. Several times for several.",
-        ),
-    ] = None,
-    topic: Annotated[
-        str | None, typer.Option(help="The Kafka topic that controllers write their journals to; with --bootstrap.")
-    ] = None,
-    bootstrap: Annotated[str | None, typer.Option(help="HOST:PORT[,HOST:PORT...] of the topic's brokers.")] = None,
-    properties: Annotated[
-        Path | None, typer.Option(help="How they are secured: a broker's server.properties, or a part of it.")
-    ] = None,
+    journal: JournalsOption = None,
+    journal_token_file: JournalTokenFilesOption = None,
+    topic: JournalTopicOption = None,
+    bootstrap: TopicBootstrapOption = None,
+    properties: TopicPropertiesOption = None,
     leaderless_after_seconds: Annotated[
         float | None, typer.Option(help="For how long a partition may be without a leader (30).")
     ] = None,
