@@ -81,11 +81,13 @@ def secured_listeners(
     """By their names those of a process's own listeners that are not PLAINTEXT, as a file of properties secures them.
 
     Raises `InvalidSettings`."""
+    secured = [bind for bind in binds if bind.security_protocol != PLAINTEXT]
+    if not secured:
+        return {}
+    assert file is not None, "settings have refused such a listener without a file"
     try:
         return {
-            bind.listener: SecuredListener(file, bind.listener, bind.security_protocol, credentials)
-            for bind in binds
-            if file is not None and bind.security_protocol != PLAINTEXT
+            bind.listener: SecuredListener(file, bind.listener, bind.security_protocol, credentials) for bind in secured
         }
     except InvalidProperties as error:
         raise InvalidSettings(f"--properties: {error}") from error
