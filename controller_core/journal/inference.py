@@ -6,14 +6,14 @@ Kafka's controller does; where several would do the same, it says what is by far
 """
 
 from collections import defaultdict
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Final
 
 from controller_core.journal.batches import StateCopy
 from controller_core.journal.changes import Change, Kind
 from controller_core.journal.observed import is_replaced
-from controller_core.model.ids import BrokerId, TopicName, TopicPartition
+from controller_core.model.ids import BrokerId, ControllerEpoch, TopicName, TopicPartition
 from controller_core.model.metadata import LeaderAndIsr, PartitionState, ReplicaAssignment
 
 TOPIC_DELETIONS_REQUESTED: Final = "topic_deletions_requested"
@@ -51,6 +51,8 @@ class Looks:
     after: StateCopy
     restarted: Collection[BrokerId] = ()
     """The brokers that have got another registration lately, without having been seen without one."""
+    controllers: Mapping[ControllerEpoch, BrokerId] = field(default_factory=dict)
+    """Who was the controller in the terms that are known."""
 
 
 def explain(changes: Sequence[Change], looks: Looks) -> list[tuple[str, list[Change]]]:
@@ -120,7 +122,8 @@ def _cause_of_leadership(change: Change, looks: Looks) -> str:
     was, now = before.leader_and_isr, after.leader_and_isr
     if (was.leader, was.leader_epoch) == (now.leader, now.leader_epoch):
         return ALTER_PARTITION  # a controller that decides raises the leader epoch, all others only ask for an ISR
-    return _cause_of_brokers(was, now, looks) or _cause_of_election(change.key, was, now, looks)
+    writer = looks.controllers.get(after.controller_epoch)
+    return _cause_of_brokers(was, now, looks, writer) or _cause_of_election(change.key, was, now, looks)
 
 
 def _cause_of_first_leader(key: TopicPartition, looks: Looks) -> str:
@@ -132,12 +135,13 @@ def _cause_of_first_leader(key: TopicPartition, looks: Looks) -> str:
     return TOPIC_MODIFIED if served and not _is_new(key.topic, looks) else TOPICS_CHANGED
 
 
-def _cause_of_brokers(was: LeaderAndIsr, now: LeaderAndIsr, looks: Looks) -> str | None:
-    """What brokers did that makes a controller take leaderships away, or give them where nobody led."""
+def _cause_of_brokers(was: LeaderAndIsr, now: LeaderAndIsr, looks: Looks, writer: BrokerId | None) -> str | None:
+    """What brokers did that makes a controller take leaderships away, or give them where nobody led. Whoever wrote the
+    state was there when it did, though it may be gone by now: a controller shuts down, or moves away from itself."""
     left = {broker for broker in was.isr if broker not in now.isr}
     if was.has_leader and was.leader != now.leader:
         left.add(was.leader)
-    if any(broker not in looks.after.brokers for broker in left):
+    if any(broker not in looks.after.brokers and broker != writer for broker in left):
         return BROKER_FAILED
     if left.intersection(looks.restarted):
         return BROKER_RESTARTED

@@ -75,6 +75,8 @@ class ObservedJournal:
         self._recorded: StateCopy | None = None
         """What the records come to; None before the first snapshot."""
         self._restarted_ms: dict[BrokerId, float] = {}
+        self._controllers: dict[ControllerEpoch, BrokerId] = {}
+        """Those of the last two terms."""
         self._began_ms = clock.now_ms()
         self._events = 0
 
@@ -102,7 +104,12 @@ class ObservedJournal:
             log.warning("changes were not seen when they happened", changes=len(unobserved))
             self._commit(UNOBSERVED, unobserved)
         observed = [change for change in changes if not is_unobserved(change)] if unobserved else changes
-        looks = Looks(before=before, after=view.state, restarted=self._restarted_lately(observed))
+        looks = Looks(
+            before=before,
+            after=view.state,
+            restarted=self._restarted_lately(observed),
+            controllers=self._controllers,
+        )
         for cause, explained in explain(observed, looks):
             self._commit(cause, explained)
         if self._journal.wants_snapshot:
@@ -146,6 +153,7 @@ class ObservedJournal:
     def _begin_term(self, role: Role, state: StateCopy) -> None:
         log.info("recording", controller=role.controller_id, epoch=role.epoch, partitions=len(state.states))
         self._last_epoch = role.epoch
+        self._controllers = dict([*self._controllers.items(), (role.epoch, role.controller_id)][-2:])
         self._begin_event()
         if self._recorded is None:
             self._recorded = state

@@ -8,7 +8,7 @@ from controller_core.journal import inference
 from controller_core.journal.batches import StateCopy, TopicCopy
 from controller_core.journal.inference import UNOBSERVED, Looks, explain
 from controller_core.journal.observed import difference
-from controller_core.model.ids import BrokerId, PartitionId, TopicName, TopicPartition
+from controller_core.model.ids import BrokerId, ControllerEpoch, PartitionId, TopicName, TopicPartition
 from controller_core.model.metadata import PartitionState, ReplicaAssignment
 from tests.unit.recorder.test_observed import broker, state
 
@@ -36,9 +36,13 @@ def ids(*numbers: int) -> tuple[BrokerId, ...]:
     return tuple(map(BrokerId, numbers))
 
 
-def causes(before: StateCopy, after: StateCopy, restarted: tuple[BrokerId, ...] = ()) -> list[str]:
-    changes = difference(before, after)
-    return [cause for cause, _ in explain(changes, Looks(before=before, after=after, restarted=restarted))]
+def causes(
+    before: StateCopy, after: StateCopy, restarted: tuple[BrokerId, ...] = (), *, controller: int = 1000
+) -> list[str]:
+    """The states are of the controller's term."""
+    controllers = {ControllerEpoch(1): BrokerId(controller)}
+    looks = Looks(before=before, after=after, restarted=restarted, controllers=controllers)
+    return [cause for cause, _ in explain(difference(before, after), looks)]
 
 
 LED_BY_1 = state(1, ids(1, 2, 3), 5, 10)
@@ -61,6 +65,18 @@ def test_what_becomes_of_a_leader_whose_broker_is_there(after: StateCopy, expect
 def test_a_leader_whose_registration_ended_before_has_failed() -> None:
     assert causes(cluster(LED_BY_1, 2, 3), cluster(state(2, ids(2, 3), 6, 11), 2, 3)) == ["broker_failed"]
     assert causes(cluster(LED_BY_1, 2, 3), cluster(state(-1, ids(1), 6, 11), 2, 3)) == ["broker_failed"]
+
+
+def test_a_controller_that_takes_its_own_broker_out_shuts_down_though_it_is_gone_at_the_next_look() -> None:
+    before, after = cluster(LED_BY_1, 1, 2, 3), cluster(state(2, ids(2, 3), 6, 11), 2, 3)
+    assert causes(before, after, controller=1) == ["broker_failed", "controlled_shutdown"]
+    assert causes(before, after, controller=2) == ["broker_failed"]
+    both_left = cluster(state(3, ids(3), 6, 11), 3)
+    assert causes(before, both_left, controller=1) == ["broker_failed"]
+    running = ReplicaAssignment(replicas=ids(2, 3, 1), removing=ids(1))
+    before = cluster(LED_BY_1, 1, 2, 3, assigned=running)
+    after = cluster(state(2, ids(2, 3), 6, 11), 2, 3, assigned=running)
+    assert causes(before, after, controller=1) == ["broker_failed", "reassignments_requested"]
 
 
 def test_a_leader_that_was_restarted_lately_has_lost_its_leadership_by_that() -> None:
