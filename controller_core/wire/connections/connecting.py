@@ -33,12 +33,11 @@ from controller_core.wire.codecs.frames import (
     read_frame,
 )
 from controller_core.wire.connections.security import Login, LoginFailed, Security, SecuritySource
+from controller_core.wire.connections.sockets import connected_socket
 
 _CLIENT_ID: Final = "kontroller"
 _CORRELATION_ID: Final = 1
 _MAX_ANSWER_BYTES: Final = 1 << 20
-_NEXT_ADDRESS_AFTER_S: Final = 0.25
-"""One name stands for all brokers in Kubernetes: an address that hangs must not use up the time of the others."""
 _USABLE_SHARE: Final = 0.85
 """Of a session's time: Kafka's clients, too, log in again no sooner than this."""
 
@@ -112,9 +111,7 @@ async def _connect(
 ) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
     try:
         return await asyncio.open_connection(
-            host,
-            port,
-            happy_eyeballs_delay=_NEXT_ADDRESS_AFTER_S,
+            sock=await connected_socket(host, port),
             ssl=security.tls,
             server_hostname=host if security.tls is not None else None,
         )

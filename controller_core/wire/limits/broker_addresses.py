@@ -1,10 +1,10 @@
 """From which addresses registered brokers connect: those of the hosts that they registered, on all their listeners.
 
-Names are resolved beside the event loop, by threads of their own: a name server that is slow holds up nobody who
-connects to a broker. What they resolve to is kept. When somebody comes from an address that is not known, all are
-resolved anew, as a broker that moved has another one; but not more often than every few seconds, whoever comes, unless a
-name is new. Who comes too early waits for it: nobody is refused for what was known before. Where a name cannot be
-resolved now, what it was before holds.
+Names are resolved beside the event loop (`connections.names`), each for itself: one for which the name server hangs is
+given up for now, and holds up nobody who connects to a broker, nor the other names. What they resolve to is kept. When
+somebody comes from an address that is not known, all are resolved anew, as a broker that moved has another one; but not
+more often than every few seconds, whoever comes, unless a name is new. Who comes too early waits for it: nobody is
+refused for what was known before. Where a name cannot be resolved now, what it was before holds.
 
 A machine has several addresses, and which of them a connection within it comes from depends on how it was made: a host
 may resolve to 127.0.1.1, and its broker connect from 127.0.0.1 or from the address of a network. So where a broker is on
@@ -14,14 +14,14 @@ the controller's own machine, all of that machine is a broker's.
 import asyncio
 import socket
 import time
-from collections.abc import Callable, Collection, Iterable, Set
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Collection, Set
 from typing import Final
 
 import structlog
 
 from controller_core.model.access import Address, parse_address
 from controller_core.supervision import noticed
+from controller_core.wire.connections.names import NAMES, Names
 
 log = structlog.get_logger()
 
@@ -30,16 +30,9 @@ MIN_INTERVAL_S: Final = 2.0
 MAX_AGE_S: Final = 60.0
 """After so long names are resolved anew although all who come are known: an address may belong to somebody else by now."""
 PATIENCE_S: Final = 5.0
-"""How long one who comes from an unknown address waits for that."""
-_THREADS: Final = ThreadPoolExecutor(max_workers=4, thread_name_prefix="broker-names")
+"""How long one who comes from an unknown address waits for that, and a name is waited for."""
 
 Hosts = Callable[[], Collection[str]]
-Resolve = Callable[[str], Iterable[str]]
-
-
-def resolve_host(host: str) -> list[str]:
-    """All addresses of a host. Raises `OSError`."""
-    return [str(found[4][0]) for found in socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)]
 
 
 def is_of_this_machine(address: Address) -> bool:
@@ -61,13 +54,13 @@ class BrokerAddresses:
         self,
         hosts: Hosts,
         *,
-        resolve: Resolve = resolve_host,
+        names: Names = NAMES,
         is_own: Callable[[Address], bool] = is_of_this_machine,
         now_s: Callable[[], float] = time.monotonic,
         min_interval_s: float = MIN_INTERVAL_S,
     ) -> None:
         self._hosts = hosts
-        self._resolve = resolve
+        self._names = names
         self._is_own = is_own
         self._now_s = now_s
         self._min_interval_s = min_interval_s
@@ -88,7 +81,7 @@ class BrokerAddresses:
         """What is known now; names begin to be resolved anew where the address is unknown, or what is known is old."""
         known = self._known(address)
         age_s = self._now_s() - self._resolved_s
-        names = self._names()
+        names = self._registered()
         if address not in known and names:
             self._begin(0.0 if names - self._resolved else max(0.0, self._min_interval_s - age_s))
         elif age_s >= MAX_AGE_S:
@@ -108,7 +101,7 @@ class BrokerAddresses:
             found.add(address)
         return found
 
-    def _names(self) -> frozenset[str]:
+    def _registered(self) -> frozenset[str]:
         return frozenset(host for host in self._hosts() if parse_address(host) is None)
 
     def _begin(self, pause_s: float) -> None:
@@ -121,14 +114,15 @@ class BrokerAddresses:
 
     async def _resolve_all(self, pause_s: float) -> None:
         await asyncio.sleep(pause_s)
-        self._resolved_s, self._resolved = self._now_s(), self._names()
+        self._resolved_s, self._resolved = self._now_s(), self._registered()
         self._of_name = {name: self._of_name[name] for name in self._resolved if name in self._of_name}
         await asyncio.gather(*map(self._resolve_one, self._resolved))
 
     async def _resolve_one(self, name: str) -> None:
         try:
-            found = await asyncio.get_running_loop().run_in_executor(_THREADS, lambda: list(self._resolve(name)))
+            async with asyncio.timeout(PATIENCE_S):
+                found = await self._names.addresses(name)
         except (OSError, UnicodeError) as error:  # a name that cannot be one is a UnicodeError
-            log.info("a broker's host has no address now", host=name, error=str(error))
+            log.info("a broker's host has no address now", host=name, error=str(error) or "it takes too long")
             return
         self._of_name[name] = frozenset(address for text in found if (address := parse_address(text)) is not None)

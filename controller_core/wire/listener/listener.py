@@ -17,6 +17,7 @@ from controller_core.model.access import Address, Need, parse_address
 from controller_core.model.authorization.principal import Caller
 from controller_core.wire.authentication.secured_listener import SecuredListener
 from controller_core.wire.authentication.tls import HandshakeFailed, by_tls, hold
+from controller_core.wire.connections.sockets import notice_silence
 from controller_core.wire.limits.admission import Admission
 from controller_core.wire.limits.budget import ByteBudget
 from controller_core.wire.limits.complaints import Complaints
@@ -116,6 +117,8 @@ class Listener:
                 self._servers.append(
                     await asyncio.start_server(accept, host, acceptor.port, limit=READ_AHEAD_BYTES, backlog=BACKLOG)
                 )
+                for listening in self._servers[-1].sockets:
+                    notice_silence(listening)
                 log.info("listening", host=acceptor.host, port=self.ports[-1])
         except OSError:
             await self.close()

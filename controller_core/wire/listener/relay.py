@@ -24,6 +24,7 @@ from controller_core.wire.codecs.frames import (
     read_pieces,
     with_length_of,
 )
+from controller_core.wire.connections.sockets import connected_socket
 
 PRODUCE: Final = 0
 
@@ -159,10 +160,10 @@ async def open_relay(address: Address, *, connect_timeout_ms: int, max_frame_byt
     host, port = address
     try:
         async with asyncio.timeout(connect_timeout_ms / 1000):
-            reader, writer = await asyncio.open_connection(host, port)
+            reader, writer = await asyncio.open_connection(sock=await connected_socket(host, port))
     except TimeoutError as error:
         raise UpstreamError(f"no connection to the broker at {host}:{port} within {connect_timeout_ms} ms") from error
-    except OSError as error:
+    except (OSError, UnicodeError) as error:
         raise UpstreamError(f"no connection to the broker at {host}:{port}: {error}") from error
     return Relay(address, reader, writer, max_frame_bytes)
 

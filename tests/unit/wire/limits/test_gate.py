@@ -12,6 +12,7 @@ from structlog.testing import capture_logs
 
 from controller_core.model.access import AccessRules, Address, parse_address
 from controller_core.model.authorization.principal import Caller
+from controller_core.wire.connections import names as resolving
 from controller_core.wire.limits.broker_addresses import MAX_AGE_S, MIN_INTERVAL_S, BrokerAddresses, is_of_this_machine
 from controller_core.wire.limits.gate import AddressGate
 
@@ -32,7 +33,7 @@ class Names:
         self.own: set[str] = set()
         self.brokers = BrokerAddresses(
             lambda: self.hosts,
-            resolve=self._resolve,
+            names=resolving.Names(self._resolve),
             is_own=self.is_own,
             now_s=lambda: self.now_s,
             min_interval_s=0.05,
@@ -131,7 +132,7 @@ async def test_a_broker_that_moved_just_after_the_names_were_resolved_waits_and_
 
 async def test_a_broker_whose_name_is_new_is_found_although_names_have_just_been_resolved() -> None:
     names = Names(one=["10.1.0.1"])
-    names.brokers = BrokerAddresses(lambda: names.hosts, resolve=names._resolve, min_interval_s=3600)
+    names.brokers = BrokerAddresses(lambda: names.hosts, names=resolving.Names(names._resolve), min_interval_s=3600)
     gate = names.gate()
     names.hosts = []
     assert not gate.is_broker(at("10.1.0.1")), "there was no term yet, or no broker"
