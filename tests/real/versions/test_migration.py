@@ -1,0 +1,71 @@
+"""The way on to KRaft: from our controller to Kafka's, and by Kafka's own migration to a cluster without ZooKeeper."""
+
+from contextlib import ExitStack, closing
+
+import pytest
+
+from devcluster.clients.load import AckedProducer, lost, read_back
+from devcluster.clients.tools import CONFIGS, run_tool
+from devcluster.clients.znodes import ClusterZnodes
+from devcluster.clusters.kafka import KafkaCluster
+from devcluster.clusters.kontroller import ControllerProcess, run_command
+from devcluster.clusters.run_folder import RunFolder
+from devcluster.clusters.zookeeper import ZooKeeper, connected_client
+from devcluster.running.processes import wait_until
+from tests.real.versions.kraft_nodes import CONTROLLER_ID, Quorum, migrated
+
+pytestmark = [pytest.mark.real, pytest.mark.long, pytest.mark.timeout(400), pytest.mark.matrix("the way to KRaft")]
+
+TOPIC = "orders"
+PARTITIONS = [0, 1, 2]
+FEWER_IN_SYNC = {"min.insync.replicas": 2}
+
+
+@pytest.mark.parametrize("handed_over", [True, False])
+def test_a_cluster_of_ours_is_migrated_to_kraft_under_load_while_our_controller_stands_by(
+    servers_folder: RunFolder, zookeeper: ZooKeeper, handed_over: bool
+) -> None:
+    """Whoever forgets it, or even that it has the role, is not disturbed: it leaves it to the quorum, and takes nothing."""
+    name = "migrated-by-kafka" if handed_over else "migrated-from-ours"
+    with (
+        KafkaCluster(servers_folder, zookeeper, chroot=f"/{name}", properties=FEWER_IN_SYNC) as kafka,
+        ControllerProcess(servers_folder, kafka.zookeeper_connect, name=f"{name}-controller") as ours,
+        connected_client(kafka.zookeeper_connect) as client,
+        ExitStack() as started,
+    ):
+        znodes = ClusterZnodes(client)
+        znodes.create_topic(TOPIC, [[1, 2, 3], [2, 3, 1], [3, 1, 2]], {"retention.ms": "604800000"})
+        wait_until(lambda: znodes.is_served(TOPIC, PARTITIONS), "the topic is served", deadline_s=60)
+        with AckedProducer(kafka.bootstrap_servers, TOPIC) as producer:
+            wait_until(lambda: producer.acknowledged_count > 0, "a message is acknowledged", deadline_s=60)
+            if handed_over:
+                done = run_command("controller", "hand-over", "--zookeeper", kafka.zookeeper_connect, "--yes")
+                assert done.returncode == 0, done.stdout + done.stderr
+            assert (znodes.controller() == ours.controller_id) is not handed_over
+
+            quorum = started.enter_context(closing(Quorum(servers_folder, f"{name}-quorum")))
+            quorum.migrate(kafka.zookeeper_connect, znodes.read("/cluster/id")["id"])
+            for broker in kafka.brokers.values():
+                broker.restart({"zookeeper.metadata.migration.enable": "true", **quorum.known_to_all})
+                wait_until(lambda: znodes.is_served(TOPIC, PARTITIONS), "all are in sync", deadline_s=90)
+            wait_until(lambda: znodes.controller() == CONTROLLER_ID, "the quorum has the role", deadline_s=90)
+            wait_until(
+                lambda: "Completed migration of metadata from ZooKeeper" in quorum.log, "migrated", deadline_s=90
+            )
+            # From here on the quorum writes both; each broker leaves ZooKeeper in turn.
+            for broker in kafka.brokers.values():
+                broker.stop()
+                started.enter_context(migrated(servers_folder, broker, quorum))
+                wait_until(lambda: znodes.is_served(TOPIC, PARTITIONS), "all are in sync", deadline_s=90)
+            assert znodes.controller() == CONTROLLER_ID
+            assert ours.process.is_running
+            assert "kraft_migration" in ours.process.log_path.read_text()
+            quorum.finish()
+            before = producer.acknowledged_count
+            wait_until(lambda: producer.acknowledged_count > before, "messages are still acknowledged", deadline_s=60)
+            report = producer.stop()
+        assert lost(report.acknowledged, read_back(kafka.bootstrap_servers, TOPIC)) == []
+        described = run_tool(
+            CONFIGS, *f"--bootstrap-server {kafka.bootstrap_servers} --describe --topic {TOPIC}".split()
+        )
+        assert "retention.ms=604800000" in described.stdout, described.stderr
