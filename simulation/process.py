@@ -49,6 +49,7 @@ class ProcessSettings:
     brokers_timeout_ms: int = 30_000
     hot_standby: bool = True
     exclusive: bool = True
+    most_queued_requests: int = 500
     journal_snapshot_interval_seconds: int = 3600
     journal_alive_interval_seconds: int = 10
 

@@ -96,8 +96,30 @@ def run(
         list[str] | None, typer.Option(help="A network of brokers, beside what they register; may be repeated.")
     ] = None,
     relay: Annotated[bool | None, typer.Option(help="Whether what brokers answer is passed on to one.")] = None,
-    max_connections: Annotated[int | None, typer.Option(help="How many connections are served.")] = None,
-    max_connections_per_address: Annotated[int | None, typer.Option(help="How many of one address.")] = None,
+    socket_request_max_bytes: Annotated[
+        int | None, typer.Option(help="How large a request may be; else as --properties says, or 100 MiB.")
+    ] = None,
+    max_connections: Annotated[
+        int | None, typer.Option(help="How many connections are served; else as --properties says, or 5,000.")
+    ] = None,
+    max_connections_per_address: Annotated[
+        int | None,
+        typer.Option(help="How many of one address; else as max.connections.per.ip in --properties says, or 1,000."),
+    ] = None,
+    connections_max_idle_ms: Annotated[
+        int | None, typer.Option(help="When an idle connection is closed; else as --properties says, or 10 minutes.")
+    ] = None,
+    max_requests_in_flight: Annotated[
+        int | None, typer.Option(help="How many requests of one kind are read and not yet answered; by default 5,000.")
+    ] = None,
+    queued_max_request_bytes: Annotated[
+        int | None,
+        typer.Option(help="How many bytes of requests are in memory; else as --properties says, or 192 MiB."),
+    ] = None,
+    queued_max_requests: Annotated[
+        int | None,
+        typer.Option(help="How many requests of one kind wait for their turn; else as --properties says, or 500."),
+    ] = None,
     journal_directory: Annotated[
         Path | None, typer.Option(help="Where the journal of the cluster's state is written.")
     ] = None,

@@ -89,7 +89,7 @@ class Controller:
         self._settings = settings
         self._metrics = metrics
         self._zk = PatientSession(seams.zk, settings.zookeeper_timeout_ms)
-        self._queue = EventQueue(seams.clock)
+        self._queue = EventQueue(seams.clock, most_requests=settings.most_queued_requests)
         self._requests = OpenRequests(apis, seams.clock, self._queue.put)
         self._between_groups = RequestsBetweenGroups(self._queue, self._requests, metrics)
         self._standby = Standby(
@@ -138,7 +138,7 @@ class Controller:
         if self._term is None:
             self._requests.refuse(received)
         else:
-            self._queue.put(received)
+            await self._queue.put_request(received)
         return await received.answer
 
     # Events

@@ -35,8 +35,8 @@ from controller_core.security.properties_file import InvalidProperties
 from controller_core.wire.authentication.secured_listener import SecuredListener
 from controller_core.wire.connections.broker_properties import SecuredBrokers
 from controller_core.wire.connections.librdkafka import librdkafka_source
-from controller_core.wire.limits.admission import connections_within, raise_descriptor_limit
-from controller_core.wire.listener.listener import Listener, ListenerLimits, ListenerRules
+from controller_core.wire.limits.admission import within_descriptors
+from controller_core.wire.listener.listener import Listener, ListenerRules
 from controller_core.wire.tcp_link import tcp_link_factory
 from controller_core.zk.registered_brokers import registered_brokers
 from controller_core.zk.scram_credentials import ZkScramCredentials
@@ -145,7 +145,7 @@ def _assemble(
             assembly.acceptor(bind, listeners.shown_at(bind.listener), secured.get(bind.listener))
             for bind in settings.binds
         ),
-        limits=_listener_limits(settings),
+        limits=within_descriptors(settings.listener_limits),
         gate=assembly.gate(settings.access_rules),
         rules=ListenerRules() if authorization is None else ListenerRules(why_not_passed_on=_NOT_WITH_ACLS),
     )
@@ -161,15 +161,3 @@ def _assemble(
     )
     controller = Controller(own_id, listeners, seams, settings, ControllerMetrics(registry), SERVED_APIS)
     return controller, listener
-
-
-def _listener_limits(settings: ControllerProcessSettings) -> ListenerLimits:
-    descriptors = raise_descriptor_limit()
-    most = min(settings.max_connections, connections_within(descriptors))
-    if most < settings.max_connections:
-        log.warning(
-            "fewer connections than --max-connections are served: the limit of open files is low",
-            max_connections=most,
-            descriptors=descriptors,
-        )
-    return ListenerLimits(max_connections=most, max_connections_per_address=settings.max_connections_per_address)

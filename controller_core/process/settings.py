@@ -24,6 +24,7 @@ from controller_core.process.listener_addresses import (
 )
 from controller_core.security.delegation_tokens import token_check_interval_ms
 from controller_core.security.properties_file import InvalidProperties
+from controller_core.wire.limits.limit_settings import ControllerLimitSettings
 from controller_core.zk.request_size import DEFAULT_JUTE_MAXBUFFER_BYTES
 
 
@@ -74,7 +75,7 @@ class ProcessSettings(BaseSettings):
     log_format: str = Field(default="json", pattern="^(json|console)$", description="json, or console for people.")
 
 
-class ControllerProcessSettings(ProcessSettings):
+class ControllerProcessSettings(ProcessSettings, ControllerLimitSettings):
     """All that can be set about a controller process."""
 
     id: int = Field(ge=0, description="The controller's id among the brokers' ids; no broker may have it.")
@@ -154,15 +155,6 @@ class ControllerProcessSettings(ProcessSettings):
     )
     relay: bool = Field(
         default=True, description="Whether requests that brokers answer are passed on to one; clients are refused else."
-    )
-    max_connections: int = Field(
-        default=5_000,
-        ge=1,
-        le=10_000,
-        description="How many connections are served, where the limit of open files allows it.",
-    )
-    max_connections_per_address: int = Field(
-        default=1_000, ge=1, description="How many of them one address may have; brokers may have more."
     )
     journal_directory: Path | None = Field(
         default=None, description="Where the journal of the cluster's state is written; none: it is not."

@@ -1,16 +1,14 @@
 """Where a broker's process is reached, of either design: its listeners."""
 
-from typing import Final
+from dataclasses import replace
 
 from controller_core.process.connections import secured_listeners
-from controller_core.wire.listener.listener import Acceptor, Listener, ListenerLimits
+from controller_core.wire.limits.admission import within_descriptors
+from controller_core.wire.listener.listener import Acceptor, Listener
 from controller_core.zk.scram_credentials import ZkScramCredentials
 from controller_core.zk.session import ZkSession
 from replica_broker.process.settings import BrokerProcessSettings
 from replica_broker.serving.served import RULES, Served
-
-MOST_REQUEST_BYTES: Final = 100 * 1024 * 1024
-"""Kafka's `socket.request.max.bytes`."""
 
 
 def listening(settings: BrokerProcessSettings, served: Served, zk: ZkSession) -> Listener:
@@ -26,4 +24,5 @@ def listening(settings: BrokerProcessSettings, served: Served, zk: ZkSession) ->
         )
         for bind in settings.binds
     ]
-    return Listener(acceptors, limits=ListenerLimits(max_own_request_bytes=MOST_REQUEST_BYTES), rules=RULES)
+    limits = within_descriptors(settings.listener_limits)
+    return Listener(acceptors, limits=replace(limits, max_own_request_bytes=limits.max_frame_bytes), rules=RULES)

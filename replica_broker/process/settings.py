@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Annotated, Any, Final
 
 from pydantic import Field, field_validator, model_validator
-from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
+from pydantic_settings import NoDecode
 
 from controller_core.model.ids import BrokerId
 from controller_core.model.metadata import Endpoint, FeatureRange
@@ -20,6 +20,7 @@ from controller_core.process.listener_addresses import (
     unreachable,
 )
 from controller_core.process.settings import ControllerProcessSettings, load
+from controller_core.wire.limits.limit_settings import ListenerLimitSettings
 from replica_broker.replicas.settings import IsrWrites, ReplicaSettings, TruncateTo
 from replica_broker.v2.settings import V2Settings
 
@@ -28,10 +29,8 @@ _MOST: Final = 32_767
 _CONTROLLER: Final = re.compile(r"\d{1,9}@\S+")
 
 
-class BrokerProcessSettings(BaseSettings):
+class BrokerProcessSettings(ListenerLimitSettings):
     """All that can be set about a broker's process. The defaults are Kafka's, where Kafka has the setting."""
-
-    model_config = SettingsConfigDict(env_prefix="KONTROLLER_", extra="forbid", frozen=True)
 
     zookeeper: str = Field(min_length=1, description="ZooKeeper servers and chroot: HOST:PORT[,HOST:PORT...][/chroot].")
     zookeeper_timeout_ms: int = Field(
@@ -246,6 +245,7 @@ class BrokerProcessSettings(BaseSettings):
             journal_directory=None,
             journal_topic=None,
             journal_bootstrap=None,
+            **{name: getattr(self, name) for name in ListenerLimitSettings.model_fields if name != "properties"},
         )
 
     @property

@@ -35,7 +35,8 @@ from replica_broker.replicas.errors import ReplicaRefused
 from replica_broker.replicas.replicas import Replicas
 
 VERSIONS: Final = Versions(ProduceRequest, oldest=3)
-LIMITS: Final = RequestLimits(max_bytes=100 * 1024 * 1024)
+LIMITS: Final = RequestLimits(max_bytes=(1 << 31) - 1)
+"""The listener has a limit for all of its requests."""
 
 NO_ACKS: Final = 0
 _ACKS: Final = (-1, NO_ACKS, 1)

@@ -35,6 +35,11 @@ class ControllerSettings(Settings, Protocol):
         ...
 
     @property
+    def most_queued_requests(self) -> int:
+        """How many requests of brokers wait for their turn at the most, and how many of others. See `EventQueue`."""
+        ...
+
+    @property
     def journal_snapshot_interval_seconds(self) -> int:
         """How often the journal gets the whole state."""
         ...

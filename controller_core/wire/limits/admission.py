@@ -7,7 +7,14 @@ is bounded below the process's limit of descriptors, and strangers leave room fo
 
 import resource
 from collections import Counter
+from dataclasses import replace
 from typing import Final
+
+import structlog
+
+from controller_core.wire.limits.listener_limits import ListenerLimits
+
+log = structlog.get_logger()
 
 MOST_CONNECTIONS: Final = 10_000
 _DESCRIPTORS_OF_ONE: Final = 2
@@ -60,3 +67,17 @@ def connections_within(descriptors: int) -> int:
     """How many connections may be served where the process may have so many descriptors."""
     own = min(_OWN_DESCRIPTORS, descriptors // 4)
     return max(1, min(MOST_CONNECTIONS, (descriptors - own) // _DESCRIPTORS_OF_ONE))
+
+
+def within_descriptors(limits: ListenerLimits) -> ListenerLimits:
+    """The limits with as many of their connections as the process has descriptors for, whose limit is raised for it."""
+    descriptors = raise_descriptor_limit()
+    most = min(limits.max_connections, connections_within(descriptors))
+    if most < limits.max_connections:
+        log.warning(
+            "fewer connections are served than --max-connections, or max.connections, says: raise the limit of open files, "
+            "or say less",
+            max_connections=most,
+            descriptors=descriptors,
+        )
+    return replace(limits, max_connections=most)

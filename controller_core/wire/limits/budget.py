@@ -1,4 +1,4 @@
-"""How many bytes of requests are in memory at once, over all connections.
+"""How many requests, and how many bytes of them, are in memory at once, over all connections.
 
 A request takes its share before it is read and gives it back when it is answered. Where too little is left, its reading
 waits, in the order of arrival: the bytes stay with the sender, as TCP has it. What only brokers may send has a budget of
@@ -16,23 +16,27 @@ SMALL_BYTES: Final = 4 * 1024
 
 
 class ByteBudget:
-    """A number of bytes that requests take shares of. One that is larger than all of it waits until it has it alone."""
+    """A number of bytes that requests take shares of. One that is larger than all of it waits until it has it alone.
 
-    def __init__(self, total: int) -> None:
+    `most_requests`: how many have a share at once, of whatever size."""
+
+    def __init__(self, total: int, *, most_requests: int) -> None:
+        self._places = asyncio.Semaphore(most_requests)
         self._total = total
         self._left = total
         self._waiting: deque[tuple[int, asyncio.Future[None]]] = deque()
 
     @asynccontextmanager
     async def share(self, amount: int) -> AsyncIterator[None]:
-        """Waits for so many bytes, and has them until the end of the block."""
+        """Waits for a place and so many bytes, and has them until the end of the block."""
         amount = 0 if amount <= SMALL_BYTES else min(amount, self._total)
-        if amount:
-            await self._take(amount)
-        try:
-            yield
-        finally:
-            self._give_back(amount)
+        async with self._places:
+            if amount:
+                await self._take(amount)
+            try:
+                yield
+            finally:
+                self._give_back(amount)
 
     async def _take(self, amount: int) -> None:
         if not self._waiting and amount <= self._left:

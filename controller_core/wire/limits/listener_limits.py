@@ -21,12 +21,16 @@ class ListenerLimits:
     """For a request that is answered here, and so becomes many objects: it says more than 100,000 partitions."""
     max_refused_request_bytes: int = 64 * 1024
     """For a request that is refused whatever it says. It is read for the answer alone."""
+    max_answer_bytes: int = DEFAULT_MAX_FRAME_BYTES
+    """For a broker's answer that is passed on, which takes no memory: it comes in pieces."""
     brokers_bytes: int = 64 * _MB
     """For the requests that only brokers may send, of all of them together, that are in memory at once."""
     administrators_bytes: int = 32 * _MB
     """For those that only administrators may send."""
     strangers_bytes: int = 96 * _MB
     """For all others: those that anybody may send, and those that are refused."""
+    max_requests_in_flight: int = 5_000
+    """That are read and not yet answered, of each of these three kinds. A connection has one at a time."""
     tls_handshake_timeout_ms: int = 10_000
     """For the handshake of TLS, from when the connection was accepted."""
     first_request_timeout_ms: int = 60_000

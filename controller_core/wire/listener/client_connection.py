@@ -110,7 +110,7 @@ class ClientConnection:
             relay_targets or (lambda: ()),
             connect_timeout_ms=limits.upstream_connect_timeout_ms,
             answer_timeout_ms=limits.upstream_answer_timeout_ms,
-            max_frame_bytes=limits.max_frame_bytes,
+            max_frame_bytes=limits.max_answer_bytes,
             silent=silent,
         )
         self._log = log.bind(peer=_peer(writer))

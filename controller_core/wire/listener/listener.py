@@ -86,12 +86,13 @@ class Listener:
         self._admission = Admission(
             most=self._limits.max_connections, most_of_an_address=self._limits.max_connections_per_address
         )
-        administrators = ByteBudget(self._limits.administrators_bytes)
+        budget = partial(ByteBudget, most_requests=self._limits.max_requests_in_flight)
+        administrators = budget(self._limits.administrators_bytes)
         self._budgets = {
-            Need.BROKER: ByteBudget(self._limits.brokers_bytes),
+            Need.BROKER: budget(self._limits.brokers_bytes),
             Need.ADMINISTRATOR: administrators,
             Need.KEEPER_OF_CREDENTIALS: administrators,
-            Need.NOBODY: ByteBudget(self._limits.strangers_bytes),
+            Need.NOBODY: budget(self._limits.strangers_bytes),
         }
         self._complaints = Complaints(log)
         self._silent = SilentBrokers()

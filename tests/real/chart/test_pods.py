@@ -1,6 +1,7 @@
 """What the pods run: commands and options that exist, and scripts that do what they are for, run by a real shell."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -147,6 +148,21 @@ def test_who_may_ask_what_is_as_the_values_say(api: KubernetesApi, monkeypatch: 
     given = "controller.access.adminCidrs={10.0.0.0/8,fd00::/8},controller.access.brokerCidrs={192.0.2.0/24}"
     assert access("--set", given) == (["10.0.0.0/8", "fd00::/8"], ["192.0.2.0/24"], True)
     assert access("--set", "controller.access.relay=false") == ([], [], False)
+
+
+def test_what_others_may_take_is_as_the_values_say(api: KubernetesApi, monkeypatch: pytest.MonkeyPatch) -> None:
+    given = {
+        "maxConnections": 7, "maxConnectionsPerAddress": 5, "socketRequestMaxBytes": 104857599,
+        "connectionsMaxIdleMs": 6000, "maxRequestsInFlight": 4, "queuedMaxRequests": 3, "queuedMaxRequestBytes": 1 << 33,
+    }  # fmt: skip
+    values = ",".join(f"controller.limits.{name}={value}" for name, value in given.items())
+    for each in container(api, "controller", *CONTROLLER_ON, "--set", values)["env"]:
+        if "MAX" in each["name"] and "JUTE" not in each["name"]:
+            monkeypatch.setenv(each["name"], each["value"])
+    settings = ControllerProcessSettings(id=1, zookeeper="zk:2181", listen=("PLAINTEXT://h:1",))
+    assert [getattr(settings, re.sub("[A-Z]", lambda found: f"_{found[0].lower()}", name)) for name in given] == [
+        *given.values()
+    ]
 
 
 def test_all_who_speak_to_zookeeper_keep_to_its_limit_for_requests(api: KubernetesApi) -> None:

@@ -99,6 +99,8 @@ def test_the_chart_has_the_definitions_of_the_folder_crds(api: KubernetesApi) ->
         ("kafka.persistence.size=big", "/kafka/persistence/size"),
         ("controller.journal.retentionHours=0", "/controller/journal/retentionHours"),
         ("zookeeper.juteMaxbufferBytes=1000", "/zookeeper/juteMaxbufferBytes"),
+        ("controller.limits.maxConnections=0", "/controller/limits/maxConnections"),
+        ("controller.limits.maxConections=9", "/controller/limits"),
         ("controller.access.adminCidrs={pods}", "/controller/access/adminCidrs"),
         ("controller.enabled=true", "controller.enabled needs a ZooKeeper"),
         ("kafka.enabled=true", "kafka.enabled needs a ZooKeeper"),

@@ -120,7 +120,6 @@ def test_several_listeners_come_from_the_environment_and_from_a_file(
         ({"journal_topic": "journal", "journal_bootstrap": "broker"}, "--journal-bootstrap: "),
         ({"admin_cidr": "10.0.0.0/8,nowhere"}, "--admin-cidr"),
         ({"broker_cidr": ["10.0.0.0/33"]}, "--broker-cidr"),
-        ({"max_connections": 0}, "--max-connections: "),
         ({"colour": "red"}, "colour is no setting"),
     ],
 )

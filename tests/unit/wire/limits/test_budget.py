@@ -33,7 +33,7 @@ async def turns() -> None:
 
 
 async def test_who_finds_too_little_left_waits_in_the_order_of_arrival() -> None:
-    budget = ByteBudget(BYTES)
+    budget = ByteBudget(BYTES, most_requests=100)
     first, second, third = (Holder(budget, amount) for amount in (BYTES - SMALL_BYTES, BYTES // 2, SMALL_BYTES + 1))
     await turns()
     assert (first.has_it, second.has_it, third.has_it) == (True, False, False), "the third may not pass the second"
@@ -45,7 +45,7 @@ async def test_who_finds_too_little_left_waits_in_the_order_of_arrival() -> None
 
 
 async def test_one_that_is_larger_than_all_of_it_has_it_alone() -> None:
-    budget = ByteBudget(BYTES)
+    budget = ByteBudget(BYTES, most_requests=100)
     large, other = Holder(budget, 100 * BYTES), Holder(budget, SMALL_BYTES + 1)
     await turns()
     assert (large.has_it, other.has_it) == (True, False)
@@ -56,7 +56,7 @@ async def test_one_that_is_larger_than_all_of_it_has_it_alone() -> None:
 
 
 async def test_small_requests_never_wait() -> None:
-    budget = ByteBudget(BYTES)
+    budget = ByteBudget(BYTES, most_requests=100)
     large, small = Holder(budget, BYTES), Holder(budget, SMALL_BYTES)
     await turns()
     assert (large.has_it, small.has_it) == (True, True)
@@ -65,7 +65,7 @@ async def test_small_requests_never_wait() -> None:
 
 
 async def test_one_that_gives_up_waiting_leaves_its_place_and_takes_nothing_with_it() -> None:
-    budget = ByteBudget(BYTES)
+    budget = ByteBudget(BYTES, most_requests=100)
     first, second, third = (Holder(budget, BYTES) for _ in range(3))
     await turns()
     second.task.cancel()
@@ -82,7 +82,7 @@ async def test_one_that_gives_up_waiting_leaves_its_place_and_takes_nothing_with
 
 @pytest.mark.parametrize("moment", range(6))
 async def test_one_that_is_cancelled_about_the_moment_of_its_turn_takes_nothing_with_it(moment: int) -> None:
-    budget = ByteBudget(BYTES)
+    budget = ByteBudget(BYTES, most_requests=100)
     first, second, third = (Holder(budget, BYTES) for _ in range(3))
     await turns()
     first.done.set()
@@ -92,3 +92,15 @@ async def test_one_that_is_cancelled_about_the_moment_of_its_turn_takes_nothing_
     await turns()
     assert third.has_it
     await third.give_back()
+
+
+async def test_so_many_requests_have_a_share_however_small_they_are() -> None:
+    budget = ByteBudget(BYTES, most_requests=2)
+    first, second, third, fourth = (Holder(budget, 1) for _ in range(4))
+    await turns()
+    assert (first.has_it, second.has_it, third.has_it) == (True, True, False)
+    third.task.cancel()
+    await first.give_back()
+    await turns()
+    assert fourth.has_it
+    await asyncio.gather(second.give_back(), fourth.give_back())

@@ -246,6 +246,35 @@ async def test_requests_wait_for_memory_unread_until_others_are_answered() -> No
         assert served == [1, 3, 2]
 
 
+async def test_so_many_requests_of_a_kind_are_in_flight_and_more_wait_unread() -> None:
+    begun, may_end = asyncio.Semaphore(0), asyncio.Event()
+    served: list[int] = []
+
+    async def slowly(request: ControlledShutdownRequest) -> ControlledShutdownResponse:
+        served.append(int(request.broker_id))
+        begun.release()
+        await may_end.wait()
+        return ControlledShutdownResponse(error_code=ErrorCode.none, remaining_partitions=())
+
+    async with (
+        scripted_broker() as broker,
+        listening(broker, answer=slowly, max_requests_in_flight=2) as listener,
+        AsyncExitStack() as stack,
+    ):
+        peers = [await stack.enter_async_context(connected(listener)) for _ in range(4)]
+        for number, peer in enumerate(peers[:3], start=1):
+            peer.send(shutdown(number))
+            if number <= 2:
+                await begun.acquire()
+        peers[3].send(METADATA)
+        assert await peers[3].receive() is not None, "what others ask has places of its own"
+        assert served == [1, 2]
+        may_end.set()
+        for peer in peers[:3]:
+            assert await peer.answer()
+        assert served == [1, 2, 3]
+
+
 async def test_strangers_who_take_their_time_to_send_hold_up_no_broker_and_no_administrator() -> None:
     answered = Answered()
     async with (

@@ -1,0 +1,163 @@
+"""The limits of a listener as settings of a process, and as what a broker's properties say of the same.
+
+Each limit is taken from the first that has it: the settings (command line, environment, settings file, in this order),
+then the file of `--properties`, by Kafka's name where Kafka has a property that means the same, then the default. What a
+setting says is not looked for in the file, so a file that brokers share may say there what a controller cannot do.
+"""
+
+from collections.abc import Mapping
+from functools import cached_property
+from pathlib import Path
+from typing import Annotated, Any, Final, TypeAlias
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+from controller_core.security.properties_file import InvalidProperties, read_properties
+from controller_core.security.property_types import what_is_wrong
+from controller_core.wire.limits.admission import MOST_CONNECTIONS
+from controller_core.wire.limits.listener_limits import ListenerLimits
+
+_MB: Final = 1 << 20
+_LEAST_REQUEST_BYTES: Final = _MB
+"""Brokers report the ISRs of thousands of partitions in one request."""
+_MOST_REQUEST_BYTES: Final = (1 << 31) - 1
+"""What the length in front of a request can say."""
+_MOST_MEMORY_BYTES: Final = 1 << 36
+_DEFAULT_MEMORY_BYTES: Final = 192 * _MB
+_LEAST_IDLE_MS: Final = 1_000
+_MOST_IDLE_MS: Final = (1 << 63) - 1
+DEFAULT_QUEUED_REQUESTS: Final = 500
+"""Kafka's default of `queued.max.requests`."""
+
+_RequestBytes: TypeAlias = Annotated[int, Field(ge=_LEAST_REQUEST_BYTES, le=_MOST_REQUEST_BYTES)]
+_MemoryBytes: TypeAlias = Annotated[int, Field(ge=_LEAST_REQUEST_BYTES, le=_MOST_MEMORY_BYTES)]
+_IdleMs: TypeAlias = Annotated[int, Field(ge=_LEAST_IDLE_MS, le=_MOST_IDLE_MS)]
+_Count: TypeAlias = Annotated[int, Field(ge=1, le=(1 << 31) - 1)]
+
+
+def _none_where_unlimited(value: Any) -> Any:
+    """Kafka takes no limit of memory from 0 or less; here there always is one."""
+    return None if str(value).strip().removeprefix("-").isdigit() and int(value) <= 0 else value
+
+
+class _LimitProperties(BaseModel):
+    model_config = ConfigDict(extra="ignore", frozen=True, hide_input_in_errors=True)
+
+    socket_request_max_bytes: _RequestBytes | None = Field(default=None, alias="socket.request.max.bytes")
+    max_connections: _Count | None = Field(default=None, alias="max.connections")
+    max_connections_per_address: _Count | None = Field(default=None, alias="max.connections.per.ip")
+    connections_max_idle_ms: _IdleMs | None = Field(default=None, alias="connections.max.idle.ms")
+    queued_max_requests: _Count | None = Field(default=None, alias="queued.max.requests")
+    queued_max_request_bytes: Annotated[_MemoryBytes | None, BeforeValidator(_none_where_unlimited)] = Field(
+        default=None, alias="queued.max.request.bytes"
+    )
+
+
+class ListenerLimitSettings(BaseSettings):
+    """What any process that listens can be told of what others may take there."""
+
+    model_config = SettingsConfigDict(env_prefix="KONTROLLER_", extra="forbid", frozen=True)
+
+    properties: Path | None = None
+    socket_request_max_bytes: _RequestBytes | None = Field(
+        default=None,
+        description="How large a request may be; by default what socket.request.max.bytes in --properties says, or 100 "
+        "MiB. What is answered here, and what has no records in it, has lower limits as well.",
+    )
+    max_connections: Annotated[int, Field(ge=1, le=MOST_CONNECTIONS)] | None = Field(
+        default=None,
+        description="How many connections are served, where the limit of open files allows it; by default what "
+        "max.connections in --properties says, or 5,000, and never more than 10,000.",
+    )
+    max_connections_per_address: _Count | None = Field(
+        default=None,
+        description="How many of them one address may have; brokers may have more. By default what "
+        "max.connections.per.ip in --properties says, or 1,000.",
+    )
+    connections_max_idle_ms: _IdleMs | None = Field(
+        default=None,
+        description="After how long without a request a connection is closed; by default what connections.max.idle.ms in "
+        "--properties says, or 10 minutes.",
+    )
+    max_requests_in_flight: int = Field(
+        default=5_000,
+        ge=1,
+        le=MOST_CONNECTIONS,
+        description="How many requests are read and not yet answered: so many of brokers, of administrators, and of all "
+        "others. More wait unread.",
+    )
+    queued_max_request_bytes: _MemoryBytes | None = Field(
+        default=None,
+        description="How many bytes of requests are in memory at once: a third for what only brokers may send, a sixth for "
+        "what only administrators may, and half for all else. More wait unread. By default what queued.max.request.bytes "
+        "in --properties says, or 192 MiB.",
+    )
+
+    @model_validator(mode="after")
+    def _limits_fit_together(self) -> "ListenerLimitSettings":
+        limits = self.listener_limits
+        if self._memory_bytes < limits.max_frame_bytes:
+            raise ValueError(
+                f"queued-max-request-bytes ({self._memory_bytes}) is less than the largest request, "
+                f"socket-request-max-bytes ({limits.max_frame_bytes}): raise the one, or lower the other"
+            )
+        return self
+
+    @cached_property
+    def listener_limits(self) -> ListenerLimits:
+        """Raises `ValueError` for properties that cannot be used, but not once the settings are there."""
+        said, default = self._by_properties, ListenerLimits()
+        largest = self.socket_request_max_bytes or said.socket_request_max_bytes or default.max_frame_bytes
+        of_address = self.max_connections_per_address or said.max_connections_per_address
+        return ListenerLimits(
+            max_connections=self.max_connections or said.max_connections or default.max_connections,
+            max_connections_per_address=of_address or default.max_connections_per_address,
+            max_frame_bytes=largest,
+            max_passed_on_bytes=min(largest, default.max_passed_on_bytes),
+            max_own_request_bytes=min(largest, default.max_own_request_bytes),
+            idle_timeout_ms=self.connections_max_idle_ms or said.connections_max_idle_ms or default.idle_timeout_ms,
+            max_requests_in_flight=self.max_requests_in_flight,
+            brokers_bytes=self._memory_bytes // 3,
+            administrators_bytes=self._memory_bytes // 6,
+            strangers_bytes=self._memory_bytes // 2,
+        )
+
+    @property
+    def _memory_bytes(self) -> int:
+        return self.queued_max_request_bytes or self._by_properties.queued_max_request_bytes or _DEFAULT_MEMORY_BYTES
+
+    @cached_property
+    def _by_properties(self) -> _LimitProperties:
+        """What the file says of what no setting says."""
+        try:
+            said = read_properties(self.properties) if self.properties is not None else {}
+            return _LimitProperties.model_validate(self._not_set(said))
+        except InvalidProperties as error:
+            raise ValueError(f"properties: {error}") from error
+        except ValidationError as error:
+            wrong = what_is_wrong(error)
+            raise ValueError(f"properties: {wrong}: change that, or set the option that goes before it") from None
+
+    def _not_set(self, said: Mapping[str, str]) -> dict[str, str]:
+        names = {name: str(field.alias) for name, field in _LimitProperties.model_fields.items()}
+        return {
+            of_kafka: said[of_kafka]
+            for name, of_kafka in names.items()
+            if of_kafka in said and getattr(self, name, None) is None
+        }
+
+
+class ControllerLimitSettings(ListenerLimitSettings):
+    """What the listener of a controller can be told besides: it has a queue."""
+
+    queued_max_requests: _Count | None = Field(
+        default=None,
+        description="How many requests wait for the controller's turn: so many of brokers, and of all others. By default "
+        "what queued.max.requests in --properties says, or 500.",
+    )
+
+    @property
+    def most_queued_requests(self) -> int:
+        """Of each kind. See `EventQueue`."""
+        return self.queued_max_requests or self._by_properties.queued_max_requests or DEFAULT_QUEUED_REQUESTS
