@@ -9,8 +9,9 @@ import typer
 from devcluster.building.cache import cache_folder
 from devcluster.building.toolchain import BuildError, MissingToolError
 from devcluster.clusters.kafka import KafkaCluster
+from devcluster.clusters.kraft import KRaftCluster
 from devcluster.clusters.kubernetes import kubernetes_api
-from devcluster.clusters.run_folder import run_folder
+from devcluster.clusters.run_folder import RunFolder, run_folder
 from devcluster.clusters.zookeeper import ZooKeeper
 from devcluster.filling.fill import fill_cache
 from devcluster.filling.parts import Part
@@ -34,19 +35,27 @@ def build(
 def up(
     brokers: Annotated[int, typer.Option(min=0, help="How many Kafka brokers.")] = 3,
     kubernetes: Annotated[bool, typer.Option(help="Start a Kubernetes API server too.")] = False,
+    kraft: Annotated[bool, typer.Option(help="Kafka 4 with controllers of its own, without ZooKeeper.")] = False,
 ) -> None:
     """Run ZooKeeper, brokers and, if asked, a Kubernetes API server until Ctrl-C."""
     with ExitStack() as stack:
         stack.enter_context(ending_on_sigterm())
         folder = stack.enter_context(run_folder("up"))
-        zookeeper = stack.enter_context(ZooKeeper(folder))
-        typer.echo(f"ZooKeeper    {zookeeper.connect}")
-        kafka = stack.enter_context(KafkaCluster(folder, zookeeper, brokers=brokers))
+        kafka = _cluster(folder, brokers, stack, kraft=kraft)
+        stack.enter_context(kafka)
         typer.echo(f"Kafka        {kafka.bootstrap_servers}")
         if kubernetes:
             typer.echo(f"Kubernetes   export KUBECONFIG={stack.enter_context(kubernetes_api(folder)).kubeconfig}")
         typer.echo(f"Logs         {folder.path / 'logs'}\nCtrl-C ends everything.")
         signal.pause()
+
+
+def _cluster(folder: RunFolder, brokers: int, stack: ExitStack, *, kraft: bool) -> KafkaCluster | KRaftCluster:
+    if kraft:
+        return KRaftCluster(folder, brokers=brokers)
+    zookeeper = stack.enter_context(ZooKeeper(folder))
+    typer.echo(f"ZooKeeper    {zookeeper.connect}")
+    return KafkaCluster(folder, zookeeper, brokers=brokers)
 
 
 @application.command()

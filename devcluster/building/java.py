@@ -1,7 +1,7 @@
 """Kafka's and ZooKeeper's jars, and the command lines that run them with little memory and a quick start.
 
 One release of Kafka is what everything runs with, unless it is said otherwise. Brokers may be of the older ones in
-`devcluster/kafkas`; ZooKeeper and tools never are.
+`devcluster/kafkas`; ZooKeeper and tools never are. What is newest there knows no ZooKeeper (`building/kraft.py`).
 """
 
 import os
@@ -16,7 +16,9 @@ from devcluster.building.toolchain import require
 KAFKA_FOLDER = Path(__file__).resolve().parents[2] / "images" / "kontroller-kafka"
 
 KAFKAS_FOLDER = Path(__file__).resolve().parents[1] / "kafkas"
-OLDER_VERSIONS = tuple(sorted(folder.name for folder in KAFKAS_FOLDER.iterdir()))
+KRAFT_VERSION = "4.2.0"
+"""Of Kafka without ZooKeeper."""
+OLDER_VERSIONS = tuple(sorted({folder.name for folder in KAFKAS_FOLDER.iterdir()} - {KRAFT_VERSION}))
 """Of Kafka: those that brokers may be of, too."""
 
 _POM, _CHECKSUMS = jars.inputs(KAFKA_FOLDER)
@@ -45,7 +47,7 @@ def kafka_home() -> Path:
 
 
 def older_kafka(version: str) -> Entry:
-    """The jars of one of `OLDER_VERSIONS`, in `libs/`."""
+    """The jars of one of the versions in `KAFKAS_FOLDER`, in `libs/`."""
     source = KAFKAS_FOLDER / version
 
     def fetch(folder: Path) -> None:
@@ -61,8 +63,13 @@ def broker_command(*arguments: str, heap_mb: int, version: str = KAFKA_VERSION) 
     if version == KAFKA_VERSION:
         return server_command("kafka.Kafka", *arguments, heap_mb=heap_mb)
     options = ("-Xms64m", f"-Xmx{heap_mb}m")
-    home = older_kafka(version).folder()
-    return _plain_command("kafka.Kafka", arguments, options, _SERVER_LOGGING_FILE, libraries=home / "libs")
+    return plain_server_command("kafka.Kafka", *arguments, options=options, version=version)
+
+
+def plain_server_command(main_class: str, *arguments: str, options: Sequence[str] = (), version: str) -> list[str]:
+    """The command line of a program with the jars of one of the versions in `KAFKAS_FOLDER`."""
+    libraries = older_kafka(version).folder() / "libs"
+    return _plain_command(main_class, arguments, options, _SERVER_LOGGING_FILE, libraries=libraries)
 
 
 def server_command(main_class: str, *arguments: str, heap_mb: int) -> list[str]:

@@ -10,7 +10,7 @@ from enum import StrEnum
 from typing import Final
 
 from devcluster import health
-from devcluster.building import binaries, java
+from devcluster.building import binaries, java, kraft
 from devcluster.building.cache import Entry
 from devcluster.building.toolchain import BuildError, MissingToolError
 from devcluster.running.processes import ending_on_sigterm
@@ -21,6 +21,8 @@ class Part(StrEnum):
 
     KAFKA = "kafka"
     """ZooKeeper too."""
+    KRAFT = "kraft"
+    """Kafka that knows no ZooKeeper."""
     ETCD = "etcd"
     KUBERNETES = "kubernetes"
     """The API server and kubectl."""
@@ -34,6 +36,7 @@ API_SERVER: Final = (Part.KUBERNETES, Part.ETCD)
 
 _ENTRIES: Final[Mapping[Part, Callable[[], Entry]]] = {
     Part.KAFKA: java.kafka,
+    Part.KRAFT: kraft.kafka,
     Part.ETCD: binaries.etcd,
     Part.KUBERNETES: binaries.kubernetes,
     Part.HELM: binaries.helm,

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from devcluster.building.jars import check
-from devcluster.building.java import KAFKA_FOLDER, KAFKA_VERSION, KAFKAS_FOLDER, OLDER_VERSIONS
+from devcluster.building.java import KAFKA_FOLDER, KAFKA_VERSION, KAFKAS_FOLDER, KRAFT_VERSION, OLDER_VERSIONS
 from devcluster.building.spark_jars import DELTA_FOLDER, HISTORY_FOLDER
 from devcluster.building.toolchain import BuildError
 
@@ -41,3 +41,9 @@ def test_kafka_s_own_jars_are_of_the_version_that_is_said(folder: Path, version:
     checked = {line.split()[1] for line in (folder / "jars.sha256").read_text().splitlines()}
     wanted = {f"{name}-{version}.jar" for name in ("kafka_2.13", "kafka-clients", "kafka-tools")}
     assert wanted <= checked
+
+
+def test_the_jars_without_zookeeper_are_of_the_version_that_is_said() -> None:
+    checked = {line.split()[1] for line in (KAFKAS_FOLDER / KRAFT_VERSION / "jars.sha256").read_text().splitlines()}
+    assert {f"{name}-{KRAFT_VERSION}.jar" for name in ("kafka_2.13", "kafka-clients", "kafka-raft")} <= checked
+    assert not any("zookeeper" in name for name in checked)

@@ -1,0 +1,127 @@
+"""Kafka without ZooKeeper: its jars, the command lines of its nodes, and what a new quorum of controllers begins with.
+
+A node of Kafka 4 is formatted before it starts. For brokers a file that names the cluster and the node is all there is to
+it. A controller has beside it a checkpoint of the features that are finalized at first, which is the same for every cluster
+that begins at one release: Kafka's tool writes it once on a machine, and it is copied from then on.
+"""
+
+import os
+import subprocess
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+from devcluster.building import progress
+from devcluster.building.cache import Entry
+from devcluster.building.java import KAFKAS_FOLDER, KRAFT_VERSION, older_kafka, plain_server_command
+from devcluster.building.toolchain import require
+from devcluster.running.ports import accepts, release_port, reserve_port
+from devcluster.running.processes import ConditionTimeoutError, spawn, wait_until
+
+CHECKPOINT: Final = "bootstrap.checkpoint"
+METADATA: Final = "meta.properties"
+_ARCHIVE: Final = "node.jsa"
+_DEADLINE_S: Final = 90.0
+_HEAP: Final = ("-Xms64m", "-Xmx256m")
+
+
+def kafka() -> Entry:
+    """The jars, in `libs/`."""
+    return older_kafka(KRAFT_VERSION)
+
+
+def node_command(properties_file: Path) -> list[str]:
+    """The command line of a broker or a controller, which starts with the classes that Java has kept of an earlier one."""
+    archive = _classes().folder() / _ARCHIVE
+    options = (f"-XX:SharedArchiveFile={archive}", "-Xlog:cds*=off") if archive.exists() else ()
+    return _command("kafka.Kafka", str(properties_file), options=options)
+
+
+def initial_checkpoint(release: str) -> Path:
+    """The checkpoint of controllers of a cluster whose features are at first those of a release, such as `4.0`."""
+
+    def write(folder: Path) -> None:
+        with tempfile.TemporaryDirectory() as name:
+            data = Path(name) / "data"
+            file = written(Path(name) / "node.properties", _alone(data, port=1))
+            command = _command("kafka.tools.StorageTool", "format", "-t", cluster_id(0), "-c", file)
+            subprocess.run(
+                [*command, "--release-version", release], check=True, capture_output=True, timeout=_DEADLINE_S
+            )
+            (data / CHECKPOINT).rename(folder / CHECKPOINT)
+
+    return Entry(name=f"kraft-{release}", inputs=(KRAFT_VERSION, release), build=write).folder() / CHECKPOINT
+
+
+def formatted(folder: Path, node_id: int, cluster: str) -> None:
+    """Makes an empty folder that of a node of a cluster."""
+    folder.mkdir(parents=True, exist_ok=True)
+    written(folder / METADATA, {"version": 1, "cluster.id": cluster, "node.id": node_id})
+
+
+def cluster_id(number: int) -> str:
+    """An id of a cluster as Kafka writes it, of 22 characters."""
+    return f"kontroller{number:012d}"
+
+
+def written(path: Path, settings: Mapping[str, object]) -> str:
+    """A file of properties; returns its name."""
+    path.write_text("".join(f"{name}={value}\n" for name, value in settings.items()))
+    return os.fspath(path)
+
+
+def _command(main_class: str, *arguments: str, options: tuple[str, ...] = ()) -> list[str]:
+    return plain_server_command(main_class, *arguments, options=(*options, *_HEAP), version=KRAFT_VERSION)
+
+
+def _classes() -> Entry:
+    """What Java makes of the classes of a node, kept as that of other programs is (`class_archives`)."""
+    installed = Path(require("java")).resolve()
+    checksums = (KAFKAS_FOLDER / KRAFT_VERSION / "jars.sha256").read_text()
+    inputs = (checksums, os.fspath(installed), str(installed.stat().st_mtime_ns))
+    return Entry(name="kraft-classes", inputs=inputs, build=_record)
+
+
+def _record(folder: Path) -> None:
+    kafka().folder()
+    with progress.step(f"Having Java remember the classes of Kafka {KRAFT_VERSION}"):
+        try:
+            _run_once(folder / _ARCHIVE)
+        except (ConditionTimeoutError, OSError, subprocess.SubprocessError) as error:
+            progress.say(f"without them it starts more slowly: {error}")
+
+
+def _run_once(archive: Path) -> None:
+    """Runs a cluster of one node, which writes the archive when it ends in good order."""
+    ports = reserve_port(), reserve_port()
+    with tempfile.TemporaryDirectory() as name:
+        data = Path(name) / "data"
+        formatted(data, 1, cluster_id(0))
+        file = written(Path(name) / "node.properties", _alone(data, *ports))
+        options = (f"-XX:ArchiveClassesAtExit={archive}", "-Xlog:cds*=off")
+        command = _command("kafka.Kafka", file, options=options)
+        process = spawn(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        try:
+            wait_until(lambda: process.poll() is not None or accepts(ports[1]), "it is served", deadline_s=_DEADLINE_S)
+            process.terminate()
+            process.wait(_DEADLINE_S)
+        finally:
+            process.kill()
+            process.wait()
+            for port in ports:
+                release_port(port)
+
+
+def _alone(data: Path, port: int, clients_port: int = 0) -> dict[str, object]:
+    """A node that is a broker and the only controller."""
+    return {
+        "process.roles": "broker,controller" if clients_port else "controller",
+        "node.id": 1,
+        "controller.quorum.voters": f"1@127.0.0.1:{port}",
+        "controller.listener.names": "CONTROLLER",
+        "listeners": f"CONTROLLER://127.0.0.1:{port}"
+        + (f",PLAINTEXT://127.0.0.1:{clients_port}" if clients_port else ""),
+        "log.dirs": data,
+        "log.cleaner.dedupe.buffer.size": 2_097_152,
+    }

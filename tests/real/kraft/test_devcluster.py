@@ -1,0 +1,51 @@
+"""The development cluster without ZooKeeper: it keeps what it was told over kills of brokers and controllers."""
+
+from collections.abc import Iterator
+
+import pytest
+from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewTopic
+
+from devcluster.clusters.kraft import KRaftCluster
+from devcluster.clusters.run_folder import RunFolder
+from devcluster.filling.parts import Part
+from devcluster.running.processes import wait_until
+
+pytestmark = pytest.mark.real(Part.KRAFT)
+
+
+@pytest.fixture(scope="module")
+def kraft(servers_folder: RunFolder) -> Iterator[KRaftCluster]:
+    """Three brokers and three controllers."""
+    with KRaftCluster(servers_folder) as cluster:
+        yield cluster
+
+
+def _admin(kraft: KRaftCluster) -> AdminClient:
+    return AdminClient({"bootstrap.servers": kraft.bootstrap_servers})
+
+
+def test_topics_are_created_and_written_while_a_controller_is_dead_and_another_broker_is(kraft: KRaftCluster) -> None:
+    admin = _admin(kraft)
+    kraft.controller(101).kill()
+    kraft.broker(3).kill()
+    created = admin.create_topics([NewTopic("kept", 2, replica_assignment=[[1, 2], [2, 1]])], operation_timeout=30)
+    created["kept"].result(60)
+    producer = Producer({"bootstrap.servers": kraft.bootstrap_servers, "acks": "all"})
+    producer.produce("kept", b"value", partition=0)
+    assert producer.flush(60) == 0
+    kraft.controller(101).start()
+    kraft.broker(3).start()
+    wait_until(lambda: sorted(admin.list_topics(timeout=10).brokers) == [1, 2, 3], "all brokers are live")
+    assert "kept" in admin.list_topics(timeout=10).topics
+
+
+def test_what_is_paused_keeps_its_connections_and_goes_on(kraft: KRaftCluster) -> None:
+    admin = _admin(kraft)
+    kraft.broker(2).pause()
+    try:
+        wait_until(lambda: 2 not in admin.list_topics(timeout=10).brokers, "broker 2 is taken for dead", deadline_s=60)
+    finally:
+        kraft.broker(2).resume()
+    wait_until(lambda: 2 in admin.list_topics(timeout=10).brokers, "broker 2 is live again", deadline_s=60)
