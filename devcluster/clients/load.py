@@ -12,9 +12,14 @@ from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any, Self
 
+import structlog
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, Producer, TopicPartition
 
+log = structlog.get_logger()
+
 _PARTITION_EOF = KafkaError._PARTITION_EOF
+_STUCK_S = 30.0
+"""Longer than a cluster of ours takes to serve again after a session has ended."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,13 +35,15 @@ class Acknowledged:
 class LoadReport:
     """What a producer saw: what it sent, what was acknowledged, and every error, in order.
 
-    `longest_pause_s` is the longest time without an acknowledgement, from its start to its stop.
+    `longest_pause_s` is the longest time without an acknowledgement, from its start to its stop. `clients`: how many it
+    took; a further one where the last failed for good, or was stuck.
     """
 
     sent: int = 0
     acknowledged: list[Acknowledged] = field(default_factory=list)
     errors: list[str] = field(default_factory=list)
     longest_pause_s: float = 0.0
+    clients: int = 0
 
 
 class ReadBackError(Exception):
@@ -47,7 +54,9 @@ class AckedProducer:
     """Produces to every partition of a topic from a thread of its own until `stop`.
 
     Idempotent with acks=all; a delivery that fails is recorded in the report and the next value is sent all the
-    same.
+    same. librdkafka's idempotent client may fail for good, or wait for ever for an answer to what it had sent to a broker
+    that was stopped: then the load goes on with a new one, as an application's would that is watched. Where no client
+    gets anything through, nothing is acknowledged.
     """
 
     def __init__(
@@ -66,7 +75,7 @@ class AckedProducer:
             "log_level": 2,
         }
         self._report = LoadReport()
-        self._last_acknowledged_s = time.monotonic()
+        self._last_acknowledged_s = self._connected_s = time.monotonic()
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True, name=f"producer-{topic}")
 
@@ -106,15 +115,22 @@ class AckedProducer:
             except BufferError:
                 producer.poll(0.1)
             except KafkaException as error:
-                # An idempotent producer may fail for good; the load goes on with a new one.
-                self._report.errors.append(str(error))
-                producer.purge()
-                producer.flush(1)
-                producer = self._connect()
+                producer = self._replaced(producer, str(error))
+            if time.monotonic() - max(self._connected_s, self._last_acknowledged_s) > _STUCK_S:
+                producer = self._replaced(producer, f"nothing was acknowledged for {_STUCK_S:.0f} s")
         producer.flush()
 
     def _connect(self) -> Producer:
+        self._connected_s = time.monotonic()
+        self._report.clients += 1
         return Producer(self._settings)
+
+    def _replaced(self, producer: Producer, error: str) -> Producer:
+        log.warning("a new client is needed", topic=self._topic, error=error)
+        self._report.errors.append(error)
+        producer.purge()
+        producer.flush(1)
+        return self._connect()
 
     def _on_delivery(self, error: KafkaError | None, message: Any) -> None:
         if error is not None:

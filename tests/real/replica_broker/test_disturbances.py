@@ -46,6 +46,8 @@ def test_nothing_is_lost_and_all_replicas_are_the_same(cluster: MixedCluster, se
             if chance.random() < 0.7:
                 cluster.wait_until_served(topic)
         cluster.wait_until_served(topic)
+        before = producer.acknowledged_count
+        wait_until(lambda: producer.acknowledged_count > before + 100, "messages are still acknowledged", deadline_s=90)
     report = producer.stop()
     assert lost(report.acknowledged, read_back(cluster.bootstrap, topic)) == []
     for partition in range(len(ROTATED)):
