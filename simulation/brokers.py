@@ -23,7 +23,14 @@ from controller_core.model.ids import (
 )
 from controller_core.model.metadata import Broker
 from controller_core.wire.codecs.encoding import encode_control_request
-from controller_core.wire.link import BrokerLink, BrokerLinkFactory, BrokerUnreachable, NotConnected, UnreadableAnswer
+from controller_core.wire.link import (
+    BrokerLink,
+    BrokerLinkFactory,
+    BrokerUnreachable,
+    NotConnected,
+    NotSpoken,
+    UnreadableAnswer,
+)
 from controller_core.wire.messages import (
     ControlRequest,
     ControlResponse,
@@ -59,6 +66,8 @@ class SimulatedBroker:
         """What its own file says, or Kafka's defaults."""
         self._state = SimulatedReplicas(broker_id)
         self._is_reachable = True
+        self.is_supported = True
+        """Whether it knows what a controller of ours asks."""
         self._running = asyncio.Event()
         self._running.set()
         self._errors: deque[ErrorCode] = deque()
@@ -160,6 +169,8 @@ class SimulatedBroker:
         await self._running.wait()
         if not self._is_reachable:
             raise NotConnected(f"broker {self.id} cannot be reached")
+        if not self.is_supported:
+            raise NotSpoken(f"broker {self.id} is of another release")
 
     async def tell_static_config(self, broker: BrokerId, names: Collection[str]) -> Mapping[str, str]:
         """Says what its own file says. Raises `BrokerUnreachable` where a fault asks for it, and `UnreadableAnswer`."""

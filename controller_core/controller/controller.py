@@ -99,7 +99,11 @@ class Controller:
         self._term: Term | None = None
         self._suspended = asyncio.Event()
         metrics.observe(lambda: self._term, lambda: len(self._queue))
-        metrics.observe_role(lambda: self._role.hindrance, lambda: len(self._role.reach.reached))
+        metrics.observe_role(
+            lambda: self._role.hindrance,
+            reached=lambda: len(self._role.reach.reached),
+            unsupported=lambda: len(self._role.reach.unsupported),
+        )
         if settings.hot_standby:
             metrics.observe_standby(lambda: self._standby.is_hot)
 

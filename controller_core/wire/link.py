@@ -30,6 +30,11 @@ class NotConnected(BrokerUnreachable):
     """There was no connection: nothing of the request was sent."""
 
 
+class NotSpoken(NotConnected):
+    """The broker does not know what a controller asks in any version that we write: it is of another release of Kafka, or
+    has no ZooKeeper. It learns nothing until it is started as another one."""
+
+
 class UnreadableAnswer(LinkError):
     """The answer is not what the protocol allows. The connection is closed; retriable on a new one."""
 
@@ -45,9 +50,10 @@ class BrokerLink(Protocol):
         ...
 
     async def reach(self) -> None:
-        """Connects where there is no connection, and returns when the broker has answered that it speaks Kafka's protocol.
+        """Connects where there is no connection, and returns when the broker has answered that it knows what a controller
+        asks.
 
-        Raises `BrokerUnreachable` or `UnreadableAnswer`. Nothing on the broker changes.
+        Raises `NotSpoken` where it does not, `BrokerUnreachable` or `UnreadableAnswer`. Nothing on the broker changes.
         """
         ...
 

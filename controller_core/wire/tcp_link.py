@@ -42,6 +42,7 @@ from controller_core.wire.link import (
     BrokerLinkFactory,
     BrokerUnreachable,
     NotConnected,
+    NotSpoken,
     UnreadableAnswer,
 )
 from controller_core.wire.messages import ControlRequest, ControlResponse
@@ -165,6 +166,8 @@ class TcpBrokerLink:
         self._connection = await self._connect()
         try:
             await self._ask_versions()
+        except NotConnected:
+            raise
         except BrokerUnreachable as error:
             raise NotConnected(str(error)) from error
         return True
@@ -173,16 +176,18 @@ class TcpBrokerLink:
         correlation_id = next(self._correlation_ids)
         asking = [encode_request(ApiVersionsRequest(), correlation_id, self._client_id)]
         self._newest = await self._exchange("ApiVersions", asking, partial(_ranges, correlation_id))
+        for request, oldest in OLDEST.items():
+            newest = self._newest.get(request.__api_key__, -1)
+            if newest < oldest:
+                self._disconnect()
+                raise NotSpoken(
+                    f"{self._host}:{self._port} takes {request.__name__} up to version {newest}, {oldest} is needed: "
+                    "brokers have to be of Kafka 2.8 to 3.9, with ZooKeeper"
+                )
 
     def _written(self, request: ControlRequest, correlation_id: int) -> Sequence[bytes]:
-        """The request in the newest version that both sides know. Raises `NotConnected` where there is none."""
-        newest, oldest = self._newest.get(request.__api_key__, -1), OLDEST[type(request)]
-        if newest < oldest:
-            raise NotConnected(
-                f"{self._host}:{self._port} takes {type(request).__name__} up to version {newest}, {oldest} is needed: "
-                "brokers have to be of Kafka 2.8 to 3.9, with ZooKeeper"
-            )
-        version = min(newest, int(request.__version__))
+        """The request in the newest version that both sides know."""
+        version = min(self._newest[request.__api_key__], int(request.__version__))
         return control_request_pieces(request, correlation_id, self._client_id, version=version)
 
     async def _exchange_frames(self, frame: Sequence[bytes]) -> bytes:

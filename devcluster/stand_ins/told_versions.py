@@ -10,7 +10,7 @@ from kio.static.primitive import i16
 
 API_VERSIONS: Final = 18
 """By which a controller sees that it reaches a broker, and what may be sent there."""
-OF_KAFKA_3_9: Final[Mapping[int, int]] = {4: 7, 5: 4, 6: 8}
+OF_KAFKA_3_9: Final = {4: 7, 5: 4, 6: 8}
 """The newest version of each of the controller's requests to brokers."""
 
 

@@ -16,7 +16,7 @@ import structlog
 from controller_core.controller.loop.clock import Clock
 from controller_core.model.ids import BrokerId
 from controller_core.model.metadata import Broker
-from controller_core.wire.link import BrokerLinkFactory, LinkError
+from controller_core.wire.link import BrokerLinkFactory, BrokerUnreachable, LinkError, NotSpoken
 from controller_core.zk import codecs, paths
 from controller_core.zk.codecs import MalformedZnode
 from controller_core.zk.registered_brokers import registered_brokers
@@ -35,6 +35,8 @@ class Sight:
     reached: frozenset[BrokerId]
     failures: dict[BrokerId, str]
     """Why the other brokers are out of reach."""
+    unsupported: frozenset[BrokerId]
+    """Those of them that do not speak as the controller does."""
     taken_ms: float
 
     @property
@@ -92,6 +94,11 @@ class Reach:
         return self._sight.failures if self._sight else {}
 
     @property
+    def unsupported(self) -> frozenset[BrokerId]:
+        """Those that are of a release or a mode of Kafka that is not supported."""
+        return self._sight.unsupported if self._sight else frozenset()
+
+    @property
     def is_lost(self) -> bool:
         """Whether not one of the registered brokers has answered for so long that somebody else should lead them."""
         since_ms = self._alone_since_ms
@@ -129,24 +136,25 @@ class Reach:
             await asyncio.gather(*pending, alarm, return_exceptions=True)
         return sight
 
-    def _sight_of(self, asking: dict[asyncio.Task[str | None], BrokerId]) -> Sight:
-        silent = f"no answer within {self._interval_ms:.0f} ms"
+    def _sight_of(self, asking: dict[asyncio.Task[LinkError | None], BrokerId]) -> Sight:
+        silent = BrokerUnreachable(f"no answer within {self._interval_ms:.0f} ms")
         found = {broker: task.result() if task.done() else silent for task, broker in asking.items()}
         return Sight(
             reached=frozenset(broker for broker, failure in found.items() if failure is None),
-            failures={broker: failure for broker, failure in found.items() if failure is not None},
+            failures={broker: str(failure) for broker, failure in found.items() if failure is not None},
+            unsupported=frozenset(broker for broker, failure in found.items() if isinstance(failure, NotSpoken)),
             taken_ms=self._clock.monotonic_ms(),
         )
 
-    async def _ask(self, broker: Broker) -> str | None:
+    async def _ask(self, broker: Broker) -> LinkError | None:
         """Why a broker is out of reach; None where it is not."""
         link = self._links(broker)
         try:
             await link.reach()
         except LinkError as error:
-            return str(error)
+            return error
         except Exception as error:  # noqa: BLE001 - one strange registration says nothing of the other brokers
-            return f"unexpected error: {error!r}"
+            return LinkError(f"unexpected error: {error!r}")
         finally:
             await link.close()
         return None

@@ -253,6 +253,7 @@ class Role:
             is_hot=self._standby.is_hot,
             hindrance=self._why_not_ready(),
             leads_under=self._leads_under,
+            unsupported_brokers=tuple(sorted(self.reach.unsupported)),
         )
 
     def _why_not_ready(self) -> str | None:

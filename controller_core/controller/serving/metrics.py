@@ -71,8 +71,15 @@ class ControllerMetrics:
         """Registers the gauges that look at the present term and at the queue."""
         self._registry.register(_Gauges(term, queue_depth))
 
-    def observe_role(self, hindrance: Callable[[], Hindrance | None], reached: Callable[[], int]) -> None:
-        """Registers the gauges that look at why this process leaves the role alone, and at how many brokers it reaches."""
+    def observe_role(
+        self,
+        hindrance: Callable[[], Hindrance | None],
+        *,
+        reached: Callable[[], int],
+        unsupported: Callable[[], int],
+    ) -> None:
+        """Registers the gauges that look at why this process leaves the role alone, and at how many brokers it reaches, and
+        how many are nothing that it could lead."""
         leaves_alone = Gauge(
             "kontroller_leaves_role_alone",
             "1 while this process does not stand for a role that it could take, for a reason",
@@ -87,6 +94,12 @@ class ControllerMetrics:
             registry=self._registry,
         )
         reachable.set_function(reached)
+        not_spoken = Gauge(
+            "kontroller_unsupported_brokers",
+            "Registered brokers of a release or a mode of Kafka that is not supported: they are sent nothing",
+            registry=self._registry,
+        )
+        not_spoken.set_function(unsupported)
 
     def observe_standby(self, is_hot: Callable[[], bool]) -> None:
         """Registers the gauge that looks at whether the cluster's state was read beforehand."""

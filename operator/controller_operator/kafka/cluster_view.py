@@ -141,6 +141,8 @@ class ClusterView:
     """Znodes that make no sense, by path, with what is wrong; what they would say is missing in this view."""
     changed: frozenset[TopicName] = frozenset()
     """The topics that are new, gone or others than in the view of the version before."""
+    unsupported_brokers: tuple[BrokerId, ...] = ()
+    """Registered brokers that the controller says it cannot lead, for their release or mode of Kafka."""
     known_counts: Counts | None = None
     """The counts of all topics together, where whoever made the view has kept them; else they are summed up."""
 

@@ -51,6 +51,7 @@ class KnownZnodes:
 
     def __init__(self) -> None:
         self._cluster_id: str | None = None
+        self._unsupported_brokers: tuple[BrokerId, ...] = ()
         self._controller: BrokerId | None = None
         self._controller_epoch = ControllerEpoch(0)
         self._reassignment: ReassignmentPlan | None = None
@@ -95,6 +96,8 @@ class KnownZnodes:
     def is_wanted(self, path: str) -> bool:
         """Whether the path still matters: that of a topic or broker that is gone does not."""
         topic = _topic_of(path)
+        if path.startswith(f"{paths.PROCESSES}/"):
+            return self._controller is not None and path == paths.process(self._controller)
         if topic is None:
             broker = path.removeprefix(f"{paths.BROKER_IDS}/")
             return broker == path or BrokerId(int(broker)) in self._brokers
@@ -138,6 +141,7 @@ class KnownZnodes:
             malformed=dict(self._malformed),
             changed=changed,
             known_counts=self._counts,
+            unsupported_brokers=self._unsupported_brokers,
         )
 
     def _take_broker_ids(self, ids: set[BrokerId]) -> list[str]:
@@ -171,16 +175,18 @@ class KnownZnodes:
             if broker_id in self._brokers:
                 self._brokers[broker_id] = codecs.decode_broker(broker_id, node) if node else None
             return []
-        if path == paths.FEATURE:
+        if path.startswith(f"{paths.PROCESSES}/"):
+            self._take_process(path, node)
+        elif path == paths.FEATURE:
             self._take_features(node)
+        elif path == paths.CONTROLLER:
+            return self._take_controller(node)
         else:
             self._take_single(path, node.data if node else None)
         return []
 
     def _take_single(self, path: str, data: bytes | None) -> None:
-        if path == paths.CONTROLLER:
-            self._controller = codecs.decode_controller(data) if data else None
-        elif path == paths.CONTROLLER_EPOCH:
+        if path == paths.CONTROLLER_EPOCH:
             self._controller_epoch = codecs.decode_controller_epoch(data) if data else ControllerEpoch(0)
         elif path == paths.REASSIGN_PARTITIONS:
             self._take_reassignment(data)
@@ -190,6 +196,17 @@ class KnownZnodes:
             self._cluster_id = codecs.decode_cluster_id(data) if data else None
         else:
             self._take_broker_defaults(codecs.decode_config(data, path) if data else {})
+
+    def _take_controller(self, node: ZkNode | None) -> list[str]:
+        """A process of ours says more of itself in a znode of its own."""
+        self._unsupported_brokers = ()
+        self._controller = codecs.decode_controller(node.data) if node else None
+        return [] if self._controller is None else [paths.process(self._controller)]
+
+    def _take_process(self, path: str, node: ZkNode | None) -> None:
+        self._unsupported_brokers = ()
+        if node is not None and self.is_wanted(path):
+            self._unsupported_brokers = codecs.decode_process(path, node.data).unsupported_brokers
 
     def _take_features(self, node: ZkNode | None) -> None:
         self._features = None

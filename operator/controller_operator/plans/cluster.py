@@ -1,5 +1,7 @@
 """KafkaCluster: nothing to do, only to show how the cluster is doing."""
 
+from typing import Final
+
 from controller_core.model.features import FinalizedFeatures
 from controller_core.model.metadata import Broker
 from controller_operator.kafka.cluster_view import ClusterView
@@ -17,6 +19,9 @@ from controller_operator.resources.cluster import (
 )
 from controller_operator.resources.conditions import Reason
 from controller_operator.resources.schema import MAX_STATUS_ENTRIES
+
+_NAMED: Final = 10
+"""As many brokers as a message names."""
 
 
 def plan_cluster(cluster: KafkaCluster, view: ClusterView, context: Context) -> Plan[KafkaClusterStatus]:
@@ -55,6 +60,13 @@ def _verdict(cluster: KafkaCluster, view: ClusterView) -> Verdict:
         )
     if view.controller is None:
         return Verdict.working(Reason.NO_CONTROLLER, "no controller holds the cluster: /controller does not exist")
+    if view.unsupported_brokers:
+        named = ", ".join(map(str, view.unsupported_brokers[:_NAMED]))
+        return Verdict.working(
+            Reason.BROKERS_UNSUPPORTED,
+            f"{len(view.unsupported_brokers)} brokers are of a release or a mode of Kafka that controller "
+            f"{view.controller.id} cannot lead, and learn nothing from it: {named}; its log says what they lack",
+        )
     if view.counts.offline:
         return Verdict.working(
             Reason.PARTITIONS_OFFLINE, f"{view.counts.offline} of {view.counts.partitions} partitions have no leader"

@@ -89,6 +89,10 @@ class Reason(StrEnum):
         "ClusterChanged",
         "Another Kafka cluster than before answers at spec.zookeeper.connect.",
     )
+    BROKERS_UNSUPPORTED = (
+        "BrokersUnsupported",
+        "Some brokers are of a release or a mode of Kafka that the controller cannot lead; it goes on without them.",
+    )
     PARTITIONS_OFFLINE = "PartitionsOffline", "Some partitions have no leader."
 
     RESOURCE_CONFLICT = "ResourceConflict", "An older resource claims the same topic, partition or feature; it wins."

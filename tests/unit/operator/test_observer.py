@@ -125,6 +125,34 @@ async def test_a_controller_that_is_no_broker_is_kontroller(world: World) -> Non
     assert seen.view.controller.kind is ControllerKind.KONTROLLER
 
 
+async def test_the_brokers_that_the_controller_cannot_lead_are_those_that_it_names_itself(world: World) -> None:
+    def sign(*unsupported: int) -> bytes:
+        brokers = tuple(map(BrokerId, unsupported))
+        return codecs.encode_process(codecs.ProcessZnode(whereabouts="", is_hot=False, unsupported_brokers=brokers))
+
+    async def until(*unsupported: int) -> None:
+        async with asyncio.timeout(DEADLINE_S):
+            await world.observer.wait_for(
+                lambda seen: seen.view is not None and seen.view.unsupported_brokers == unsupported
+            )
+
+    controller, other = (paths.process(BrokerId(number)) for number in (1000, 1001))
+    await world.write(
+        *(Create(path=path) for path in (paths.KONTROLLER, paths.PROCESSES)),
+        Create(path=other, data=sign(7)),
+        Create(path=paths.CONTROLLER, data=codecs.encode_controller(BrokerId(1000), 1)),
+        Create(path=controller, data=sign(2, 3)),
+    )
+    await until(2, 3)
+    await world.write(SetData(path=controller, data=sign(3), version=ANY_VERSION))
+    await until(3)
+    await world.write(SetData(path=controller, data=b"[", version=ANY_VERSION))
+    await until()
+    await world.write(Delete(path=paths.CONTROLLER, version=ANY_VERSION))
+    await world.write(Create(path=paths.CONTROLLER, data=codecs.encode_controller(BrokerId(1001), 1)))
+    await until(7)
+
+
 async def test_a_new_controller_epoch_shows_and_leaves_the_topics_the_same_objects(world: World) -> None:
     await world.write(Create(path=paths.CONTROLLER, data=codecs.encode_controller(BrokerId(1000), 0)))
     await world.write(Create(path=paths.CONTROLLER_EPOCH, data=b"4"), *new_topic("orders", [1, 2]))

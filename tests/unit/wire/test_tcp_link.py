@@ -1,7 +1,7 @@
 """The link to a broker over a socket: what it does when the broker misbehaves. The good case is in tests/contract."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 
 import pytest
@@ -15,10 +15,10 @@ from controller_core.wire.codecs.frames import (
     read_request_head,
     with_length,
 )
-from controller_core.wire.link import BrokerUnreachable, NotConnected, UnreadableAnswer
+from controller_core.wire.link import BrokerUnreachable, NotConnected, NotSpoken, UnreadableAnswer
 from controller_core.wire.messages import ErrorCode, UpdateMetadataRequest, UpdateMetadataResponse
 from controller_core.wire.tcp_link import TcpBrokerLink, tcp_link_factory
-from devcluster.stand_ins.told_versions import API_VERSIONS, told_versions
+from devcluster.stand_ins.told_versions import API_VERSIONS, OF_KAFKA_3_9, told_versions
 
 DEADLINE_S = 10
 REQUEST = UpdateMetadataRequest(
@@ -31,8 +31,12 @@ def right(content: bytes) -> bytes:
     return encode_response(ANSWER, read_request_head(content).correlation_id)
 
 
-def told(content: bytes) -> bytes:
-    return encode_response(told_versions(), read_request_head(content).correlation_id)
+def telling(newest: Mapping[int, int]) -> Callable[[bytes], bytes]:
+    """What a broker of these newest versions answers to ApiVersions."""
+    return lambda content: encode_response(told_versions(newest), read_request_head(content).correlation_id)
+
+
+told = telling(OF_KAFKA_3_9)
 
 
 class Server:
@@ -131,23 +135,36 @@ async def test_whoever_answers_as_no_broker_would_is_not_reached(server: Server,
         await link.reach()
 
 
-@pytest.mark.parametrize(("newest", "version"), [(6, -1), (7, 7), (8, 8), (9, 8)])
+@pytest.mark.parametrize(("newest", "version"), [(7, 7), (8, 8), (9, 8)])
 async def test_a_request_is_sent_in_the_newest_version_that_both_sides_know(
     server: Server, newest: int, version: int
 ) -> None:
-    server.tells = lambda content: encode_response(
-        told_versions({6: newest}), read_request_head(content).correlation_id
-    )
+    server.tells = telling(OF_KAFKA_3_9 | {6: newest})
     async with linked(server) as link:
-        if version < 0:
-            with pytest.raises(
-                NotConnected, match=r"UpdateMetadataRequest up to version 6, 7 is needed: .* of Kafka 2\.8"
-            ):
-                await link.send(REQUEST)
-            assert server.received.empty(), "it is older than it may be"
-        else:
-            assert await link.send(REQUEST) == ANSWER
-            assert read_request_head(server.received.get_nowait()).api_version == version
+        assert await link.send(REQUEST) == ANSWER
+        assert read_request_head(server.received.get_nowait()).api_version == version
+
+
+@pytest.mark.parametrize(
+    ("newest", "said"),
+    [
+        (OF_KAFKA_3_9 | {6: 6}, r"UpdateMetadataRequest up to version 6, 7 is needed: .* of Kafka 2\.8"),
+        ({0: 12}, r"LeaderAndIsrRequest up to version -1, 5 is needed: .* with ZooKeeper"),
+    ],
+    ids=["an older release", "without ZooKeeper"],
+)
+async def test_a_broker_that_does_not_speak_as_we_do_is_not_reached_and_sent_nothing(
+    server: Server, newest: dict[int, int], said: str
+) -> None:
+    server.tells = telling(newest)
+    async with linked(server) as link:
+        with pytest.raises(NotSpoken, match=said):
+            await link.reach()
+        with pytest.raises(NotSpoken, match=said):
+            await link.send(REQUEST)
+        assert server.received.empty()
+        server.tells = told
+        assert await link.send(REQUEST) == ANSWER, "it was upgraded"
 
 
 async def test_who_does_not_say_what_he_speaks_was_sent_nothing(server: Server) -> None:

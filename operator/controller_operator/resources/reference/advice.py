@@ -65,6 +65,7 @@ REMEDIES: Final[Mapping[Reason, str]] = {
     Reason.NO_CONTROLLER: "Start a controller. See [KontrollerNoController](operations.md#kontrollernocontroller).",
     Reason.CLUSTER_NOT_IDENTIFIED: "Start a broker. Goes on by itself.",
     Reason.CLUSTER_CHANGED: "Correct `zookeeper.connect`, or, for the other cluster, create the object anew.",
+    Reason.BROKERS_UNSUPPORTED: "Start them as a [supported release](versions.md), or take them out of the cluster.",
     Reason.PARTITIONS_OFFLINE: "See [a partition is offline](operations.md#a-partition-is-offline).",
     Reason.RESOURCE_CONFLICT: "Delete one of the two objects; the message names the one that wins.",
     Reason.NOT_ADOPTED: "Make the spec equal to the topic (`kontroller import`), or set `adoptionPolicy: Always`.",

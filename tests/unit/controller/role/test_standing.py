@@ -119,6 +119,13 @@ async def test_a_good_term_forgives_those_that_failed_before(cluster: Cluster) -
 # Brokers out of reach
 
 
+def unsupported(cluster: Cluster) -> tuple[BrokerId, ...]:
+    """What the controller says of itself."""
+    data = cluster.data(paths.process(CONTROLLER))
+    assert data is not None
+    return codecs.decode_process("", data).unsupported_brokers
+
+
 async def test_the_role_is_taken_only_where_a_majority_of_the_brokers_can_be_reached(cluster: Cluster) -> None:
     cluster.start_brokers(1, 2, 3, 4)
     cluster.create_topic("orders", [1, 2, 3])
@@ -140,6 +147,26 @@ async def test_the_role_is_taken_only_where_a_majority_of_the_brokers_can_be_rea
     assert process.controller.readiness().is_ready
     assert process.metric("kontroller_reachable_brokers") == 3
     cluster.broker(3).resume()
+
+
+async def test_a_broker_that_cannot_be_led_for_its_release_is_named_counted_and_disturbs_no_other(
+    cluster: Cluster,
+) -> None:
+    cluster.start_brokers(1, 2, 3)
+    cluster.broker(2).is_supported = False
+    process = cluster.start_controller()
+    await cluster.settle(passing_ms=20_000)
+    assert process.is_active
+    assert process.controller.readiness().as_json()["unreachable_brokers"] == {2: "broker 2 is of another release"}
+    assert process.metric("kontroller_unsupported_brokers") == 1
+    assert unsupported(cluster) == (2,)
+    cluster.create_topic("orders", [1, 3])
+    await cluster.settle()
+    assert cluster.leadership(tp("orders", 0)) == (1, [1, 3])
+    cluster.broker(2).is_supported = True
+    await cluster.settle(passing_ms=20_000)
+    assert process.metric("kontroller_unsupported_brokers") == 0
+    assert unsupported(cluster) == ()
 
 
 async def test_the_role_of_a_cluster_without_brokers_is_taken(cluster: Cluster) -> None:

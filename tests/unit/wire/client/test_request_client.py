@@ -1,6 +1,5 @@
 """A request finds the controller wherever it is, and every failure says whether the request may have been done."""
 
-import asyncio
 import socket
 from collections.abc import AsyncIterator
 from itertools import repeat
@@ -22,6 +21,7 @@ from controller_core.wire.client.request_client import (
     parse_addresses,
 )
 from controller_core.wire.codecs.frames import with_length
+from controller_core.wire.connections.names import NAMES
 from controller_core.wire.messages import ErrorCode
 from tests.unit.wire.client.servers import METADATA, NO_TIME, NOBODY, Servers, three_servers
 
@@ -60,14 +60,11 @@ async def test_a_name_s_address_that_hangs_does_not_hide_the_others(
     servers: Servers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     _, broker, _ = servers
-    with socket.create_server(("127.0.0.1", 0), backlog=0) as full, socket.create_connection(full.getsockname()):
-
-        async def look_up(host: str, port: int, **hints: int) -> list[tuple[object, ...]]:
-            found = [full.getsockname(), broker.address] if host == "kafka" else [(host, port)]
-            return [(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP, "", tuple(address)) for address in found]
-
-        monkeypatch.setattr(asyncio.get_running_loop(), "getaddrinfo", look_up)
-        asked = RequestClient([Address("kafka", 9092)], timeout_ms=20_000, connect_timeout_ms=5_000)
+    host, port = broker.address
+    hanging = ("127.0.0.2", port)
+    monkeypatch.setattr(NAMES, "_resolve", {"kafka": [hanging[0], host]}.__getitem__)
+    with socket.create_server(hanging, backlog=0), socket.create_connection(hanging):
+        asked = RequestClient([Address("kafka", port)], timeout_ms=20_000, connect_timeout_ms=5_000)
         assert await asked.ask_any(NO_TOPICS, MetadataResponse)
     assert broker.asked == [METADATA]
 

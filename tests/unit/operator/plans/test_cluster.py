@@ -1,0 +1,23 @@
+"""What a KafkaCluster says of itself."""
+
+from dataclasses import replace
+
+from controller_core.model.ids import BrokerId
+from controller_operator.kafka.cluster_view import ClusterView
+from controller_operator.resources.conditions import Condition, ConditionType, Reason
+from tests.unit.operator.clusters import assigned, led, topic, view
+from tests.unit.operator.plans.test_cluster_news import shown
+
+LOST = view(topic((assigned([1, 2]), led(-1, [1]))), brokers=(1, 2))
+
+
+def ready(cluster: ClusterView) -> Condition:
+    return next(found for found in shown(cluster).conditions if found.type == ConditionType.READY)
+
+
+def test_brokers_that_the_controller_cannot_lead_are_named_before_what_follows_from_them() -> None:
+    said = ready(replace(LOST, unsupported_brokers=tuple(map(BrokerId, range(1, 13)))))
+    assert (said.status, said.reason) == ("False", Reason.BROKERS_UNSUPPORTED)
+    assert said.message.startswith("12 brokers are of a release")
+    assert "1, 2, 3, 4, 5, 6, 7, 8, 9, 10;" in said.message
+    assert ready(LOST).reason is Reason.PARTITIONS_OFFLINE
