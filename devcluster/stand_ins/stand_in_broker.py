@@ -16,7 +16,7 @@ from controller_core.model.ids import BrokerEpoch, BrokerId
 from controller_core.model.metadata import Broker, Endpoint, FeatureRange
 from controller_core.wire.codecs.frames import RequestHead, encode_response, read_request_head
 from controller_core.zk import codecs, paths
-from devcluster.stand_ins.told_versions import API_VERSIONS, told_versions
+from devcluster.stand_ins.told_versions import API_VERSIONS, OF_KAFKA_3_9, told_versions
 
 _HOST: Final = "127.0.0.1"
 _LENGTH_BYTES: Final = 4
@@ -28,9 +28,16 @@ Answer: TypeAlias = Callable[[RequestHead], bytes | None]
 def is_there(head: RequestHead) -> bytes | None:
     """Says that it is there, and what it takes, and nothing else: other requests close the connection, and are tried for
     ever."""
-    if head.api_key != API_VERSIONS:
-        return None
-    return encode_response(told_versions(), head.correlation_id)
+    return telling(OF_KAFKA_3_9)(head)
+
+
+def telling(newest: Mapping[int, int]) -> Answer:
+    """Says only up to which version it takes each API, and closes the connection at anything else."""
+
+    def answer(head: RequestHead) -> bytes | None:
+        return encode_response(told_versions(newest), head.correlation_id) if head.api_key == API_VERSIONS else None
+
+    return answer
 
 
 @contextmanager

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from controller_core.wire.codecs.frames import RequestHead, with_length
-from devcluster.stand_ins.stand_in_broker import Answer, is_there, register, stand_in_broker, unregister
+from devcluster.running.processes import wait_until
+from devcluster.stand_ins.stand_in_broker import Answer, is_there, register, stand_in_broker, telling, unregister
 from devcluster.stand_ins.told_versions import API_VERSIONS
 from tests.real.controller.clusters import OurCluster
 
@@ -64,6 +65,26 @@ def test_the_other_brokers_are_served_beside_a_broker_that_answers(our_cluster: 
         assert asked.wait(30)
         our_cluster.serve_topic(topic, [[1, 2, 3]])
     assert our_cluster.znodes.controller() == our_cluster.controller.controller_id
+
+
+@pytest.mark.parametrize(
+    ("newest", "lack"), [({4: 4, 5: 2, 6: 6}, "up to version 4, 5 is needed"), ({0: 12}, "with ZooKeeper")]
+)
+def test_a_broker_of_a_release_that_cannot_be_led_is_named_and_the_others_are_served(
+    our_cluster: OurCluster, newest: dict[int, int], lack: str
+) -> None:
+    def unsupported(number: int) -> bool:
+        return our_cluster.controller.metric("kontroller_unsupported_brokers") == number
+
+    with stand_in_broker(telling(newest)) as port:
+        register(our_cluster.znodes.client, BAD_BROKER, port)
+        try:
+            wait_until(lambda: unsupported(1), "it is counted", deadline_s=30)
+            our_cluster.wait_until_logged(lack)
+            our_cluster.serve_topic(f"beside-an-older-{len(newest)}", [[1, 2, 3]])
+        finally:
+            unregister(our_cluster.znodes.client, BAD_BROKER)
+    wait_until(lambda: unsupported(0), "it is gone", deadline_s=30)
 
 
 def test_an_unreadable_registration_is_no_broker(our_cluster: OurCluster) -> None:
