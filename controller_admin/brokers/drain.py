@@ -192,7 +192,7 @@ class Drain:
                     raise self._given_up("allow DescribeConfigs on all topics to whoever drains brokers") from error
             except NotAdmitted as error:
                 self._report(str(error))
-                raise self._given_up("correct what --command-config says") from error
+                raise self._given_up("correct what --command-config or --properties says") from error
             except RequestError as error:
                 self._report(str(error))
             await asyncio.sleep(self._pause_s)

@@ -11,6 +11,7 @@ from controller_admin.commands.options import (
     Bootstrap,
     CommandConfig,
     DeadlineSeconds,
+    PropertiesOfBrokers,
     bootstrap_addresses,
     security_of,
 )
@@ -23,7 +24,10 @@ _LONGEST_ASK_MS: Final = 5_000
 
 @commands.command("cluster")
 def check_cluster(
-    bootstrap: Bootstrap, deadline_seconds: DeadlineSeconds = 60, command_config: CommandConfig = None
+    bootstrap: Bootstrap,
+    deadline_seconds: DeadlineSeconds = 60,
+    command_config: CommandConfig = None,
+    properties: PropertiesOfBrokers = None,
 ) -> None:
     """Waits until a Kafka cluster has a controller that answers, and all its members agree on it; says who it is.
 
@@ -34,7 +38,7 @@ def check_cluster(
     from controller_core.wire.client.request_client import RequestClient
 
     timeout_ms = min(_LONGEST_ASK_MS, deadline_seconds * 1000 // 3)
-    security = security_of(command_config, bootstrap)
+    security = security_of(command_config, bootstrap, properties)
     client = RequestClient(addresses, timeout_ms=timeout_ms, connect_timeout_ms=timeout_ms, security=security)
     run_and_exit(_wait(lambda: look_at_cluster(client), deadline_seconds))
 

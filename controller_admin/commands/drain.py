@@ -13,6 +13,7 @@ from controller_admin.commands.options import (
     BrokerIdOption,
     CommandConfig,
     DeadlineSeconds,
+    PropertiesOfBrokers,
     bootstrap_addresses,
     security_of,
 )
@@ -40,6 +41,7 @@ def drain(
         ),
     ] = None,
     command_config: CommandConfig = None,
+    properties: PropertiesOfBrokers = None,
 ) -> None:
     """Makes a broker ready to be stopped: waits until its partitions can do without it, then moves its leaderships.
 
@@ -56,7 +58,7 @@ def drain(
         addresses,
         timeout_ms=timeout_ms,
         connect_timeout_ms=max(500, timeout_ms // 3),
-        security=security_of(command_config, bootstrap),
+        security=security_of(command_config, bootstrap, properties),
     )
 
     def say(what: str, *, is_error: bool = False) -> None:

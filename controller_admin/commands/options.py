@@ -33,6 +33,15 @@ CommandConfig = Annotated[
         show_default=False,
     ),
 ]
+PropertiesOfBrokers = Annotated[
+    Path | None,
+    typer.Option(
+        "--properties",
+        help="In its place a broker's server.properties, or a part of it: as brokers speak to each other.",
+        envvar="KONTROLLER_PROPERTIES",
+        show_default=False,
+    ),
+]
 JournalsOption = Annotated[
     list[str] | None,
     typer.Option(help="A folder of segments, or a controller's http://HOST:9404/journal. Several times for several."),
@@ -64,15 +73,36 @@ def bootstrap_addresses(text: str) -> "tuple[Address, ...]":
         raise typer.BadParameter(str(error), param_hint="--bootstrap") from error
 
 
-def security_of(config: Path | None, bootstrap: str) -> "SecuritySource | None":
-    """How servers are spoken to by a file of properties; ends the command where that cannot be used."""
-    if config is None:
-        return None
+class TwoFiles(Exception):
+    """Servers are spoken to in one way."""
 
+
+def security_of(config: Path | None, bootstrap: str, properties: Path | None = None) -> "SecuritySource | None":
+    """How servers are spoken to: by a client's file, or by a broker's; ends the command where that cannot be used."""
+    if config is not None and properties is not None:
+        raise usage_error(TwoFiles("--command-config and --properties both say how brokers are spoken to: give one"))
+    if properties is not None:
+        return _between_brokers(properties)
+    return None if config is None else _of_client(config, bootstrap)
+
+
+def _of_client(config: Path, bootstrap: str) -> "SecuritySource | None":
     from controller_admin.client.errors import InvalidArgument
     from controller_admin.client.properties import ClientProperties
 
     try:
         return ClientProperties.read(config, {"bootstrap.servers": bootstrap}).security_source()
     except InvalidArgument as error:
+        raise usage_error(error) from error
+
+
+def _between_brokers(file: Path) -> "SecuritySource | None":
+    from controller_core.security.properties_file import InvalidProperties
+    from controller_core.wire.connections.broker_properties import SecuredBrokers
+
+    brokers = SecuredBrokers(file)
+    try:
+        brokers.check()
+        return brokers.source_of(brokers.read().between_brokers)
+    except InvalidProperties as error:
         raise usage_error(error) from error

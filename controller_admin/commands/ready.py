@@ -9,6 +9,7 @@ from controller_admin.commands.options import (
     Bootstrap,
     BrokerIdOption,
     CommandConfig,
+    PropertiesOfBrokers,
     bootstrap_addresses,
     security_of,
 )
@@ -22,6 +23,7 @@ def ready(
         typer.Option(help="How long the answers may take.", envvar="KONTROLLER_TIMEOUT_SECONDS", min=1, max=3600),
     ] = 5,
     command_config: CommandConfig = None,
+    properties: PropertiesOfBrokers = None,
 ) -> None:
     """Whether a broker is registered, answers, knows a controller, and has all its replicas in sync.
 
@@ -35,7 +37,7 @@ def ready(
     from controller_core.wire.client.request_client import RequestClient
 
     timeout_ms = timeout_seconds * 1000
-    security = security_of(command_config, bootstrap)
+    security = security_of(command_config, bootstrap, properties)
     client = RequestClient(addresses, timeout_ms=timeout_ms, connect_timeout_ms=timeout_ms, security=security)
 
     async def run() -> int:

@@ -35,7 +35,7 @@ class TlsFiles:
             context = self._trusting()
             self._present(context)
         except (OSError, ValueError) as error:
-            raise InvalidProperties(f"the certificates of {self.prefix}.* cannot be used: {error}") from error
+            raise self._unusable(error) from error
         context.check_hostname = self.verifies_host_name
         return context
 
@@ -59,7 +59,7 @@ class TlsFiles:
                 self._require_pem("truststore", self.truststore_type)
                 context.load_verify_locations(cafile=self.truststore_location)
         except (OSError, ValueError) as error:
-            raise InvalidProperties(f"the certificates of {self.prefix}.* cannot be used: {error}") from error
+            raise self._unusable(error) from error
         context.verify_mode = client_certificate
         context.options |= ssl.OP_NO_RENEGOTIATION
         return context
@@ -67,6 +67,14 @@ class TlsFiles:
     def files(self) -> Iterator[Path]:
         """Those that a context is made from."""
         yield from filter(None, (self.truststore_location, self.keystore_location))
+
+    def _unusable(self, error: Exception) -> InvalidProperties:
+        """Python's own words for a file that is not there do not name it."""
+        named = (self.truststore_location, self.keystore_location)
+        absent = [str(each) for each in named if each is not None and not each.exists()]
+        is_told = isinstance(error, FileNotFoundError) and absent
+        why = f"there is no file {' and no '.join(absent)}" if is_told else error
+        return InvalidProperties(f"the certificates of {self.prefix}.* cannot be used: {why}")
 
     def _trusting(self) -> ssl.SSLContext:
         """Who names whom to trust trusts nobody else; the certificate authorities of the system are for who names none."""

@@ -79,10 +79,24 @@
 {{- end }}
 {{- end }}
 
+{{- /* All that a reader has as files: tokens of journals, and how the topic's brokers are secured. Take what kontroller.journals
+  takes. */ -}}
+{{- define "kontroller.readerMounts" -}}
+{{- include "kontroller.tokenMounts" . }}
+{{ include "kontroller.connectionMount" (index . 1).connectionSecrets }}
+{{- end }}
+
+{{- define "kontroller.readerVolumes" -}}
+{{- include "kontroller.tokenVolumes" . }}
+{{- with (index . 1).connectionSecrets }}
+{{ include "kontroller.connectionVolume" (list "connection" .) }}
+{{- end }}
+{{- end }}
+
 {{- /* Takes a dict: root, journals. */ -}}
 {{- define "kontroller.checkHistory" -}}
 {{- $history := .root.Values.history }}
-{{- include "kontroller.checkTopic" (list "history.topic" $history.topic) }}
+{{- include "kontroller.checkReader" (list "history" $history) }}
 {{- if not (or .journals $history.topic.name) }}
 {{- fail "history.enabled needs a journal: set controller.enabled with controller.journal.enabled, or name some in history.journals, or a topic in history.topic" }}
 {{- end }}
@@ -90,6 +104,15 @@
 {{- $needed := add 512 (include "kontroller.mebibytes" $history.driverMemory) }}
 {{- if and (regexMatch "^[0-9]+[MG]i$" $memory) (lt (int (include "kontroller.mebibytes" $memory)) (int $needed)) }}
 {{- fail (printf "history.resources.limits.memory is %s, which is too little for Spark with history.driverMemory %s: set it to %dMi or more" $memory $history.driverMemory $needed) }}
+{{- end }}
+{{- end }}
+
+{{- /* Takes a list: the name of a reader, and its values. */ -}}
+{{- define "kontroller.checkReader" -}}
+{{- $reader := index . 1 }}
+{{- include "kontroller.checkTopic" (list (printf "%s.topic" (index . 0)) $reader.topic) }}
+{{- if and $reader.connectionSecrets (not $reader.topic.name) }}
+{{- fail (printf "%s.connectionSecrets say how the brokers of a topic are secured, and journals are read by HTTP: set %s.topic, or journalTokens" (index . 0) (index . 0)) }}
 {{- end }}
 {{- end }}
 

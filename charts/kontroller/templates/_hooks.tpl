@@ -58,9 +58,6 @@ containers:
   - name: {{ .component }}
     image: {{ include "kontroller.image" $root | quote }}
     imagePullPolicy: {{ $root.Values.image.pullPolicy }}
-    {{- if .connection }}
-    workingDir: /etc/kontroller/connection
-    {{- end }}
     command: [kontroller]
     args:
       {{- toYaml .args | nindent 6 }}
@@ -71,8 +68,8 @@ containers:
       {{- toYaml $root.Values.securityContext | nindent 6 }}
     volumeMounts:
       - {name: tmp, mountPath: /tmp}
-      {{- if .connection }}
-      - {name: connection, mountPath: /etc/kontroller/connection, readOnly: true}
+      {{- with include "kontroller.connectionMount" .connection }}
+      {{- . | nindent 6 }}
       {{- end }}
 volumes:
   - name: tmp

@@ -7,14 +7,24 @@
 {{ include "kontroller.kafkaName" . }}.{{ include "kontroller.serviceDomain" . }}:9092
 {{- end }}
 
-{{- /* Whether who asks the brokers needs client.properties. */ -}}
+{{- /* Whether who asks the brokers needs their file of properties. */ -}}
 {{- define "kontroller.isKafkaSecured" -}}
 {{- if ne .Values.kafka.listenerName "PLAINTEXT" }}true{{ end }}
 {{- end }}
 
-{{- /* The option by which the brokers are asked, in front of others; nothing where that takes none. */ -}}
-{{- define "kontroller.kafkaCommandConfig" -}}
-{{- if include "kontroller.isKafkaSecured" . }}--command-config=/etc/kontroller/connection/client.properties{{ end }}
+{{- /* The option of commands that names what the volume of connectionVolume has; nothing without Secrets. */ -}}
+{{- define "kontroller.propertiesOption" -}}
+{{- if . }}--properties=/etc/kontroller/connection/server.properties{{ end }}
+{{- end }}
+
+{{- /* Where a container has it: an entry of volumeMounts; nothing without Secrets. */ -}}
+{{- define "kontroller.connectionMount" -}}
+{{- if . }}- {name: connection, mountPath: /etc/kontroller/connection, readOnly: true}{{ end }}
+{{- end }}
+
+{{- /* The option by which the brokers are asked; nothing where that takes none. */ -}}
+{{- define "kontroller.kafkaProperties" -}}
+{{- if include "kontroller.isKafkaSecured" . }}{{ include "kontroller.propertiesOption" .Values.kafka.connectionSecrets }}{{ end }}
 {{- end }}
 
 {{- /* Secrets that together say how something is secured. Takes a list: the volume's name, and theirs, or the one that it is. */ -}}
@@ -80,7 +90,10 @@
 {{- define "kontroller.checkKafka" -}}
 {{- $kafka := .Values.kafka }}
 {{- if and (include "kontroller.isKafkaSecured" .) (not $kafka.connectionSecrets) }}
-{{- fail (printf "kafka.listenerName is %s and nothing says how it is secured: name Secrets with server.properties and client.properties in kafka.connectionSecrets" $kafka.listenerName) }}
+{{- fail (printf "kafka.listenerName is %s and nothing says how it is secured: name Secrets with server.properties in kafka.connectionSecrets" $kafka.listenerName) }}
+{{- end }}
+{{- if not $kafka.connectionSecrets }}
+{{- include "kontroller.checkZookeeper" (list . "kafka" $kafka.zookeeper) }}
 {{- end }}
 {{- if and .Values.controller.enabled (ne $kafka.listenerName .Values.controller.listenerName) }}
 {{- fail (printf "brokers look for their controller at their own listener, and kafka.listenerName is %s: set controller.listenerName=%s" $kafka.listenerName $kafka.listenerName) }}
@@ -110,6 +123,12 @@ pod is replaced; brokers look it up at each connection, and before the pod is re
 
 {{- define "kontroller.checkController" -}}
 {{- $controller := .Values.controller }}
+{{- if not $controller.connectionSecrets }}
+{{- if has $controller.listenerName (list "SSL" "SASL_PLAINTEXT" "SASL_SSL") }}
+{{- fail (printf "controller.listenerName is %s and nothing says how it is secured: name Secrets with server.properties in controller.connectionSecrets" $controller.listenerName) }}
+{{- end }}
+{{- include "kontroller.checkZookeeper" (list . "controller" $controller.zookeeper) }}
+{{- end }}
 {{- $ports := list (int $controller.port) (int $controller.metricsPort) }}
 {{- $names := list $controller.listenerName }}
 {{- range $controller.moreListeners }}

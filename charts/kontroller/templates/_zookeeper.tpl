@@ -38,6 +38,15 @@
 {{- end }}
 {{- end }}
 
+{{- /* Whoever has no Secrets reaches no ZooKeeper that wants certificates. Takes a list: the root context, who connects, and to
+which ZooKeeper that is not the chart's. */ -}}
+{{- define "kontroller.checkZookeeper" -}}
+{{- $zookeeper := (index . 0).Values.zookeeper }}
+{{- if and $zookeeper.enabled $zookeeper.tls.secretName (not (index . 2)) }}
+{{- fail (printf "zookeeper.tls.secretName has ZooKeeper want certificates: name Secrets in %s.connectionSecrets, with zookeeper.ssl.* in their server.properties" (index . 1)) }}
+{{- end }}
+{{- end }}
+
 {{- define "kontroller.zookeeperConfig" -}}
 {{- $name := include "kontroller.zookeeperName" . }}
 {{- $own := dict

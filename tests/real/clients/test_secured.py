@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from subprocess import CompletedProcess
 
 import pytest
 
@@ -167,11 +168,31 @@ def test_what_a_pod_runs_is_admitted_by_a_file_of_properties(
     assert (refused.returncode, "absent" in refused.stderr) == (2, True)
 
 
+def test_what_a_pod_runs_is_admitted_by_the_file_that_brokers_have(secured: Secured, tmp_path: Path) -> None:
+    def ready(*files: str) -> CompletedProcess[str]:
+        return run_command("ready", "--broker-id", "1", "--bootstrap", secured.secure, *files)
+
+    file = tmp_path / "server.properties"
+    file.write_text(
+        "inter.broker.listener.name=SECURE\nlistener.security.protocol.map=SECURE:SASL_SSL\n"
+        "sasl.mechanism.inter.broker.protocol=PLAIN\n"
+        f'listener.name.secure.plain.sasl.jaas.config={PLAIN_LOGIN} username="alice" password="secret";\n'
+        "ssl.truststore.type=PEM\nssl.truststore.location=ca.crt\n"
+    )
+    refused = ready("--properties", str(file))
+    assert (refused.returncode, "ca.crt" in refused.stderr) == (2, True)
+    (tmp_path / "ca.crt").write_text(secured.trusted.read_text())
+    done = ready("--properties", str(file))
+    assert done.returncode == 0, done.stdout + done.stderr
+    both = ready("--properties", str(file), "--command-config", str(file))
+    assert (both.returncode, "give one" in both.stderr) == (2, True)
+
+
 def test_a_drain_that_is_not_admitted_says_so_at_once(secured: Secured, tmp_path: Path) -> None:
     asked = ("drain", "--broker-id", "1", "--bootstrap", secured.secure, "--deadline-seconds", "50", "--command-config")
     done = run_command(*asked, str(written(tmp_path, secured, password="wrong")))
     assert done.returncode == 1, done.stdout + done.stderr
-    assert "correct what --command-config says" in done.stderr
+    assert "correct what --command-config or --properties says" in done.stderr
     assert "draining broker 1, for 50 s" in done.stdout
     admitted = run_command(*asked, str(written(tmp_path, secured, password="secret")), timeout_s=90)
     assert "not admit" not in admitted.stdout + admitted.stderr

@@ -94,7 +94,7 @@ UNUSABLE = {
     ),
     "a file that is not there": (
         {"security.protocol": "SSL", "ssl.truststore.type": "PEM", "ssl.truststore.location": "/no/where.pem"},
-        "cannot be used",
+        "cannot be used: there is no file /no/where.pem",
     ),
     "text that is no certificate": (
         {"security.protocol": "SSL", "ssl.truststore.certificates": "none"},

@@ -25,6 +25,7 @@ from tests.real.chart.charts import (
 EXAMPLES: Final = PROJECT / "examples" / "helm"
 SECURED: Final = ("--values", str(EXAMPLES / "secured-values.yaml"))
 FILES: Final = "/etc/kontroller/connection"
+FILE: Final = f"--properties={FILES}/server.properties"
 STORES: Final = {"tls-combined.pem", "ca.crt"}
 """What the Secrets of certificates have."""
 
@@ -134,7 +135,7 @@ def test_a_broker_has_what_is_secret_from_a_file_and_the_chart_s_settings_go_bef
     assert (tmp_path / "made.properties").stat().st_mode & 0o077 == 0
 
 
-def test_what_asks_the_brokers_from_outside_finds_how_in_a_file(api: KubernetesApi, tmp_path: Path) -> None:
+def test_what_asks_the_brokers_finds_how_in_the_file_that_they_have(api: KubernetesApi, tmp_path: Path) -> None:
     objects = secured(api)
     pod = pods(objects)["kafka"]["containers"][0]
     asked = {
@@ -143,14 +144,13 @@ def test_what_asks_the_brokers_from_outside_finds_how_in_a_file(api: KubernetesA
     }
     for command, words in asked.items():
         assert words[1] == command
-        assert f"--command-config={FILES}/client.properties" in words
-        assert "--command-config" in options_of(command)
+        assert FILE in words
+        assert "--properties" in options_of(command)
     test = named(objects, "Pod", "kontroller-test-cluster")["spec"]
-    assert f"--command-config={FILES}/client.properties" in test["containers"][0]["args"]
-    assert "--command-config" in options_of("check", "cluster")
+    assert FILE in test["containers"][0]["args"]
+    assert "--properties" in options_of("check", "cluster")
     for each in (pod, test["containers"][0]):
         assert {"name": "connection", "mountPath": FILES, "readOnly": True} in each["volumeMounts"]
-        assert each["workingDir"] == FILES
     assert secrets(test) == {"kafka-connection", "kafka-tls"}
 
 
@@ -174,7 +174,7 @@ def test_without_secrets_nothing_speaks_tls(api: KubernetesApi) -> None:
     for component in ("kafka", "zookeeper", "controller"):
         text = str(workload(api, component)).lower()
         assert [
-            word for word in ("tls", "ssl", "2281", "kontroller/connection", "command-config") if word in text
+            word for word in ("tls", "ssl", "2281", "kontroller/connection", "--properties") if word in text
         ] == []
 
 

@@ -126,7 +126,7 @@ WRONG: Final = {
     "a file that is not there": (
         {"ssl.truststore.type": "PEM", "ssl.truststore.location": "absent"},
         "SSL",
-        r"the certificates of ssl\.\* cannot be used",
+        r"the certificates of ssl\.\* cannot be used: there is no file \S+/absent",
     ),
     "a protocol that is none": ({}, "QUIC", "speaks QUIC, which is none of"),
 }
