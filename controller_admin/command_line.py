@@ -8,10 +8,11 @@ import typer
 from controller_admin.commands import broker, check, controller, history, operator
 from controller_admin.commands.administering.groups import GROUPS
 from controller_admin.commands.administering.shell import shell
-from controller_admin.commands.drain import drain
 from controller_admin.commands.endings import OneLine
 from controller_admin.commands.importing import import_topics
-from controller_admin.commands.ready import ready
+from controller_admin.commands.pods.drain import drain
+from controller_admin.commands.pods.ready import ready
+from controller_admin.commands.pods.scram_users import scram_users
 from controller_admin.commands.record import record
 
 main = typer.Typer(
@@ -34,3 +35,4 @@ main.command("drain")(drain)
 main.command("import")(import_topics)
 main.command("ready")(ready)
 main.command("record")(record)
+main.command("scram-users")(scram_users)

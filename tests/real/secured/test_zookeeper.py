@@ -3,6 +3,7 @@ and the same is left to strangers."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 
 import pytest
 from kazoo.client import KazooClient
@@ -140,3 +141,23 @@ def test_a_broker_of_our_own_is_a_member_by_the_same_properties(
         assert ours == stock
         broker.stop()
         assert PASSWORD not in broker.log()
+
+
+def test_users_are_made_before_there_is_a_broker_and_strangers_do_not_see_them(
+    zookeeper_with_users: SecuredZooKeeper, tmp_path: Path
+) -> None:
+    server, chroot = zookeeper_with_users, "/without-brokers"
+    (tmp_path / "bob").write_text("bob's secret\n")
+    asked = ("scram-users", "--directory", str(tmp_path), "--zookeeper", server.secure_connect + chroot)
+    for made_now in (1, 0):
+        made = run_command(*asked, "--properties", str(server.write_properties()))
+        assert (made.returncode, f"of whom {made_now} were given" in made.stdout) == (0, True), made.stderr
+        assert "bob's secret" not in made.stdout + made.stderr
+    with connected_client(server.connect, **LOGIN) as client:
+        acls = {each: frozenset(client.get_acls(each)[0]) for each in (f"{chroot}/config/users", f"{BY_US}/config/users")}
+        assert b"SCRAM-SHA-512" in client.get(f"{chroot}/config/users/bob")[0]
+        assert set(client.get_acls(f"{chroot}/config/users/bob")[0]) == acls[f"{chroot}/config/users"]
+        client.delete(chroot, recursive=True)
+    assert len(set(acls.values())) == 1, "as a broker makes it"
+    refused = run_command(*asked, "--properties", str(tmp_path / "absent"))
+    assert (refused.returncode, "absent" in refused.stderr) == (2, True)

@@ -51,7 +51,10 @@ def test_files_without_a_folder_are_beside_the_properties(tmp_path: Path) -> Non
         ({"zookeeper.sasl.jaas.config": "com.sun.security.auth.module.Krb5LoginModule required;"}, "Kerberos"),
         ({"zookeeper.auth.digest": "nobody"}, "zookeeper.auth.digest"),
         ({"zookeeper.ssl.client.enable": "true", "zookeeper.ssl.truststore.location": "trust.jks"}, "truststore.type"),
-        ({"zookeeper.ssl.client.enable": "true", "zookeeper.ssl.truststore.location": "absent.pem"}, "there is no file"),
+        (
+            {"zookeeper.ssl.client.enable": "true", "zookeeper.ssl.truststore.location": "absent.pem"},
+            "there is no file",
+        ),
         ({"zookeeper.ssl.client.enable": "true", "zookeeper.clientCnxnSocket": "other"}, "clientCnxnSocket"),
     ],
 )

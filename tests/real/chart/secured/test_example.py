@@ -173,9 +173,7 @@ def test_without_secrets_nothing_speaks_tls(api: KubernetesApi) -> None:
     assert {"name": "client", "containerPort": 2181} in zookeeper["ports"]
     for component in ("kafka", "zookeeper", "controller"):
         text = str(workload(api, component)).lower()
-        assert [
-            word for word in ("tls", "ssl", "2281", "kontroller/connection", "--properties") if word in text
-        ] == []
+        assert [word for word in ("tls", "ssl", "2281", "kontroller/connection", "--properties") if word in text] == []
 
 
 @pytest.mark.parametrize(

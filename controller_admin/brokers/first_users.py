@@ -1,0 +1,114 @@
+"""Users that log in by SCRAM, made in ZooKeeper: brokers that log in so at each other are such users themselves, and before
+the first of them has started there is nobody else who could be asked.
+
+A password is a file, as Kubernetes mounts a Secret, so that no command line has it. ZooKeeper gets what SCRAM makes of it
+(RFC 5802), in the words of kafka-configs. Who has his password already keeps what he has: so this may run at each start,
+and disturbs nobody who logs in meanwhile. Nobody is deleted.
+"""
+
+import hashlib
+import secrets
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from controller_core.controller.znodes.config_writes import notify, write_config
+from controller_core.model.scram import (
+    MAX_USER_NAME_LENGTH,
+    SCRAM_MECHANISMS,
+    SaltedPassword,
+    ScramMechanism,
+    credential,
+    read_credential,
+)
+from controller_core.zk import codecs, paths
+from controller_core.zk.compare_and_set import compare_and_set, ensure_znodes, reading
+from controller_core.zk.session import Create, WriteOp, ZkNode, ZkSession
+
+MECHANISMS: Final = {mechanism.name: mechanism for mechanism in SCRAM_MECHANISMS.values()}
+ITERATIONS: Final = 8192
+MAX_PASSWORD_BYTES: Final = 4096
+_SALT_BYTES: Final = 24
+
+
+class UnusableUsers(Exception):
+    """The folder has no users, or a file that is no password; the message names it and nothing of what is in it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FirstUser:
+    """Who logs in, and by what."""
+
+    name: str
+    password: str = field(repr=False)
+
+
+def users_in(folder: Path) -> tuple[FirstUser, ...]:
+    """One for each file: its name, and its text but for a line's end. Names that begin with a dot are Kubernetes' own.
+
+    Raises `UnusableUsers`."""
+    try:
+        files = sorted(each for each in folder.iterdir() if not each.name.startswith("."))
+        users = tuple(FirstUser(name=each.name, password=_password(each)) for each in files)
+    except OSError as error:
+        raise UnusableUsers(f"{folder} cannot be read: {error.strerror}") from error
+    if not users:
+        raise UnusableUsers(f"{folder} has no file: give each user one, named like the user, with the password")
+    return users
+
+
+async def make_users(zk: ZkSession, users: Iterable[FirstUser], mechanisms: Sequence[str]) -> list[str]:
+    """Makes those that are not there with this password, and returns their names. Raises `ZkError`, `MalformedZnode` and
+    `Contended`; who was made before stays."""
+    parents = (paths.CONFIG, paths.USER_CONFIGS, paths.CONFIG_CHANGES)
+    await ensure_znodes(zk, [Create(path=path) for path in parents], zk.transact)
+    return [user.name for user in users if await _is_made(zk, user, mechanisms)]
+
+
+async def _is_made(zk: ZkSession, user: FirstUser, mechanisms: Sequence[str]) -> bool:
+    name = paths.sanitized(user.name)
+    path = paths.user_config(name)
+
+    def writes(node: ZkNode | None) -> list[WriteOp]:
+        present = codecs.decode_config(node.data, path) if node else {}
+        made = dict(_credentials(user.password, present, mechanisms))
+        return [write_config(path, {**present, **made}, node), notify(f"users/{name}")] if made else []
+
+    return (await compare_and_set(reading(zk, path), writes, zk.transact)).is_written
+
+
+def _credentials(password: str, present: dict[str, str], mechanisms: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """Those that are missing, or of another password."""
+    for name in mechanisms:
+        if not _is_of(password, MECHANISMS[name], present.get(name)):
+            yield name, _made(password, MECHANISMS[name], secrets.token_bytes(_SALT_BYTES), ITERATIONS)
+
+
+def _is_of(password: str, mechanism: ScramMechanism, present: str | None) -> bool:
+    try:
+        known = read_credential(present or "")
+    except ValueError:
+        return False
+    return secrets.compare_digest(_made(password, mechanism, known.salt, known.iterations), present or "")
+
+
+def _made(password: str, mechanism: ScramMechanism, salt: bytes, iterations: int) -> str:
+    salted = hashlib.pbkdf2_hmac(mechanism.digest, password.encode(), salt, iterations)
+    return credential(mechanism, SaltedPassword(salt=salt, salted=salted, iterations=iterations))
+
+
+def _password(file: Path) -> str:
+    if len(paths.sanitized(file.name)) > MAX_USER_NAME_LENGTH:
+        raise UnusableUsers(f"{file} is too long a name for a user")
+    if not file.is_file():
+        raise UnusableUsers(f"{file} is no file: give each user one, with the password")
+    with file.open("rb") as opened:
+        data = opened.read(MAX_PASSWORD_BYTES + 1)
+    try:
+        text = data.decode().removesuffix("\n").removesuffix("\r")
+    except UnicodeDecodeError:
+        text = ""
+    if not text or len(data) > MAX_PASSWORD_BYTES:
+        raise UnusableUsers(f"{file} is no password: it has to be text, of at most {MAX_PASSWORD_BYTES} bytes")
+    return text
