@@ -84,8 +84,8 @@ real: $(READY) ## Run the tests against real ZooKeeper, Kafka and Kubernetes (SA
 	$(BIN)/pytest -v -m real $(SAMPLED) $(AT_ONCE) tests/real/conformance tests/real/clients
 	$(BIN)/pytest -v -m real $(SAMPLED) $(AT_ONCE) --ignore tests/real/conformance --ignore tests/real/clients --ignore tests/e2e
 
-e2e: $(READY) ## Install the chart on a node whose pods really run, and disturb it (KUBECONFIG: on that cluster)
-	$(BIN)/pytest -v tests/e2e
+e2e: $(READY) ## Install the chart on a node whose pods really run, and disturb it (KUBECONFIG: on that cluster; SAMPLED=: both secured examples)
+	$(BIN)/pytest -v $(SAMPLED) tests/e2e
 
 node: $(READY) ## Run one node of Kubernetes with our images on it until Ctrl-C, to try the chart on (as root)
 	$(BIN)/python -m devcluster node

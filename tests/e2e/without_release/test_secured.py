@@ -1,29 +1,37 @@
-"""The example of a secured cluster, installed: certificates are all that anybody has, and it works with nothing else.
+"""The examples of secured clusters, installed: certificates or logins are all that anybody has, and nothing else is needed.
 
-It is in a namespace of its own, after the other release is gone, as the tests of this folder run after those beside it: two
-operators of all namespaces would do everything twice.
+They are in a namespace of their own, after the other release is gone, as the tests of this folder run after those beside
+it: two operators of all namespaces would do everything twice. Of the two examples the commit's hash chooses one.
 """
 
 import json
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
 import pytest
 
-from devcluster.clusters.certificates import Authority
 from devcluster.clusters.kubernetes import CommandError
 from devcluster.clusters.run_folder import RunFolder
 from devcluster.node.pods import PodCluster
-from tests.e2e.release import NAME, PROJECT, Release
+from tests.e2e.release import NAME, Release
+from tests.e2e.without_release.examples import (
+    ADMIN,
+    APP,
+    CERTIFICATES,
+    EXAMPLES,
+    LOGINS,
+    NAMESPACE,
+    Example,
+    Filled,
+)
+from tests.e2e.without_release.said import PYTHON, everything_said
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(600)]
 
-NAMESPACE: Final = "secured"
-EXAMPLES: Final = PROJECT / "examples" / "helm"
 BOOTSTRAP: Final = f"{NAME}-kafka.{NAMESPACE}.svc:9092"
-ADMIN, APP = "/etc/kafka-admin", "/etc/kafka-app"
-"""Folders of the toolbox: what the cluster itself shows, and what a client shows that ACLs know."""
+CONTROLLER: Final = f"{NAME}-controller-0.{NAME}-controller.{NAMESPACE}.svc"
 FEW: Final = ",".join(
     (
         "kafka.replicas=2,operator.replicas=1,kafka.heapOpts=-Xmx256m,kafka.drain.enabled=false",
@@ -33,50 +41,43 @@ FEW: Final = ",".join(
 )
 
 
-@pytest.fixture(scope="module")
-def secured(pods: PodCluster, servers_folder: RunFolder) -> Iterator[Release]:
-    """The example, with certificates of an authority of this test's own."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Secured:
+    """An example that is installed."""
+
+    release: Release
+    example: Example
+    filled: Filled
+
+
+@pytest.fixture(
+    scope="module",
+    params=[
+        pytest.param(example, id=name, marks=pytest.mark.matrix("secured example", name))
+        for name, example in (("logins", LOGINS), ("certificates", CERTIFICATES))
+    ],
+)
+def secured(request: pytest.FixtureRequest, pods: PodCluster, servers_folder: RunFolder) -> Iterator[Secured]:
+    """An example, with passwords and with certificates of an authority of this test's own."""
+    example: Example = request.param
     Release(pods).uninstall()
     there = "kafkatopics.kontroller.dev" in pods.kubernetes.kubectl("get", "crds", "--output", "name")
-    further = f"{FEW},crds.install={json.dumps(not there)}"
-    installed = Release(
-        pods,
-        namespace=NAMESPACE,
-        values=str(EXAMPLES / "secured-values.yaml"),
-        options=("--set", further),
-    )
+    options = ("--set", f"{FEW},crds.install={json.dumps(not there)}")
+    release = Release(pods, namespace=NAMESPACE, values=str(EXAMPLES / example.values), options=options)
     pods.kubernetes.kubectl("create", "namespace", NAMESPACE)
-    make_secrets(installed, servers_folder.data("secured-certificates"))
-    with installed:
-        installed.apply(toolbox(f"{pods.images}kontroller-kafka:0.1.0"))
-        installed.kubectl("wait", "--for=condition=Ready", "pod/toolbox", "--timeout=120s")
-        yield installed
-    pods.kubernetes.kubectl("delete", "namespace", NAMESPACE, "--wait=false")
+    filled = Filled(example, release, servers_folder.data(f"secured-{example.values}"))
+    with release:
+        release.apply(toolbox(f"{pods.images}kontroller-kafka:0.1.0", example))
+        release.kubectl("wait", "--for=condition=Ready", "pod/toolbox", "--timeout=120s")
+        yield Secured(release=release, example=example, filled=filled)
+    pods.kubernetes.kubectl("delete", "namespace", NAMESPACE, "--timeout=180s")
 
 
-def make_secrets(release: Release, folder: Path) -> None:
-    """What the example expects: the file of connections, and the Secrets that cert-manager would have made."""
-    services = [f"{NAME}-{each}.{NAMESPACE}.svc" for each in ("kafka", "controller", "zookeeper")]
-    names = {
-        "kafka": (*services[:2], *(f"*.{service}" for service in services[:2])),
-        "zookeeper": (f"*.{services[2]}", f"*.{services[2]}.cluster.local"),
-        "app": (),
-    }
-    authority = Authority(folder)
-    for common_name, alternatives in names.items():
-        store = authority.issue(common_name, *alternatives).store()
-        files = (f"--from-file=tls-combined.pem={store}", f"--from-file=ca.crt={authority.certificate}")
-        release.kubectl("create", "secret", "generic", f"{common_name}-tls", *files)
-    text = (EXAMPLES / "secured-connection.yaml").read_text().replace(".kafka.svc", f".{NAMESPACE}.svc")
-    release.kubectl("apply", "-f", "-", stdin=text)
-
-
-def toolbox(image: str) -> dict[str, Any]:
-    """A pod with Kafka's tools, and with both certificates."""
-    folders = {ADMIN: ("kafka-connection", "kafka-tls"), APP: ("kafka-connection", "app-tls")}
+def toolbox(image: str, example: Example) -> dict[str, Any]:
+    """A pod with Kafka's tools, and with what the cluster itself and a client show."""
     volumes: list[dict[str, Any]] = [{"name": "tmp", "emptyDir": {}}]
     mounts = [{"name": "tmp", "mountPath": "/tmp"}]
-    for folder, secrets in folders.items():
+    for folder, secrets in example.folders.items():
         name = Path(folder).name
         sources = [{"secret": {"name": secret}} for secret in secrets]
         volumes.append({"name": name, "projected": {"sources": sources}})
@@ -108,55 +109,81 @@ def consumed(release: Release, count: int) -> list[str]:
     return run(release, APP, f"kafka-console-consumer.sh {where} {what}").split()
 
 
-def test_a_topic_is_made_written_and_read_and_only_by_whom_acls_allow(secured: Release) -> None:
-    (file,) = (
-        line.strip()
-        for line in (EXAMPLES / "secured-connection.yaml").read_text().splitlines()
-        if "zookeeper.connect=" in line
-    )
-    connect = file.removeprefix("zookeeper.connect=").replace(".kafka.svc", f".{NAMESPACE}.svc")
+def test_a_topic_is_made_written_and_read_and_only_by_whom_acls_allow(secured: Secured) -> None:
+    release = secured.release
     common = {"apiVersion": "kontroller.dev/v1alpha1"}
-    cluster = {
-        **common,
-        "kind": "KafkaCluster",
-        "metadata": {"name": "demo"},
-        "spec": {"zookeeper": {"connect": connect}},
-    }
+    where = {"zookeeper": {"connect": secured.example.zookeeper_connect()}}
+    cluster = {**common, "kind": "KafkaCluster", "metadata": {"name": "demo"}, "spec": where}
     spec = {"clusterRef": {"name": "demo"}, "partitions": 1, "replicationFactor": 2}
-    secured.apply(cluster, {**common, "kind": "KafkaTopic", "metadata": {"name": "orders"}, "spec": spec})
-    assert secured.wait_ready("kafkacluster", "demo")["controller"]["kind"] == "Kontroller"
-    secured.wait_ready("kafkatopic", "orders")
+    release.apply(cluster, {**common, "kind": "KafkaTopic", "metadata": {"name": "orders"}, "spec": spec})
+    assert release.wait_ready("kafkacluster", "demo")["controller"]["kind"] == "Kontroller"
+    release.wait_ready("kafkatopic", "orders")
     with pytest.raises(CommandError, match="TopicAuthorization"):
-        produce(secured, "refused")
-    allow = f"--bootstrap-server {BOOTSTRAP} --command-config client.properties --add --allow-principal User:CN=app"
+        produce(release, "refused")
+    who = f"--bootstrap-server {BOOTSTRAP} --command-config client.properties --add"
     for right in ("--producer --topic orders", "--consumer --topic orders --group app"):
-        run(secured, ADMIN, f"kafka-acls.sh {allow} {right}")
-    produce(secured, "one", "two")
-    assert consumed(secured, 2) == ["one", "two"]
+        run(release, ADMIN, f"kafka-acls.sh {who} --allow-principal {secured.example.client} {right}")
+    produce(release, "one", "two")
+    assert consumed(release, 2) == ["one", "two"]
 
 
-def test_the_chart_s_own_tests_pass(secured: Release) -> None:
-    said = secured.kubernetes.helm("test", NAME, "--namespace", NAMESPACE, "--timeout", "3m")
-    assert "Failed" not in said
+def test_the_chart_s_own_tests_pass(secured: Secured) -> None:
+    assert "Failed" not in told_by_helm_test(secured.release)
 
 
-def test_another_controller_takes_over_and_brokers_follow_it_by_its_name(secured: Release) -> None:
-    before = secured.status("kafkacluster", "demo")["controller"]
+def test_a_certificate_that_is_renewed_is_shown_by_a_controller_that_goes_on(secured: Secured) -> None:
+    renewed = secured.filled.renew("kafka")
+    for number in range(2):
+        # The kubelet looks after a pod's files at once where the pod has changed, and else within some minutes.
+        secured.release.kubectl("annotate", "pod", f"{NAME}-controller-{number}", "tests/renewed=true")
+    ask = f"import ssl; print(ssl.get_server_certificate(('{CONTROLLER}', 9093)))"
+
+    def is_shown() -> bool:
+        return run(secured.release, APP, f'{PYTHON} -c "{ask}"').split() == renewed.split()
+
+    secured.release.wait_for(is_shown, "the new certificate is shown")
+    assert restarts(secured.release, "controller") == [0, 0]
+
+
+def test_another_controller_takes_over_and_brokers_follow_it_by_its_name(secured: Secured) -> None:
+    release = secured.release
+    before = release.status("kafkacluster", "demo")["controller"]
     pod = f"{NAME}-controller-{1000 - int(before['id'])}"
-    secured.kubectl("delete", "pod", pod, "--grace-period=0", "--force")
-    secured.wait_for(lambda: secured.controller_epoch() > before["epoch"], "there is another controller")
-    secured.kubectl("wait", "--for=condition=Ready", f"pod/{pod}", "--timeout=120s")
-    produce(secured, "three")
-    assert consumed(secured, 3) == ["one", "two", "three"]
-    test = secured.kubernetes.helm("test", NAME, "--namespace", NAMESPACE, "--timeout", "3m")
-    assert "Failed" not in test
+    release.kubectl("delete", "pod", pod, "--grace-period=0", "--force")
+    release.wait_for(lambda: release.controller_epoch() > before["epoch"], "there is another controller")
+    release.kubectl("wait", "--for=condition=Ready", f"pod/{pod}", "--timeout=120s")
+    produce(release, "three")
+    assert consumed(release, 3) == ["one", "two", "three"]
+    assert "Failed" not in told_by_helm_test(release)
 
 
-def test_who_has_no_certificate_or_token_is_told_nothing(secured: Release) -> None:
+def test_who_has_no_certificate_or_token_is_told_nothing(secured: Secured) -> None:
     asked = f"http://{NAME}-controller-0.{NAME}-controller:9404/journal"
     script = f"import urllib.request; urllib.request.urlopen('{asked}')"
     with pytest.raises(CommandError, match="401"):
-        run(secured, APP, f'/opt/kontroller/bin/python -c "{script}"')
+        run(secured.release, APP, f'{PYTHON} -c "{script}"')
     script = f"import socket; socket.create_connection(('{NAME}-zookeeper', 2181), timeout=5)"
     with pytest.raises(CommandError, match="refused"):
-        run(secured, APP, f'/opt/kontroller/bin/python -c "{script}"')
+        run(secured.release, APP, f'{PYTHON} -c "{script}"')
+
+
+def test_no_secret_is_in_a_log_a_command_line_an_object_a_metric_or_a_journal(secured: Secured) -> None:
+    said = everything_said(secured.release)
+    kinds = {where.split()[0] for where in said}
+    assert kinds == {"log", "processes", "objects", "helm", "journal", "metrics"}
+    assert [where for where, text in said.items() if not text and where != "log toolbox tools"] == []
+    assert "--zookeeper=" in said[f"processes {NAME}-controller-0"], "a command line is there to be looked at"
+    known = secured.filled.secrets()
+    assert min(map(len, known)) > 20
+    assert [where for where, text in said.items() for secret in known if secret in text] == []
+
+
+def told_by_helm_test(release: Release) -> str:
+    """What `helm test` said."""
+    return release.kubernetes.helm("test", NAME, "--namespace", NAMESPACE, "--timeout", "3m")
+
+
+def restarts(release: Release, component: str) -> list[int]:
+    """Of each pod's container."""
+    pods = release.get("pods", "--selector", f"app.kubernetes.io/component={component}")["items"]
+    return [status["restartCount"] for pod in pods for status in pod["status"]["containerStatuses"]]

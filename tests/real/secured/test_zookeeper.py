@@ -154,7 +154,9 @@ def test_users_are_made_before_there_is_a_broker_and_strangers_do_not_see_them(
         assert (made.returncode, f"of whom {made_now} were given" in made.stdout) == (0, True), made.stderr
         assert "bob's secret" not in made.stdout + made.stderr
     with connected_client(server.connect, **LOGIN) as client:
-        acls = {each: frozenset(client.get_acls(each)[0]) for each in (f"{chroot}/config/users", f"{BY_US}/config/users")}
+        acls = {
+            each: frozenset(client.get_acls(each)[0]) for each in (f"{chroot}/config/users", f"{BY_US}/config/users")
+        }
         assert b"SCRAM-SHA-512" in client.get(f"{chroot}/config/users/bob")[0]
         assert set(client.get_acls(f"{chroot}/config/users/bob")[0]) == acls[f"{chroot}/config/users"]
         client.delete(chroot, recursive=True)

@@ -27,7 +27,8 @@ def pod(objects: list[Object], reader: str) -> Object:
 
 def reading(spec: Object) -> Object:
     """The container that reads journals."""
-    return dict(spec.get("initContainers", spec["containers"])[0])
+    containers: list[Object] = spec["initContainers"] if "initContainers" in spec else spec["containers"]
+    return containers[0]
 
 
 def sources(spec: Object) -> list[str]:
