@@ -18,6 +18,7 @@ from controller_core.journal.batches import Journal, NoJournal
 from controller_core.model.ids import BrokerId
 from controller_core.model.listeners import ControllerListeners
 from controller_core.model.metadata import Broker, Endpoint
+from controller_core.model.quotas.mutation_quota import UNLIMITED, MutationQuota
 from controller_core.process.run import SERVED_APIS
 from controller_core.wire.link import BrokerLink
 from simulation.brokers import SimulatedBroker, SimulatedBrokerLink
@@ -124,9 +125,9 @@ class Process:
         samples = (sample for metric in self.registry.collect() for sample in metric.samples)
         return int(sum(sample.value for sample in samples if sample.name == "kontroller_event_errors_total"))
 
-    async def answer(self, request: RequestPayload) -> Any:
+    async def answer(self, request: RequestPayload, quota: MutationQuota = UNLIMITED) -> Any:
         """What the process answers to a request, in the newest version of both."""
-        return await self.controller.answer(request)
+        return await self.controller.answer(request, quota)
 
     async def kill(self, *, session_ends: bool = True) -> None:
         """SIGKILL: nothing more is written or sent. The session ends now, or when the test says so: `end_session`."""

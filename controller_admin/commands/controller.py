@@ -120,6 +120,13 @@ def run(
         int | None,
         typer.Option(help="How many requests of one kind wait for their turn; else as --properties says, or 500."),
     ] = None,
+    controller_quota_window_num: Annotated[
+        int | None,
+        typer.Option(help="For how many windows a quota holds at once; else as --properties says, or 11."),
+    ] = None,
+    controller_quota_window_size_seconds: Annotated[
+        int | None, typer.Option(help="How long one of these windows is; else as --properties says, or 1.")
+    ] = None,
     journal_directory: Annotated[
         Path | None, typer.Option(help="Where the journal of the cluster's state is written.")
     ] = None,

@@ -32,5 +32,7 @@ def contended(error: Contended) -> Refused:
     return Refused(ErrorCode.request_timed_out, f"Nothing was changed: {error}.")
 
 
+EXCEEDED = Refused(ErrorCode.throttling_quota_exceeded)
+"""Whoever asks has used up his quota; nothing is begun. Kafka has no words for it but the error's own."""
 TIMED_OUT = Refused(ErrorCode.request_timed_out)
 """What was asked for is begun, and was not done within the client's time."""

@@ -50,6 +50,7 @@ from controller_core.controller.znodes import topic_configs
 from controller_core.gc_pauses import gc_paused
 from controller_core.model.ids import BrokerId
 from controller_core.model.listeners import ControllerListeners
+from controller_core.model.quotas.mutation_quota import UNLIMITED, MutationQuota
 from controller_core.supervision import until_one_ends
 from controller_core.zk import paths
 from controller_core.zk.fenced import Fenced, FencedWriter
@@ -134,11 +135,11 @@ class Controller:
         await self._claim_id()
         await until_one_ends(self._handle_events(), self._role.keep())
 
-    async def answer(self, request: RequestPayload) -> ResponsePayload:
+    async def answer(self, request: RequestPayload, quota: MutationQuota = UNLIMITED) -> ResponsePayload:
         """Answers a request that only the controller answers, in its turn among the other events.
 
-        The request is of the newest version of one of the served APIs, and so is the response."""
-        received = self._requests.receive(request)
+        The request is of the newest version of one of the served APIs, and so is the response. `quota`: of who asks."""
+        received = self._requests.receive(request, quota)
         if self._term is None:
             self._requests.refuse(received)
         else:

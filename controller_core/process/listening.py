@@ -6,6 +6,7 @@ Without a term there is no answer to anything: connections are closed, and clien
 import asyncio
 import itertools
 from collections.abc import Awaitable, Callable, Iterable, Sequence
+from functools import partial
 from typing import Any, Final, TypeAlias
 
 from kio.static.protocol import RequestPayload, ResponsePayload
@@ -26,12 +27,14 @@ from controller_core.admin.cluster import (
 from controller_core.admin.cluster.api_versions import VersionRange
 from controller_core.admin.cluster.cluster_view import ClusterView
 from controller_core.admin.cluster.known_cluster_id import KnownClusterId
+from controller_core.admin.quotas.mutation_quotas import MutationQuotas
 from controller_core.admin.rights import EVERYTHING, Rights
 from controller_core.controller.serving.served_api import AnyServedApi
 from controller_core.controller.term.term import Term
 from controller_core.model.access import AccessRules
 from controller_core.model.authorization.principal import NOBODY_IN_PARTICULAR, Caller
 from controller_core.model.metadata import Endpoint
+from controller_core.model.quotas.mutation_quota import UNLIMITED, MutationQuota
 from controller_core.process.unserved_requests import UnservedRequests
 from controller_core.supervision import noticed
 from controller_core.wire.authentication.secured_listener import SecuredListener
@@ -40,12 +43,13 @@ from controller_core.wire.connections.broker_properties import PLAINTEXT
 from controller_core.wire.limits.broker_addresses import BrokerAddresses
 from controller_core.wire.limits.gate import AddressGate, Gate
 from controller_core.wire.listener.listener import Acceptor, Api, LocalApi, OwnedApi, RelayTarget
-from controller_core.wire.listener.owned_api import AskBroker, NoAnswerNow
+from controller_core.wire.listener.owned_api import AskBroker, Asked, NoAnswerNow
 from controller_core.wire.listener.relay import Address
 from controller_core.zk.session import ZkSession
 
 _NO_TERM: Final = "this process is not the controller"
 
+AnswerInTurn: TypeAlias = Callable[[RequestPayload, MutationQuota], Awaitable[ResponsePayload]]
 AnswerToCaller: TypeAlias = Callable[[RequestPayload, Caller], Awaitable[ResponsePayload | AskBroker]]
 _NOT_FOR_OTHERS: Final = (
     "is answered by brokers, and nothing is passed on from a listener that is not PLAINTEXT, as they would take the "
@@ -60,24 +64,26 @@ class ListenerAssembly:
     """Binds the listener to a controller. `term`: the present one, or None; `answer`: answers in turn, by the queue;
     `is_relay`: whether what is not answered here is passed on to brokers; `unserved`: where requests of versions that are
     not served are reported; `authorization`: what judges by ACLs, or None where none are asked. Nothing is passed on then:
-    a broker would see the controller's address, and ACLs have addresses."""
+    a broker would see the controller's address, and ACLs have addresses. `quotas`: None where nobody has any."""
 
     def __init__(
         self,
         zk: ZkSession,
         served: Iterable[AnyServedApi],
         term: Callable[[], Term | None],
-        answer: Callable[[RequestPayload], Awaitable[ResponsePayload]],
+        answer: AnswerInTurn,
         *,
         is_relay: bool = True,
         unserved: UnservedRequests | None = None,
         authorization: Authorization | None = None,
+        quotas: MutationQuotas | None = None,
     ) -> None:
         self._served = tuple(served)
         self._term = term
         self._answer = answer
         self._is_relay = is_relay and authorization is None
         self._authorization = authorization
+        self._quotas = quotas
         self._split = SplitApis(authorization, self._loaded_term) if authorization is not None else None
         self._unserved = unserved or UnservedRequests(CollectorRegistry())
         self._cluster_id = KnownClusterId(zk)
@@ -134,10 +140,10 @@ class ListenerAssembly:
         in_turn: list[Api] = [
             OwnedApi(
                 api.versions,
-                self._answer,
+                self._uncharged,
                 api.refuse,
                 self._unserved.report,
-                answer_to=self._answer_to(api.versions.key, self._answer),
+                answer_to=partial(self._in_turn, api),
             )
             for api in self._served
             if api not in OWN_CONFIG_APIS
@@ -172,7 +178,7 @@ class ListenerAssembly:
             newest = (versions or own_configs.DESCRIBE_VERSIONS).lifted(request)
             if term is None or not own_configs.is_about(newest, term.identity.id):
                 return AskBroker()
-            return await self._as_asked(caller, newest.__api_key__, self._answer)(newest)
+            return await self._as_asked(caller, newest.__api_key__, self._uncharged)(newest)
 
         return [
             *in_turn,
@@ -205,6 +211,16 @@ class ListenerAssembly:
         first = next(self._turns) % max(len(targets), 1)
         return [*targets[first:], *targets[:first]]
 
+    def _in_turn(self, api: AnyServedApi, asked: Asked) -> Answering:
+        """What answers who asks: of what he may ask, and charged to his quota, the controller."""
+
+        async def answer(request: RequestPayload) -> ResponsePayload:
+            if self._quotas is None or self._term() is None:
+                return await self._answer(request, UNLIMITED)
+            return await self._answer(request, await self._quotas.of(api, asked))
+
+        return self._as_asked(asked.caller, api.versions.key, answer)
+
     def _as_broker(self, versions: Versions[Any]) -> AnswerToCaller:
         async def answer(newest: Any) -> ResponsePayload:
             return as_broker.ANSWERS[versions](newest)
@@ -215,6 +231,9 @@ class ListenerAssembly:
             return await self._as_asked(caller, versions.key, answer)(versions.lifted(request))
 
         return on_request
+
+    async def _uncharged(self, request: RequestPayload) -> ResponsePayload:
+        return await self._answer(request, UNLIMITED)
 
     def _as_asked(self, caller: Caller, api_key: int, answer: Answering) -> Answering:
         """What answers him: `answer`, of what he may ask."""

@@ -13,6 +13,8 @@ from controller_core.admin.apis import CLIENT_APIS, OWN_CONFIG_APIS
 from controller_core.admin.authorizing.authorization import Authorization
 from controller_core.admin.authorizing.authorizer_properties import authorizer_rules
 from controller_core.admin.authorizing.known_acls import KnownAcls
+from controller_core.admin.quotas.mutation_quotas import MutationQuotas
+from controller_core.admin.quotas.zk_quotas import ZkQuotas
 from controller_core.controller.controller import Controller
 from controller_core.controller.loop.clock import SystemClock
 from controller_core.controller.role.seams import Seams
@@ -128,16 +130,16 @@ def _assemble(
     secured: Mapping[str, SecuredListener],
     authorization: Authorization | None,
 ) -> tuple[Controller, Listener]:
-    own_id = BrokerId(settings.id)
-
+    own_id, clock = BrokerId(settings.id), SystemClock()
     assembly = ListenerAssembly(
         zk,
         SERVED_APIS,
         lambda: controller.term,
-        lambda request: controller.answer(request),
+        lambda request, quota: controller.answer(request, quota),
         is_relay=settings.relay,
         unserved=UnservedRequests(registry),
         authorization=authorization,
+        quotas=MutationQuotas(ZkQuotas(zk, windows_s=settings.quota_windows_s), clock.monotonic_ms, registry),
     )
     listeners = settings.listeners
     listener = Listener(
@@ -154,7 +156,7 @@ def _assemble(
         links=tcp_link_factory(
             listeners.links, str(own_id), request_timeout_ms=settings.request_timeout_ms, security=brokers.source
         ),
-        clock=SystemClock(),
+        clock=clock,
         close_connections=listener.close_connections,
         journal=journal,
         whereabouts=f"{socket.gethostname()}, process {os.getpid()}",

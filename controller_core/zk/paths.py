@@ -204,6 +204,14 @@ def user_config(sanitized_name: str) -> str:
     return f"{USER_CONFIGS}/{sanitized_name}"
 
 
+def quota(user: str | None, client_id: str | None) -> str:
+    """The quotas of a user, of a client id, or of both, by the names as Kafka encodes them, or `DEFAULT_ENTITY`; one of the
+    two may be None."""
+    if user is None:
+        return f"{CLIENT_CONFIGS}/{client_id}"
+    return user_config(user) if client_id is None else f"{user_config(user)}/clients/{client_id}"
+
+
 def throttle(owner: str) -> str:
     """What an owner wants throttled; the owner may have any name."""
     return f"{THROTTLES}/{quote(owner, safe='')}"

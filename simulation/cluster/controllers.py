@@ -12,6 +12,7 @@ from controller_core.journal.batches import Journal
 from controller_core.model.ids import (
     BrokerId,
 )
+from controller_core.model.quotas.mutation_quota import UNLIMITED, MutationQuota
 from simulation.cluster.names import CONTROLLER
 from simulation.cluster.registered_brokers import RegisteredBrokers
 from simulation.mortality import Life
@@ -68,9 +69,9 @@ class Controllers(RegisteredBrokers):
         for process in self.processes:
             await process.stop()
 
-    async def request(self, request: RequestPayload) -> Any:
+    async def request(self, request: RequestPayload, quota: MutationQuota = UNLIMITED) -> Any:
         """A client's request to the controller in charge, and its answer once all that follows from it is done."""
-        answer = asyncio.create_task(self.active.answer(request))
+        answer = asyncio.create_task(self.active.answer(request, quota))
         await self.settle()
         assert answer.done(), f"{request} is not answered"
         return answer.result()

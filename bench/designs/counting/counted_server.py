@@ -21,7 +21,7 @@ from controller_core.model.authorization.principal import NOBODY_IN_PARTICULAR, 
 from controller_core.wire.codecs.frames import RequestHead
 from controller_core.wire.limits.request_limits import RequestLimits
 from controller_core.wire.listener.listener import Acceptor, Api, Listener
-from controller_core.wire.listener.owned_api import BrokerQuestion
+from controller_core.wire.listener.owned_api import BrokerQuestion, Throttled
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ class CountedApi:
 
     async def respond(
         self, head: RequestHead, content: bytes, caller: Caller = NOBODY_IN_PARTICULAR
-    ) -> bytes | BrokerQuestion:
+    ) -> bytes | Throttled | BrokerQuestion:
         """See `Api.respond`."""
         self.counts.count(self.key)
         return await self.api.respond(head, content, caller)

@@ -11,7 +11,7 @@ from kio.schema.create_partitions.v3.response import CreatePartitionsResponse, C
 from kio.schema.errors import ErrorCode
 
 from controller_core.admin.pending import Pending
-from controller_core.admin.refusals import TIMED_OUT, Refused, contended
+from controller_core.admin.refusals import EXCEEDED, TIMED_OUT, Refused, contended
 from controller_core.admin.topics.create_topics import (
     MAX_PARTITIONS_PER_REQUEST,
     TOPIC_WEIGHT,
@@ -21,16 +21,17 @@ from controller_core.admin.topics.create_topics import (
 )
 from controller_core.controller.loop.slices import sliced, turn_after
 from controller_core.controller.operations import topics
-from controller_core.controller.serving.served_api import Answer, ServedApi, Waiting
+from controller_core.controller.serving.served_api import Answer, Charged, ServedApi, Waiting
 from controller_core.controller.term.term import Term
 from controller_core.controller.znodes.topic_znodes import TopicZnode, read_topics
 from controller_core.model.ids import BrokerId, PartitionId, TopicName, TopicPartition
 from controller_core.model.metadata import TopicAssignment
+from controller_core.model.quotas.mutation_quota import UNLIMITED, MutationQuota
 from controller_core.model.topics import topic_names
 from controller_core.model.topics.placement import NotEnoughBrokers
 from controller_core.model.wording import listed
 from controller_core.wire.codecs.versions import Versions
-from controller_core.wire.messages import NO_THROTTLE
+from controller_core.wire.messages import throttle_of
 from controller_core.zk import codecs, paths
 from controller_core.zk.compare_and_set import compare_and_set_each, conflicts_in
 from controller_core.zk.session import Conflict, NoNode, SetData, WriteOp
@@ -50,6 +51,10 @@ class Growth:
         return SetData(path=paths.topic(self.name), data=data, version=self.znode.version)
 
     @property
+    def increment(self) -> int:
+        return len(self.assignment.partitions) - len(self.znode.content.partitions)
+
+    @property
     def added(self) -> list[TopicPartition]:
         return [
             TopicPartition(self.name, p) for p in self.assignment.partitions if p not in self.znode.content.partitions
@@ -60,22 +65,24 @@ Outcomes = Mapping[int, Growth | Refused]
 """What became of each entry of the request, by its position."""
 
 
-async def on_create_partitions(term: Term, request: CreatePartitionsRequest) -> Answer:
-    """Adds the partitions that may be added; the other topics have the error of the first check that they fail."""
+async def on_create_partitions(term: Term, request: CreatePartitionsRequest, quota: MutationQuota) -> Answer:
+    """Adds the partitions that may be added; the other topics have the error of the first check that they fail.
+
+    The last one is the quota, which is charged what is added; what is only validated is charged nothing."""
     outcomes = await _check(term, dict(enumerate(request.topics)))
     if not request.validate_only:
-        outcomes = await _write(term, request, outcomes)
+        outcomes = await _write(term, request, await _charged(outcomes, quota))
     grown = list(_growing(outcomes).values())
     if request.validate_only or not grown:
-        return _response(request, outcomes)
+        return _response(request, outcomes, quota)
     if request.timeout <= timedelta():
-        return _response(request, _timed_out(outcomes, {growth.name for growth in grown}))
+        return _response(request, _timed_out(outcomes, {growth.name for growth in grown}), quota)
     pending = Pending((partition for growth in grown for partition in growth.added), _is_done)
     return Waiting(
         timeout_ms=request.timeout / timedelta(milliseconds=1),
-        outcome=lambda term: _response(request, outcomes) if pending.is_over(term) else None,
+        outcome=lambda term: _response(request, outcomes, quota) if pending.is_over(term) else None,
         overdue=lambda term: _response(
-            request, _timed_out(outcomes, {partition.topic for partition in pending.left(term)})
+            request, _timed_out(outcomes, {partition.topic for partition in pending.left(term)}), quota
         ),
     )
 
@@ -203,6 +210,13 @@ async def _write(
     return settled | {at: contended(error) for at, error in beaten.items()}
 
 
+async def _charged(outcomes: dict[int, Growth | Refused], quota: MutationQuota) -> dict[int, Growth | Refused]:
+    return {
+        at: EXCEEDED if isinstance(outcome, Growth) and not quota.takes(outcome.increment) else outcome
+        async for at, outcome in sliced(outcomes.items())
+    }
+
+
 def _growing(outcomes: Outcomes) -> dict[int, Growth]:
     return {at: outcome for at, outcome in outcomes.items() if isinstance(outcome, Growth)}
 
@@ -218,10 +232,12 @@ def _timed_out(outcomes: Outcomes, late: set[TopicName]) -> Outcomes:
     }
 
 
-def _response(request: CreatePartitionsRequest, outcomes: Outcomes) -> CreatePartitionsResponse:
+def _response(
+    request: CreatePartitionsRequest, outcomes: Outcomes, quota: MutationQuota = UNLIMITED
+) -> CreatePartitionsResponse:
     by_name = {topic.name: outcomes[at] for at, topic in enumerate(request.topics)}
     return CreatePartitionsResponse(
-        throttle_time=NO_THROTTLE,
+        throttle_time=throttle_of(quota.throttle_ms()),
         results=tuple(
             CreatePartitionsTopicResult(
                 name=name,
@@ -234,5 +250,7 @@ def _response(request: CreatePartitionsRequest, outcomes: Outcomes) -> CreatePar
 
 
 API: Final = ServedApi(
-    versions=Versions(CreatePartitionsRequest, oldest=0), answer=on_create_partitions, refuse=refusal
+    versions=Versions(CreatePartitionsRequest, oldest=0),
+    answer=Charged(answer=on_create_partitions, strict_since=3),
+    refuse=refusal,
 )

@@ -17,19 +17,20 @@ from kio.schema.errors import ErrorCode
 from kio.static.primitive import i8, i16, i32
 
 from controller_core.admin.pending import Pending
-from controller_core.admin.refusals import Refused, contended
+from controller_core.admin.refusals import EXCEEDED, Refused, contended
 from controller_core.controller.loop.slices import sliced, turn_after
 from controller_core.controller.operations import topics
-from controller_core.controller.serving.served_api import Answer, ServedApi, Waiting
+from controller_core.controller.serving.served_api import Answer, Charged, ServedApi, Waiting
 from controller_core.controller.term.term import Term
 from controller_core.controller.znodes.config_writes import ensure_paths, write_config
 from controller_core.model.ids import BrokerId, PartitionId, TopicName, TopicPartition
 from controller_core.model.metadata import ReplicaAssignment, TopicAssignment
+from controller_core.model.quotas.mutation_quota import UNLIMITED, MutationQuota
 from controller_core.model.topics import topic_names
 from controller_core.model.topics.placement import Racks, place_partitions
 from controller_core.model.topics.topic_configs import complaints, effective, is_true
 from controller_core.wire.codecs.versions import Versions
-from controller_core.wire.messages import NO_THROTTLE
+from controller_core.wire.messages import NO_THROTTLE, throttle_of
 from controller_core.zk import codecs, paths
 from controller_core.zk.compare_and_set import compare_and_set_each, conflicts_in
 from controller_core.zk.session import Conflict, Create, NodeExists, TooLarge, WriteOp, ZkNode
@@ -80,9 +81,12 @@ Outcomes = Mapping[int, NewTopic | Refused]
 """What became of each entry of the request, by its position."""
 
 
-async def on_create_topics(term: Term, request: CreateTopicsRequest) -> Answer:
-    """Creates what may be created; the others have the error of the first check that they fail."""
-    outcomes: dict[int, NewTopic | Refused] = await _check(term, request.topics)
+async def on_create_topics(term: Term, request: CreateTopicsRequest, quota: MutationQuota) -> Answer:
+    """Creates what may be created; the others have the error of the first check that they fail.
+
+    The last one is the quota, which is charged the partitions; what is only validated is charged nothing."""
+    charged = UNLIMITED if request.validate_only else quota
+    outcomes: dict[int, NewTopic | Refused] = await _check(term, request.topics, charged)
     if not request.validate_only:
         outcomes |= await _create(term, {at: new for at, new in outcomes.items() if isinstance(new, NewTopic)})
     created = [new.name for new in outcomes.values() if isinstance(new, NewTopic)]
@@ -90,13 +94,14 @@ async def on_create_topics(term: Term, request: CreateTopicsRequest) -> Answer:
         outcomes = dict(_timed_out(outcomes, created))
     answer = _response([result async for result in sliced(_results(request, outcomes))])
     if request.validate_only or not created or request.timeout <= timedelta():
-        return answer
+        return _throttled(answer, quota)
     pending = Pending((partition for name in created for partition in term.state.partitions_of(name)), _is_done)
     return Waiting(
         timeout_ms=request.timeout / timedelta(milliseconds=1),
-        outcome=lambda term: answer if pending.is_over(term) else None,
-        overdue=lambda term: _response(
-            _results(request, _timed_out(outcomes, {partition.topic for partition in pending.left(term)}))
+        outcome=lambda term: _throttled(answer, quota) if pending.is_over(term) else None,
+        overdue=lambda term: _throttled(
+            _response(_results(request, _timed_out(outcomes, {partition.topic for partition in pending.left(term)}))),
+            quota,
         ),
     )
 
@@ -106,7 +111,7 @@ def refusal(request: CreateTopicsRequest, error_code: ErrorCode) -> CreateTopics
     return _response(_results(request, dict.fromkeys(range(len(request.topics)), Refused(error_code))))
 
 
-async def _check(term: Term, asked: tuple[CreatableTopic, ...]) -> dict[int, NewTopic | Refused]:
+async def _check(term: Term, asked: tuple[CreatableTopic, ...], quota: MutationQuota) -> dict[int, NewTopic | Refused]:
     entries = Counter(topic.name for topic in asked)
     taken = await _taken_names(term, [TopicName(name) for name in entries if topic_names.why_illegal(name) is None])
     normalized = dict(topic_names.by_normalized(term.state.topics))
@@ -122,6 +127,8 @@ async def _check(term: Term, asked: tuple[CreatableTopic, ...]) -> dict[int, New
             new = await _checked(term, topic, taken, normalized, budget)
         except Refused as refused:
             return refused
+        if not quota.takes(len(new.assignment.partitions)):
+            return EXCEEDED
         normalized[topic_names.normalized(new.name)] = new.name
         return new
 
@@ -329,6 +336,10 @@ def _response(results: Iterable[CreatableTopicResult]) -> CreateTopicsResponse:
     return CreateTopicsResponse(throttle_time=NO_THROTTLE, topics=tuple(results))
 
 
+def _throttled(response: CreateTopicsResponse, quota: MutationQuota) -> CreateTopicsResponse:
+    return replace(response, throttle_time=throttle_of(quota.throttle_ms()))
+
+
 def _result(topic: CreatableTopic, outcome: NewTopic | Refused, *, is_created: bool) -> CreatableTopicResult:
     if isinstance(outcome, Refused):
         return CreatableTopicResult(
@@ -370,4 +381,8 @@ def _effective(given: frozenset[tuple[str, str]]) -> tuple[CreatableTopicConfigs
     )
 
 
-API: Final = ServedApi(versions=Versions(CreateTopicsRequest, oldest=2), answer=on_create_topics, refuse=refusal)
+API: Final = ServedApi(
+    versions=Versions(CreateTopicsRequest, oldest=2),
+    answer=Charged(answer=on_create_topics, strict_since=6),
+    refuse=refusal,
+)

@@ -16,15 +16,16 @@ from kio.schema.types import TopicName as WireTopicName
 from kio.static.protocol import RequestPayload
 
 from controller_core.admin.pending import Pending
-from controller_core.admin.refusals import TIMED_OUT, Refused, outcome_of
+from controller_core.admin.refusals import EXCEEDED, TIMED_OUT, Refused, outcome_of
 from controller_core.controller.loop.slices import sliced
 from controller_core.controller.operations import deletion
-from controller_core.controller.serving.served_api import Answer, ServedApi, Waiting
+from controller_core.controller.serving.served_api import Answer, Charged, ServedApi, Waiting
 from controller_core.controller.term.term import Term
 from controller_core.controller.znodes.config_writes import ensure_paths
 from controller_core.model.ids import TopicId, TopicName
+from controller_core.model.quotas.mutation_quota import UNLIMITED, MutationQuota
 from controller_core.wire.codecs.versions import Versions
-from controller_core.wire.messages import NO_THROTTLE
+from controller_core.wire.messages import throttle_of
 from controller_core.zk import paths
 from controller_core.zk.session import Create, NodeExists
 
@@ -32,25 +33,26 @@ Outcomes = Mapping[int, TopicName | Refused]
 """The topic that each entry of the request names, or why it is refused, by its position."""
 
 
-async def on_delete_topics(term: Term, request: DeleteTopicsRequest) -> Answer:
-    """Marks the topics, and begins their deletion in the same event."""
+async def on_delete_topics(term: Term, request: DeleteTopicsRequest, quota: MutationQuota) -> Answer:
+    """Marks the topics, and begins their deletion in the same event. The quota is charged their partitions."""
     if not term.settings.delete_topic_enable:
         return refusal(request, ErrorCode.topic_deletion_disabled)
     if any(topic.name is not None and topic.topic_id is not None for topic in request.topics):
         return refusal(request, ErrorCode.invalid_request)
     outcomes = {at: outcome_of(partial(_named, term, topic)) async for at, topic in sliced(enumerate(request.topics))}
+    outcomes = await _charged(term, outcomes, quota)
     doomed = list(dict.fromkeys(name for name in outcomes.values() if not isinstance(name, Refused)))
     pending = Pending([(name, term.state.topics[name].czxid) for name in doomed], _is_gone)
     if doomed:
         await _mark(term, doomed)
         await deletion.on_topic_deletions_requested(term)
     if doomed and request.timeout <= timedelta():
-        return _results(request, _timed_out(outcomes, set(doomed)))
-    answer = _response([_result(topic, outcomes[at]) async for at, topic in sliced(enumerate(request.topics))])
+        return _results(request, _timed_out(outcomes, set(doomed)), quota)
+    results = [_result(topic, outcomes[at]) async for at, topic in sliced(enumerate(request.topics))]
     return Waiting(
         timeout_ms=request.timeout / timedelta(milliseconds=1),
-        outcome=lambda term: answer if pending.is_over(term) else None,
-        overdue=lambda term: _results(request, _timed_out(outcomes, {name for name, _ in pending.left(term)})),
+        outcome=lambda term: _response(results, quota) if pending.is_over(term) else None,
+        overdue=lambda term: _results(request, _timed_out(outcomes, {name for name, _ in pending.left(term)}), quota),
     )
 
 
@@ -71,6 +73,15 @@ def _named(term: Term, topic: DeleteTopicState) -> TopicName:
     if name is None or name not in term.state.topics or term.state.is_being_deleted(name):
         raise Refused(ErrorCode.unknown_topic_or_partition)
     return name
+
+
+async def _charged(
+    term: Term, outcomes: dict[int, TopicName | Refused], quota: MutationQuota
+) -> dict[int, TopicName | Refused]:
+    """Each topic is charged once, however often it is named."""
+    names = dict.fromkeys(name for name in outcomes.values() if not isinstance(name, Refused))
+    exceeding = {name async for name in sliced(names) if not quota.takes(len(term.state.topics[name].partitions))}
+    return {at: EXCEEDED if name in exceeding else name for at, name in outcomes.items()}
 
 
 async def _mark(term: Term, names: list[TopicName]) -> None:
@@ -101,12 +112,12 @@ def _timed_out(outcomes: Outcomes, late: set[TopicName]) -> Outcomes:
     }
 
 
-def _results(request: DeleteTopicsRequest, outcomes: Outcomes) -> DeleteTopicsResponse:
-    return _response(_result(topic, outcomes[at]) for at, topic in enumerate(request.topics))
+def _results(request: DeleteTopicsRequest, outcomes: Outcomes, quota: MutationQuota) -> DeleteTopicsResponse:
+    return _response((_result(topic, outcomes[at]) for at, topic in enumerate(request.topics)), quota)
 
 
-def _response(results: Iterable[DeletableTopicResult]) -> DeleteTopicsResponse:
-    return DeleteTopicsResponse(throttle_time=NO_THROTTLE, responses=tuple(results))
+def _response(results: Iterable[DeletableTopicResult], quota: MutationQuota = UNLIMITED) -> DeleteTopicsResponse:
+    return DeleteTopicsResponse(throttle_time=throttle_of(quota.throttle_ms()), responses=tuple(results))
 
 
 def _result(topic: DeleteTopicState, outcome: TopicName | Refused) -> DeletableTopicResult:
@@ -129,5 +140,7 @@ def _lifted(request: RequestPayload) -> DeleteTopicsRequest:
 
 
 API: Final = ServedApi(
-    versions=Versions(DeleteTopicsRequest, oldest=1, lift=_lifted), answer=on_delete_topics, refuse=refusal
+    versions=Versions(DeleteTopicsRequest, oldest=1, lift=_lifted),
+    answer=Charged(answer=on_delete_topics, strict_since=5),
+    refuse=refusal,
 )

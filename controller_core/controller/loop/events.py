@@ -12,6 +12,7 @@ from kio.static.protocol import RequestPayload, ResponsePayload
 
 from controller_core.journal.configs import StaticConfig
 from controller_core.model.ids import BrokerEpoch, BrokerId, ControllerEpoch, TopicName
+from controller_core.model.quotas.mutation_quota import UNLIMITED, MutationQuota
 from controller_core.wire.messages import ControlRequest, ControlResponse
 
 
@@ -185,6 +186,8 @@ class RequestReceived:
 
     request: RequestPayload
     answer: "Future[ResponsePayload]" = field(repr=False)
+    quota: MutationQuota = field(default=UNLIMITED, repr=False)
+    """What it changes is charged to."""
 
 
 @dataclass(frozen=True, slots=True)

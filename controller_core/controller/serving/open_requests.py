@@ -18,6 +18,7 @@ from controller_core.controller.loop.faults import fault_of
 from controller_core.controller.serving.served_api import AnyServedApi, Waiting
 from controller_core.controller.term.term import Term
 from controller_core.controller.term.traces import is_untouched, traces
+from controller_core.model.quotas.mutation_quota import UNLIMITED, MutationQuota
 from controller_core.supervision import noticed
 
 log = structlog.get_logger()
@@ -42,9 +43,9 @@ class OpenRequests:
         self._enqueue = enqueue
         self._delayed: list[_Delayed] = []
 
-    def receive(self, request: RequestPayload) -> RequestReceived:
+    def receive(self, request: RequestPayload, quota: MutationQuota = UNLIMITED) -> RequestReceived:
         """The request as an event, with the future of its answer."""
-        return RequestReceived(request, asyncio.get_running_loop().create_future())
+        return RequestReceived(request, asyncio.get_running_loop().create_future(), quota)
 
     async def answer(self, term: Term, received: RequestReceived) -> None:
         """Does what a request asks for, and answers it or remembers that it waits.
@@ -52,7 +53,7 @@ class OpenRequests:
         An error is that request's alone where its class says so and nothing can have been changed; else it is raised."""
         before = traces(term)
         try:
-            answer = await self._apis[type(received.request)].answer(term, received.request)
+            answer = await self._apis[type(received.request)].answered(term, received.request, received.quota)
         except Exception as error:
             fault = fault_of(error)
             if fault.policy.answer is None or not is_untouched(term, before):

@@ -13,6 +13,7 @@ from kio.schema.errors import ErrorCode
 from kio.static.protocol import RequestPayload, ResponsePayload
 
 from controller_core.controller.term.term import Term
+from controller_core.model.quotas.mutation_quota import MutationQuota
 from controller_core.wire.codecs.versions import Versions
 
 Request = TypeVar("Request", bound=RequestPayload)
@@ -33,17 +34,32 @@ Answer: TypeAlias = ResponsePayload | Waiting
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Charged(Generic[Request]):
+    """What answers a request whose mutations are charged to a quota (KIP-599)."""
+
+    answer: Callable[[Term, Request, MutationQuota], Awaitable[Answer]]
+    strict_since: int
+    """The first version whose clients know that what exceeds the quota is refused."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ServedApi(Generic[Request]):
     """One API that the controller answers in its turn among the other events."""
 
     versions: Versions[Request]
-    answer: Callable[[Term, Request], Awaitable[Answer]]
+    answer: Callable[[Term, Request], Awaitable[Answer]] | Charged[Request]
     refuse: Callable[[Request, ErrorCode], ResponsePayload]
     """The response that carries an error for the request as a whole: most often that we are not the controller."""
     takes: tuple[type[RequestPayload], ...] = ()
     """What older versions are lifted into beside the newest, where they have another meaning that their answer keeps."""
     may_be_let_in: Callable[[Term, Request], bool] = lambda _term, _request: False
     """Whether it may be answered in the middle of a long event (`controller_core.controller.serving.between_groups`)."""
+
+    async def answered(self, term: Term, request: Request, quota: MutationQuota) -> Answer:
+        """Has a request answered."""
+        if isinstance(self.answer, Charged):
+            return await self.answer.answer(term, request, quota)
+        return await self.answer(term, request)
 
 
 AnyServedApi: TypeAlias = ServedApi[Any]

@@ -29,6 +29,9 @@ _LEAST_IDLE_MS: Final = 1_000
 _MOST_IDLE_MS: Final = (1 << 63) - 1
 DEFAULT_QUEUED_REQUESTS: Final = 500
 """Kafka's default of `queued.max.requests`."""
+_DEFAULT_QUOTA_WINDOWS: Final = 11
+"""Kafka's default of `controller.quota.window.num`, and of their size, 1 s."""
+_DEFAULT_QUOTA_WINDOW_SIZE_S: Final = 1
 
 _RequestBytes: TypeAlias = Annotated[int, Field(ge=_LEAST_REQUEST_BYTES, le=_MOST_REQUEST_BYTES)]
 _MemoryBytes: TypeAlias = Annotated[int, Field(ge=_LEAST_REQUEST_BYTES, le=_MOST_MEMORY_BYTES)]
@@ -51,6 +54,10 @@ class _LimitProperties(BaseModel):
     queued_max_requests: _Count | None = Field(default=None, alias="queued.max.requests")
     queued_max_request_bytes: Annotated[_MemoryBytes | None, BeforeValidator(_none_where_unlimited)] = Field(
         default=None, alias="queued.max.request.bytes"
+    )
+    controller_quota_window_num: _Count | None = Field(default=None, alias="controller.quota.window.num")
+    controller_quota_window_size_seconds: _Count | None = Field(
+        default=None, alias="controller.quota.window.size.seconds"
     )
 
 
@@ -149,7 +156,7 @@ class ListenerLimitSettings(BaseSettings):
 
 
 class ControllerLimitSettings(ListenerLimitSettings):
-    """What the listener of a controller can be told besides: it has a queue."""
+    """What the listener of a controller can be told besides: it has a queue, and quotas of what is changed."""
 
     queued_max_requests: _Count | None = Field(
         default=None,
@@ -157,7 +164,26 @@ class ControllerLimitSettings(ListenerLimitSettings):
         "what queued.max.requests in --properties says, or 500.",
     )
 
+    controller_quota_window_num: _Count | None = Field(
+        default=None,
+        description="For how many windows a quota of controller mutations may be used up at once; by default what "
+        "controller.quota.window.num in --properties says, or 11.",
+    )
+    controller_quota_window_size_seconds: _Count | None = Field(
+        default=None,
+        description="How long one of these windows is; by default what controller.quota.window.size.seconds in "
+        "--properties says, or 1.",
+    )
+
     @property
     def most_queued_requests(self) -> int:
         """Of each kind. See `EventQueue`."""
         return self.queued_max_requests or self._by_properties.queued_max_requests or DEFAULT_QUEUED_REQUESTS
+
+    @property
+    def quota_windows_s(self) -> int:
+        """For how many seconds a quota of mutations may be used up at once."""
+        said = self._by_properties
+        number = self.controller_quota_window_num or said.controller_quota_window_num or _DEFAULT_QUOTA_WINDOWS
+        size_s = self.controller_quota_window_size_seconds or said.controller_quota_window_size_seconds
+        return number * (size_s or _DEFAULT_QUOTA_WINDOW_SIZE_S)

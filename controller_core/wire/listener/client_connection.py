@@ -44,6 +44,7 @@ from controller_core.wire.listener.owned_api import (
     Api,
     BrokerQuestion,
     NoAnswerNow,
+    Throttled,
     VersionNotServed,
 )
 from controller_core.wire.listener.relay import PRODUCE, Answer, UpstreamError
@@ -166,8 +167,18 @@ class ClientConnection:
             response = await self._answer(start)
             if isinstance(response, Answer):
                 await self._pass_on(response)
+            elif isinstance(response, Throttled):
+                await self._send_soon(response.frame)
+                await self._mute(response.throttle_ms)
             elif response is not None:
                 await self._send_soon(response)
+
+    async def _mute(self, throttle_ms: int) -> None:
+        """Hears the client no more for so long, as Kafka mutes a channel; what he sends meanwhile stays with him. He may
+        leave, and is idle after the same time as anybody else."""
+        self._upstream.close()
+        async with asyncio.timeout(self._limits.idle_timeout_ms / 1000):
+            await self._attended(asyncio.sleep(throttle_ms / 1000))
 
     async def _pass_on(self, answer: Answer) -> None:
         """Sends a broker's answer as it comes. Where either end stops in the middle of it, the connection ends soon."""
@@ -203,7 +214,7 @@ class ClientConnection:
         event, address, why = _COMPLAINTS[type(error)], str(self._unnamed.address), str(error)
         self._complaints.warn((address, why), event, address=address, error=why)
 
-    async def _answer(self, start: RequestStart) -> bytes | Answer | None:
+    async def _answer(self, start: RequestStart) -> bytes | Throttled | Answer | None:
         """Judges a request by its first bytes, reads the rest when there is room for it, and answers."""
         head, api = start.head, self._apis.get(start.head.api_key)
         if api is None:
@@ -268,7 +279,7 @@ class ClientConnection:
         finally:
             task.cancel()
 
-    async def _own_answer(self, api: Api, head: RequestHead, content: bytes) -> bytes | Answer:
+    async def _own_answer(self, api: Api, head: RequestHead, content: bytes) -> bytes | Throttled | Answer:
         try:
             answer = await api.respond(head, content, self._caller)
         except TooManyItems as error:
@@ -289,7 +300,7 @@ class ClientConnection:
         if api is None:
             raise NoAnswerNow("there is no answer to ApiVersions")
         answer = await self._own_answer(api, head, content)
-        if isinstance(answer, Answer):
+        if not isinstance(answer, bytes):
             raise NoAnswerNow("brokers are asked by nobody who has not logged in")
         return answer
 

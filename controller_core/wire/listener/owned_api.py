@@ -9,6 +9,7 @@ beside the event loop (`workers`). One with more entries than its API takes is r
 
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields, is_dataclass, replace
+from datetime import timedelta
 from typing import Any, Final, Generic, ParamSpec, Protocol, TypeVar
 
 from kio.schema.errors import ErrorCode
@@ -29,6 +30,7 @@ from controller_core.wire.codecs.versions import Versions, empty
 from controller_core.wire.limits.request_limits import RequestLimits, limits_of
 from controller_core.wire.listener.turns import Turns
 from controller_core.wire.listener.workers import LARGE_BYTES, Lane, beside
+from controller_core.wire.messages import NO_THROTTLE
 
 INTER_BROKER_API_KEYS: Final = frozenset({7, 56, 67})
 """ControlledShutdown, AlterPartition, AllocateProducerIds: what only brokers ask, and only of their controller."""
@@ -85,6 +87,25 @@ class BrokerQuestion:
     """The same in an older version, for a broker whose answer is none to this one."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """How something was asked."""
+
+    caller: Caller
+    client_id: str
+    """What the client calls itself; "" where it does not."""
+    version: int
+    """Of the request."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Throttled:
+    """A response frame, and how long whoever gets it is not heard after it."""
+
+    frame: bytes
+    throttle_ms: int
+
+
 class Api(Protocol):
     """One API that is answered here."""
 
@@ -98,7 +119,7 @@ class Api(Protocol):
 
     async def respond(
         self, head: RequestHead, content: bytes, caller: Caller = NOBODY_IN_PARTICULAR
-    ) -> bytes | BrokerQuestion:
+    ) -> bytes | Throttled | BrokerQuestion:
         """The whole response frame to a request's content, or what a broker is to be asked; empty where none is wanted.
 
         Raises `Undecodable` for a version that is not served or a message that is broken or has too many items,
@@ -129,8 +150,8 @@ class OwnedApi(Generic[Request]):
     """Is given each request of a version that is not served, before its connection is closed."""
     limited: RequestLimits | None = None
     """None: as the controller takes requests of this API."""
-    answer_to: Callable[[Caller], Callable[[Request], Awaitable[ResponsePayload | None]]] | None = None
-    """What answers whom; None: `answer`, whoever asks."""
+    answer_to: Callable[[Asked], Callable[[Request], Awaitable[ResponsePayload | None]]] | None = None
+    """What answers who asks how; None: `answer`, whoever asks."""
 
     @property
     def key(self) -> int:
@@ -141,7 +162,9 @@ class OwnedApi(Generic[Request]):
         """See `Api.limits`."""
         return self.limited or limits_of(self.key)
 
-    async def respond(self, head: RequestHead, content: bytes, caller: Caller = NOBODY_IN_PARTICULAR) -> bytes:
+    async def respond(
+        self, head: RequestHead, content: bytes, caller: Caller = NOBODY_IN_PARTICULAR
+    ) -> bytes | Throttled:
         """See `Api.respond`."""
         if head.api_version not in self.versions:
             self.report_unserved(self.versions, head, content)
@@ -150,12 +173,16 @@ class OwnedApi(Generic[Request]):
         if self.refuse is not None and _entries(request) > self.limits.max_entries:
             return await beside(lane, self._refusal, head, request, ErrorCode.invalid_request)
         try:
-            response = await (self.answer_to(caller) if self.answer_to else self.answer)(request)
+            response = await self._answer_to(head, content, caller)(request)
         except NoAnswerNow:
             raise
         except Exception as error:
             raise _failed(request, error) from error
-        return b"" if response is None else await _answered(lane, content, self.versions, head, response)
+        if response is None:
+            return b""
+        frame = await _answered(lane, content, self.versions, head, response)
+        throttle_ms = _throttle_ms(response)
+        return frame if throttle_ms <= 0 else Throttled(frame=frame, throttle_ms=throttle_ms)
 
     async def refused(self, head: RequestHead, content: bytes | None, error_code: ErrorCode) -> bytes | None:
         """See `Api.refused`."""
@@ -169,6 +196,14 @@ class OwnedApi(Generic[Request]):
         lane = Lane.CLIENTS  # who is refused is hardly a broker
         request = await _worked(lane, content, self._lifted, head, content)
         return await _worked(lane, content, self._refusal, head, request, error_code)
+
+    def _answer_to(
+        self, head: RequestHead, content: bytes, caller: Caller
+    ) -> Callable[[Request], Awaitable[ResponsePayload | None]]:
+        if self.answer_to is None:
+            return self.answer
+        asked = Asked(caller=caller, client_id=read_client_id(content) or "", version=head.api_version)
+        return self.answer_to(asked)
 
     def _lifted(self, head: RequestHead, content: bytes) -> Request:
         return self.versions.lifted(_decoded(self.versions, head, content, self.limits.max_items))
@@ -300,6 +335,12 @@ async def _answered(
     if len(content) > LARGE_BYTES or _is_large(response):
         return await beside(lane, _encoded, versions, head, response)
     return _encoded(versions, head, response)
+
+
+def _throttle_ms(response: ResponsePayload) -> int:
+    """How long a response tells its client to wait. All that can say so is that of Kafka's quotas."""
+    throttle_time: timedelta = getattr(response, "throttle_time", NO_THROTTLE)
+    return throttle_time // timedelta(milliseconds=1)
 
 
 def _lane(api_key: int) -> Lane:

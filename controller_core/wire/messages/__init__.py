@@ -67,7 +67,13 @@ RESPONSE_TYPES: dict[type[ControlRequest], type[ControlResponse]] = {
 }
 
 NO_THROTTLE: Final = i32Timedelta.parse(timedelta())
-"""What answers say of a quota: none is kept here."""
+"""What answers say where nobody has to wait for a quota."""
+
+
+def throttle_of(throttle_ms: int) -> i32Timedelta:
+    """How long whoever asks is to wait with his next request."""
+    return i32Timedelta.parse(timedelta(milliseconds=throttle_ms))
+
 
 __all__ = [
     "NO_THROTTLE",
@@ -104,4 +110,5 @@ __all__ = [
     "UpdateMetadataRequest",
     "UpdateMetadataResponse",
     "UpdateMetadataTopicState",
+    "throttle_of",
 ]

@@ -22,7 +22,7 @@ from tests.fuzz.messages import some_messages
 from tests.fuzz.target import Target
 
 
-async def _no_answer(_: RequestPayload) -> ResponsePayload:
+async def _no_answer(*_: object) -> ResponsePayload:
     raise AssertionError("nothing is answered: requests are read")
 
 

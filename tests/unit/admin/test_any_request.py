@@ -73,7 +73,9 @@ async def exchange(cluster: Cluster, api: AnyServedApi, request: RequestPayload)
     answer = asyncio.create_task(OwnedApi(api.versions, process.answer).respond(read_request_head(frame), frame))
     await cluster.settle(A_DAY_MS * 30)
     assert answer.done(), f"{request} has no answer"
-    return answer.result()[4:]
+    answered = answer.result()
+    assert isinstance(answered, bytes), "nobody has to wait"
+    return answered[4:]
 
 
 def request_type(api: AnyServedApi, version: int) -> Any:
@@ -142,6 +144,7 @@ def test_any_request_to_a_process_that_is_not_the_controller_is_refused_and_chan
             before = cluster.zk.tree.zxid
             frame = encode_request(request, 7, "client")[4:]
             answer = await OwnedApi(api.versions, standby.answer).respond(read_request_head(frame), frame)
+            assert isinstance(answer, bytes)
             codes = set(error_codes(decode_response(response_type(request), answer[4:])))
             assert not codes or codes & NOT_IN_CHARGE
             assert cluster.zk.tree.zxid == before

@@ -13,6 +13,7 @@ from controller_core.admin.cluster import metadata
 from controller_core.admin.topics import create_partitions, create_topics
 from controller_core.controller.loop.slices import SLICE
 from controller_core.controller.term.term import Term
+from controller_core.model.quotas.mutation_quota import UNLIMITED
 from controller_core.wire.listener.owned_api import AskBroker
 from simulation.checks import simulated_cluster
 from simulation.cluster import Cluster
@@ -45,7 +46,7 @@ def term_of(cluster: Cluster) -> Term:
 async def test_one_topic_of_very_many_partitions_is_placed_and_checked_in_steps(served: Cluster) -> None:
     asked = creation(topic("wide", create_topics.MAX_PARTITIONS_PER_REQUEST, 3), validate_only=True)
     answer: Any
-    answer, turns = await turns_during(create_topics.on_create_topics(term_of(served), asked))
+    answer, turns = await turns_during(create_topics.on_create_topics(term_of(served), asked, UNLIMITED))
     assert [result.error_code for result in answer.topics] == [ErrorCode.invalid_partitions]
     assert turns >= 20
 
@@ -55,7 +56,7 @@ async def test_a_topic_that_shall_have_very_many_partitions_is_placed_in_steps(s
     await served.settle()
     asked = growth(grown("orders", create_topics.MAX_PARTITIONS_PER_REQUEST))
     answer: Any
-    answer, turns = await turns_during(create_partitions.on_create_partitions(term_of(served), asked))
+    answer, turns = await turns_during(create_partitions.on_create_partitions(term_of(served), asked, UNLIMITED))
     assert [result.error_code for result in answer.results] == [ErrorCode.invalid_partitions]
     assert turns >= 20
 
@@ -65,9 +66,9 @@ async def test_the_answer_about_thousands_of_topics_is_made_in_slices(served: Cl
         creation(*(topic(f"topic-{number}", 1, 1) for number in range(count)), validate_only=True)
         for count in (1, LARGE)
     )
-    _, turns_of_few = await turns_during(create_topics.on_create_topics(term_of(served), few))
+    _, turns_of_few = await turns_during(create_topics.on_create_topics(term_of(served), few, UNLIMITED))
     answer: Any
-    answer, turns = await turns_during(create_topics.on_create_topics(term_of(served), many))
+    answer, turns = await turns_during(create_topics.on_create_topics(term_of(served), many, UNLIMITED))
     assert {result.error_code for result in answer.topics} == {ErrorCode.none}
     checks, results = create_topics.TOPIC_WEIGHT * LARGE // SLICE, LARGE // SLICE
     assert turns - turns_of_few >= checks + results

@@ -575,5 +575,6 @@ class TestAllOrNothing:
         answers = [await api.respond(read_request_head(frame), frame)]
         answers += [await api.refused(read_request_head(frame), None, ErrorCode.not_controller) or b""]
         for answer in answers:
+            assert isinstance(answer, bytes)
             response: Any = decode_response(load_response_schema(57, version), answer[4:])
             assert response.error_code is ErrorCode.not_controller

@@ -17,6 +17,8 @@ OF_KAFKA: dict[str, object] = {
     "connections.max.idle.ms": 5000,
     "queued.max.requests": 9,
     "queued.max.request.bytes": 60 * MB,
+    "controller.quota.window.num": 5,
+    "controller.quota.window.size.seconds": 2,
 }
 
 
@@ -42,6 +44,7 @@ def test_by_default_limits_are_kafkas_where_it_has_one() -> None:
     settings = load_settings(REQUIRED)
     assert settings.listener_limits == ListenerLimits()
     assert settings.most_queued_requests == 500
+    assert settings.quota_windows_s == 11
 
 
 def test_what_brokers_properties_say_holds_for_the_controller_too(tmp_path: Path) -> None:
@@ -51,6 +54,7 @@ def test_what_brokers_properties_say_holds_for_the_controller_too(tmp_path: Path
     assert (limits.max_connections, limits.max_connections_per_address, limits.idle_timeout_ms) == (11, 7, 5000)
     assert (limits.brokers_bytes, limits.administrators_bytes, limits.strangers_bytes) == (20 * MB, 10 * MB, 30 * MB)
     assert settings.most_queued_requests == 9
+    assert settings.quota_windows_s == 10
     assert limits.max_answer_bytes == ListenerLimits().max_answer_bytes, "of brokers' answers it says nothing"
 
 
@@ -89,6 +93,8 @@ def test_no_limit_of_memory_means_ours(tmp_path: Path, said: str) -> None:
         ({"max.connections.per.ip": 0}, {"max_connections_per_address": 1}),
         ({"queued.max.requests": 0}, {"queued_max_requests": 1}),
         ({"queued.max.request.bytes": MB - 1}, {"queued_max_request_bytes": 100 * MB}),
+        ({"controller.quota.window.num": 0}, {"controller_quota_window_num": 1}),
+        ({"controller.quota.window.size.seconds": 0}, {"controller_quota_window_size_seconds": 1}),
     ],
     ids=lambda value: next(iter(value)),
 )
@@ -112,6 +118,7 @@ def test_what_a_controller_cannot_do_is_named_and_not_looked_at_where_a_setting_
         ({"max_requests_in_flight": 0}, "--max-requests-in-flight: "),
         ({"queued_max_requests": "many"}, "--queued-max-requests: "),
         ({"queued_max_request_bytes": (1 << 36) + 1}, "--queued-max-request-bytes: "),
+        ({"controller_quota_window_num": 1 << 31}, "--controller-quota-window-num: "),
         (
             {"queued_max_request_bytes": 100 * MB - 1},
             "queued-max-request-bytes (104857599) is less than the largest request, socket-request-max-bytes (104857600): ",

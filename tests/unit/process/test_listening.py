@@ -136,7 +136,7 @@ async def test_a_process_that_stands_by_tells_its_versions_to_who_logs_in_and_sa
 ):
     zk = SimulatedZooKeeper().session()
 
-    async def never(_: RequestPayload) -> ResponsePayload:
+    async def never(*_: object) -> ResponsePayload:
         raise AssertionError("it answers nothing")
 
     standby = ListenerAssembly(zk, SERVED_APIS, lambda: None, never)

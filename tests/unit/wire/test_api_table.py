@@ -19,7 +19,7 @@ OF_ZOOKEEPER_BROKERS: Final = {*range(52), 56, 57, 58, 60, 61, 65, 66, 67, 68, 6
 """What `common/message/*.json` of Kafka 3.9.1 has with the listener `zkBroker`."""
 
 
-async def never(_: object) -> object:
+async def never(*_: object) -> object:
     raise AssertionError("nothing is asked")
 
 
