@@ -9,7 +9,7 @@ memory is right: the next controller, itself perhaps, reads everything again. Wh
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Collection, Iterable
 
 import structlog
 from kio.static.protocol import RequestPayload, ResponsePayload
@@ -112,6 +112,11 @@ class Controller:
     def term(self) -> Term | None:
         """The present term, or None while this process is not the controller."""
         return self._term
+
+    @property
+    def out_of_reach(self) -> Collection[BrokerId]:
+        """The registered brokers that did not answer this process when it asked all of them last."""
+        return self._role.reach.failures
 
     def readiness(self) -> Readiness:
         """Whether this process has the role, or would do well with it."""

@@ -5,7 +5,7 @@ Without a term there is no answer to anything: connections are closed, and clien
 
 import asyncio
 import itertools
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
 from functools import partial
 from typing import Any, Final, TypeAlias
 
@@ -33,6 +33,7 @@ from controller_core.controller.serving.served_api import AnyServedApi
 from controller_core.controller.term.term import Term
 from controller_core.model.access import AccessRules
 from controller_core.model.authorization.principal import NOBODY_IN_PARTICULAR, Caller
+from controller_core.model.ids import BrokerId
 from controller_core.model.metadata import Endpoint
 from controller_core.model.quotas.mutation_quota import UNLIMITED, MutationQuota
 from controller_core.process.unserved_requests import UnservedRequests
@@ -64,7 +65,8 @@ class ListenerAssembly:
     """Binds the listener to a controller. `term`: the present one, or None; `answer`: answers in turn, by the queue;
     `is_relay`: whether what is not answered here is passed on to brokers; `unserved`: where requests of versions that are
     not served are reported; `authorization`: what judges by ACLs, or None where none are asked. Nothing is passed on then:
-    a broker would see the controller's address, and ACLs have addresses. `quotas`: None where nobody has any."""
+    a broker would see the controller's address, and ACLs have addresses. `quotas`: None where nobody has any;
+    `out_of_reach`: the brokers that did not answer this process lately."""
 
     def __init__(
         self,
@@ -77,9 +79,11 @@ class ListenerAssembly:
         unserved: UnservedRequests | None = None,
         authorization: Authorization | None = None,
         quotas: MutationQuotas | None = None,
+        out_of_reach: Callable[[], Collection[BrokerId]] = frozenset,
     ) -> None:
         self._served = tuple(served)
         self._term = term
+        self._out_of_reach = out_of_reach
         self._answer = answer
         self._is_relay = is_relay and authorization is None
         self._authorization = authorization
@@ -200,10 +204,12 @@ class ListenerAssembly:
         term = self._term()
         if term is None:
             return ()
+        out_of_reach = self._out_of_reach()
         targets = [
             RelayTarget(
                 address=Address(endpoint.host, endpoint.port),
                 is_shutting_down=broker.id in term.state.shutting_down,
+                is_out_of_reach=broker.id in out_of_reach,
             )
             for broker in term.state.brokers.values()
             if (endpoint := broker.endpoint(listener)) and endpoint.security_protocol == PLAINTEXT

@@ -140,6 +140,7 @@ def _assemble(
         unserved=UnservedRequests(registry),
         authorization=authorization,
         quotas=MutationQuotas(ZkQuotas(zk, windows_s=settings.quota_windows_s), clock.monotonic_ms, registry),
+        out_of_reach=lambda: controller.out_of_reach,
     )
     listeners = settings.listeners
     listener = Listener(

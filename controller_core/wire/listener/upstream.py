@@ -6,7 +6,9 @@ such request. It changes to another broker only between requests: when that brok
 cluster, or shuts down. What was sent to a broker that is lost may have been done, so it is not sent again; the client
 is disconnected, as by the broker itself, and knows what it may repeat. Questions that change nothing (`ask`) are
 put to the next broker instead. A broker that hangs is asked last for a while, by all connections: until its session ends
-it is among the live ones, and each new connection would wait for it anew.
+it is among the live ones, and each new connection would wait for it anew. So is one that the controller does not reach,
+from which it asks all: brokers behind a cut network would hold up the others' first question one after the other. What is
+known of that is looked at before each attempt.
 """
 
 import asyncio
@@ -28,6 +30,8 @@ class RelayTarget:
     address: Address
     is_shutting_down: bool = False
     """It is asked only where there is no other."""
+    is_out_of_reach: bool = False
+    """It did not answer the controller lately, and is asked last."""
 
 
 RelayTargets: TypeAlias = Callable[[], Sequence[RelayTarget]]
@@ -119,14 +123,13 @@ class Upstream:
             relay.close()
 
     async def _connected(self, besides: Collection[Address] = ()) -> Relay:
-        targets = sorted(self._targets(), key=lambda target: (target.address in self._silent, target.is_shutting_down))
-        if self._relay is not None and self._may_keep(self._relay, targets):
+        if self._relay is not None and self._may_keep(self._relay, self._in_order()):
             return self._relay
         self.close()
         failure: UpstreamError | None = None
-        for target in targets:
-            if target.address in besides:
-                continue
+        tried = set(besides)
+        while target := next((one for one in self._in_order() if one.address not in tried), None):
+            tried.add(target.address)
             try:
                 self._relay = await open_relay(
                     target.address,
@@ -139,6 +142,13 @@ class Upstream:
             else:
                 return self._relay
         raise failure or UpstreamError("no live broker answers" if besides else "no live broker is known")
+
+    def _in_order(self) -> list[RelayTarget]:
+        """Those first that should be asked first, as far as is known now."""
+        return sorted(
+            self._targets(),
+            key=lambda target: (target.is_out_of_reach or target.address in self._silent, target.is_shutting_down),
+        )
 
     def _may_keep(self, relay: Relay, targets: Sequence[RelayTarget]) -> bool:
         """`targets` has those last that are silent, or shutting down."""

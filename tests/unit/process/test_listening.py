@@ -63,7 +63,13 @@ async def assembly() -> AsyncIterator[ListenerAssembly]:
             endpoint("SECURE", "two.example", 22, "SSL"),
         )  # fmt: skip
         process = await cluster.serve()
-        yield ListenerAssembly(cluster.zk.session(), SERVED_APIS, lambda: process.controller.term, process.answer)
+        yield ListenerAssembly(
+            cluster.zk.session(),
+            SERVED_APIS,
+            lambda: process.controller.term,
+            process.answer,
+            out_of_reach=lambda: {BrokerId(2)},
+        )
 
 
 async def answer(assembly: ListenerAssembly, listener: str, request: Any, response: type[ResponsePayload]) -> Any:
@@ -105,6 +111,13 @@ async def test_requests_are_passed_on_to_the_listener_that_they_came_by(assembly
 
     assert reached("INTERNAL") == {Address("one", 1), Address("two", 2)}
     assert reached("CLIENT") == {Address("one.example", 11), Address("two.example", 12)}
+
+
+async def test_brokers_that_the_controller_does_not_reach_are_passed_on_to_as_such(assembly: ListenerAssembly) -> None:
+    assert {target.address.host: target.is_out_of_reach for target in assembly.relay_targets("INTERNAL")} == {
+        "one": False,
+        "two": True,
+    }
 
 
 async def test_nothing_is_passed_on_to_a_listener_that_does_not_speak_plaintext(assembly: ListenerAssembly) -> None:

@@ -90,6 +90,7 @@ class ScriptedBroker:
     def __init__(self) -> None:
         self.address = Address("127.0.0.1", 0)
         self.is_shutting_down = False
+        self.is_out_of_reach = False
         self.is_live = True
         self.received: list[bytes] = []
         self.connections = 0
@@ -99,7 +100,9 @@ class ScriptedBroker:
 
     @property
     def target(self) -> RelayTarget:
-        return RelayTarget(address=self.address, is_shutting_down=self.is_shutting_down)
+        return RelayTarget(
+            address=self.address, is_shutting_down=self.is_shutting_down, is_out_of_reach=self.is_out_of_reach
+        )
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.connections += 1
@@ -443,6 +446,40 @@ async def test_a_broker_that_was_silent_is_asked_last_by_all_connections(
                 peer.send(METADATA)
                 assert await peer.answer() == METADATA[8:12] + b"answer"
     assert (len(silent.received), len(other_broker.received)) == (1, 3)
+
+
+async def test_brokers_that_the_controller_does_not_reach_hold_up_no_question(
+    broker: ScriptedBroker, other_broker: ScriptedBroker
+) -> None:
+    async with scripted_broker() as cut_off_meanwhile:
+        cut_off = broker
+        cut_off.is_out_of_reach = True
+
+        def cut(_: bytes) -> None:
+            cut_off_meanwhile.is_out_of_reach = True
+
+        cut_off.script = cut_off_meanwhile.script = lambda content: None
+        first, other_broker.script = other_broker, cut
+        async with scripted_broker() as answering:
+            brokers = (cut_off, first, cut_off_meanwhile, answering)
+            api = LocalApi(versions=Versions(MetadataRequest), answer=ask_broker(AskBroker()))
+            async with (
+                listening(*brokers, apis=(api,), upstream_answer_timeout_ms=20) as listener,
+                connected(listener) as peer,
+            ):
+                peer.send(METADATA)
+                assert await peer.answer() == METADATA[8:12] + b"answer"
+            assert [len(one.received) for one in brokers] == [0, 1, 0, 1]
+
+
+async def test_a_broker_that_the_controller_does_not_reach_is_asked_where_there_is_no_other(
+    broker: ScriptedBroker,
+) -> None:
+    broker.is_out_of_reach = True
+    api = LocalApi(versions=Versions(MetadataRequest), answer=ask_broker(AskBroker()))
+    async with listening(broker, apis=(api,)) as listener, connected(listener) as peer:
+        peer.send(METADATA)
+        assert await peer.answer() == METADATA[8:12] + b"answer"
 
 
 async def test_a_broker_that_was_silent_is_asked_where_no_other_answers(
