@@ -12,6 +12,7 @@ from devcluster.clusters.ensemble import ZooKeeperEnsemble
 from devcluster.clusters.listeners import ONE_FOR_ALL, ListenerNames
 from devcluster.clusters.run_folder import RunFolder
 from devcluster.clusters.zookeeper import ZooKeeper, connected_client
+from devcluster.running.places import HERE, Place
 from devcluster.running.ports import accepts
 from devcluster.running.processes import ManagedProcess, wait_until
 from devcluster.running.servers import Server, Startable
@@ -38,7 +39,7 @@ _DEFAULTS: dict[str, object] = {
 
 
 class Broker(Server):
-    """One broker on fixed loopback ports, one for each listener, whose log folder outlives `stop`, `kill` and `restart`.
+    """One broker on fixed ports, one for each listener, whose log folder outlives `stop`, `kill` and `restart`.
 
     `stop` is SIGTERM, which is a controlled shutdown: the broker asks the controller to move its leaders
     first. `properties` override the defaults. Entering the context starts the broker, leaving it kills it.
@@ -56,8 +57,10 @@ class Broker(Server):
         listeners: ListenerNames = ONE_FOR_ALL,
         env: Mapping[str, str] | None = None,
         version: str = KAFKA_VERSION,
+        place: Place = HERE,
     ) -> None:
         super().__init__()
+        self.place = place
         self.broker_id = broker_id
         self.name = name or f"broker-{broker_id}"
         self.ports = {listener: self._reserve_port() for listener in listeners.names}
@@ -74,7 +77,7 @@ class Broker(Server):
     @property
     def address(self) -> str:
         """Where clients reach it."""
-        return f"127.0.0.1:{self.port}"
+        return f"{self.place.address}:{self.port}"
 
     def start(self) -> None:
         """Starts and waits until registered and accepting connections; needs no controller.
@@ -111,10 +114,15 @@ class Broker(Server):
         self.process = self._of_version(version)
         self.start()
 
+    def relocate(self, place: Place) -> None:
+        """From its next start on it is there."""
+        self.place = place
+        self._settings |= self._listeners.properties(self.ports, place)
+
     def _of_version(self, version: str) -> ManagedProcess:
         return ManagedProcess(
             self.name,
-            broker_command(str(self._settings_path), heap_mb=256, version=version),
+            self.place.command(broker_command(str(self._settings_path), heap_mb=256, version=version)),
             log_path=self._log_path,
             ready=self._is_registered,
             env=self._env,
@@ -125,7 +133,7 @@ class Broker(Server):
         return {
             **_DEFAULTS,
             "broker.id": self.broker_id,
-            **self._listeners.properties(self.ports),
+            **self._listeners.properties(self.ports, self.place),
             "log.dirs": self.log_folder,
             "zookeeper.connect": self._zookeeper_connect,
             **({"broker.rack": rack} if rack is not None else {}),
@@ -140,7 +148,7 @@ class Broker(Server):
         )
 
     def _is_registered(self) -> bool:
-        return accepts(self.port) and self._has_registration()
+        return accepts(self.port, self.place.address) and self._has_registration()
 
     def _has_registration(self) -> bool:
         with connected_client(self._zookeeper_connect) as client:
@@ -153,7 +161,7 @@ class Broker(Server):
 class KafkaCluster(Startable):
     """Brokers 1..N on one ZooKeeper, started side by side. More can join later with `add_broker`.
 
-    `chroot` (such as `/one`) keeps several clusters apart on one ZooKeeper. `racks` gives each broker's rack in
+    `chroot` (such as `/one`) keeps several clusters apart on one ZooKeeper. `racks` and `places` give each broker's in
     order. Clusters of one run folder need different names: `name`, else the chroot, begins their brokers' names.
     """
 
@@ -170,6 +178,7 @@ class KafkaCluster(Startable):
         listeners: ListenerNames = ONE_FOR_ALL,
         env: Mapping[str, str] | None = None,
         version: str = KAFKA_VERSION,
+        places: Sequence[Place] | None = None,
     ) -> None:
         self._folder = folder
         self._env = env
@@ -189,7 +198,8 @@ class KafkaCluster(Startable):
         }
         self.brokers: dict[int, Broker] = {}
         for index in range(brokers):
-            self.add_broker(index + 1, rack=racks[index] if racks else None)
+            place = places[index] if places else HERE
+            self.add_broker(index + 1, rack=racks[index] if racks else None, place=place)
 
     @property
     def bootstrap_servers(self) -> str:
@@ -205,6 +215,7 @@ class KafkaCluster(Startable):
         properties: Mapping[str, object] | None = None,
         rack: str | None = None,
         version: str | None = None,
+        place: Place = HERE,
     ) -> Broker:
         """A further broker of this cluster, not yet started; it ends with the cluster."""
         self.brokers[broker_id] = Broker(
@@ -217,6 +228,7 @@ class KafkaCluster(Startable):
             listeners=self._listeners,
             env=self._env,
             version=version or self._version,
+            place=place,
         )
         return self.brokers[broker_id]
 

@@ -10,6 +10,7 @@ import yaml
 
 from devcluster.clusters.listeners import ONE_FOR_ALL, ListenerNames
 from devcluster.clusters.run_folder import RunFolder
+from devcluster.running.places import HERE, Place
 from devcluster.running.ports import accepts
 from devcluster.running.processes import ManagedProcess
 from devcluster.running.scraping import scraped
@@ -19,7 +20,7 @@ DEFAULT_CONTROLLER_ID = 1000
 
 
 class ControllerProcess(Server):
-    """A `kontroller controller run` on fixed loopback ports. Entering the context starts it, leaving it kills it.
+    """A `kontroller controller run` on fixed ports. Entering the context starts it, leaving it kills it.
 
     It is ready when it says that it is the controller: `/controller` may still name it for a life that was killed.
     Leaders move only when someone asks, unless `settings` says that they go back by themselves. It listens on a port for
@@ -36,8 +37,10 @@ class ControllerProcess(Server):
         listeners: ListenerNames = ONE_FOR_ALL,
         one_port: bool = False,
         env: Mapping[str, str] | None = None,
+        place: Place = HERE,
     ) -> None:
         super().__init__()
+        self.place = place
         self.controller_id = controller_id
         self._env = env
         first = self._reserve_port()
@@ -54,6 +57,7 @@ class ControllerProcess(Server):
                     "zookeeper": zookeeper_connect,
                     "id": controller_id,
                     **self._listening(listeners, one_port=one_port),
+                    "metrics_host": place.address,
                     "metrics_port": self.metrics_port,
                     "zookeeper_session_timeout_ms": 4000,
                     "auto_leader_rebalance_enable": False,
@@ -66,7 +70,7 @@ class ControllerProcess(Server):
     @property
     def address(self) -> str:
         """Where clients reach it."""
-        return f"127.0.0.1:{self.port}"
+        return f"{self.place.address}:{self.port}"
 
     def start_to_die(self, at_write: int, *, applied: bool) -> None:
         """Starts, without waiting, a controller that kills itself at the given transaction of its life, counted from 1.
@@ -92,12 +96,12 @@ class ControllerProcess(Server):
 
     def metric(self, name: str) -> float | None:
         """The value of a metric without labels, as scraped; None where it is not there. Raises OSError."""
-        return scraped(self.metrics_port, name)
+        return scraped(self.metrics_port, name, self.place.address)
 
     def _listening(self, listeners: ListenerNames, *, one_port: bool) -> dict[str, object]:
         listened_on = listeners.names[:1] if one_port else listeners.names
         return {
-            "listen": [f"{name}://127.0.0.1:{self.ports[name]}" for name in listened_on],
+            "listen": [f"{name}://{self.place.address}:{self.ports[name]}" for name in listened_on],
             **({"client_listener": listeners.clients} if one_port else {}),
             **({"control_plane_listener": listeners.control_plane} if listeners.control_plane else {}),
         }
@@ -108,10 +112,10 @@ class ControllerProcess(Server):
     def _process(self, *arguments: str) -> ManagedProcess:
         return ManagedProcess(
             self._name,
-            [sys.executable, *arguments],
+            self.place.command([sys.executable, *arguments]),
             log_path=self._folder.log(self._name),
             env=self._env,
-            ready=lambda: accepts(self.port) and self.metric("kontroller_active_controller") == 1,
+            ready=lambda: accepts(self.port, self.place.address) and self.metric("kontroller_active_controller") == 1,
         )
 
 

@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
+from devcluster.running.places import HERE, Place
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListenerNames:
@@ -27,13 +29,16 @@ class ListenerNames:
         """What is spoken at a listener."""
         return self.protocols.get(name, "PLAINTEXT")
 
-    def properties(self, ports: Mapping[str, int]) -> dict[str, object]:
-        """What a broker with these loopback ports has in its file."""
+    def properties(self, ports: Mapping[str, int], place: Place = HERE) -> dict[str, object]:
+        """What a broker with these ports has in its file."""
         settings: dict[str, object] = {
-            "listeners": ",".join(f"{name}://127.0.0.1:{ports[name]}" for name in self.names),
+            "listeners": ",".join(f"{name}://{place.address}:{ports[name]}" for name in self.names),
             "listener.security.protocol.map": ",".join(f"{name}:{self.protocol(name)}" for name in self.names),
             "inter.broker.listener.name": self.inter_broker,
         }
+        if place.name is not None:
+            hosts = {**dict.fromkeys(self.names, place.address), self.inter_broker: place.name}
+            settings["advertised.listeners"] = ",".join(f"{name}://{hosts[name]}:{ports[name]}" for name in self.names)
         if self.control_plane is not None:
             settings["control.plane.listener.name"] = self.control_plane
         return settings

@@ -11,6 +11,7 @@ from kazoo.handlers.threading import KazooTimeoutError
 
 from devcluster.building.java import server_command
 from devcluster.clusters.run_folder import RunFolder
+from devcluster.running.places import HERE, LOOPBACK, Place
 from devcluster.running.processes import ManagedProcess
 from devcluster.running.servers import Server
 
@@ -18,7 +19,7 @@ _TICK_TIME_MS = 500
 
 
 class ZooKeeper(Server):
-    """A ZooKeeper on a fixed loopback port whose data outlives `stop`, `kill` and `restart`.
+    """A ZooKeeper on a fixed port whose data outlives `stop`, `kill` and `restart`.
 
     Session timeouts between 2 s and 60 s are granted as asked. Unless `syncs` is set, a write is answered before the disk
     has it: quicker, and lost only with the machine. `further` are settings beside those that every server has.
@@ -33,8 +34,10 @@ class ZooKeeper(Server):
         syncs: bool = False,
         further: Mapping[str, object] = MappingProxyType({}),
         env: Mapping[str, str] = MappingProxyType({}),
+        place: Place = HERE,
     ) -> None:
         super().__init__()
+        self.place = place
         self._syncs = syncs
         self._further = further
         self.port = self._reserve_port()
@@ -43,7 +46,9 @@ class ZooKeeper(Server):
         settings.write_text(self._settings())
         self.process = ManagedProcess(
             name,
-            server_command("org.apache.zookeeper.server.quorum.QuorumPeerMain", str(settings), heap_mb=heap_mb),
+            place.command(
+                server_command("org.apache.zookeeper.server.quorum.QuorumPeerMain", str(settings), heap_mb=heap_mb)
+            ),
             log_path=folder.log(name),
             ready=self._is_serving,
             env=env,
@@ -52,7 +57,7 @@ class ZooKeeper(Server):
     @property
     def connect(self) -> str:
         """The connect string, without a chroot: append `/name` for a tree of one's own."""
-        return f"127.0.0.1:{self.port}"
+        return f"{self.place.address}:{self.port}"
 
     def restart(self) -> None:
         """An orderly stop and a start; sessions survive when their clients reconnect in time."""
@@ -69,7 +74,7 @@ class ZooKeeper(Server):
         settings: dict[str, object] = {
             "dataDir": self.data_folder,
             "clientPort": self.port,
-            "clientPortAddress": "127.0.0.1",
+            "clientPortAddress": self.place.address,
             "tickTime": _TICK_TIME_MS,
             "minSessionTimeout": 2_000,
             "maxSessionTimeout": 60_000,
@@ -82,18 +87,18 @@ class ZooKeeper(Server):
         return "".join(f"{name}={value}\n" for name, value in settings.items())
 
     def _is_serving(self) -> bool:
-        return is_serving(self.port)
+        return is_serving(self.port, self.place.address)
 
 
-def is_serving(port: int) -> bool:
+def is_serving(port: int, address: str = LOOPBACK) -> bool:
     """Whether a server answers there already: it listens a while before it does. False also where nobody listens."""
-    return mode_of(port) is not None
+    return mode_of(port, address) is not None
 
 
-def mode_of(port: int) -> str | None:
+def mode_of(port: int, address: str = LOOPBACK) -> str | None:
     """What a server that serves says that it is: `standalone`, `leader` or `follower`."""
     try:
-        with socket.create_connection(("127.0.0.1", port), timeout=1) as connection:
+        with socket.create_connection((address, port), timeout=1) as connection:
             connection.sendall(b"srvr")
             said = b"".join(iter(lambda: connection.recv(4096), b"")).decode()
     except OSError:

@@ -9,6 +9,8 @@ import random
 import socket
 import threading
 
+from devcluster.running.places import LOOPBACK
+
 _RANGE = range(20_000, 32_000)
 
 _lock = threading.Lock()
@@ -38,10 +40,10 @@ def release_port(port: int) -> None:
         reservation.close()
 
 
-def accepts(port: int) -> bool:
-    """True when something accepts connections on the port of 127.0.0.1."""
+def accepts(port: int, address: str = LOOPBACK) -> bool:
+    """True when something accepts connections on the port."""
     try:
-        with socket.create_connection(("127.0.0.1", port), timeout=1):
+        with socket.create_connection((address, port), timeout=1):
             return True
     except OSError:
         return False

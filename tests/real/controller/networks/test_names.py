@@ -1,0 +1,91 @@
+"""Brokers whose names the controller cannot resolve, for which its name server hangs, or which are somewhere else now: only
+they suffer, and only as long as that lasts. Under load, every acknowledged message of which is read back."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from controller_core.model.ids import BrokerEpoch, BrokerId
+from controller_core.model.metadata import Broker, Endpoint
+from controller_core.zk import codecs, paths
+from tests.real.controller.networks.stage import FIRST, Stage, name_of, under_load
+
+pytestmark = pytest.mark.matrix("networks")
+
+SILENT_NAME_SERVER = "10.91.0.254"
+"""The router, which swallows questions."""
+HANGING = range(50, 62)
+"""More brokers than a pool of threads has threads, on a machine of a few processors."""
+
+
+@contextmanager
+def hanging_name_server(stage: Stage) -> Iterator[None]:
+    """The first controller's name server says nothing, neither that it does not know."""
+    rule = ("INPUT", "-p", "udp", "--dport", "53", "-j", "DROP")
+    stage.network.router.run("iptables", "-w", "-A", *rule)
+    stage.first.ask(SILENT_NAME_SERVER)
+    try:
+        yield
+    finally:
+        stage.first.ask(None)
+        stage.network.router.run("iptables", "-w", "-D", *rule)
+
+
+@contextmanager
+def brokers_of_hanging_names(stage: Stage) -> Iterator[None]:
+    """Registered brokers that nobody can find."""
+    for number in HANGING:
+        endpoints = tuple(
+            Endpoint(listener=listener, security_protocol="PLAINTEXT", host=name_of(number), port=9092)
+            for listener in ("INTERNAL", "CLIENT")
+        )
+        broker = Broker(id=BrokerId(number), epoch=BrokerEpoch(0), endpoints=endpoints)
+        stage.znodes.client.create(paths.broker(broker.id), codecs.encode_broker(broker), ephemeral=True)
+    try:
+        yield
+    finally:
+        for number in HANGING:
+            stage.znodes.client.delete(paths.broker(BrokerId(number)))
+
+
+def test_a_broker_whose_name_is_not_known_gets_what_it_missed_when_it_is(stage: Stage) -> None:
+    stage.give_role_to(FIRST)
+    with under_load(stage, "unknown"):
+        logged = len(stage.logged())
+        stage.first.know(stage.names(without=[3]))
+        try:
+            stage.kafka.broker(3).restart()
+            stage.create("unknown-missed", [3])
+            stage.serve("unknown-beside", [1, 2])
+            stage.wait_until_logged("control request not delivered", since=logged)
+        finally:
+            stage.tell(stage.names())
+        stage.wait_until_served("unknown-missed")
+    assert stage.holder() == FIRST
+
+
+def test_names_for_which_the_name_server_hangs_hold_up_no_broker_of_another_name(stage: Stage) -> None:
+    stage.give_role_to(FIRST)
+    with under_load(stage, "hanging"), hanging_name_server(stage), brokers_of_hanging_names(stage):
+        stage.wait_until_logged(f"{name_of(HANGING[-1])}:9092 cannot be reached", since=0)
+        for number in (1, 2):  # each is connected to anew
+            stage.kafka.broker(number).restart()
+            stage.serve(f"hanging-{number}", [number])
+            stage.wait_until_served("hanging")
+    assert stage.holder() == FIRST
+
+
+def test_a_broker_is_found_at_the_address_that_its_name_has_now(stage: Stage) -> None:
+    stage.give_role_to(FIRST)
+    broker, machine = stage.kafka.broker(3), stage.broker(3)
+    with under_load(stage, "moved"):
+        broker.stop()
+        before = machine.address
+        stage.network.move(machine)
+        assert machine.address != before
+        stage.tell(stage.names())
+        broker.relocate(machine.place(name_of(3)))
+        broker.start()
+        stage.serve("moved-there", [3])
+    assert stage.holder() == FIRST
