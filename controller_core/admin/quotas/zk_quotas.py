@@ -74,7 +74,7 @@ class ZkQuotas:
     async def _rate_per_s(self, path: str, data: bytes) -> float | None:
         """None where nothing is set, or nothing that is a number: then the next quota counts. What is below 0 refuses
         all with Kafka, so it counts as 0."""
-        read = partial(_read_rate_per_s, path, data)
+        read = partial(read_rate_per_s, path, data)
         try:
             rate = await asyncio.to_thread(read) if len(data) > _LARGE_BYTES else read()
         except MalformedZnode as error:
@@ -92,8 +92,8 @@ def _may_be_named(name: str | None) -> bool:
     return name is None or (name not in (".", "..") and len(name) <= MAX_USER_NAME_LENGTH)
 
 
-def _read_rate_per_s(path: str, data: bytes) -> float | None:
-    """What a configuration says of it. Raises `MalformedZnode`."""
+def read_rate_per_s(path: str, data: bytes) -> float | None:
+    """What a configuration says of it, at most `MOST_PER_S`; None where it says nothing. Raises `MalformedZnode`."""
     text = codecs.decode_config(data, path).get(RATE)
     if text is None:
         return None

@@ -10,7 +10,9 @@ from typing import Any, Final
 
 import orjson
 
+from controller_core.admin.quotas.zk_quotas import RATE, read_rate_per_s
 from controller_core.model.ids import BrokerId, PartitionId, PartitionReplica, TopicName, TopicPartition
+from controller_core.model.quotas.token_bucket import MOST_PER_S
 from controller_core.zk import codecs, paths
 from controller_core.zk.codecs import MalformedZnode
 from controller_core.zk.session import SessionId, ZkNode, ZkVersion
@@ -46,6 +48,12 @@ def _latest_features(data: bytes) -> codecs.FeatureZnode:
     return replace(codecs.decode_features(data), version=codecs.FeatureZnode().version)
 
 
+def _rate_of_quota(data: bytes) -> object:
+    rate_per_s = read_rate_per_s(_PATH, data)
+    assert rate_per_s is None or rate_per_s <= MOST_PER_S, "it is a number"
+    return rate_per_s
+
+
 READERS: Final[Mapping[str, Reader]] = {
     "registration": lambda data: codecs.decode_broker(BrokerId(1), _node(data)),
     "topic": partial(codecs.decode_topic, _TOPIC),
@@ -74,6 +82,7 @@ READERS: Final[Mapping[str, Reader]] = {
     "v2 leader": partial(v2.decode_leader, _PATH),
     "v2 topic id": partial(v2.decode_topic_id, _PATH),
     "v2 request": partial(v2.decode_request, _PATH),
+    "quota": _rate_of_quota,
 }
 _READERS: Final = tuple(READERS.values())
 
@@ -88,6 +97,7 @@ _OF_KINDS: Final[Mapping[str, object]] = {
     "claims": well_formed.WELL_FORMED[paths.THROTTLES],
     "controller": {"version": 2, "brokerid": 1, "timestamp": "1", "kraftControllerEpoch": -1},
     "process": {"version": 1, "id": 1, "is_hot": True},
+    "quota": {"version": 1, "config": {RATE: "1.0E-2"}},
 }
 
 

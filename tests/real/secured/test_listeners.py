@@ -272,6 +272,24 @@ def test_a_user_whom_the_controller_made_is_admitted_with_his_newest_password(si
     asyncio.run(asked())
 
 
+def test_the_quota_of_a_user_is_that_of_who_has_logged_in(site: Site) -> None:
+    """Set by Kafka's own tool. Of a certificate the user is its whole subject, encoded in the path."""
+    of_user = ("--alter", "--entity-type", "users", "--entity-name", ALICE if site.mechanism else f"CN={CLIENT}")
+
+    async def asked() -> None:
+        await site.admin(site.controller.address).create_topic("charged", 3, 1)
+        with pytest.raises(Refused) as refused:
+            await site.admin(site.controller.address).delete_topic("charged")
+        assert refused.value.code is ErrorCode.throttling_quota_exceeded
+
+    tool(site, tools.CONFIGS, *of_user, "--add-config", "controller_mutation_rate=0.001")
+    try:
+        asyncio.run(asked())
+    finally:
+        tool(site, tools.CONFIGS, *of_user, "--delete-config", "controller_mutation_rate")
+    asyncio.run(site.admin(site.controller.address).delete_topic("charged"))
+
+
 @pytest.fixture(scope="module")
 def authorizing(servers_folder: RunFolder, zookeeper: ZooKeeper) -> Iterator[Site]:
     """Where ACLs are asked of whoever has logged in."""
