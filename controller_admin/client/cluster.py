@@ -27,6 +27,7 @@ from controller_admin.client.errors import (
     AdminError,
     InvalidArgument,
     NotAdmittedError,
+    NotAnsweredError,
     OutcomeUnknown,
     Unreachable,
     Unsupported,
@@ -37,6 +38,7 @@ from controller_core.wire.client.request_client import (
     Address,
     AnswerLost,
     AnswerUnreadable,
+    ConnectionEnded,
     ControllerUnreachable,
     NotAdmitted,
     RequestClient,
@@ -288,7 +290,8 @@ def _as_admin_error(error: RequestError) -> AdminError:
         case ControllerUnreachable():
             return Unreachable(str(error))
         case AnswerLost():
-            return OutcomeUnknown(f"{error}: it may have been done; describe it first")
+            kind = NotAnsweredError if isinstance(error, ConnectionEnded) else OutcomeUnknown
+            return kind(f"{error}: it may have been done; describe it first")
         case VersionUnsupported():
             return Unsupported(str(error))
         case NotAdmitted():

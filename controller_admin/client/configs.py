@@ -10,6 +10,7 @@ from kio.schema.incremental_alter_configs.v1 import IncrementalAlterConfigsReque
 from kio.schema.incremental_alter_configs.v1.request import AlterableConfig, AlterConfigsResource
 from kio.static.primitive import i8
 
+from controller_admin.client.brokers_business import ask_controller_or_broker
 from controller_admin.client.cluster import Call
 from controller_admin.client.errors import require
 from controller_core.model.ids import BrokerId
@@ -70,6 +71,8 @@ async def alter_configs(
     )
     resource = AlterConfigsResource(resource_type=TOPIC, resource_name=topic, configs=changes)
     request = IncrementalAlterConfigsRequest(resources=(resource,), validate_only=validate_only)
-    response = await call.ask_controller(request, IncrementalAlterConfigsResponse, changes_nothing=validate_only)
+    response = await ask_controller_or_broker(
+        call, request, IncrementalAlterConfigsResponse, changes_nothing=validate_only
+    )
     for each in response.responses:
         require(f"the configurations of topic {topic}", each.error_code, each.error_message)

@@ -31,6 +31,10 @@ class OutcomeUnknown(AdminError):
     """The request was sent and no answer came: it may have been done. Describe first, then ask again."""
 
 
+class NotAnsweredError(OutcomeUnknown):
+    """The server ended the connection instead: it may be about to end, or it answers no such request."""
+
+
 class Unsupported(AdminError):
     """The server is too old for it, or too new: it speaks no version that can say it. Nothing was done."""
 

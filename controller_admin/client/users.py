@@ -19,6 +19,7 @@ from kio.schema.describe_user_scram_credentials.v0 import (
 from kio.schema.errors import ErrorCode
 from kio.static.primitive import i8, i32
 
+from controller_admin.client.brokers_business import ask_controller_or_broker
 from controller_admin.client.cluster import Call
 from controller_admin.client.errors import InvalidArgument, require
 from controller_core.model.scram import MAX_ITERATIONS, SCRAM_MECHANISMS
@@ -52,7 +53,7 @@ async def delete_user(call: Call, user: str, mechanism: str) -> None:
 async def users(call: Call) -> dict[str, dict[str, int]]:
     """The users that have passwords: for each the mechanisms, and how many iterations each has."""
     request = DescribeUserScramCredentialsRequest(users=None)
-    response = await call.ask_controller(request, DescribeUserScramCredentialsResponse, changes_nothing=True)
+    response = await ask_controller_or_broker(call, request, DescribeUserScramCredentialsResponse, changes_nothing=True)
     require("the users", response.error_code, response.error_message)
     return {
         each.user: {SCRAM_MECHANISMS[info.mechanism].name: int(info.iterations) for info in each.credential_infos}

@@ -25,6 +25,7 @@ from controller_core.admin.cluster import (
     own_configs,
 )
 from controller_core.admin.cluster.api_versions import VersionRange
+from controller_core.admin.cluster.brokers_in_our_name import BrokersInOurName
 from controller_core.admin.cluster.cluster_view import ClusterView
 from controller_core.admin.cluster.known_cluster_id import KnownClusterId
 from controller_core.admin.quotas.mutation_quotas import MutationQuotas
@@ -46,6 +47,7 @@ from controller_core.wire.limits.gate import AddressGate, Gate
 from controller_core.wire.listener.listener import Acceptor, Api, LocalApi, OwnedApi, RelayTarget
 from controller_core.wire.listener.owned_api import AskBroker, Asked, NoAnswerNow
 from controller_core.wire.listener.relay import Address
+from controller_core.wire.listener.turns import NoTurns
 from controller_core.zk.session import ZkSession
 
 _NO_TERM: Final = "this process is not the controller"
@@ -66,7 +68,8 @@ class ListenerAssembly:
     `is_relay`: whether what is not answered here is passed on to brokers; `unserved`: where requests of versions that are
     not served are reported; `authorization`: what judges by ACLs, or None where none are asked. Nothing is passed on then:
     a broker would see the controller's address, and ACLs have addresses. `quotas`: None where nobody has any;
-    `out_of_reach`: the brokers that did not answer this process lately."""
+    `out_of_reach`: the brokers that did not answer this process lately; `in_our_name`: brokers that the controller asks
+    itself for the configurations of topics then, when it has judged whether they may be asked for; None: nobody is."""
 
     def __init__(
         self,
@@ -80,7 +83,9 @@ class ListenerAssembly:
         authorization: Authorization | None = None,
         quotas: MutationQuotas | None = None,
         out_of_reach: Callable[[], Collection[BrokerId]] = frozenset,
+        in_our_name: BrokersInOurName | None = None,
     ) -> None:
+        self._in_our_name = in_our_name
         self._served = tuple(served)
         self._term = term
         self._out_of_reach = out_of_reach
@@ -141,6 +146,7 @@ class ListenerAssembly:
 
     def apis(self, listener: str, *, is_secured: bool = False) -> list[Api]:
         """All that is answered here to those who come by a listener."""
+        passes_on = self._is_relay and not is_secured
         in_turn: list[Api] = [
             OwnedApi(
                 api.versions,
@@ -180,13 +186,18 @@ class ListenerAssembly:
             term = self._term()
             versions = own_configs.ALTER_VERSIONS if request.__api_key__ == own_configs.ALTER_VERSIONS.key else None
             newest = (versions or own_configs.DESCRIBE_VERSIONS).lifted(request)
-            if term is None or not own_configs.is_about(newest, term.identity.id):
+            if term is not None and own_configs.is_about(newest, term.identity.id):
+                return await self._as_asked(caller, newest.__api_key__, self._uncharged)(newest)
+            if self._in_our_name is None or passes_on or term is None or not own_configs.is_about_topics(newest):
                 return AskBroker()
-            return await self._as_asked(caller, newest.__api_key__, self._uncharged)(newest)
+            return await self._as_asked(caller, newest.__api_key__, partial(_of_topics, self._in_our_name))(newest)
 
         return [
             *in_turn,
-            *(_local(api.versions, on_configs, refuse=api.refuse, is_of_any_broker=True) for api in OWN_CONFIG_APIS),
+            *(
+                _local(api.versions, on_configs, refuse=api.refuse, is_of_any_broker=True, turns=NoTurns())
+                for api in OWN_CONFIG_APIS
+            ),
             *(
                 _local(versions, self._as_broker(versions), refuse=as_broker.REFUSALS.get(versions.key))
                 for versions in as_broker.ANSWERS
@@ -271,6 +282,14 @@ def _local(versions: Versions[Any], answer: AnswerToCaller, **further: Any) -> L
         answer_to=lambda caller: lambda request: answer(request, caller),
         **further,
     )
+
+
+async def _of_topics(brokers: BrokersInOurName, request: RequestPayload) -> ResponsePayload:
+    """A broker's answer about configurations of topics."""
+    is_alteration = request.__api_key__ == own_configs.ALTER_VERSIONS.key
+    versions: Versions[Any] = own_configs.ALTER_VERSIONS if is_alteration else own_configs.DESCRIBE_VERSIONS
+    may_be_twice = not is_alteration or bool(getattr(request, "validate_only", False))
+    return await brokers.ask(request, versions.response_type(versions.max), may_be_twice=may_be_twice)
 
 
 def _at_once(versions: Versions[Any]) -> Callable[[RequestPayload], Awaitable[ResponsePayload]]:

@@ -13,6 +13,7 @@ from controller_core.admin.apis import CLIENT_APIS, OWN_CONFIG_APIS
 from controller_core.admin.authorizing.authorization import Authorization
 from controller_core.admin.authorizing.authorizer_properties import authorizer_rules
 from controller_core.admin.authorizing.known_acls import KnownAcls
+from controller_core.admin.cluster.brokers_in_our_name import BrokersInOurName
 from controller_core.admin.quotas.mutation_quotas import MutationQuotas
 from controller_core.admin.quotas.zk_quotas import ZkQuotas
 from controller_core.controller.controller import Controller
@@ -25,6 +26,7 @@ from controller_core.journal.batches import EachJournal, Journal
 from controller_core.journal.writer import JournalWriter
 from controller_core.model.authorization.decision import AuthorizerRules
 from controller_core.model.ids import BrokerId
+from controller_core.model.metadata import Broker
 from controller_core.process.connections import secured_brokers, secured_listeners, zookeeper_session
 from controller_core.process.http import readiness_route, serve_metrics
 from controller_core.process.journal import MissingLibrary, close_journals, open_journal, open_topic_journal
@@ -130,7 +132,7 @@ def _assemble(
     secured: Mapping[str, SecuredListener],
     authorization: Authorization | None,
 ) -> tuple[Controller, Listener]:
-    own_id, clock = BrokerId(settings.id), SystemClock()
+    own_id, clock, listeners = BrokerId(settings.id), SystemClock(), settings.listeners
     assembly = ListenerAssembly(
         zk,
         SERVED_APIS,
@@ -141,8 +143,10 @@ def _assemble(
         authorization=authorization,
         quotas=MutationQuotas(ZkQuotas(zk, windows_s=settings.quota_windows_s), clock.monotonic_ms, registry),
         out_of_reach=lambda: controller.out_of_reach,
+        in_our_name=BrokersInOurName(listeners.links, brokers.source, lambda: _live_brokers(controller))
+        if settings.relay
+        else None,
     )
-    listeners = settings.listeners
     listener = Listener(
         (
             assembly.acceptor(bind, listeners.shown_at(bind.listener), secured.get(bind.listener))
@@ -164,3 +168,12 @@ def _assemble(
     )
     controller = Controller(own_id, listeners, seams, settings, ControllerMetrics(registry), SERVED_APIS)
     return controller, listener
+
+
+def _live_brokers(controller: Controller) -> list[Broker]:
+    """Those that answer and are not about to leave, where there are any."""
+    if (term := controller.term) is None:
+        return []
+    brokers = [*term.state.brokers.values()]
+    bad = {*term.state.shutting_down, *controller.out_of_reach}
+    return [broker for broker in brokers if broker.id not in bad] or brokers

@@ -13,8 +13,17 @@ from kio.schema.incremental_alter_configs.v1 import IncrementalAlterConfigsReque
 from kio.schema.incremental_alter_configs.v1.request import AlterableConfig, AlterConfigsResource
 
 from controller_admin.client.assignments import Replicas
+from controller_admin.client.brokers_business import ask_controller_or_broker
 from controller_admin.client.cluster import Call
-from controller_admin.client.configs import APPEND, BROKER, DELETE, SET, TOPIC, dynamic_configs, own_configs
+from controller_admin.client.configs import (
+    APPEND,
+    BROKER,
+    DELETE,
+    SET,
+    TOPIC,
+    dynamic_configs,
+    own_configs,
+)
 from controller_admin.client.errors import AdminError, InvalidArgument, Refused, require
 from controller_admin.client.reassigning.reassignments import SETTLES_MS, origins_of, replicas_of
 from controller_core.model.ids import BrokerId, TopicName, TopicPartition
@@ -133,7 +142,7 @@ async def _alter(call: Call, resources: list[AlterConfigsResource]) -> None:
     for owner, owned in by_broker.items():
         request = IncrementalAlterConfigsRequest(resources=tuple(owned), validate_only=False)
         if owner is None:
-            response = await call.ask_controller(request, IncrementalAlterConfigsResponse)
+            response = await ask_controller_or_broker(call, request, IncrementalAlterConfigsResponse)
         else:
             response = await call.ask_broker(owner, request, IncrementalAlterConfigsResponse)
         for each in response.responses:

@@ -45,6 +45,7 @@ from controller_core.zk.session import WriteOp, ZkNode
 ALTER_VERSIONS: Final = Versions(IncrementalAlterConfigsRequest, oldest=0)
 DESCRIBE_VERSIONS: Final = Versions(DescribeConfigsRequest, oldest=1)
 
+TOPIC_RESOURCE: Final = 2
 BROKER_RESOURCE: Final = 4
 _SET, _DELETE = 0, 1
 _DYNAMIC, _STATIC = i8(2), i8(4)
@@ -63,6 +64,11 @@ class OwnConfig:
 def is_about(request: IncrementalAlterConfigsRequest | DescribeConfigsRequest, own_id: BrokerId) -> bool:
     """Whether a request has a part about the controller itself; what has none is a broker's business."""
     return any(_is_own(resource, own_id) for resource in request.resources)
+
+
+def is_about_topics(request: IncrementalAlterConfigsRequest | DescribeConfigsRequest) -> bool:
+    """Whether a request is about topics and nothing else."""
+    return all(resource.resource_type == TOPIC_RESOURCE for resource in request.resources)
 
 
 async def on_alter(term: Term, request: IncrementalAlterConfigsRequest) -> IncrementalAlterConfigsResponse:

@@ -62,6 +62,10 @@ class AnswerLost(RequestError):
     """The request was sent, and the answer did not come. Whether it was done is unknown: look, then ask again."""
 
 
+class ConnectionEnded(AnswerLost):
+    """The server ended the connection instead of answering: it may be about to end, or not answer such requests."""
+
+
 class AnswerUnreadable(RequestError):
     """What came is no answer to the request: the other side does not speak this version of Kafka's protocol. Fatal."""
 
@@ -321,10 +325,12 @@ async def _exchange(connection: _Connection, frame: bytes, response_type: type[R
             connection.writer.write(frame)
             await connection.writer.drain()
             content = await read_frame(connection.reader, DEFAULT_MAX_FRAME_BYTES)
+    except ConnectionError as error:
+        raise ConnectionEnded(f"{connection.address} ended the connection and did not answer: {error}") from error
     except (OSError, FrameError, TimeoutError) as error:
         raise AnswerLost(f"{connection.address} did not answer: {str(error) or type(error).__name__}") from error
     if content is None:
-        raise AnswerLost(f"{connection.address} closed the connection and did not answer")
+        raise ConnectionEnded(f"{connection.address} closed the connection and did not answer")
     try:
         if read_correlation_id(content) != _CORRELATION_ID:
             raise AnswerUnreadable(f"{connection.address} answered another request")

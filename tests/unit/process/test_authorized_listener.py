@@ -10,6 +10,7 @@ import pytest
 from kio.index import load_response_schema
 from kio.schema.delete_topics.v6.request import DeleteTopicsRequest, DeleteTopicState
 from kio.schema.describe_cluster.v1.request import DescribeClusterRequest
+from kio.schema.describe_configs.v4.request import DescribeConfigsResource
 from kio.schema.describe_log_dirs.v4.request import DescribeLogDirsRequest
 from kio.schema.describe_log_dirs.v4.response import DescribeLogDirsResponse
 from kio.schema.errors import ErrorCode
@@ -42,9 +43,11 @@ from controller_core.process.run import SERVED_APIS, run_controller
 from controller_core.process.settings import InvalidSettings, load_settings
 from controller_core.wire.api_table import HANDLING, Handling
 from controller_core.wire.codecs.frames import decode_response, encode_request, read_request_head
-from controller_core.wire.listener.owned_api import NoAnswerNow
+from controller_core.wire.listener.owned_api import BrokerQuestion, NoAnswerNow
 from simulation.checks import simulated_cluster
 from simulation.cluster import Cluster
+from tests.unit.admin.cluster.test_brokers_in_our_name import BROKER, alter, altered, asking, describe, described
+from tests.unit.wire.client.servers import Server, three_servers
 
 ADMIN, ALICE = Principal.user("admin"), Principal.user("alice")
 ALTER_PARTITION, CREATE_TOPICS, ALTER_SCRAM, ELECT_LEADERS, PRODUCE = 56, 19, 51, 43, 0
@@ -75,6 +78,8 @@ class House:
     acls: Told
     assembly: ListenerAssembly
     registry: CollectorRegistry
+    broker: Server
+    """Whom the controller asks itself."""
 
     async def why_not(self, api_key: int, who: Caller) -> ErrorCode | None:
         return await self.assembly.gate(AccessRules()).why_not(api_key, who)
@@ -96,14 +101,16 @@ async def house() -> AsyncIterator[House]:
         process = await cluster.serve()
         acls, registry = Told(cluster), CollectorRegistry()
         authorization = Authorization(AuthorizerRules(super_users=frozenset({ADMIN})), acls, registry)
-        assembly = ListenerAssembly(
-            cluster.zk.session(),
-            SERVED_APIS,
-            lambda: process.controller.term,
-            process.answer,
-            authorization=authorization,
-        )
-        yield House(cluster, acls, assembly, registry)
+        async with three_servers() as (broker, _, _):
+            assembly = ListenerAssembly(
+                cluster.zk.session(),
+                SERVED_APIS,
+                lambda: process.controller.term,
+                process.answer,
+                authorization=authorization,
+                in_our_name=asking([broker]),
+            )
+            yield House(cluster, acls, assembly, registry, broker)
 
 
 def caller(who: Principal = ALICE, address: str = "10.0.0.1", *, is_authenticated: bool = True) -> Caller:
@@ -221,6 +228,36 @@ async def test_what_is_refused_is_said_once_and_counted_each_time(house: House) 
 async def test_nothing_is_passed_on_where_acls_are_asked(house: House) -> None:
     bind = Endpoint(listener="PLAINTEXT", security_protocol="PLAINTEXT", host="127.0.0.1", port=0)
     assert house.assembly.acceptor(bind, "PLAINTEXT").relay_targets is None
+
+
+async def test_configurations_of_topics_are_asked_of_a_broker_for_who_may_ask_for_them(house: House) -> None:
+    asked, both = house.broker.asked, describe("a", "b")
+    refused = await house.ask(caller(), both)
+    assert [each.error_code for each in refused.results] == [REFUSED, REFUSED]
+    assert asked == [], "it would take the controller for who asks"
+    house.acls.allow(ALICE, Operation.DESCRIBE_CONFIGS, "a")
+    house.broker.script = [described("a")]
+    answered = await house.ask(caller(), both)
+    assert [each.error_code for each in answered.results] == [ErrorCode.none, REFUSED]
+    assert asked == [both.__api_key__]
+    refused = await house.ask(caller(), alter("a"))
+    assert [each.error_code for each in refused.responses] == [REFUSED]
+    house.acls.allow(ALICE, Operation.ALTER_CONFIGS, "a")
+    house.broker.script = [altered("a")]
+    assert (await house.ask(caller(), alter("a"))).responses == altered("a").responses
+    assert asked == [both.__api_key__, alter("a").__api_key__]
+
+
+async def test_configurations_of_others_than_topics_are_asked_of_nobody(house: House) -> None:
+    (api,) = (api for api in house.assembly.apis("PLAINTEXT") if api.key == describe().__api_key__)
+    others = DescribeConfigsResource(resource_type=BROKER, resource_name="1", configuration_keys=None)
+    mixed = replace(describe("a"), resources=(*describe("a").resources, others))
+    content = encode_request(mixed, 1, "client")[4:]
+    question = await api.respond(read_request_head(content), content, caller(ADMIN))
+    assert isinstance(question, BrokerQuestion)
+    with pytest.raises(NoAnswerNow):
+        await question.otherwise()
+    assert house.broker.asked == []
 
 
 async def test_an_authorizer_that_is_not_known_ends_the_process_before_it_asks_for_anything(tmp_path: Path) -> None:

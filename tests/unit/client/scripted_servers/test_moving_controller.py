@@ -13,6 +13,7 @@ from kio.schema.errors import ErrorCode
 from kio.static.protocol import RequestPayload
 
 from controller_admin.client.admin_client import AdminClient
+from controller_admin.client.configs import TOPIC
 from controller_admin.client.errors import AdminError, OutcomeUnknown
 from controller_admin.client.features import FeatureUpdate
 from tests.unit.client.scripted_servers.every_call import every_call
@@ -46,7 +47,6 @@ ANY_SERVER: Final = {INCREMENTAL_ALTER_CONFIGS, API_VERSIONS}
 """APIs whose servers do not ask themselves whether they are the controller."""
 CHANGES: Final = {
     CREATE_TOPICS, DELETE_TOPICS, CREATE_PARTITIONS, ELECT_LEADERS, ALTER_REASSIGNMENTS, ALTER_SCRAM, UPDATE_FEATURES,
-    INCREMENTAL_ALTER_CONFIGS,
 }  # fmt: skip
 CALLS: Final = sorted(every_call(AdminClient({"bootstrap.servers": "nowhere:1"})))
 
@@ -107,6 +107,9 @@ def error_of(end: Any) -> AdminError | None:
 
 
 def changes(request: RequestPayload) -> bool:
+    """Whether it may not be done twice; what is set for a topic may, and any broker is asked for it."""
+    if int(request.__api_key__) == INCREMENTAL_ALTER_CONFIGS:
+        return any(each.resource_type != TOPIC for each in getattr(request, "resources", ()))
     return int(request.__api_key__) in CHANGES and not getattr(request, "validate_only", False)
 
 

@@ -55,6 +55,16 @@ async def test_a_controller_that_is_no_broker_is_given_no_replica(cluster: Scrip
     assert not cluster[1].asked_of(INCREMENTAL_ALTER_CONFIGS)
 
 
+async def test_a_broker_alters_a_configuration_where_the_controller_ends_the_connection(
+    cluster: ScriptedCluster,
+) -> None:
+    """It passes nothing on, and configurations of topics are brokers' business."""
+    cluster[1].answers[INCREMENTAL_ALTER_CONFIGS] += [None, None]
+    altered = await cluster.client().alter_topic("orders", added_configs={"a": "b"})
+    assert altered.error is None
+    assert [request.validate_only for request in cluster[2].asked_of(INCREMENTAL_ALTER_CONFIGS)] == [True, False]
+
+
 async def test_a_topic_whose_creation_took_too_long_may_be_there(cluster: ScriptedCluster) -> None:
     cluster[1].answers[CREATE_TOPICS].append(filled(CreateTopicsResponse, ErrorCode.request_timed_out))
     with pytest.raises(OutcomeUnknown, match=r"REQUEST_TIMED_OUT 7.*it may have been done, or be done yet"):

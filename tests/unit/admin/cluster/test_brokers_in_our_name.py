@@ -1,0 +1,128 @@
+"""What the controller asks brokers in its own name: whom, how often, and for whom it does so."""
+
+from collections.abc import AsyncIterator, Sequence
+from typing import Any
+
+import pytest
+from kio.schema.describe_configs.v4.request import DescribeConfigsRequest, DescribeConfigsResource
+from kio.schema.describe_configs.v4.response import DescribeConfigsResponse, DescribeConfigsResult
+from kio.schema.errors import ErrorCode
+from kio.schema.incremental_alter_configs.v1.request import (
+    AlterableConfig,
+    AlterConfigsResource,
+    IncrementalAlterConfigsRequest,
+)
+from kio.schema.incremental_alter_configs.v1.response import (
+    AlterConfigsResourceResponse,
+    IncrementalAlterConfigsResponse,
+)
+from kio.static.primitive import i8
+
+from controller_core.admin.cluster.brokers_in_our_name import BrokersInOurName
+from controller_core.model.ids import BrokerEpoch, BrokerId
+from controller_core.model.metadata import Broker, Endpoint
+from controller_core.wire.connections.broker_properties import NO_FILE
+from controller_core.wire.listener.owned_api import NoAnswerNow
+from tests.unit.wire.client.servers import NO_TIME, NOBODY, Server, Servers, three_servers
+
+TOPIC, BROKER = i8(2), i8(4)
+DESCRIBE, ALTER = 32, 44
+LISTENER = "INTERNAL"
+
+
+@pytest.fixture
+async def servers() -> AsyncIterator[Servers]:
+    async with three_servers() as started:
+        yield started
+
+
+def brokers(servers: Sequence[Server], listener: str = LISTENER) -> list[Broker]:
+    return [
+        Broker(
+            id=BrokerId(number),
+            epoch=BrokerEpoch(1),
+            endpoints=(
+                Endpoint(
+                    listener=listener, security_protocol="PLAINTEXT", host=server.address.host, port=server.address.port
+                ),
+            ),
+        )
+        for number, server in enumerate(servers)
+    ]
+
+
+def asking(servers: Sequence[Server], listener: str = LISTENER) -> BrokersInOurName:
+    return BrokersInOurName(LISTENER, NO_FILE.source, lambda: brokers(servers, listener))
+
+
+def describe(*names: str) -> DescribeConfigsRequest:
+    resources = tuple(
+        DescribeConfigsResource(resource_type=TOPIC, resource_name=name, configuration_keys=None) for name in names
+    )
+    return DescribeConfigsRequest(resources=resources)
+
+
+def described(*names: str) -> DescribeConfigsResponse:
+    results = tuple(
+        DescribeConfigsResult(
+            error_code=ErrorCode.none, error_message=None, resource_type=TOPIC, resource_name=name, configs=()
+        )
+        for name in names
+    )
+    return DescribeConfigsResponse(throttle_time=NO_TIME, results=results)
+
+
+def alter(name: str) -> IncrementalAlterConfigsRequest:
+    change = AlterableConfig(name="retention.ms", config_operation=i8(0), value="1")
+    resource = AlterConfigsResource(resource_type=TOPIC, resource_name=name, configs=(change,))
+    return IncrementalAlterConfigsRequest(resources=(resource,), validate_only=False)
+
+
+def altered(name: str) -> IncrementalAlterConfigsResponse:
+    response = AlterConfigsResourceResponse(
+        error_code=ErrorCode.none, error_message=None, resource_type=TOPIC, resource_name=name
+    )
+    return IncrementalAlterConfigsResponse(throttle_time=NO_TIME, responses=(response,))
+
+
+async def asked(brokers: BrokersInOurName, *, may_be_twice: bool = True) -> Any:
+    if may_be_twice:
+        return await brokers.ask(describe("a"), DescribeConfigsResponse, may_be_twice=True)
+    return await brokers.ask(alter("a"), IncrementalAlterConfigsResponse, may_be_twice=False)
+
+
+async def test_each_broker_has_its_turn(servers: Servers) -> None:
+    for server in servers:
+        server.script = [described("a")]
+    asked_of = asking(servers)
+    for _ in servers:
+        assert await asked(asked_of) == described("a")
+    assert [server.asked for server in servers] == [[DESCRIBE]] * 3
+
+
+async def test_where_one_cannot_be_reached_or_does_not_answer_the_next_one_is_asked(servers: Servers) -> None:
+    gone, lost, there = servers
+    gone.address = NOBODY
+    lost.script = [None]
+    there.script = [described("a")]
+    assert await asked(asking(servers)) == described("a")
+
+
+async def test_what_may_have_been_done_is_asked_of_nobody_else(servers: Servers) -> None:
+    gone, lost, other = servers
+    gone.address = NOBODY
+    lost.script = [None]
+    with pytest.raises(NoAnswerNow, match="did not answer"):
+        await asked(asking(servers), may_be_twice=False)
+    assert (lost.asked, other.asked) == ([ALTER], [])
+
+
+async def test_there_is_no_answer_where_nobody_can_be_asked(servers: Servers) -> None:
+    with pytest.raises(NoAnswerNow, match="no live broker can be asked"):
+        await asked(asking([]))
+    with pytest.raises(NoAnswerNow, match="no live broker can be asked"):
+        await asked(asking(servers, listener="OTHER"))
+    for server in servers:
+        server.address = NOBODY
+    with pytest.raises(NoAnswerNow, match="cannot be reached"):
+        await asked(asking(servers))
