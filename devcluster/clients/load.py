@@ -15,11 +15,14 @@ from typing import Any, Self
 import structlog
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, Producer, TopicPartition
 
+from devcluster.clients.identity import NOBODY, Identity
+
 log = structlog.get_logger()
 
 _PARTITION_EOF = KafkaError._PARTITION_EOF
 _STUCK_S = 30.0
 """Longer than a cluster of ours takes to serve again after a session has ended."""
+_PAUSE_S = 0.1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,7 +63,13 @@ class AckedProducer:
     """
 
     def __init__(
-        self, bootstrap_servers: str, topic: str, *, rate_per_s: float = 200.0, delivery_timeout_ms: int = 60_000
+        self,
+        bootstrap_servers: str,
+        topic: str,
+        *,
+        rate_per_s: float = 200.0,
+        delivery_timeout_ms: int = 60_000,
+        identity: Identity = NOBODY,
     ) -> None:
         self._topic = topic
         self._interval_s = 1 / rate_per_s
@@ -73,6 +82,7 @@ class AckedProducer:
             "reconnect.backoff.max.ms": 500,
             "topic.metadata.refresh.interval.ms": 2_000,
             "log_level": 2,
+            **identity.librdkafka,
         }
         self._report = LoadReport()
         self._last_acknowledged_s = self._connected_s = time.monotonic()
@@ -148,7 +158,7 @@ class AckedProducer:
         self._report.longest_pause_s = max(self._report.longest_pause_s, pause_s)
 
 
-def read_back(bootstrap_servers: str, topic: str, *, deadline_s: float = 60.0) -> set[str]:
+def read_back(bootstrap_servers: str, topic: str, *, deadline_s: float = 60.0, identity: Identity = NOBODY) -> set[str]:
     """Every value of the topic, from the beginning to the end of each partition; raises ReadBackError."""
     consumer = Consumer(
         {
@@ -157,10 +167,11 @@ def read_back(bootstrap_servers: str, topic: str, *, deadline_s: float = 60.0) -
             "enable.auto.commit": False,
             "enable.partition.eof": True,
             "log_level": 2,
+            **identity.librdkafka,
         }
     )
     try:
-        partitions = _partitions(consumer, topic)
+        partitions = _partitions(consumer, topic, deadline_s)
         consumer.assign([TopicPartition(topic, partition, OFFSET_BEGINNING) for partition in partitions])
         return _read_to_the_end(consumer, partitions, deadline_s)
     except KafkaException as error:
@@ -174,11 +185,20 @@ def lost(acknowledged: Iterable[Acknowledged], read: set[str]) -> list[Acknowled
     return [promise for promise in acknowledged if promise.value not in read]
 
 
-def _partitions(consumer: Consumer, topic: str) -> set[int]:
-    metadata = consumer.list_topics(topic, timeout=15).topics[topic]
-    if metadata.error is not None:
-        raise KafkaException(metadata.error)
-    return set(metadata.partitions)
+def _partitions(consumer: Consumer, topic: str, deadline_s: float) -> set[int]:
+    """A connection that ends for another of its requests ends for this one, too: then it is asked again."""
+    deadline = time.monotonic() + deadline_s
+    while True:
+        try:
+            metadata = consumer.list_topics(topic, timeout=15).topics[topic]
+        except KafkaException as error:
+            if error.args[0].code() != KafkaError._TRANSPORT or time.monotonic() > deadline:
+                raise
+            time.sleep(_PAUSE_S)
+            continue
+        if metadata.error is not None:
+            raise KafkaException(metadata.error)
+        return set(metadata.partitions)
 
 
 def _read_to_the_end(consumer: Consumer, partitions: set[int], deadline_s: float) -> set[str]:

@@ -5,12 +5,18 @@ For tests that must see the exact answer: every version, every error code, and a
 
 import socket
 import struct
+from contextlib import suppress
 from typing import Any, cast
 
 from kio.index import load_response_schema
+from kio.schema.errors import ErrorCode
+from kio.schema.sasl_authenticate.v2.request import SaslAuthenticateRequest
+from kio.schema.sasl_handshake.v1.request import SaslHandshakeRequest
 from kio.static.protocol import RequestPayload, ResponsePayload
 
 from controller_core.wire.codecs.frames import decode_response, encode_request
+from controller_core.wire.connections.security import Login
+from devcluster.clients.identity import NOBODY, Identity
 
 CLIENT_ID = "devcluster"
 
@@ -24,6 +30,7 @@ def send_request(
     request: RequestPayload,
     *,
     response_type: type[ResponsePayload] | None = None,
+    identity: Identity = NOBODY,
     timeout_s: float = 60,
 ) -> Any:
     """The answer to one request, on a connection of its own; messages that kio does not have need their `response_type`.
@@ -31,17 +38,40 @@ def send_request(
     Raises `ConnectionClosed`, `TimeoutError`."""
     if response_type is None:
         response_type = load_response_schema(int(request.__api_key__), int(request.__version__))
-    return decode_response(
-        response_type, send_frame(address, encode_request(request, 1, CLIENT_ID), timeout_s=timeout_s)
-    )
+    frame = encode_request(request, 1, CLIENT_ID)
+    return decode_response(response_type, send_frame(address, frame, identity=identity, timeout_s=timeout_s))
 
 
-def send_frame(address: tuple[str, int], frame: bytes, *, timeout_s: float = 60) -> bytes:
+def send_frame(address: tuple[str, int], frame: bytes, *, identity: Identity = NOBODY, timeout_s: float = 60) -> bytes:
     """The content of the answer to a frame that is sent as it is. Raises `ConnectionClosed`, `TimeoutError`."""
-    with socket.create_connection(address, timeout=timeout_s) as connection:
-        connection.sendall(frame)
-        length = cast(int, struct.unpack(">i", _read(connection, 4))[0])
-        return _read(connection, length)
+    with (
+        socket.create_connection(address, timeout=timeout_s) as opened,
+        identity.by_tls(opened, address[0]) as connection,
+    ):
+        if identity.login is not None:
+            _log_in(connection, identity.login)
+        return _answer(connection, frame)
+
+
+def _log_in(connection: socket.socket, login: Login) -> None:
+    def ask(request: RequestPayload) -> Any:
+        content = _answer(connection, encode_request(request, 1, CLIENT_ID))
+        answer: Any = decode_response(load_response_schema(int(request.__api_key__), int(request.__version__)), content)
+        assert answer.error_code is ErrorCode.none, answer
+        return answer
+
+    ask(SaslHandshakeRequest(mechanism=login.mechanism))
+    messages = login.messages()
+    said = next(messages)
+    with suppress(StopIteration):
+        while True:
+            said = messages.send(ask(SaslAuthenticateRequest(auth_bytes=said)).auth_bytes)
+
+
+def _answer(connection: socket.socket, frame: bytes) -> bytes:
+    connection.sendall(frame)
+    length = cast(int, struct.unpack(">i", _read(connection, 4))[0])
+    return _read(connection, length)
 
 
 def _read(connection: socket.socket, count: int) -> bytes:

@@ -12,6 +12,8 @@ from pathlib import Path
 from typing import Final
 
 from controller_core.model.scram import SCRAM_MECHANISMS, SaltedPassword, credential
+from controller_core.wire.connections.security import Login
+from devcluster.clients.identity import Identity, Shown
 from devcluster.clusters.certificates import Authority, CertificateFiles
 from devcluster.clusters.kafka import KafkaCluster
 from devcluster.clusters.listeners import ListenerNames
@@ -53,10 +55,6 @@ class SecuredKafka(KafkaCluster):
         self.authority = Authority(self.files)
         self.certificates = {each: self.authority.issue(each, *_LOCAL) for each in (BROKER, CONTROLLER, CLIENT)}
         self._mechanism = mechanism
-        authorizer: dict[str, object] = {
-            "authorizer.class.name": "kafka.security.authorizer.AclAuthorizer",
-            "super.users": f"User:{ADMIN};User:CN={BROKER};User:CN={CONTROLLER}",
-        }
         super().__init__(
             folder,
             zookeeper,
@@ -68,10 +66,18 @@ class SecuredKafka(KafkaCluster):
                 **self.broker_properties(),
                 "ssl.client.auth": client_auth,
                 "sasl.enabled.mechanisms": ",".join(_MECHANISMS),
-                **(authorizer if authorizes else {}),
+                **(self.authorizer if authorizes else {}),
                 **(properties or {}),
             },
         )
+
+    @property
+    def authorizer(self) -> dict[str, str]:
+        """What nodes have that ask ACLs."""
+        return {
+            "authorizer.class.name": "kafka.security.authorizer.AclAuthorizer",
+            "super.users": f"User:{ADMIN};User:CN={BROKER};User:CN={CONTROLLER}",
+        }
 
     def start(self) -> None:
         """See `KafkaCluster.start`. Users are there before the brokers."""
@@ -106,6 +112,18 @@ class SecuredKafka(KafkaCluster):
             "sasl.jaas.config": _login(mechanism, user, PASSWORDS[user] if password is None else password),
             **self._tls(self.certificates[CLIENT]),
         }
+
+    def identity(self, listener: str, *, user: str = ALICE, mechanism: str = "") -> Identity:
+        """Of a client of a listener; `mechanism`: by which the user logs in, none where nobody does."""
+        protocol = self.listeners.protocol(listener)
+        has_tls, own = "SSL" in protocol, self.certificates[CLIENT]
+        login = Login(mechanism=mechanism, username=user, password=PASSWORDS[user]) if mechanism else None
+        return Identity(
+            protocol=protocol,
+            authority=self.authority.certificate if has_tls else None,
+            certificate=Shown(certificate=own.certificate, key=own.key, both=own.store()) if has_tls else None,
+            login=login,
+        )
 
     def write_properties(self, name: str = "controller.properties", **changed: str) -> Path:
         """The file of our controller, with some properties changed: their names have `_` for `.`."""

@@ -31,10 +31,15 @@ def test_poem(): ...
 @pytest.mark.matrix("long", "song")
 def test_song(): ...
 
+@pytest.mark.parametrize("number", range(9))
+@pytest.mark.matrix("huge", parts=1 << 32)
+def test_huge(number): ...
+
 def test_one(cluster): ...
 def test_another(cluster): ...
 def test_alone(): ...
 """
+HUGE = f"test_huge[{int('3' * 12, 16) % (1 << 32) % 9}]"
 SAMPLED = """
 from tests.sampling import Sample
 
@@ -94,14 +99,16 @@ def test_a_commit_runs_its_part_of_each_matrix_and_all_that_is_in_none(tmp_path:
     names, printed = collected(tmp_path, "3" * 12)
     large = {f"test_large[{number}]" for number in (0, 3, 6)}
     story = {"TestStory::test_begins", "TestStory::test_ends"}
-    assert names == {*large, *story, "test_one[theirs]", "test_one[ours]", "test_another[ours]", "test_alone"}
-    assert f"part 1 of {PARTS}, as commit 333333333333 chooses; 7 cases are left out, which `make full` runs" in printed
+    assert names == {*large, *story, HUGE, "test_one[theirs]", "test_one[ours]", "test_another[ours]", "test_alone"}
+    assert (
+        f"part 1 of {PARTS}, as commit 333333333333 chooses; 15 cases are left out, which `make full` runs" in printed
+    )
 
 
 def test_over_some_commits_everything_runs(tmp_path: Path) -> None:
     whole, _ = collected(tmp_path, None)
-    assert len(whole) == 16
-    assert set().union(*(collected(tmp_path, f"{number}")[0] for number in range(PARTS))) == whole
+    assert len(whole) == 25
+    assert set().union(*(collected(tmp_path, f"{number}")[0] for number in range(9))) == whole
 
 
 def test_where_there_is_no_commit_everything_runs(tmp_path: Path) -> None:

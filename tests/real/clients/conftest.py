@@ -1,16 +1,24 @@
 """Three unmodified brokers under our controller, for clients that take it for one of them."""
 
 from collections.abc import Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass
+from typing import Any
 
 import pytest
+from kio.static.protocol import RequestPayload
 
+from devcluster.clients.identity import NOBODY, Identity
+from devcluster.clients.requests import send_request
 from devcluster.clients.znodes import ClusterZnodes
 from devcluster.clusters.kafka import KafkaCluster
 from devcluster.clusters.kontroller import ControllerProcess
+from devcluster.clusters.listeners import ONE_FOR_ALL
 from devcluster.clusters.run_folder import RunFolder
 from devcluster.clusters.zookeeper import ZooKeeper, connected_client
 from devcluster.running.processes import wait_until
+from tests.real.conformance.set_ups import SECURED
+from tests.sampling import ONE_EACH
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,6 +28,10 @@ class ServedCluster:
     kafka: KafkaCluster
     controller: ControllerProcess
     znodes: ClusterZnodes
+    identity: Identity = NOBODY
+    """Whom clients are, at every node."""
+    passes_on: bool = True
+    """Whether the controller passes requests on to brokers: not for clients who are somebody, nor where ACLs are asked."""
 
     @property
     def controller_address(self) -> tuple[str, int]:
@@ -27,6 +39,10 @@ class ServedCluster:
 
     def broker_address(self, broker_id: int) -> tuple[str, int]:
         return "127.0.0.1", self.kafka.broker(broker_id).port
+
+    def ask(self, address: tuple[str, int], request: RequestPayload) -> Any:
+        """What a node answers."""
+        return send_request(address, request, identity=self.identity)
 
     def serve_topic(self, topic: str, replicas: list[list[int]]) -> None:
         """Creates a topic, unless it is there, and waits until every replica is in sync."""
@@ -39,31 +55,70 @@ class ServedCluster:
         )
 
 
-@pytest.fixture(scope="session")
-def served(servers_folder: RunFolder, zookeeper: ZooKeeper) -> Iterator[tuple[KafkaCluster, ControllerProcess]]:
-    with (
-        KafkaCluster(
+_PROPERTIES = {
+    "auto.create.topics.enable": "true",
+    "num.partitions": 2,
+    "default.replication.factor": 3,
+    "offsets.topic.replication.factor": 3,
+    "transaction.state.log.replication.factor": 3,
+    "transaction.state.log.min.isr": 2,
+}
+_RACKS = ("a", "b", "c")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Of the secured clusters each commit has one at the most."""
+    for item in items:
+        callspec = getattr(item, "callspec", None)
+        secured_as = callspec.params.get("served") if callspec is not None else None
+        if secured_as in SECURED:
+            item.add_marker(
+                pytest.mark.matrix("conformance of secured clusters", f"clients of {secured_as}", parts=ONE_EACH)
+            )
+
+
+@pytest.fixture(scope="session", params=["PLAINTEXT", *SECURED])
+def served(request: pytest.FixtureRequest, servers_folder: RunFolder, zookeeper: ZooKeeper) -> Iterator[ServedCluster]:
+    set_up = SECURED.get(request.param)
+    with ExitStack() as stack:
+        if set_up is None:
+            kafka = KafkaCluster(
+                servers_folder, zookeeper, brokers=3, chroot="/clients", racks=_RACKS, properties=_PROPERTIES
+            )
+            settings, identity, listeners = {}, NOBODY, ONE_FOR_ALL
+        else:
+            name, listeners = f"clients-{request.param}", set_up.listeners
+            kafka = secured = set_up.kafka(servers_folder, zookeeper, name=name, properties=_PROPERTIES)
+            for number, rack in enumerate(_RACKS, start=1):
+                kafka.add_broker(number, rack=rack)
+            set_up.allow(secured)
+            settings, identity = {"properties": set_up.controllers_properties(secured)}, set_up.identity(secured)
+        stack.enter_context(kafka)
+        controller = ControllerProcess(
             servers_folder,
-            zookeeper,
-            brokers=3,
-            chroot="/clients",
-            racks=["a", "b", "c"],
-            properties={"auto.create.topics.enable": "true", "num.partitions": 2},
-        ) as kafka,
-        ControllerProcess(servers_folder, kafka.zookeeper_connect, name="clients-controller") as controller,
-    ):
-        yield kafka, controller
+            kafka.zookeeper_connect,
+            name=f"clients-controller-{request.param}",
+            settings=settings,
+            listeners=listeners,
+        )
+        stack.enter_context(controller)
+        client = stack.enter_context(connected_client(kafka.zookeeper_connect))
+        yield ServedCluster(
+            kafka=kafka,
+            controller=controller,
+            znodes=ClusterZnodes(client),
+            identity=identity,
+            passes_on=set_up is None,
+        )
 
 
 @pytest.fixture
-def served_cluster(served: tuple[KafkaCluster, ControllerProcess]) -> Iterator[ServedCluster]:
+def served_cluster(served: ServedCluster) -> Iterator[ServedCluster]:
     """All brokers alive and our controller in its role, whatever the last test left."""
-    kafka, controller = served
-    kafka.start()
-    with connected_client(kafka.zookeeper_connect) as client:
-        znodes = ClusterZnodes(client)
-        wait_until(lambda: znodes.controller() == controller.controller_id, "our controller", deadline_s=60)
-        yield ServedCluster(kafka=kafka, controller=controller, znodes=znodes)
-    log = controller.process.log_path.read_text(errors="replace")
+    served.kafka.start()
+    own_id = served.controller.controller_id
+    wait_until(lambda: served.znodes.controller() == own_id, "our controller", deadline_s=60)
+    yield served
+    log = served.controller.process.log_path.read_text(errors="replace")
     assert "unexpected error" not in log, "the controller met an error that it did not understand"
     assert "could not be answered" not in log, "the controller's listener met an error that it did not understand"

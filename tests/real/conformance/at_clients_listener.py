@@ -13,8 +13,7 @@ from tests.real.conformance.clusters import ConformanceCluster
 
 def run_at_brokers(cluster: ConformanceCluster, tool: str, *arguments: str) -> str:
     """What a tool says when it succeeds, that bootstraps at the brokers and finds the controller by itself."""
-    servers = ("--bootstrap-server", cluster.kafka.bootstrap_servers)
-    done = tools.run_tool(tool, *servers, *arguments, timeout_s=120)
+    done = cluster.run_tool(tool, *arguments, bootstrap=cluster.kafka.bootstrap_servers)
     assert done.returncode == 0, f"{tool} {arguments}: {done.stdout}{done.stderr}"
     return done.stdout
 
@@ -58,7 +57,7 @@ def write(
 ) -> None:
     """A record in partition 0, acknowledged by its leader; the producer bootstraps at that broker alone."""
     failures: list[object] = []
-    producer = Producer({"bootstrap.servers": cluster.kafka.broker(broker).address, "acks": 1, **(settings or {})})
+    producer = Producer({**cluster.librdkafka(cluster.kafka.broker(broker).address), "acks": 1, **(settings or {})})
     producer.produce(topic, b"value", partition=0, on_delivery=lambda error, _: failures.append(error))
     assert producer.flush(60) == 0
     assert failures == [None]

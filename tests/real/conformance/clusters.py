@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
+from subprocess import CompletedProcess
 from typing import Any
 from uuid import UUID
 
@@ -33,6 +34,9 @@ from kio.static.protocol import RequestPayload, ResponsePayload
 
 from controller_core.wire.messages import ErrorCode
 from controller_core.zk.codecs.topics import decode_topic_id
+from devcluster.clients import tools
+from devcluster.clients.identity import NOBODY, Identity
+from devcluster.clients.load import AckedProducer, read_back
 from devcluster.clients.requests import send_request
 from devcluster.clients.znodes import REASSIGN_PARTITIONS, ClusterZnodes
 from devcluster.clusters.kafka import KafkaCluster
@@ -70,6 +74,10 @@ class ConformanceCluster:
     znodes: ClusterZnodes
     own_controller: ControllerProcess | None
     """Our controller; None where Kafka's own leads."""
+    identity: Identity = NOBODY
+    """Whom clients are, at every node."""
+    identity_file: Path | None = None
+    """What the identity is, for tools; None where nobody is asked for one."""
 
     # Who is who
 
@@ -194,15 +202,48 @@ class ConformanceCluster:
             "a controller has a new term",
         )
 
+    # Clients
+
+    def properties(self, bootstrap: str) -> dict[str, str]:
+        """Of a client of ours."""
+        return {"bootstrap.servers": bootstrap, **self.identity.properties}
+
+    def librdkafka(self, bootstrap: str) -> dict[str, Any]:
+        """Of a client of librdkafka's."""
+        return {"bootstrap.servers": bootstrap, **self.identity.librdkafka}
+
+    def run_tool(
+        self, tool: str, *arguments: str, bootstrap: str | None = None, timeout_s: float = 120
+    ) -> CompletedProcess[str]:
+        """Runs one of Kafka's own tools to its end, by default with the controller to bootstrap at."""
+        servers = ("--bootstrap-server", bootstrap or self.bootstrap)
+        option = "--admin.config" if tool == tools.LEADER_ELECTION else "--command-config"
+        told = (option, str(self.identity_file)) if self.identity_file else ()
+        return tools.run_tool(tool, *servers, *told, *arguments, timeout_s=timeout_s)
+
+    def load(self, topic: str, bootstrap: str | None = None) -> AckedProducer:
+        """A producer that does not stop."""
+        return AckedProducer(bootstrap or self.kafka.bootstrap_servers, topic, identity=self.identity)
+
+    def read_back(self, topic: str, bootstrap: str | None = None) -> set[str]:
+        """All that is in a topic."""
+        return read_back(bootstrap or self.kafka.bootstrap_servers, topic, identity=self.identity)
+
     # Requests
 
+    def ask_at(
+        self, address: tuple[str, int], request: RequestPayload, response_type: type[ResponsePayload] | None = None
+    ) -> Any:
+        """What a node answers a client of the cluster."""
+        return send_request(address, request, response_type=response_type, identity=self.identity)
+
     def ask_controller(self, request: RequestPayload, response_type: type[ResponsePayload] | None = None) -> Any:
-        return send_request(self.controller_address, request, response_type=response_type)
+        return self.ask_at(self.controller_address, request, response_type)
 
     def ask_broker(
         self, broker: int, request: RequestPayload, response_type: type[ResponsePayload] | None = None
     ) -> Any:
-        return send_request(self.address(broker), request, response_type=response_type)
+        return self.ask_at(self.address(broker), request, response_type)
 
     def metadata(self, broker: int, *topics: str) -> MetadataResponse:
         """What a broker answers clients of the cluster and of some topics."""
@@ -215,7 +256,7 @@ class ConformanceCluster:
             allow_auto_topic_creation=False,
             include_topic_authorized_operations=False,
         )
-        response = send_request(address, request)
+        response = self.ask_at(address, request)
         assert isinstance(response, MetadataResponse)
         return response
 

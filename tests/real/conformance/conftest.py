@@ -3,6 +3,9 @@
 Their brokers have a listener among themselves and another one for clients, by which the tests come. Clusters with one
 listener for everything are what the tests in `tests/real/controller` have.
 
+They are there once in PLAINTEXT, and again for each of `set_ups`: with certificates, logins and ACLs. Of these a commit
+runs one file of tests on one of them, `make full` everything.
+
 A test that takes `cluster` runs on each of them, first all tests on one and then all on the other. A test that is
 marked `ours_only` names something that we do otherwise than Kafka's controller, or that only we promise; what only our
 process can show (its logs, its settings) belongs to `tests/real/controller`.
@@ -13,15 +16,19 @@ from contextlib import ExitStack
 
 import pytest
 
+from devcluster.clients.identity import NOBODY
 from devcluster.clients.znodes import ClusterZnodes
 from devcluster.clusters.kafka import KafkaCluster
 from devcluster.clusters.kontroller import ControllerProcess
 from devcluster.clusters.listeners import CLIENTS_APART
 from devcluster.clusters.run_folder import RunFolder
+from devcluster.clusters.secured_kafka import written
 from devcluster.clusters.zookeeper import ZooKeeper, connected_client
 from devcluster.running.processes import wait_until
 from tests.real.conformance.at_clients_listener import everybody_answers_it
 from tests.real.conformance.clusters import LOG_DIRECTORIES, ConformanceCluster
+from tests.real.conformance.set_ups import KAFKA, OURS, SECURED, SECURED_KAFKAS, SECURED_OURS
+from tests.sampling import ONE_EACH
 
 __all__ = ["ConformanceCluster", "cluster", "started_cluster"]
 
@@ -39,37 +46,65 @@ _PROPERTIES = {
 
 
 # What Kafka's own controller does is the same at each of our commits: a sample of its cases holds the tests to it.
-KAFKAS_OWN = pytest.param("kafka", marks=pytest.mark.matrix("conformance of Kafka's own controller"))
+KAFKAS_OWN = pytest.param(KAFKA, marks=pytest.mark.matrix("conformance of Kafka's own controller"))
 
 
-@pytest.fixture(scope="session", params=[KAFKAS_OWN, "kontroller"])
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Of the secured clusters each commit has one for one file of tests."""
+    secured = {*SECURED_OURS, *SECURED_KAFKAS}
+    for item in items:
+        callspec = getattr(item, "callspec", None)
+        of_cluster = callspec.params.get("started_cluster") if callspec is not None else None
+        if of_cluster in secured:
+            case = f"{of_cluster} {item.path.name}"
+            item.add_marker(pytest.mark.matrix("conformance of secured clusters", case, parts=ONE_EACH))
+
+
+@pytest.fixture(scope="session", params=[KAFKAS_OWN, OURS, *SECURED_OURS, *SECURED_KAFKAS])
 def started_cluster(
     request: pytest.FixtureRequest, servers_folder: RunFolder, zookeeper: ZooKeeper
 ) -> Iterator[ConformanceCluster]:
     """The cluster of one of the two controllers, as long as tests ask for it."""
-    chroot = f"/conformance-{request.param}"
-    with (
-        KafkaCluster(
-            servers_folder, zookeeper, brokers=0, properties=_PROPERTIES, chroot=chroot, listeners=CLIENTS_APART
-        ) as kafka,
-        connected_client(kafka.zookeeper_connect) as client,
-        ExitStack() as started,
-    ):
+    name = f"conformance-{request.param}"
+    controller, _, secured_as = request.param.partition("-")
+    set_up = SECURED.get(secured_as)
+    listeners = CLIENTS_APART if set_up is None else set_up.listeners
+    settings: dict[str, object] = {"auto_leader_rebalance_enable": False}
+    identity, identity_file = NOBODY, None
+    with ExitStack() as started:
+        if set_up is None:
+            kafka = KafkaCluster(
+                servers_folder, zookeeper, brokers=0, properties=_PROPERTIES, chroot=f"/{name}", listeners=listeners
+            )
+        else:
+            kafka = secured = set_up.kafka(servers_folder, zookeeper, name=name, properties=_PROPERTIES)
+            settings["properties"] = set_up.controllers_properties(secured)
+            identity = set_up.identity(secured)
+            identity_file = written(secured.files / "client.properties", identity.properties)
+            set_up.allow(secured)
+        started.enter_context(kafka)
+        client = started.enter_context(connected_client(kafka.zookeeper_connect))
         for number in range(1, _BROKERS + 1):
-            folder = servers_folder.data(f"conformance-{request.param}-broker-{number}")
-            kafka.add_broker(number, properties={"log.dirs": ",".join(str(folder / name) for name in LOG_DIRECTORIES)})
+            folder = servers_folder.data(f"{name}-broker-{number}")
+            kafka.add_broker(number, properties={"log.dirs": ",".join(str(folder / each) for each in LOG_DIRECTORIES)})
         kafka.start()
         own: ControllerProcess | None = None
-        if request.param == "kontroller":
+        if controller == OURS:
             own = ControllerProcess(
                 servers_folder,
                 kafka.zookeeper_connect,
-                name="conforming-controller",
-                settings={"auto_leader_rebalance_enable": False},
-                listeners=CLIENTS_APART,
+                name=f"{name}-controller",
+                settings=settings,
+                listeners=listeners,
             )
             started.enter_context(own)
-        yield ConformanceCluster(kafka=kafka, znodes=ClusterZnodes(client), own_controller=own)
+        yield ConformanceCluster(
+            kafka=kafka,
+            znodes=ClusterZnodes(client),
+            own_controller=own,
+            identity=identity,
+            identity_file=identity_file,
+        )
 
 
 @pytest.fixture

@@ -38,7 +38,7 @@ from kio.static.primitive import i8, i16, i32, i32Timedelta
 from controller_core.wire.messages import ErrorCode
 from devcluster.clusters.kontroller import DEFAULT_CONTROLLER_ID
 from tests.real.conformance.clusters import ConformanceCluster
-from tests.real.conformance.only_ours import ours_only
+from tests.real.conformance.set_ups import ours_only
 
 PREFERRED, UNCLEAN = 0, 1
 SHA_256, SHA_512 = 1, 2

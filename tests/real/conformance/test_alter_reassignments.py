@@ -16,7 +16,6 @@ from kio.schema.types import BrokerId, TopicName
 from kio.static.primitive import i32
 
 from devcluster.clients import tools
-from devcluster.clients.requests import send_request
 from tests.real.conformance.conftest import ConformanceCluster
 
 pytestmark = pytest.mark.real
@@ -45,7 +44,7 @@ def ask(
             for (topic, partition), target in targets.items()
         )
     )
-    response = send_request(cluster.controller_address, request)
+    response = cluster.ask_controller(request)
     assert response.error_code is ErrorCode.none
     return {
         (topic.name, partition.partition_index): (partition.error_code, partition.error_message)
@@ -100,7 +99,7 @@ def test_an_answer_about_a_partition_that_is_not_there(
 
 
 def fill(cluster: ConformanceCluster, topic: str) -> None:
-    producer = Producer({"bootstrap.servers": cluster.kafka.bootstrap_servers, "acks": "all"})
+    producer = Producer({**cluster.librdkafka(cluster.kafka.bootstrap_servers), "acks": "all"})
     for number in range(RECORDS):
         producer.produce(topic, number.to_bytes(4, "big") * (RECORD_BYTES // 4), partition=0)
         producer.poll(0)
@@ -111,9 +110,8 @@ def run_tool(cluster: ConformanceCluster, folder: Path, plan: dict[str, list[int
     path = folder / "plan.json"
     entries = [{"topic": topic, "partition": 0, "replicas": replicas} for topic, replicas in plan.items()]
     path.write_text(json.dumps({"version": 1, "partitions": entries}))
-    bootstrap = ("--bootstrap-server", cluster.bootstrap)
     file = () if "--list" in arguments else ("--reassignment-json-file", str(path))
-    done = tools.run_tool(tools.REASSIGN_PARTITIONS, *bootstrap, *file, *arguments, timeout_s=180)
+    done = cluster.run_tool(tools.REASSIGN_PARTITIONS, *file, *arguments, timeout_s=180)
     return done.stdout + done.stderr
 
 

@@ -14,7 +14,7 @@ from kio.schema.update_features.v1.request import FeatureUpdateKey, UpdateFeatur
 from kio.static.primitive import i8, i16
 
 from controller_core.model.features import UpgradeType
-from devcluster.clients.tools import FEATURES, run_tool
+from devcluster.clients.tools import FEATURES
 from tests.real.conformance.clusters import ConformanceCluster
 
 UNKNOWN, UPGRADE, SAFE, UNSAFE = UpgradeType
@@ -118,13 +118,13 @@ def test_a_new_controller_enables_what_was_disabled_and_rewrites_an_old_version(
 def test_kafkas_feature_tool_says_why_it_could_not(
     cluster: ConformanceCluster, command: tuple[str, ...], message: str
 ) -> None:
-    done = run_tool(FEATURES, "--bootstrap-server", cluster.kafka.bootstrap_servers, *command)
+    done = cluster.run_tool(FEATURES, *command, bootstrap=cluster.kafka.bootstrap_servers)
     assert done.returncode == 1
     assert message in done.stdout + done.stderr
     assert NOT_SUPPORTED in done.stdout or ABSENT in done.stdout, done.stdout + done.stderr
 
 
 def test_kafkas_feature_tool_describes_a_cluster_without_features(cluster: ConformanceCluster) -> None:
-    done = run_tool(FEATURES, "--bootstrap-server", cluster.kafka.bootstrap_servers, "describe")
+    done = cluster.run_tool(FEATURES, "describe", bootstrap=cluster.kafka.bootstrap_servers)
     assert done.returncode == 0, done.stderr
     assert "SupportedMinVersion" not in done.stdout

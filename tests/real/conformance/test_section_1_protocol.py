@@ -24,7 +24,7 @@ from controller_core.wire.messages import (
     UpdateMetadataRequest,
 )
 from tests.real.conformance.clusters import ConformanceCluster, of_partition, of_topic
-from tests.real.conformance.only_ours import ours_only
+from tests.real.conformance.set_ups import ours_only
 
 NOBODY = 99
 
@@ -63,7 +63,7 @@ def test_a_replica_has_a_log_on_its_own_brokers_and_nowhere_else(cluster: Confor
 def test_what_is_produced_is_acknowledged_by_every_replica(cluster: ConformanceCluster) -> None:
     cluster.serve_topic("acknowledged", [[1, 2, 3]], {"min.insync.replicas": "3"})
     failures: list[Any] = []
-    producer = Producer({"bootstrap.servers": cluster.kafka.bootstrap_servers, "acks": "all"})
+    producer = Producer({**cluster.librdkafka(cluster.kafka.bootstrap_servers), "acks": "all"})
     producer.produce("acknowledged", value=b"value", on_delivery=lambda error, _: failures.append(error))
     assert producer.flush(60) == 0
     assert failures == [None]

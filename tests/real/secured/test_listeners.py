@@ -19,6 +19,7 @@ from kio.schema.errors import ErrorCode
 from controller_admin.client.admin_client import AdminClient
 from controller_admin.client.errors import AdminError, Refused
 from devcluster.clients import tools
+from devcluster.clients.identity import Identity
 from devcluster.clusters.kontroller import ControllerProcess
 from devcluster.clusters.listeners import ListenerNames
 from devcluster.clusters.run_folder import RunFolder
@@ -87,39 +88,16 @@ class Site:
             self.kafka.files / name, {key: value for key, value in told.items() if not key.startswith(without)}
         )
 
+    @property
+    def identity(self) -> Identity:
+        """Alice's, or what the client's certificate says."""
+        return self.kafka.identity("CLIENT", mechanism=self.mechanism)
+
     def librdkafka(self) -> dict[str, Any]:
-        certificate = self.kafka.certificates[CLIENT]
-        return {
-            "bootstrap.servers": self.bootstrap,
-            "security.protocol": self.protocol,
-            "ssl.ca.location": str(self.kafka.authority.certificate),
-            "ssl.certificate.location": str(certificate.certificate),
-            "ssl.key.location": str(certificate.key),
-            **(
-                {"sasl.mechanism": self.mechanism, "sasl.username": ALICE, "sasl.password": PASSWORDS[ALICE]}
-                if self.mechanism
-                else {}
-            ),
-        }
+        return {"bootstrap.servers": self.bootstrap, **self.identity.librdkafka}
 
     def kafka_python(self) -> dict[str, Any]:
-        certificate = self.kafka.certificates[CLIENT]
-        return {
-            "bootstrap_servers": self.bootstrap.split(","),
-            "security_protocol": self.protocol,
-            "ssl_cafile": str(self.kafka.authority.certificate),
-            "ssl_certfile": str(certificate.certificate),
-            "ssl_keyfile": str(certificate.key),
-            **(
-                {
-                    "sasl_mechanism": self.mechanism,
-                    "sasl_plain_username": ALICE,
-                    "sasl_plain_password": PASSWORDS[ALICE],
-                }
-                if self.mechanism
-                else {}
-            ),
-        }
+        return {"bootstrap_servers": self.bootstrap.split(","), **self.identity.kafka_python}
 
     def admin(self, bootstrap: str | None = None, *, user: str = ALICE, **changed: str) -> AdminClient:
         told = self.kafka.client_properties("CLIENT", user=user, mechanism=self.mechanism or "SCRAM-SHA-512")

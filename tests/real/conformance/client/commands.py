@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tests.real.conformance.clusters import ConformanceCluster
+
 PROJECT = Path(__file__).parents[4]
 _DEADLINE_S = 60.0
 _ANSI = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
@@ -36,6 +38,8 @@ class Kontroller:
     bootstrap: str
     state: str = os.devnull
     """Where the shell keeps its history."""
+    identity_file: Path | None = None
+    """Says who asks; None: nobody in particular."""
 
     def run(self, *arguments: str, stdin: str = "") -> Ended:
         done = subprocess.run(
@@ -64,7 +68,13 @@ class Kontroller:
             "COLUMNS": "200",
             "XDG_STATE_HOME": self.state,
             "PROMPT_TOOLKIT_NO_CPR": "1",
+            **({"KONTROLLER_COMMAND_CONFIG": str(self.identity_file)} if self.identity_file else {}),
         }
+
+
+def kontroller_of(cluster: ConformanceCluster, bootstrap: str, *, state: str = os.devnull) -> Kontroller:
+    """As a client of the cluster runs it."""
+    return Kontroller(bootstrap, state, cluster.identity_file)
 
 
 class Terminal:

@@ -26,5 +26,5 @@ def name() -> str:
 
 @pytest.fixture
 def admin(bootstrap: str, cluster: ConformanceCluster) -> AdminClient:
-    properties = {"bootstrap.servers": bootstrap, "zookeeper.connect": cluster.kafka.zookeeper_connect}
+    properties = {**cluster.properties(bootstrap), "zookeeper.connect": cluster.kafka.zookeeper_connect}
     return AdminClient({**properties, "default.api.timeout.ms": 30_000})

@@ -9,7 +9,7 @@ import pytest
 from controller_admin.client.assignments import partitions_json, reassignment_json
 from controller_core.model.ids import BrokerId, PartitionId, TopicName, TopicPartition
 from devcluster.clients import tools
-from tests.real.conformance.client.commands import Kontroller
+from tests.real.conformance.client.commands import Kontroller, kontroller_of
 from tests.real.conformance.clusters import ConformanceCluster
 from tests.real.conformance.tools.test_java_tools import fill
 
@@ -19,7 +19,7 @@ pytestmark = [pytest.mark.real, pytest.mark.timeout(180)]
 @pytest.fixture
 def kontroller(cluster: ConformanceCluster) -> Kontroller:
     """It bootstraps at a broker that is not the controller."""
-    return Kontroller(cluster.kafka.broker(cluster.order[1]).address)
+    return kontroller_of(cluster, cluster.kafka.broker(cluster.order[1]).address)
 
 
 def plan(tmp_path: Path, targets: dict[tuple[str, int], list[int]]) -> str:
@@ -106,18 +106,14 @@ def test_kafka_s_tool_and_ours_read_each_other_s_plans(
     assert "throttled" not in json.dumps(cluster.znodes.read(f"/config/topics/{name}"))
     assert "throttled" not in json.dumps(cluster.znodes.read("/config/brokers/3") or {})
     theirs = ("--reassignment-json-file", there)
-    said = tools.run_tool(
-        tools.REASSIGN_PARTITIONS, "--bootstrap-server", cluster.kafka.bootstrap_servers, "--verify", *theirs,
-        timeout_s=120,
-    )  # fmt: skip
+    servers = cluster.kafka.bootstrap_servers
+    said = cluster.run_tool(tools.REASSIGN_PARTITIONS, "--verify", *theirs, bootstrap=servers)
     assert f"Reassignment of partition {name}-0 is completed." in said.stdout
     verified = kontroller.run("reassign", "verify", *theirs, "-o", "json")
     assert (verified.code, verified.json()[0]["result"]) == (0, 1)
     (tmp_path / "back.json").write_text(back)
-    done = tools.run_tool(
-        tools.REASSIGN_PARTITIONS, "--bootstrap-server", cluster.kafka.bootstrap_servers, "--execute",
-        "--reassignment-json-file", str(tmp_path / "back.json"), timeout_s=120,
-    )  # fmt: skip
+    undo = ("--reassignment-json-file", str(tmp_path / "back.json"))
+    done = cluster.run_tool(tools.REASSIGN_PARTITIONS, "--execute", *undo, bootstrap=servers)
     assert done.returncode == 0, done.stdout + done.stderr
     cluster.wait_until_moved(name, [1, 2])
     not_there = kontroller.run("reassign", "verify", *theirs)
@@ -129,8 +125,7 @@ def test_what_one_writes_the_other_s_tools_read(
     cluster: ConformanceCluster, kontroller: Kontroller, name: str, tmp_path: Path
 ) -> None:
     def theirs(tool: str, *arguments: str) -> str:
-        servers = ("--bootstrap-server", cluster.kafka.bootstrap_servers)
-        done = tools.run_tool(tool, *servers, *arguments, timeout_s=120)
+        done = cluster.run_tool(tool, *arguments, bootstrap=cluster.kafka.bootstrap_servers)
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout
 
@@ -236,7 +231,7 @@ def test_a_partition_without_a_leader_is_led_by_a_replica_that_was_not_in_sync(
     cluster: ConformanceCluster, kontroller: Kontroller, name: str
 ) -> None:
     first, second, third = cluster.order
-    reaching = Kontroller(cluster.kafka.broker(first).address)
+    reaching = kontroller_of(cluster, cluster.kafka.broker(first).address)
     cluster.serve_topic(name, [[second, third]], {"unclean.leader.election.enable": "false"})
     cluster.leave_in_isr(name, [second])
     cluster.kafka.broker(second).kill()

@@ -6,14 +6,14 @@ from pathlib import Path
 import pytest
 
 from controller_admin.commands.administering.examples import EXAMPLES, FILES
-from tests.real.conformance.client.commands import Kontroller
+from tests.real.conformance.client.commands import kontroller_of
 from tests.real.conformance.clusters import ConformanceCluster
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
 
 
 def test_every_example_does_what_the_page_says(cluster: ConformanceCluster, tmp_path: Path) -> None:
-    kontroller = Kontroller(cluster.bootstrap)
+    kontroller = kontroller_of(cluster, cluster.bootstrap)
     for name, text in FILES.items():
         (tmp_path / name).write_text(text)
     for example in EXAMPLES:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from devcluster.clients.tools import REASSIGN_PARTITIONS
-from tests.real.conformance.client.commands import Kontroller
+from tests.real.conformance.client.commands import Kontroller, kontroller_of
 from tests.real.conformance.client.test_moving_controller import bring_back, move_controller
 from tests.real.conformance.clusters import ConformanceCluster
 from tests.real.conformance.tools.test_java_tools import fill, plan_file, run, throttles
@@ -23,7 +23,7 @@ SLOW = ("--throttle", "1000")
 @pytest.fixture
 def kontroller(cluster: ConformanceCluster) -> Kontroller:
     """It bootstraps at a broker that is not the controller."""
-    return Kontroller(cluster.kafka.broker(cluster.order[1]).address)
+    return kontroller_of(cluster, cluster.kafka.broker(cluster.order[1]).address)
 
 
 def printed_plans(said: str) -> list[dict[str, Any]]:

@@ -101,7 +101,7 @@ async def test_every_call_ends_well_or_says_that_it_may_have_been_done(cluster: 
     for topic in (name, f"{name}-calm", f"{name}-moved"):
         cluster.serve_topic(topic, [[1, 2]])
         cluster.wait_until_everybody_knows(topic)
-    properties = {"bootstrap.servers": cluster.kafka.bootstrap_servers, "default.api.timeout.ms": TIMEOUT_MS}
+    properties = {**cluster.properties(cluster.kafka.bootstrap_servers), "default.api.timeout.ms": TIMEOUT_MS}
     calls = Calls(admin=AdminClient(properties), beside=AdminClient(properties), topic=name)
     making = asyncio.create_task(calls.go_on())
     try:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.real.conformance.client.commands import Kontroller, Terminal
+from tests.real.conformance.client.commands import Kontroller, Terminal, kontroller_of
 from tests.real.conformance.clusters import ConformanceCluster
 from tests.real.conformance.tools.test_java_tools import fill, plan_file
 
@@ -16,7 +16,7 @@ TAB, CONTROL_D = "\t", "\x04"
 
 @pytest.fixture
 def shell(cluster: ConformanceCluster, tmp_path_factory: pytest.TempPathFactory) -> Terminal:
-    kontroller = Kontroller(cluster.bootstrap, state=str(tmp_path_factory.mktemp("state")))
+    kontroller = kontroller_of(cluster, cluster.bootstrap, state=str(tmp_path_factory.mktemp("state")))
     terminal = kontroller.at_terminal("shell")
     terminal.until(f"[controller {cluster.znodes.controller()}]>")
     return terminal
@@ -59,7 +59,7 @@ def test_lines_are_run_as_commands_and_errors_do_not_end_it(
 def test_commands_options_topics_and_brokers_are_completed(cluster: ConformanceCluster, name: str) -> None:
     cluster.serve_topic(name, [[1, 2]])
     cluster.wait_until_everybody_knows(name)
-    shell = Kontroller(cluster.bootstrap).at_terminal("shell")
+    shell = kontroller_of(cluster, cluster.bootstrap).at_terminal("shell")
     shell.until_prompt()
     shell.type(f"top{TAB}")
     shell.until("topics")

@@ -15,9 +15,8 @@ async def test_users_are_written_read_and_deleted_as_by_kafka_s_tool(
     cluster: ConformanceCluster, admin: AdminClient, name: str
 ) -> None:
     def theirs(*arguments: str) -> str:
-        servers = ("--bootstrap-server", cluster.kafka.bootstrap_servers)
         entity = ("--entity-type", "users", "--entity-name", name)
-        done = tools.run_tool(tools.CONFIGS, *servers, *entity, *arguments, timeout_s=120)
+        done = cluster.run_tool(tools.CONFIGS, *entity, *arguments, bootstrap=cluster.kafka.bootstrap_servers)
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout
 

@@ -13,7 +13,7 @@ from kio.schema.types import BrokerId as WireBrokerId
 from kio.static.primitive import i64
 
 from controller_core.wire.messages import AllocateProducerIdsRequest, ErrorCode
-from devcluster.clients.load import AckedProducer, lost, read_back
+from devcluster.clients.load import lost
 from devcluster.clients.znodes import PREFERRED_ELECTION
 from tests.real.conformance.clusters import PREFERRED, UNCLEAN, ConformanceCluster, Partition, Seen
 from tests.real.conformance.conftest import make_whole
@@ -68,7 +68,7 @@ def crash(started_cluster: ConformanceCluster) -> Crash:
     _prepare(cluster, killed, successor, third)
     before = {topic: cluster.seen(topic) for topic in SERVED}
     epoch = cluster.broker_epoch(killed)
-    with AckedProducer(cluster.kafka.bootstrap_servers, "led") as producer:
+    with cluster.load("led") as producer:
         cluster.wait(lambda: producer.acknowledged_count > 0, "the first acknowledgement")
         cluster.kafka.broker(killed).kill()
         _wait_until_all_is_decided(cluster, killed, before)
@@ -87,7 +87,7 @@ def crash(started_cluster: ConformanceCluster) -> Crash:
         before=before,
         dead=dead,
         back={topic: cluster.seen(topic) for topic in (*SERVED, "born", "stillborn")},
-        lost=len(lost(acknowledged, read_back(cluster.kafka.bootstrap_servers, "led"))),
+        lost=len(lost(acknowledged, cluster.read_back("led"))),
         epochs=(epoch, cluster.broker_epoch(killed)),
         answered_by_returned=_answered_by(cluster, killed),
         logs_of_deleted=cluster.brokers_with_a_log("doomed"),

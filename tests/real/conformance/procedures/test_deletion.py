@@ -3,7 +3,7 @@
 from controller_core.wire.messages import ErrorCode
 from devcluster.clients.znodes import REASSIGN_PARTITIONS
 from tests.real.conformance.clusters import PREFERRED, ConformanceCluster
-from tests.real.conformance.only_ours import ours_only
+from tests.real.conformance.set_ups import ours_only
 
 DELETED = ("/brokers/topics/{}", "/config/topics/{}", "/admin/delete_topics/{}")
 

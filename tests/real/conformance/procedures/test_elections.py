@@ -8,7 +8,7 @@ import pytest
 from controller_core.wire.messages import ErrorCode
 from devcluster.clients.znodes import PREFERRED_ELECTION
 from tests.real.conformance.clusters import PREFERRED, UNCLEAN, ConformanceCluster
-from tests.real.conformance.only_ours import ours_only
+from tests.real.conformance.set_ups import ours_only
 
 
 def led_by_the_second(cluster: ConformanceCluster, topic: str) -> None:

@@ -15,7 +15,7 @@ from controller_core.wire.messages import ErrorCode
 from devcluster.clients.requests import ConnectionClosed
 from devcluster.clients.znodes import PREFERRED_ELECTION, REASSIGN_PARTITIONS
 from tests.real.conformance.clusters import ConformanceCluster
-from tests.real.conformance.only_ours import ours_only
+from tests.real.conformance.set_ups import ours_only
 
 ISR_CHANGES = "/isr_change_notification"
 LOG_DIR_EVENTS = "/log_dir_event_notification"

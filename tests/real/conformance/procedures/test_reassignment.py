@@ -9,10 +9,10 @@ import threading
 import pytest
 
 from controller_core.wire.messages import ErrorCode
-from devcluster.clients.load import AckedProducer, lost, read_back
+from devcluster.clients.load import lost
 from devcluster.clients.znodes import REASSIGN_PARTITIONS
 from tests.real.conformance.clusters import ConformanceCluster
-from tests.real.conformance.only_ours import ours_only
+from tests.real.conformance.set_ups import ours_only
 
 NOBODY = 99
 
@@ -122,7 +122,7 @@ def test_a_partition_moves_while_it_is_written_to_and_nothing_is_lost(cluster: C
     watcher = threading.Thread(target=note_rows)
     watcher.start()
     try:
-        with AckedProducer(cluster.kafka.bootstrap_servers, "on-its-way") as producer:
+        with cluster.load("on-its-way") as producer:
             cluster.wait(lambda: producer.acknowledged_count > 0, "the first acknowledgement")
             assert cluster.reassign(("on-its-way", 0, [3, 2])) == [ErrorCode.none]
             cluster.wait_until_moved("on-its-way", [3, 2])
@@ -133,7 +133,7 @@ def test_a_partition_moves_while_it_is_written_to_and_nothing_is_lost(cluster: C
     assert rows[-1] == ([2, 3], 3, [2, 3])
     assert all(3 in isr for _, leader, isr in rows if leader == 3), "the leader moves when the target is in sync"
     assert all(assigned == [1, 2, 3] for assigned, leader, _ in rows[1:-1] if leader == 1)
-    assert lost(producer.stop().acknowledged, read_back(cluster.kafka.bootstrap_servers, "on-its-way")) == []
+    assert lost(producer.stop().acknowledged, cluster.read_back("on-its-way")) == []
     cluster.wait_until_only_replicas_have_logs("on-its-way")
     cluster.wait_until_everybody_knows("on-its-way")
 

@@ -11,7 +11,7 @@ import pytest
 
 from controller_core.model.ids import BrokerEpoch, BrokerId
 from controller_core.wire.messages import ControlledShutdownRequest, ControlledShutdownResponse, ErrorCode
-from devcluster.clients.load import AckedProducer, lost, read_back
+from devcluster.clients.load import lost
 from devcluster.clients.znodes import PREFERRED_ELECTION
 from tests.real.conformance.clusters import PREFERRED, ConformanceCluster, Seen
 from tests.real.conformance.conftest import make_whole
@@ -164,7 +164,7 @@ def test_a_stop_in_good_order_interrupts_no_producer_and_then_its_leaderships_ar
 ) -> None:
     third, stopping, second = cluster.order
     cluster.serve_topic("in-order", [[stopping, second, third]], {"min.insync.replicas": "2"})
-    with AckedProducer(cluster.kafka.bootstrap_servers, "in-order") as producer:
+    with cluster.load("in-order") as producer:
         cluster.wait(lambda: producer.acknowledged_count > 0, "the first acknowledgement")
         cluster.kafka.broker(stopping).stop()
         assert cluster.znodes.leader("in-order", 0) == second
@@ -172,7 +172,7 @@ def test_a_stop_in_good_order_interrupts_no_producer_and_then_its_leaderships_ar
         cluster.kafka.broker(stopping).start()
         cluster.wait_until_served("in-order")
     assert "Controlled shutdown request returned successfully" in cluster.broker_log(stopping)
-    assert lost(producer.stop().acknowledged, read_back(cluster.kafka.bootstrap_servers, "in-order")) == []
+    assert lost(producer.stop().acknowledged, cluster.read_back("in-order")) == []
     assert cluster.znodes.leader("in-order", 0) == second
     cluster.znodes.elect_preferred([("in-order", 0)])
     cluster.wait_until_led("in-order", stopping)

@@ -4,7 +4,7 @@ import json
 
 from controller_core.wire.messages import ErrorCode
 from tests.real.conformance.clusters import ConformanceCluster
-from tests.real.conformance.only_ours import ours_only
+from tests.real.conformance.set_ups import ours_only
 
 
 def test_a_new_topic_is_led_by_the_first_replica_with_all_in_sync(cluster: ConformanceCluster) -> None:

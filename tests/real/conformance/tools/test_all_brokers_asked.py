@@ -9,7 +9,6 @@ from kio.schema.errors import ErrorCode
 from kio.schema.list_groups.v5.request import ListGroupsRequest
 
 from devcluster.clients import tools
-from devcluster.clients.requests import send_request
 from tests.real.conformance.at_clients_listener import run_at_brokers
 from tests.real.conformance.clusters import ConformanceCluster
 
@@ -28,14 +27,15 @@ def test_each_replica_is_in_the_log_directories_of_its_broker_alone(cluster: Con
 
 
 def test_a_transactional_id_is_listed_once(cluster: ConformanceCluster) -> None:
-    Producer({"bootstrap.servers": cluster.kafka.bootstrap_servers, "transactional.id": "listed"}).init_transactions(60)
+    told = cluster.librdkafka(cluster.kafka.bootstrap_servers)
+    Producer({**told, "transactional.id": "listed"}).init_transactions(60)
     rows = [line.split() for line in run_at_brokers(cluster, tools.TRANSACTIONS, "list").splitlines()]
     assert [row[0] for row in rows if row].count("listed") == 1
 
 
 def test_a_group_is_listed_once(cluster: ConformanceCluster) -> None:
     cluster.serve_topic("read-by-a-group", [[1, 2, 3]])
-    consumer = Consumer({"bootstrap.servers": cluster.kafka.bootstrap_servers, "group.id": "listed"})
+    consumer = Consumer({**cluster.librdkafka(cluster.kafka.bootstrap_servers), "group.id": "listed"})
     try:
         consumer.subscribe(["read-by-a-group"])
         cluster.wait(lambda: consumer.poll(0.5) is None and listings(cluster)["listed"] > 0, "the group is listed")
@@ -49,6 +49,6 @@ def listings(cluster: ConformanceCluster) -> Counter[str]:
     """How often each group is listed where every node that Metadata lists is asked."""
     request = ListGroupsRequest(states_filter=(), types_filter=())
     nodes = cluster.metadata(cluster.order[0]).brokers
-    answers: list[Any] = [send_request((node.host, int(node.port)), request) for node in nodes]
+    answers: list[Any] = [cluster.ask_at((node.host, int(node.port)), request) for node in nodes]
     assert {answer.error_code for answer in answers} == {ErrorCode.none}
     return Counter(str(group.group_id) for answer in answers for group in answer.groups)

@@ -12,7 +12,7 @@ from tests.real.conformance.clusters import ConformanceCluster
 
 def run(cluster: ConformanceCluster, tool: str, *arguments: str) -> str:
     """What a tool says when it succeeds."""
-    done = tools.run_tool(tool, "--bootstrap-server", cluster.bootstrap, *arguments, timeout_s=120)
+    done = cluster.run_tool(tool, *arguments)
     assert done.returncode == 0, f"{tool} {arguments}: {done.stdout}{done.stderr}"
     return done.stdout
 
@@ -39,7 +39,7 @@ def test_topics_are_created_listed_described_grown_and_deleted(cluster: Conforma
     )  # fmt: skip
     assert "Created topic java" in created
     assert "java" in run(cluster, tools.TOPICS, "--list").splitlines()
-    again = tools.run_tool(tools.TOPICS, "--bootstrap-server", cluster.bootstrap, "--create", "--topic", "java")
+    again = cluster.run_tool(tools.TOPICS, "--create", "--topic", "java")
     assert again.returncode != 0
     assert "Topic 'java' already exists" in again.stdout + again.stderr
     run(cluster, tools.TOPICS, "--alter", "--topic", "java", "--partitions", "4")
@@ -58,15 +58,15 @@ def test_configurations_and_users_are_altered_and_described(cluster: Conformance
     assert "max.message.bytes=200000" in run(cluster, tools.CONFIGS, "--describe", *entity)
     run(cluster, tools.CONFIGS, "--alter", *entity, "--delete-config", "max.message.bytes")
     assert cluster.znodes.read("/config/topics/tuned")["config"] == {}
-    user = ("--entity-type", "users", "--entity-name", "alice")
+    user = ("--entity-type", "users", "--entity-name", "java-user")
     run(cluster, tools.CONFIGS, "--alter", *user, "--add-config", "SCRAM-SHA-256=[iterations=8192,password=pencil]")
-    assert "SCRAM-SHA-256" in cluster.znodes.read("/config/users/alice")["config"]
+    assert "SCRAM-SHA-256" in cluster.znodes.read("/config/users/java-user")["config"]
     cluster.wait(
         lambda: "SCRAM-SHA-256=iterations=8192" in run(cluster, tools.CONFIGS, "--describe", *user),
         "a broker has read the credential",
     )
     run(cluster, tools.CONFIGS, "--alter", *user, "--delete-config", "SCRAM-SHA-256")
-    assert cluster.znodes.read("/config/users/alice") is None, "nothing is left of the user"
+    assert cluster.znodes.read("/config/users/java-user") is None, "nothing is left of the user"
 
 
 def test_a_reassignment_is_generated_executed_with_a_throttle_and_verified(
@@ -91,7 +91,7 @@ def test_a_reassignment_is_generated_executed_with_a_throttle_and_verified(
 
 def fill(cluster: ConformanceCluster, topic: str) -> None:
     """Twenty megabytes: more than a follower fetches before its throttle is felt."""
-    producer = Producer({"bootstrap.servers": cluster.kafka.bootstrap_servers, "acks": "all"})
+    producer = Producer({**cluster.librdkafka(cluster.kafka.bootstrap_servers), "acks": "all"})
     for number in range(200):
         producer.produce(topic, number.to_bytes(4, "big") * 25_000, partition=0)
         producer.poll(0)

@@ -21,7 +21,9 @@ from tests.real.conformance.clusters import ConformanceCluster
 
 @pytest.fixture
 def admin(cluster: ConformanceCluster) -> Iterator[Any]:
-    client = KafkaAdminClient(bootstrap_servers=cluster.bootstrap, request_timeout_ms=60_000)
+    client = KafkaAdminClient(
+        bootstrap_servers=cluster.bootstrap, request_timeout_ms=60_000, **cluster.identity.kafka_python
+    )
     yield client
     client.close()
 

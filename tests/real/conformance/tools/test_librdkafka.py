@@ -22,7 +22,7 @@ NewTopic = librdkafka.NewTopic
 
 @pytest.fixture
 def admin(cluster: ConformanceCluster) -> Any:
-    return librdkafka.AdminClient({"bootstrap.servers": cluster.bootstrap, "log_level": 2})
+    return librdkafka.AdminClient({**cluster.librdkafka(cluster.bootstrap), "log_level": 2})
 
 
 def results(futures: Mapping[Any, Future[Any]]) -> dict[Any, Any]:
