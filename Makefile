@@ -34,8 +34,10 @@ FLEET ?= fleet
 MINUTES ?= 30
 SEED ?=
 
-soak: $(READY) ## Let things happen to a real cluster, as a seed decides, and check it all (MINUTES=30 SEED=n; none: random)
-	$(BIN)/python -m devcluster.soak --minutes $(MINUTES) $(if $(SEED),--seed $(SEED))
+KAFKA ?=
+
+soak: $(READY) ## Let things happen to a real cluster, as a seed decides, and check it all (MINUTES=30 SEED=n KAFKA=2.8.2; none: random)
+	$(BIN)/python -m devcluster.soak --minutes $(MINUTES) $(if $(SEED),--seed $(SEED)) $(if $(KAFKA),--kafka $(KAFKA))
 
 test: lint unit spark real ## Check the code and run the tests, those against real servers too (of large matrices a sample)
 

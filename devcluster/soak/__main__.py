@@ -14,6 +14,7 @@ import typer
 from kazoo.exceptions import KazooException
 from rich.markup import escape
 
+from devcluster.building.java import KAFKA_VERSION, OLDER_VERSIONS
 from devcluster.building.toolchain import BuildError, MissingToolError
 from devcluster.clients.load import LoadReport, ReadBackError, lost, read_back
 from devcluster.demo.stage import Stage
@@ -34,6 +35,7 @@ _MOST_SHOWN: Final = 40
 def main(
     minutes: Annotated[float, typer.Option(min=0.1, help="For how long things happen.")] = 30.0,
     seed: Annotated[int | None, typer.Option(help="What decides what happens; none: a random one.")] = None,
+    kafka: Annotated[str, typer.Option(help="The version of Kafka that brokers are of.")] = KAFKA_VERSION,
     show: Annotated[bool, typer.Option("--show", help="Show the seed's schedule and do nothing.")] = False,
 ) -> None:
     """Let things happen to a real cluster while producers run, heal it, and check that nothing is wrong or lost."""
@@ -42,11 +44,13 @@ def main(
         for step in _steps(chosen, minutes):
             typer.echo(step)
         return
+    if kafka not in (known := (KAFKA_VERSION, *OLDER_VERSIONS)):
+        raise typer.BadParameter(f"Kafka {kafka} is not here; there are {', '.join(known)}", param_hint="--kafka")
     fill_cache([Part.KAFKA])
     stage = Stage()
-    again = f"To see the same happen again: make soak MINUTES={minutes:g} SEED={chosen}"
+    again = f"To see the same happen again: make soak MINUTES={minutes:g} SEED={chosen} KAFKA={kafka}"
     stage.say(again)
-    with ending_on_sigterm(), running_soak(stage) as soak:
+    with ending_on_sigterm(), running_soak(stage, kafka) as soak:
         _happen(soak, chosen, minutes)
         summary = _finish(soak)
         if stage.failures:

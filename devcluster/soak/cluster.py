@@ -167,13 +167,17 @@ def _journal(folder: RunFolder, controller: str) -> Path:
 
 
 @contextmanager
-def running_soak(stage: Stage) -> Iterator[Soak]:
-    """Starts everything, the producers last, and ends it again, also after a failed start or Ctrl-C."""
+def running_soak(stage: Stage, version: str) -> Iterator[Soak]:
+    """Starts everything with brokers of a version of Kafka, the producers last, and ends it again, also after a failed start
+    or Ctrl-C."""
     with ExitStack() as stack:
         folder = stack.enter_context(run_folder("soak"))
-        stage.step("Start", f"ZooKeeper, six unmodified brokers, two controllers of ours. Logs: {folder.path / 'logs'}")
+        brokers = f"six unmodified brokers of Kafka {version}"
+        stage.step("Start", f"ZooKeeper, {brokers}, two controllers of ours. Logs: {folder.path / 'logs'}")
         zookeeper = stack.enter_context(ZooKeeper(folder))
-        kafka = stack.enter_context(KafkaCluster(folder, zookeeper, brokers=len(BROKERS), properties=_PROPERTIES))
+        kafka = stack.enter_context(
+            KafkaCluster(folder, zookeeper, brokers=len(BROKERS), properties=_PROPERTIES, version=version)
+        )
         controllers = {
             name: stack.enter_context(
                 StandbyController(

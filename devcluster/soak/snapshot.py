@@ -4,14 +4,19 @@ import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from kazoo.client import KazooClient
 from kazoo.exceptions import NoNodeError
-from kio.schema.metadata.v12.request import MetadataRequest
+from kio.schema.metadata.v9.request import MetadataRequest
 
 from devcluster.clients.requests import ConnectionClosed, send_request
 from devcluster.soak.operations import Partition, Replicas
+
+_ALL_METADATA: Final = MetadataRequest(
+    topics=None, include_cluster_authorized_operations=False, include_topic_authorized_operations=False
+)
+"""In the newest version that brokers of 2.8 know."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,7 +97,7 @@ def take_snapshot(client: KazooClient, brokers: Mapping[int, tuple[tuple[str, in
 
 def _view(address: tuple[str, int], folder: Path) -> BrokerView | None:
     try:
-        answer = send_request(address, MetadataRequest(topics=None, include_topic_authorized_operations=False))
+        answer = send_request(address, _ALL_METADATA)
     except (OSError, ConnectionClosed):
         return None
     directories = [path for path in folder.iterdir() if path.is_dir()]
