@@ -7,7 +7,8 @@
    theirs has come: else each would count on the others.
 2. Asks the controller to take the broker's leaderships and ISR memberships away (ControlledShutdown), again and again
    until nothing remains that another replica could lead. The broker's epoch is not known to clients; -1 switches that
-   check off in both controllers.
+   check off in both controllers. A broker without ZooKeeper nobody can do that for: it does it itself when it is stopped
+   (KIP-631), so its drain ends here.
 3. Looks once more, and waits: other brokers may have been stopped at the same moment. A new controller knows nothing
    of step 2 and may have given leaderships back, which are then handed over again.
 
@@ -41,6 +42,7 @@ from controller_core.model.ids import BrokerId, TopicName
 from controller_core.model.wording import counted, listed
 from controller_core.wire.client.cluster_picture import EVERYTHING, read_picture
 from controller_core.wire.client.min_insync_replicas import ConfigRefused, ask_min_insync_replicas
+from controller_core.wire.client.quorum import has_quorum
 from controller_core.wire.client.request_client import (
     AnswerUnreadable,
     ControllerClient,
@@ -102,6 +104,9 @@ class Drain:
         if turn:
             await asyncio.sleep(turn * self._pause_s)
             picture = await self._wait_for_replicas()
+        if await self._asked(lambda: has_quorum(self._client)):
+            self._report("it hands over what it leads when it is stopped, as brokers without ZooKeeper do")
+            return
         await self._hand_over()
         while led := still_led(await self._wait_for_replicas(), self._broker):
             self._report(

@@ -1,4 +1,8 @@
-"""Whether a Kafka cluster has a controller: one is known, it answers as the controller, and all members agree on it."""
+"""Whether a Kafka cluster has a controller: one is known, it answers as the controller, and all members agree on it.
+
+Where there is no ZooKeeper that is the leader of a quorum, whom only the quorum tells of, and the members agree on each
+other.
+"""
 
 from typing import Final
 
@@ -14,6 +18,7 @@ from controller_core.model.draining.broker_stop import ids
 from controller_core.model.draining.cluster_picture import ClusterPicture
 from controller_core.model.ids import BrokerId
 from controller_core.wire.client.cluster_picture import NO_TOPICS, read_picture
+from controller_core.wire.client.quorum import Quorum, QuorumRefused, ask_quorum
 from controller_core.wire.client.request_client import Address, ClusterClient, RequestError
 
 _ONLY_A_CONTROLLER_ANSWERS: Final = ListPartitionReassignmentsRequest(topics=())
@@ -36,20 +41,39 @@ async def look_at_cluster(client: ClusterClient) -> str:
         raise NotWell(f"controller {picture.controller} does not answer as the controller: {error}") from error
     if answer.error_code is not ErrorCode.none:
         raise NotWell(f"controller {picture.controller} answers {answer.error_code.name}: {answer.error_message}")
+    quorum = await _quorum(client)
     for member, address in sorted(addresses.items()):
-        await _expect_agreement(client.at(address), member, picture)
+        await _expect_agreement(client.at(address), member, picture, has_quorum=quorum is not None)
+    members = ids(sorted(picture.brokers))
+    if quorum is not None:
+        return (
+            f"cluster {picture.cluster_id}: {quorum.leader} leads the quorum of controllers in epoch {quorum.epoch}, "
+            f"and all of {members} know each other"
+        )
     return (
         f"cluster {picture.cluster_id}: {picture.controller} at {addresses[picture.controller]} is the controller, "
-        f"say all of {ids(sorted(picture.brokers))}"
+        f"say all of {members}"
     )
 
 
-async def _expect_agreement(client: ClusterClient, member: BrokerId, expected: ClusterPicture) -> None:
+async def _quorum(client: ClusterClient) -> Quorum | None:
+    try:
+        quorum = await ask_quorum(client)
+    except (RequestError, QuorumRefused) as error:
+        raise NotWell(str(error)) from error
+    if quorum is not None and quorum.leader is None:
+        raise NotWell("the quorum of controllers has no leader: look at what they log")
+    return quorum
+
+
+async def _expect_agreement(
+    client: ClusterClient, member: BrokerId, expected: ClusterPicture, *, has_quorum: bool
+) -> None:
     try:
         picture = read_picture(await client.ask_any(NO_TOPICS, MetadataResponse))
     except RequestError as error:
         raise NotWell(f"{member} is a member of the cluster and does not answer: {error}") from error
-    if picture.controller != expected.controller:
+    if not has_quorum and picture.controller != expected.controller:
         raise NotWell(f"{member} takes {picture.controller} for the controller, others {expected.controller}")
     if picture.brokers != expected.brokers:
         known, others = ids(sorted(picture.brokers)), ids(sorted(expected.brokers))

@@ -3,8 +3,13 @@
 from collections import Counter
 from dataclasses import dataclass
 
+from kio.schema.api_versions.v3 import ApiVersionsResponse
+from kio.schema.describe_quorum.v0 import DescribeQuorumResponse
+
 from controller_admin.client.cluster import Call
 from controller_core.model.ids import NO_LEADER, BrokerId
+from controller_core.wire.client.negotiation import ASK_FOR_RANGES
+from controller_core.wire.client.quorum import DESCRIBE_QUORUM, QuorumRefused, knows_quorum, read_quorum
 from controller_core.wire.client.request_client import Address
 
 
@@ -25,6 +30,7 @@ class ClusterDescription:
 
     cluster_id: str | None
     controller: BrokerId | None
+    """None where there is none, or a quorum does not tell who leads it."""
     nodes: tuple[Node, ...]
     topics: int
     partitions: int
@@ -41,7 +47,7 @@ async def describe(call: Call) -> ClusterDescription:
     replicas = Counter(broker for each in partitions for broker in each.replica_nodes)
     return ClusterDescription(
         cluster_id=metadata.cluster_id,
-        controller=call.cluster.controller,
+        controller=await _controller(call),
         nodes=tuple(
             Node(
                 id=BrokerId(each.node_id),
@@ -56,3 +62,13 @@ async def describe(call: Call) -> ClusterDescription:
         offline=sum(BrokerId(each.leader_id) == NO_LEADER for each in partitions),
         under_replicated=sum(len(each.isr_nodes) < len(each.replica_nodes) for each in partitions),
     )
+
+
+async def _controller(call: Call) -> BrokerId | None:
+    """What brokers without ZooKeeper name as the controller is just one of them: there the quorum is asked who leads it."""
+    if not knows_quorum(await call.ask_any(ASK_FOR_RANGES, ApiVersionsResponse)):
+        return call.cluster.controller
+    try:
+        return read_quorum(await call.ask_any(DESCRIBE_QUORUM, DescribeQuorumResponse)).leader
+    except QuorumRefused:
+        return None

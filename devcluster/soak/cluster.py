@@ -168,8 +168,8 @@ def _journal(folder: RunFolder, controller: str) -> Path:
 
 @contextmanager
 def running_soak(stage: Stage, version: str) -> Iterator[Soak]:
-    """Starts everything with brokers of a version of Kafka, the producers last, and ends it again, also after a failed start
-    or Ctrl-C."""
+    """Starts everything with brokers of a version of Kafka, the producers last, and ends it again, also after a failed
+    start or Ctrl-C."""
     with ExitStack() as stack:
         folder = stack.enter_context(run_folder("soak"))
         brokers = f"six unmodified brokers of Kafka {version}"

@@ -35,7 +35,7 @@ def describe(
         "underReplicated": found.under_replicated,
     }
     if output is Format.TABLE:
-        controller = "none" if found.controller is None else found.controller
+        controller = "not known" if found.controller is None else found.controller
         typer.echo(
             f"cluster {found.cluster_id}, controller {controller}: {found.topics} topics, {found.partitions} partitions, "
             f"{found.offline} without a leader, {found.under_replicated} without all their replicas\n"

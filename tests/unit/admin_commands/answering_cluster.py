@@ -2,11 +2,12 @@
 
 import asyncio
 from dataclasses import dataclass, field
-from datetime import timedelta
 from typing import Any
 
+from kio.schema.api_versions.v3 import ApiVersionsRequest
 from kio.schema.describe_configs.v4 import DescribeConfigsRequest, DescribeConfigsResponse
 from kio.schema.describe_configs.v4.response import DescribeConfigsResourceResult, DescribeConfigsResult
+from kio.schema.describe_quorum.v0 import DescribeQuorumRequest
 from kio.schema.errors import ErrorCode
 from kio.schema.list_partition_reassignments.v0 import (
     ListPartitionReassignmentsRequest,
@@ -20,14 +21,15 @@ from kio.schema.metadata.v12 import MetadataRequest, MetadataResponse
 from kio.schema.metadata.v12.response import MetadataResponseBroker, MetadataResponsePartition, MetadataResponseTopic
 from kio.schema.types import BrokerId as WireBrokerId
 from kio.schema.types import TopicName as WireTopicName
-from kio.static.primitive import i8, i32, i32Timedelta
+from kio.static.primitive import i8, i32
 from kio.static.protocol import RequestPayload, ResponsePayload
 
 from controller_core.model.ids import PartitionId, TopicName
 from controller_core.wire.messages import ControlledShutdownRequest, ControlledShutdownResponse, RemainingPartition
+from tests.unit.wire.client.quorums import NO_TIME, known_apis, quorum_led_by
 
-NO_TIME = i32Timedelta.parse(timedelta())
 CONTROLLER = 1000
+QUORUM_LEADER = 101
 
 
 @dataclass(slots=True)
@@ -53,6 +55,10 @@ class AnsweringCluster:
     """What the next ControlledShutdowns are answered instead."""
     reassignments_refusal: ErrorCode = ErrorCode.none
     """What ListPartitionReassignments is answered."""
+    has_quorum: bool = False
+    """Whether its brokers are without ZooKeeper."""
+    quorum_refusal: ErrorCode = ErrorCode.none
+    """What DescribeQuorum is answered."""
     shutdowns: int = 0
     looks: int = 0
     looked: asyncio.Event = field(default_factory=asyncio.Event)
@@ -70,6 +76,10 @@ class AnsweringCluster:
                 return self._shut_down(request)
             case ListPartitionReassignmentsRequest():
                 return self._reassignments()
+            case ApiVersionsRequest():
+                return known_apis(has_quorum=self.has_quorum)
+            case DescribeQuorumRequest():
+                return quorum_led_by(QUORUM_LEADER, self.quorum_refusal)
         raise AssertionError(f"nobody asks for {request}")
 
     async def another_look(self) -> None:

@@ -4,6 +4,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 import pytest
+from kio.schema.api_versions.v3 import ApiVersionsRequest
+from kio.schema.describe_quorum.v0 import DescribeQuorumRequest, DescribeQuorumResponse
 from kio.schema.errors import ErrorCode
 from kio.schema.list_partition_reassignments.v0 import (
     ListPartitionReassignmentsRequest,
@@ -21,7 +23,7 @@ from controller_admin.checks.waiting import NotWell, wait_until_well
 from controller_core.wire.client.request_client import Address, ControllerUnreachable
 from controller_operator.kubernetes.object_api import ApiError, ApiForbidden, ApiRefused, ApiUnavailable, ObjectGone
 from controller_operator.resources import KINDS
-from tests.unit.admin_commands.answering_cluster import NO_TIME
+from tests.unit.wire.client.quorums import NO_TIME, known_apis, quorum_led_by
 
 Response = TypeVar("Response", bound=ResponsePayload)
 
@@ -35,6 +37,8 @@ class SimulatedMembers:
     known: dict[int, tuple[int, tuple[int, ...]]]
     controller_answers: ErrorCode | None = ErrorCode.none
     """None: it does not answer."""
+    quorum: DescribeQuorumResponse | None = None
+    """What is said of it, where there is one."""
     asked: int = 1
 
     def at(self, address: Address) -> "SimulatedMembers":
@@ -58,14 +62,22 @@ class SimulatedMembers:
         return metadata
 
     async def ask(self, request: RequestPayload, response_type: type[Response]) -> Response:
+        if isinstance(request, ApiVersionsRequest):
+            answer: Any = known_apis(has_quorum=self.quorum is not None)
+        elif isinstance(request, DescribeQuorumRequest):
+            answer = self.quorum
+        else:
+            answer = self._as_controller(request)
+        assert isinstance(answer, response_type)
+        return answer
+
+    def _as_controller(self, request: RequestPayload) -> ResponsePayload:
         assert isinstance(request, ListPartitionReassignmentsRequest)
         if self.controller_answers is None:
             raise ControllerUnreachable("nobody answered")
-        answer = ListPartitionReassignmentsResponse(
+        return ListPartitionReassignmentsResponse(
             throttle_time=NO_TIME, error_code=self.controller_answers, error_message=None, topics=()
         )
-        assert isinstance(answer, response_type)
-        return answer
 
 
 def members(**differently: tuple[int, tuple[int, ...]]) -> SimulatedMembers:
@@ -77,9 +89,20 @@ async def test_a_cluster_that_agrees_on_its_controller_is_well() -> None:
     assert await look_at_cluster(members()) == "cluster c: 9 at kafka:9 is the controller, say all of 1,2,9"
 
 
+async def test_a_cluster_without_zookeeper_is_well_when_its_quorum_has_a_leader_whoever_brokers_name() -> None:
+    said = await look_at_cluster(replace(members(_2=(1, (1, 2, 9))), quorum=quorum_led_by(101)))
+    assert said == "cluster c: 101 leads the quorum of controllers in epoch 5, and all of 1,2,9 know each other"
+
+
 @pytest.mark.parametrize(
     ("cluster", "told"),
     [
+        (replace(members(), quorum=quorum_led_by(-1)), "the quorum of controllers has no leader"),
+        (replace(members(_2=(9, (1, 9))), quorum=quorum_led_by(101)), "2 knows the members 1,9, others 1,2,9"),
+        (
+            replace(members(), quorum=quorum_led_by(101, ErrorCode.cluster_authorization_failed)),
+            "who leads the quorum is not told: cluster_authorization_failed",
+        ),
         (SimulatedMembers({}), r"no server answers: 1 cannot be reached; give the address of a running broker"),
         (members(_1=(-1, (1, 2))), "no controller is known"),
         (members(_1=(9, (1, 2))), "no controller is known"),

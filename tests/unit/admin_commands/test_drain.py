@@ -49,6 +49,18 @@ async def test_a_broker_that_is_not_needed_is_taken_out_of_service() -> None:
     assert cluster.shutdowns == 1
 
 
+async def test_a_broker_without_zookeeper_is_only_waited_for_as_it_hands_over_itself() -> None:
+    cluster = AnsweringCluster({"tight": SimulatedTopic([1, 2, 3], [1, 2])}, has_quorum=True)
+    attempt = Attempt(cluster)
+    running = asyncio.ensure_future(attempt.run())
+    await cluster.another_look()
+    assert not running.done()
+    cluster.topics["tight"].isr = [1, 2, 3]
+    await running
+    assert cluster.shutdowns == 0
+    assert attempt.said[-1] == "it hands over what it leads when it is stopped, as brokers without ZooKeeper do"
+
+
 async def test_nothing_is_moved_while_a_partition_has_no_replica_to_spare() -> None:
     cluster = AnsweringCluster({**whole(), "tight": SimulatedTopic([1, 2, 3], [1, 2])})
     attempt = Attempt(cluster)

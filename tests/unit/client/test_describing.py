@@ -1,13 +1,14 @@
 """What is made of a cluster's answers: its nodes, and where partitions are that move."""
 
 import pytest
+from kio.schema.errors import ErrorCode
 from kio.static.protocol import RequestPayload
 
 from controller_admin.client.admin_client import AdminClient
 from controller_admin.client.assignments import parse_reassignment, reassignment_json
 from controller_admin.client.cluster import Call
 from controller_core.model.ids import PartitionId, TopicName, TopicPartition
-from tests.unit.admin_commands.answering_cluster import CONTROLLER, AnsweringCluster, SimulatedTopic
+from tests.unit.admin_commands.answering_cluster import CONTROLLER, QUORUM_LEADER, AnsweringCluster, SimulatedTopic
 
 
 @pytest.fixture
@@ -38,3 +39,14 @@ async def test_a_move_is_taken_back_to_where_its_partitions_were_before_another_
 async def test_nodes_have_so_many_replicas(cluster: AnsweringCluster) -> None:
     described = await AdminClient({"bootstrap.servers": "h:1"}).describe_cluster()
     assert {node.id: node.replicas for node in described.nodes} == {1: 2, 2: 2, 3: 1, CONTROLLER: 0}
+
+
+async def test_the_controller_of_a_cluster_without_zookeeper_is_who_leads_its_quorum_if_that_is_told(
+    cluster: AnsweringCluster,
+) -> None:
+    admin = AdminClient({"bootstrap.servers": "h:1"})
+    assert (await admin.describe_cluster()).controller == CONTROLLER
+    cluster.has_quorum = True
+    assert (await admin.describe_cluster()).controller == QUORUM_LEADER
+    cluster.quorum_refusal = ErrorCode.cluster_authorization_failed
+    assert (await admin.describe_cluster()).controller is None

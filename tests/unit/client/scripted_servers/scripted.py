@@ -35,7 +35,9 @@ from tests.unit.wire.client.servers import NO_TIME, NOBODY, spoken
 
 METADATA, API_VERSIONS, CREATE_TOPICS, DELETE_TOPICS, DESCRIBE_CONFIGS, CREATE_PARTITIONS = 3, 18, 19, 20, 32, 37
 ELECT_LEADERS, INCREMENTAL_ALTER_CONFIGS, ALTER_REASSIGNMENTS, LIST_REASSIGNMENTS = 43, 44, 45, 46
-DESCRIBE_SCRAM, ALTER_SCRAM, UPDATE_FEATURES = 50, 51, 57
+DESCRIBE_SCRAM, ALTER_SCRAM, DESCRIBE_QUORUM, UPDATE_FEATURES = 50, 51, 55, 57
+
+_OF_ZOOKEEPER = {*range(80)} - {DESCRIBE_QUORUM}
 
 M = TypeVar("M")
 Answer = ResponsePayload | None
@@ -50,7 +52,9 @@ class ScriptedBroker:
     id: int
     cluster: "ScriptedCluster"
     address: Address = NOBODY
-    ranges: dict[int, tuple[int, int]] = field(default_factory=lambda: dict.fromkeys(range(80), (0, 99)))
+    ranges: dict[int, tuple[int, int]] = field(
+        default_factory=lambda: dict.fromkeys({*range(80)} - {DESCRIBE_QUORUM}, (0, 99))
+    )
     hangs: bool = False
     """Whether it takes connections and says nothing."""
     delay_s: float = 0.0

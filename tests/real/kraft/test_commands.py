@@ -1,0 +1,74 @@
+"""The commands that administer a cluster, on one without ZooKeeper."""
+
+import json
+import re
+import subprocess
+from collections.abc import Iterator
+
+import pytest
+
+from devcluster.clients.load import AckedProducer, lost, read_back
+from devcluster.clusters.kontroller import run_command
+from devcluster.clusters.kraft import KRaftCluster
+from devcluster.clusters.run_folder import RunFolder
+from devcluster.filling.parts import Part
+from devcluster.running.processes import wait_until
+
+pytestmark = [pytest.mark.real(Part.KRAFT), pytest.mark.timeout(300)]
+
+TOPIC = "orders"
+
+
+@pytest.fixture(scope="module")
+def kraft(servers_folder: RunFolder) -> Iterator[KRaftCluster]:
+    """Three brokers and three controllers, and a topic with a replica on each."""
+    with KRaftCluster(servers_folder, name="commanded", properties={"min.insync.replicas": 2}) as cluster:
+        command(cluster, "topics", "create", "--topic", TOPIC, "--partitions", "3", "--replication-factor", "3")
+        yield cluster
+
+
+def command(kraft: KRaftCluster, *arguments: str) -> str:
+    """What a command prints that must succeed."""
+    done = run_command(*arguments, "--bootstrap-server", kraft.bootstrap_servers)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def pod_command(kraft: KRaftCluster, name: str, broker: int) -> "subprocess.CompletedProcess[str]":
+    bootstrap = kraft.broker(broker).address if name == "ready" else kraft.bootstrap_servers
+    return run_command(name, "--bootstrap", bootstrap, "--broker-id", str(broker))
+
+
+def wait_until_ready(kraft: KRaftCluster, broker: int) -> None:
+    wait_until(lambda: pod_command(kraft, "ready", broker).returncode == 0, f"broker {broker} is ready", deadline_s=60)
+
+
+def test_the_controller_is_who_leads_the_quorum_also_after_that_one_was_killed(kraft: KRaftCluster) -> None:
+    def described() -> int | None:
+        shown: int | None = json.loads(command(kraft, "cluster", "describe", "-o", "json"))["controller"]
+        return shown
+
+    former = described()
+    assert former in kraft.controllers
+    checked = run_command("check", "cluster", "--bootstrap", kraft.bootstrap_servers)
+    assert re.search(rf"{former} leads the quorum of controllers in epoch \d+, and all of 1,2,3 know", checked.stdout)
+    kraft.controller(former).kill()
+    wait_until(lambda: described() not in (former, None), "another leads", deadline_s=60)
+    assert run_command("check", "cluster", "--bootstrap", kraft.bootstrap_servers).returncode == 0
+    kraft.controller(former).start()
+
+
+def test_a_broker_drains_stops_and_is_ready_again_while_producers_with_acks_all_are_never_refused(
+    kraft: KRaftCluster,
+) -> None:
+    with AckedProducer(kraft.bootstrap_servers, TOPIC) as producer:
+        wait_until(lambda: producer.acknowledged_count > 0, "a message is acknowledged", deadline_s=60)
+        for broker in kraft.brokers.values():
+            drained = pod_command(kraft, "drain", broker.node_id)
+            assert drained.returncode == 0, drained.stdout + drained.stderr
+            broker.stop()
+            broker.start()
+            wait_until_ready(kraft, broker.node_id)
+        report = producer.stop()
+    assert report.errors == []
+    assert lost(report.acknowledged, read_back(kraft.bootstrap_servers, TOPIC)) == []

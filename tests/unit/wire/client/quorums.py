@@ -1,0 +1,38 @@
+"""What servers say of a quorum of controllers: whether they know any, and who leads it."""
+
+from datetime import timedelta
+
+from kio.schema.api_versions.v3 import ApiVersionsResponse
+from kio.schema.api_versions.v3.response import ApiVersion
+from kio.schema.describe_quorum.v0 import DescribeQuorumResponse
+from kio.schema.describe_quorum.v0.response import PartitionData, TopicData
+from kio.schema.errors import ErrorCode
+from kio.schema.types import BrokerId as WireBrokerId
+from kio.schema.types import TopicName as WireTopicName
+from kio.static.primitive import i16, i32, i32Timedelta, i64
+
+NO_TIME = i32Timedelta.parse(timedelta())
+
+CONTROLLED_SHUTDOWN, DESCRIBE_QUORUM = 7, 55
+
+
+def known_apis(*, has_quorum: bool) -> ApiVersionsResponse:
+    """Of a broker without ZooKeeper, or of one with it."""
+    key = DESCRIBE_QUORUM if has_quorum else CONTROLLED_SHUTDOWN
+    known = ApiVersion(api_key=i16(key), min_version=i16(0), max_version=i16(3))
+    return ApiVersionsResponse(error_code=ErrorCode.none, api_keys=(known,), throttle_time=NO_TIME)
+
+
+def quorum_led_by(leader: int, error_code: ErrorCode = ErrorCode.none) -> DescribeQuorumResponse:
+    """In epoch 5; -1: nobody leads it."""
+    partition = PartitionData(
+        partition_index=i32(0),
+        error_code=ErrorCode.none,
+        leader_id=WireBrokerId(leader),
+        leader_epoch=i32(5),
+        high_watermark=i64(0),
+        current_voters=(),
+        observers=(),
+    )
+    topic = TopicData(topic_name=WireTopicName("__cluster_metadata"), partitions=(partition,))
+    return DescribeQuorumResponse(error_code=error_code, topics=() if error_code else (topic,))
