@@ -14,7 +14,7 @@ export KEEP
 
 .DEFAULT_GOAL := help
 
-.PHONY: help demo demo-history demo-fleet soak test full lint unit nightly fuzz mutants spark real e2e node crds cli bench bench-designs bench-requests bench-operator bench-pipeline \
+.PHONY: help demo demo-history demo-fleet soak test full versions lint unit nightly fuzz mutants spark real e2e node crds cli bench bench-designs bench-requests bench-operator bench-pipeline \
 	bench-fleet build images lock sbom audit clean
 
 help: ## Show the commands
@@ -40,6 +40,13 @@ soak: $(READY) ## Let things happen to a real cluster, as a seed decides, and ch
 	$(BIN)/python -m devcluster.soak --minutes $(MINUTES) $(if $(SEED),--seed $(SEED)) $(if $(KAFKA),--kafka $(KAFKA))
 
 test: lint unit spark real ## Check the code and run the tests, those against real servers too (of large matrices a sample)
+
+SOAKED ?= 2.8.2 3.6.2
+
+versions: $(READY) ## Run what is there for each release of Kafka, and a soak of some (SOAKED="3.0.2 3.3.2" MINUTES=10)
+	$(BIN)/python -m devcluster build
+	$(BIN)/pytest -v -m real tests/real/versions
+	for version in $(SOAKED); do $(MAKE) soak KAFKA=$$version || exit 1; done
 
 full: ## As `make test`, with the large matrices whole: those of which it runs what the commit's hash chooses
 	$(MAKE) test SAMPLED=
