@@ -3,11 +3,16 @@
 A write that fails is cut off where it began, so that it can be tried again. What a process that was killed left of
 its last line is cut off by the next writer; a lock on each open segment, which ends with its process, shows it that nobody
 writes there any more.
+
+How old a segment is says the wall clock, which somebody may set. It is old where that and the time since this process began
+say so: a clock that jumps while it runs, ahead or back, deletes nothing.
 """
 
 import contextlib
 import fcntl
 import os
+import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Protocol
@@ -57,11 +62,16 @@ class SegmentFiles:
         segment_bytes: int,
         retention_bytes: int | None = None,
         retention_ms: int | None = None,
+        wall_s: Callable[[], float] = time.time,
+        monotonic_s: Callable[[], float] = time.monotonic,
     ) -> None:
         self._directory = directory
         self._segment_bytes = segment_bytes
         self._retention_bytes = retention_bytes
         self._retention_ms = retention_ms
+        self._wall_s = wall_s
+        self._monotonic_s = monotonic_s
+        self._began_s = wall_s() - monotonic_s()
         self._open: _Segment | None = None
         self._is_healed = False
 
@@ -127,8 +137,7 @@ class SegmentFiles:
         """Deletes the oldest segments until the rest is within the limits. The present one stays whatever it is."""
         found = [(path, path.stat()) for path in segments(self._directory) if path != present]
         total = sum(stat.st_size for _, stat in found)
-        newest_s = max((stat.st_mtime for _, stat in found), default=0.0)
-        now_s = max(present.stat().st_mtime, newest_s)
+        now_s = min(self._wall_s(), self._began_s + self._monotonic_s())
         for path, stat in found:
             is_old = self._retention_ms is not None and (now_s - stat.st_mtime) * 1000 > self._retention_ms
             is_too_much = self._retention_bytes is not None and total > self._retention_bytes

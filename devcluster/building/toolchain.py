@@ -31,6 +31,7 @@ _PACKAGES = {
     "unshare": "util-linux",
     "nsenter": "util-linux",
     "mmdebstrap": "mmdebstrap",
+    "faketime": "faketime",
 }
 _OLDEST_SELF_UPDATING_GO = (1, 21)
 _SHOWN_LINES = 20

@@ -1,11 +1,12 @@
 """Several ZooKeeper servers that are one ensemble, for what happens when one of them stops and the others go on."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 from kazoo.client import KazooClient
 
 from devcluster.clusters.run_folder import RunFolder
+from devcluster.clusters.secured_zookeeper import SecuredZooKeeper
 from devcluster.clusters.zookeeper import ZooKeeper, connected_client, mode_of
 from devcluster.running.ports import release_port, reserve_port
 from devcluster.running.servers import Startable
@@ -20,6 +21,8 @@ class ZooKeeperEnsemble(Startable):
 
     After `sync_ticks` half seconds without a word, followers leave their leader, and it them."""
 
+    servers: Sequence[ZooKeeper]
+
     def __init__(
         self, folder: RunFolder, *, name: str = "ensemble", servers: int = 3, sync_ticks: int = _TICKS
     ) -> None:
@@ -29,10 +32,7 @@ class ZooKeeperEnsemble(Startable):
             for number, (following, electing) in enumerate(self._peer_ports, start=1)
         }
         settings = {"initLimit": _TICKS, "syncLimit": sync_ticks, **peers}
-        self.servers = [
-            ZooKeeper(folder, name=f"{name}-{number}", heap_mb=_HEAP_MB, further=settings)
-            for number in range(1, servers + 1)
-        ]
+        self.servers = self._made(folder, [f"{name}-{number}" for number in range(1, servers + 1)], settings)
         for number, server in enumerate(self.servers, start=1):
             (server.data_folder / "myid").write_text(str(number))
 
@@ -40,6 +40,9 @@ class ZooKeeperEnsemble(Startable):
     def connect(self) -> str:
         """The connect string of all servers, without a chroot."""
         return ",".join(server.connect for server in self.servers)
+
+    def _made(self, folder: RunFolder, names: Sequence[str], settings: Mapping[str, object]) -> Sequence[ZooKeeper]:
+        return [ZooKeeper(folder, name=name, heap_mb=_HEAP_MB, further=settings) for name in names]
 
     def leader(self) -> ZooKeeper | None:
         """The server that leads the others, if one says so."""
@@ -71,3 +74,29 @@ class ZooKeeperEnsemble(Startable):
         for ports in self._peer_ports:
             for port in ports:
                 release_port(port)
+
+
+class SecuredEnsemble(ZooKeeperEnsemble):
+    """Servers that speak TLS with each other, and at their secure ports with whoever has a certificate; either port knows
+    one user. What clients are told is told by the first."""
+
+    servers: Sequence[SecuredZooKeeper]
+
+    @property
+    def first(self) -> SecuredZooKeeper:
+        return self.servers[0]
+
+    @property
+    def secure_connect(self) -> str:
+        """The connect string of all servers' secure ports, without a chroot."""
+        return ",".join(server.secure_connect for server in self.servers)
+
+    def _made(
+        self, folder: RunFolder, names: Sequence[str], settings: Mapping[str, object]
+    ) -> Sequence[SecuredZooKeeper]:
+        secured = {**settings, "sslQuorum": "true"}
+        first = SecuredZooKeeper(folder, name=names[0], heap_mb=_HEAP_MB, further=secured)
+        others = [
+            SecuredZooKeeper(folder, name=name, heap_mb=_HEAP_MB, further=secured, like=first) for name in names[1:]
+        ]
+        return [first, *others]

@@ -1,5 +1,5 @@
 """Our own processes on this machine: a recorder, an operator, and the controller core, whole, or made to die at a chosen
-write or to stand still before each."""
+write, to stand still before each, or to take another time for the right one."""
 
 import subprocess
 import sys
@@ -86,6 +86,11 @@ class ControllerProcess(Server):
         """Starts a controller that stands still before each write below the path, until `resume`, and waits until it is
         the controller."""
         self.process = self._process("-m", "devcluster.stand_ins.stepping_controller", path, str(self._settings_path))
+        self.start()
+
+    def start_clocked(self) -> None:
+        """Starts a controller whose clock is set by its environment, and waits until it is the controller."""
+        self.process = self._process("-m", "devcluster.stand_ins.clocked_controller", str(self._settings_path))
         self.start()
 
     def restart_whole(self) -> None:

@@ -3,9 +3,10 @@ it have to be told: brokers, and our own processes."""
 
 from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Final
 
-from devcluster.clusters.certificates import make_certificate
+from devcluster.clusters.certificates import CertificateFiles, make_certificate
 from devcluster.clusters.run_folder import RunFolder
 from devcluster.clusters.zookeeper import ZooKeeper
 from devcluster.running.ports import release_port, reserve_port
@@ -17,19 +18,34 @@ _PACKAGE: Final = "org.apache.zookeeper"
 
 
 class SecuredZooKeeper(ZooKeeper):
-    """Its port takes anybody, and its secure one only who has a certificate of its own kind; either knows one user."""
+    """Its port takes anybody, and its secure one only who has a certificate of its own kind; either knows one user. Of an
+    ensemble all have the certificate that the first one made: the others are `like` it."""
 
-    def __init__(self, folder: RunFolder, *, name: str = "secured-zookeeper") -> None:
+    def __init__(
+        self,
+        folder: RunFolder,
+        *,
+        name: str = "secured-zookeeper",
+        heap_mb: int = 512,
+        further: Mapping[str, object] = MappingProxyType({}),
+        like: "SecuredZooKeeper | None" = None,
+    ) -> None:
         self.secure_port = reserve_port()
-        self.files = folder.data(f"{name}-files")
-        self.certificate = make_certificate(self.files, "localhost", "IP:127.0.0.1")
+        self.files: Path = like.files if like else folder.data(f"{name}-files")
+        own = like.certificate if like else make_certificate(self.files, "localhost", "IP:127.0.0.1")
+        self.certificate: CertificateFiles = own
         self.store = self.certificate.store()
         logins = self.files / "server.jaas"
         logins.write_text(f'Server {{ {_MODULE} required user_{USER}="{PASSWORD}" user_other="other secret"; }};\n')
         super().__init__(
             folder,
             name=name,
+            heap_mb=heap_mb,
             further={
+                **further,
+                "ssl.quorum.keyStore.location": self.store,
+                "ssl.quorum.trustStore.location": self.certificate.certificate,
+                "ssl.quorum.trustStore.type": "PEM",
                 "secureClientPort": self.secure_port,
                 "secureClientPortAddress": "127.0.0.1",
                 "serverCnxnFactory": f"{_PACKAGE}.server.NettyServerCnxnFactory",

@@ -3,6 +3,7 @@
 import os
 import resource
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -208,6 +209,35 @@ def test_segments_that_are_too_old_are_deleted(tmp_path: Path) -> None:
     files.write(Block(epoch=1, first_seq=2, data=b"1234567\n"))
     files.close()
     assert [int(path.stem[-5:]) for path in segments(tmp_path)] == [1, 2]
+
+
+YEAR_S = 365 * 24 * 3600.0
+
+
+@pytest.mark.parametrize("wrong", ["at first", "later"])
+@pytest.mark.parametrize("by_s", [YEAR_S, -YEAR_S])
+def test_a_clock_that_jumps_deletes_nothing(tmp_path: Path, wrong: str, by_s: float) -> None:
+    is_wrong = wrong == "at first"
+    files = SegmentFiles(
+        tmp_path, segment_bytes=8, retention_ms=60_000, wall_s=lambda: time.time() + (by_s if is_wrong else 0.0)
+    )
+    files.write(Block(epoch=1, first_seq=0, data=b"1234567\n"))
+    is_wrong = not is_wrong
+    for seq in range(1, 3):
+        files.write(Block(epoch=1, first_seq=seq, data=b"1234567\n"))
+    files.close()
+    assert [int(path.stem[-5:]) for path in segments(tmp_path)] == [0, 1, 2]
+
+
+def test_a_segment_that_was_written_while_the_clock_was_ahead_makes_no_other_one_old(tmp_path: Path) -> None:
+    files = SegmentFiles(tmp_path, segment_bytes=8, retention_ms=60_000)
+    for seq in range(2):
+        files.write(Block(epoch=1, first_seq=seq, data=b"1234567\n"))
+    ahead_s = time.time() + YEAR_S
+    os.utime(segments(tmp_path)[1], (ahead_s, ahead_s))
+    files.write(Block(epoch=1, first_seq=2, data=b"1234567\n"))
+    files.close()
+    assert [int(path.stem[-5:]) for path in segments(tmp_path)] == [0, 1, 2]
 
 
 def test_a_batch_that_cannot_be_put_into_words_is_a_gap(tmp_path: Path) -> None:

@@ -1,0 +1,115 @@
+"""A controller whose wall clock jumps a year ahead, then a year back, while it runs: nothing that it does goes by that.
+
+Brokers end what does not log in again within seconds, and a delegation token is good for an hour more. Under load, every
+acknowledged message of which is read back.
+"""
+
+import json
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from time import time
+from typing import Final
+
+import pytest
+
+from controller_core.zk import paths
+from devcluster.clients.load import AckedProducer, lost, read_back
+from devcluster.clients.znodes import ClusterZnodes
+from devcluster.clusters.kontroller import ControllerProcess
+from devcluster.clusters.listeners import ListenerNames
+from devcluster.clusters.run_folder import RunFolder
+from devcluster.clusters.secured_kafka import SecuredKafka
+from devcluster.clusters.zookeeper import ZooKeeper
+from devcluster.running.processes import wait_until
+from devcluster.running.set_clock import SetClock, why_impossible
+from tests.real.secured.test_delegation_tokens import HOUR_MS, PROPERTIES, token
+
+pytestmark = pytest.mark.timeout(300)
+
+NAME: Final = "clocks"
+YEAR_DAYS: Final = 365
+YEAR_US: Final = YEAR_DAYS * 24 * 3600 * 1_000_000
+SESSION_MS: Final = 3_000
+LISTENERS: Final = ListenerNames(inter_broker="INTERNAL", clients="CLIENT", protocols={"INTERNAL": "SASL_PLAINTEXT"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stage:
+    kafka: SecuredKafka
+    controller: ControllerProcess
+    clock: SetClock
+    znodes: ClusterZnodes
+    journal: Path
+
+    def epoch(self) -> tuple[int | None, int]:
+        return self.znodes.controller(), int(self.znodes.read("/controller_epoch"))
+
+    def serve(self, topic: str) -> None:
+        self.znodes.create_topic(topic, [[1, 2], [2, 1]], {"min.insync.replicas": "2"})
+        wait_until(
+            lambda: self.znodes.is_served(topic, [0, 1]) and self._has_logs(topic), f"{topic} is served", deadline_s=60
+        )
+
+    def _has_logs(self, topic: str) -> bool:
+        return all((each.log_folder / f"{topic}-0").exists() for each in self.kafka.brokers.values())
+
+    def times_us(self, text: str) -> set[int]:
+        """When records that have a text in them were written, as the journal has it."""
+        lines = [line for file in self.journal.glob("*.jsonl") for line in file.read_text().splitlines()]
+        return {json.loads(line)["event_time_us"] for line in lines if text in line and line.endswith("}")}
+
+
+@pytest.fixture
+def stage(servers_folder: RunFolder, zookeeper: ZooKeeper) -> Iterator[Stage]:
+    hindrance = why_impossible()
+    if hindrance is not None:
+        pytest.skip(f"NOT RUN, what a clock that jumps does is not shown here: {hindrance}")
+    with ExitStack() as started:
+        limits = {"connections.max.reauth.ms": SESSION_MS, **PROPERTIES}
+        kafka = SecuredKafka(servers_folder, zookeeper, listeners=LISTENERS, name=NAME, properties=limits)
+        started.callback(kafka.close)
+        kafka.start()
+        clock = SetClock(servers_folder.data(NAME) / "clock")
+        journal = servers_folder.data(f"{NAME}-journal")
+        told = {**PROPERTIES, "sasl.enabled.mechanisms": "SCRAM-SHA-512"}
+        properties = kafka.write_properties(**{name.replace(".", "_"): value for name, value in told.items()})
+        controller = ControllerProcess(
+            servers_folder,
+            kafka.zookeeper_connect,
+            name=f"{NAME}-controller",
+            settings={"properties": str(properties), "journal_directory": str(journal)},
+            listeners=LISTENERS,
+            env=clock.env,
+        )
+        started.callback(controller.close)
+        controller.start_clocked()
+        client = started.enter_context(zookeeper.client(f"/{NAME}"))
+        yield Stage(kafka=kafka, controller=controller, clock=clock, znodes=ClusterZnodes(client), journal=journal)
+
+
+def test_a_wall_clock_that_jumps_costs_neither_the_role_nor_a_login_nor_a_token(stage: Stage) -> None:
+    now_ms, before = int(time() * 1000), stage.epoch()
+    stage.serve("before")
+    good = f"{paths.DELEGATION_TOKENS}/good"
+    stage.znodes.client.create(good, token("good", now_ms + HOUR_MS, now_ms + HOUR_MS), makepath=True)
+    with AckedProducer(stage.kafka.bootstrap_servers, "before") as producer:
+        wait_until(lambda: producer.acknowledged_count > 0, "the first acknowledgement", deadline_s=30)
+        for name, days in (("ahead", YEAR_DAYS), ("behind", -YEAR_DAYS)):
+            stage.clock.jump(days)
+            stage.serve(f"made-{name}")
+            stage.kafka.broker(1).restart()
+            stage.serve(f"made-{name}-later")
+            wait_until(lambda: stage.znodes.is_served("before", [0, 1]), "all are in sync", deadline_s=60)
+            stage.znodes.client.create(f"{good}-no-more-{name}", token("over", now_ms - HOUR_MS, now_ms))
+        stage.clock.set_right()
+        stage.serve("after")
+        wait_until(lambda: stage.znodes.client.get_children(paths.DELEGATION_TOKENS) == ["good"], "what is over goes")
+    assert lost(producer.stop().acknowledged, read_back(stage.kafka.bootstrap_servers, "before")) == []
+    assert stage.epoch() == before
+    log = stage.controller.process.log_path.read_text()
+    assert not any(trouble in log for trouble in ("unexpected", "is missing"))
+    now_us = int(time() * 1e6)
+    assert max(stage.times_us('"made-ahead"')) > now_us + YEAR_US // 2, "its clock was wrong, and it says so"
+    assert min(stage.times_us('"made-behind"')) < now_us - YEAR_US // 2
