@@ -1,5 +1,5 @@
 """Three ZooKeeper servers under three brokers, two controllers and load: servers go, hang and come back, and one of the
-controllers hears nothing from any of them.
+controllers hears nothing from any of them. Once in the clear, and once all of them by TLS with certificates and logins.
 
 Every acknowledged message is read back. How long nobody created a topic is logged, and never asserted.
 """
@@ -21,6 +21,7 @@ from devcluster.clusters.kontroller import ControllerProcess, run_command
 from devcluster.clusters.run_folder import RunFolder
 from devcluster.running.processes import wait_until
 from devcluster.running.ways import Silence, Way
+from tests.real.controller.role.ensembles import Servers, by_tls, in_the_clear
 
 log = structlog.get_logger()
 pytestmark = pytest.mark.matrix("ensemble")
@@ -90,24 +91,37 @@ class Stage:
         return said is not None and said["hindrance"] is None
 
 
-@pytest.fixture(scope="module")
-def stage(servers_folder: RunFolder) -> Iterator[Stage]:
+@pytest.fixture(scope="module", params=[in_the_clear, by_tls])
+def stage(request: pytest.FixtureRequest, servers_folder: RunFolder) -> Iterator[Stage]:
     with ExitStack() as started:
-        ensemble = started.enter_context(ZooKeeperEnsemble(servers_folder, name="quorum", sync_ticks=6))
-        kafka = started.enter_context(KafkaCluster(servers_folder, ensemble, brokers=3, chroot="/quorum"))
-        ways = [started.enter_context(Way(server.port)) for server in ensemble.servers]
-        over_ways = ",".join(way.connect for way in ways) + "/quorum"
-        settings = {"zookeeper_session_timeout_ms": SESSION_S * 1000, "zookeeper_timeout_ms": 10_000}
+        servers: Servers = request.param(servers_folder)
+        name, chroot = servers.name, f"/{servers.name}"
+        ensemble = started.enter_context(servers.ensemble)
+        kafka = KafkaCluster(
+            servers_folder, ensemble, chroot=chroot, properties=servers.broker_properties, env=servers.broker_env
+        )
+        started.enter_context(kafka)
+        ways = [started.enter_context(Way(port)) for port in servers.ports]
+        over_ways = ",".join(way.connect for way in ways) + chroot
+        settings: dict[str, object] = {
+            "zookeeper_session_timeout_ms": SESSION_S * 1000,
+            "zookeeper_timeout_ms": 10_000,
+            **servers.settings,
+        }
         controllers = {
-            FIRST: ControllerProcess(servers_folder, over_ways, name="quorum-first", settings=settings),
+            FIRST: ControllerProcess(servers_folder, over_ways, name=f"{name}-first", settings=settings),
             SECOND: ControllerProcess(
-                servers_folder, kafka.zookeeper_connect, controller_id=SECOND, name="quorum-second", settings=settings
+                servers_folder,
+                servers.connect + chroot,
+                controller_id=SECOND,
+                name=f"{name}-second",
+                settings=settings,
             ),
         }
         for controller in controllers.values():
             started.callback(controller.close)
             controller.process.spawn()
-        client = started.enter_context(ensemble.client("/quorum"))
+        client = started.enter_context(ensemble.client(chroot))
         stage = Stage(ensemble=ensemble, kafka=kafka, controllers=controllers, ways=ways, znodes=ClusterZnodes(client))
         wait_until(stage.is_led_by_ours, "one of ours leads", deadline_s=60)
         yield stage
