@@ -5,12 +5,10 @@ one is tried a moment after the last, beside it (RFC 8305). A machine that lost 
 nobody: the kernel asks a silent other end now and then whether it is still there, as with Kafka's own sockets, but sooner.
 """
 
-import asyncio
 import socket
-from collections import deque
-from collections.abc import Iterator, Sequence
-from itertools import chain, zip_longest
 from typing import Final
+
+from aiohappyeyeballs import AddrInfoType, start_connection
 
 from controller_core.wire.connections.names import NAMES, Names
 
@@ -32,49 +30,23 @@ def notice_silence(connection: socket.socket) -> None:
 
 async def connected_socket(host: str, port: int, *, names: Names = NAMES) -> socket.socket:
     """A connection, for as long as the caller waits. Raises `OSError`, and `UnicodeError` for a name that cannot be one."""
-    left = deque(_by_turns(await names.addresses(host)))
-    trying: set[asyncio.Task[socket.socket]] = set()
-    failure = OSError(f"{host} has no address")
-    try:
-        while left or trying:
-            if left:
-                trying.add(asyncio.create_task(_connected(left.popleft(), port)))
-            patience_s = NEXT_ADDRESS_AFTER_S if left else None
-            ended, _ = await asyncio.wait(trying, timeout=patience_s, return_when=asyncio.FIRST_COMPLETED)
-            for attempt in ended:
-                trying.remove(attempt)
-                if (error := attempt.exception()) is None:
-                    return attempt.result()
-                failure = error if isinstance(error, OSError) else failure
-        raise failure
-    finally:
-        await _give_up(trying)
+    addresses = await names.addresses(host)
+    if not addresses:
+        raise OSError(f"{host} has no address")
+    return await start_connection(
+        [_addressed(address, port) for address in addresses],
+        happy_eyeballs_delay=NEXT_ADDRESS_AFTER_S,
+        socket_factory=_noticing_silence,
+    )
 
 
-async def _connected(address: str, port: int) -> socket.socket:
+def _addressed(address: str, port: int) -> AddrInfoType:
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
-    connection = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)  # asyncio sets options by that
-    try:
-        connection.setblocking(False)
-        notice_silence(connection)
-        await asyncio.get_running_loop().sock_connect(connection, (address, port))
-    except BaseException:
-        connection.close()
-        raise
+    return family, socket.SOCK_STREAM, socket.IPPROTO_TCP, "", (address, port)  # asyncio sets options by the protocol
+
+
+def _noticing_silence(wanted: AddrInfoType) -> socket.socket:
+    family, kind, protocol, *_ = wanted
+    connection = socket.socket(family, kind, protocol)
+    notice_silence(connection)
     return connection
-
-
-async def _give_up(trying: set[asyncio.Task[socket.socket]]) -> None:
-    for attempt in trying:
-        attempt.cancel()
-    for left in await asyncio.gather(*trying, return_exceptions=True):
-        if isinstance(left, socket.socket):  # it was made in the same moment
-            left.close()
-
-
-def _by_turns(addresses: Sequence[str]) -> Iterator[str]:
-    """The preferred kind of address first, then one of each kind in turn."""
-    is_first_kind = bool(addresses) and ":" in addresses[0]
-    same = [address for address in addresses if (":" in address) is is_first_kind]
-    other = [address for address in addresses if (":" in address) is not is_first_kind]
-    return (address for address in chain.from_iterable(zip_longest(same, other)) if address is not None)
