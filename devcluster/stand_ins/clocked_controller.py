@@ -1,4 +1,4 @@
-"""A controller whose wall clock a tester sets while it runs (`devcluster.running.set_clock`).
+"""A controller whose wall clock a tester sets while it runs (`devcluster.machines.set_clock`).
 
 `python -m devcluster.stand_ins.clocked_controller SETTINGS_FILE`, in the environment of a clock. `time.sleep` waits for a
 lock here: it asks the kernel to wait until a moment of the clock that only measures, which libfaketime takes for one of

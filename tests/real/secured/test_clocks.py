@@ -22,8 +22,8 @@ from devcluster.clusters.listeners import ListenerNames
 from devcluster.clusters.run_folder import RunFolder
 from devcluster.clusters.secured_kafka import SecuredKafka
 from devcluster.clusters.zookeeper import ZooKeeper
+from devcluster.machines.set_clock import SetClock, why_impossible
 from devcluster.running.processes import wait_until
-from devcluster.running.set_clock import SetClock, why_impossible
 from tests.real.secured.test_delegation_tokens import HOUR_MS, PROPERTIES, token
 
 pytestmark = pytest.mark.timeout(300)
