@@ -24,7 +24,6 @@ AWAITED_WHERE_IT_BEGINS: Final = {
     "controller_core/controller/role/passing_on.py",
     "controller_core/controller/role/reach.py",
     "controller_core/process/signals.py",
-    "controller_core/wire/connections/sockets.py",
     "controller_core/wire/listener/client_connection.py",
     "operator/controller_operator/reconciling/move_meter.py",
 }
