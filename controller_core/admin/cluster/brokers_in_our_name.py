@@ -3,8 +3,8 @@
 A request of a client is never passed on where clients are somebody: a broker would take the controller for who asks. What
 the controller asks here it has judged before, as a broker would, so it is its own question; and there are few of these.
 
-Each is asked over a connection of its own, as many at once as no broker minds. A broker that does not answer is asked once,
-and then the next one.
+Each is asked over a connection of its own, as many at once as no broker minds; what only administrators may ask does not
+wait for what anybody may. A broker that does not answer is asked once, and then the next one.
 """
 
 import asyncio
@@ -14,12 +14,14 @@ from typing import Final, TypeVar
 
 from kio.static.protocol import RequestPayload, ResponsePayload
 
+from controller_core.model.access import Need, need_of
 from controller_core.model.metadata import Broker
 from controller_core.wire.client.request_client import Address, AnswerLost, RequestClient, RequestError
 from controller_core.wire.connections.broker_properties import SourceOfListener
 from controller_core.wire.listener.owned_api import NoAnswerNow
 
 AT_ONCE: Final = 8
+"""Of those who need the same right."""
 TIMEOUT_MS: Final = 5_000
 """For one broker to be connected to and to answer."""
 
@@ -36,13 +38,13 @@ class BrokersInOurName:
         self._security = security
         self._brokers = brokers
         self._turns = itertools.count()
-        self._places = asyncio.Semaphore(AT_ONCE)
+        self._places = {need: asyncio.Semaphore(AT_ONCE) for need in Need}
 
     async def ask(self, request: RequestPayload, response_type: type[Response], *, may_be_twice: bool) -> Response:
         """What the first broker says that answers. What may not be done twice is asked of no other when an answer is lost.
 
         Raises `NoAnswerNow`."""
-        async with self._places:
+        async with self._places[need_of(int(request.__api_key__))]:
             troubles = []
             for client in self._clients():
                 try:

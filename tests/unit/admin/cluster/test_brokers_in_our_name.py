@@ -1,5 +1,6 @@
 """What the controller asks brokers in its own name: whom, how often, and for whom it does so."""
 
+import asyncio
 from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
@@ -18,7 +19,7 @@ from kio.schema.incremental_alter_configs.v1.response import (
 )
 from kio.static.primitive import i8
 
-from controller_core.admin.cluster.brokers_in_our_name import BrokersInOurName
+from controller_core.admin.cluster.brokers_in_our_name import AT_ONCE, BrokersInOurName
 from controller_core.model.ids import BrokerEpoch, BrokerId
 from controller_core.model.metadata import Broker, Endpoint
 from controller_core.wire.connections.broker_properties import NO_FILE
@@ -115,6 +116,24 @@ async def test_what_may_have_been_done_is_asked_of_nobody_else(servers: Servers)
     with pytest.raises(NoAnswerNow, match="did not answer"):
         await asked(asking(servers), may_be_twice=False)
     assert (lost.asked, other.asked) == ([ALTER], [])
+
+
+async def test_what_administrators_ask_does_not_wait_for_what_anybody_may(servers: Servers) -> None:
+    silent, administered, _ = servers
+    silent.script = [b""] * AT_ONCE
+    administered.script = [altered("a")]
+    reached = [silent]
+    asked_of = BrokersInOurName(LISTENER, NO_FILE.source, lambda: brokers(reached))
+    waiting = [asyncio.create_task(asked(asked_of)) for _ in range(AT_ONCE + 1)]
+    async with asyncio.timeout(20):
+        while len(silent.asked) < AT_ONCE:  # noqa: ASYNC110 - nothing says when they are there
+            await asyncio.sleep(0)
+    reached[:] = [administered]
+    assert await asked(asked_of, may_be_twice=False) == altered("a")
+    assert len(silent.asked) == AT_ONCE, "one waits"
+    assert not any(each.done() for each in waiting)
+    for each in waiting:
+        each.cancel()
 
 
 async def test_there_is_no_answer_where_nobody_can_be_asked(servers: Servers) -> None:
