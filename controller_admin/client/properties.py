@@ -3,16 +3,16 @@
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Literal, Self
+from typing import Annotated, Self
 
-from pydantic import BeforeValidator, ConfigDict, Field, SecretStr, ValidationError, model_validator
+from pydantic import BeforeValidator, Field, ValidationError
 
 from controller_admin.client.errors import InvalidArgument
 from controller_core.security.properties_file import InvalidProperties, read_properties
 from controller_core.security.property_types import what_is_wrong
-from controller_core.security.tls_properties import TlsProperties
 from controller_core.wire.client.request_client import Address, parse_addresses
-from controller_core.wire.connections.security import MECHANISMS, Login, Security, SecuritySource
+from controller_core.wire.connections.client_properties import ClientSecurity
+from controller_core.wire.connections.security import Security, SecuritySource
 from controller_core.zk.secured.properties import NO_ZK_SECURITY, ZkSecurity, zk_security_of
 
 
@@ -25,10 +25,8 @@ def as_invalid_argument() -> Iterator[None]:
         raise InvalidArgument(str(error)) from error
 
 
-class ClientProperties(TlsProperties):
+class ClientProperties(ClientSecurity):
     """What a client has to know. Other properties of Kafka's are left alone, as by Kafka's tools."""
-
-    model_config = ConfigDict(arbitrary_types_allowed=True)  # a context of TLS is one
 
     bootstrap_servers: Annotated[tuple[Address, ...], BeforeValidator(lambda text: parse_addresses(str(text)))]
     client_id: str = Field(default="kontroller-admin", max_length=249)
@@ -38,10 +36,6 @@ class ClientProperties(TlsProperties):
     """Not Kafka's: only ZooKeeper knows the topics that are marked for deletion."""
     zookeeper_security: ZkSecurity = NO_ZK_SECURITY
     """As the properties of a broker say it, whose names begin with `zookeeper.`."""
-
-    security_protocol: Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"] = "PLAINTEXT"
-    sasl_mechanism: str = "GSSAPI"
-    sasl_jaas_config: SecretStr | None = None
 
     @classmethod
     def of(cls, properties: Mapping[str, object], folder: Path = Path()) -> Self:
@@ -61,35 +55,12 @@ class ClientProperties(TlsProperties):
         with as_invalid_argument():
             return cls.of({**read_properties(file), **given}, file.parent)
 
-    @model_validator(mode="after")
-    def _can_log_in(self) -> Self:
-        if not self.security_protocol.startswith("SASL"):
-            return self
-        if self.sasl_mechanism not in MECHANISMS:
-            raise ValueError(
-                f"sasl.mechanism {self.sasl_mechanism} is not supported: use one of {', '.join(MECHANISMS)}"
-            )
-        if self.sasl_jaas_config is None:
-            raise ValueError("security.protocol is a SASL one: set sasl.jaas.config")
-        return self
-
     def security(self) -> Security:
         """How to connect. Raises `InvalidArgument` where a certificate or a login cannot be used."""
         with as_invalid_argument():
-            return self._security()
+            return self.connecting()
 
     def security_source(self) -> SecuritySource | None:
         """The same for each connection anew: certificates may be renewed meanwhile. Raises as `security`, at once."""
         self.security()
-        return None if self.security_protocol == "PLAINTEXT" else self._security
-
-    def _security(self) -> Security:
-        return Security(
-            tls=self.tls_files().client_context() if self.security_protocol in ("SSL", "SASL_SSL") else None,
-            login=self._login() if self.security_protocol.startswith("SASL") else None,
-        )
-
-    def _login(self) -> Login:
-        assert self.sasl_jaas_config is not None, "it was looked for"
-        text = self.sasl_jaas_config.get_secret_value()
-        return Login.of_jaas(text, mechanism=self.sasl_mechanism, name="sasl.jaas.config")
+        return None if self.security_protocol == "PLAINTEXT" else self.connecting

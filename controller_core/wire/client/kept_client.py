@@ -1,0 +1,154 @@
+"""Asks any of a cluster's brokers again and again, over a connection that stays open.
+
+Who looks at a cluster every second would else connect, and where that is wanted log in, every second. One server is asked
+as long as it answers; after a failure the next question goes to the next one. Only for what may be asked twice.
+"""
+
+import asyncio
+from collections.abc import Sequence
+from typing import Final, TypeVar
+
+from kio.static.protocol import RequestPayload, ResponsePayload
+
+from controller_core.wire.client.request_client import (
+    CLIENT_ID,
+    Address,
+    AnswerLost,
+    AnswerUnreadable,
+    ControllerUnreachable,
+    NotAdmitted,
+)
+from controller_core.wire.codecs.decoding import Undecodable
+from controller_core.wire.codecs.frames import (
+    DEFAULT_MAX_FRAME_BYTES,
+    FrameCut,
+    FrameError,
+    decode_response,
+    encode_request,
+    read_correlation_id,
+    read_frame,
+)
+from controller_core.wire.connections import connecting
+from controller_core.wire.connections.connecting import Connection, open_connection
+from controller_core.wire.connections.security import SecuritySource
+
+DEFAULT_TIMEOUT_MS: Final = 5_000
+_CORRELATION_ID: Final = 1
+
+Response = TypeVar("Response", bound=ResponsePayload)
+
+
+class KeptClient:
+    """One question at a time; `close` it at the end."""
+
+    def __init__(
+        self,
+        bootstrap: Sequence[Address],
+        *,
+        security: SecuritySource | None = None,
+        timeout_ms: int = DEFAULT_TIMEOUT_MS,
+    ) -> None:
+        """`timeout_ms`: of one question, connecting included."""
+        self._bootstrap = tuple(bootstrap)
+        self._servers = self._bootstrap
+        self._security = security
+        self._timeout_s = timeout_ms / 1000
+        self._connection: Connection | None = None
+        self._turn = asyncio.Lock()
+        self.waited_s = 0.0
+        """For how long answers were waited for, all together: more than servers have worked on them."""
+
+    @property
+    def server(self) -> Address:
+        """Who is asked next."""
+        return self._servers[0]
+
+    @property
+    def servers(self) -> tuple[Address, ...]:
+        """All who may be asked, the next one first."""
+        return self._servers
+
+    def learn(self, brokers: Sequence[Address]) -> None:
+        """The brokers that there are now. Who is asked stays, where it is one of them; who was named first stays known."""
+        known = dict.fromkeys((*brokers, *self._bootstrap))
+        self._servers = tuple(dict.fromkeys((*(each for each in self._servers[:1] if each in known), *known)))
+
+    def at(self, address: Address) -> "KeptClient":
+        """One that asks this server alone, over a connection of its own."""
+        return KeptClient((address,), security=self._security, timeout_ms=round(self._timeout_s * 1000))
+
+    def move_on(self) -> None:
+        """Has the next question put to the next server."""
+        self._disconnect()
+        self._servers = (*self._servers[1:], *self._servers[:1])
+
+    async def ask(self, request: RequestPayload, response_type: type[Response]) -> Response:
+        """The answer. Raises `RequestError`, and `Unencodable` for a request that cannot be written."""
+        return self.read(await self.ask_unread(request), response_type)
+
+    async def ask_unread(self, request: RequestPayload) -> bytes:
+        """The answer's bytes, which are often the same as those before. Raises as `ask`."""
+        frame = encode_request(request, _CORRELATION_ID, CLIENT_ID)
+        async with self._turn:
+            try:
+                return await self._exchange(frame)
+            except BaseException:
+                self.move_on()
+                raise
+
+    def read(self, content: bytes, response_type: type[Response]) -> Response:
+        """The answer in some bytes. Raises `AnswerUnreadable`."""
+        try:
+            return decode_response(response_type, content)
+        except Undecodable as error:
+            raise AnswerUnreadable(f"{self.server} answered what is no {response_type.__name__}: {error}") from error
+
+    def close(self) -> None:
+        """Closes the connection; another question would open one."""
+        self._disconnect()
+
+    async def _exchange(self, frame: bytes) -> bytes:
+        deadline_s = asyncio.get_running_loop().time() + self._timeout_s
+        connection = await self._connected(deadline_s)
+        asked_at_s = asyncio.get_running_loop().time()
+        try:
+            async with asyncio.timeout_at(deadline_s):
+                connection.writer.write(frame)
+                await connection.writer.drain()
+                content = await read_frame(connection.reader, DEFAULT_MAX_FRAME_BYTES)
+        except TimeoutError as error:
+            raise AnswerLost(f"{self.server} did not answer within {self._timeout_s:g} s") from error
+        except (OSError, FrameCut) as error:
+            raise AnswerLost(f"the connection to {self.server} broke: {error}") from error
+        except FrameError as error:
+            raise AnswerUnreadable(f"{self.server} answers what is no Kafka: {error}") from error
+        finally:
+            self.waited_s += asyncio.get_running_loop().time() - asked_at_s
+        if content is None:
+            raise AnswerLost(f"{self.server} closed the connection without an answer")
+        if read_correlation_id(content) != _CORRELATION_ID:
+            raise AnswerUnreadable(f"{self.server} answered another request")
+        return content
+
+    async def _connected(self, deadline_s: float) -> Connection:
+        if self._connection is not None and self._connection.is_spent:
+            self._disconnect()
+        if self._connection is None:
+            self._connection = await self._connect(deadline_s)
+        return self._connection
+
+    async def _connect(self, deadline_s: float) -> Connection:
+        host, port = self.server
+        try:
+            return await open_connection(host, port, deadline_s=deadline_s, security=self._security)
+        except connecting.OutOfReach as error:
+            raise ControllerUnreachable(str(error)) from error
+        except connecting.NotAdmitted as error:
+            raise NotAdmitted(str(error)) from error
+        except connecting.NoSuchProtocol as error:
+            raise AnswerUnreadable(str(error)) from error
+
+    def _disconnect(self) -> None:
+        if self._connection is not None:
+            self._connection.abort()
+            self._connection = None

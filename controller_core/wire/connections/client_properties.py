@@ -1,0 +1,56 @@
+"""How a client speaks to servers, by the names of Kafka's own clients: `security.protocol`, `sasl.*`, `ssl.*`."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Literal, Self
+
+from pydantic import ConfigDict, SecretStr, ValidationError, model_validator
+
+from controller_core.security.properties_file import InvalidProperties
+from controller_core.security.property_types import what_is_wrong
+from controller_core.security.tls_properties import TlsProperties
+from controller_core.wire.connections.security import MECHANISMS, Login, Security
+
+
+class ClientSecurity(TlsProperties):
+    """What a client shows and whom it trusts. Other properties are left alone, as by Kafka's tools."""
+
+    model_config = ConfigDict(arbitrary_types_allowed=True)
+
+    security_protocol: Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"] = "PLAINTEXT"
+    sasl_mechanism: str = "GSSAPI"
+    sasl_jaas_config: SecretStr | None = None
+
+    @classmethod
+    def of_client(cls, properties: Mapping[str, str]) -> Self:
+        """Raises `InvalidProperties`, which names the property and shows no value."""
+        try:
+            return cls.model_validate(properties)
+        except ValidationError as error:
+            raise InvalidProperties(f"the client's properties: {what_is_wrong(error)}") from None
+
+    @model_validator(mode="after")
+    def _can_log_in(self) -> Self:
+        if not self.security_protocol.startswith("SASL"):
+            return self
+        if self.sasl_mechanism not in MECHANISMS:
+            raise ValueError(
+                f"sasl.mechanism {self.sasl_mechanism} is not supported: use one of {', '.join(MECHANISMS)}"
+            )
+        if self.sasl_jaas_config is None:
+            raise ValueError("security.protocol is a SASL one: set sasl.jaas.config")
+        return self
+
+    def connecting(self, folder: Path = Path()) -> Security:
+        """How to connect; `folder`: where files are that have no other. Raises `InvalidProperties` where a certificate or a
+        login cannot be used."""
+        protocol = self.security_protocol
+        return Security(
+            tls=self.tls_files(folder).client_context() if protocol in ("SSL", "SASL_SSL") else None,
+            login=self._login() if protocol.startswith("SASL") else None,
+        )
+
+    def _login(self) -> Login:
+        assert self.sasl_jaas_config is not None, "it was looked for"
+        text = self.sasl_jaas_config.get_secret_value()
+        return Login.of_jaas(text, mechanism=self.sasl_mechanism, name="sasl.jaas.config")
