@@ -19,7 +19,9 @@ from controller_core.zk.session import ZkSession
 from controller_operator.admission.judge import Judge
 from controller_operator.admission.onlooking import Onlooker
 from controller_operator.admission.server import Certificate, serve_admission
-from controller_operator.kafka.broker_listeners import ListenerOf, any_plaintext
+from controller_operator.clusters.pool import Connect
+from controller_operator.kafka.broker_listeners import BrokerListener, ListenerOf, any_plaintext
+from controller_operator.kafka.client_files import ClientFiles
 from controller_operator.kafka.ensembles import Ensembles
 from controller_operator.kubernetes.api_client import api_client
 from controller_operator.kubernetes.api_server import current_namespace, kubernetes_objects
@@ -30,10 +32,10 @@ from controller_operator.leading.fenced_session import FencedSession
 from controller_operator.leading.kubernetes_lease import KubernetesLease
 from controller_operator.leading.leadership import Leadership
 from controller_operator.observation.observer import ChrootMissing, NotCurrent
-from controller_operator.observation.pool import Connect
 from controller_operator.probes import serve_probes
 from controller_operator.reconciling.runtime import OperatorRuntime
 from controller_operator.reconciling.wall_clock import utc_now
+from controller_operator.resources.cluster_address import AtBrokers, AtZooKeeper, ClusterAddress
 from controller_operator.settings import OperatorSettings
 
 _EXIT_S: Final = 30.0
@@ -51,13 +53,14 @@ async def run(settings: OperatorSettings, *, api: ObjectApi | None = None, conne
     ensembles = Ensembles(settings.properties)
     ensembles.check_brokers()
     connect = connect or zookeeper_connector(settings, ensembles)
+    listener_of = secured_listeners(settings, ensembles)
     async with AsyncExitStack() as stack:
         objects = api if api is not None else await stack.enter_async_context(kubernetes_objects())
         elector = _elector(settings, stack)
         runtime = (
-            leading_runtime(settings, objects, connect, elector, ensembles.listener_of)
+            leading_runtime(settings, objects, connect, elector, listener_of)
             if elector
-            else OperatorRuntime(settings, objects, connect, listener_of=ensembles.listener_of)
+            else OperatorRuntime(settings, objects, connect, listener_of=listener_of)
         )
         if settings.metrics_port is not None:
             stop_serving = await serve_metrics(settings.metrics_host, settings.metrics_port, runtime.metrics.registry)
@@ -66,7 +69,7 @@ async def run(settings: OperatorSettings, *, api: ObjectApi | None = None, conne
             readiness = partial(_trouble, runtime, elector)
             stop_answering = await serve_probes(settings.liveness, health=runtime.is_stuck, readiness=readiness)
             stack.push_async_callback(stop_answering)
-        await _serve_webhook(settings, runtime, stack, ensembles)
+        await _serve_webhook(settings, runtime, stack, zookeeper_connector(settings, ensembles), listener_of)
         _log.info("operator begins", namespaces=settings.namespaces or "all", lease=settings.lease)
         await until_signalled(_work(runtime, elector))
         _log.info("operator ends")
@@ -84,13 +87,16 @@ def _elector(settings: OperatorSettings, stack: AsyncExitStack) -> Elector | Non
 
 
 async def _serve_webhook(
-    settings: OperatorSettings, runtime: OperatorRuntime, stack: AsyncExitStack, ensembles: Ensembles
+    settings: OperatorSettings,
+    runtime: OperatorRuntime,
+    stack: AsyncExitStack,
+    connect: Connect,
+    listener_of: ListenerOf,
 ) -> None:
     endpoint, chain, key = settings.webhook, settings.webhook_certificate, settings.webhook_key
     if endpoint is None or chain is None or key is None:  # the settings have all of them or none
         return
-    connect = zookeeper_connector(settings, ensembles)
-    onlooker = Onlooker(runtime.working_access, runtime.store, connect, ensembles.listener_of)
+    onlooker = Onlooker(runtime.working_access, runtime.store, connect, listener_of)
     stack.push_async_callback(onlooker.close)
     runtime.when_it_works(onlooker.close)
     judge = Judge(runtime.store, onlooker.access)
@@ -140,6 +146,21 @@ async def _work(runtime: OperatorRuntime, elector: Elector | None) -> None:
             _log.warning("the work did not end in time", waited_s=_EXIT_S)
         if elector is not None:
             await elector.release()
+
+
+def secured_listeners(settings: OperatorSettings, ensembles: Ensembles) -> ListenerOf:
+    """How brokers are spoken to, of clusters with ZooKeeper and of those without. Raises `InvalidProperties`."""
+    files = ClientFiles(settings.properties)
+    files.check()
+
+    def listener_of(address: ClusterAddress) -> BrokerListener:
+        match address:
+            case AtZooKeeper(connect=connect):
+                return ensembles.listener_of(connect)
+            case AtBrokers():
+                return files.listener_of(address)
+
+    return listener_of
 
 
 def zookeeper_connector(settings: OperatorSettings, ensembles: Ensembles | None = None) -> Connect:

@@ -39,7 +39,8 @@ class OperatorSettings(BaseSettings):
     properties: Annotated[tuple[Path, ...], NoDecode] = Field(
         default=(),
         description="Files that say how clusters are secured, each by the names that a broker's server.properties has for "
-        "it; zookeeper.connect among them says which cluster a file is for.",
+        "it; zookeeper.connect among them says which cluster a file is for. Without ZooKeeper by the names that a client's "
+        "has, where bootstrap.servers says it.",
     )
     webhook: str | None = Field(
         default=None,

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
-from controller_operator.kafka.write_limits import WriteLimits
 from controller_operator.kubernetes.object_store import AnyResource, Key, ObjectStore, Raw, StoredObject
 from controller_operator.plans.outcome import Context, Verdict, conditions
 from controller_operator.reconciling.access import ClusterAccess, Granted, Withheld
@@ -142,7 +141,7 @@ class Judge:
         self, access: ClusterAccess, resource: AnyResource, grant: Granted, now: datetime
     ) -> Iterable[Condition]:
         handler = self._handlers(access)[type(resource).definition.kind]
-        context = Context(now=now, limits=WriteLimits.of(grant.observer.session), is_view_fresh=True)
+        context = Context(now=now, limits=grant.kafka.limits, is_view_fresh=True)
         plan = handler.plan(resource, grant, context)
         refusal: Verdict | None = grant.permission.refusal_of_steps(plan.steps)
         return conditions(refusal, resource.status, resource.metadata, now) if refusal else plan.status.conditions

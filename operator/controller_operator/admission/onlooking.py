@@ -7,9 +7,9 @@ is asked, only reads, and closes them when it begins to work: those that it then
 from collections.abc import Callable
 from typing import Final
 
+from controller_operator.clusters.pool import Connect
 from controller_operator.kafka.broker_listeners import ListenerOf, any_plaintext
 from controller_operator.kubernetes.object_store import ObjectStore
-from controller_operator.observation.pool import Connect
 from controller_operator.reconciling.access import ClusterAccess
 
 _CONNECTING_S: Final = 5.0

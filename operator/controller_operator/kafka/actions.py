@@ -7,7 +7,7 @@ an action that is repeated, by a restarted operator or after a lost answer, is d
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import assert_never
 
@@ -47,6 +47,8 @@ class AddPartitions:
     topic: TopicName
     assignment: TopicAssignment
     version: ZkVersion
+    present: int = 0
+    """How many partitions of the assignment there are already."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,6 +58,8 @@ class AlterTopicConfig:
     topic: TopicName
     config: Mapping[str, str]
     version: ZkVersion | None
+    changes: Mapping[str, str | None] = field(default_factory=dict)
+    """The keys that change, with their new values; None for those that go back to their defaults."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,7 +73,7 @@ class MarkTopicForDeletion:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SubmitReassignment:
     """Asks for the reassignment of partitions. As a transaction it is Kafka's older way, of which there can be one at a
-    time: for clusters whose controller cannot be asked (`move_requests`)."""
+    time: for clusters whose controller cannot be asked (`requests.moves`)."""
 
     partitions: Mapping[TopicPartition, tuple[BrokerId, ...]]
 

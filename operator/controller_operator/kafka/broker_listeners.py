@@ -8,6 +8,7 @@ from controller_core.model.metadata import Broker
 from controller_core.wire.client.request_client import Address, ControllerClient
 from controller_core.wire.connections.broker_properties import PLAINTEXT
 from controller_core.wire.connections.security import SecuritySource
+from controller_operator.resources.cluster_address import ClusterAddress
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,11 +38,11 @@ class BrokerListener:
 
 
 ANY_PLAINTEXT: Final = BrokerListener()
-ListenerOf: TypeAlias = Callable[[str], BrokerListener]
-"""Where the brokers are asked of the cluster at a connect string."""
+ListenerOf: TypeAlias = Callable[[ClusterAddress], BrokerListener]
+"""Where the brokers of a cluster are asked. Raises `InvalidProperties` for one without ZooKeeper with a bad file."""
 
 
-def any_plaintext(_connect: str) -> BrokerListener:
+def any_plaintext(_address: ClusterAddress) -> BrokerListener:
     """For clusters that nobody has said anything of."""
     return ANY_PLAINTEXT
 

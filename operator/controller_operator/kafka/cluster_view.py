@@ -1,4 +1,4 @@
-"""A Kafka cluster as its ZooKeeper shows it at one moment: what every plan is made over.
+"""A Kafka cluster as its ZooKeeper, or its brokers, show it at one moment: what every plan is made over.
 
 A `ClusterView` is immutable and made anew with every change, but a topic in which nothing changed is the same object in
 the next view, and `changed` names the others. So nobody has to look through thousands of topics for the one that changed,
@@ -29,19 +29,36 @@ def configured_min_isr(config: Mapping[str, str], default: int) -> int:
 
 
 class ControllerKind(StrEnum):
-    """Which program is the controller: Kontroller goes by an id that no broker has."""
+    """Which program is the controller: with ZooKeeper, Kontroller goes by an id that no broker has."""
 
     KONTROLLER = "Kontroller"
     KAFKA = "Kafka"
+    KRAFT = "KRaft"
+    """A quorum of Kafka's own controllers, in a cluster without ZooKeeper."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Controller:
-    """Who holds `/controller`, and in which epoch."""
+    """Who is the controller (with ZooKeeper: who holds `/controller`), and in which epoch."""
 
     id: BrokerId
     epoch: ControllerEpoch
     kind: ControllerKind
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Abilities:
+    """What can be done to a cluster as it is reached, where not every cluster can have it done."""
+
+    chooses_topic_ids: bool = True
+    """Whether who creates a topic says which id it gets."""
+    limits_moves: bool = True
+    """Whether moves can be limited to some bytes a second."""
+    validates_features: bool = False
+    """Whether the controller can be asked what it would say to other levels, without changing them."""
+
+
+WITH_ZOOKEEPER: Final = Abilities()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -143,6 +160,8 @@ class ClusterView:
     """The topics that are new, gone or others than in the view of the version before."""
     unsupported_brokers: tuple[BrokerId, ...] = ()
     """Registered brokers that the controller says it cannot lead, for their release or mode of Kafka."""
+    abilities: Abilities = WITH_ZOOKEEPER
+    """What can be done to the cluster."""
     known_counts: Counts | None = None
     """The counts of all topics together, where whoever made the view has kept them; else they are summed up."""
 

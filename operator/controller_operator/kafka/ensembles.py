@@ -14,6 +14,7 @@ from controller_core.security.properties_file import InvalidProperties, read_pro
 from controller_core.wire.connections.broker_properties import PLAINTEXT, BrokerProperties, SecuredBrokers
 from controller_core.zk.secured.properties import NO_ZK_SECURITY, ZkSecurity, zk_security_of
 from controller_operator.kafka.broker_listeners import ANY_PLAINTEXT, BrokerListener
+from controller_operator.kafka.client_files import BOOTSTRAP
 
 _CONNECT: Final = "zookeeper.connect"
 _DEFAULT_PORT: Final = "2181"
@@ -38,14 +39,18 @@ class Ensembles:
     def check(self) -> None:
         """Raises `InvalidProperties` for a file that cannot be used, or that names no servers."""
         for file in self._files:
-            self._read(file)
+            if self._read(file) is None and not read_properties(file).get(BOOTSTRAP):
+                raise InvalidProperties(
+                    f"{file} has no {_CONNECT}: name the servers that may see what it says, as brokers do, or by "
+                    f"{BOOTSTRAP}, as clients do, those of a cluster without ZooKeeper"
+                )
 
     def check_brokers(self) -> None:
         """The same for what is shown to brokers."""
         for file in self._files:
-            security = self._read(file).listener.security
-            if security is not None:
-                security()
+            said = self._read(file)
+            if said is not None and said.listener.security is not None:
+                said.listener.security()
 
     def security_of(self, connect: str) -> ZkSecurity:
         """Of an ensemble by its connect string; the order of its servers, and a chroot, make no difference.
@@ -54,7 +59,7 @@ class Ensembles:
         servers = _servers(connect)
         for file in self._files:
             said = self._read(file)
-            if servers <= said.servers:
+            if said is not None and servers <= said.servers:
                 return said.zookeeper
         return NO_ZK_SECURITY
 
@@ -65,12 +70,12 @@ class Ensembles:
         said = (self._said[file] for file in self._files if file in self._said)
         return next((each.listener for each in said if servers <= each.servers), ANY_PLAINTEXT)
 
-    def _read(self, file: Path) -> _Said:
+    def _read(self, file: Path) -> _Said | None:
+        """None of a file that names no ensemble."""
         properties = read_properties(file)
         if not properties.get(_CONNECT):
-            raise InvalidProperties(
-                f"{file} has no {_CONNECT}: name the servers that may see what it says, as brokers do"
-            )
+            self._said.pop(file, None)
+            return None
         self._said[file] = said = _Said(
             servers=_servers(properties[_CONNECT]),
             zookeeper=zk_security_of(properties, file.parent),

@@ -27,6 +27,7 @@ from controller_operator.resources import (
     PartitionReassignment,
     PreferredElection,
 )
+from controller_operator.resources.cluster_address import ClusterAddress
 from controller_operator.resources.common import API_VERSION, ClusterRef
 
 Raw = dict[str, Any]
@@ -246,13 +247,13 @@ class ObjectStore:
         """Those of them that are about all topics."""
         return self._askers_about_all.get(cluster, set())
 
-    def clusters_at(self, connect: str) -> list[Key]:
-        """The KafkaClusters that are at a ZooKeeper."""
-        return [key for key, cluster in self._clusters() if cluster.spec.zookeeper.connect == connect]
+    def clusters_at(self, address: ClusterAddress) -> list[Key]:
+        """The KafkaClusters that say that they are there."""
+        return [key for key, cluster in self._clusters() if cluster.spec.address == address]
 
-    def connects(self) -> set[str]:
-        """The ZooKeepers of all KafkaClusters."""
-        return {cluster.spec.zookeeper.connect for _, cluster in self._clusters()}
+    def addresses(self) -> set[ClusterAddress]:
+        """Where all KafkaClusters are."""
+        return {cluster.spec.address for _, cluster in self._clusters()}
 
     def clusters(self) -> list[KafkaCluster]:
         """The KafkaClusters, the oldest first."""

@@ -1,5 +1,4 @@
-"""Keeps a `ClusterView` per cluster current, by watches only, and notifies who wants to know.
+"""Keeps a `ClusterView` per cluster current, and notifies who wants to know: by watches, or, without ZooKeeper, by asking.
 
-`observer` reads and watches the znodes, `znodes` turns what was read into views, `pool` holds one observer per
-ZooKeeper that any KafkaCluster names.
+`observer` reads and watches the znodes, `znodes` turns what was read into views; `polling` asks brokers.
 """

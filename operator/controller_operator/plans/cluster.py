@@ -55,11 +55,11 @@ def _verdict(cluster: KafkaCluster, view: ClusterView) -> Verdict:
     if is_other_cluster(cluster, view):
         return Verdict.stalled(
             Reason.CLUSTER_CHANGED,
-            f"the cluster at {cluster.spec.zookeeper.connect} is {view.cluster_id}, and this object was made for "
-            f"{cluster.status.cluster_id}: correct zookeeper.connect, or delete the object and create it again",
+            f"the cluster at {cluster.spec.address} is {view.cluster_id}, and this object was made for "
+            f"{cluster.status.cluster_id}: correct the address, or delete the object and create it again",
         )
     if view.controller is None:
-        return Verdict.working(Reason.NO_CONTROLLER, "no controller holds the cluster: /controller does not exist")
+        return Verdict.working(Reason.NO_CONTROLLER, "no controller holds the cluster")
     if view.unsupported_brokers:
         named = ", ".join(map(str, view.unsupported_brokers[:_NAMED]))
         return Verdict.working(
@@ -85,4 +85,5 @@ def _features(features: FinalizedFeatures) -> FeaturesStatus:
 
 def _broker(broker: Broker) -> BrokerStatus:
     endpoints = tuple(f"{e.security_protocol}://{e.host}:{e.port}" for e in broker.endpoints)
-    return BrokerStatus(id=broker.id, epoch=broker.epoch, rack=broker.rack, endpoints=endpoints)
+    epoch = broker.epoch if broker.epoch >= 0 else None
+    return BrokerStatus(id=broker.id, epoch=epoch, rack=broker.rack, endpoints=endpoints)

@@ -89,9 +89,17 @@ def _picture_in(status: KafkaClusterStatus, view: ClusterView) -> Picture:
     is_complete = len(status.brokers) == status.counts.brokers
     return Picture(
         controller=controller or now.controller,
-        brokers={each.id: each.epoch for each in status.brokers} if is_complete else now.brokers,
+        brokers=_epochs_in(status, now) if is_complete else now.brokers,
         lost=min(status.counts.offline, now.lost),
     )
+
+
+def _epochs_in(status: KafkaClusterStatus, now: Picture) -> dict[BrokerId, BrokerEpoch]:
+    """Where no epoch is shown there is no news of it."""
+    return {
+        each.id: each.epoch if each.epoch is not None else now.brokers.get(each.id, BrokerEpoch(-1))
+        for each in status.brokers
+    }
 
 
 def _changes(before: Picture, view: ClusterView, occurrence: str) -> Iterator[Notice]:

@@ -17,9 +17,9 @@ from controller_operator.kafka.actions import (
     SubmitPreferredElection,
     SubmitReassignment,
 )
-from controller_operator.kafka.cancel_requests import CancelReassignment
-from controller_operator.kafka.election_requests import ElectUnclean
-from controller_operator.kafka.feature_requests import UpdateFeatures
+from controller_operator.kafka.requests.cancellations import CancelReassignment
+from controller_operator.kafka.requests.elections import ElectUnclean
+from controller_operator.kafka.requests.features import UpdateFeatures
 from controller_operator.kafka.throttle_steps import RemoveThrottle, SetThrottle
 from controller_operator.plans.outcome import Context, ForgetMove, Plan, StartMove, Step
 from controller_operator.resources.common import MAX_NEXT_STEPS, PAUSE_ANNOTATION, Resource, Status
@@ -98,9 +98,9 @@ def _in_words(step: Step) -> str:
             return f"limit the move to {rate} bytes a second at each broker"
         case RemoveThrottle():
             return "remove the limit of the move"
-        case UpdateFeatures(updates=updates):
+        case UpdateFeatures(updates=updates, validates_only=validates_only):
             changes = listed(f"{each.feature} to {each.max_version_level}" for each in updates)
-            return f"finalize {changes}"
+            return f"{'ask what becomes of' if validates_only else 'finalize'} {changes}"
         case StartMove(name=name, partitions=moves):
             return f"create PartitionReassignment {name}, which moves {counted(len(moves), 'partition')}"
         case ForgetMove(name=name):

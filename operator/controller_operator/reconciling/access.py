@@ -1,4 +1,4 @@
-"""Which cluster an object gets, or why it gets none: the reference, the permission, and whether ZooKeeper answers.
+"""Which cluster an object gets, or why it gets none: the reference, the permission, and whether the cluster answers.
 
 A Kafka cluster is known by the id that it gave itself, not by the address at which a KafkaCluster finds it: several
 KafkaClusters may lead to one, with other hosts, or the same hosts in another order. What belongs to whom is said over all
@@ -8,25 +8,31 @@ of their own would give themselves whatever they like.
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import islice
 from typing import Final, NamedTuple
 
+from controller_core.wire.client.request_client import RequestClient
 from controller_core.zk import paths
 from controller_core.zk.codecs import PreferredElectionPlan, ReassignmentPlan
-from controller_operator.kafka.broker_listeners import ANY_PLAINTEXT, BrokerListener, ListenerOf, any_plaintext
+from controller_operator.clusters.cluster import Asking, Cluster
+from controller_operator.clusters.opening import open_clusters
+from controller_operator.clusters.pool import ClusterPool, Connect
+from controller_operator.kafka.broker_listeners import ListenerOf, OpenClient, any_plaintext
 from controller_operator.kafka.cluster_view import ClusterView
 from controller_operator.kubernetes.object_store import AnyResource, ObjectStore, cluster_key
-from controller_operator.observation.observer import ClusterObserver, Observation
-from controller_operator.observation.pool import Connect, ObserverPool
+from controller_operator.observation.observer import Observation
 from controller_operator.plans.cluster import is_other_cluster
 from controller_operator.plans.feature_set.planner import Claims
 from controller_operator.plans.outcome import Verdict
 from controller_operator.reconciling.permission import Permission
 from controller_operator.resources import FeatureSet, KafkaCluster, KafkaTopic, PartitionReassignment
+from controller_operator.resources.cluster_address import AtZooKeeper, ClusterAddress
 from controller_operator.resources.conditions import Reason
 
 _POLL_S: Final = 1.0
+_NOT_AS_SAID: Final = (Reason.CHROOT_NOT_FOUND, Reason.NOT_SUPPORTED)
+"""What answers is there, and is not what the KafkaCluster says."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,11 +40,11 @@ class Granted:
     """A cluster that can be read and written now."""
 
     cluster: KafkaCluster
-    observer: ClusterObserver
+    kafka: Cluster
     view: ClusterView
     permission: Permission
     """What the object's namespace may do with it. Every step is held to it before it is carried out."""
-    listener: BrokerListener = ANY_PLAINTEXT
+    asking: Asking = field(default_factory=Asking)
     """Where its brokers are asked."""
 
 
@@ -67,20 +73,22 @@ class ClusterAccess:
         self,
         store: ObjectStore,
         connect: Connect,
+        open_client: OpenClient = RequestClient,
         *,
         unreachable_grace_s: float,
         objects_unreachable_grace_s: float = 60.0,
         listener_of: ListenerOf = any_plaintext,
     ) -> None:
-        """KafkaClusters say after the first time that ZooKeeper is out of reach; their objects, which are many, after the
-        second. `listener_of`: where the brokers are asked of the cluster at a connect string."""
+        """KafkaClusters say after the first time that a cluster is out of reach; their objects, which are many, after the
+        second. `connect` and `open_client` reach ZooKeeper and brokers; `listener_of`: where the brokers of a cluster are
+        asked."""
         self._store = store
         self._grace_s = unreachable_grace_s
         self._objects_grace_s = objects_unreachable_grace_s
-        self._trouble_since: dict[str, float] = {}
-        self.on_change: Callable[[str, Observation], None] = _ignore
-        """Called with whatever is new about the cluster at a connect string."""
-        self._pool = ObserverPool(connect, self._observed)
+        self._trouble_since: dict[ClusterAddress, float] = {}
+        self.on_change: Callable[[ClusterAddress, Observation], None] = _ignore
+        """Called with whatever is new about the cluster at an address."""
+        self._pool = ClusterPool(open_clusters(connect, open_client, listener_of), self._observed)
         self._listener_of = listener_of
 
     @property
@@ -90,7 +98,7 @@ class ClusterAccess:
 
     async def keep_needed(self) -> None:
         """Stops to observe what no KafkaCluster names any more."""
-        needed = self._store.connects()
+        needed = self._store.addresses()
         await self._pool.keep_only(needed)
         for gone in set(self._trouble_since) - needed:
             del self._trouble_since[gone]
@@ -117,12 +125,12 @@ class ClusterAccess:
         trouble = _identity_trouble(granted) if isinstance(granted, Granted) else None
         return Withheld(verdict=trouble) if trouble else granted
 
-    def identity(self, cluster: KafkaCluster) -> ClusterIdentity | str:
+    def identity(self, cluster: KafkaCluster) -> ClusterIdentity | ClusterAddress:
         """Which Kafka cluster a KafkaCluster stands for: its address, as long as nobody knows more."""
-        connect = cluster.spec.zookeeper.connect
-        view = self._pool.last_view(connect)
+        address = cluster.spec.address
+        view = self._pool.last_view(address)
         cluster_id = cluster.status.cluster_id or (view.cluster_id if view else None)
-        return ClusterIdentity(cluster_id, _chroot(connect)) if cluster_id else connect
+        return ClusterIdentity(cluster_id, _chroot(address)) if cluster_id else address
 
     def siblings(self, cluster: KafkaCluster) -> list[KafkaCluster]:
         """The KafkaClusters that stand for the same Kafka cluster, this one among them, the oldest first."""
@@ -162,7 +170,9 @@ class ClusterAccess:
                 winners = {**dict.fromkeys(common, name), **winners} if is_older else winners
         return Claims(winners=winners, shared=frozenset(shared))
 
-    def _identity_of(self, resource: KafkaTopic | FeatureSet | PartitionReassignment) -> ClusterIdentity | str | None:
+    def _identity_of(
+        self, resource: KafkaTopic | FeatureSet | PartitionReassignment
+    ) -> ClusterIdentity | ClusterAddress | None:
         """Which Kafka cluster the object is for; None where there is none that it may use."""
         key = cluster_key(resource)
         stored = self._store.get(key) if key else None
@@ -185,37 +195,38 @@ class ClusterAccess:
         return permission.refusal(resource) or permission
 
     def _reach(self, cluster: KafkaCluster, permission: Permission, grace_s: float) -> Granted | Withheld:
-        connect = cluster.spec.zookeeper.connect
-        observer = self._pool.get(connect)
-        observation = observer.observation
+        address = cluster.spec.address
+        kafka = self._pool.get(address)
+        observation = kafka.observation
         if observation.view is not None and observation.trouble is None:
             return Granted(
                 cluster=cluster,
-                observer=observer,
+                kafka=kafka,
                 view=observation.view,
                 permission=permission,
-                listener=self._listener_of(connect),
+                asking=Asking(bootstrap_servers=cluster.spec.bootstrap_servers, listener=self._listener_of(address)),
             )
         if observation.is_being_read:
             return Withheld(verdict=None, retry_s=max(grace_s, _POLL_S))
         now = asyncio.get_running_loop().time()
-        left_s = self._trouble_since.setdefault(connect, now) + grace_s - now
+        left_s = self._trouble_since.setdefault(address, now) + grace_s - now
         if left_s > 0:
             return Withheld(verdict=None, retry_s=left_s)
-        if observation.reason is Reason.CHROOT_NOT_FOUND:
-            return Withheld(verdict=Verdict.working(observation.reason, f"{connect}: {observation.trouble}"))
-        message = f"ZooKeeper at {connect} is out of reach: {observation.trouble}"
-        return Withheld(verdict=Verdict.unknown(Reason.ZOOKEEPER_UNAVAILABLE, message))
+        if observation.reason in _NOT_AS_SAID:
+            return Withheld(verdict=Verdict.working(observation.reason, f"{address}: {observation.trouble}"))
+        who = "ZooKeeper at" if isinstance(address, AtZooKeeper) else "the cluster at"
+        message = f"{who} {address} is out of reach: {observation.trouble}"
+        return Withheld(verdict=Verdict.unknown(observation.reason, message))
 
-    def _observed(self, connect: str, observation: Observation) -> None:
+    def _observed(self, address: ClusterAddress, observation: Observation) -> None:
         if observation.trouble is None:
-            self._trouble_since.pop(connect, None)
+            self._trouble_since.pop(address, None)
         else:
-            self._trouble_since.setdefault(connect, asyncio.get_running_loop().time())
-        self.on_change(connect, observation)
+            self._trouble_since.setdefault(address, asyncio.get_running_loop().time())
+        self.on_change(address, observation)
 
 
-def _ignore(_connect: str, _observation: Observation) -> None:
+def _ignore(_address: ClusterAddress, _observation: Observation) -> None:
     """Nobody listens yet."""
 
 
@@ -259,7 +270,7 @@ def _identity_trouble(granted: Granted) -> Verdict | None:
     name = f"{cluster.metadata.namespace}/{cluster.metadata.name}"
     if view.cluster_id is None:
         message = (
-            f"the Kafka cluster of KafkaCluster {name} has no readable {paths.CLUSTER_ID}: its first broker writes it, and "
+            f"the Kafka cluster of KafkaCluster {name} has no id yet: its first broker writes {paths.CLUSTER_ID}, and "
             "before that nobody can say whether another KafkaCluster is for the same one"
         )
         return Verdict.working(Reason.CLUSTER_NOT_IDENTIFIED, message)
@@ -269,8 +280,9 @@ def _identity_trouble(granted: Granted) -> Verdict | None:
     return None
 
 
-def _chroot(connect: str) -> str:
-    """The chroot of an address, however many slashes it is written with."""
+def _chroot(address: ClusterAddress) -> str:
+    """The chroot of an address, however many slashes it is written with; none where there is no ZooKeeper."""
+    connect = address.connect if isinstance(address, AtZooKeeper) else ""
     return "/".join(("", *filter(None, connect.split("/")[1:])))
 
 

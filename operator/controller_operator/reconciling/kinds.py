@@ -5,7 +5,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, Protocol
 
-from controller_operator.kafka.feature_requests import can_be_asked
+from controller_operator.kafka.requests.features import can_be_asked
 from controller_operator.kubernetes.object_store import AnyResource, ObjectStore
 from controller_operator.plans.cluster import is_other_cluster, plan_cluster
 from controller_operator.plans.cluster_news import Told, news_of
@@ -114,7 +114,7 @@ class ReassignmentHandler:
         context = replace(
             context,
             progress=self._meter.progress_of(resource),
-            can_ask_controller=can_be_asked(grant.cluster.spec.bootstrap_servers, grant.view, grant.listener),
+            can_ask_controller=can_be_asked(grant.asking.bootstrap_servers, grant.view, grant.asking.listener),
         )
         return plan_reassignment(resource, grant.view, context, partial(self._access.moves_under_way, resource))
 

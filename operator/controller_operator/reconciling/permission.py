@@ -20,9 +20,9 @@ from controller_operator.kafka.actions import (
     SubmitPreferredElection,
     SubmitReassignment,
 )
-from controller_operator.kafka.cancel_requests import CancelReassignment
-from controller_operator.kafka.election_requests import ElectUnclean
-from controller_operator.kafka.feature_requests import UpdateFeatures
+from controller_operator.kafka.requests.cancellations import CancelReassignment
+from controller_operator.kafka.requests.elections import ElectUnclean
+from controller_operator.kafka.requests.features import UpdateFeatures
 from controller_operator.kafka.throttle_steps import RemoveThrottle, SetThrottle
 from controller_operator.kubernetes.object_store import AnyResource
 from controller_operator.plans.outcome import ForgetMove, StartMove, Step, Verdict

@@ -13,13 +13,14 @@ from typing import Final
 import structlog
 
 from controller_core.zk.session import TooLarge
-from controller_operator.kafka.broker_listeners import OpenClient
-from controller_operator.kafka.cancel_requests import CancelReply
-from controller_operator.kafka.election_requests import ElectionReply
-from controller_operator.kafka.feature_requests import FeatureReply
+from controller_operator.clusters.cluster import Reply
 from controller_operator.kafka.log_sizes import OpenBroker
-from controller_operator.kafka.move_requests import MoveReply
-from controller_operator.kafka.write_limits import WriteLimits, remedy
+from controller_operator.kafka.requests.cancellations import CancelReply
+from controller_operator.kafka.requests.elections import ElectionReply
+from controller_operator.kafka.requests.features import FeatureReply
+from controller_operator.kafka.requests.moves import MoveReply
+from controller_operator.kafka.requests.topics import TopicReply
+from controller_operator.kafka.write_limits import remedy
 from controller_operator.kubernetes.object_api import ApiRefused, ApiUnavailable, ObjectApi, ObjectChanged, ObjectGone
 from controller_operator.kubernetes.object_store import AnyResource, Key, ObjectStore, StoredObject
 from controller_operator.metrics import OperatorMetrics
@@ -30,7 +31,7 @@ from controller_operator.reconciling.kinds import kind_handlers, with_next_steps
 from controller_operator.reconciling.letting_go import LettingGo
 from controller_operator.reconciling.move_meter import OVER_TCP, MoveMeter
 from controller_operator.reconciling.object_writer import ObjectWriter, status_saying
-from controller_operator.reconciling.step_runner import Reply, StepRunner, touched
+from controller_operator.reconciling.step_runner import StepRunner
 from controller_operator.reconciling.wall_clock import Now, utc_now
 from controller_operator.resources import KafkaCluster, PartitionReassignment, PreferredElection
 from controller_operator.resources.common import FINALIZER, Ending, Status
@@ -66,15 +67,14 @@ class Reconciler:
         recorder: EventRecorder,
         metrics: OperatorMetrics,
         tell: Callable[[Iterable[Key]], None],
-        open_client: OpenClient,
         *,
         missing_cluster_grace_s: float,
         open_broker: OpenBroker = OVER_TCP,
         now: Now = utc_now,
         trouble_of_kind: Callable[[str], str | None] = _no_trouble,
     ) -> None:
-        """`tell` has other objects looked at that this one's change concerns; `open_client` makes a client of a cluster,
-        `open_broker` one of a broker; `trouble_of_kind` says why nothing may be done for a kind."""
+        """`tell` has other objects looked at that this one's change concerns; `open_broker` makes a client
+        of a broker; `trouble_of_kind` says why nothing may be done for a kind."""
         self._now = now
         self._trouble_of_kind = trouble_of_kind
         self._store = store
@@ -82,7 +82,7 @@ class Reconciler:
         self._access = access
         self._recorder = recorder
         self._writer = ObjectWriter(store, api, recorder, metrics, tell, now)
-        self._steps = StepRunner(store, api, self._writer, recorder, metrics, open_client)
+        self._steps = StepRunner(store, api, self._writer, recorder, metrics)
         self._meter = MoveMeter(open_broker, tell, now)
         self._handlers = kind_handlers(store, access, self._meter)
         self._letting_go = LettingGo(self._writer, self._handlers, now, missing_cluster_grace_s=missing_cluster_grace_s)
@@ -194,11 +194,11 @@ class Reconciler:
         for _ in range(_ROUNDS):
             if stored.resource is None:
                 return await self._keep_unreadable(stored)
-            context = replace(context, now=self._present(), limits=WriteLimits.of(grant.observer.session))
+            context = replace(context, now=self._present(), limits=grant.kafka.limits)
             plan = handler.plan(stored.resource, grant, context)
             plan = with_next_steps(plan, handler, stored.resource, grant, context)
             if plan.needs_fresh_view and not context.is_view_fresh:
-                grant = replace(grant, view=await grant.observer.refresh())
+                grant = replace(grant, view=await grant.kafka.refresh())
                 context = replace(context, is_view_fresh=True)
                 continue
             refusal = grant.permission.refusal_of_steps(plan.steps)
@@ -220,7 +220,7 @@ class Reconciler:
                 done, replies = await self._steps.carry_out(stored, plan.steps, grant)
             except TooLarge as error:  # no plan has measured it; nothing was sent
                 return await self._stalled(stored, Verdict.stalled(Reason.TOO_LARGE, f"{error}: {remedy(plan.steps)}"))
-            grant = replace(grant, view=await grant.observer.refresh(touched(plan.steps)))
+            grant = replace(grant, view=await grant.kafka.refresh(plan.steps))
             context = _after(context, tuple(done), replies)
         return Result(word="unsettled", look_again_in_s=_AGAIN_S)
 
@@ -232,7 +232,7 @@ class Reconciler:
         """When the plan wants it, or there is more to measure."""
         if plan.copies is None:
             return plan.look_again_in_s
-        due_in_s = self._meter.look(stored, plan.copies, grant.view, grant.listener)
+        due_in_s = self._meter.look(stored, plan.copies, grant.view, grant.asking.listener)
         return min(due_in_s, plan.look_again_in_s or due_in_s)
 
     async def _stalled(self, stored: StoredObject, verdict: Verdict) -> Result:
@@ -249,6 +249,7 @@ def _after(context: Context, done: tuple[Step, ...], replies: list[Reply]) -> Co
         replies=(*context.replies, *(each for each in replies if isinstance(each, FeatureReply))),
         cancellations=(*context.cancellations, *(each for each in replies if isinstance(each, CancelReply))),
         submissions=(*context.submissions, *(each for each in replies if isinstance(each, MoveReply))),
+        topics=(*context.topics, *(each for each in replies if isinstance(each, TopicReply))),
         elections=(*context.elections, *(each for each in replies if isinstance(each, ElectionReply))),
         is_view_fresh=False,
     )

@@ -26,6 +26,7 @@ from controller_core.supervision import noticed, supervised
 from controller_core.wire.client.request_client import RequestClient
 from controller_core.zk.codecs import MalformedZnode
 from controller_core.zk.session import ZkError
+from controller_operator.clusters.pool import Connect
 from controller_operator.kafka.broker_listeners import ListenerOf, OpenClient, any_plaintext
 from controller_operator.kafka.cluster_view import ClusterView
 from controller_operator.kafka.log_sizes import OpenBroker
@@ -36,7 +37,6 @@ from controller_operator.kubernetes.object_store import KIND_CLASSES, Key, Objec
 from controller_operator.leading.leadership import NotLeading
 from controller_operator.metrics import OperatorMetrics
 from controller_operator.observation.observer import Observation
-from controller_operator.observation.pool import Connect
 from controller_operator.plans.outcome import Notice
 from controller_operator.reconciling.access import ClusterAccess, requests_changed, topics_changed, way_changed
 from controller_operator.reconciling.event_recorder import EventRecorder
@@ -45,6 +45,7 @@ from controller_operator.reconciling.reconciler import Reconciler, Result
 from controller_operator.reconciling.wall_clock import Now, utc_now
 from controller_operator.reconciling.work_queue import WorkQueue
 from controller_operator.resources import FeatureSet, KafkaCluster, PartitionReassignment
+from controller_operator.resources.cluster_address import ClusterAddress
 from controller_operator.settings import OperatorSettings
 
 _FIRST_PAUSE_S: Final = 0.5
@@ -81,6 +82,7 @@ class OperatorRuntime:
         self._access = ClusterAccess(
             self._store,
             connect,
+            open_client,
             unreachable_grace_s=settings.unreachable_grace_s,
             objects_unreachable_grace_s=settings.objects_unreachable_grace_s,
             listener_of=listener_of,
@@ -93,13 +95,12 @@ class OperatorRuntime:
             self._recorder,
             self.metrics,
             self._queue.add,
-            open_client,
             missing_cluster_grace_s=settings.missing_cluster_grace_s,
             open_broker=open_broker,
             now=now,
             trouble_of_kind=self._definitions.trouble_of,
         )
-        self._last_views: dict[str, ClusterView] = {}
+        self._last_views: dict[ClusterAddress, ClusterView] = {}
         self._standings: dict[Key, tuple[str, int, str | None] | None] = {}
         """What the objects of a KafkaCluster depend on: which one it is, which spec it has, for which cluster."""
         self._failures: dict[Key, int] = {}
@@ -207,7 +208,7 @@ class OperatorRuntime:
             await self._forget(stored)
         if any(isinstance(stored.resource, KafkaCluster) for stored in (*changed, *gone)):
             await self._access.keep_needed()
-            needed = self._store.connects()
+            needed = self._store.addresses()
             self._last_views = {at: view for at, view in self._last_views.items() if at in needed}
 
     async def _forget(self, gone: StoredObject) -> None:
@@ -253,16 +254,16 @@ class OperatorRuntime:
         siblings = map(key_of_resource, self._access.siblings(cluster))
         return {key for sibling in siblings for key in self._store.dependents(sibling)}
 
-    def _on_observation(self, connect: str, observation: Observation) -> None:
+    def _on_observation(self, address: ClusterAddress, observation: Observation) -> None:
         view = observation.view
         self.metrics.unreachable_clusters.set(self._access.unreachable)
-        clusters = self._store.clusters_at(connect)
-        before = self._last_views.get(connect)
+        clusters = self._store.clusters_at(address)
+        before = self._last_views.get(address)
         topics = topics_changed(before, view) if view and not observation.trouble else None
         if view is not None and not observation.trouble:
-            self._last_views[connect] = view
+            self._last_views[address] = view
         else:
-            self._last_views.pop(connect, None)
+            self._last_views.pop(address, None)
         if observation.lag_s is not None:
             self.metrics.observation_lag_s.observe(observation.lag_s)
         for cluster in clusters:

@@ -1,4 +1,4 @@
-"""Carries out what a plan says: writes to ZooKeeper, requests to the cluster's controller, objects that an object owns."""
+"""Carries out what a plan says: steps of the Kafka cluster, by its seam, and objects that an object owns."""
 
 from collections.abc import Sequence
 from contextlib import suppress
@@ -6,22 +6,8 @@ from typing import Final
 
 import structlog
 
-from controller_core.zk import paths
-from controller_operator.kafka.actions import Action, Outcome, SubmitReassignment, execute, touched_paths
-from controller_operator.kafka.broker_listeners import OpenClient
-from controller_operator.kafka.cancel_requests import CancelReassignment, CancelReply, cancel_reassignment
-from controller_operator.kafka.controller_reach import ControllerReach
-from controller_operator.kafka.election_requests import ElectionReply, ElectUnclean, elect_unclean
-from controller_operator.kafka.feature_requests import (
-    FeatureReply,
-    NoBootstrapServerError,
-    UpdateFeatures,
-    bootstrap_addresses,
-    can_be_asked,
-    update_features,
-)
-from controller_operator.kafka.move_requests import MoveReply, submit_by_request, submit_by_znode
-from controller_operator.kafka.throttle_steps import RemoveThrottle, SetThrottle, ThrottleStep, carry_out_throttle
+from controller_operator.clusters.cluster import Reply
+from controller_operator.kafka.actions import Outcome
 from controller_operator.kubernetes.object_api import ObjectApi, ObjectChanged, ObjectGone
 from controller_operator.kubernetes.object_store import Key, ObjectStore, Raw, StoredObject
 from controller_operator.metrics import OperatorMetrics
@@ -32,9 +18,6 @@ from controller_operator.reconciling.object_writer import ObjectWriter
 from controller_operator.resources import PartitionReassignment
 from controller_operator.resources.common import API_VERSION
 
-Request = UpdateFeatures | CancelReassignment | ElectUnclean
-Reply = FeatureReply | CancelReply | ElectionReply | MoveReply
-ZooKeeperOrObjectStep = Action | ThrottleStep | StartMove | ForgetMove
 _MOVE_TTL_S: Final = 24 * 3600
 """A topic's moves stay for people to look at for so long; one that failed is then tried again."""
 _log = structlog.get_logger(__name__)
@@ -50,76 +33,38 @@ class StepRunner:
         writer: ObjectWriter,
         recorder: EventRecorder,
         metrics: OperatorMetrics,
-        open_client: OpenClient,
     ) -> None:
-        """`open_client` makes a client of a cluster's controller."""
         self._store = store
         self._api = api
         self._writer = writer
         self._recorder = recorder
         self._metrics = metrics
-        self._reach = ControllerReach(open_client)
 
     async def carry_out(
         self, stored: StoredObject, steps: Sequence[Step], grant: Granted
     ) -> tuple[list[Step], list[Reply]]:
-        """Does the steps; returns those that are done, as far as they are, and what the controller answered."""
+        """Does the steps; returns those that are done, as far as they are, and what the cluster answered."""
         done: list[Step] = []
         replies: list[Reply] = []
         for step in steps:
-            if isinstance(step, Request):
-                replies.append(await self._ask(step, grant))
-                outcome = Outcome.LOOK_AGAIN if replies[-1].trouble else Outcome.DONE
-            elif isinstance(step, SubmitReassignment):
-                reply = await self._submit(step, grant)
-                replies.append(reply)
-                outcome = Outcome.DONE if reply.accepted else Outcome.LOOK_AGAIN
-                step = SubmitReassignment(
-                    partitions={tp: to for tp, to in step.partitions.items() if tp in reply.accepted}
-                )
+            if isinstance(step, StartMove | ForgetMove):
+                outcome = await self._carry_out_one(stored, step)
             else:
-                outcome = await self._carry_out_one(stored, step, grant)
+                carried = await grant.kafka.carry_out(step, grant.asking)
+                step, outcome = carried.step, carried.outcome
+                replies += [carried.reply] if carried.reply is not None else []
             self._metrics.actions.labels(type(step).__name__, outcome.value).inc()
             _log.info("done", object=str(stored.key), step=type(step).__name__, outcome=outcome.value)
             if outcome is Outcome.DONE:
                 done.append(step)
         return done, replies
 
-    async def _ask(self, step: Request, grant: Granted) -> Reply:
-        try:
-            bootstrap = bootstrap_addresses(grant.cluster.spec.bootstrap_servers, grant.view, grant.listener)
-        except NoBootstrapServerError as error:
-            return _not_asked(step, str(error))
-        client = self._reach.client(bootstrap, grant.listener.security)
-        match step:
-            case CancelReassignment():
-                return await cancel_reassignment(step, client)
-            case ElectUnclean():
-                return await elect_unclean(step, client)
-            case UpdateFeatures():
-                return await update_features(step, client)
-
-    async def _submit(self, step: SubmitReassignment, grant: Granted) -> MoveReply:
-        configured, session = grant.cluster.spec.bootstrap_servers, grant.observer.session
-        if not can_be_asked(configured, grant.view, grant.listener):
-            return await submit_by_znode(step, session)
-        try:
-            bootstrap = bootstrap_addresses(configured, grant.view, grant.listener)
-        except NoBootstrapServerError as error:
-            return MoveReply(step=step, trouble=str(error))
-        client = self._reach.client(bootstrap, grant.listener.security)
-        return await submit_by_request(step, client, session)
-
-    async def _carry_out_one(self, stored: StoredObject, step: ZooKeeperOrObjectStep, grant: Granted) -> Outcome:
+    async def _carry_out_one(self, stored: StoredObject, step: StartMove | ForgetMove) -> Outcome:
         match step:
             case StartMove():
                 return await self._start_move(stored, step)
             case ForgetMove():
                 await self._forget_move(Key(PartitionReassignment.definition.kind, stored.key.namespace, step.name))
-            case SetThrottle() | RemoveThrottle():
-                return await carry_out_throttle(step, grant.observer.session)
-            case _:
-                return await execute(step, grant.observer.session)
         return Outcome.DONE
 
     async def _start_move(self, stored: StoredObject, step: StartMove) -> Outcome:
@@ -139,27 +84,6 @@ class StepRunner:
             with suppress(ObjectGone):
                 await self._api.delete(known.raw)
             self._store.remove(key, known.uid)
-
-
-def _not_asked(step: Request, why: str) -> Reply:
-    match step:
-        case CancelReassignment():
-            return CancelReply(step=step, trouble=why)
-        case ElectUnclean():
-            return ElectionReply(step=step, trouble=why)
-        case UpdateFeatures():
-            return FeatureReply(step=step, trouble=why)
-
-
-def touched(steps: Sequence[Step]) -> list[str]:
-    """The watched znodes in which the effect of the steps shows."""
-    other = StartMove | ForgetMove | ThrottleStep | Request
-    found = [path for step in steps if not isinstance(step, other) for path in touched_paths(step)]
-    elected = [tp for step in steps if isinstance(step, ElectUnclean) for tp in step.partitions]
-    found += [paths.partition_state(partition) for partition in elected]
-    cancelled = [tp for step in steps if isinstance(step, CancelReassignment) for tp in step.partitions]
-    found += [paths.REASSIGN_PARTITIONS, *{paths.topic(tp.topic) for tp in cancelled}] if cancelled else []
-    return [*found, paths.FEATURE] if any(isinstance(step, UpdateFeatures) for step in steps) else found
 
 
 def _move(stored: StoredObject, step: StartMove) -> Raw:

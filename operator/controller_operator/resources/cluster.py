@@ -1,11 +1,12 @@
 """KafkaCluster: where a Kafka cluster is, who may use it, and how it is doing."""
 
 from enum import StrEnum
-from typing import Annotated, ClassVar, Final
+from typing import Annotated, ClassVar, Final, Self
 
-from pydantic import Field
+from pydantic import ConfigDict, Field, model_validator
 
 from controller_core.model.ids import BrokerEpoch, BrokerId, ControllerEpoch
+from controller_operator.resources.cluster_address import AtBrokers, AtZooKeeper, ClusterAddress
 from controller_operator.resources.common import (
     AGE,
     MESSAGE,
@@ -32,6 +33,7 @@ ANY_NAMESPACE: Final = "*"
 
 _HOST_AND_PORT: Final = r"([\w.-]+|\[[0-9a-fA-F:.]+\]):[0-9]{1,5}"
 _CHROOT: Final = r"(/[^/\s,]+)*"
+_SAYS_WHERE: Final = "give zookeeper, or bootstrapServers of a cluster without ZooKeeper"
 
 
 class ZooKeeper(Model):
@@ -78,8 +80,13 @@ class AllowedNamespace(Model):
 class KafkaClusterSpec(Spec):
     """Where the cluster is, and who may use it."""
 
-    zookeeper: ZooKeeper
-    """The ZooKeeper ensemble that holds the cluster's metadata."""
+    model_config = ConfigDict(
+        json_schema_extra=rules(Rule("has(self.zookeeper) || has(self.bootstrapServers)", _SAYS_WHERE))
+    )
+
+    zookeeper: ZooKeeper | None = None
+    """The ZooKeeper ensemble that holds the cluster's metadata. Left out for a cluster that has none (KRaft), which is
+    seen and told all through bootstrapServers."""
 
     bootstrap_servers: str | None = Field(
         default=None,
@@ -92,8 +99,9 @@ class KafkaClusterSpec(Spec):
             )
         ),
     )
-    """Brokers to ask where ZooKeeper has no way to: host:port, more of them after commas. When left out, the
-    addresses that the brokers register in ZooKeeper are used. A login of the operator is shown to those alone."""
+    """Brokers to ask: host:port, more of them after commas. Beside zookeeper what ZooKeeper has no way to; when left out,
+    the addresses that the brokers register there are used, and a login of the operator is shown to those alone. Without
+    zookeeper everything, and a login is shown to them where a file of the operator's properties names them all."""
 
     allowed_namespaces: (
         Annotated[
@@ -105,6 +113,20 @@ class KafkaClusterSpec(Spec):
     """The namespaces whose resources may refer to this cluster. When left out, only its own; when given, the list is
     complete, and the cluster's own namespace needs an entry too. An entry with a name goes before the one with *. Of
     several KafkaClusters for one Kafka cluster the oldest one with a list decides for all."""
+
+    @model_validator(mode="after")
+    def _says_where_it_is(self) -> Self:
+        """The rule of the schema, for an object that was stored before there was that rule."""
+        if self.zookeeper is None and self.bootstrap_servers is None:
+            raise ValueError(_SAYS_WHERE)
+        return self
+
+    @property
+    def address(self) -> ClusterAddress:
+        """Where the cluster is."""
+        if self.zookeeper is not None:
+            return AtZooKeeper(self.zookeeper.connect)
+        return AtBrokers(self.bootstrap_servers or "")
 
     def permission_for(self, namespace: str, *, home: str) -> AllowedNamespace | None:
         """The entry that lets resources in `namespace` use the cluster, which is in `home`; None where nothing does."""
@@ -119,19 +141,20 @@ class ControllerKind(StrEnum):
 
     KONTROLLER = "Kontroller"
     KAFKA = "Kafka"
+    KRAFT = "KRaft"
 
 
 class ControllerStatus(Observed):
     """The cluster's controller."""
 
     id: BrokerId
-    """Broker id that the controller goes by."""
+    """Id that the controller goes by: a broker's, or in a cluster without ZooKeeper the active controller's."""
 
     epoch: ControllerEpoch
     """Epoch of the controller: rises by one with every new controller."""
 
     kind: ControllerKind
-    """Kontroller, or Kafka where one of the brokers is the controller."""
+    """Kontroller, Kafka where one of the brokers is the controller, or KRaft where a quorum of Kafka's controllers is."""
 
 
 class BrokerStatus(Observed):
@@ -140,8 +163,9 @@ class BrokerStatus(Observed):
     id: BrokerId
     """Id of the broker."""
 
-    epoch: Annotated[BrokerEpoch, Field(json_schema_extra={"format": "int64"})]
-    """Epoch of the registration: another one means that the broker has restarted."""
+    epoch: Annotated[BrokerEpoch, Field(json_schema_extra={"format": "int64"})] | None = None
+    """Epoch of the registration: another one means that the broker has restarted. Missing without ZooKeeper, where
+    brokers do not tell it."""
 
     rack: str | None = None
     """Rack of the broker, where it says one."""
@@ -186,7 +210,7 @@ class KafkaClusterStatus(Status):
     """How the cluster is doing."""
 
     cluster_id: str | None = None
-    """The id that the cluster gave itself, from /cluster/id."""
+    """The id that the cluster gave itself."""
 
     controller: ControllerStatus | None = None
     """The cluster's controller; missing while there is none."""
@@ -206,7 +230,7 @@ def _count(name: str, field: str, description: str, *, wide: bool = False) -> Co
 
 
 class KafkaCluster(Resource[KafkaClusterSpec, KafkaClusterStatus]):
-    """An Apache Kafka cluster in ZooKeeper mode. Topics, reassignments and elections refer to it."""
+    """An Apache Kafka cluster, with ZooKeeper or without. Topics, reassignments and elections refer to it."""
 
     definition: ClassVar = Definition(
         kind="KafkaCluster",

@@ -79,7 +79,11 @@ class Reason(StrEnum):
         "ChrootNotFound",
         "ZooKeeper has no such chroot as spec.zookeeper.connect ends with: correct it, or start the cluster's brokers.",
     )
-    BROKERS_UNAVAILABLE = "BrokersUnavailable", "No broker that is needed for the request answers; retried."
+    NOT_SUPPORTED = (
+        "NotSupported",
+        "The cluster, as the KafkaCluster says it is reached, does not offer what is asked for.",
+    )
+    BROKERS_UNAVAILABLE = "BrokersUnavailable", "No broker that is needed answers; retried."
     NO_CONTROLLER = "NoController", "No controller holds the cluster, so nothing acts on requests; retried."
     CLUSTER_NOT_IDENTIFIED = (
         "ClusterNotIdentified",
@@ -87,7 +91,7 @@ class Reason(StrEnum):
     )
     CLUSTER_CHANGED = (
         "ClusterChanged",
-        "Another Kafka cluster than before answers at spec.zookeeper.connect.",
+        "Another Kafka cluster than before answers at the address of the spec.",
     )
     BROKERS_UNSUPPORTED = (
         "BrokersUnsupported",

@@ -18,7 +18,7 @@ from controller_core.wire.connections.security import Security
 from controller_core.wire.messages import NO_THROTTLE
 from controller_core.zk.session import ZkSession
 from controller_operator.kafka.broker_listeners import BrokerListener
-from controller_operator.kafka.feature_requests import (
+from controller_operator.kafka.requests.features import (
     FeatureReply,
     NoBootstrapServerError,
     UpdateFeatures,

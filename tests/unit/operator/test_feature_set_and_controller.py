@@ -13,7 +13,7 @@ from kio.static.protocol import RequestPayload, ResponsePayload
 
 from controller_core.zk import codecs, paths
 from controller_operator.kafka.cluster_view import ClusterView
-from controller_operator.kafka.feature_requests import UpdateFeatures, update_features
+from controller_operator.kafka.requests.features import UpdateFeatures, update_features
 from controller_operator.observation.znodes import KnownZnodes
 from controller_operator.plans.feature_set.planner import Claims, plan_feature_set
 from controller_operator.plans.outcome import Context, Plan

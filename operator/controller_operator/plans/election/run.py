@@ -5,7 +5,7 @@ afterwards was elected, whoever asked; one that it does not lead is asked for ag
 been dealt with. Asking twice for a partition changes nothing, so a restart repeats nothing that matters.
 
 Preferred leaders are asked for in ZooKeeper, where any controller finds the request. There is no znode for unclean
-elections: the controller is asked itself (`kafka/election_requests.py`).
+elections: the controller is asked itself (`kafka/requests/elections.py`).
 """
 
 from typing import Final
@@ -14,7 +14,7 @@ from controller_core.model.ids import TopicPartition
 from controller_core.model.wording import listed
 from controller_operator.kafka.actions import SubmitPreferredElection
 from controller_operator.kafka.cluster_view import ClusterView
-from controller_operator.kafka.election_requests import MAX_ASKED, ElectUnclean
+from controller_operator.kafka.requests.elections import MAX_ASKED, ElectUnclean
 from controller_operator.plans.election.rows import (
     Rows,
     counted,

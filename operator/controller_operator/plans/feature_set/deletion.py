@@ -12,7 +12,7 @@ from controller_core.model.features import DELETED_LEVEL, FeatureUpdate, Upgrade
 from controller_core.model.wording import listed
 from controller_core.zk import paths
 from controller_operator.kafka.cluster_view import ClusterView
-from controller_operator.kafka.feature_requests import UpdateFeatures
+from controller_operator.kafka.requests.features import UpdateFeatures
 from controller_operator.plans.outcome import (
     DELETION_PATIENCE,
     Context,

@@ -3,7 +3,7 @@
 What can be done is asked for, also where another feature of the set cannot be had (KIP-584: a refused update holds up no
 other). A level that was as the spec says and is not any more was changed elsewhere: that is reported (`Drifted`), and
 put right like any other difference. What the operator can foresee it does not ask for, so nobody's log fills with
-refusals; a dry run ends there, because Kafka's own controller in ZooKeeper mode does not know `validateOnly` and writes.
+refusals; a dry run ends there where a controller cannot be asked, as Kafka's own in ZooKeeper mode, which writes.
 """
 
 from collections.abc import Mapping, Sequence
@@ -14,7 +14,7 @@ from controller_core.model.features import FeatureUpdate
 from controller_core.model.wording import listed
 from controller_core.zk import paths
 from controller_operator.kafka.cluster_view import ClusterView
-from controller_operator.kafka.feature_requests import UpdateFeatures
+from controller_operator.kafka.requests.features import UpdateFeatures
 from controller_operator.plans.feature_set.deletion import plan_deletion
 from controller_operator.plans.feature_set.rows import FeatureRow, feature_row
 from controller_operator.plans.outcome import (
@@ -66,7 +66,7 @@ def plan_feature_set(
     if all(row.is_in_order for row in rows):
         return _plan(resource, view, rows, _in_order(rows), context)
     if spec.dry_run:
-        return _plan(resource, view, rows, _dry_run(rows), context)
+        return _only_shown(resource, view, rows, context)
     return _change(resource, view, rows, context)
 
 
@@ -88,6 +88,24 @@ def _in_order(rows: Sequence[FeatureRow]) -> Verdict:
     message = f"finalized as the spec says: {_levels(rows)}"
     said = ((ConditionType.DRIFTED, ConditionStatus.FALSE, Reason.IN_SYNC, "the features are as the spec says"),)
     return replace(Verdict.good(Reason.RECONCILED, message), others=said)
+
+
+def _only_shown(
+    resource: FeatureSet, view: ClusterView, rows: list[FeatureRow], context: Context
+) -> Plan[FeatureSetStatus]:
+    """A dry run. Where the controller can be asked what it would say, that is shown; until it has said it, what it said
+    before."""
+    updates = tuple(row.update for row in rows if row.update)
+    if not view.abilities.validates_features or not updates or context.replies:
+        rows = _with_refusals(rows, context)
+        return _plan(resource, view, rows, _dry_run(rows), context)
+    ready = resource.status.condition(ConditionType.READY)
+    verdict = _dry_run(rows)
+    if ready is not None and ready.reason is Reason.DRY_RUN:
+        rows = [_with_former_message(resource, row) for row in rows]
+        verdict = replace(verdict, message=ready.message)
+    plan = _plan(resource, view, rows, verdict, context)
+    return replace(plan, steps=(UpdateFeatures(updates=updates, validates_only=True),))
 
 
 def _dry_run(rows: Sequence[FeatureRow]) -> Verdict:
@@ -138,7 +156,7 @@ def _contested(
     changed = listed(_drifted(row) for row in rows if not row.is_in_order)
     message = (
         f"put right {before.count} times in a row and changed elsewhere again: {changed}; it is put right again at "
-        f"{at:%H:%M:%S} UTC. Find out who writes it (another operator, a script): ZooKeeper does not say"
+        f"{at:%H:%M:%S} UTC. Find out who writes it (another operator, a script): the cluster does not say"
     )
     return Verdict.working(Reason.DRIFT_CONTESTED, message), (at - context.now).total_seconds()
 

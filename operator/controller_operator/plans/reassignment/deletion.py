@@ -11,8 +11,8 @@ from typing import Final
 
 from controller_core.model.ids import TopicPartition
 from controller_core.model.wording import listed
-from controller_operator.kafka.cancel_requests import CancelReassignment
 from controller_operator.kafka.cluster_view import ClusterView
+from controller_operator.kafka.requests.cancellations import CancelReassignment
 from controller_operator.plans.outcome import (
     DELETION_PATIENCE,
     Context,

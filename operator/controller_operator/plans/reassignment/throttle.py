@@ -14,7 +14,7 @@ from controller_core.model.throttles import Move
 from controller_operator.kafka.actions import SubmitReassignment
 from controller_operator.kafka.cluster_view import ClusterView, ControllerKind
 from controller_operator.kafka.throttle_steps import RemoveThrottle, SetThrottle
-from controller_operator.plans.outcome import Context, FinalizerWish, Plan
+from controller_operator.plans.outcome import Context, FinalizerWish, Notice, Plan, limits_unsupported
 from controller_operator.resources.reassignment import (
     PartitionReassignment,
     PartitionReassignmentStatus,
@@ -32,6 +32,8 @@ def throttled(
     if plan.needs_fresh_view and not context.is_view_fresh:
         return plan
     known = _known(move, context)
+    if known is None and not view.abilities.limits_moves:
+        return _unlimited(move, plan, view)
     if _is_over(plan):
         return _ended(move, plan, known, targets, view)
     if move.metadata.deletion_timestamp is not None:
@@ -40,6 +42,15 @@ def throttled(
     if wanted is None:
         return _recording(plan, known) if known is None else _and_then(plan, known, RemoveThrottle(owner=owner(move)))
     return _limited(move, plan, targets, view, context, known, wanted)
+
+
+def _unlimited(move: PartitionReassignment, plan: MovePlan, view: ClusterView) -> MovePlan:
+    """The plan as it is. That a limit has no effect, which was asked for while the move ran, is told once."""
+    refusal = limits_unsupported(move.spec.throttle, view)
+    if refusal is None or not plan.status.is_under_way:
+        return plan
+    notice = Notice(reason="ThrottleIgnored", message=refusal.message, is_warning=True)
+    return replace(plan, notices=(*plan.notices, notice))
 
 
 def owner(move: PartitionReassignment) -> str:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from controller_core.model.ids import BrokerId, TopicPartition
 from controller_core.model.wording import listed
 from controller_operator.kafka.cluster_view import ClusterView
-from controller_operator.kafka.move_requests import Refusal, RefusalKind
+from controller_operator.kafka.requests.moves import Refusal, RefusalKind
 from controller_operator.plans.outcome import Context, Verdict
 from controller_operator.plans.reassignment.rows import Rows, key
 from controller_operator.plans.reassignment.turns import is_moving_elsewhere

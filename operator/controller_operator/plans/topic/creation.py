@@ -9,6 +9,7 @@ from controller_core.model.wording import listed
 from controller_operator.kafka.actions import CreateTopic
 from controller_operator.kafka.cluster_view import ClusterView, metric_name
 from controller_operator.plans.outcome import Context, Notice, Plan, Verdict
+from controller_operator.plans.topic.answers import answered
 from controller_operator.plans.topic.differences import new_replicas, planned_creation
 from controller_operator.plans.topic.ids import new_topic_id, parsed_id, shown_id
 from controller_operator.plans.topic.pace import paced
@@ -23,7 +24,8 @@ def plan_absent(
 ) -> Plan[KafkaTopicStatus]:
     """The topic is not in the cluster. `rivals` may be who deletes it."""
     if not _was_seen(resource):
-        return topic_plan(resource, view, None, _creation(resource, view), context)
+        finding = answered(_creation(resource, view), resource, context)
+        return topic_plan(resource, view, None, finding, context)
     if not context.is_view_fresh:
         return Plan(status=resource.status, needs_fresh_view=True)
     name = resource.topic_name
@@ -41,7 +43,7 @@ def plan_absent(
     occurrence = resource.status.topic_id or ""
     notice = Notice(reason="TopicDeleted", message=message, is_warning=True, occurrence=occurrence)
     again = paced(_creation(resource, view, notices=(notice,)), resource, rivals, context)
-    return topic_plan(resource, view, None, again, context)
+    return topic_plan(resource, view, None, answered(again, resource, context), context)
 
 
 def unknown_brokers(resource: KafkaTopic, view: ClusterView) -> Verdict | None:
@@ -58,6 +60,11 @@ def planned_if_absent(resource: KafkaTopic) -> PlannedChanges | None:
     """What would be done about a topic that is not there; None where it stays away, as somebody else has deleted it."""
     is_left = _was_seen(resource) and resource.spec.drift_policy is not DriftPolicy.ENFORCE
     return None if is_left else planned_creation(resource)
+
+
+def is_intended(resource: KafkaTopic) -> bool:
+    """Whether a topic was asked for, or was about to be, and not seen since."""
+    return resource.status.topic_id is not None and not _was_seen(resource)
 
 
 def _was_seen(resource: KafkaTopic) -> bool:
@@ -77,8 +84,7 @@ def _creation(resource: KafkaTopic, view: ClusterView, notices: tuple[Notice, ..
     except NotEnoughBrokers as error:
         return Finding(verdict=Verdict.working(Reason.NOT_ENOUGH_BROKERS, str(error)), planned=planned)
     known = resource.status.topic_id
-    is_intended = known is not None and not _was_seen(resource)
-    topic_id = parsed_id(known) if known and is_intended else new_topic_id(resource.metadata.uid, name, known)
+    topic_id = parsed_id(known) if known and is_intended(resource) else new_topic_id(resource.metadata.uid, name, known)
     assignment = TopicAssignment(
         topic_id=topic_id,
         partitions={number: ReplicaAssignment(replicas=replicas) for number, replicas in placed.items()},

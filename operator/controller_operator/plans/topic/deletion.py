@@ -53,6 +53,14 @@ def plan_deletion(
         return released(resource.status, "DeletionUnfinished", message, is_warning=True)
     if name in view.deleting:
         return _wait(resource, Reason.TOPIC_BEING_DELETED, f"topic {name} is being deleted", context)
+    refused = next((reply.refused for reply in context.topics if reply.refused is not None), None)
+    if refused is not None:
+        message = f"topic {name} stays: the cluster refuses its deletion: {refused}"
+        return released(resource.status, "DeletionForbidden", message, is_warning=True)
+    trouble = next((reply.trouble for reply in context.topics if reply.trouble is not None), None)
+    if trouble is not None:
+        message = f"the controller could not be asked for the deletion of topic {name}: {trouble}"
+        return _wait(resource, Reason.BROKERS_UNAVAILABLE, message, context)
     mark = MarkTopicForDeletion(topic=name, topic_id=topic_id)
     if mark not in context.done and ready_reason(resource.status) is not Reason.TOPIC_BEING_DELETED:
         plan = _wait(resource, Reason.PROGRESSING, f"asking for the deletion of topic {name}", context)

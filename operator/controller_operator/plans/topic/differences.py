@@ -55,7 +55,8 @@ def alter_config(found: Differences, topic: TopicView) -> AlterTopicConfig:
     dropped = dropped_keys(found)
     kept = {key: value for key, value in topic.config.items() if key not in dropped}
     given = {_config_key(each): each.desired for each in found.config if each.desired is not None}
-    return AlterTopicConfig(topic=topic.name, config=kept | given, version=topic.config_version)
+    changes = {_config_key(each): each.desired for each in found.config}
+    return AlterTopicConfig(topic=topic.name, config=kept | given, version=topic.config_version, changes=changes)
 
 
 def dropped_keys(found: Differences) -> set[str]:
@@ -70,7 +71,8 @@ def add_partitions(spec: KafkaTopicSpec, topic: TopicView, view: ClusterView) ->
     placed = new_replicas(topic.name, spec, missing, view, replication_factor=factor)
     added = {number: ReplicaAssignment(replicas=replicas) for number, replicas in placed.items()}
     assignment = TopicAssignment(topic_id=topic.assignment.topic_id, partitions={**topic.partitions, **added})
-    return AddPartitions(topic=topic.name, assignment=assignment, version=topic.version)
+    present = len(topic.partitions)
+    return AddPartitions(topic=topic.name, assignment=assignment, version=topic.version, present=present)
 
 
 def new_replicas(

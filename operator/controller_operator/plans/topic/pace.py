@@ -1,6 +1,6 @@
 """A topic that is changed elsewhere again and again is put right ever more rarely (`plans/pace`), and the object says why.
 
-ZooKeeper does not record who writes; what is known of the other is said.
+No cluster records who writes; what is known of the other is said.
 """
 
 from collections.abc import Sequence
@@ -48,4 +48,4 @@ def _who(rivals: Sequence[str]) -> str:
     if rivals:
         named = listed(rivals)
         return f"KafkaTopic {named} of another KafkaCluster has the same topic name: see whether both are one Kafka cluster"
-    return "Find out who writes it (another operator, a script): ZooKeeper does not say"
+    return "Find out who writes it (another operator, a script): the cluster does not say"

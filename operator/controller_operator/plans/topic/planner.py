@@ -13,7 +13,8 @@ from controller_core.model.wording import listed
 from controller_core.zk import paths
 from controller_operator.kafka.cluster_view import ClusterView, TopicView
 from controller_operator.plans.outcome import Context, Notice, Plan, Step, Verdict
-from controller_operator.plans.topic.creation import plan_absent, planned_if_absent, unknown_brokers
+from controller_operator.plans.topic.answers import answered
+from controller_operator.plans.topic.creation import is_intended, plan_absent, planned_if_absent, unknown_brokers
 from controller_operator.plans.topic.deletion import plan_deletion
 from controller_operator.plans.topic.differences import (
     Differences,
@@ -56,7 +57,8 @@ def plan_topic(
         return topic_plan(resource, view, None if around.winner else topic, finding, context)
     if topic is None:
         return plan_absent(resource, view, around.rivals, context)
-    return topic_plan(resource, view, topic, _present(resource, topic, view, around, context), context)
+    finding = answered(_present(resource, topic, view, around, context), resource, context)
+    return topic_plan(resource, view, topic, finding, context)
 
 
 def _refused(resource: KafkaTopic, name: TopicName, view: ClusterView, around: Surroundings) -> Finding | None:
@@ -97,7 +99,20 @@ def _present(
         return Finding(verdict=Verdict.working(Reason.PROGRESSING, message))
     if live_id == resource.status.topic_id:
         return _ours(resource, topic, view, around, context, ())
+    if _has_made(resource, topic, view, context):
+        made = resource.status.model_copy(update={"topic_id": live_id})
+        return _ours(resource.model_copy(update={"status": made}), topic, view, around, context, ())
     return _foreign(resource, topic, view, around, context, live_id)
+
+
+def _has_made(resource: KafkaTopic, topic: TopicView, view: ClusterView, context: Context) -> bool:
+    """Whether the topic is the one that this object asked for, where the cluster itself gives topics their ids.
+
+    Who asked and heard no answer takes a topic for its own that is as it was asked for."""
+    if view.abilities.chooses_topic_ids or not is_intended(resource):
+        return False
+    is_answered = any(reply.topic_id == topic.assignment.topic_id for reply in context.topics)
+    return is_answered or not differences(resource, topic).all
 
 
 def _foreign(

@@ -20,12 +20,12 @@ class Change:
 LIFECYCLES: Final[Mapping[str, tuple[Change, ...]]] = {
     "KafkaCluster": (
         Change(BEGIN, "Unknown", "created"),
-        Change("Unknown", "Ready", "ZooKeeper is read, a controller is there, all partitions have leaders"),
+        Change("Unknown", "Ready", "the cluster is read, a controller is there, all partitions have leaders"),
         Change("Ready", "Reconciling", "no controller, or partitions without a leader"),
         Change("Reconciling", "Ready", "they are back"),
-        Change("Ready", "Unknown", "ZooKeeper does not answer"),
+        Change("Ready", "Unknown", "the cluster does not answer"),
         Change("Unknown", "Stalled", "another Kafka cluster answers"),
-        Change("Stalled", "Unknown", "zookeeper.connect corrected"),
+        Change("Stalled", "Unknown", "the address corrected"),
         Change("Ready", END, "deleted; Kafka keeps everything"),
     ),
     "KafkaTopic": (

@@ -8,7 +8,7 @@ import pytest
 from controller_core.model.features import FeatureUpdate, FinalizedFeatures, UpgradeType
 from controller_core.model.metadata import Broker
 from controller_operator.kafka.cluster_view import ClusterView
-from controller_operator.kafka.feature_requests import FeatureReply, UpdateFeatures
+from controller_operator.kafka.requests.features import FeatureReply, UpdateFeatures
 from controller_operator.plans.cluster import plan_cluster
 from controller_operator.plans.feature_set.planner import Claims, plan_feature_set
 from controller_operator.plans.outcome import Context, FinalizerWish, Plan

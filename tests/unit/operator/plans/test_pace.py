@@ -7,7 +7,7 @@ from typing import Any
 from controller_core.model.features import FinalizedFeatures
 from controller_core.model.ids import BrokerId
 from controller_operator.kafka.cluster_view import ClusterView
-from controller_operator.kafka.feature_requests import FeatureReply, UpdateFeatures
+from controller_operator.kafka.requests.features import FeatureReply, UpdateFeatures
 from controller_operator.plans.feature_set.planner import Claims, plan_feature_set
 from controller_operator.plans.outcome import Context, Plan
 from controller_operator.plans.pace import AT_ONCE, CALM, LONGEST_PAUSE
@@ -85,7 +85,7 @@ def test_it_says_that_it_is_contested_and_when_it_is_put_right_again() -> None:
     plan = contested.fight(timedelta(seconds=30))
     assert ready(plan).reason is Reason.DRIFT_CONTESTED
     assert "config.retention.ms is 2 instead of 1" in ready(plan).message
-    assert "ZooKeeper does not say" in ready(plan).message
+    assert "the cluster does not say" in ready(plan).message
     drifted = plan.status.condition(ConditionType.DRIFTED)
     assert drifted is not None
     assert drifted.status == "True"

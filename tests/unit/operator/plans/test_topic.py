@@ -202,7 +202,12 @@ class TestChanges:
         changed = kafka_topic({"config": {"retention.ms": "9"}}, status=before.status.to_kubernetes(), generation=2)
         altered = plan(changed, view(healthy([1, 2], [2, 3], config=live)))
         assert altered.steps == (
-            AlterTopicConfig(topic=ORDERS, config={"retention.ms": "9", "flush.ms": "3"}, version=ZkVersion(1)),
+            AlterTopicConfig(
+                topic=ORDERS,
+                config={"retention.ms": "9", "flush.ms": "3"},
+                version=ZkVersion(1),
+                changes={"retention.ms": "9", "segment.ms": None},
+            ),
         )
         assert altered.status.config_keys == ("retention.ms", "segment.ms")
 

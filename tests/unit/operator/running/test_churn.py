@@ -19,6 +19,7 @@ from controller_operator.observation.observer import ChrootMissing
 from controller_operator.plans.outcome import Notice
 from controller_operator.reconciling import event_recorder, object_writer, runtime
 from controller_operator.reconciling.event_recorder import EventRecorder
+from controller_operator.resources.cluster_address import AtZooKeeper
 from controller_operator.settings import OperatorSettings
 from tests.unit.operator.clusters import ORDERS_ID, assigned, led, raw, topic
 from tests.unit.operator.running.operating import CLUSTER, CONNECT, Operating, operating, watching
@@ -229,7 +230,7 @@ async def test_the_progress_of_a_large_move_is_written_now_and_then_and_its_end_
 
 def _is_seen(around: Operating, done: int) -> bool:
     """Whether the operator's view shows that so many partitions have moved."""
-    view = around.runtime._last_views.get(CONNECT)
+    view = around.runtime._last_views.get(AtZooKeeper(CONNECT))
     return view is not None and view.counts.reassigning == view.counts.partitions - done
 
 
@@ -252,7 +253,7 @@ def _looks_of(around: Operating) -> list[str]:
 
 
 def _sees_topics(around: Operating, count: int) -> bool:
-    view = around.runtime._last_views.get(CONNECT)
+    view = around.runtime._last_views.get(AtZooKeeper(CONNECT))
     return view is not None and len(view.topics) == count
 
 
@@ -367,7 +368,7 @@ async def test_a_cluster_that_takes_long_to_read_is_not_out_of_reach(monkeypatch
     async with operating() as around:
         await around.until(lambda: around.sessions)
         await around.looked_at(CLUSTER)
-        around.runtime._access._trouble_since[CONNECT] = 0.0  # it has taken as long as the machine is up
+        around.runtime._access._trouble_since[AtZooKeeper(CONNECT)] = 0.0  # it has taken as long as the machine is up
         await around.looked_at(CLUSTER)
         assert around.condition(CLUSTER)["reason"] == "Progressing"
         assert writes_of(around, "KafkaCluster") == 1

@@ -50,11 +50,11 @@ class Operated:
         self.sessions: list[ZkSession] = []
         self.api = SimulatedApiServer()
         self.store = ObjectStore()
-        self.access = ClusterAccess(self.store, self._connect, unreachable_grace_s=3.0)
+        self.access = ClusterAccess(self.store, self._connect, self._client, unreachable_grace_s=3.0)
         self.access.on_change = lambda _connect, _observation: self._changed.set()
         metrics, recorder = OperatorMetrics(), EventRecorder(self.api)
         self.reconciler = Reconciler(
-            self.store, self.api, self.access, recorder, metrics, lambda _keys: None, self._client,
+            self.store, self.api, self.access, recorder, metrics, lambda _keys: None,
             missing_cluster_grace_s=60.0, open_broker=lambda bootstrap, security=None: _Silent(),
         )  # fmt: skip
 

@@ -8,8 +8,8 @@ import pytest
 from controller_core.model.ids import BrokerId, PartitionId, TopicName, TopicPartition
 from controller_core.zk import paths
 from controller_operator.kafka.actions import SubmitPreferredElection, SubmitReassignment
-from controller_operator.kafka.cancel_requests import CancelReassignment
-from controller_operator.kafka.election_requests import ElectUnclean
+from controller_operator.kafka.requests.cancellations import CancelReassignment
+from controller_operator.kafka.requests.elections import ElectUnclean
 from controller_operator.plans.outcome import StartMove, Step
 from controller_operator.reconciling.permission import Permission
 from controller_operator.resources.conditions import Reason

@@ -9,9 +9,9 @@ import pytest
 
 from controller_core.model.ids import TopicPartition
 from controller_operator.kafka.actions import SubmitReassignment
-from controller_operator.kafka.cancel_requests import CancelReassignment
 from controller_operator.kafka.cluster_view import ClusterView
-from controller_operator.kafka.move_requests import MoveReply
+from controller_operator.kafka.requests.cancellations import CancelReassignment
+from controller_operator.kafka.requests.moves import MoveReply
 from controller_operator.kafka.throttle_steps import SetThrottle
 from controller_operator.plans.outcome import Context, Plan
 from controller_operator.plans.reassignment.planner import plan_reassignment

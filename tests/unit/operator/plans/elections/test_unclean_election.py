@@ -18,7 +18,7 @@ from controller_core.wire.client.request_client import ControllerUnreachable, Re
 from controller_core.wire.messages import NO_THROTTLE
 from controller_core.zk.codecs import PreferredElectionPlan
 from controller_operator.kafka.cluster_view import ClusterView
-from controller_operator.kafka.election_requests import ElectionReply, ElectUnclean, elect_unclean
+from controller_operator.kafka.requests.elections import ElectionReply, ElectUnclean, elect_unclean
 from controller_operator.plans.election.planner import plan_election
 from controller_operator.plans.outcome import Context, Plan
 from controller_operator.resources import PreferredElection

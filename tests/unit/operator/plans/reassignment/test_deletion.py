@@ -23,8 +23,8 @@ from controller_core.model.ids import BrokerId, PartitionId, TopicPartition
 from controller_core.wire.client.request_client import ControllerUnreachable, RequestError
 from controller_core.wire.messages import NO_THROTTLE
 from controller_core.zk.codecs import ReassignmentPlan
-from controller_operator.kafka.cancel_requests import CancelReassignment, CancelReply, cancel_reassignment
 from controller_operator.kafka.cluster_view import ClusterView
+from controller_operator.kafka.requests.cancellations import CancelReassignment, CancelReply, cancel_reassignment
 from controller_operator.plans.outcome import DELETION_PATIENCE, Context, FinalizerWish, Plan
 from controller_operator.plans.reassignment.planner import plan_reassignment
 from controller_operator.resources import PartitionReassignment

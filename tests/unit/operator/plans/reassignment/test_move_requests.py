@@ -26,8 +26,8 @@ from controller_core.zk import paths
 from controller_core.zk.session import Create
 from controller_operator.kafka.actions import SubmitReassignment
 from controller_operator.kafka.cluster_view import ClusterView
-from controller_operator.kafka.feature_requests import can_be_asked
-from controller_operator.kafka.move_requests import (
+from controller_operator.kafka.requests.features import can_be_asked
+from controller_operator.kafka.requests.moves import (
     MAX_ASKED,
     REQUEST_TIMEOUT,
     MoveReply,

@@ -9,7 +9,7 @@ import pytest
 from controller_core.model.ids import PartitionId, TopicPartition
 from controller_operator.kafka.actions import SubmitReassignment
 from controller_operator.kafka.cluster_view import ClusterView
-from controller_operator.kafka.move_requests import MoveReply, Refusal, RefusalKind
+from controller_operator.kafka.requests.moves import MoveReply, Refusal, RefusalKind
 from controller_operator.plans.outcome import Context, Plan
 from controller_operator.plans.reassignment.planner import plan_reassignment
 from controller_operator.resources.conditions import Reason

@@ -11,7 +11,7 @@ from controller_core.model.throttles import Move
 from controller_core.zk.codecs import ReassignmentPlan
 from controller_operator.kafka.actions import SubmitReassignment
 from controller_operator.kafka.cluster_view import ClusterView, ControllerKind
-from controller_operator.kafka.move_requests import MoveReply
+from controller_operator.kafka.requests.moves import MoveReply
 from controller_operator.kafka.throttle_steps import RemoveThrottle, SetThrottle
 from controller_operator.plans.outcome import Context, FinalizerWish, Plan
 from controller_operator.plans.reassignment.planner import plan_reassignment

@@ -4,18 +4,19 @@ ElectLeaders (KIP-460) judges each partition by itself. That a partition has a l
 of it shows in the cluster.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Final
 
 import structlog
 from kio.schema.elect_leaders.v2 import ElectLeadersResponse
 from kio.schema.errors import ErrorCode
-from kio.static.primitive import i32Timedelta
+from kio.static.primitive import i8, i32Timedelta
 
 from controller_core.model.ids import TopicPartition
-from controller_core.wire.client.partition_requests import UNCLEAN, election_request, election_results
+from controller_core.wire.client.partition_requests import PREFERRED, UNCLEAN, election_request, election_results
 from controller_core.wire.client.request_client import ControllerClient, RequestError
+from controller_operator.kafka.actions import SubmitPreferredElection
 
 MAX_ASKED: Final = 5_000
 """Partitions of one request: what a controller takes of it is bounded, and so is the time that it works on it."""
@@ -33,9 +34,9 @@ class ElectUnclean:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ElectionReply:
-    """What came of an `ElectUnclean`."""
+    """What came of a request for elections."""
 
-    step: ElectUnclean
+    step: ElectUnclean | SubmitPreferredElection
     trouble: str | None = None
     """Why there is no answer; None where there is one. Whether leaders were elected is then unknown."""
     refused: tuple[tuple[TopicPartition, str], ...] = ()
@@ -44,8 +45,26 @@ class ElectionReply:
 
 async def elect_unclean(step: ElectUnclean, client: ControllerClient) -> ElectionReply:
     """Asks, and returns what came of it. An error is trouble for the plan to report, and to try again after."""
+    return await _elect(UNCLEAN, step, client)
+
+
+async def elect_preferred(step: SubmitPreferredElection, client: ControllerClient) -> ElectionReply:
+    """The same for preferred leaders, where there is no ZooKeeper to ask for them by."""
+    reply = ElectionReply(step=step)
+    for first in range(0, len(step.partitions), MAX_ASKED):
+        part = SubmitPreferredElection(partitions=step.partitions[first : first + MAX_ASKED])
+        found = await _elect(PREFERRED, part, client)
+        reply = replace(reply, trouble=found.trouble, refused=(*reply.refused, *found.refused))
+        if found.trouble is not None:
+            break
+    return reply
+
+
+async def _elect(
+    election_type: i8, step: ElectUnclean | SubmitPreferredElection, client: ControllerClient
+) -> ElectionReply:
     try:
-        response = await client.ask(election_request(UNCLEAN, step.partitions, _TIMEOUT), ElectLeadersResponse)
+        response = await client.ask(election_request(election_type, step.partitions, _TIMEOUT), ElectLeadersResponse)
     except RequestError as error:
         _log.warning("controller not asked", error=f"{type(error).__name__}: {error}")
         return ElectionReply(step=step, trouble=str(error))

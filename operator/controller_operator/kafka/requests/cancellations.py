@@ -14,7 +14,7 @@ from kio.schema.errors import ErrorCode
 from controller_core.model.ids import TopicPartition
 from controller_core.wire.client.partition_requests import reassignment_request, reassignment_results
 from controller_core.wire.client.request_client import ControllerClient, RequestError
-from controller_operator.kafka.move_requests import REQUEST_TIMEOUT, in_parts
+from controller_operator.kafka.requests.moves import REQUEST_TIMEOUT, in_parts
 
 _NOTHING_TO_CANCEL: Final = (
     ErrorCode.none,

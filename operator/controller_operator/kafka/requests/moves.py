@@ -81,13 +81,19 @@ async def submit_by_request(step: SubmitReassignment, client: ControllerClient, 
     """Asks the controller, and returns what came of it. An error is trouble for the plan to report, and to try again after.
 
     `session`: by which the plans' views are read."""
+    reply = await submit(step, client)
+    if reply.accepted and not await _has_seen_all(session):
+        return replace(reply, accepted=frozenset())  # asked for again, unless the cluster shows them
+    return reply
+
+
+async def submit(step: SubmitReassignment, client: ControllerClient) -> MoveReply:
+    """The same where views need not be made to show it."""
     reply = await _ask(MoveReply(step=step), step.partitions, client)
     if reply.refused and reply.trouble is None:
         await asyncio.sleep(_PAUSE_S)
         again = {partition: step.partitions[partition] for partition in reply.refused}
         reply = await _ask(reply, again, client)
-    if reply.accepted and not await _has_seen_all(session):
-        return replace(reply, accepted=frozenset())  # asked for again, unless the cluster shows them
     return reply
 
 

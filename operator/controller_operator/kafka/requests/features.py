@@ -4,7 +4,7 @@ UpdateFeatures judges each update by itself and says why it refuses one. The rep
 controller has the last word, and because what it says is what a person must read.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import Final
 
@@ -20,6 +20,7 @@ from controller_operator.kafka.broker_listeners import ANY_PLAINTEXT, BrokerList
 from controller_operator.kafka.cluster_view import ClusterView
 
 _TIMEOUT: Final = i32Timedelta.parse(timedelta(seconds=15))
+_METADATA_VERSION: Final = "metadata.version"
 _log = structlog.get_logger(__name__)
 
 
@@ -28,6 +29,8 @@ class UpdateFeatures:
     """Asks the controller for other levels of features."""
 
     updates: tuple[FeatureUpdate, ...]
+    validates_only: bool = False
+    """Asks only what the controller would say, where it can be asked that (`Abilities.validates_features`)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,6 +106,18 @@ async def update_features(step: UpdateFeatures, client: ControllerClient) -> Fea
     )
 
 
+async def update_features_singly(step: UpdateFeatures, client: ControllerClient) -> FeatureReply:
+    """The same where the controller takes all updates of a request or none: each is asked for by itself, so that one that
+    is refused holds up no other. Other features may need the level of `metadata.version`, which goes first."""
+    reply = FeatureReply(step=step)
+    for update in sorted(step.updates, key=lambda each: each.feature != _METADATA_VERSION):
+        found = await update_features(replace(step, updates=(update,)), client)
+        reply = replace(reply, trouble=found.trouble, refused=(*reply.refused, *found.refused))
+        if found.trouble is not None:
+            break
+    return reply
+
+
 def _request(step: UpdateFeatures) -> UpdateFeaturesRequest:
     return UpdateFeaturesRequest(
         timeout=_TIMEOUT,
@@ -114,5 +129,5 @@ def _request(step: UpdateFeatures) -> UpdateFeaturesRequest:
             )
             for update in step.updates
         ),
-        validate_only=False,
+        validate_only=step.validates_only,
     )

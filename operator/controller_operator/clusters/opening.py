@@ -1,0 +1,33 @@
+"""Which side of the seam a cluster is on follows from its address alone."""
+
+from controller_core.wire.client.kept_client import KeptClient
+from controller_core.wire.client.request_client import parse_addresses
+from controller_operator.clusters.cluster import Cluster
+from controller_operator.clusters.pool import Connect, OpenCluster
+from controller_operator.clusters.with_zookeeper import ClusterWithZooKeeper
+from controller_operator.clusters.without_zookeeper import ClusterWithoutZooKeeper
+from controller_operator.kafka.broker_listeners import ListenerOf, OpenClient
+from controller_operator.kafka.controller_reach import ControllerReach
+from controller_operator.observation.observer import ClusterObserver
+from controller_operator.observation.polling.poller import ClusterPoller
+from controller_operator.resources.cluster_address import AtBrokers, AtZooKeeper, ClusterAddress
+
+
+def open_clusters(connect: Connect, open_client: OpenClient, listener_of: ListenerOf) -> OpenCluster:
+    """Makes clusters that are reached by these: sessions with ZooKeeper, clients of controllers, and how brokers are spoken
+    to. All of them share what is known of controllers that do not answer."""
+    reach = ControllerReach(open_client)
+
+    def open_cluster(address: ClusterAddress) -> Cluster:
+        match address:
+            case AtZooKeeper(connect=servers):
+                return ClusterWithZooKeeper(ClusterObserver(lambda: connect(servers)), reach)
+            case AtBrokers():
+                return ClusterWithoutZooKeeper(ClusterPoller(lambda: _kept(address, listener_of)), reach)
+
+    return open_cluster
+
+
+def _kept(address: AtBrokers, listener_of: ListenerOf) -> tuple[KeptClient, str]:
+    listener = listener_of(address)
+    return KeptClient(parse_addresses(address.bootstrap_servers), security=listener.security), listener.protocol

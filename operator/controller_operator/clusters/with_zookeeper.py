@@ -1,0 +1,116 @@
+"""A cluster with ZooKeeper: seen by watches, and told by znodes; for what there is no znode its controller is asked."""
+
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from controller_core.zk import paths
+from controller_operator.clusters.cluster import Asking, Carried, ClusterStep, carried_moves
+from controller_operator.kafka.actions import Action, Outcome, SubmitReassignment, execute, touched_paths
+from controller_operator.kafka.cluster_view import ClusterView
+from controller_operator.kafka.controller_reach import ControllerReach
+from controller_operator.kafka.requests.cancellations import CancelReassignment, CancelReply, cancel_reassignment
+from controller_operator.kafka.requests.elections import ElectionReply, ElectUnclean, elect_unclean
+from controller_operator.kafka.requests.features import (
+    FeatureReply,
+    NoBootstrapServerError,
+    UpdateFeatures,
+    bootstrap_addresses,
+    can_be_asked,
+    update_features,
+)
+from controller_operator.kafka.requests.moves import MoveReply, submit_by_request, submit_by_znode
+from controller_operator.kafka.throttle_steps import RemoveThrottle, SetThrottle, carry_out_throttle
+from controller_operator.kafka.write_limits import WriteLimits
+from controller_operator.observation.observer import ClusterObserver, Observation
+
+_Request = UpdateFeatures | CancelReassignment | ElectUnclean
+_DONE: Final = {True: Outcome.DONE, False: Outcome.LOOK_AGAIN}
+
+
+class ClusterWithZooKeeper:
+    """See `Cluster`."""
+
+    def __init__(self, observer: ClusterObserver, reach: ControllerReach) -> None:
+        self._observer = observer
+        self._reach = reach
+
+    @property
+    def observation(self) -> Observation:
+        return self._observer.observation
+
+    @property
+    def limits(self) -> WriteLimits:
+        return WriteLimits.of(self._observer.session)
+
+    def start(self) -> None:
+        self._observer.start()
+
+    async def stop(self) -> None:
+        await self._observer.stop()
+
+    def add_listener(self, listener: Callable[[Observation], None]) -> None:
+        self._observer.add_listener(listener)
+
+    async def refresh(self, after: Sequence[object] | None = None) -> ClusterView:
+        return await self._observer.refresh(None if after is None else _touched(after))
+
+    async def carry_out(self, step: ClusterStep, asking: Asking) -> Carried:
+        match step:
+            case UpdateFeatures() | CancelReassignment() | ElectUnclean():
+                reply = await self._ask(step, asking)
+                return Carried(step=step, outcome=_DONE[reply.trouble is None], reply=reply)
+            case SubmitReassignment():
+                return carried_moves(step, await self._submit(step, asking))
+            case SetThrottle() | RemoveThrottle():
+                outcome = await carry_out_throttle(step, self._observer.session)
+            case _:
+                outcome = await execute(step, self._observer.session)
+        return Carried(step=step, outcome=outcome)
+
+    async def _ask(self, step: _Request, asking: Asking) -> FeatureReply | CancelReply | ElectionReply:
+        try:
+            bootstrap = bootstrap_addresses(asking.bootstrap_servers, self._view, asking.listener)
+        except NoBootstrapServerError as error:
+            return _not_asked(step, str(error))
+        client = self._reach.client(bootstrap, asking.listener.security)
+        match step:
+            case CancelReassignment():
+                return await cancel_reassignment(step, client)
+            case ElectUnclean():
+                return await elect_unclean(step, client)
+            case UpdateFeatures():
+                return await update_features(step, client)
+
+    async def _submit(self, step: SubmitReassignment, asking: Asking) -> MoveReply:
+        configured, session = asking.bootstrap_servers, self._observer.session
+        if not can_be_asked(configured, self._view, asking.listener):
+            return await submit_by_znode(step, session)
+        try:
+            bootstrap = bootstrap_addresses(configured, self._view, asking.listener)
+        except NoBootstrapServerError as error:
+            return MoveReply(step=step, trouble=str(error))
+        return await submit_by_request(step, self._reach.client(bootstrap, asking.listener.security), session)
+
+    @property
+    def _view(self) -> ClusterView:
+        return self._observer.observation.view or ClusterView(version=0)
+
+
+def _not_asked(step: _Request, why: str) -> FeatureReply | CancelReply | ElectionReply:
+    match step:
+        case CancelReassignment():
+            return CancelReply(step=step, trouble=why)
+        case ElectUnclean():
+            return ElectionReply(step=step, trouble=why)
+        case UpdateFeatures():
+            return FeatureReply(step=step, trouble=why)
+
+
+def _touched(steps: Sequence[object]) -> list[str]:
+    """The watched znodes in which the effect of the steps shows."""
+    found = [path for step in steps if isinstance(step, Action) for path in touched_paths(step)]
+    elected = [tp for step in steps if isinstance(step, ElectUnclean) for tp in step.partitions]
+    found += [paths.partition_state(partition) for partition in elected]
+    cancelled = [tp for step in steps if isinstance(step, CancelReassignment) for tp in step.partitions]
+    found += [paths.REASSIGN_PARTITIONS, *{paths.topic(tp.topic) for tp in cancelled}] if cancelled else []
+    return [*found, paths.FEATURE] if any(isinstance(step, UpdateFeatures) for step in steps) else found

@@ -1,0 +1,94 @@
+"""A cluster without ZooKeeper: seen by asking its brokers again and again, and told by requests to its controller."""
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Final
+
+from controller_core.model.ids import TopicName
+from controller_core.wire.client.request_client import ControllerClient
+from controller_operator.clusters.cluster import Asking, Carried, ClusterStep, Reply, carried_moves
+from controller_operator.kafka.actions import (
+    AddPartitions,
+    AlterTopicConfig,
+    CreateTopic,
+    MarkTopicForDeletion,
+    Outcome,
+    SubmitPreferredElection,
+    SubmitReassignment,
+)
+from controller_operator.kafka.cluster_view import ClusterView
+from controller_operator.kafka.controller_reach import ControllerReach
+from controller_operator.kafka.requests.cancellations import CancelReassignment, cancel_reassignment
+from controller_operator.kafka.requests.elections import ElectUnclean, elect_preferred, elect_unclean
+from controller_operator.kafka.requests.features import UpdateFeatures, update_features_singly
+from controller_operator.kafka.requests.moves import submit
+from controller_operator.kafka.requests.topics import TopicReply, ask_for_topic
+from controller_operator.kafka.throttle_steps import RemoveThrottle, SetThrottle
+from controller_operator.kafka.write_limits import WriteLimits
+from controller_operator.observation.observer import Observation
+from controller_operator.observation.polling.poller import ClusterPoller
+
+_NO_LIMITS: Final = WriteLimits(max_bytes=1 << 40)
+"""What is too much for one request the controller says itself."""
+_TopicSteps = CreateTopic | AddPartitions | AlterTopicConfig | MarkTopicForDeletion
+
+
+class ClusterWithoutZooKeeper:
+    """See `Cluster`."""
+
+    def __init__(self, poller: ClusterPoller, reach: ControllerReach) -> None:
+        self._poller = poller
+        self._reach = reach
+
+    @property
+    def observation(self) -> Observation:
+        return self._poller.observation
+
+    @property
+    def limits(self) -> WriteLimits:
+        return _NO_LIMITS
+
+    def start(self) -> None:
+        self._poller.start()
+
+    async def stop(self) -> None:
+        await self._poller.stop()
+
+    def add_listener(self, listener: Callable[[Observation], None]) -> None:
+        self._poller.add_listener(listener)
+
+    async def refresh(self, after: Sequence[object] | None = None) -> ClusterView:
+        return await self._poller.refresh(_touched(after or ()))
+
+    async def carry_out(self, step: ClusterStep, asking: Asking) -> Carried:
+        if isinstance(step, SetThrottle | RemoveThrottle):
+            # No plan sets one here; one that was set while there was a ZooKeeper went with it.
+            is_over = isinstance(step, RemoveThrottle)
+            return Carried(step=step, outcome=Outcome.DONE if is_over else Outcome.LOOK_AGAIN)
+        client = self._reach.client(self._poller.servers, asking.listener.security)
+        if isinstance(step, SubmitReassignment):
+            return carried_moves(step, await submit(step, client))
+        reply = await _ask(step, client)
+        is_done = reply.is_done if isinstance(reply, TopicReply) else reply.trouble is None
+        return Carried(step=step, outcome=Outcome.DONE if is_done else Outcome.LOOK_AGAIN, reply=reply)
+
+
+async def _ask(
+    step: _TopicSteps | UpdateFeatures | CancelReassignment | ElectUnclean | SubmitPreferredElection,
+    client: ControllerClient,
+) -> Reply:
+    match step:
+        case UpdateFeatures():
+            return await update_features_singly(step, client)
+        case CancelReassignment():
+            return await cancel_reassignment(step, client)
+        case ElectUnclean():
+            return await elect_unclean(step, client)
+        case SubmitPreferredElection():
+            return await elect_preferred(step, client)
+        case _:
+            return await ask_for_topic(step, client)
+
+
+def _touched(steps: Sequence[object]) -> Iterator[TopicName]:
+    """The topics whose configurations the steps may have changed."""
+    return (step.topic for step in steps if isinstance(step, _TopicSteps))

@@ -1,0 +1,132 @@
+"""How topics are created, changed and deleted where there is no ZooKeeper: the cluster's controller is asked.
+
+Each request is conditional by what it says itself: a topic that is there is not created again, partitions are added up to a
+number, a configuration is changed key by key, a topic is deleted by its id. So one that is repeated is done once. What is
+refused goes to the next plan with Kafka's own words; where the cluster has changed meanwhile that plan has no use for it.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Final, TypeAlias
+
+import structlog
+from kio.schema.create_partitions.v1 import CreatePartitionsRequest, CreatePartitionsResponse
+from kio.schema.create_partitions.v1.request import CreatePartitionsAssignment, CreatePartitionsTopic
+from kio.schema.create_topics.v7 import CreateTopicsRequest, CreateTopicsResponse
+from kio.schema.create_topics.v7.request import CreatableReplicaAssignment, CreatableTopic, CreatableTopicConfig
+from kio.schema.delete_topics.v6 import DeleteTopicsRequest, DeleteTopicsResponse
+from kio.schema.delete_topics.v6.request import DeleteTopicState
+from kio.schema.errors import ErrorCode
+from kio.schema.incremental_alter_configs.v1 import IncrementalAlterConfigsRequest, IncrementalAlterConfigsResponse
+from kio.schema.incremental_alter_configs.v1.request import AlterableConfig, AlterConfigsResource
+from kio.schema.types import BrokerId as WireBrokerId
+from kio.schema.types import TopicName as WireTopicName
+from kio.static.primitive import i8, i16, i32, i32Timedelta
+
+from controller_core.model.ids import BrokerId, TopicId
+from controller_core.wire.client.request_client import ControllerClient, RequestError
+from controller_operator.kafka.actions import AddPartitions, AlterTopicConfig, CreateTopic, MarkTopicForDeletion
+
+TopicStep: TypeAlias = CreateTopic | AddPartitions | AlterTopicConfig | MarkTopicForDeletion
+_TIMEOUT: Final = i32Timedelta.parse(timedelta(seconds=15))
+_BY_ASSIGNMENT: Final = -1
+_TOPIC: Final = i8(2)
+_SET, _DELETE = i8(0), i8(1)
+_log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicReply:
+    """What came of a step."""
+
+    step: TopicStep
+    topic_id: TopicId | None = None
+    """The id that a topic got which was created."""
+    refused: str | None = None
+    """Why it was not done, in Kafka's words."""
+    trouble: str | None = None
+    """Why there is no answer; None where there is one. Whether the step was done is then unknown."""
+
+    @property
+    def is_done(self) -> bool:
+        return self.refused is None and self.trouble is None
+
+
+async def ask_for_topic(step: TopicStep, client: ControllerClient) -> TopicReply:
+    """Asks, and returns what came of it. An error is trouble for the plan to report, and to try again after."""
+    try:
+        match step:
+            case CreateTopic():
+                return await _create(step, client)
+            case AddPartitions():
+                return await _add_partitions(step, client)
+            case AlterTopicConfig():
+                return await _alter_config(step, client)
+            case MarkTopicForDeletion():
+                return await _delete(step, client)
+    except RequestError as error:
+        _log.warning("controller not asked", error=f"{type(error).__name__}: {error}")
+        return TopicReply(step=step, trouble=str(error))
+
+
+async def _create(step: CreateTopic, client: ControllerClient) -> TopicReply:
+    asked = CreatableTopic(
+        name=WireTopicName(step.topic),
+        num_partitions=i32(_BY_ASSIGNMENT),
+        replication_factor=i16(_BY_ASSIGNMENT),
+        assignments=tuple(
+            CreatableReplicaAssignment(partition_index=i32(number), broker_ids=_wire(each.replicas))
+            for number, each in sorted(step.assignment.partitions.items())
+        ),
+        configs=tuple(CreatableTopicConfig(name=name, value=value) for name, value in sorted(step.config.items())),
+    )
+    request = CreateTopicsRequest(topics=(asked,), timeout=_TIMEOUT, validate_only=False)
+    response = await client.ask(request, CreateTopicsResponse)
+    reply = _reply(step, ((each.error_code, each.error_message) for each in response.topics))
+    given = next((each.topic_id for each in response.topics), None)
+    if reply.is_done and given is not None:
+        return TopicReply(step=step, topic_id=TopicId(given))
+    return reply
+
+
+async def _add_partitions(step: AddPartitions, client: ControllerClient) -> TopicReply:
+    added = [replicas for number, replicas in sorted(step.assignment.partitions.items()) if number >= step.present]
+    asked = CreatePartitionsTopic(
+        name=WireTopicName(step.topic),
+        count=i32(len(step.assignment.partitions)),
+        assignments=tuple(CreatePartitionsAssignment(broker_ids=_wire(each.replicas)) for each in added),
+    )
+    request = CreatePartitionsRequest(topics=(asked,), timeout=_TIMEOUT, validate_only=False)
+    response = await client.ask(request, CreatePartitionsResponse)
+    return _reply(step, ((each.error_code, each.error_message) for each in response.results))
+
+
+async def _alter_config(step: AlterTopicConfig, client: ControllerClient) -> TopicReply:
+    changes = tuple(
+        AlterableConfig(name=key, config_operation=_DELETE if value is None else _SET, value=value)
+        for key, value in sorted(step.changes.items())
+    )
+    resource = AlterConfigsResource(resource_type=_TOPIC, resource_name=step.topic, configs=changes)
+    request = IncrementalAlterConfigsRequest(resources=(resource,), validate_only=False)
+    response = await client.ask(request, IncrementalAlterConfigsResponse)
+    return _reply(step, ((each.error_code, each.error_message) for each in response.responses))
+
+
+async def _delete(step: MarkTopicForDeletion, client: ControllerClient) -> TopicReply:
+    request = DeleteTopicsRequest(topics=(DeleteTopicState(name=None, topic_id=step.topic_id),), timeout=_TIMEOUT)
+    response = await client.ask(request, DeleteTopicsResponse)
+    return _reply(step, ((each.error_code, each.error_message) for each in response.responses))
+
+
+def _reply(step: TopicStep, said: Iterable[tuple[ErrorCode, str | None]]) -> TopicReply:
+    for code, message in said:
+        if code is ErrorCode.request_timed_out:
+            return TopicReply(step=step, trouble=message or "it did not end within the time of the request")
+        if code is not ErrorCode.none:
+            return TopicReply(step=step, refused=message or code.name)
+    return TopicReply(step=step)
+
+
+def _wire(replicas: tuple[BrokerId, ...]) -> tuple[WireBrokerId, ...]:
+    return tuple(map(WireBrokerId, replicas))

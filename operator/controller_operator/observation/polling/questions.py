@@ -1,0 +1,110 @@
+"""What is asked of a cluster without ZooKeeper: each question by one request, however many topics there are."""
+
+from collections.abc import Mapping
+from datetime import timedelta
+from typing import Final, NamedTuple
+
+from kio.schema.api_versions.v4 import ApiVersionsRequest, ApiVersionsResponse
+from kio.schema.describe_quorum.v0 import DescribeQuorumRequest, DescribeQuorumResponse
+from kio.schema.describe_quorum.v0.request import PartitionData, TopicData
+from kio.schema.errors import ErrorCode
+from kio.schema.list_partition_reassignments.v0 import (
+    ListPartitionReassignmentsRequest,
+    ListPartitionReassignmentsResponse,
+)
+from kio.schema.metadata.v12 import MetadataResponse
+from kio.schema.types import TopicName as WireTopicName
+from kio.static.primitive import i32, i32Timedelta
+
+from controller_core.model.ids import BrokerId, ControllerEpoch, TopicPartition
+from controller_core.wire.client.cluster_picture import EVERYTHING
+from controller_core.wire.client.kept_client import KeptClient
+from controller_core.wire.client.request_client import ControllerUnreachable, NotAdmitted
+from controller_operator.kafka.cluster_view import Controller, ControllerKind
+from controller_operator.observation.polling.answers import (
+    MetadataParts,
+    Move,
+    moves_in,
+    parts_of,
+)
+
+_DESCRIBE_QUORUM: Final = int(DescribeQuorumRequest.__api_key__)
+_TIMEOUT: Final = i32Timedelta.parse(timedelta(seconds=4))
+_VERSIONS: Final = ApiVersionsRequest(client_software_name="kontroller", client_software_version="1")
+_QUORUM: Final = DescribeQuorumRequest(
+    topics=(
+        TopicData(topic_name=WireTopicName("__cluster_metadata"), partitions=(PartitionData(partition_index=i32(0)),)),
+    )
+)
+_MOVES: Final = ListPartitionReassignmentsRequest(timeout=_TIMEOUT, topics=None)
+
+
+class NoKRaftError(Exception):
+    """The cluster has no quorum of controllers: it is one with ZooKeeper, or too old."""
+
+
+class Quorum(NamedTuple):
+    """The controllers, as their leader says it."""
+
+    controller: Controller | None
+    """None where there is no leader."""
+    committed: int
+    """The offset up to which all is decided: what was done before the question is below it."""
+
+
+async def ask_versions(client: KeptClient) -> ApiVersionsResponse:
+    """What the server supports, what is finalized, and how far it has come. Raises `RequestError` and `NoKRaftError`."""
+    answer = await client.ask(_VERSIONS, ApiVersionsResponse)
+    known = {int(each.api_key) for each in answer.api_keys}
+    if answer.error_code is ErrorCode.unsupported_version or (known and _DESCRIBE_QUORUM not in known):
+        raise NoKRaftError(
+            f"{client.server} is a broker with ZooKeeper, or older than Kafka 4: name the ZooKeeper in "
+            "spec.zookeeper.connect, or brokers of Kafka 4"
+        )
+    return answer
+
+
+async def ask_quorum(client: KeptClient) -> Quorum:
+    """Who leads the controllers. Raises `RequestError`."""
+    answer = await client.ask(_QUORUM, DescribeQuorumResponse)
+    _require(answer.error_code, "who the controllers are")
+    for topic in answer.topics:
+        for each in topic.partitions:
+            _require(each.error_code, "who the controllers are")
+            leader = BrokerId(int(each.leader_id))
+            epoch = ControllerEpoch(int(each.leader_epoch))
+            controller = Controller(id=leader, epoch=epoch, kind=ControllerKind.KRAFT) if leader >= 0 else None
+            return Quorum(controller, int(each.high_watermark))
+    raise ControllerUnreachable(f"{client.server} does not say who the controllers are")
+
+
+async def ask_moves(client: KeptClient) -> Mapping[TopicPartition, Move]:
+    """All partitions that are being reassigned, as the controller says it. Raises `RequestError`."""
+    answer = await client.ask(_MOVES, ListPartitionReassignmentsResponse)
+    _require(answer.error_code, "what is being reassigned")
+    return moves_in(answer)
+
+
+class Metadata:
+    """The brokers and topics, read only where they differ from the last time."""
+
+    def __init__(self) -> None:
+        self._parts: MetadataParts | None = None
+        self._answer: MetadataResponse | None = None
+
+    async def ask(self, client: KeptClient) -> MetadataResponse:
+        """The same object as before where nothing but the order of controllers differs. Raises `RequestError`."""
+        content = await client.ask_unread(EVERYTHING)
+        parts = parts_of(content)
+        if self._answer is None or parts != self._parts:
+            self._answer = client.read(content, MetadataResponse)
+            self._parts = parts
+        return self._answer
+
+
+def _require(code: ErrorCode, what: str) -> None:
+    """Raises `RequestError` where a server does not say it."""
+    if code in (ErrorCode.cluster_authorization_failed, ErrorCode.topic_authorization_failed):
+        raise NotAdmitted(f"the operator may not know {what}: give its user the right to (Describe, DescribeConfigs)")
+    if code is not ErrorCode.none:
+        raise ControllerUnreachable(f"nobody says {what}: {code.name}")

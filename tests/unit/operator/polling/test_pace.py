@@ -1,0 +1,29 @@
+"""When a cluster is looked at again."""
+
+from controller_operator.observation.polling.pace import SHARE, Pace
+
+PACE = Pace()
+
+
+def test_what_moves_is_looked_at_sooner_and_what_is_quiet_later() -> None:
+    moving = PACE.pause_s(look_s=0.001, quiet_looks=9, is_moving=True)
+    fresh = PACE.pause_s(look_s=0.001, quiet_looks=0, is_moving=False)
+    quiet = PACE.pause_s(look_s=0.001, quiet_looks=10_000, is_moving=False)
+    assert moving < fresh < quiet == PACE.longest_quiet_s
+
+
+def test_a_look_never_takes_more_than_its_share_of_a_brokers_time() -> None:
+    for look_s in (0.0, 0.001, 0.05, 0.15):
+        for is_moving in (False, True):
+            pause_s = PACE.pause_s(look_s=look_s, quiet_looks=0, is_moving=is_moving)
+            assert look_s <= SHARE * (look_s + pause_s) * 1.0001
+
+
+def test_however_long_a_look_takes_the_next_one_comes() -> None:
+    assert PACE.pause_s(look_s=3600.0, quiet_looks=0, is_moving=False) == PACE.longest_s
+
+
+def test_after_failures_pauses_grow_up_to_a_bound() -> None:
+    pauses = [PACE.after_failures_s(failures) for failures in (1, 2, 3, 1_000_000)]
+    assert pauses == sorted(pauses)
+    assert pauses[-1] == PACE.longest_after_failures_s

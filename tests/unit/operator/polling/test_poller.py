@@ -1,0 +1,190 @@
+"""The view of a cluster without ZooKeeper: what brokers say is shown, what was done is seen, and a look costs little."""
+
+import asyncio
+from collections.abc import Callable
+
+import pytest
+
+from controller_core.model.ids import BrokerId, PartitionId, TopicName, TopicPartition
+from controller_core.model.metadata import ReplicaAssignment
+from controller_core.wire.client.request_client import Address
+from controller_operator.kafka.cluster_view import ClusterView, Controller, ControllerKind
+from controller_operator.observation.observer import NotCurrent, Observation
+from controller_operator.observation.polling.configurations import CONFIGS_AT_ONCE
+from controller_operator.observation.polling.poller import ClusterPoller
+from controller_operator.resources.conditions import Reason
+from tests.unit.operator.polling.quorum import API_VERSIONS, CONFIGS, METADATA, MOVES, QUORUM, Quorum, Topic, polled
+
+ORDERS = TopicName("orders")
+DEADLINE_S = 10.0
+
+
+async def until(condition: Callable[[], object]) -> None:
+    async with asyncio.timeout(DEADLINE_S):
+        while not condition():  # noqa: ASYNC110 - what is waited for is on both sides of real connections
+            await asyncio.sleep(0.01)
+
+
+async def first_view(poller: ClusterPoller) -> ClusterView:
+    await until(lambda: poller.observation.view is not None)
+    assert poller.observation.view is not None
+    return poller.observation.view
+
+
+def replicas(view: ClusterView, number: int = 0) -> ReplicaAssignment:
+    assignment = view.assignment_of(TopicPartition(ORDERS, PartitionId(number)))
+    assert assignment is not None
+    return assignment
+
+
+async def test_a_view_shows_what_the_brokers_say() -> None:
+    quorum = Quorum(topics={ORDERS: Topic([(1, 2), (2, 1)], {"retention.ms": "5"})})
+    async with polled(quorum) as poller:
+        view = await first_view(poller)
+    topic = view.topics[ORDERS]
+    assert (view.cluster_id, view.controller) == (
+        "kraft",
+        Controller(id=BrokerId(101), epoch=view.controller.epoch if view.controller else 0, kind=ControllerKind.KRAFT),  # type: ignore[arg-type]  # compared with itself
+    )
+    assert (topic.assignment.topic_id, topic.config, topic.min_isr) == (
+        quorum.topics[ORDERS].topic_id,
+        {"retention.ms": "5"},
+        2,
+    )
+    assert topic.counts.partitions == 2
+    assert topic.counts.offline == topic.counts.under_replicated == topic.counts.non_preferred_leader == 0
+    assert view.features is not None
+    assert view.features.features == {"metadata.version": 25}
+    (broker,) = view.brokers.values()
+    assert (broker.rack, broker.endpoints[0].port) == ("rack-1", quorum.address.port)
+    assert {name: (each.min_version, each.max_version) for name, each in broker.features.items()} == {
+        "metadata.version": (7, 29),
+        "group.version": (1, 1),
+    }
+
+
+async def test_nothing_is_told_where_nothing_is_new_however_far_the_log_has_come() -> None:
+    quorum = Quorum(topics={ORDERS: Topic([(1,)])})
+    async with polled(quorum) as poller:
+        told: list[Observation] = []
+        view = await first_view(poller)
+        poller.add_listener(told.append)
+        looks = quorum.asked[METADATA]
+        quorum.decided += 5
+        await until(lambda: quorum.asked[METADATA] > looks + 5)
+        assert await poller.refresh() is view
+    assert told == []
+
+
+async def test_a_refresh_waits_for_a_broker_that_is_behind_the_controllers() -> None:
+    quorum = Quorum(behind=3)
+    async with polled(quorum) as poller:
+        await first_view(poller)
+        waiting = asyncio.create_task(poller.refresh())
+        asked = quorum.asked[API_VERSIONS]
+        await until(lambda: quorum.asked[API_VERSIONS] > asked + 3)
+        assert not waiting.done()
+        quorum.topics[ORDERS], quorum.behind = Topic([(1,)]), 0
+        assert ORDERS in (await waiting).topics
+
+
+async def test_a_partition_that_moves_shows_what_comes_and_goes_and_then_where_it_is() -> None:
+    quorum = Quorum(topics={ORDERS: Topic([(1, 2)])})
+    async with polled(quorum) as poller:
+        await first_view(poller)
+        quorum.topics[ORDERS].replicas = [(3, 2, 1)]
+        quorum.moves[ORDERS, 0] = ((3,), (1,))
+        moving = replicas(await poller.refresh())
+        assert (moving.target, moving.origin) == ((3, 2), (2, 1))
+        quorum.topics[ORDERS].replicas, quorum.moves = [(3, 2)], {}
+        assert replicas(await poller.refresh()) == ReplicaAssignment(replicas=(BrokerId(3), BrokerId(2)))
+
+
+async def test_a_move_that_begins_between_two_answers_is_never_taken_for_other_replicas() -> None:
+    quorum = Quorum(topics={ORDERS: Topic([(1, 2)])})
+    seen: list[ReplicaAssignment] = []
+    async with polled(quorum) as poller:
+        await first_view(poller)
+        poller.add_listener(lambda observation: seen.append(replicas(observation.view)) if observation.view else None)
+
+        def begin() -> None:
+            quorum.topics[ORDERS].replicas = [(3, 2, 1)]
+            quorum.moves[ORDERS, 0] = ((3,), (1,))
+
+        quorum.before_answer[METADATA] = begin  # the controllers were asked what moves before
+        await until(lambda: seen)
+    assert [each.is_being_reassigned for each in seen] == [True]
+
+
+async def test_a_topic_that_was_created_again_under_its_name_has_its_own_configuration() -> None:
+    quorum = Quorum(topics={ORDERS: Topic([(1,)], {"retention.ms": "5"})})
+    async with polled(quorum) as poller:
+        before = (await first_view(poller)).topics[ORDERS]
+        quorum.topics[ORDERS] = Topic([(1,)])
+        after = (await poller.refresh()).topics[ORDERS]
+    assert before.assignment.topic_id != after.assignment.topic_id
+    assert after.config == {}
+
+
+async def test_a_configuration_that_was_changed_elsewhere_is_seen() -> None:
+    quorum = Quorum(topics={ORDERS: Topic([(1,)])})
+    async with polled(quorum) as poller:
+        await first_view(poller)
+        quorum.topics[ORDERS].config["retention.ms"] = "7"
+        await until(lambda: poller.observation.view and poller.observation.view.topics[ORDERS].config)
+
+
+@pytest.mark.parametrize("count", [1, 3 * CONFIGS_AT_ONCE])
+async def test_a_look_is_as_many_requests_however_many_topics_there_are(count: int) -> None:
+    quorum = Quorum(topics={f"topic-{number}": Topic([(1,)]) for number in range(count)})
+    async with polled(quorum) as poller:
+        await first_view(poller)
+        before = quorum.asked.copy()
+        await poller.refresh()
+        await until(lambda: quorum.asked[METADATA] >= before[METADATA] + 6)
+    looks = quorum.asked[METADATA] - before[METADATA]
+    for api in (API_VERSIONS, CONFIGS, MOVES, QUORUM):
+        assert abs(quorum.asked[api] - before[api] - looks) <= 1
+
+
+async def test_without_a_leader_of_the_controllers_the_rest_is_still_shown_and_nothing_counts_as_fresh() -> None:
+    quorum = Quorum(topics={ORDERS: Topic([(1,)])})
+    async with polled(quorum) as poller:
+        await first_view(poller)
+        quorum.leader = -1
+        await until(lambda: poller.observation.view and poller.observation.view.controller is None)
+        assert poller.observation.trouble is None
+        with pytest.raises(NotCurrent, match="no leader"):
+            await poller.refresh()
+        quorum.leader = 102
+        await until(lambda: poller.observation.view and poller.observation.view.controller is not None)
+        assert ORDERS in (await poller.refresh()).topics
+
+
+async def test_a_broker_with_zookeeper_is_not_supported_and_says_what_to_name_instead() -> None:
+    async with polled(Quorum(knows_quorum=False)) as poller:
+        await until(lambda: poller.observation.reason is Reason.NOT_SUPPORTED)
+        assert "spec.zookeeper.connect" in str(poller.observation.trouble)
+        assert poller.observation.view is None
+
+
+async def test_a_broker_that_does_not_say_what_it_supports_holds_nothing_up() -> None:
+    quorum = Quorum(also={2: Address("127.0.0.1", 1)})
+    async with polled(quorum) as poller:
+        view = await first_view(poller)
+    assert [bool(view.brokers[BrokerId(number)].features) for number in (1, 2)] == [True, False]
+
+
+async def test_a_cluster_that_is_gone_is_out_of_sight_and_comes_back_as_it_was() -> None:
+    quorum = Quorum(topics={ORDERS: Topic([(1,)])})
+    async with polled(quorum) as poller:
+        view = await first_view(poller)
+        quorum.before_answer[METADATA] = _fail
+        await until(lambda: poller.observation.trouble is not None)
+        assert poller.observation.view is view
+        await until(lambda: poller.observation.trouble is None)
+        assert poller.observation.view is view
+
+
+def _fail() -> None:
+    raise ConnectionResetError

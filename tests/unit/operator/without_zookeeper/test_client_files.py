@@ -1,0 +1,107 @@
+"""Who is shown the credentials of a client's file: the servers that it names, and nobody whom a KafkaCluster names."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from controller_core.security.properties_file import InvalidProperties
+from controller_core.wire.connections.security import Login
+from controller_operator.kafka.broker_listeners import ANY_PLAINTEXT
+from controller_operator.kafka.client_files import ClientFiles
+from controller_operator.kafka.ensembles import Ensembles
+from controller_operator.resources.cluster_address import AtBrokers
+
+MODULE = "org.apache.kafka.common.security.plain.PlainLoginModule required"
+SECURED = f"""bootstrap.servers=kafka-0:9092, KAFKA-1:9092
+security.protocol=SASL_PLAINTEXT
+sasl.mechanism=PLAIN
+sasl.jaas.config={MODULE} username="operator" password="PASSWORD";
+"""
+HERE = AtBrokers("kafka-1:9092,kafka-0:9092")
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    file = tmp_path / "client.properties"
+    file.write_text(SECURED)
+    return file
+
+
+def rewritten(file: Path, text: str) -> None:
+    """At another time than before, which a clock may not tell."""
+    before = file.stat().st_mtime_ns
+    file.write_text(text)
+    os.utime(file, ns=(before + 10**9, before + 10**9))
+
+
+def password(files: ClientFiles, address: AtBrokers = HERE) -> str | None:
+    security = files.listener_of(address).security
+    login = security().login if security is not None else None
+    return login.password if login is not None else None
+
+
+@pytest.mark.parametrize("servers", ["kafka-0:9092", "kafka-1:9092,kafka-0:9092", "Kafka-0:9092"])
+def test_servers_that_the_file_names_are_shown_the_login(file: Path, servers: str) -> None:
+    listener = ClientFiles([file]).listener_of(AtBrokers(servers))
+    assert (listener.protocol, listener.is_secured) == ("SASL_PLAINTEXT", True)
+    assert listener.security is not None
+    assert listener.security().login == Login(mechanism="PLAIN", username="operator", password="PASSWORD")
+
+
+@pytest.mark.parametrize("servers", ["stranger:9092", "kafka-0:9092,stranger:9092", "kafka-0:9093", "kafka-0:9092.x:1"])
+def test_nobody_else_is_shown_anything(file: Path, servers: str) -> None:
+    assert ClientFiles([file]).listener_of(AtBrokers(servers)) == ANY_PLAINTEXT
+
+
+def test_the_password_of_the_moment_is_shown(file: Path) -> None:
+    files = ClientFiles([file])
+    listener = files.listener_of(HERE)
+    rewritten(file, SECURED.replace("PASSWORD", "another"))
+    assert listener.security is not None
+    login = listener.security().login
+    assert login is not None
+    assert login.password == "another"
+
+
+def test_servers_that_the_file_names_no_more_are_not_shown_it_any_more(file: Path) -> None:
+    files = ClientFiles([file])
+    listener = files.listener_of(HERE)
+    rewritten(file, SECURED.replace("KAFKA-1:9092", "kafka-2:9092"))
+    assert listener.security is not None
+    with pytest.raises(InvalidProperties, match="does not name these servers any more"):
+        listener.security()
+    assert files.listener_of(HERE) == ANY_PLAINTEXT
+
+
+def test_a_file_that_cannot_be_used_any_more_is_as_it_was_until_somebody_connects(file: Path) -> None:
+    files = ClientFiles([file])
+    files.check()
+    rewritten(file, SECURED.replace("PLAIN\n", "GSSAPI\n"))
+    listener = files.listener_of(HERE)
+    assert listener.is_secured
+    assert listener.security is not None
+    with pytest.raises(InvalidProperties, match=r"sasl\.mechanism"):
+        listener.security()
+    file.unlink()
+    assert files.listener_of(HERE).is_secured
+
+
+def test_a_file_that_cannot_be_used_is_named_at_the_start_without_its_secrets(file: Path) -> None:
+    rewritten(file, SECURED.replace("sasl.mechanism=PLAIN", "sasl.mechanism=GSSAPI"))
+    with pytest.raises(InvalidProperties) as caught:
+        ClientFiles([file]).check()
+    assert str(file) in str(caught.value)
+    assert "PASSWORD" not in str(caught.value)
+
+
+def test_a_file_is_for_ensembles_or_for_brokers_and_one_for_neither_is_refused(file: Path, tmp_path: Path) -> None:
+    of_ensemble, of_nobody = tmp_path / "broker.properties", tmp_path / "nobody.properties"
+    of_ensemble.write_text("zookeeper.connect=zk:2181\nsasl.mechanism=GSSAPI\nsecurity.protocol=SASL_SSL\n")
+    of_nobody.write_text("sasl.mechanism=PLAIN\n")
+    files = ClientFiles([of_ensemble, file])
+    files.check()
+    Ensembles([of_ensemble, file]).check()
+    assert password(files) == "PASSWORD"
+    with pytest.raises(InvalidProperties, match=r"zookeeper\.connect.*bootstrap\.servers"):
+        Ensembles([of_nobody]).check()

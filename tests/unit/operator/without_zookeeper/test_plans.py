@@ -1,0 +1,184 @@
+"""Plans over a cluster that gives topics their ids itself, refuses in its own words, and knows no limits of moves."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from controller_core.model.features import FinalizedFeatures
+from controller_operator.kafka.actions import AlterTopicConfig, CreateTopic, MarkTopicForDeletion, SubmitReassignment
+from controller_operator.kafka.cluster_view import ClusterView
+from controller_operator.kafka.requests.features import FeatureReply, UpdateFeatures
+from controller_operator.kafka.requests.topics import TopicReply
+from controller_operator.observation.polling.known_cluster import ABILITIES
+from controller_operator.plans.feature_set.planner import Claims, plan_feature_set
+from controller_operator.plans.outcome import Context, FinalizerWish, Plan
+from controller_operator.plans.reassignment.planner import plan_reassignment
+from controller_operator.plans.topic.planner import Surroundings, plan_topic
+from controller_operator.resources import KafkaTopic
+from controller_operator.resources.conditions import ConditionType, Reason
+from controller_operator.resources.reassignment import ReassignmentPhase
+from tests.unit.operator.clusters import (
+    NOW,
+    ORDERS,
+    ORDERS_ID,
+    ORDERS_SHOWN,
+    broker,
+    feature_set,
+    healthy,
+    kafka_topic,
+    ready,
+    reassignment,
+    status_of,
+    view,
+)
+
+LOOK = Context(now=NOW)
+FRESH = replace(LOOK, is_view_fresh=True)
+FINALIZER = "kontroller.dev/finalizer"
+
+
+def kraft(*topics: Any, **about: Any) -> ClusterView:
+    return view(*topics, abilities=ABILITIES, **about)
+
+
+def plan(resource: KafkaTopic, cluster: ClusterView, context: Context = LOOK) -> Plan[Any]:
+    return plan_topic(resource, cluster, Surroundings(moves={}), context)
+
+
+def with_reply(step: Any, **said: Any) -> Context:
+    return replace(LOOK, topics=(TopicReply(step=step, **said),))
+
+
+def asked(spec: dict[str, Any] | None = None) -> tuple[KafkaTopic, CreateTopic]:
+    """An object that has asked for its topic, and what it asked for."""
+    first = plan(kafka_topic(spec), kraft())
+    (step,) = first.steps
+    assert isinstance(step, CreateTopic)
+    return kafka_topic(spec, status=status_of(first)), step
+
+
+def test_a_topic_that_was_created_has_the_id_that_the_cluster_gave_it() -> None:
+    resource, step = asked()
+    after = plan(resource, kraft(healthy([1, 2], [2, 3])), with_reply(step, topic_id=ORDERS_ID))
+    assert (after.status.topic_id, ready(after).reason) == (ORDERS_SHOWN, Reason.RECONCILED)
+    assert after.notices == ()
+
+
+def test_who_heard_no_answer_takes_a_topic_that_is_as_it_was_asked_for() -> None:
+    resource, _ = asked({"adoptionPolicy": "Never"})
+    assert plan(resource, kraft(healthy([1, 2], [2, 3]))).status.topic_id == ORDERS_SHOWN
+    other = plan(resource, kraft(healthy([1, 2])))
+    assert ready(other).reason is Reason.NOT_ADOPTED
+
+
+def test_with_zookeeper_only_the_id_that_was_asked_for_is_taken() -> None:
+    resource, _ = asked({"adoptionPolicy": "Never"})
+    assert ready(plan(resource, view(healthy([1, 2], [2, 3])))).reason is Reason.NOT_ADOPTED
+
+
+def test_a_refusal_is_said_in_the_clusters_words_and_asked_for_again_without_saying_anything_else() -> None:
+    resource, step = asked()
+    refused = plan(resource, kraft(), with_reply(step, refused="no such policy"))
+    assert (refused.steps, ready(refused).reason) == ((), Reason.REQUEST_REFUSED)
+    assert "no such policy" in ready(refused).message
+    assert refused.look_again_in_s
+    again = plan(kafka_topic(status=status_of(refused)), kraft())
+    assert [type(each) for each in again.steps] == [CreateTopic]
+    assert again.status == refused.status
+    changed = plan(kafka_topic({"partitions": 3}, status=status_of(refused), generation=2), kraft())
+    assert ready(changed).reason is Reason.PROGRESSING
+
+
+def test_a_controller_that_does_not_answer_is_said_and_asked_again_soon() -> None:
+    resource, step = asked()
+    troubled = plan(resource, kraft(), with_reply(step, trouble="nobody answers"))
+    assert (troubled.steps, ready(troubled).reason) == ((), Reason.BROKERS_UNAVAILABLE)
+
+
+def test_what_is_not_refused_is_done_beside_what_is() -> None:
+    seen = kraft(healthy([1, 2], [2, 3]))
+    settled = kafka_topic(status=status_of(plan(kafka_topic(), seen)))
+    changed = kafka_topic(
+        {"config": {"retention.ms": "9"}, "partitions": 3}, status=settled.status.to_kubernetes(), generation=2
+    )
+    first = plan(changed, seen)
+    config = next(step for step in first.steps if isinstance(step, AlterTopicConfig))
+    assert config.changes == {"retention.ms": "9"}
+    after = plan(changed, seen, with_reply(config, refused="too long"))
+    assert len(after.steps) == len(first.steps) - 1 == 1
+    assert ready(after).reason is Reason.REQUEST_REFUSED
+
+
+def test_a_refused_deletion_lets_the_object_go_and_says_why() -> None:
+    deleted = {"deletionTimestamp": "2026-01-01T00:00:00Z", "finalizers": [FINALIZER]}
+    seen = kraft(healthy([1, 2], [2, 3]))
+    settled = plan(kafka_topic({"deletionPolicy": "Delete"}), seen)
+    resource = kafka_topic({"deletionPolicy": "Delete"}, status=status_of(settled), **deleted)
+    first = plan(resource, seen)
+    (step,) = first.steps
+    assert step == MarkTopicForDeletion(topic=ORDERS, topic_id=ORDERS_ID)
+    after = plan(resource, seen, with_reply(step, refused="Topic deletion is disabled."))
+    assert after.finalizer is FinalizerWish.RELEASE
+    assert [each.reason for each in after.notices] == ["DeletionForbidden"]
+    assert "Topic deletion is disabled." in after.notices[0].message
+
+
+THROTTLE = {"throttle": {"bytesPerSecond": 10_000}}
+
+
+def test_a_move_that_is_to_be_limited_does_not_begin() -> None:
+    seen = kraft(healthy([1, 2]))
+    refused = plan_reassignment(reassignment({0: [3, 2]}, THROTTLE), seen, FRESH)
+    assert (refused.steps, refused.status.phase) == ((), ReassignmentPhase.PENDING)
+    assert (ready(refused).reason, refused.status.condition(ConditionType.STALLED) is not None) == (
+        Reason.NOT_SUPPORTED,
+        True,
+    )
+    begun = plan_reassignment(reassignment({0: [3, 2]}), seen, FRESH)
+    assert [type(step) for step in begun.steps] == [SubmitReassignment]
+
+
+def test_a_limit_that_is_asked_for_while_a_move_runs_is_said_to_have_no_effect() -> None:
+    seen = kraft(healthy([1, 2]))
+    begun = plan_reassignment(reassignment({0: [3, 2]}), seen, FRESH)
+    running = reassignment({0: [3, 2]}, THROTTLE, status=status_of(begun), generation=2)
+    assert "ThrottleIgnored" in [each.reason for each in plan_reassignment(running, seen, FRESH).notices]
+
+
+def test_a_topic_whose_moves_are_to_be_limited_makes_none() -> None:
+    seen = kraft(healthy([1, 2], [2, 3]))
+    settled = plan(kafka_topic(), seen)
+    wider = {"replicationFactor": 3, "reassignment": THROTTLE}
+    refused = plan(kafka_topic(wider, status=status_of(settled), generation=2), seen)
+    assert (refused.steps, ready(refused).reason) == ((), Reason.NOT_SUPPORTED)
+
+
+class TestDryRun:
+    FEATURES = FinalizedFeatures(features={"metadata.version": 27}, epoch=5)
+
+    def look(self, *replies: FeatureReply, status: Any = None) -> Plan[Any]:
+        spec = {"allowDowngrade": True, "dryRun": True}
+        brokers = {each.id: each for each in [broker(1, None, **{"metadata.version": (7, 29)})]}
+        seen = replace(kraft(features=self.FEATURES), brokers=brokers)
+        resource = feature_set({"metadata.version": 20}, spec, status=status)
+        return plan_feature_set(resource, seen, Claims(), replace(LOOK, replies=replies))
+
+    def test_the_controller_is_asked_what_it_would_say_and_changes_nothing(self) -> None:
+        (step,) = self.look().steps
+        assert isinstance(step, UpdateFeatures)
+        assert step.validates_only
+
+    def test_what_it_says_is_shown_and_stays_while_it_is_asked_again(self) -> None:
+        (step,) = self.look().steps
+        assert isinstance(step, UpdateFeatures)
+        shown = self.look(FeatureReply(step=step, refused=(("metadata.version", "it might delete metadata"),)))
+        assert (shown.steps, ready(shown).reason) == ((), Reason.DRY_RUN)
+        assert "it might delete metadata" in shown.status.features[0].message
+        again = self.look(status=status_of(shown))
+        assert (len(again.steps), again.status) == (1, shown.status)
+
+
+@pytest.mark.parametrize("abilities_of", [kraft, view])
+def test_a_view_says_by_itself_what_can_be_done(abilities_of: Any) -> None:
+    assert abilities_of().abilities.limits_moves is (abilities_of is view)
