@@ -20,11 +20,13 @@ from controller_core.zk.kazoo.session import KazooSession
 from controller_core.zk.session import ZkSession
 from controller_core.zk.throttle_writes import remove_throttle, set_throttle
 from devcluster.clusters.kafka import KafkaCluster
+from devcluster.clusters.kraft import KRaftCluster
 from devcluster.clusters.kubernetes import CommandError, KubernetesCluster
 from devcluster.clusters.run_folder import RunFolder
 from devcluster.running.ports import accepts, release_port, reserve_port
 from devcluster.running.processes import ConditionTimeoutError, ManagedProcess, wait_until
 from tests.real.operator.operator_process import WRITE_MARK
+from tests.real.operator.witnesses import limit_without_zookeeper
 
 PROJECT = Path(__file__).parents[3]
 NAMESPACE = "operated"
@@ -173,7 +175,7 @@ class Operator:
         )
 
 
-def fill(kafka: KafkaCluster, topic: str) -> None:
+def fill(kafka: KafkaCluster | KRaftCluster, topic: str) -> None:
     """Enough in partition 0 for its move to take long when it is slowed; the other partitions stay empty."""
     producer = Producer({"bootstrap.servers": kafka.bootstrap_servers, "acks": "all"})
     for number in range(RECORDS):
@@ -183,8 +185,15 @@ def fill(kafka: KafkaCluster, topic: str) -> None:
 
 
 @contextmanager
-def slowed(kafka: KafkaCluster, topic: str) -> Iterator[None]:
+def slowed(kafka: KafkaCluster | KRaftCluster, topic: str) -> Iterator[None]:
     """Replication of partition 0 from broker 1 to broker 3 crawls."""
+    if isinstance(kafka, KRaftCluster):
+        limit_without_zookeeper(kafka, topic, RECORD_BYTES)
+        try:
+            yield
+        finally:
+            limit_without_zookeeper(kafka, topic, None)
+        return
     moves = {
         TopicPartition(TopicName(topic), PartitionId(0)): Move(origin=(BrokerId(1),), target=(BrokerId(3),)),
     }
@@ -207,8 +216,10 @@ def _over_zookeeper(kafka: KafkaCluster, act: Callable[[ZkSession], Awaitable[No
 
 
 @contextmanager
-def operated_namespace(api: KubernetesCluster, connect: str, **cluster: Any) -> Iterator[Objects]:
-    """The namespace with the KafkaCluster `demo`; emptied at the end, with the finalizers that are left."""
+def operated_namespace(api: KubernetesCluster, connect: str | None = None, **cluster: Any) -> Iterator[Objects]:
+    """The namespace with the KafkaCluster `demo`, at a ZooKeeper or as the fields of its spec say; emptied at the end, with
+    the finalizers that are left."""
+    spec = {**({"zookeeper": {"connect": connect}} if connect is not None else {}), **cluster}
     api.kubectl("apply", "--server-side", "--force-conflicts", "-f", str(PROJECT / "crds"))
     api.wait_until_established()
     namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}}
@@ -217,7 +228,7 @@ def operated_namespace(api: KubernetesCluster, connect: str, **cluster: Any) -> 
     # One that is there was made for another Kafka cluster, and such a one does not change.
     api.kubectl("delete", "kafkacluster", "--all", "--namespace", NAMESPACE)
     found = Objects(api)
-    wait_until(lambda: _is_taken(found, {"zookeeper": {"connect": connect}, **cluster}), "the KafkaCluster is taken")
+    wait_until(lambda: _is_taken(found, spec), "the KafkaCluster is taken")
     yield found
     for kind in KINDS:
         api.kubectl("delete", kind, "--all", "--namespace", NAMESPACE, "--wait=false")

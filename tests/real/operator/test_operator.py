@@ -1,4 +1,7 @@
-"""The operator on a real API server, a real ZooKeeper and real brokers: with Kafka's own controller, and with ours."""
+"""The operator on a real API server and real brokers: with ZooKeeper, under Kafka's own controller and under ours, and
+without.
+
+What does not name a controller is tried on all three clusters; a test of what only one with ZooKeeper has says so."""
 
 import json
 from collections import Counter
@@ -11,12 +14,13 @@ from typing import Any
 import pytest
 
 from devcluster.clients.tools import CONFIGS, run_tool
-from devcluster.clients.znodes import ClusterZnodes
 from devcluster.clusters.kafka import KafkaCluster
 from devcluster.clusters.kontroller import ControllerProcess
+from devcluster.clusters.kraft import KRaftCluster
 from devcluster.clusters.kubernetes import KubernetesCluster
 from devcluster.clusters.run_folder import RunFolder
-from devcluster.clusters.zookeeper import ZooKeeper, connected_client
+from devcluster.clusters.zookeeper import ZooKeeper
+from devcluster.filling.parts import Part
 from devcluster.running.processes import ConditionTimeoutError, wait_until
 from tests.real.operator.operated import (
     FINALIZER,
@@ -30,21 +34,32 @@ from tests.real.operator.operated import (
     running_operator,
     slowed,
 )
+from tests.real.operator.witnesses import Witness, Znodes, where, witness_of
 
-pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.real(Part.KRAFT), pytest.mark.timeout(300)]
 
 CONTROLLERS = (
     pytest.param("Kafka", marks=pytest.mark.matrix("the operator beside Kafka's own controller")),
     "Kontroller",
 )
+CLUSTERS = (
+    *CONTROLLERS,
+    pytest.param("KRaft", marks=pytest.mark.matrix("the operator without ZooKeeper")),
+)
+with_zookeeper = pytest.mark.parametrize("kafka", CONTROLLERS, indirect=True)
+"""Of what is done by znodes, or shown by them."""
 UNCLEAN = {"electionType": "Unclean", "acknowledgeDataLoss": True}
 
 _numbers = count(1)
 
 
-@pytest.fixture(scope="module", params=CONTROLLERS)
-def kafka(request: pytest.FixtureRequest, servers_folder: RunFolder, zookeeper: ZooKeeper) -> Iterator[KafkaCluster]:
-    """Three brokers under Kafka's own controller, or under ours."""
+@pytest.fixture(scope="module", params=CLUSTERS)
+def kafka(request: pytest.FixtureRequest, servers_folder: RunFolder, zookeeper: ZooKeeper) -> Iterator[Any]:
+    """Three brokers under Kafka's own controller, or under ours, or three without ZooKeeper and as many controllers."""
+    if request.param == "KRaft":
+        with KRaftCluster(servers_folder, name="operated-kraft") as kraft:
+            yield kraft
+        return
     chroot = f"/operated-by-{request.param}".lower()
     with ExitStack() as stack:
         cluster = KafkaCluster(servers_folder, zookeeper, brokers=3, chroot=chroot)
@@ -58,15 +73,22 @@ def kafka(request: pytest.FixtureRequest, servers_folder: RunFolder, zookeeper: 
 
 
 @pytest.fixture(scope="module")
-def znodes(kafka: KafkaCluster) -> Iterator[ClusterZnodes]:
-    with connected_client(kafka.zookeeper_connect) as client:
-        yield ClusterZnodes(client)
+def witness(kafka: KafkaCluster | KRaftCluster) -> Iterator[Witness]:
+    with witness_of(kafka) as found:
+        yield found
 
 
 @pytest.fixture(scope="module")
-def objects(kubernetes_api: KubernetesCluster, kafka: KafkaCluster) -> Iterator[Objects]:
+def znodes(witness: Witness) -> Znodes:
+    """Of a cluster with ZooKeeper."""
+    assert isinstance(witness, Znodes)
+    return witness
+
+
+@pytest.fixture(scope="module")
+def objects(kubernetes_api: KubernetesCluster, kafka: KafkaCluster | KRaftCluster) -> Iterator[Objects]:
     """The namespace with the KafkaCluster `demo`; emptied at the end, with the finalizers that are left."""
-    with operated_namespace(kubernetes_api, kafka.zookeeper_connect) as found:
+    with operated_namespace(kubernetes_api, **where(kafka)) as found:
         yield found
 
 
@@ -84,7 +106,7 @@ def topic() -> str:
 
 
 @contextmanager
-def _leaderless(kafka: KafkaCluster, znodes: ClusterZnodes, *topics: str) -> Iterator[None]:
+def _leaderless(kafka: KafkaCluster, znodes: Znodes, *topics: str) -> Iterator[None]:
     """Has topics whose partition 0 was on brokers 1 and 2 and is left to 2, which is alive and not in sync."""
     for name in topics:
         znodes.create_topic(name, [[1, 2], [3]])
@@ -105,38 +127,39 @@ def topic_spec(**changes: Any) -> dict[str, Any]:
 
 
 def test_a_cluster_shows_its_controller_brokers_and_counts(
-    operator: Operator, objects: Objects, znodes: ClusterZnodes, request: pytest.FixtureRequest
+    operator: Operator, objects: Objects, witness: Witness, request: pytest.FixtureRequest
 ) -> None:
     cluster = objects.wait_ready("kafkacluster", "demo")
     status = cluster["status"]
-    assert status["controller"]["id"] == znodes.controller()
+    assert status["controller"]["id"] == witness.controller()
     assert status["controller"]["kind"] == request.node.callspec.params["kafka"]
     assert [broker["id"] for broker in status["brokers"]] == [1, 2, 3]
     assert status["counts"]["offline"] == 0
 
 
 def test_a_topic_is_created_grows_and_changes_its_configuration(
-    operator: Operator, objects: Objects, znodes: ClusterZnodes, topic: str
+    operator: Operator, objects: Objects, witness: Witness, topic: str
 ) -> None:
     objects.apply("KafkaTopic", topic, topic_spec(config={"retention.ms": "60000", "segment.ms": "30000"}))
     created = objects.wait_ready("kafkatopic", topic)["status"]
-    assert znodes.is_served(topic, range(3))
-    assert created["topicId"] == znodes.read(f"/brokers/topics/{topic}")["topic_id"]
+    assert witness.is_served(topic, range(3))
+    assert created["topicId"] == witness.topic_id(topic)
     assert created["counts"]["online"] == 3
     for row in created["partitions"]:
-        assert row["replicas"] == znodes.assigned(topic, row["partition"])
-        assert row["leader"] == znodes.leader(topic, row["partition"])
-        assert sorted(row["isr"]) == znodes.isr(topic, row["partition"])
+        assert row["replicas"] == witness.assigned(topic, row["partition"])
+        assert row["leader"] == witness.leader(topic, row["partition"])
+        assert sorted(row["isr"]) == witness.isr(topic, row["partition"])
 
     objects.apply("KafkaTopic", topic, topic_spec(partitions=5, config={"retention.ms": "70000"}))
     grown = objects.wait_ready("kafkatopic", topic)["status"]
     assert grown["counts"]["partitions"] == 5
     assert grown["topicId"] == created["topicId"]
-    assert znodes.is_served(topic, range(5))
-    assert znodes.read(f"/config/topics/{topic}")["config"] == {"retention.ms": "70000"}
+    assert witness.is_served(topic, range(5))
+    assert witness.config(topic) == {"retention.ms": "70000"}
     assert "metadata.finalizers" not in json.dumps(objects.get("kafkatopic", topic))
 
 
+@with_zookeeper
 def test_brokers_use_a_configuration_that_was_changed(
     operator: Operator, objects: Objects, kafka: KafkaCluster, topic: str
 ) -> None:
@@ -153,23 +176,23 @@ def test_brokers_use_a_configuration_that_was_changed(
 
 
 def test_a_topic_changed_elsewhere_is_put_right_or_reported(
-    operator: Operator, objects: Objects, znodes: ClusterZnodes, topic: str
+    operator: Operator, objects: Objects, witness: Witness, topic: str
 ) -> None:
     objects.apply("KafkaTopic", topic, topic_spec(config={"retention.ms": "60000"}))
     objects.wait_ready("kafkatopic", topic)
-    _set_config(znodes, topic, {"retention.ms": "1", "segment.ms": "5000"})
+    witness.set_config(topic, {"retention.ms": "1", "segment.ms": "5000"})
     wait_until(
-        lambda: znodes.read(f"/config/topics/{topic}")["config"] == {"retention.ms": "60000", "segment.ms": "5000"},
+        lambda: witness.config(topic) == {"retention.ms": "60000", "segment.ms": "5000"},
         "the drifted key is put right, and the other left alone",
     )
 
     objects.apply("KafkaTopic", topic, topic_spec(config={"retention.ms": "60000"}, driftPolicy="Report"))
     objects.wait_ready("kafkatopic", topic)
-    _set_config(znodes, topic, {"retention.ms": "2"})
+    witness.set_config(topic, {"retention.ms": "2"})
     status = objects.wait_ready("kafkatopic", topic, "True", "Drifted")["status"]
     assert status["drift"] == [{"key": "config.retention.ms", "desired": "60000", "live": "2"}]
     assert objects.condition("kafkatopic", topic, "Drifted")["status"] == "True"
-    assert znodes.read(f"/config/topics/{topic}")["config"] == {"retention.ms": "2"}
+    assert witness.config(topic) == {"retention.ms": "2"}
 
 
 @pytest.mark.parametrize(
@@ -179,23 +202,23 @@ def test_a_topic_changed_elsewhere_is_put_right_or_reported(
 def test_an_existing_topic_is_adopted_as_the_policy_says(
     operator: Operator,
     objects: Objects,
-    znodes: ClusterZnodes,
+    witness: Witness,
     topic: str,
     policy: str,
     partitions: int,
     is_adopted: bool,
 ) -> None:
-    znodes.create_topic(topic, [[1, 2], [2, 3]])
-    wait_until(lambda: znodes.is_served(topic, range(2)), "the topic is served")
+    witness.create_topic(topic, [[1, 2], [2, 3]])
+    wait_until(lambda: witness.is_served(topic, range(2)), "the topic is served")
     objects.apply("KafkaTopic", topic, topic_spec(partitions=partitions, adoptionPolicy=policy))
     if is_adopted:
         objects.wait_ready("kafkatopic", topic)
-        assert znodes.is_served(topic, range(partitions))
+        assert witness.is_served(topic, range(partitions))
         assert "TopicAdopted" in objects.events(topic)
     else:
         objects.wait_ready("kafkatopic", topic, "False", "NotAdopted")
         assert objects.condition("kafkatopic", topic, "Stalled")["status"] == "True"
-        assert len(znodes.read(f"/brokers/topics/{topic}")["partitions"]) == 2
+        assert len(witness.partitions(topic)) == 2
 
 
 def test_the_older_of_two_claims_wins_and_the_other_takes_over_when_it_goes(
@@ -214,26 +237,26 @@ def test_the_older_of_two_claims_wins_and_the_other_takes_over_when_it_goes(
 
 
 def test_a_retained_topic_outlives_its_object_and_a_deleted_one_does_not(
-    operator: Operator, objects: Objects, znodes: ClusterZnodes, topic: str
+    operator: Operator, objects: Objects, witness: Witness, topic: str
 ) -> None:
     objects.apply("KafkaTopic", topic, topic_spec())
     retained = objects.wait_ready("kafkatopic", topic)
     assert "finalizers" not in retained["metadata"]
     objects.delete("kafkatopic", topic)
     wait_until(lambda: objects.get("kafkatopic", topic) is None, "the object is gone")
-    assert znodes.is_served(topic, range(3))
+    assert witness.is_served(topic, range(3))
 
     objects.apply("KafkaTopic", topic, topic_spec(deletionPolicy="Delete"))
     held = objects.wait_ready("kafkatopic", topic)
     assert held["metadata"]["finalizers"] == [FINALIZER]
     objects.delete("kafkatopic", topic)
     wait_until(lambda: objects.get("kafkatopic", topic) is None, "the object is gone")
-    assert znodes.read(f"/brokers/topics/{topic}") is None
+    assert witness.topic_id(topic) is None
     assert "TopicDeleted" in objects.events(topic)
 
 
 def test_a_paused_object_changes_nothing_and_its_deletion_leaves_the_topic(
-    operator: Operator, objects: Objects, znodes: ClusterZnodes, topic: str
+    operator: Operator, objects: Objects, witness: Witness, topic: str
 ) -> None:
     objects.apply("KafkaTopic", topic, topic_spec(deletionPolicy="Delete"))
     objects.wait_ready("kafkatopic", topic)
@@ -245,12 +268,13 @@ def test_a_paused_object_changes_nothing_and_its_deletion_leaves_the_topic(
     )
     objects.delete("kafkatopic", topic)
     wait_until(lambda: objects.get("kafkatopic", topic) is None, "the object is gone")
-    assert znodes.is_served(topic, range(3))
-    assert len(znodes.read(f"/brokers/topics/{topic}")["partitions"]) == 3
+    assert witness.is_served(topic, range(3))
+    assert len(witness.partitions(topic)) == 3
 
 
+@with_zookeeper
 def test_a_paused_move_says_what_it_would_do_and_begins_without_its_pause(
-    operator: Operator, objects: Objects, znodes: ClusterZnodes, topic: str
+    operator: Operator, objects: Objects, znodes: Znodes, topic: str
 ) -> None:
     znodes.create_topic(topic, [[1, 2], [2, 3]])
     wait_until(lambda: znodes.is_served(topic, range(2)), "the topic is served")
@@ -269,22 +293,19 @@ def test_a_paused_move_says_what_it_would_do_and_begins_without_its_pause(
 
 
 def test_a_recreated_topic_is_never_deleted_for_its_predecessor(
-    operator: Operator, objects: Objects, znodes: ClusterZnodes, topic: str
+    operator: Operator, objects: Objects, witness: Witness, topic: str
 ) -> None:
     objects.apply("KafkaTopic", topic, topic_spec(deletionPolicy="Delete", adoptionPolicy="Never"))
     objects.wait_ready("kafkatopic", topic)
     operator.process.stop()
-    znodes.mark_for_deletion(topic)
-    wait_until(lambda: znodes.read(f"/brokers/topics/{topic}") is None, "the topic is deleted elsewhere", deadline_s=60)
-    wait_until(lambda: znodes.client.exists(f"/admin/delete_topics/{topic}") is None, "its mark is gone")
-    znodes.create_topic(topic, [[1, 2]])
+    witness.delete_topic(topic)
+    witness.create_topic(topic, [[1, 2]])
     operator.start()
     objects.wait_ready("kafkatopic", topic, "False", "NotAdopted")
     assert "TopicRecreated" in objects.events(topic)
     objects.delete("kafkatopic", topic)
     wait_until(lambda: objects.get("kafkatopic", topic) is None, "the object is gone")
-    assert znodes.read(f"/brokers/topics/{topic}") is not None
-    assert znodes.client.exists(f"/admin/delete_topics/{topic}") is None
+    assert witness.topic_id(topic) is not None
 
 
 @pytest.mark.parametrize(
@@ -299,13 +320,14 @@ def test_a_recreated_topic_is_never_deleted_for_its_predecessor(
     ],
 )
 def test_what_cannot_be_is_refused_with_its_reason_and_nothing_is_written(
-    operator: Operator, objects: Objects, znodes: ClusterZnodes, topic: str, spec: dict[str, Any], reason: str
+    operator: Operator, objects: Objects, witness: Witness, topic: str, spec: dict[str, Any], reason: str
 ) -> None:
     objects.apply("KafkaTopic", topic, spec)
     objects.wait_ready("kafkatopic", topic, "False", reason)
-    assert znodes.read(f"/brokers/topics/{topic}") is None
+    assert witness.topic_id(topic) is None
 
 
+@with_zookeeper
 def test_an_object_whose_cluster_is_gone_can_be_deleted(operator: Operator, objects: Objects, topic: str) -> None:
     spec = topic_spec(clusterRef={"name": "nowhere"}, deletionPolicy="Delete")
     objects.apply("KafkaTopic", topic, spec, finalizers=[FINALIZER])
@@ -316,10 +338,10 @@ def test_an_object_whose_cluster_is_gone_can_be_deleted(operator: Operator, obje
 
 
 def test_a_reassignment_shows_every_partition_until_all_are_done(
-    operator: Operator, objects: Objects, znodes: ClusterZnodes, topic: str
+    operator: Operator, objects: Objects, witness: Witness, topic: str
 ) -> None:
-    znodes.create_topic(topic, [[1, 2], [2, 3], [3, 1]])
-    wait_until(lambda: znodes.is_served(topic, range(3)), "the topic is served")
+    witness.create_topic(topic, [[1, 2], [2, 3], [3, 1]])
+    wait_until(lambda: witness.is_served(topic, range(3)), "the topic is served")
     targets = {0: [2, 3], 1: [3, 1], 2: [3, 1]}
     partitions = [{"topic": topic, "partition": number, "replicas": to} for number, to in targets.items()]
     objects.apply("PartitionReassignment", topic, {"partitions": partitions})
@@ -330,17 +352,17 @@ def test_a_reassignment_shows_every_partition_until_all_are_done(
     assert [rows[number]["originalReplicas"] for number in range(3)] == [[1, 2], [2, 3], [3, 1]]
     for number, to in targets.items():
         assert rows[number]["step"] == "Done"
-        assert rows[number]["replicas"] == to == znodes.assigned(topic, number)
+        assert rows[number]["replicas"] == to == witness.assigned(topic, number)
         assert rows[number]["leader"] in to
-        assert set(to) <= set(znodes.isr(topic, number))
-    assert not znodes.has_reassignments()
+        assert set(to) <= set(witness.isr(topic, number))
+    assert not witness.has_reassignments()
 
 
 def test_a_reassignment_of_what_is_there_already_is_complete_at_once(
-    operator: Operator, objects: Objects, znodes: ClusterZnodes, topic: str
+    operator: Operator, objects: Objects, witness: Witness, topic: str
 ) -> None:
-    znodes.create_topic(topic, [[1, 2]])
-    wait_until(lambda: znodes.is_served(topic, [0]), "the topic is served")
+    witness.create_topic(topic, [[1, 2]])
+    wait_until(lambda: witness.is_served(topic, [0]), "the topic is served")
     spec = {"partitions": [{"topic": topic, "partition": 0, "replicas": [1, 2]}], "ttlSecondsAfterFinished": 1}
     objects.apply("PartitionReassignment", topic, spec)
     wait_until(lambda: objects.get("partitionreassignment", topic) is None, "the finished object deletes itself")
@@ -351,13 +373,13 @@ def test_a_reassignment_of_what_is_there_already_is_complete_at_once(
 def test_deleting_a_running_reassignment_takes_it_back(
     operator: Operator,
     objects: Objects,
-    znodes: ClusterZnodes,
-    kafka: KafkaCluster,
+    witness: Witness,
+    kafka: KafkaCluster | KRaftCluster,
     topic: str,
     is_operator_away: bool,
 ) -> None:
-    znodes.create_topic(topic, [[1], [2]])
-    wait_until(lambda: znodes.is_served(topic, range(2)), "the topic is served")
+    witness.create_topic(topic, [[1], [2]])
+    wait_until(lambda: witness.is_served(topic, range(2)), "the topic is served")
     fill(kafka, topic)
     with slowed(kafka, topic):
         partitions = [{"topic": topic, "partition": number, "replicas": [3]} for number in range(2)]
@@ -370,22 +392,23 @@ def test_deleting_a_running_reassignment_takes_it_back(
         running = objects.get("partitionreassignment", topic) or {}
         assert running["status"]["phase"] == "Running", "it was not slowed"
         assert FINALIZER in running["metadata"]["finalizers"]
-        assert znodes.assigned(topic, 0) == [3, 1]
+        assert witness.assigned(topic, 0) == [3, 1]
         if is_operator_away:
             operator.process.kill()
         objects.delete("partitionreassignment", topic)
         if is_operator_away:
-            assert znodes.assigned(topic, 0) == [3, 1], "nobody took it back"
+            assert witness.assigned(topic, 0) == [3, 1], "nobody took it back"
             operator.start()
         wait_until(lambda: objects.get("partitionreassignment", topic) is None, "the object is gone", deadline_s=60)
-        assert znodes.assigned(topic, 0) == [1]
-        assert znodes.assigned(topic, 1) == [3], "what had moved stays"
-        assert not znodes.has_reassignments()
+        assert witness.assigned(topic, 0) == [1]
+        assert witness.assigned(topic, 1) == [3], "what had moved stays"
+        assert not witness.has_reassignments()
     assert "ReassignmentCancelled" in objects.events(topic)
 
 
+@with_zookeeper
 def test_a_limit_slows_a_move_until_it_is_raised_and_leaves_only_what_others_have_set(
-    operator: Operator, objects: Objects, znodes: ClusterZnodes, kafka: KafkaCluster, topic: str
+    operator: Operator, objects: Objects, znodes: Znodes, kafka: KafkaCluster, topic: str
 ) -> None:
     theirs = "leader.replication.throttled.rate=987654321"
     told = ("--bootstrap-server", kafka.bootstrap_servers, "--alter", "--entity-type", "brokers", "--entity-name", "2")
@@ -419,10 +442,11 @@ def test_a_limit_slows_a_move_until_it_is_raised_and_leaves_only_what_others_hav
     run_tool(CONFIGS, *told, "--delete-config", "leader.replication.throttled.rate")
 
 
+@with_zookeeper
 def test_a_limited_move_shows_how_much_is_left_and_how_long_that_takes_and_ends_without_them(
     operator: Operator,
     objects: Objects,
-    znodes: ClusterZnodes,
+    znodes: Znodes,
     kafka: KafkaCluster,
     kubernetes_api: KubernetesCluster,
     topic: str,
@@ -452,7 +476,7 @@ def test_a_limited_move_shows_how_much_is_left_and_how_long_that_takes_and_ends_
     assert (status["phase"], status.get("progress")) == ("Completed", None)
 
 
-def _throttles(znodes: ClusterZnodes, topic: str) -> dict[str, dict[str, str]]:
+def _throttles(znodes: Znodes, topic: str) -> dict[str, dict[str, str]]:
     """What configurations say of throttles."""
     entities = (f"topics/{topic}", *(f"brokers/{broker}" for broker in (1, 2, 3)))
     configs = {entity: (znodes.read(f"/config/{entity}") or {"config": {}})["config"] for entity in entities}
@@ -463,10 +487,11 @@ def _throttles(znodes: ClusterZnodes, topic: str) -> dict[str, dict[str, str]]:
     return {entity: config for entity, config in found.items() if config}
 
 
+@with_zookeeper
 @pytest.mark.matrix
 @pytest.mark.parametrize("die_after", [1, 2, 3])
 def test_an_operator_that_dies_after_any_write_of_a_cancellation_takes_the_move_back(
-    operator: Operator, objects: Objects, znodes: ClusterZnodes, kafka: KafkaCluster, topic: str, die_after: int
+    operator: Operator, objects: Objects, znodes: Znodes, kafka: KafkaCluster, topic: str, die_after: int
 ) -> None:
     znodes.create_topic(topic, [[1]])
     wait_until(lambda: znodes.is_served(topic, [0]), "the topic is served")
@@ -486,10 +511,10 @@ def test_an_operator_that_dies_after_any_write_of_a_cancellation_takes_the_move_
 
 
 def test_a_finished_reassignment_is_deleted_and_nothing_is_cancelled(
-    operator: Operator, objects: Objects, znodes: ClusterZnodes, topic: str
+    operator: Operator, objects: Objects, witness: Witness, topic: str
 ) -> None:
-    znodes.create_topic(topic, [[1]])
-    wait_until(lambda: znodes.is_served(topic, [0]), "the topic is served")
+    witness.create_topic(topic, [[1]])
+    wait_until(lambda: witness.is_served(topic, [0]), "the topic is served")
     objects.apply("PartitionReassignment", topic, {"partitions": [{"topic": topic, "partition": 0, "replicas": [2]}]})
     objects.wait_ready("partitionreassignment", topic)
     wait_until(
@@ -499,18 +524,18 @@ def test_a_finished_reassignment_is_deleted_and_nothing_is_cancelled(
     )
     objects.delete("partitionreassignment", topic)
     wait_until(lambda: objects.get("partitionreassignment", topic) is None, "the object is gone", deadline_s=60)
-    assert znodes.assigned(topic, 0) == [2]
+    assert witness.assigned(topic, 0) == [2]
 
 
 def test_a_change_of_the_replication_factor_moves_replicas_with_an_object_that_the_topic_owns(
-    operator: Operator, objects: Objects, znodes: ClusterZnodes, topic: str
+    operator: Operator, objects: Objects, witness: Witness, topic: str
 ) -> None:
     objects.apply("KafkaTopic", topic, topic_spec())
     objects.wait_ready("kafkatopic", topic)
     objects.apply("KafkaTopic", topic, topic_spec(replicationFactor=3))
     status = objects.wait_ready("kafkatopic", topic)["status"]
     assert status["replicationFactor"] == 3
-    assert all(sorted(znodes.assigned(topic, number)) == [1, 2, 3] for number in range(3))
+    assert all(sorted(witness.assigned(topic, number)) == [1, 2, 3] for number in range(3))
     owned = [each for each in objects.every("partitionreassignments") if each["metadata"].get("ownerReferences")]
     assert [each["metadata"]["ownerReferences"][0]["name"] for each in owned if topic in each["metadata"]["name"]] == [
         topic
@@ -518,26 +543,27 @@ def test_a_change_of_the_replication_factor_moves_replicas_with_an_object_that_t
 
 
 def test_a_preferred_election_gives_the_leaders_back(
-    operator: Operator, objects: Objects, znodes: ClusterZnodes, topic: str
+    operator: Operator, objects: Objects, witness: Witness, topic: str
 ) -> None:
     # A replica that is asked to lead first, with the ISR as it is: the same as after a broker's restart.
-    znodes.create_topic(topic, [[1, 2], [2, 1]])
-    wait_until(lambda: znodes.is_served(topic, range(2)), "the topic is served")
+    witness.create_topic(topic, [[1, 2], [2, 1]])
+    wait_until(lambda: witness.is_served(topic, range(2)), "the topic is served")
     swapped = [{"topic": topic, "partition": 0, "replicas": [2, 1]}]
     objects.apply("PartitionReassignment", topic, {"partitions": swapped})
     objects.wait_ready("partitionreassignment", topic)
-    assert znodes.leader(topic, 0) == 1
+    assert witness.leader(topic, 0) == 1
     objects.apply("PreferredElection", topic, {"topics": [topic]})
     objects.wait_for("kpe", topic, "Complete")
     status = objects.status("preferredelection", topic)
     rows = {row["partition"]: (row["result"], row["leaderBefore"], row["leaderAfter"]) for row in status["partitions"]}
     assert rows == {0: ("Elected", 1, 2), 1: ("NotNeeded", 2, 2)}
-    assert znodes.leader(topic, 0) == 2
+    assert witness.leader(topic, 0) == 2
     assert status["counts"]["elected"] == status["counts"]["notNeeded"] == 1
 
 
+@with_zookeeper
 def test_an_election_with_a_schedule_makes_up_for_a_run_that_was_missed_and_goes_on(
-    operator: Operator, objects: Objects, znodes: ClusterZnodes, topic: str
+    operator: Operator, objects: Objects, znodes: Znodes, topic: str
 ) -> None:
     znodes.create_topic(topic, [[1, 2]])
     wait_until(lambda: znodes.is_served(topic, [0]), "the topic is served")
@@ -566,8 +592,9 @@ def test_an_election_with_a_schedule_makes_up_for_a_run_that_was_missed_and_goes
     assert objects.events(topic).count("ElectionCompleted") == 1
 
 
+@with_zookeeper
 def test_an_unclean_election_gives_a_leader_to_what_has_none_and_says_what_may_be_lost(
-    operator: Operator, objects: Objects, znodes: ClusterZnodes, kafka: KafkaCluster, topic: str
+    operator: Operator, objects: Objects, znodes: Znodes, kafka: KafkaCluster, topic: str
 ) -> None:
     with _leaderless(kafka, znodes, topic):
         objects.apply("PreferredElection", topic, UNCLEAN | {"topics": [topic]})
@@ -583,7 +610,7 @@ def test_an_unclean_election_gives_a_leader_to_what_has_none_and_says_what_may_b
 @pytest.mark.parametrize("kafka", CONTROLLERS[1:], indirect=True)  # what dies is the operator, whoever controls
 @pytest.mark.matrix
 def test_an_operator_that_dies_after_any_write_of_an_unclean_election_has_it_held_once(
-    operator: Operator, objects: Objects, znodes: ClusterZnodes, kafka: KafkaCluster, topic: str
+    operator: Operator, objects: Objects, znodes: Znodes, kafka: KafkaCluster, topic: str
 ) -> None:
     deaths = {f"{topic}-after-{number}": number for number in (1, 2)}
     with _leaderless(kafka, znodes, *deaths):
@@ -622,6 +649,7 @@ def test_a_stopped_broker_shows_in_the_topic_and_so_does_its_return(
     objects.wait_ready("kafkatopic", topic)
 
 
+@with_zookeeper
 def test_an_operator_that_is_asked_to_stop_ends_in_order(operator: Operator, objects: Objects, topic: str) -> None:
     objects.apply("KafkaTopic", topic, topic_spec())
     objects.wait_ready("kafkatopic", topic)
@@ -630,6 +658,7 @@ def test_an_operator_that_is_asked_to_stop_ends_in_order(operator: Operator, obj
     assert "Traceback" not in operator.log()
 
 
+@with_zookeeper
 def test_a_settled_object_is_not_written_again(operator: Operator, objects: Objects, topic: str) -> None:
     objects.apply("KafkaTopic", topic, topic_spec())
     settled = objects.wait_ready("kafkatopic", topic)
@@ -646,7 +675,7 @@ def test_a_settled_object_is_not_written_again(operator: Operator, objects: Obje
 @pytest.mark.matrix
 @pytest.mark.parametrize("die_after", range(1, 8))
 def test_an_operator_that_dies_after_any_write_of_a_topics_creation_creates_it_once(
-    operator: Operator, objects: Objects, znodes: ClusterZnodes, topic: str, die_after: int
+    operator: Operator, objects: Objects, znodes: Znodes, topic: str, die_after: int
 ) -> None:
     _die_and_go_on(operator, die_after, lambda: objects.apply("KafkaTopic", topic, topic_spec(deletionPolicy="Delete")))
     status = objects.wait_ready("kafkatopic", topic)["status"]
@@ -661,7 +690,7 @@ def test_an_operator_that_dies_after_any_write_of_a_topics_creation_creates_it_o
 @pytest.mark.matrix
 @pytest.mark.parametrize("die_after", range(1, 7))
 def test_an_operator_that_dies_after_any_write_of_a_reassignment_asks_for_it_once(
-    operator: Operator, objects: Objects, znodes: ClusterZnodes, topic: str, die_after: int
+    operator: Operator, objects: Objects, znodes: Znodes, topic: str, die_after: int
 ) -> None:
     znodes.create_topic(topic, [[1, 2], [2, 3]])
     wait_until(lambda: znodes.is_served(topic, range(2)), "the topic is served")
@@ -701,7 +730,7 @@ def _is_quiet(operator: Operator) -> bool:
     return False
 
 
-def _sequence_of_requests(znodes: ClusterZnodes) -> int:
+def _sequence_of_requests(znodes: Znodes) -> int:
     """How often something was created under /admin: ZooKeeper counts the changes of a znode's children by two each."""
     return int(znodes.client.exists("/admin").cversion) // 2
 
@@ -714,8 +743,3 @@ def _seconds_have_passed(objects: Objects, topic: str) -> bool:
     created = (objects.get("preferredelection", probe) or {})["metadata"]["creationTimestamp"]
     objects.delete("preferredelection", probe)
     return bool(created > first)
-
-
-def _set_config(znodes: ClusterZnodes, topic: str, config: dict[str, str]) -> None:
-    """Changes a topic's configuration as another tool would."""
-    znodes.client.set(f"/config/topics/{topic}", json.dumps({"version": 1, "config": config}).encode())

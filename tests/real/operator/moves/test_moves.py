@@ -12,7 +12,7 @@ from kio.schema.errors import ErrorCode
 from controller_core.model.ids import BrokerId, PartitionId, TopicName, TopicPartition
 from controller_core.wire.client.partition_requests import reassignment_request, reassignment_results
 from controller_core.wire.client.request_client import RequestClient, parse_addresses
-from controller_operator.kafka.move_requests import REQUEST_TIMEOUT
+from controller_operator.kafka.requests.moves import REQUEST_TIMEOUT
 from devcluster.clients.znodes import ClusterZnodes
 from devcluster.clusters.kafka import KafkaCluster
 from devcluster.clusters.kontroller import ControllerProcess
