@@ -2,16 +2,25 @@
 {{- default .Chart.Name .Values.nameOverride | trunc 50 | trimSuffix "-" }}
 {{- end }}
 
-{{- /* A StatefulSet's pods are labelled with its name and 11 characters more, and no label is longer than 63. */ -}}
+{{- /* A StatefulSet's pods are labelled with its name and 11 characters more, and no label is longer than 63. What is longer ends
+with a hash of all of it, so that releases whose names begin alike are not taken for one. Names of releases may have dots and
+begin with a digit, those of Services not. */ -}}
 {{- define "kontroller.fullname" -}}
 {{- $name := include "kontroller.name" . }}
+{{- $whole := printf "%s-%s" .Release.Name $name }}
 {{- if .Values.fullnameOverride }}
-{{- .Values.fullnameOverride | trunc 40 | trimSuffix "-" }}
+{{- $whole = .Values.fullnameOverride }}
 {{- else if contains $name .Release.Name }}
-{{- .Release.Name | trunc 40 | trimSuffix "-" }}
-{{- else }}
-{{- printf "%s-%s" .Release.Name $name | trunc 40 | trimSuffix "-" }}
+{{- $whole = .Release.Name }}
 {{- end }}
+{{- $whole = replace "." "-" $whole }}
+{{- if not (regexMatch "^[a-z]" $whole) }}
+{{- fail (printf "names of Services begin with a letter, and that of the release makes them begin with %s: set fullnameOverride, or choose another name" $whole) }}
+{{- end }}
+{{- if gt (len $whole) 40 }}
+{{- $whole = printf "%s-%s" ($whole | trunc 31 | trimSuffix "-") ($whole | sha256sum | trunc 8) }}
+{{- end }}
+{{- $whole }}
 {{- end }}
 
 {{- define "kontroller.labels" -}}

@@ -1,6 +1,10 @@
 {{- /* Of the jobs; a CronJob's name has 52 characters at most, and the compaction's is longer by 11. */ -}}
 {{- define "kontroller.historyName" -}}
-{{ include "kontroller.fullname" . | trunc 33 | trimSuffix "-" }}-history
+{{- $fullname := include "kontroller.fullname" . }}
+{{- if gt (len $fullname) 33 }}
+{{- $fullname = printf "%s-%s" ($fullname | trunc 24 | trimSuffix "-") ($fullname | sha256sum | trunc 8) }}
+{{- end }}
+{{- $fullname }}-history
 {{- end }}
 
 {{- define "kontroller.alarmsName" -}}
@@ -11,7 +15,7 @@
   are named. A topic has gaps and numbers of its own, which are not to be mixed with those of the files. Takes a list: the
   root context, and the values of who reads them. */ -}}
 {{- define "kontroller.journals" -}}
-{{- concat (include "kontroller.ownJournals" . | fromYamlArray) (index . 1).journals | toYaml }}
+{{- concat (include "kontroller.ownJournals" . | fromYamlArray) ((index . 1).journals | default list) | toYaml }}
 {{- end }}
 
 {{- define "kontroller.ownJournals" -}}
@@ -100,7 +104,7 @@
 {{- if not (or .journals $history.topic.name) }}
 {{- fail "history.enabled needs a journal: set controller.enabled with controller.journal.enabled, or name some in history.journals, or a topic in history.topic" }}
 {{- end }}
-{{- $memory := toString (dig "limits" "memory" "" $history.resources) }}
+{{- $memory := toString (dig "limits" "memory" "" ($history.resources | default dict)) }}
 {{- $needed := add 512 (include "kontroller.mebibytes" $history.driverMemory) }}
 {{- if and (regexMatch "^[0-9]+[MG]i$" $memory) (lt (int (include "kontroller.mebibytes" $memory)) (int $needed)) }}
 {{- fail (printf "history.resources.limits.memory is %s, which is too little for Spark with history.driverMemory %s: set it to %dMi or more" $memory $history.driverMemory $needed) }}

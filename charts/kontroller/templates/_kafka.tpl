@@ -52,7 +52,7 @@
   "broker.id.generation.enable" "false"
   "log.dirs" "/var/lib/kafka/data"
 }}
-{{- range $setting := keys .Values.kafka.config }}
+{{- range $setting := keys (.Values.kafka.config | default dict) }}
 {{- if or (hasKey $own $setting) (has $setting (list "broker.id" "advertised.listeners" "log.dir")) }}
 {{- fail (printf "kafka.config may not set %s: the chart sets it" $setting) }}
 {{- end }}
@@ -67,7 +67,7 @@
   "zookeeper.connection.timeout.ms" 60000
   "zookeeper.session.timeout.ms" 18000
 }}
-{{- toYaml (merge $own .Values.kafka.config $defaults) }}
+{{- toYaml (merge $own (.Values.kafka.config | default dict) $defaults) }}
 {{- end }}
 
 {{- /* What a controller must know of the brokers' own file, as its variables. */ -}}
@@ -115,7 +115,7 @@ pod is replaced; brokers look it up at each connection, and before the pod is re
 {{- $host := printf "$(POD_NAME).%s.%s" (include "kontroller.controllerName" .) (include "kontroller.serviceDomain" .) }}
 {{- $host = ternary $host "$(POD_IP)" (eq $controller.advertiseBy "name") }}
 {{- $told := list }}
-{{- range prepend $controller.moreListeners $first }}
+{{- range prepend ($controller.moreListeners | default list) $first }}
 {{- $told = append $told (printf "%s://%s" .name (.advertise | default (printf "%s:%d" $host (int .port)))) }}
 {{- end }}
 {{- join "," $told }}

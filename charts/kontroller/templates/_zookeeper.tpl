@@ -71,7 +71,7 @@ which ZooKeeper that is not the chart's. */ -}}
 {{- $_ := set $own (printf "server.%d" (add1 .)) (printf "%s-%d.%s.%s:2888:3888" $name . $name (include "kontroller.serviceDomain" $)) }}
 {{- end }}
 {{- end }}
-{{- range $setting := keys .Values.zookeeper.config }}
+{{- range $setting := keys (.Values.zookeeper.config | default dict) }}
 {{- if or (hasKey $own $setting) (hasPrefix "server." $setting) }}
 {{- fail (printf "zookeeper.config may not set %s: the chart sets it" $setting) }}
 {{- end }}
@@ -88,13 +88,13 @@ which ZooKeeper that is not the chart's. */ -}}
   "autopurge.purgeInterval" 24
   "quorumListenOnAllIPs" "true"
 }}
-{{- include "kontroller.properties" (merge $own .Values.zookeeper.config $tls $defaults) | trim }}
+{{- include "kontroller.properties" (merge $own (.Values.zookeeper.config | default dict) $tls $defaults) | trim }}
 {{- end }}
 
-{{- /* For the JVMs of servers and brokers, where it is another than ZooKeeper's own: brokers refuse answers that are larger. */ -}}
+{{- /* For the JVMs of servers and brokers, where it is another than ZooKeeper's own: brokers refuse answers that are larger. It stands
+in front of what extraEnv says in KAFKA_OPTS. */ -}}
 {{- define "kontroller.juteMaxbufferOfJava" -}}
-{{- if ne (int64 .Values.zookeeper.juteMaxbufferBytes) 1048575 }}
-- name: KAFKA_OPTS
-  value: -Djute.maxbuffer={{ int64 .Values.zookeeper.juteMaxbufferBytes }}
+{{- if ne (int64 .Values.zookeeper.juteMaxbufferBytes) 1048575 -}}
+-Djute.maxbuffer={{ int64 .Values.zookeeper.juteMaxbufferBytes }}{{ " " }}
 {{- end }}
 {{- end }}

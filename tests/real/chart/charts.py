@@ -37,10 +37,12 @@ printf "%s" "${KAFKA_OPTS:-}" > "$ARGUMENTS.kafka-opts"
 Object = dict[str, Any]
 
 
-def rendered(api: KubernetesApi, *values: str, namespace: str = RELEASE_NAMESPACE) -> list[Object]:
+def rendered(
+    api: KubernetesApi, *values: str, namespace: str = RELEASE_NAMESPACE, release: str = "kontroller"
+) -> list[Object]:
     """The objects of the chart, its hooks and tests among them."""
     here = ("--namespace", namespace, "--kube-version", KUBERNETES_VERSION)
-    text = api.helm("template", "kontroller", CHART, *here, *values)
+    text = api.helm("template", release, CHART, *here, *values)
     return [each for each in yaml.safe_load_all(text) if each]
 
 

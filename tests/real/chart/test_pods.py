@@ -167,16 +167,18 @@ def test_what_others_may_take_is_as_the_values_say(api: KubernetesApi, monkeypat
 
 def test_all_who_speak_to_zookeeper_keep_to_its_limit_for_requests(api: KubernetesApi) -> None:
     def limits(*values: str) -> dict[str, str | None]:
+        containers = {component: container(api, component, *values) for component in COMPONENTS}
         return {
             component: next(
-                (each["value"] for each in environment if "JUTE" in each["name"] or "KAFKA_OPTS" in each["name"]), None
+                (each["value"] for each in run["env"] if "JUTE" in each["name"]),
+                option if option in str(run["command"]) else None,
             )
-            for component in COMPONENTS
-            for environment in (container(api, component, *values)["env"],)
+            for component, run in containers.items()
         }
 
-    assert limits() == {"operator": "1048575", "controller": "1048575", "zookeeper": None, "kafka": None}
     larger, option = "4194304", "-Djute.maxbuffer=4194304"
+
+    assert limits() == {"operator": "1048575", "controller": "1048575", "zookeeper": None, "kafka": None}
     given = limits("--set", f"zookeeper.juteMaxbufferBytes={larger}")
     assert given == {"operator": larger, "controller": larger, "zookeeper": option, "kafka": option}
 

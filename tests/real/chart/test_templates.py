@@ -157,7 +157,7 @@ def test_a_webhook_s_certificate_comes_of_cert_manager_where_that_is_wanted(api:
         if each["name"] == "webhook"
     )
     assert volume["secretName"] == certificate["spec"]["secretName"]
-    asked = named(objects, "ValidatingWebhookConfiguration", "kontroller")
+    asked = named(objects, "ValidatingWebhookConfiguration", f"kontroller.{RELEASE_NAMESPACE}")
     said = asked["metadata"]["annotations"]["cert-manager.io/inject-ca-from"]
     assert said == f"{RELEASE_NAMESPACE}/{certificate['metadata']['name']}"
     assert "caBundle" not in asked["webhooks"][0]["clientConfig"]

@@ -124,7 +124,7 @@ def asking(
             operators.append(stack.enter_context(running))
             objects.wait_ready("kafkacluster", "demo")
             wait_until(lambda port=port: accepts(port), "the webhook listens")  # type: ignore[misc]  # a lambda with a default
-        gone = ("delete", "validatingwebhookconfiguration", RELEASE, "--ignore-not-found")
+        gone = ("delete", "validatingwebhookconfiguration", f"{RELEASE}.{NAMESPACE}", "--ignore-not-found")
         stack.callback(kubernetes_api.kubectl, *gone)
         first, second = operators
         yield Asking(
