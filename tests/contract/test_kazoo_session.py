@@ -3,11 +3,13 @@
 import asyncio
 import signal
 import socket
+import threading
 from collections.abc import Sequence
 
 import pytest
 from kazoo.security import make_digest_acl
 
+from controller_core.names import Names
 from controller_core.zk.kazoo.requests import MultiRead
 from controller_core.zk.kazoo.session import KazooSession
 from controller_core.zk.session import (
@@ -183,6 +185,32 @@ async def test_a_silent_server_is_noticed_before_the_session_can_expire(own_zook
         own_zookeeper.process.send_signal(signal.SIGCONT)
     assert await session.wait_connected(20_000)
     await session.close()
+
+
+async def test_servers_whose_names_hang_or_are_unknown_do_not_keep_it_from_another(zookeeper: ZooKeeper) -> None:
+    released = threading.Event()
+    host, _, port = zookeeper.connect.partition(":")
+
+    def resolve(name: str) -> list[str]:
+        if name.startswith("hanging"):
+            released.wait(60)
+        if name != "known":
+            raise OSError(f"{name} is not known")
+        return [host]
+
+    servers = f"hanging-1:{port},hanging-2:{port},unknown:{port},known:{port}"
+    try:
+        session = await KazooSession.connect(
+            servers, session_timeout_ms=6_000, connect_timeout_ms=30_000, names=Names(resolve)
+        )
+        await session.read_many(["/"])
+        await session.close()
+        with pytest.raises(ZooKeeperUnreachable, match="hanging-1 has no address now: it takes too long"):
+            await KazooSession.connect(
+                f"hanging-1:{port}", session_timeout_ms=3_000, connect_timeout_ms=5_000, names=Names(resolve)
+            )
+    finally:
+        released.set()
 
 
 async def test_closing_while_zookeeper_is_away_ends(own_zookeeper: ZooKeeper) -> None:

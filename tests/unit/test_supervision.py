@@ -31,7 +31,7 @@ SUPERVISED_ITSELF: Final = {
     "controller_admin/client/admin_client.py": "its thread has an event loop alone, and what is done there is the asker's",
     "controller_core/journal/writer.py": "its thread catches all that a batch can raise, and goes on with the next",
     "controller_core/supervision.py": "here it is done",
-    "controller_core/wire/connections/names.py": "whoever asks for the name is told, also of an error",
+    "controller_core/names.py": "whoever asks for the name is told, also of an error",
     "controller_core/wire/listener/listener.py": "looks at each connection that has ended",
     "replica_broker/process/own_controller.py": "the broker's process awaits it beside all else, and ends with it",
 }

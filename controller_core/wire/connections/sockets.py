@@ -10,7 +10,7 @@ from typing import Final
 
 from aiohappyeyeballs import AddrInfoType, start_connection
 
-from controller_core.wire.connections.names import NAMES, Names
+from controller_core.names import NAMES, Names
 
 NEXT_ADDRESS_AFTER_S: Final = 0.25
 _SILENT_FOR_S: Final = 60

@@ -1,6 +1,6 @@
 """From which addresses registered brokers connect: those of the hosts that they registered, on all their listeners.
 
-Names are resolved beside the event loop (`connections.names`), each for itself: one for which the name server hangs is
+Names are resolved beside the event loop (`controller_core.names`), each for itself: one for which the name server hangs is
 given up for now, and holds up nobody who connects to a broker, nor the other names. What they resolve to is kept. When
 somebody comes from an address that is not known, all are resolved anew, as a broker that moved has another one; but not
 more often than every few seconds, whoever comes, unless a name is new. Who comes too early waits for it: nobody is
@@ -20,8 +20,8 @@ from typing import Final
 import structlog
 
 from controller_core.model.access import Address, parse_address
+from controller_core.names import NAMES, Names
 from controller_core.supervision import noticed
-from controller_core.wire.connections.names import NAMES, Names
 
 log = structlog.get_logger()
 

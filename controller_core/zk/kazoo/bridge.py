@@ -4,17 +4,20 @@ kazoo runs one thread for the connection, and by default two more for callbacks,
 response is lost. Here there is one `Mailbox`: whatever the connection thread has to report goes into it in its order, and
 one wake-up of the loop delivers all that has gathered. kazoo's thread never waits for the loop.
 
-`BridgedClient` also closes five gaps in kazoo: a request made while there is no connection is refused instead of queued,
+`BridgedClient` also closes six gaps in kazoo: a request made while there is no connection is refused instead of queued,
 no request slips in between the moment when kazoo fails all outstanding ones and the moment when it is seen to be
-disconnected, one unanswered handshake does not take as long as a session lives, an error that kazoo does not expect
-does not end its thread, and with it all connecting, for good, and neither does a login that is refused: a server that stops
-in the middle of one says the same. There is a connection when the login is over, not before.
+disconnected, one unanswered handshake does not take as long as a session lives, a server's name that hangs in the name
+server does not keep it from the others, an error that kazoo does not expect does not end its thread, and with it all
+connecting, for good, and neither does a login that is refused: a server that stops in the middle of one says the same.
+There is a connection when the login is over, not before.
 """
 
 import asyncio
+import random
 import ssl
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import Future, wait
 from functools import partial
 from math import ceil
 from threading import RLock
@@ -33,6 +36,7 @@ from kazoo.protocol.serialization import Watch
 from kazoo.protocol.states import KeeperState
 from kazoo.retry import KazooRetry
 
+from controller_core.names import NAMES, Names
 from controller_core.security.jaas import NameAndPassword
 from controller_core.security.properties_file import InvalidProperties
 from controller_core.zk.kazoo.login import log_in
@@ -44,6 +48,8 @@ _log = structlog.get_logger(__name__)
 _HANDSHAKES_PER_SESSION = 3
 _RECONNECT_DELAY_S = 0.1
 _RECONNECT_MAX_DELAY_S = 1.0
+_OTHER_NAMES_S = 0.5
+"""So long the names of all servers are waited for, although one of them has an address."""
 
 _Timeouts: TypeAlias = tuple[float, float]
 """How long may be read and be written, in milliseconds."""
@@ -146,7 +152,9 @@ class BridgedClient(KazooClient):  # type: ignore[misc]  # kazoo is not typed
         session_timeout_ms: int,
         mailbox: Mailbox,
         security: ZkSecuritySource = lambda: NO_ZK_SECURITY,
+        names: Names = NAMES,
     ) -> None:
+        self._names = names
         self._gate = RLock()
         self._mailbox = mailbox
         self._security = security
@@ -172,6 +180,7 @@ class BridgedClient(KazooClient):  # type: ignore[misc]  # kazoo is not typed
         self._fire_one_shot_watches = self._connection._read_watch_event
         self._connection._read_watch_event = self._read_watch_event  # kazoo knows no watches of trees
         self._connection._authenticate_with_sasl = self._log_in
+        self._connection._expand_client_hosts = self._servers
         self._connection._connect = partial(self._be_admitted, self._connection._connect)
         self._connection.zk_loop = partial(self._keep_connecting, self._connection.zk_loop)
 
@@ -256,6 +265,26 @@ class BridgedClient(KazooClient):  # type: ignore[misc]  # kazoo is not typed
         self._session_callback(KeeperState.CONNECTED)
         return timeouts
 
+    def _servers(self) -> list[tuple[str, str, int]]:
+        """kazoo's thread, instead of kazoo's own, which waits for one name after the other: the servers that have an
+        address now, as name, address and port, at random. One whose name hangs holds up the others for a moment."""
+        begun = {host: self._names.looked_up(host.strip()) for host, _ in self.hosts}
+        wait(begun.values(), timeout=_OTHER_NAMES_S)
+        if not any(map(_is_resolved, begun.values())):
+            wait(begun.values(), timeout=self._session_timeout / 1000 / _HANDSHAKES_PER_SESSION)
+        for host, found in begun.items():
+            if not _is_resolved(found):
+                error = found.exception() if found.done() else None
+                self.trouble = f"{host} has no address now: {error or 'it takes too long'}"
+        servers = [
+            (host, address, port)
+            for host, port in self.hosts
+            if _is_resolved(begun[host])
+            for address in begun[host].result()
+        ]
+        random.shuffle(servers)
+        return servers
+
     def _take_security(self) -> None:
         """As it is now: passwords and certificates change while a process runs."""
         try:
@@ -278,6 +307,10 @@ class BridgedClient(KazooClient):  # type: ignore[misc]  # kazoo is not typed
             return
         with self._gate:
             super()._session_callback(state)
+
+
+def _is_resolved(found: "Future[list[str]]") -> bool:
+    return found.done() and found.exception() is None
 
 
 _REFUSALS: dict[str, type[Exception]] = {

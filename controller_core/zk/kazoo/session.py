@@ -18,6 +18,7 @@ from kazoo.exceptions import NodeExistsError, NoNodeError, UnimplementedError, W
 from kazoo.protocol.serialization import GetChildren as KazooGetChildren
 from kazoo.protocol.states import EventType, KazooState, KeeperState, WatchedEvent
 
+from controller_core.names import NAMES, Names
 from controller_core.zk.kazoo.bridge import BridgedClient, Mailbox, Request
 from controller_core.zk.kazoo.errors import refused, translated
 from controller_core.zk.kazoo.requests import (
@@ -106,6 +107,7 @@ class KazooSession:
         makes_chroot: bool = True,
         jute_maxbuffer_bytes: int = DEFAULT_JUTE_MAXBUFFER_BYTES,
         security: ZkSecuritySource = lambda: NO_ZK_SECURITY,
+        names: Names = NAMES,
     ) -> Self:
         """Connects to `host:port,host:port/chroot`, and creates the chroot where it is missing, as Kafka does.
 
@@ -117,7 +119,9 @@ class KazooSession:
         acls = ZnodeAcls((await asyncio.to_thread(security)).sets_acls)
         mailbox = Mailbox(asyncio.get_running_loop())
         try:
-            client = BridgedClient(connect, session_timeout_ms=session_timeout_ms, mailbox=mailbox, security=security)
+            client = BridgedClient(
+                connect, session_timeout_ms=session_timeout_ms, mailbox=mailbox, security=security, names=names
+            )
         except ValueError as error:
             raise ValueError(f"{connect!r} is no ZooKeeper address: write host:port,host:port/chroot") from error
         session = cls(client, mailbox, jute_maxbuffer_bytes, acls)

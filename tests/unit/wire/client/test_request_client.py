@@ -11,6 +11,7 @@ from kio.schema.metadata.v12 import MetadataResponse
 from kio.schema.types import TopicName
 from kio.schema.update_features.v1 import UpdateFeaturesRequest, UpdateFeaturesResponse
 
+from controller_core.names import NAMES
 from controller_core.wire.client.cluster_picture import NO_TOPICS
 from controller_core.wire.client.request_client import (
     Address,
@@ -21,7 +22,6 @@ from controller_core.wire.client.request_client import (
     parse_addresses,
 )
 from controller_core.wire.codecs.frames import with_length
-from controller_core.wire.connections.names import NAMES
 from controller_core.wire.messages import ErrorCode
 from tests.unit.wire.client.servers import METADATA, NO_TIME, NOBODY, Servers, three_servers
 

@@ -10,9 +10,9 @@ import pytest
 from kio.schema.errors import ErrorCode
 from structlog.testing import capture_logs
 
+from controller_core import names as resolving
 from controller_core.model.access import AccessRules, Address, parse_address
 from controller_core.model.authorization.principal import Caller
-from controller_core.wire.connections import names as resolving
 from controller_core.wire.limits.broker_addresses import MAX_AGE_S, MIN_INTERVAL_S, BrokerAddresses, is_of_this_machine
 from controller_core.wire.limits.gate import AddressGate
 

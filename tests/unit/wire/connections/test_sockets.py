@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from controller_core.wire.connections.names import MOST_AT_ONCE, Names
+from controller_core.names import MOST_AT_ONCE, Names
 from controller_core.wire.connections.sockets import connected_socket
 
 DEADLINE_S = 20

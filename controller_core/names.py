@@ -39,19 +39,20 @@ class Names:
 
     async def addresses(self, host: str) -> list[str]:
         """All addresses of a host, the preferred first. Raises `OSError` and `UnicodeError`."""
+        return await asyncio.wrap_future(self.looked_up(host))
+
+    def looked_up(self, host: str) -> Future[list[str]]:
+        """The same, for a thread that waits by itself."""
         literal = parse_address(host)
         if literal is not None:
-            return [str(literal)]
-        return await asyncio.wrap_future(self._looked_up(host))
-
-    def _looked_up(self, host: str) -> Future[list[str]]:
+            return _known(str(literal))
         with self._lock:
             found = self._under_way.get(host)
-            if found is None:
-                if len(self._under_way) >= MOST_AT_ONCE:
-                    raise OSError(f"{host} is not resolved now: {MOST_AT_ONCE} other names are")
-                found = self._begin(host)
-            return found
+            if found is not None:
+                return found
+            if len(self._under_way) >= MOST_AT_ONCE:
+                return _failed(OSError(f"{host} is not resolved now: {MOST_AT_ONCE} other names are"))
+            return self._begin(host)
 
     def _begin(self, host: str) -> Future[list[str]]:
         found: Future[list[str]] = Future()
@@ -60,7 +61,7 @@ class Names:
         try:
             thread.start()
         except RuntimeError as error:
-            raise OSError(f"{host} is not resolved now: {error}") from error
+            return _failed(OSError(f"{host} is not resolved now: {error}"))
         self._under_way[host] = found
         return found
 
@@ -77,6 +78,18 @@ class Names:
     def _end(self, host: str) -> None:
         with self._lock:
             del self._under_way[host]
+
+
+def _known(address: str) -> Future[list[str]]:
+    found: Future[list[str]] = Future()
+    found.set_result([address])
+    return found
+
+
+def _failed(error: OSError) -> Future[list[str]]:
+    found: Future[list[str]] = Future()
+    found.set_exception(error)
+    return found
 
 
 NAMES: Final = Names()
