@@ -393,6 +393,11 @@ def test_deleting_a_running_reassignment_takes_it_back(
         assert running["status"]["phase"] == "Running", "it was not slowed"
         assert FINALIZER in running["metadata"]["finalizers"]
         assert witness.assigned(topic, 0) == [3, 1]
+        wait_until(
+            lambda: "bytesLeft" in objects.status("partitionreassignment", topic).get("progress", {}),
+            "it is known how much is left",
+            deadline_s=60,
+        )
         if is_operator_away:
             operator.process.kill()
         objects.delete("partitionreassignment", topic)

@@ -119,7 +119,7 @@ class ClusterPoller:
         try:
             self._opened = client, _ = self._opened or self._open_kept()
             waited_s = client.waited_s
-            await self._looking.look(*self._opened, touched, is_waited_for=asked != self._refreshes_done)
+            await self._look(*self._opened, touched, is_waited_for=asked != self._refreshes_done)
         except (RequestError, InvalidProperties, NoKRaftError, Undecodable, ValueError) as error:
             self._touched |= touched
             return await self._fail(error)
@@ -128,6 +128,14 @@ class ClusterPoller:
         await self._publish()
         is_moving = bool(self._looking.known.moves)
         return self._pace.pause_s(look_s=min(self._looks_s), quiet_looks=self._quiet_looks, is_moving=is_moving)
+
+    async def _look(self, client: KeptClient, protocol: str, touched: set[TopicName], *, is_waited_for: bool) -> None:
+        """A broker that is gone is no trouble where the next one answers."""
+        try:
+            await self._looking.look(client, protocol, touched, is_waited_for=is_waited_for)
+        except (AnswerLost, ControllerUnreachable) as error:
+            _log.info("another broker is asked", now=str(client.server), error=str(error))
+            await self._looking.look(client, protocol, touched, is_waited_for=is_waited_for)
 
     async def _fail(self, error: Exception) -> float:
         self._failures += 1

@@ -60,6 +60,10 @@ class Quorum:
     behind: int = 0
     """How far the broker is behind them."""
     knows_quorum: bool = True
+    is_away: bool = False
+    """Whether it closes connections instead of answering."""
+    failures: int = 0
+    """How many of the next answers are closed connections."""
     asked: Counter[int] = field(default_factory=Counter)
     sizes: Counter[int] = field(default_factory=Counter)
     address: Address = NOBODY
@@ -74,6 +78,9 @@ class Quorum:
             self.asked[head.api_key] += 1
             if (act := self.before_answer.pop(head.api_key, None)) is not None:
                 act()
+            if self.is_away or self.failures:
+                self.failures = max(0, self.failures - 1)
+                break
             request = decode_request(load_request_schema(head.api_key, head.api_version), content)
             answer = encode_response(self._answer(head.api_key, request), head.correlation_id)
             self.sizes[head.api_key] += len(answer)
