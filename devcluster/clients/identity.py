@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from controller_core.wire.connections.security import Login, login_module
+from controller_core.wire.connections.security import Login, Security, login_module
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,14 +72,21 @@ class Identity:
             told |= {"sasl_plain_username": self.login.username, "sasl_plain_password": self.login.password}
         return told
 
+    def security(self) -> Security:
+        """For connections of our own."""
+        return Security(tls=self._context() if "SSL" in self.protocol else None, login=self.login)
+
     def by_tls(self, connection: socket.socket, host: str) -> socket.socket:
         """The connection, encrypted where the protocol has it so. Raises `OSError`."""
         if "SSL" not in self.protocol:
             return connection
+        return self._context().wrap_socket(connection, server_hostname=host)
+
+    def _context(self) -> ssl.SSLContext:
         context = ssl.create_default_context(cafile=self.authority)
         if self.certificate is not None:
             context.load_cert_chain(self.certificate.certificate, self.certificate.key)
-        return context.wrap_socket(connection, server_hostname=host)
+        return context
 
 
 NOBODY: Final = Identity()

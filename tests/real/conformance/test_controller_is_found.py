@@ -18,7 +18,7 @@ pytestmark = pytest.mark.real
 
 async def test_each_broker_leads_to_the_controller(cluster: ConformanceCluster) -> None:
     for broker in cluster.kafka.brokers.values():
-        client = RequestClient([Address("127.0.0.1", broker.port)])
+        client = RequestClient([Address("127.0.0.1", broker.port)], security=cluster.identity.security)
         request = ListPartitionReassignmentsRequest(topics=None)
         response = await client.ask(request, ListPartitionReassignmentsResponse)
         assert (response.error_code, response.topics) == (ErrorCode.none, ())
@@ -26,7 +26,8 @@ async def test_each_broker_leads_to_the_controller(cluster: ConformanceCluster) 
 
 async def test_a_feature_that_no_broker_supports_is_refused_in_the_same_words(cluster: ConformanceCluster) -> None:
     key = FeatureUpdateKey(feature="unheard.of", max_version_level=i16(1))
-    client = RequestClient([Address("127.0.0.1", broker.port) for broker in cluster.kafka.brokers.values()])
+    brokers = [Address("127.0.0.1", broker.port) for broker in cluster.kafka.brokers.values()]
+    client = RequestClient(brokers, security=cluster.identity.security)
     response = await client.ask(UpdateFeaturesRequest(feature_updates=(key,)), UpdateFeaturesResponse)
     (result,) = response.results
     assert (result.feature, result.error_code) == ("unheard.of", ErrorCode.invalid_request)
