@@ -5,7 +5,8 @@ For tests that must see the exact answer: every version, every error code, and a
 
 import socket
 import struct
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from typing import Any, cast
 
 from kio.index import load_response_schema
@@ -44,18 +45,34 @@ def send_request(
 
 def send_frame(address: tuple[str, int], frame: bytes, *, identity: Identity = NOBODY, timeout_s: float = 60) -> bytes:
     """The content of the answer to a frame that is sent as it is. Raises `ConnectionClosed`, `TimeoutError`."""
+    with connected(address, identity=identity, timeout_s=timeout_s) as connection:
+        return answer_to(connection, frame)
+
+
+@contextmanager
+def connected(
+    address: tuple[str, int], *, identity: Identity = NOBODY, timeout_s: float = 60
+) -> Iterator[socket.socket]:
+    """A connection on which requests may be sent."""
     with (
         socket.create_connection(address, timeout=timeout_s) as opened,
         identity.by_tls(opened, address[0]) as connection,
     ):
         if identity.login is not None:
             _log_in(connection, identity.login)
-        return _answer(connection, frame)
+        yield connection
+
+
+def answer_to(connection: socket.socket, frame: bytes) -> bytes:
+    """The content of the answer to a frame. Raises `ConnectionClosed`, `TimeoutError`."""
+    connection.sendall(frame)
+    length = cast(int, struct.unpack(">i", _read(connection, 4))[0])
+    return _read(connection, length)
 
 
 def _log_in(connection: socket.socket, login: Login) -> None:
     def ask(request: RequestPayload) -> Any:
-        content = _answer(connection, encode_request(request, 1, CLIENT_ID))
+        content = answer_to(connection, encode_request(request, 1, CLIENT_ID))
         answer: Any = decode_response(load_response_schema(int(request.__api_key__), int(request.__version__)), content)
         assert answer.error_code is ErrorCode.none, answer
         return answer
@@ -66,12 +83,6 @@ def _log_in(connection: socket.socket, login: Login) -> None:
     with suppress(StopIteration):
         while True:
             said = messages.send(ask(SaslAuthenticateRequest(auth_bytes=said)).auth_bytes)
-
-
-def _answer(connection: socket.socket, frame: bytes) -> bytes:
-    connection.sendall(frame)
-    length = cast(int, struct.unpack(">i", _read(connection, 4))[0])
-    return _read(connection, length)
 
 
 def _read(connection: socket.socket, count: int) -> bytes:

@@ -76,6 +76,8 @@ class ConformanceCluster:
     """Our controller; None where Kafka's own leads."""
     identity: Identity = NOBODY
     """Whom clients are, at every node."""
+    user: str = "ANONYMOUS"
+    """What the nodes call them."""
     identity_file: Path | None = None
     """What the identity is, for tools; None where nobody is asked for one."""
 

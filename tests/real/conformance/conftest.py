@@ -70,7 +70,7 @@ def started_cluster(
     set_up = SECURED.get(secured_as)
     listeners = CLIENTS_APART if set_up is None else set_up.listeners
     settings: dict[str, object] = {"auto_leader_rebalance_enable": False}
-    identity, identity_file = NOBODY, None
+    identity, identity_file, user = NOBODY, None, "ANONYMOUS"
     with ExitStack() as started:
         if set_up is None:
             kafka = KafkaCluster(
@@ -79,7 +79,7 @@ def started_cluster(
         else:
             kafka = secured = set_up.kafka(servers_folder, zookeeper, name=name, properties=_PROPERTIES)
             settings["properties"] = set_up.controllers_properties(secured)
-            identity = set_up.identity(secured)
+            identity, user = set_up.identity(secured), set_up.principal.removeprefix("User:")
             identity_file = written(secured.files / "client.properties", identity.properties)
             set_up.allow(secured)
         started.enter_context(kafka)
@@ -103,6 +103,7 @@ def started_cluster(
             znodes=ClusterZnodes(client),
             own_controller=own,
             identity=identity,
+            user=user,
             identity_file=identity_file,
         )
 

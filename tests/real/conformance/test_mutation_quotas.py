@@ -7,11 +7,11 @@ does not depend on how fast the machine is. Each test has client ids of its own.
 import itertools
 import json
 import select
-import socket
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 from kio.index import load_request_schema, load_response_schema
@@ -21,7 +21,7 @@ from kio.schema.types import TopicName as WireTopicName
 from controller_core.wire.codecs.frames import decode_response, encode_request
 from controller_core.wire.codecs.versions import converted
 from controller_core.wire.messages import ErrorCode
-from devcluster.clients.requests import send_frame
+from devcluster.clients.requests import answer_to, connected, send_frame
 from tests.real.conformance.clusters import ConformanceCluster
 from tests.real.conformance.test_admin_requests import creation, deletion, growing, growth, milliseconds, topic
 
@@ -43,7 +43,8 @@ class Client:
     partitions: int = 0
 
     def ask(self, request: Any) -> Any:
-        frame = send_frame(self.cluster.controller_address, encode_request(request, 1, self.id))
+        asked = encode_request(request, 1, self.id)
+        frame = send_frame(self.cluster.controller_address, asked, identity=self.cluster.identity)
         return decode_response(load_response_schema(int(request.__api_key__), int(request.__version__)), frame)
 
     def name(self) -> str:
@@ -63,12 +64,18 @@ class Client:
 
 
 def set_quota(cluster: ConformanceCluster, entity: str, config: dict[str, str]) -> None:
-    """Writes the configuration of an entity, a path below `/config`, and the notification of it, as Kafka's tools do."""
-    client = cluster.znodes.client
-    client.ensure_path(f"/config/{entity}")
-    client.set(f"/config/{entity}", json.dumps({"version": 1, "config": config}).encode())
+    """Writes the quota of an entity, a path below `/config`, beside what else is there, such as a user's credentials,
+    and the notification of it, as Kafka's tools do."""
+    client, path = cluster.znodes.client, f"/config/{entity}"
+    client.ensure_path(path)
+    others = {name: value for name, value in _config(client.get(path)[0]).items() if name != RATE}
+    client.set(path, json.dumps({"version": 1, "config": others | config}).encode())
     change = json.dumps({"version": 2, "entity_path": entity}).encode()
     client.create("/config/changes/config_change_", change, sequence=True, makepath=True)
+
+
+def _config(data: bytes) -> dict[str, str]:
+    return dict(json.loads(data)["config"]) if data else {}
 
 
 @contextmanager
@@ -200,16 +207,16 @@ def test_what_is_only_validated_and_what_is_refused_anyway_is_charged_nothing(cl
 
 def test_the_quota_that_is_most_about_a_client_counts_alone(cluster: ConformanceCluster) -> None:
     client = Client(cluster)
-    me = encoded(client.id)
+    me, user = encoded(client.id), quote(cluster.user, safe="")
     entities = (
         "clients/<default>",
         f"clients/{me}",
         "users/<default>",
         "users/<default>/clients/<default>",
         f"users/<default>/clients/{me}",
-        "users/ANONYMOUS",
-        "users/ANONYMOUS/clients/<default>",
-        f"users/ANONYMOUS/clients/{me}",
+        f"users/{user}",
+        f"users/{user}/clients/<default>",
+        f"users/{user}/clients/{me}",
     )
     exceeded = ErrorCode.throttling_quota_exceeded
     try:
@@ -228,10 +235,11 @@ def test_the_quota_that_is_most_about_a_client_counts_alone(cluster: Conformance
 
 def test_who_has_to_wait_is_not_heard_meanwhile_and_others_are(cluster: ConformanceCluster) -> None:
     versions = ApiVersionsRequest(client_software_name="c", client_software_version="1")
-    with charged(cluster) as client, socket.create_connection(cluster.controller_address, timeout=60) as connection:
-        connection.sendall(encode_request(of_version(creation(topic(client.name(), 3, 1)), 5), 1, client.id))
-        length = int.from_bytes(connection.recv(4, socket.MSG_WAITALL))
-        connection.recv(length, socket.MSG_WAITALL)
+    with (
+        charged(cluster) as client,
+        connected(cluster.controller_address, identity=cluster.identity) as connection,
+    ):
+        answer_to(connection, encode_request(of_version(creation(topic(client.name(), 3, 1)), 5), 1, client.id))
         connection.sendall(encode_request(versions, 2, client.id))
         for _ in range(3):
             assert client.ask(versions).error_code is ErrorCode.none, "by another connection he is heard"
