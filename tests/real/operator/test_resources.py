@@ -100,6 +100,7 @@ def refusal(api: KubernetesCluster, *arguments: str, stdin: str) -> str:
     [
         *VALID.items(),
         ("KafkaCluster", {"zookeeper": {"connect": "localhost:2181"}}),
+        ("KafkaCluster", {"zookeeper": None}),
         ("KafkaCluster", {"zookeeper": {"connect": "[::1]:2181/a/b"}, "allowedNamespaces": [{"namespace": "*"}]}),
         ("KafkaCluster", {"allowedNamespaces": [{"namespace": "payments", "topicPrefix": "payments."}]}),
         ("KafkaTopic", {"partitions": None, "replicationFactor": None, "replicaAssignment": [[1, 2], [2, 1]]}),
@@ -136,6 +137,7 @@ def test_a_valid_object_is_taken_without_a_warning(api: KubernetesCluster, kind:
         ("KafkaCluster", {"zookeeper": {"connect": "zk:2181/kafka/"}}, "zookeeper.connect is host:port"),
         ("KafkaCluster", {"zookeeper": {"connect": "zk:2181, zk2:2181"}}, "zookeeper.connect is host:port"),
         ("KafkaCluster", {"bootstrapServers": "PLAINTEXT://kafka:9092"}, "bootstrapServers is host:port"),
+        ("KafkaCluster", {"zookeeper": None, "bootstrapServers": None}, "give zookeeper, or bootstrapServers"),
         ("KafkaCluster", {"allowedNamespaces": []}, "should have at least 1 items"),
         ("KafkaCluster", {"allowedNamespaces": [{"namespace": "pay*"}]}, "namespace is the name of a namespace"),
         ("KafkaCluster", {"allowedNamespaces": [{"namespace": "a"}, {"namespace": "a"}]}, "Duplicate value"),

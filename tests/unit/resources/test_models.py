@@ -10,6 +10,7 @@ from pydantic import ValidationError
 
 from controller_operator.resources import KINDS, KafkaCluster, KafkaTopic, PartitionReassignment
 from controller_operator.resources.cluster import AllowedNamespace, KafkaClusterSpec, ZooKeeper
+from controller_operator.resources.cluster_address import AtBrokers, AtZooKeeper
 from controller_operator.resources.common import PAUSE_ANNOTATION, DeletionPolicy
 from controller_operator.resources.conditions import Condition, ConditionStatus, ConditionType, Reason
 from controller_operator.resources.reassignment import PartitionReassignmentStatus, ReassignmentPhase
@@ -210,3 +211,11 @@ def test_the_example_of_a_reassignment_moves_the_example_of_a_topic() -> None:
     assert [target.partition for target in move.targets] == [0, 1, 2]
     assert {broker for replicas in orders["spec"]["replicaAssignment"] for broker in replicas} == {1, 2, 3}
     assert {broker for target in move.targets for broker in target.replicas} == {4, 5, 6}
+
+
+def test_a_cluster_is_at_its_zookeeper_or_where_it_has_none_at_its_brokers() -> None:
+    zookeeper = ZooKeeper(connect="zk:2181/kafka")
+    assert KafkaClusterSpec(zookeeper=zookeeper, bootstrap_servers="kafka:9092").address == AtZooKeeper("zk:2181/kafka")
+    assert KafkaClusterSpec(bootstrap_servers="kafka:9092").address == AtBrokers("kafka:9092")
+    with pytest.raises(ValidationError, match="give zookeeper, or bootstrapServers"):
+        KafkaClusterSpec()
