@@ -1,6 +1,9 @@
 """The journal's topic on real brokers, read by Spark: what the sink wrote is what is read."""
 
 import json
+import subprocess
+import sys
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -12,10 +15,11 @@ from controller_core.wire.connections.broker_properties import SecuredBrokers
 from controller_core.wire.connections.java_clients import java_properties
 from controller_core.wire.connections.librdkafka import librdkafka_source
 from controller_pipeline.sources import kafka_topic
+from devcluster.building.spark_jars import kafka_jars
 from devcluster.clients.znodes import ClusterZnodes
 from devcluster.clusters.listeners import ListenerNames
 from devcluster.clusters.run_folder import RunFolder
-from devcluster.clusters.secured_kafka import SecuredKafka
+from devcluster.clusters.secured_kafka import ADMIN, PASSWORDS, SecuredKafka
 from devcluster.clusters.zookeeper import ZooKeeper, connected_client
 from devcluster.running.processes import wait_until
 from tests.real.conftest import StartKafka
@@ -69,13 +73,14 @@ def test_spark_reads_from_the_topic_the_lines_that_the_sink_wrote(
 
 @pytest.mark.real
 @pytest.mark.timeout(600)
-def test_what_is_written_to_brokers_that_want_a_login_is_read_by_the_same_properties(
-    servers_folder: RunFolder, zookeeper: ZooKeeper, spark_with_kafka: SparkSession
+def test_what_is_written_to_brokers_that_want_a_login_is_read_by_the_same_properties_and_no_password_is_told(
+    servers_folder: RunFolder, zookeeper: ZooKeeper, spark_with_kafka: SparkSession, tmp_path: Path
 ) -> None:
     names = ListenerNames(inter_broker="INTERNAL", clients="INTERNAL", protocols={"INTERNAL": "SASL_SSL"})
     with SecuredKafka(servers_folder, zookeeper, listeners=names, name="spark", authorizes=True, brokers=1) as kafka:
         kafka.start()
-        brokers = SecuredBrokers(kafka.write_properties())
+        file = kafka.write_properties()
+        brokers = SecuredBrokers(file)
         with connected_client(kafka.zookeeper_connect) as client:
             znodes = ClusterZnodes(client)
             znodes.create_topic(TOPIC, [[1]])
@@ -87,3 +92,29 @@ def test_what_is_written_to_brokers_that_want_a_login_is_read_by_the_same_proper
         options = {f"kafka.{name}": value for name, value in told.items()}
         read = kafka_topic.lines(spark_with_kafka, TOPIC, kafka.bootstrap_servers, options)
         assert [row.value for row in read.orderBy("line").collect()] == written
+        command = ("--topic", TOPIC, "--bootstrap", kafka.bootstrap_servers, "--properties", str(file))
+        said, command_lines = ingested(tmp_path / "history", *command)
+    kept = "".join(each.read_bytes().decode(errors="replace") for each in tmp_path.rglob("*") if each.is_file())
+    assert list((tmp_path / "history").rglob("*.parquet")), said
+    assert any("--properties" in each for each in command_lines), "it was looked at while it ran"
+    told = {"said": said, "command lines": str(command_lines), "history": kept}
+    assert [where for where, text in told.items() if PASSWORDS[ADMIN] in text] == []
+
+
+def ingested(history: Path, *options: str) -> tuple[str, set[str]]:
+    """What `kontroller history ingest` said, and all command lines of this machine while it ran."""
+    command = [sys.executable, "-m", "controller_admin", "history", "ingest", "--history", str(history)]
+    command += ["--jars", kafka_jars(), "--memory", "1g", *options]
+    seen: set[str] = set()
+    with (history.parent / "said").open("w+") as log:
+        with subprocess.Popen(command, stdout=log, stderr=log) as running:
+            wait_until(lambda: ended(running, seen), "all is taken in", deadline_s=300)
+        assert running.returncode == 0, (history.parent / "said").read_text()
+    return (history.parent / "said").read_text(), seen
+
+
+def ended(running: subprocess.Popen[bytes], seen: set[str]) -> bool:
+    for file in Path("/proc").glob("[0-9]*/cmdline"):
+        with suppress(OSError):  # ended meanwhile
+            seen.add(file.read_bytes().decode(errors="replace").replace("\0", " "))
+    return running.poll() is not None
