@@ -14,7 +14,7 @@ from kio.schema.errors import ErrorCode
 from kio.schema.types import TopicName
 from kio.static.primitive import i32
 
-from controller_core.model.ids import NO_LEADER, BrokerId
+from controller_core.model.ids import BrokerId
 from controller_core.wire.client.negotiation import ASK_FOR_RANGES
 from controller_core.wire.client.request_client import ControllerClient
 
@@ -34,10 +34,13 @@ class QuorumRefused(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Quorum:
-    """Who leads it, in which epoch; None in the midst of an election."""
+    """As its leader says it."""
 
     leader: BrokerId | None
+    """None in the midst of an election."""
     epoch: int
+    committed: int
+    """The offset of the metadata log up to which all is decided."""
 
 
 async def has_quorum(client: ControllerClient) -> bool:
@@ -59,9 +62,13 @@ async def ask_quorum(client: ControllerClient) -> Quorum | None:
 
 def read_quorum(answer: DescribeQuorumResponse) -> Quorum:
     """Raises `QuorumRefused`."""
-    found = [partition for topic in answer.topics for partition in topic.partitions]
-    for error_code in (answer.error_code, *(partition.error_code for partition in found)):
-        if error_code is not ErrorCode.none:
-            raise QuorumRefused(error_code)
-    leader = BrokerId(found[0].leader_id) if found else NO_LEADER
-    return Quorum(leader=None if leader == NO_LEADER else leader, epoch=int(found[0].leader_epoch) if found else 0)
+    found = next((partition for topic in answer.topics for partition in topic.partitions), None)
+    if answer.error_code is not ErrorCode.none:
+        raise QuorumRefused(answer.error_code)
+    if found is None or found.error_code is not ErrorCode.none:
+        raise QuorumRefused(ErrorCode.unknown_topic_or_partition if found is None else found.error_code)
+    return Quorum(
+        leader=BrokerId(found.leader_id) if found.leader_id >= 0 else None,
+        epoch=int(found.leader_epoch),
+        committed=int(found.high_watermark),
+    )

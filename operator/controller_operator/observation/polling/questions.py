@@ -5,21 +5,20 @@ from datetime import timedelta
 from typing import Final, NamedTuple
 
 from kio.schema.api_versions.v4 import ApiVersionsRequest, ApiVersionsResponse
-from kio.schema.describe_quorum.v0 import DescribeQuorumRequest, DescribeQuorumResponse
-from kio.schema.describe_quorum.v0.request import PartitionData, TopicData
+from kio.schema.describe_quorum.v0 import DescribeQuorumResponse
 from kio.schema.errors import ErrorCode
 from kio.schema.list_partition_reassignments.v0 import (
     ListPartitionReassignmentsRequest,
     ListPartitionReassignmentsResponse,
 )
 from kio.schema.metadata.v12 import MetadataResponse
-from kio.schema.types import TopicName as WireTopicName
-from kio.static.primitive import i32, i32Timedelta
+from kio.static.primitive import i32Timedelta
 
-from controller_core.model.ids import BrokerId, ControllerEpoch, TopicPartition
+from controller_core.model.ids import ControllerEpoch, TopicPartition
 from controller_core.wire.client.cluster_picture import EVERYTHING
 from controller_core.wire.client.kept_client import KeptClient
-from controller_core.wire.client.request_client import ControllerUnreachable, NotAdmitted
+from controller_core.wire.client.quorum import DESCRIBE_QUORUM, QuorumRefused, read_quorum
+from controller_core.wire.client.request_client import ControllerUnreachable, NotAdmitted, RequestError
 from controller_operator.kafka.cluster_view import Controller, ControllerKind
 from controller_operator.observation.polling.answers import (
     MetadataParts,
@@ -28,14 +27,9 @@ from controller_operator.observation.polling.answers import (
     parts_of,
 )
 
-_DESCRIBE_QUORUM: Final = int(DescribeQuorumRequest.__api_key__)
+_DESCRIBE_QUORUM: Final = int(DESCRIBE_QUORUM.__api_key__)
 _TIMEOUT: Final = i32Timedelta.parse(timedelta(seconds=4))
 _VERSIONS: Final = ApiVersionsRequest(client_software_name="kontroller", client_software_version="1")
-_QUORUM: Final = DescribeQuorumRequest(
-    topics=(
-        TopicData(topic_name=WireTopicName("__cluster_metadata"), partitions=(PartitionData(partition_index=i32(0)),)),
-    )
-)
 _MOVES: Final = ListPartitionReassignmentsRequest(timeout=_TIMEOUT, topics=None)
 
 
@@ -66,22 +60,21 @@ async def ask_versions(client: KeptClient) -> ApiVersionsResponse:
 
 async def ask_quorum(client: KeptClient) -> Quorum:
     """Who leads the controllers. Raises `RequestError`."""
-    answer = await client.ask(_QUORUM, DescribeQuorumResponse)
-    _require(answer.error_code, "who the controllers are")
-    for topic in answer.topics:
-        for each in topic.partitions:
-            _require(each.error_code, "who the controllers are")
-            leader = BrokerId(int(each.leader_id))
-            epoch = ControllerEpoch(int(each.leader_epoch))
-            controller = Controller(id=leader, epoch=epoch, kind=ControllerKind.KRAFT) if leader >= 0 else None
-            return Quorum(controller, int(each.high_watermark))
-    raise ControllerUnreachable(f"{client.server} does not say who the controllers are")
+    try:
+        found = read_quorum(await client.ask(DESCRIBE_QUORUM, DescribeQuorumResponse))
+    except QuorumRefused as error:
+        raise _untold(error.error_code, "who the controllers are") from error
+    if found.leader is None:
+        return Quorum(None, found.committed)
+    epoch = ControllerEpoch(found.epoch)
+    return Quorum(Controller(id=found.leader, epoch=epoch, kind=ControllerKind.KRAFT), found.committed)
 
 
 async def ask_moves(client: KeptClient) -> Mapping[TopicPartition, Move]:
     """All partitions that are being reassigned, as the controller says it. Raises `RequestError`."""
     answer = await client.ask(_MOVES, ListPartitionReassignmentsResponse)
-    _require(answer.error_code, "what is being reassigned")
+    if answer.error_code is not ErrorCode.none:
+        raise _untold(answer.error_code, "what is being reassigned")
     return moves_in(answer)
 
 
@@ -102,9 +95,7 @@ class Metadata:
         return self._answer
 
 
-def _require(code: ErrorCode, what: str) -> None:
-    """Raises `RequestError` where a server does not say it."""
+def _untold(code: ErrorCode, what: str) -> RequestError:
     if code in (ErrorCode.cluster_authorization_failed, ErrorCode.topic_authorization_failed):
-        raise NotAdmitted(f"the operator may not know {what}: give its user the right to (Describe, DescribeConfigs)")
-    if code is not ErrorCode.none:
-        raise ControllerUnreachable(f"nobody says {what}: {code.name}")
+        return NotAdmitted(f"the operator may not know {what}: give its user the right to (Describe, DescribeConfigs)")
+    return ControllerUnreachable(f"nobody says {what}: {code.name}")
