@@ -20,8 +20,10 @@ export KEEP
 help: ## Show the commands
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-demo: $(RUNS) ## Show it all on this machine: six brokers, a Kubernetes API server, failures (KEEP=1 keeps the data)
-	$(BIN)/python -m devcluster.demo
+KRAFT ?=
+
+demo: $(RUNS) ## Show it all on this machine: six brokers, a Kubernetes API server, failures (KEEP=1 keeps the data; KRAFT=1: Kafka 4, no ZooKeeper)
+	$(BIN)/python -m devcluster.demo $(if $(KRAFT),--kraft)
 
 demo-history: $(READY) ## Give a small cluster a bad day, and open the report of it (OUTPUT=bad-day, a folder)
 	$(BIN)/python -m devcluster.bad_day --output $(OUTPUT)

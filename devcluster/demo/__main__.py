@@ -1,9 +1,11 @@
 """The demo: six unmodified brokers and our controller first; then our operator and kubectl; and producers that never stop.
+With `--kraft` (`make demo KRAFT=1`) brokers without ZooKeeper, with our operator and kubectl alone.
 
 What Kafka needs is fetched at once. The Kubernetes API server, where it has to be built, is built beside the first part.
 `make demo` exits with 1 if anything was not as it should be. With KEEP=1 everything runs on until Ctrl-C.
 """
 
+import argparse
 import signal
 import sys
 from collections.abc import Iterator
@@ -12,15 +14,16 @@ from contextlib import ExitStack, contextmanager
 
 from devcluster.building.go import compilers
 from devcluster.building.toolchain import BuildError, MissingToolError, require
-from devcluster.clients.load import lost, read_back
+from devcluster.clients.load import AckedProducer, lost, read_back
 from devcluster.clients.tools import TOPICS, run_tool
 from devcluster.clusters.kubernetes import KubernetesCluster
-from devcluster.clusters.run_folder import keeping, run_folder
+from devcluster.clusters.run_folder import RunFolder, keeping, run_folder
 from devcluster.demo.cluster import Cluster, running_cluster
 from devcluster.demo.operated import Operated, kubernetes_beside, needed_parts, running_operator
 from devcluster.demo.stage import Stage
 from devcluster.demo.with_resources import second_part
 from devcluster.demo.with_tools import first_part
+from devcluster.demo.without_zookeeper import FOLDER, TOPIC, only_part, running_brokers
 from devcluster.filling.parts import Part, fill, missing
 from devcluster.running.processes import ConditionTimeoutError, StartError, ending_on_sigterm
 
@@ -29,27 +32,76 @@ _BUILD_CORE_MINUTES = 18
 
 
 def main() -> int:
-    """Runs the demo; returns the exit code."""
+    """Runs the demo that is asked for; returns the exit code."""
+    arguments = argparse.ArgumentParser(prog="make demo", description="Show it all on this machine.")
+    arguments.add_argument("--kraft", action="store_true", help="on Kafka 4, without ZooKeeper")
+    return without_zookeeper() if arguments.parse_args().kraft else with_zookeeper()
+
+
+def with_zookeeper() -> int:
+    """Our controller, and our operator."""
     stage = Stage()
     with ExitStack() as stack:
         stack.enter_context(ending_on_sigterm())
         announce(stage)
-        for program in ("java", "mvn") if missing([Part.KAFKA]) else ("java",):
-            require(program)
+        _require_for(Part.KAFKA)
         folder = stack.enter_context(run_folder("demo"))
         kubernetes = stack.enter_context(kubernetes_beside(stage, folder))
         fill(Part.KAFKA)
         cluster = stack.enter_context(running_cluster(stage, folder))
         first_part(cluster)
         operated = go_on_with_resources(stage, cluster, kubernetes, stack)
-        counts = [line for topic in cluster.producers for line in count_messages(cluster, topic)]
+        counts = [
+            line
+            for topic, producer in cluster.producers.items()
+            for line in count_messages(stage, cluster.kafka.bootstrap_servers, topic, producer)
+        ]
         stage.expect(
             "unexpected error" not in cluster.controller_log(), "the controller met nothing that it did not understand"
         )
         code = stage.close(counts)
         if keeping():
-            _stay(cluster, operated)
+            _stay(
+                stage, folder, operated, f"ZooKeeper {cluster.kafka.zookeeper_connect}", cluster.kafka.bootstrap_servers
+            )
         return code
+
+
+def without_zookeeper() -> int:
+    """Our operator, on a cluster whose controllers are Kafka's own."""
+    stage = Stage()
+    with ExitStack() as stack:
+        stack.enter_context(ending_on_sigterm())
+        stage.say(
+            "Real brokers of Kafka 4, a real Kubernetes API server and our operator, asked by kubectl: two minutes."
+        )
+        _announce_builds(stage)
+        _require_for(Part.KRAFT)
+        folder = stack.enter_context(run_folder("demo"))
+        starting = stack.enter_context(kubernetes_beside(stage, folder))
+        fill(Part.KRAFT)
+        brokers = stack.enter_context(running_brokers(stage, folder))
+        servers = brokers.kafka.bootstrap_servers
+        try:
+            kubernetes = starting.result()
+        except BuildError as error:
+            stage.expect(False, "the API server was built")
+            stage.show("make build", str(error))
+            return stage.close([])
+        address = {"bootstrapServers": servers}
+        example = f"{FOLDER}/cluster.yaml"
+        operated = stack.enter_context(running_operator(stage, folder, kubernetes, address, example=example))
+        producer = only_part(operated, brokers)
+        code = stage.close(count_messages(stage, servers, TOPIC, producer))
+        if keeping():
+            _stay(stage, folder, operated, "no ZooKeeper", servers)
+        return code
+
+
+def _require_for(part: Part) -> None:
+    """Raises `MissingToolError` where a program is missing."""
+    for program in ("java", "mvn") if missing([part]) else ("java",):
+        require(program)
 
 
 def announce(stage: Stage) -> None:
@@ -58,6 +110,10 @@ def announce(stage: Stage) -> None:
     stage.say("[bold]Then[/]   a real Kubernetes API server and our operator, asked by kubectl: a minute and a half.")
     if missing([Part.KAFKA]):
         stage.say("Kafka is not in the cache yet: it is fetched first, which takes a minute.")
+    _announce_builds(stage)
+
+
+def _announce_builds(stage: Stage) -> None:
     if to_build := missing(needed_parts()):
         cores = compilers()
         stage.say(
@@ -78,16 +134,17 @@ def go_on_with_resources(
         stage.expect(False, "the API server was built")
         stage.show("make build", str(error))
         return None
-    operated = stack.enter_context(running_operator(cluster, kubernetes))
-    second_part(operated)
+    kafka = cluster.kafka
+    address = {"zookeeper": {"connect": kafka.zookeeper_connect}, "bootstrapServers": kafka.bootstrap_servers}
+    operated = stack.enter_context(running_operator(stage, cluster.folder, kubernetes, address, example="cluster.yaml"))
+    second_part(operated, cluster)
     return operated
 
 
-def count_messages(cluster: Cluster, topic: str) -> list[str]:
+def count_messages(stage: Stage, brokers: str, topic: str, producer: AckedProducer) -> list[str]:
     """Reads a topic back; returns the lines of the summary."""
-    stage, brokers = cluster.stage, cluster.kafka.bootstrap_servers
     stage.step(f"The count of {topic}", "Every message that was ever acknowledged is read back.")
-    report = cluster.producers[topic].stop()
+    report = producer.stop()
     missing_values = lost(report.acknowledged, read_back(brokers, topic))
     described = run_tool(TOPICS, "--bootstrap-server", brokers, "--describe", "--topic", topic)
     stage.show(f"kafka-topics.sh --describe --topic {topic}", described.stdout)
@@ -110,16 +167,16 @@ def _ignoring_interrupt() -> Iterator[None]:
         print()
 
 
-def _stay(cluster: Cluster, operated: Operated | None) -> None:
-    console = cluster.stage.console
+def _stay(stage: Stage, folder: RunFolder, operated: Operated | None, zookeeper: str, brokers: str) -> None:
+    console = stage.console
     console.print("\n[bold]It all runs on until Ctrl-C.[/] In another terminal:\n")
     if operated:
         console.print(f"  export KUBECONFIG={operated.kubernetes.kubeconfig}")
         console.print(f"  alias kubectl={operated.kubectl_path}")
         console.print("  kubectl --namespace kafka get kontroller")
         console.print("  kubectl --namespace kafka explain kpr.spec")
-    console.print(f"\n  brokers {cluster.kafka.bootstrap_servers}\n  ZooKeeper {cluster.kafka.zookeeper_connect}")
-    console.print(f"  logs {cluster.folder.path / 'logs'}")
+    console.print(f"\n  brokers {brokers}\n  {zookeeper}")
+    console.print(f"  logs {folder.path / 'logs'}")
     with _ignoring_interrupt():
         signal.pause()
 

@@ -11,7 +11,7 @@ from devcluster.clusters.kafka import KafkaCluster
 from devcluster.clusters.kontroller import ControllerProcess
 from devcluster.clusters.run_folder import RunFolder
 from devcluster.clusters.zookeeper import ZooKeeper
-from devcluster.demo.stage import Stage
+from devcluster.demo.stage import Place, Stage
 from devcluster.running.processes import wait_until
 
 
@@ -32,6 +32,12 @@ class Cluster:
         """Whether every replica of every topic that is produced to is in sync."""
         topics = {topic: list(self.znodes.partitions(topic)) for topic in self.producers}
         return all(self.znodes.is_served(topic, partitions) for topic, partitions in topics.items())
+
+    def place(self, topic: str, partition: int) -> Place:
+        """As ZooKeeper has it."""
+        state = self.znodes.state(topic, partition)
+        assigned = tuple(sorted(self.znodes.assigned(topic, partition)))
+        return Place(assigned=assigned, leader=state["leader"], isr=tuple(sorted(state["isr"])))
 
     def produce(self, topic: str) -> None:
         """Starts a producer to a topic, which goes on until the cluster ends or it is stopped."""

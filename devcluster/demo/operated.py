@@ -1,8 +1,8 @@
-"""What the demo's second part has on top: a Kubernetes API server that is built beside the first part, and our operator."""
+"""What the demo has on top of Kafka: a Kubernetes API server that is built beside what comes first, and our operator."""
 
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -16,7 +16,6 @@ from devcluster.building.binaries import kubernetes_binaries
 from devcluster.clusters.kontroller import OperatorProcess
 from devcluster.clusters.kubernetes import KubernetesCluster, kubernetes_api
 from devcluster.clusters.run_folder import RunFolder
-from devcluster.demo.cluster import Cluster
 from devcluster.demo.stage import Stage
 from devcluster.filling.fill import filling
 from devcluster.filling.parts import API_SERVER, Part
@@ -28,14 +27,12 @@ ROOT: Final = Path(__file__).resolve().parents[2]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Operated:
-    """The cluster with an operator, as a user with kubectl sees it."""
+    """A cluster with an operator, as a user with kubectl sees it."""
 
-    cluster: Cluster
+    stage: Stage
     kubernetes: KubernetesCluster
-
-    @property
-    def stage(self) -> Stage:
-        return self.cluster.stage
+    address: Mapping[str, object]
+    """Where the cluster is: what the spec of its KafkaCluster has on this machine."""
 
     @property
     def kubectl_path(self) -> Path:
@@ -67,19 +64,22 @@ class Operated:
 
     def controller_kind(self) -> str:
         """Whose controller the KafkaCluster names: Kontroller or Kafka."""
-        return str(self.status("kafkacluster", "demo").get("controller", {}).get("kind", ""))
+        return str(self.controller().get("kind", ""))
+
+    def controller(self) -> dict[str, Any]:
+        """Who it is, as the KafkaCluster has it; empty where it names nobody."""
+        return dict(self.status("kafkacluster", "demo").get("controller", {}))
 
     def _is_ready(self, kind: str, name: str) -> bool:
         conditions = self.status(kind, name).get("conditions", [])
         return any(condition["type"] == "Ready" and condition["status"] == "True" for condition in conditions)
 
     def _addressed(self, manifests: str) -> str:
-        """The manifests with this machine's ZooKeeper and brokers in place of the example's."""
+        """The manifests with this machine's cluster in place of the example's."""
         documents = [document for document in yaml.safe_load_all(manifests) if document]
         for document in documents:
             if document["kind"] == "KafkaCluster":
-                document["spec"]["zookeeper"]["connect"] = self.cluster.kafka.zookeeper_connect
-                document["spec"]["bootstrapServers"] = self.cluster.kafka.bootstrap_servers
+                document["spec"] |= self.address
         return yaml.safe_dump_all(documents)
 
 
@@ -112,21 +112,24 @@ def kubernetes_beside(stage: Stage, folder: RunFolder) -> Iterator[Future[Kubern
 
 
 @contextmanager
-def running_operator(cluster: Cluster, kubernetes: KubernetesCluster) -> Iterator[Operated]:
-    """Installs the definitions of the resources and an operator with the chart's role; the operator ends with the block."""
-    cluster.stage.step(
+def running_operator(
+    stage: Stage, folder: RunFolder, kubernetes: KubernetesCluster, address: Mapping[str, object], *, example: str
+) -> Iterator[Operated]:
+    """Installs the definitions of the resources and an operator with the chart's role, and applies the example of a
+    KafkaCluster; the operator ends with the block."""
+    stage.step(
         "Our operator",
         "The resources' definitions and a role, which are the chart's; the operator runs with exactly that role.",
     )
     kubernetes.kubectl("create", "namespace", NAMESPACE)
     definitions = kubernetes.kubectl("apply", "--server-side", "-f", str(ROOT / "crds"))
-    cluster.stage.show("kubectl apply --server-side -f crds", definitions)
+    stage.show("kubectl apply --server-side -f crds", definitions)
     kubernetes.kubectl("apply", "--server-side", "-f", "-", stdin=yaml.safe_dump_all(_rights()))
     kubernetes.wait_until_established()
     kubeconfig = kubernetes.service_account_kubeconfig(NAMESPACE, OPERATOR)
-    with OperatorProcess(cluster.folder, kubeconfig, namespaces=[NAMESPACE]):
-        operated = Operated(cluster=cluster, kubernetes=kubernetes)
-        operated.apply("cluster.yaml")
+    with OperatorProcess(folder, kubeconfig, namespaces=[NAMESPACE]):
+        operated = Operated(stage=stage, kubernetes=kubernetes, address=address)
+        operated.apply(example)
         operated.wait_until_ready("kafkacluster", "demo")
         operated.show_resources("kafkacluster")
         yield operated

@@ -16,22 +16,24 @@ from rich.live import Live
 from rich.panel import Panel
 from rich.table import Table
 
-from devcluster.clients.znodes import ClusterZnodes
 from devcluster.running.processes import ConditionTimeoutError, wait_until
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Row:
-    """One state of a partition that was seen, and when, in seconds since the table began."""
+class Place:
+    """Where a partition is; brokers in ascending order."""
 
     assigned: tuple[int, ...]
     leader: int
     isr: tuple[int, ...]
-    seen_s: float
 
-    @property
-    def content(self) -> tuple[tuple[int, ...], int, tuple[int, ...]]:
-        return self.assigned, self.leader, self.isr
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """Where a partition was seen, and when, in seconds since the table began."""
+
+    place: Place
+    seen_s: float
 
 
 @dataclass(slots=True)
@@ -82,19 +84,19 @@ class Stage:
             self.expect(True, f"{what} [dim]({time.monotonic() - began_s:.1f} s)[/]")
 
     @contextmanager
-    def watching(self, znodes: ClusterZnodes, topic: str, partition: int) -> Iterator[list[Row]]:
+    def watching(self, look: Callable[[], Place]) -> Iterator[list[Row]]:
         """Notes each different state of a partition, as fast as it can look, until the block ends."""
-        rows: list[Row] = [_seen(znodes, topic, partition, 0)]
+        rows: list[Row] = [Row(place=look(), seen_s=0)]
         began_s = time.monotonic()
         finished = threading.Event()
 
-        def look() -> None:
+        def watch() -> None:
             while not finished.is_set():
-                row = _seen(znodes, topic, partition, time.monotonic() - began_s)
-                if row.content != rows[-1].content:
+                row = Row(place=look(), seen_s=time.monotonic() - began_s)
+                if row.place != rows[-1].place:
                     rows.append(row)
 
-        watcher = threading.Thread(target=look)
+        watcher = threading.Thread(target=watch)
         watcher.start()
         try:
             yield rows
@@ -106,7 +108,7 @@ class Stage:
         self,
         rows: list[Row],
         finished: Callable[[], bool],
-        explain: Callable[[Row, Row | None], str],
+        explain: Callable[[Place, Place | None], str],
         *,
         deadline_s: float = 60,
     ) -> None:
@@ -137,18 +139,17 @@ def _width() -> int:
     return shutil.get_terminal_size((130, 24)).columns
 
 
-def _seen(znodes: ClusterZnodes, topic: str, partition: int, seen_s: float) -> Row:
-    state = znodes.state(topic, partition)
-    assigned = tuple(sorted(znodes.assigned(topic, partition)))
-    return Row(assigned=assigned, leader=state["leader"], isr=tuple(sorted(state["isr"])), seen_s=seen_s)
-
-
-def _table(seen: list[Row], explain: Callable[[Row, Row | None], str]) -> Table:
+def _table(seen: list[Row], explain: Callable[[Place, Place | None], str]) -> Table:
     rows = list(seen)
     table = Table("after", "AR", "leader", "ISR", "", box=None, padding=(0, 2), header_style="bold")
     for before, row in zip([None, *rows], rows, strict=False):
-        assigned, isr = (",".join(str(broker) for broker in brokers) for brokers in (row.assigned, row.isr))
+        place = row.place
+        assigned, isr = (",".join(str(broker) for broker in brokers) for brokers in (place.assigned, place.isr))
         table.add_row(
-            f"{row.seen_s:.2f} s", f"{{{assigned}}}", str(row.leader), f"{{{isr}}}", f"[dim]{explain(row, before)}[/]"
+            f"{row.seen_s:.2f} s",
+            f"{{{assigned}}}",
+            str(place.leader),
+            f"{{{isr}}}",
+            f"[dim]{explain(place, before.place if before else None)}[/]",
         )
     return table

@@ -1,5 +1,6 @@
 """The demo's second part: the same and more, asked for by custom resources and read with kubectl."""
 
+from devcluster.demo.cluster import Cluster
 from devcluster.demo.move import NEW, OLD, show_move
 from devcluster.demo.operated import Operated
 
@@ -8,15 +9,15 @@ MOVE = "orders-to-4-5-6"
 ELECTION = "orders-after-restart"
 
 
-def second_part(demo: Operated) -> None:
-    create_topic(demo)
-    move_partition(demo)
-    kill_broker(demo)
-    elect_preferred(demo)
-    kill_controller(demo)
+def second_part(demo: Operated, cluster: Cluster) -> None:
+    create_topic(demo, cluster)
+    move_partition(demo, cluster)
+    kill_broker(demo, cluster)
+    elect_preferred(demo, cluster)
+    kill_controller(demo, cluster)
 
 
-def create_topic(demo: Operated) -> None:
+def create_topic(demo: Operated, cluster: Cluster) -> None:
     demo.stage.step(
         "A topic, as a resource",
         "A KafkaTopic says what there should be; the operator writes it to ZooKeeper, the controller elects.",
@@ -24,17 +25,17 @@ def create_topic(demo: Operated) -> None:
     demo.apply("topics.yaml")
     demo.wait_until_ready("kafkatopic", TOPIC)
     demo.show_resources("kafkatopic")
-    demo.cluster.produce(TOPIC)
-    demo.stage.await_(demo.cluster.is_served, f"every replica of {TOPIC} is in sync")
+    cluster.produce(TOPIC)
+    demo.stage.await_(cluster.is_served, f"every replica of {TOPIC} is in sync")
 
 
-def move_partition(demo: Operated) -> None:
+def move_partition(demo: Operated, cluster: Cluster) -> None:
     demo.stage.step(
         f"A PartitionReassignment {set(OLD)} -> {set(NEW)}", f"All of {TOPIC} moves. This is its partition 0."
     )
     show_move(
-        demo.cluster,
-        TOPIC,
+        demo.stage,
+        lambda: cluster.place(TOPIC, 0),
         lambda: demo.apply("reassignment.yaml"),
         lambda: demo.phase("partitionreassignment", MOVE) in ("Completed", "Failed"),
     )
@@ -42,8 +43,8 @@ def move_partition(demo: Operated) -> None:
     demo.stage.expect(demo.phase("partitionreassignment", MOVE) == "Completed", "the resource says Completed")
 
 
-def kill_broker(demo: Operated) -> None:
-    znodes, kafka = demo.cluster.znodes, demo.cluster.kafka
+def kill_broker(demo: Operated, cluster: Cluster) -> None:
+    znodes, kafka = cluster.znodes, cluster.kafka
     leader = znodes.leader(TOPIC, 0)
     demo.stage.step(
         f"Broker {leader} is killed", "SIGKILL: ZooKeeper tells the controller when the broker's session ends."
@@ -53,11 +54,11 @@ def kill_broker(demo: Operated) -> None:
     demo.stage.await_(lambda: demo.under_replicated() > 0, "the KafkaCluster counts what is under-replicated")
     demo.show_resources("kafkacluster")
     kafka.broker(leader).start()
-    demo.stage.await_(demo.cluster.is_served, f"{leader} is back in the ISR")
+    demo.stage.await_(cluster.is_served, f"{leader} is back in the ISR")
 
 
-def elect_preferred(demo: Operated) -> None:
-    znodes = demo.cluster.znodes
+def elect_preferred(demo: Operated, cluster: Cluster) -> None:
+    znodes = cluster.znodes
     demo.stage.step(
         "Preferred election", "Leadership is not where it should be after all that: a PreferredElection gives it back."
     )
@@ -73,8 +74,8 @@ def elect_preferred(demo: Operated) -> None:
     demo.show_resources("preferredelection")
 
 
-def kill_controller(demo: Operated) -> None:
-    znodes, controller = demo.cluster.znodes, demo.cluster.controller
+def kill_controller(demo: Operated, cluster: Cluster) -> None:
+    znodes, controller = cluster.znodes, cluster.controller
     ours = controller.controller_id
     demo.stage.step(
         "Our controller is killed",

@@ -34,8 +34,8 @@ def move_partition(cluster: Cluster) -> None:
     path = cluster.folder.data("tools") / "move.json"
     path.write_text(json.dumps(wanted))
     show_move(
-        cluster,
-        TOPIC,
+        cluster.stage,
+        lambda: cluster.place(TOPIC, 0),
         lambda: _run(
             cluster,
             REASSIGN_PARTITIONS,
