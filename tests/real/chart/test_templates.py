@@ -28,6 +28,22 @@ WITHOUT_VOLUMES = "zookeeper.replicas=3," + ",".join(
 )
 
 
+def test_the_example_for_clusters_without_zookeeper_is_the_operator_alone_with_the_login_of_its_secret(
+    api: KubernetesApi,
+) -> None:
+    folder = PROJECT / "examples" / "helm"
+    objects = rendered(api, "--values", str(folder / "without-zookeeper-values.yaml"))
+    dry_run(api, [each for each in objects if each["kind"] != "CustomResourceDefinition"])
+    running = [each for each in objects if each["kind"] in ("Deployment", "StatefulSet", "CronJob")]
+    assert [each["metadata"]["name"] for each in running] == ["kontroller-operator"]
+    secret = yaml.safe_load((folder / "without-zookeeper-connection.yaml").read_text())
+    volumes = running[0]["spec"]["template"]["spec"]["volumes"]
+    sources = [source["secret"]["name"] for each in volumes for source in each.get("projected", {}).get("sources", ())]
+    assert sources == [secret["metadata"]["name"]]
+    cluster = yaml.safe_load((PROJECT / "examples" / "without-zookeeper" / "cluster.yaml").read_text())
+    assert f"bootstrap.servers={cluster['spec']['bootstrapServers']}\n" in secret["stringData"]["server.properties"]
+
+
 @pytest.mark.parametrize("values", [CONTROLLER_ON, SELF_CONTAINED])
 def test_the_chart_has_nothing_that_helm_finds_fault_with(api: KubernetesApi, values: tuple[str, ...]) -> None:
     assert "0 chart(s) failed" in api.helm("lint", CHART, "--strict", *values)
