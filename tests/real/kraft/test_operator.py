@@ -19,6 +19,7 @@ from tests.real.operator.operated import Objects, Operator, operated_namespace, 
 
 pytestmark = [pytest.mark.real(Part.KRAFT), pytest.mark.timeout(300)]
 
+RARE = pytest.mark.matrix("what is rare without ZooKeeper")
 LISTENERS = ListenerNames(inter_broker="INTERNAL", clients="CLIENT", protocols={"CLIENT": "SASL_PLAINTEXT"})
 MODULE = "org.apache.kafka.common.security.plain.PlainLoginModule required"
 PASSWORD = "operator secret"
@@ -135,3 +136,41 @@ def test_work_goes_on_over_the_death_of_the_active_controller_and_of_a_broker(
     assert after["controller"]["kind"] == "KRaft"
     assert [broker["id"] for broker in after["brokers"]] == [1, 2, 3]
     assert "TopicAdopted" not in objects.events("lasting")
+
+
+@RARE
+def test_a_partition_whose_last_replica_in_sync_is_gone_gets_another_leader_where_a_person_takes_the_loss(
+    operator: Operator, objects: Objects, kafka: KRaftCluster
+) -> None:
+    def leader() -> int:
+        return int(objects.status("kafkatopic", "lossy")["partitions"][0]["leader"])
+
+    objects.apply("KafkaTopic", "lossy", {"replicaAssignment": [[2, 3]], "config": {"min.insync.replicas": "1"}})
+    objects.wait_ready("kafkatopic", "lossy")
+    kafka.broker(3).kill()
+    wait_until(lambda: objects.status("kafkatopic", "lossy")["partitions"][0]["isr"] == [2], "3 is out of sync")
+    kafka.broker(2).kill()
+    wait_until(lambda: leader() == -1, "nobody leads it")
+    kafka.broker(3).start()
+    objects.wait_ready("kafkatopic", "lossy", "False", "PartitionsOffline")
+    objects.apply(
+        "PreferredElection",
+        "lossy",
+        {"electionType": "Unclean", "acknowledgeDataLoss": True, "partitions": [{"topic": "lossy", "partition": 0}]},
+    )
+    objects.wait_for("preferredelection", "lossy", "Complete")
+    assert leader() == 3
+    kafka.broker(2).start()
+    objects.wait_ready("kafkatopic", "lossy")
+
+
+@RARE
+def test_a_broker_is_emptied_of_what_it_has(operator: Operator, objects: Objects) -> None:
+    def replicas() -> list[set[int]]:
+        return [set(each["replicas"]) for each in objects.status("kafkatopic", "leaving")["partitions"]]
+
+    objects.apply("KafkaTopic", "leaving", {"replicaAssignment": [[1, 2], [3, 1]], "driftPolicy": "Report"})
+    objects.wait_ready("kafkatopic", "leaving")
+    objects.apply("PartitionReassignment", "leaving", {"drainBrokers": [1]})
+    objects.wait_for("partitionreassignment", "leaving", "Complete")
+    wait_until(lambda: replicas() == [{2, 3}, {2, 3}], "nothing is on broker 1")
