@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from controller_admin.commands import options
 from controller_admin.commands.endings import failure, usage_error
 from controller_admin.commands.v2 import admin
 
@@ -75,26 +76,12 @@ def run(
     becoming_leader_high_watermark: Annotated[
         str | None, typer.Option(help="v2: checkpoint, or end: what a new leader takes as committed.")
     ] = None,
-    socket_request_max_bytes: Annotated[
-        int | None, typer.Option(help="How large a request may be; else as --properties says, or 100 MiB.")
-    ] = None,
-    max_connections: Annotated[
-        int | None, typer.Option(help="How many connections are served; else as --properties says, or 5,000.")
-    ] = None,
-    max_connections_per_address: Annotated[
-        int | None,
-        typer.Option(help="How many of one address; else as max.connections.per.ip in --properties says, or 1,000."),
-    ] = None,
-    connections_max_idle_ms: Annotated[
-        int | None, typer.Option(help="When an idle connection is closed; else as --properties says, or 10 minutes.")
-    ] = None,
-    max_requests_in_flight: Annotated[
-        int | None, typer.Option(help="How many requests of one kind are read and not yet answered; by default 5,000.")
-    ] = None,
-    queued_max_request_bytes: Annotated[
-        int | None,
-        typer.Option(help="How many bytes of requests are in memory; else as --properties says, or 192 MiB."),
-    ] = None,
+    socket_request_max_bytes: options.SocketRequestMaxBytes = None,
+    max_connections: options.MaxConnections = None,
+    max_connections_per_address: options.MaxConnectionsPerAddress = None,
+    connections_max_idle_ms: options.ConnectionsMaxIdleMs = None,
+    max_requests_in_flight: options.MaxRequestsInFlight = None,
+    queued_max_request_bytes: options.QueuedMaxRequestBytes = None,
     metrics_host: Annotated[str | None, typer.Option(help="Address of /metrics and /healthz.")] = None,
     metrics_port: Annotated[int | None, typer.Option(help="Port of /metrics and /healthz.")] = None,
     log_format: Annotated[str | None, typer.Option(help="json or console.")] = None,

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from controller_admin.commands import options
 from controller_admin.commands.administering.connection import Yes, confirmed
 from controller_admin.commands.endings import failure, usage_error
 from controller_admin.commands.options import DeadlineSeconds
@@ -96,26 +97,12 @@ def run(
         list[str] | None, typer.Option(help="A network of brokers, beside what they register; may be repeated.")
     ] = None,
     relay: Annotated[bool | None, typer.Option(help="Whether what brokers answer is passed on to one.")] = None,
-    socket_request_max_bytes: Annotated[
-        int | None, typer.Option(help="How large a request may be; else as --properties says, or 100 MiB.")
-    ] = None,
-    max_connections: Annotated[
-        int | None, typer.Option(help="How many connections are served; else as --properties says, or 5,000.")
-    ] = None,
-    max_connections_per_address: Annotated[
-        int | None,
-        typer.Option(help="How many of one address; else as max.connections.per.ip in --properties says, or 1,000."),
-    ] = None,
-    connections_max_idle_ms: Annotated[
-        int | None, typer.Option(help="When an idle connection is closed; else as --properties says, or 10 minutes.")
-    ] = None,
-    max_requests_in_flight: Annotated[
-        int | None, typer.Option(help="How many requests of one kind are read and not yet answered; by default 5,000.")
-    ] = None,
-    queued_max_request_bytes: Annotated[
-        int | None,
-        typer.Option(help="How many bytes of requests are in memory; else as --properties says, or 192 MiB."),
-    ] = None,
+    socket_request_max_bytes: options.SocketRequestMaxBytes = None,
+    max_connections: options.MaxConnections = None,
+    max_connections_per_address: options.MaxConnectionsPerAddress = None,
+    connections_max_idle_ms: options.ConnectionsMaxIdleMs = None,
+    max_requests_in_flight: options.MaxRequestsInFlight = None,
+    queued_max_request_bytes: options.QueuedMaxRequestBytes = None,
     queued_max_requests: Annotated[
         int | None,
         typer.Option(help="How many requests of one kind wait for their turn; else as --properties says, or 500."),

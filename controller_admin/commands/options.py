@@ -62,6 +62,28 @@ TopicPropertiesOption = Annotated[
     Path | None, typer.Option(help="How they are secured: a broker's server.properties, or a part of it.")
 ]
 
+# What others may take of a listener, for both processes that have one.
+SocketRequestMaxBytes = Annotated[
+    int | None, typer.Option(help="How large a request may be; else as --properties says, or 100 MiB.")
+]
+MaxConnections = Annotated[
+    int | None, typer.Option(help="How many connections are served; else as --properties says, or 5,000.")
+]
+MaxConnectionsPerAddress = Annotated[
+    int | None,
+    typer.Option(help="How many of one address; else as max.connections.per.ip in --properties says, or 1,000."),
+]
+ConnectionsMaxIdleMs = Annotated[
+    int | None, typer.Option(help="When an idle connection is closed; else as --properties says, or 10 minutes.")
+]
+MaxRequestsInFlight = Annotated[
+    int | None, typer.Option(help="How many requests of one kind are read and not yet answered; by default 5,000.")
+]
+QueuedMaxRequestBytes = Annotated[
+    int | None,
+    typer.Option(help="How many bytes of requests are in memory; else as --properties says, or 192 MiB."),
+]
+
 
 def bootstrap_addresses(text: str) -> "tuple[Address, ...]":
     """The servers of `--bootstrap`; ends the command where it is not a list of them."""

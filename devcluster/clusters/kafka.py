@@ -19,10 +19,7 @@ from devcluster.running.servers import Server, Startable
 
 _SESSION_TIMEOUT_MS = 6_000
 
-_DEFAULTS: dict[str, object] = {
-    "zookeeper.connection.timeout.ms": 30_000,
-    "zookeeper.session.timeout.ms": _SESSION_TIMEOUT_MS,
-    "broker.id.generation.enable": "false",
+SMALL: Mapping[str, object] = {
     "auto.create.topics.enable": "false",
     "group.initial.rebalance.delay.ms": 0,
     "offsets.topic.num.partitions": 8,
@@ -32,8 +29,16 @@ _DEFAULTS: dict[str, object] = {
     "log.cleaner.io.buffer.size": 65_536,
     "num.network.threads": 2,
     "num.io.threads": 4,
-    "num.replica.fetchers": 1,
     "background.threads": 2,
+}
+"""What any broker is started with that is to take little, with ZooKeeper or without."""
+
+_DEFAULTS: Mapping[str, object] = {
+    **SMALL,
+    "zookeeper.connection.timeout.ms": 30_000,
+    "zookeeper.session.timeout.ms": _SESSION_TIMEOUT_MS,
+    "broker.id.generation.enable": "false",
+    "num.replica.fetchers": 1,
     "num.recovery.threads.per.data.dir": 1,
 }
 

@@ -17,6 +17,7 @@ from devcluster.building.kraft import (
     written,
 )
 from devcluster.clients.requests import ConnectionClosed, send_request
+from devcluster.clusters.kafka import SMALL
 from devcluster.clusters.listeners import ONE_FOR_ALL, ListenerNames
 from devcluster.clusters.run_folder import RunFolder
 from devcluster.running.ports import accepts
@@ -30,18 +31,9 @@ _ANSWER_S = 2.0
 _ids = count(1)
 
 _DEFAULTS: Mapping[str, object] = {
+    **SMALL,
     "broker.session.timeout.ms": 3_000,
     "broker.heartbeat.interval.ms": 500,
-    "auto.create.topics.enable": "false",
-    "group.initial.rebalance.delay.ms": 0,
-    "offsets.topic.num.partitions": 8,
-    "transaction.state.log.num.partitions": 4,
-    "log.index.size.max.bytes": 131_072,
-    "log.cleaner.dedupe.buffer.size": 2_097_152,
-    "log.cleaner.io.buffer.size": 65_536,
-    "num.network.threads": 2,
-    "num.io.threads": 4,
-    "background.threads": 2,
 }
 
 
