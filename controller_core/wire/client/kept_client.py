@@ -15,8 +15,7 @@ from controller_core.wire.client.request_client import (
     Address,
     AnswerLost,
     AnswerUnreadable,
-    ControllerUnreachable,
-    NotAdmitted,
+    as_request_errors,
 )
 from controller_core.wire.codecs.decoding import Undecodable
 from controller_core.wire.codecs.frames import (
@@ -28,7 +27,6 @@ from controller_core.wire.codecs.frames import (
     read_correlation_id,
     read_frame,
 )
-from controller_core.wire.connections import connecting
 from controller_core.wire.connections.connecting import Connection, open_connection
 from controller_core.wire.connections.security import SecuritySource
 
@@ -139,14 +137,8 @@ class KeptClient:
 
     async def _connect(self, deadline_s: float) -> Connection:
         host, port = self.server
-        try:
+        with as_request_errors():
             return await open_connection(host, port, deadline_s=deadline_s, security=self._security)
-        except connecting.OutOfReach as error:
-            raise ControllerUnreachable(str(error)) from error
-        except connecting.NotAdmitted as error:
-            raise NotAdmitted(str(error)) from error
-        except connecting.NoSuchProtocol as error:
-            raise AnswerUnreadable(str(error)) from error
 
     def _disconnect(self) -> None:
         if self._connection is not None:

@@ -267,7 +267,7 @@ class RequestClient:
     async def _connected(self, address: Address, deadline: float) -> AsyncIterator["_Connection"]:
         """A connection for one exchange. Raises `ControllerUnreachable`, `NotAdmitted` and `AnswerUnreadable`."""
         soon = asyncio.get_running_loop().time() + self._connect_timeout_ms / 1000
-        with _as_request_errors():
+        with as_request_errors():
             opened = await connecting.open_connection(
                 address.host, address.port, deadline_s=min(deadline, soon), security=self._security
             )
@@ -278,7 +278,8 @@ class RequestClient:
 
 
 @contextmanager
-def _as_request_errors() -> Iterator[None]:
+def as_request_errors() -> Iterator[None]:
+    """Why no connection came about, as `RequestError`."""
     try:
         yield
     except connecting.OutOfReach as error:
