@@ -1,7 +1,8 @@
 """Kafka's and ZooKeeper's jars, and the command lines that run them with little memory and a quick start.
 
 One release of Kafka is what everything runs with, unless it is said otherwise. Brokers may be of the older ones in
-`devcluster/kafkas`; ZooKeeper and tools never are. What is newest there knows no ZooKeeper (`building/kraft.py`).
+`devcluster/kafkas`; ZooKeeper and tools never are. What is newer knows no ZooKeeper (`building/kraft.py`): one release, and
+those in `devcluster/krafts`.
 """
 
 import os
@@ -12,17 +13,26 @@ from devcluster.building import class_archives, jars, progress
 from devcluster.building.cache import Entry
 from devcluster.building.toolchain import require
 
-# The image of Kafka is built from the same definitions.
+# The images of Kafka are built from the same definitions.
 KAFKA_FOLDER = Path(__file__).resolve().parents[2] / "images" / "kontroller-kafka"
 
+KRAFT_FOLDER = KAFKA_FOLDER.with_name("kontroller-kafka-4")
 KAFKAS_FOLDER = Path(__file__).resolve().parents[1] / "kafkas"
-KRAFT_VERSION = "4.2.0"
-"""Of Kafka without ZooKeeper."""
-OLDER_VERSIONS = tuple(sorted({folder.name for folder in KAFKAS_FOLDER.iterdir()} - {KRAFT_VERSION}))
+OLDER_VERSIONS = tuple(sorted(folder.name for folder in KAFKAS_FOLDER.iterdir()))
 """Of Kafka: those that brokers may be of, too."""
+KRAFTS_FOLDER = Path(__file__).resolve().parents[1] / "krafts"
+OTHER_KRAFT_VERSIONS = tuple(sorted(folder.name for folder in KRAFTS_FOLDER.iterdir()))
+"""Of Kafka without ZooKeeper: those that nodes may be of, too."""
+
+
+def _version_in(pom: str) -> str:
+    return pom.partition("<artifactId>kafka_2.13</artifactId><version>")[2].partition("<")[0]
+
 
 _POM, _CHECKSUMS = jars.inputs(KAFKA_FOLDER)
-KAFKA_VERSION = _POM.partition("<artifactId>kafka_2.13</artifactId><version>")[2].partition("<")[0]
+KAFKA_VERSION = _version_in(_POM)
+KRAFT_VERSION = _version_in(jars.inputs(KRAFT_FOLDER)[0])
+"""Of Kafka without ZooKeeper."""
 _SERVER_LOGGING = (KAFKA_FOLDER / "server-log4j.properties").read_text()
 _TOOL_LOGGING = (KAFKA_FOLDER / "tool-log4j.properties").read_text()
 _SERVER_LOGGING_FILE = "server.properties"
@@ -46,9 +56,12 @@ def kafka_home() -> Path:
     return kafka().folder()
 
 
-def older_kafka(version: str) -> Entry:
-    """The jars of one of the versions in `KAFKAS_FOLDER`, in `libs/`."""
-    source = KAFKAS_FOLDER / version
+def other_kafka(version: str) -> Entry:
+    """The jars of an older version, or of Kafka without ZooKeeper, in `libs/`."""
+    if version == KRAFT_VERSION:
+        source = KRAFT_FOLDER
+    else:
+        source = (KRAFTS_FOLDER if version in OTHER_KRAFT_VERSIONS else KAFKAS_FOLDER) / version
 
     def fetch(folder: Path) -> None:
         require("java")
@@ -67,8 +80,8 @@ def broker_command(*arguments: str, heap_mb: int, version: str = KAFKA_VERSION) 
 
 
 def plain_server_command(main_class: str, *arguments: str, options: Sequence[str] = (), version: str) -> list[str]:
-    """The command line of a program with the jars of one of the versions in `KAFKAS_FOLDER`."""
-    libraries = older_kafka(version).folder() / "libs"
+    """The command line of a program with the jars of an older version, or of Kafka without ZooKeeper."""
+    libraries = other_kafka(version).folder() / "libs"
     return _plain_command(main_class, arguments, options, _SERVER_LOGGING_FILE, libraries=libraries)
 
 

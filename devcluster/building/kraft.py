@@ -6,6 +6,7 @@ that begins at one release: Kafka's tool writes it once on a machine, and it is 
 """
 
 import os
+import shutil
 import subprocess
 import tempfile
 from collections.abc import Mapping
@@ -14,12 +15,11 @@ from typing import Final
 
 from devcluster.building import progress
 from devcluster.building.cache import Entry
-from devcluster.building.java import KAFKAS_FOLDER, KRAFT_VERSION, older_kafka, plain_server_command
+from devcluster.building.java import KRAFT_FOLDER, KRAFT_VERSION, broker_command, other_kafka, plain_server_command
 from devcluster.building.toolchain import require
 from devcluster.running.ports import accepts, release_port, reserve_port
 from devcluster.running.processes import ConditionTimeoutError, spawn, wait_until
 
-CHECKPOINT: Final = "bootstrap.checkpoint"
 METADATA: Final = "meta.properties"
 _ARCHIVE: Final = "node.jsa"
 _DEADLINE_S: Final = 90.0
@@ -28,36 +28,58 @@ _HEAP: Final = ("-Xms64m", "-Xmx256m")
 
 def kafka() -> Entry:
     """The jars, in `libs/`."""
-    return older_kafka(KRAFT_VERSION)
+    return other_kafka(KRAFT_VERSION)
 
 
-def node_command(properties_file: Path) -> list[str]:
-    """The command line of a broker or a controller, which starts with the classes that Java has kept of an earlier one."""
+def node_command(properties_file: Path, version: str = KRAFT_VERSION) -> list[str]:
+    """The command line of a broker or a controller, which starts with the classes that Java has kept of an earlier one.
+
+    `version`: another one that knows a quorum, too."""
+    if version != KRAFT_VERSION:
+        return broker_command(os.fspath(properties_file), heap_mb=256, version=version)
     archive = _classes().folder() / _ARCHIVE
     options = (f"-XX:SharedArchiveFile={archive}", "-Xlog:cds*=off") if archive.exists() else ()
     return _command("kafka.Kafka", str(properties_file), options=options)
 
 
-def initial_checkpoint(release: str) -> Path:
-    """The checkpoint of controllers of a cluster whose features are at first those of a release, such as `4.0`."""
+def initial_checkpoint(release: str, version: str = KRAFT_VERSION) -> Path:
+    """A folder with the checkpoint of controllers of a cluster whose features are at first those of a release, such as
+    `4.0`: a file, or since Kafka 4.3 a snapshot in a folder of its own.
+
+    `version`: of the controllers, which know that release."""
 
     def write(folder: Path) -> None:
         with tempfile.TemporaryDirectory() as name:
             data = Path(name) / "data"
             file = written(Path(name) / "node.properties", _alone(data, port=1))
-            command = _command("kafka.tools.StorageTool", "format", "-t", cluster_id(0), "-c", file)
+            arguments = ("format", "-t", cluster_id(0), "-c", file)
+            command = _command("kafka.tools.StorageTool", *arguments, version=version)
             subprocess.run(
                 [*command, "--release-version", release], check=True, capture_output=True, timeout=_DEADLINE_S
             )
-            (data / CHECKPOINT).rename(folder / CHECKPOINT)
+            (data / METADATA).unlink()
+            shutil.copytree(data, folder, dirs_exist_ok=True)
 
-    return Entry(name=f"kraft-{release}", inputs=(KRAFT_VERSION, release), build=write).folder() / CHECKPOINT
+    return Entry(name=f"kraft-{release}", inputs=(version, release), build=write).folder()
 
 
 def formatted(folder: Path, node_id: int, cluster: str) -> None:
     """Makes an empty folder that of a node of a cluster."""
     folder.mkdir(parents=True, exist_ok=True)
     written(folder / METADATA, {"version": 1, "cluster.id": cluster, "node.id": node_id})
+
+
+def formatted_to_vote_alone(
+    file: str | Path, cluster: str, release: str | None = None, version: str = KRAFT_VERSION
+) -> None:
+    """Makes the folder that a controller's file names that of a quorum whose log has its voters (KIP-853): it votes alone.
+
+    `release`: as in `initial_checkpoint`; None: the one that runs, which is of this `version`.
+    Raises `subprocess.SubprocessError`."""
+    arguments = ("format", "--standalone", "-t", cluster, "-c", os.fspath(file))
+    command = _command("kafka.tools.StorageTool", *arguments, version=version)
+    of_release = () if release is None else ("--release-version", release)
+    subprocess.run([*command, *of_release], check=True, capture_output=True, timeout=_DEADLINE_S)
 
 
 def cluster_id(number: int) -> str:
@@ -71,14 +93,16 @@ def written(path: Path, settings: Mapping[str, object]) -> str:
     return os.fspath(path)
 
 
-def _command(main_class: str, *arguments: str, options: tuple[str, ...] = ()) -> list[str]:
-    return plain_server_command(main_class, *arguments, options=(*options, *_HEAP), version=KRAFT_VERSION)
+def _command(
+    main_class: str, *arguments: str, options: tuple[str, ...] = (), version: str = KRAFT_VERSION
+) -> list[str]:
+    return plain_server_command(main_class, *arguments, options=(*options, *_HEAP), version=version)
 
 
 def _classes() -> Entry:
     """What Java makes of the classes of a node, kept as that of other programs is (`class_archives`)."""
     installed = Path(require("java")).resolve()
-    checksums = (KAFKAS_FOLDER / KRAFT_VERSION / "jars.sha256").read_text()
+    checksums = (KRAFT_FOLDER / "jars.sha256").read_text()
     inputs = (checksums, os.fspath(installed), str(installed.stat().st_mtime_ns))
     return Entry(name="kraft-classes", inputs=inputs, build=_record)
 

@@ -7,7 +7,7 @@ the cluster acknowledged. `read_back` reads the topic from its beginning to its 
 import threading
 import time
 import uuid
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any, Self
@@ -20,8 +20,11 @@ from devcluster.clients.identity import NOBODY, Identity
 log = structlog.get_logger()
 
 _PARTITION_EOF = KafkaError._PARTITION_EOF
+_PURGED = (KafkaError._PURGE_QUEUE, KafkaError._PURGE_INFLIGHT)
 _STUCK_S = 30.0
 """Longer than a cluster of ours takes to serve again after a session has ended."""
+_AT_ONCE_S = 10.0
+"""In which a new client gets through to a cluster that serves, on a machine that has much else to do, too."""
 _PAUSE_S = 0.1
 
 
@@ -39,12 +42,14 @@ class LoadReport:
     """What a producer saw: what it sent, what was acknowledged, and every error, in order.
 
     `longest_pause_s` is the longest time without an acknowledgement, from its start to its stop. `clients`: how many it
-    took; a further one where the last failed for good, or was stuck.
+    took; a further one where the last failed for good, or was stuck. Which were stuck is in `stuck` where the cluster let
+    the next one through at once; else it is an error.
     """
 
     sent: int = 0
     acknowledged: list[Acknowledged] = field(default_factory=list)
     errors: list[str] = field(default_factory=list)
+    stuck: list[str] = field(default_factory=list)
     longest_pause_s: float = 0.0
     clients: int = 0
 
@@ -58,8 +63,8 @@ class AckedProducer:
 
     Idempotent with acks=all; a delivery that fails is recorded in the report and the next value is sent all the
     same. librdkafka's idempotent client may fail for good, or wait for ever for an answer to what it had sent to a broker
-    that was stopped: then the load goes on with a new one, as an application's would that is watched. Where no client
-    gets anything through, nothing is acknowledged.
+    that was stopped: then the load goes on with a new one, which sends again what was not acknowledged, as an
+    application's would that is watched. Where no client gets anything through, nothing is acknowledged.
     """
 
     def __init__(
@@ -70,9 +75,12 @@ class AckedProducer:
         rate_per_s: float = 200.0,
         delivery_timeout_ms: int = 60_000,
         identity: Identity = NOBODY,
+        connect: Callable[[dict[str, Any]], Producer] = Producer,
     ) -> None:
         self._topic = topic
+        self._client = connect
         self._interval_s = 1 / rate_per_s
+        self._delivery_timeout_s = delivery_timeout_ms / 1000
         self._settings: dict[str, Any] = {
             "bootstrap.servers": bootstrap_servers,
             "enable.idempotence": True,
@@ -85,6 +93,9 @@ class AckedProducer:
             **identity.librdkafka,
         }
         self._report = LoadReport()
+        self._unacknowledged: dict[str, None] = {}
+        self._is_replaced = False
+        """Whether the client before was stuck, and nothing has been acknowledged to this one yet."""
         self._last_acknowledged_s = self._connected_s = time.monotonic()
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True, name=f"producer-{topic}")
@@ -119,34 +130,67 @@ class AckedProducer:
         producer = self._connect()
         while not self._stopping.is_set():
             try:
-                producer.produce(self._topic, value=str(self._report.sent), on_delivery=self._on_delivery)
+                self._send(producer, str(self._report.sent))
                 self._report.sent += 1
                 producer.poll(self._interval_s)
             except BufferError:
                 producer.poll(0.1)
             except KafkaException as error:
+                self._report.errors.append(str(error))
                 producer = self._replaced(producer, str(error))
-            if time.monotonic() - max(self._connected_s, self._last_acknowledged_s) > _STUCK_S:
-                producer = self._replaced(producer, f"nothing was acknowledged for {_STUCK_S:.0f} s")
-        producer.flush()
+            producer = self._unstuck(producer)
+        self._finish(producer)
+
+    def _finish(self, producer: Producer) -> None:
+        deadline_s = time.monotonic() + self._delivery_timeout_s
+        while producer.flush(1) and time.monotonic() < deadline_s:
+            producer = self._unstuck(producer)
+        self._give_up(producer)
+        self._report.errors += [f"{value} was not acknowledged" for value in self._unacknowledged]
 
     def _connect(self) -> Producer:
         self._connected_s = time.monotonic()
         self._report.clients += 1
-        return Producer(self._settings)
+        return self._client(self._settings)
+
+    def _send(self, producer: Producer, value: str) -> None:
+        producer.produce(self._topic, value=value, on_delivery=self._on_delivery)
+        self._unacknowledged[value] = None
+
+    def _unstuck(self, producer: Producer) -> Producer:
+        if time.monotonic() - max(self._connected_s, self._last_acknowledged_s) <= _STUCK_S:
+            return producer
+        if self._is_replaced:
+            self._report.errors.append(self._report.stuck.pop())
+        self._report.stuck.append(f"nothing was acknowledged for {_STUCK_S:.0f} s")
+        replaced = self._replaced(producer, self._report.stuck[-1])
+        self._is_replaced = True
+        return replaced
 
     def _replaced(self, producer: Producer, error: str) -> Producer:
         log.warning("a new client is needed", topic=self._topic, error=error)
-        self._report.errors.append(error)
+        self._give_up(producer)
+        replacing = self._connect()
+        for value in list(self._unacknowledged):
+            self._send(replacing, value)
+        return replacing
+
+    def _give_up(self, producer: Producer) -> None:
         producer.purge()
         producer.flush(1)
-        return self._connect()
 
     def _on_delivery(self, error: KafkaError | None, message: Any) -> None:
+        if error is not None and error.code() in _PURGED:
+            return
+        self._unacknowledged.pop(message.value().decode(), None)
         if error is not None:
             self._report.errors.append(str(error))
             return
         self._record_pause()
+        if self._is_replaced:
+            self._is_replaced = False
+            if self._last_acknowledged_s - self._connected_s > _AT_ONCE_S:
+                self._report.errors.append(self._report.stuck.pop())
         self._report.acknowledged.append(
             Acknowledged(partition=message.partition(), offset=message.offset(), value=message.value().decode())
         )

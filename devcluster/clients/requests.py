@@ -1,6 +1,7 @@
 """Single requests in Kafka's protocol, as a client that hides nothing would send them.
 
-For tests that must see the exact answer: every version, every error code, and a connection that is closed.
+For tests that must see the exact answer: every version, every error code, and a connection that is closed. Who only wants
+to know something of a server of any release asks in a version that it speaks: `ask_in_its_version`.
 """
 
 import socket
@@ -10,13 +11,18 @@ from contextlib import contextmanager, suppress
 from typing import Any, cast
 
 from kio.index import load_response_schema
+from kio.schema.api_versions.v3 import ApiVersionsResponse
 from kio.schema.errors import ErrorCode
 from kio.schema.sasl_authenticate.v2.request import SaslAuthenticateRequest
 from kio.schema.sasl_handshake.v1.request import SaslHandshakeRequest
 from kio.static.protocol import RequestPayload, ResponsePayload
 
+from controller_core.wire.client.negotiation import ASK_FOR_RANGES, Ranges, response_type_of
+from controller_core.wire.codecs.encoding import control_request_pieces
 from controller_core.wire.codecs.frames import decode_response, encode_request
+from controller_core.wire.codecs.versions import converted
 from controller_core.wire.connections.security import Login
+from controller_core.wire.messages import ControlRequest
 from devcluster.clients.identity import NOBODY, Identity
 
 CLIENT_ID = "devcluster"
@@ -41,6 +47,38 @@ def send_request(
         response_type = load_response_schema(int(request.__api_key__), int(request.__version__))
     frame = encode_request(request, 1, CLIENT_ID)
     return decode_response(response_type, send_frame(address, frame, identity=identity, timeout_s=timeout_s))
+
+
+def ask_in_its_version(
+    address: tuple[str, int],
+    request: RequestPayload,
+    *,
+    response_type: type[ResponsePayload] | None = None,
+    identity: Identity = NOBODY,
+    timeout_s: float = 60,
+) -> Any:
+    """The answer of a server of any release, as that of the version in which the request is written.
+
+    What the server speaks is asked on the same connection. `response_type`: of messages that kio does not have, whose
+    answers are the same in all versions. Raises `ConnectionClosed`, `TimeoutError`, `NoCommonVersion`."""
+    with connected(address, identity=identity, timeout_s=timeout_s) as connection:
+        told = answer_to(connection, encode_request(ASK_FOR_RANGES, 1, CLIENT_ID))
+        ranges = Ranges.read(decode_response(ApiVersionsResponse, told))
+        if response_type is not None:
+            return decode_response(response_type, answer_to(connection, _of_a_controller(request, ranges)))
+        fitting = ranges.fitted(request)
+        answer = decode_response(
+            response_type_of(fitting), answer_to(connection, encode_request(fitting, 2, CLIENT_ID))
+        )
+    return answer if fitting is request else converted(answer, response_type_of(request))
+
+
+def _of_a_controller(request: RequestPayload, ranges: Ranges) -> bytes:
+    """A request that brokers have from their controller, as a frame."""
+    if not isinstance(request, ControlRequest):
+        return encode_request(request, 2, CLIENT_ID)
+    _, newest = ranges.of[int(request.__api_key__)]
+    return b"".join(control_request_pieces(request, 2, CLIENT_ID, version=min(newest, int(request.__version__))))
 
 
 def send_frame(address: tuple[str, int], frame: bytes, *, identity: Identity = NOBODY, timeout_s: float = 60) -> bytes:

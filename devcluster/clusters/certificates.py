@@ -20,8 +20,14 @@ class CertificateFiles:
         """The key and the certificate in one file beside them, as ZooKeeper and Kafka read them; written at once."""
         store, new = self.key.with_name("keystore.pem"), self.key.with_name("keystore.new")
         new.write_text(self.key.read_text() + self.certificate.read_text())
-        new.replace(store)
-        return store
+        return new.replace(store)
+
+    def locked_store(self, password: str) -> Path:
+        """The same in a PKCS12 file with a password, for who reads no key without one; written at once."""
+        store, new = self.key.with_name("keystore.p12"), self.key.with_name("keystore.new")
+        files = ["-inkey", str(self.key), "-in", str(self.certificate), "-out", str(new)]
+        _openssl("pkcs12", "-export", *files, "-passout", f"pass:{password}")
+        return new.replace(store)
 
 
 def make_certificate(folder: Path, *names: str, common_name: str = "kontroller") -> CertificateFiles:

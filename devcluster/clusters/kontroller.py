@@ -130,15 +130,16 @@ class RecorderProcess(Server):
     def __init__(
         self,
         folder: RunFolder,
-        zookeeper_connect: str,
+        servers: str,
         journal_directory: Path,
         *,
+        servers_option: str = "--zookeeper",
         name: str = "recorder",
         options: Sequence[str] = (),
     ) -> None:
         super().__init__()
         self.metrics_port = self._reserve_port()
-        arguments = ["--zookeeper", zookeeper_connect, "--journal-directory", str(journal_directory)]
+        arguments = [servers_option, servers, "--journal-directory", str(journal_directory)]
         arguments += ["--metrics-port", str(self.metrics_port), *options]
         self.process = ManagedProcess(
             name,

@@ -1,17 +1,18 @@
-"""Unmodified Kafka without ZooKeeper: brokers, and a quorum of controllers in processes of their own."""
+"""Unmodified Kafka without ZooKeeper: brokers, and a quorum of controllers, in processes of their own or the brokers'."""
 
 import shutil
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import ExitStack
 from itertools import count
 
 from kio.schema.metadata.v12 import MetadataRequest
 
+from devcluster.building.java import KRAFT_VERSION
 from devcluster.building.kraft import (
-    CHECKPOINT,
     METADATA,
     cluster_id,
     formatted,
+    formatted_to_vote_alone,
     initial_checkpoint,
     node_command,
     written,
@@ -44,24 +45,40 @@ class KRaftNode(Server):
     Entering the context starts it, leaving it kills it.
     """
 
-    def __init__(self, folder: RunFolder, node_id: int, name: str, listeners: ListenerNames | None = None) -> None:
-        """`listeners`: of a broker; None for a controller."""
+    def __init__(
+        self,
+        folder: RunFolder,
+        node_id: int,
+        name: str,
+        listeners: ListenerNames | None = None,
+        *,
+        combined: bool = False,
+        ports: Mapping[str, int] | None = None,
+        version: str = KRAFT_VERSION,
+    ) -> None:
+        """`listeners`: of a broker; None for a controller. `combined`: a broker that is a controller, too.
+        `ports`: those of somebody in whose place it comes."""
         super().__init__()
         self.node_id = node_id
-        self.ports = {each: self._reserve_port() for each in (listeners.names if listeners else (CONTROLLER,))}
+        own = (CONTROLLER,) if combined or listeners is None else ()
+        self.ports = ports or {each: self._reserve_port() for each in (*(listeners.names if listeners else ()), *own)}
         self.port = self.ports[listeners.clients if listeners else CONTROLLER]
         self.data_folder = folder.data(name) / "data"
         self.properties: dict[str, object] = {
             "node.id": node_id,
-            "process.roles": "broker" if listeners else "controller",
+            "process.roles": ",".join((*(("broker",) if listeners else ()), *(("controller",) if own else ()))),
             "log.dirs": self.data_folder,
             **_listeners(listeners, self.ports),
         }
         """What its file says; written at each start."""
         self._answers_anybody = listeners is not None and listeners.protocol(listeners.clients) == "PLAINTEXT"
-        self._file = folder.data(name) / "node.properties"
+        self.file = folder.data(name) / "node.properties"
         self.process = ManagedProcess(
-            name, node_command(self._file), log_path=folder.log(name), ready=self._is_ready, stop_deadline_s=60.0
+            name,
+            node_command(self.file, version),
+            log_path=folder.log(name),
+            ready=self._is_ready,
+            stop_deadline_s=60.0,
         )
 
     @property
@@ -69,10 +86,19 @@ class KRaftNode(Server):
         """Where clients reach it."""
         return f"127.0.0.1:{self.port}"
 
+    @property
+    def controller_address(self) -> str:
+        """Where a controller is reached by the others, and by brokers."""
+        return f"127.0.0.1:{self.ports[CONTROLLER]}"
+
     def spawn(self) -> None:
         """Starts without waiting."""
-        written(self._file, self.properties)
+        self.write_properties()
         self.process.spawn()
+
+    def write_properties(self) -> None:
+        """Into its file, for a tool that reads it before the node does."""
+        written(self.file, self.properties)
 
     def start(self) -> None:
         """Starts and waits until it is ready. Raises `StartError`."""
@@ -95,8 +121,10 @@ class KRaftNode(Server):
 class KRaftCluster(Startable):
     """Brokers 1..N and controllers 101..., started side by side. Clusters of one run folder need different names.
 
-    `release`: whose features are finalized at first, such as `4.0`; None: those of the release that runs. The quorum is
-    that of the properties (`kraft.version` 0). `racks` gives each broker's rack in order.
+    `release`: whose features are finalized at first, such as `4.0`; None: those of the release that runs. `combined`: the
+    brokers are the controllers, too, and there are no others. The quorum is that of the properties (`kraft.version` 0), or
+    with `dynamic` one whose voters come and go (`kraft.version` 1): the first controller at first, and nobody else.
+    `racks` gives each broker's rack in order; `version` is that of all nodes.
     """
 
     def __init__(
@@ -107,18 +135,27 @@ class KRaftCluster(Startable):
         controllers: int = 3,
         name: str = "kraft",
         release: str | None = None,
+        combined: bool = False,
+        dynamic: bool = False,
         properties: Mapping[str, object] | None = None,
         racks: Sequence[str] | None = None,
         listeners: ListenerNames = ONE_FOR_ALL,
+        version: str = KRAFT_VERSION,
     ) -> None:
         self.cluster_id = cluster_id(next(_ids))
-        self._release = release
-        controllers_from = range(_FIRST_CONTROLLER, _FIRST_CONTROLLER + controllers)
-        self.controllers = {each: KRaftNode(folder, each, f"{name}-controller-{each}") for each in controllers_from}
+        self._release, self.version = release, version
+        self._is_dynamic = dynamic
         self.brokers = {
-            each: KRaftNode(folder, each, f"{name}-broker-{each}", listeners) for each in range(1, brokers + 1)
+            each: KRaftNode(folder, each, f"{name}-broker-{each}", listeners, combined=combined, version=version)
+            for each in range(1, brokers + 1)
         }
-        common = _common(brokers, self.controllers.values()) | dict(properties or {})
+        others = range(_FIRST_CONTROLLER, _FIRST_CONTROLLER + (0 if combined else controllers))
+        apart = {each: KRaftNode(folder, each, f"{name}-controller-{each}", version=version) for each in others}
+        self.controllers = self.brokers if combined else apart
+        quorum = _quorum(
+            [node.controller_address for node in self.controllers.values()], None if dynamic else self.controllers
+        )
+        common = {**_DEFAULTS, **_factors(brokers), **quorum, **(properties or {})}
         for node in self.nodes:
             node.properties |= common
         for broker, rack in zip(self.brokers.values(), racks or (), strict=False):
@@ -130,8 +167,8 @@ class KRaftCluster(Startable):
 
     @property
     def nodes(self) -> tuple[KRaftNode, ...]:
-        """All of them, controllers first."""
-        return (*self.controllers.values(), *self.brokers.values())
+        """All of them, controllers first, each once."""
+        return tuple({**self.controllers, **self.brokers}.values())
 
     def broker(self, broker_id: int) -> KRaftNode:
         return self.brokers[broker_id]
@@ -160,28 +197,44 @@ class KRaftCluster(Startable):
         for node in self.nodes:
             if (node.data_folder / METADATA).exists():
                 continue
+            if self._is_dynamic and node is self.nodes[0]:
+                node.write_properties()
+                formatted_to_vote_alone(node.file, self.cluster_id, self._release, self.version)
+                continue
             formatted(node.data_folder, node.node_id, self.cluster_id)
-            if self._release is not None and node.node_id in self.controllers:
-                shutil.copy(initial_checkpoint(self._release), node.data_folder / CHECKPOINT)
+            if self._release is not None and not self._is_dynamic and node.node_id in self.controllers:
+                checkpoint = initial_checkpoint(self._release, self.version)
+                shutil.copytree(checkpoint, node.data_folder, dirs_exist_ok=True)
 
 
 def _listeners(listeners: ListenerNames | None, ports: Mapping[str, int]) -> dict[str, object]:
     """Where a node listens. That brokers reach controllers in plain text is said in the files of both."""
+    controllers = [f"{CONTROLLER}://127.0.0.1:{ports[CONTROLLER]}"] if CONTROLLER in ports else []
     if listeners is None:
-        return {"listeners": f"{CONTROLLER}://127.0.0.1:{ports[CONTROLLER]}"}
+        return {"listeners": ",".join(controllers)}
     told, protocols = listeners.properties(ports), "listener.security.protocol.map"
-    return {**told, protocols: f"{told[protocols]},{CONTROLLER}:PLAINTEXT"}
+    return {
+        **told,
+        "listeners": ",".join([str(told["listeners"]), *controllers]),
+        protocols: f"{told[protocols]},{CONTROLLER}:PLAINTEXT",
+    }
 
 
-def _common(brokers: int, controllers: Iterable[KRaftNode]) -> dict[str, object]:
-    """What the files of all nodes say."""
+def _factors(brokers: int) -> dict[str, object]:
+    """How many replicas the topics have of which nobody says it."""
     factor = min(3, brokers)
     return {
-        **_DEFAULTS,
         "default.replication.factor": factor,
         "offsets.topic.replication.factor": factor,
         "transaction.state.log.replication.factor": factor,
         "transaction.state.log.min.isr": min(2, factor),
-        "controller.listener.names": CONTROLLER,
-        "controller.quorum.voters": ",".join(f"{node.node_id}@{node.address}" for node in controllers),
     }
+
+
+def _quorum(addresses: Collection[str], voters: Collection[int] | None) -> dict[str, object]:
+    """Who the controllers are; `voters`: their ids in the same order, None where their log says who votes."""
+    named = {"controller.listener.names": CONTROLLER}
+    if voters is None:
+        return {**named, "controller.quorum.bootstrap.servers": ",".join(addresses)}
+    each = ",".join(f"{voter}@{address}" for voter, address in zip(voters, addresses, strict=True))
+    return {**named, "controller.quorum.voters": each}

@@ -13,6 +13,7 @@ from typing import Final
 
 from controller_core.model.scram import SCRAM_MECHANISMS, SaltedPassword, credential
 from controller_core.wire.connections.security import Login
+from devcluster.building.java import KAFKA_VERSION
 from devcluster.clients.identity import Identity, Shown
 from devcluster.clusters.certificates import Authority, CertificateFiles
 from devcluster.clusters.kafka import KafkaCluster
@@ -27,6 +28,7 @@ ALICE: Final = "alice"
 PASSWORDS: Final = {ADMIN: "admin secret", ALICE: "alice secret"}
 BROKER, CONTROLLER, CLIENT = "broker", "controller", "client"
 """The common names of the certificates; the first two are super users."""
+_OPENS_KEYS: Final = "key secret"
 _LOCAL: Final = ("localhost", "IP:127.0.0.1")
 _MECHANISMS: Final = ("PLAIN", *(mechanism.name for mechanism in SCRAM_MECHANISMS.values()))
 _ITERATIONS: Final = 4096
@@ -47,6 +49,7 @@ class SecuredKafka(KafkaCluster):
         authorizes: bool = False,
         brokers: int = 2,
         properties: Mapping[str, object] | None = None,
+        version: str = KAFKA_VERSION,
     ) -> None:
         """`client_auth`: as `ssl.client.auth`, of listeners that are SSL; `authorizes`: whether ACLs are asked, which allow
         nobody anything at first but super users."""
@@ -64,11 +67,13 @@ class SecuredKafka(KafkaCluster):
             listeners=listeners,
             properties={
                 **self.broker_properties(),
+                **({} if version == KAFKA_VERSION else self._locked(self.certificates[BROKER])),
                 "ssl.client.auth": client_auth,
                 "sasl.enabled.mechanisms": ",".join(_MECHANISMS),
                 **(self.authorizer if authorizes else {}),
                 **(properties or {}),
             },
+            version=version,
         )
 
     @property
@@ -136,6 +141,15 @@ class SecuredKafka(KafkaCluster):
             "ssl.keystore.location": str(certificate.store()),
             "ssl.truststore.type": "PEM",
             "ssl.truststore.location": str(self.authority.certificate),
+        }
+
+    def _locked(self, certificate: CertificateFiles) -> dict[str, str]:
+        """Brokers of Kafka 2.8 read no key in PEM that has no password."""
+        return {
+            "ssl.keystore.type": "PKCS12",
+            "ssl.keystore.location": str(certificate.locked_store(_OPENS_KEYS)),
+            "ssl.keystore.password": _OPENS_KEYS,
+            "ssl.key.password": _OPENS_KEYS,
         }
 
     def _logins(self, user: str, password: str) -> Iterator[tuple[str, str]]:

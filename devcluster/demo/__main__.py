@@ -156,6 +156,7 @@ def count_messages(stage: Stage, brokers: str, topic: str, producer: AckedProduc
         f"{topic}: {len(report.acknowledged)} messages acknowledged, {len(missing_values)} lost, "
         f"{len(report.errors)} sends failed.",
         f"  The longest time without an acknowledgement was {report.longest_pause_s:.1f} s (a session has to end first).",
+        *(f"  librdkafka's client was stuck: {each}, and a new one got through at once." for each in report.stuck),
     ]
 
 

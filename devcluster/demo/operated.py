@@ -50,6 +50,18 @@ class Operated:
     def wait_until_ready(self, kind: str, name: str) -> None:
         self.stage.await_(lambda: self._is_ready(kind, name), f"{kind} {name} is Ready")
 
+    def wait_until_completed(self, kind: str, name: str) -> None:
+        """Expects a run to end as it should; what it says in place of that is shown."""
+        self.stage.await_(lambda: self.has_ended(kind, name), f"{kind} {name} has ended")
+        is_completed = self.phase(kind, name) == "Completed"
+        self.stage.expect(is_completed, "the resource says Completed")
+        if not is_completed:
+            told = self.kubernetes.kubectl("get", kind, name, "--namespace", NAMESPACE, "--output", "yaml")
+            self.stage.show(f"kubectl get {kind} {name} --output yaml", told)
+
+    def has_ended(self, kind: str, name: str) -> bool:
+        return self.phase(kind, name) in ("Completed", "Failed")
+
     def phase(self, kind: str, name: str) -> str:
         return str(self.status(kind, name).get("phase", ""))
 

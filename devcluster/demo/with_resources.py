@@ -37,10 +37,10 @@ def move_partition(demo: Operated, cluster: Cluster) -> None:
         demo.stage,
         lambda: cluster.place(TOPIC, 0),
         lambda: demo.apply("reassignment.yaml"),
-        lambda: demo.phase("partitionreassignment", MOVE) in ("Completed", "Failed"),
+        lambda: demo.has_ended("partitionreassignment", MOVE),
     )
     demo.show_resources("partitionreassignment")
-    demo.stage.expect(demo.phase("partitionreassignment", MOVE) == "Completed", "the resource says Completed")
+    demo.wait_until_completed("partitionreassignment", MOVE)
 
 
 def kill_broker(demo: Operated, cluster: Cluster) -> None:
@@ -70,7 +70,7 @@ def elect_preferred(demo: Operated, cluster: Cluster) -> None:
         lambda: all(znodes.leader(TOPIC, partition) == broker for partition, broker in preferred.items()),
         f"brokers {[preferred[partition] for partition in elsewhere]} lead them again",
     )
-    demo.stage.await_(lambda: demo.phase("preferredelection", ELECTION) == "Completed", "the resource says Completed")
+    demo.wait_until_completed("preferredelection", ELECTION)
     demo.show_resources("preferredelection")
 
 

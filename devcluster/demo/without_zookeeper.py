@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
-from kio.schema.metadata.v12 import MetadataResponse
-from kio.schema.metadata.v12.response import MetadataResponsePartition
+from kio.schema.metadata.v11 import MetadataResponse
+from kio.schema.metadata.v11.response import MetadataResponsePartition
 
 from controller_core.wire.client.cluster_picture import EVERYTHING
 from devcluster.building.java import KRAFT_VERSION
@@ -107,11 +107,11 @@ def move_partition(demo: Operated, brokers: Brokers) -> None:
     show_move(
         demo.stage,
         lambda: brokers.place(0),
-        lambda: demo.apply(f"{FOLDER}/reassignment.yaml"),
-        lambda: demo.phase("partitionreassignment", MOVE) in ("Completed", "Failed"),
+        lambda: demo.apply("reassignment.yaml"),
+        lambda: demo.has_ended("partitionreassignment", MOVE),
     )
     demo.show_resources("partitionreassignment")
-    demo.stage.expect(demo.phase("partitionreassignment", MOVE) == "Completed", "the resource says Completed")
+    demo.wait_until_completed("partitionreassignment", MOVE)
 
 
 def kill_broker(demo: Operated, brokers: Brokers) -> None:
@@ -137,7 +137,7 @@ def elect_preferred(demo: Operated, brokers: Brokers) -> None:
         lambda: all(brokers.place(number).leader == broker for number, broker in preferred.items()),
         f"brokers {[preferred[number] for number in elsewhere]} lead them again",
     )
-    demo.stage.await_(lambda: demo.phase("preferredelection", ELECTION) == "Completed", "the resource says Completed")
+    demo.wait_until_completed("preferredelection", ELECTION)
     demo.show_resources("preferredelection")
 
 

@@ -6,7 +6,7 @@ the Containerfiles make the same images with podman, buildah or docker.
 """
 
 from devcluster.images.archive import ImageArchive
-from devcluster.images.build import history_image_archive, image_archives
+from devcluster.images.build import history_image_archive, image_archives, kafka_4_image_archive
 from devcluster.images.chroot import NeedsRoot
 
-__all__ = ["ImageArchive", "NeedsRoot", "history_image_archive", "image_archives"]
+__all__ = ["ImageArchive", "NeedsRoot", "history_image_archive", "image_archives", "kafka_4_image_archive"]

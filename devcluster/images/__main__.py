@@ -1,7 +1,7 @@
 """`make images`: builds the archives and says how to load them."""
 
 from devcluster.building.toolchain import BuildError, MissingToolError
-from devcluster.images import history_image_archive, image_archives
+from devcluster.images import history_image_archive, image_archives, kafka_4_image_archive
 
 _LOADERS = (
     "docker load -i {path}",
@@ -13,7 +13,7 @@ _LOADERS = (
 
 def main() -> None:
     try:
-        archives = (*image_archives(), history_image_archive())
+        archives = (*image_archives(), kafka_4_image_archive(), history_image_archive())
     except (BuildError, MissingToolError) as error:
         raise SystemExit(str(error)) from error
     for archive in archives:

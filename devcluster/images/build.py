@@ -1,4 +1,4 @@
-"""The three images, built layer by layer; each layer is cached by what determines it.
+"""The images, built layer by layer; each layer is cached by what determines it.
 
 A change of the project's sources makes only the topmost layer of `kontroller` anew, which takes seconds. The
 images' definitions are in images/: the Containerfiles say which packages and settings, the steps are scripts.
@@ -11,7 +11,7 @@ from pathlib import Path
 
 from devcluster.building import progress
 from devcluster.building.cache import cache_folder, cached
-from devcluster.building.java import KAFKA_FOLDER, kafka_home
+from devcluster.building.java import KAFKA_FOLDER, KRAFT_FOLDER, KRAFT_VERSION, kafka_home, other_kafka
 from devcluster.building.spark_jars import kafka_jar_files
 from devcluster.images import containerfile
 from devcluster.images.archive import ImageArchive, image_config, write_archive
@@ -44,11 +44,12 @@ def image_archives() -> tuple[ImageArchive, ...]:
     """
     settings = containerfile.settings(_KONTROLLER)
     layers = _kontroller_layers()
-    kafka_layers = [*layers, _java_layer(), _kafka_layer(), _sbom_layer("kontroller-kafka")]
-    return (
-        _archive("kontroller", settings, layers),
-        _archive("kontroller-kafka", containerfile.settings(_KAFKA, settings), kafka_layers),
-    )
+    return _archive("kontroller", settings, layers), _kafka_archive(KAFKA_FOLDER, kafka_home())
+
+
+def kafka_4_image_archive() -> ImageArchive:
+    """The archive of `kontroller-kafka-4`: brokers and controllers without ZooKeeper. Raises as above."""
+    return _kafka_archive(KRAFT_FOLDER, other_kafka(KRAFT_VERSION).folder())
 
 
 def history_image_archive() -> ImageArchive:
@@ -62,6 +63,12 @@ def history_image_archive() -> ImageArchive:
         settings,
         [*layers, _java_layer(), spark, _spark_home_layer(), _sbom_layer(_HISTORY_FOLDER.name)],
     )
+
+
+def _kafka_archive(folder: Path, home: Path) -> ImageArchive:
+    settings = containerfile.settings(folder / "Containerfile", containerfile.settings(_KONTROLLER))
+    layers = [*_kontroller_layers(), _java_layer(), _kafka_layer(folder, home), _sbom_layer(folder.name)]
+    return _archive(folder.name, settings, layers)
 
 
 def _kontroller_layers() -> list[Layer]:
@@ -118,21 +125,21 @@ def _java_layer() -> Layer:
     return _layer("java", *packages, _text("make-java.sh"), build=build)
 
 
-def _kafka_layer() -> Layer:
+def _kafka_layer(folder: Path, home: Path) -> Layer:
     """/opt/kafka: the jars that the development cluster has, too, and the scripts that start their classes."""
-    home = kafka_home()
 
-    def build(folder: Path, root: Path) -> None:
-        with progress.step("Making the layer with Kafka"):
+    def build(layer: Path, root: Path) -> None:
+        with progress.step(f"Making the layer with Kafka of {folder.name}"):
             _enter_layers([_system_layer()], root)
-            run_step(root, "steps/make-kafka.sh", "/mnt/kafka", mounts={"steps": _STEPS, "kafka": KAFKA_FOLDER})
+            mounts = {"steps": _STEPS, "scripts": KAFKA_FOLDER, "kafka": folder}
+            run_step(root, "steps/make-kafka.sh", "/mnt/scripts", "/mnt/kafka/commands", mounts=mounts)
             _keep_only(root, "kafka")
             shutil.copytree(home / "libs", root / "opt" / "kafka" / "libs")
             for jar in (root / "opt" / "kafka" / "libs").iterdir():
                 jar.chmod(0o644)
-            write_layer(folder, root)
+            write_layer(layer, root)
 
-    return _layer("kafka", home.name, *_texts(KAFKA_FOLDER), _text("make-kafka.sh"), build=build)
+    return _layer("kafka", home.name, *_texts(KAFKA_FOLDER), *_texts(folder), _text("make-kafka.sh"), build=build)
 
 
 def _spark_home_layer() -> Layer:

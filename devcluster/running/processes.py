@@ -23,6 +23,8 @@ from types import FrameType
 from typing import IO, Any
 
 _POLL_INTERVAL_S = 0.05
+_LONGEST_PAUSE_S = 2.0
+_PAUSES_FOR_A_LOOK = 2
 _TAIL_LINES = 15
 _SPAWN_DEADLINE_S = 10.0
 
@@ -215,10 +217,19 @@ def spawn(
 def wait_until(condition: Callable[[], bool], what: str, *, deadline_s: float = 30.0) -> None:
     """Polls until the condition holds; raises ConditionTimeoutError, which names `what`, at the deadline."""
     deadline = time.monotonic() + deadline_s
+    began = time.monotonic()
     while not condition():
-        if time.monotonic() > deadline:
+        looked = time.monotonic()
+        if looked > deadline:
             raise ConditionTimeoutError(f"waited {deadline_s:.0f} s in vain until {what}")
-        time.sleep(_POLL_INTERVAL_S)
+        time.sleep(pause_s(looked - began))
+        began = time.monotonic()
+
+
+def pause_s(look_s: float) -> float:
+    """How long to pause after a look that took so long, as one by a command does: who waits takes little of what those need
+    who are waited for."""
+    return min(max(_POLL_INTERVAL_S, _PAUSES_FOR_A_LOOK * look_s), _LONGEST_PAUSE_S)
 
 
 @contextmanager

@@ -138,7 +138,7 @@ def _read_back(soak: Soak, topic: str, report: LoadReport) -> str:
     return (
         f"{topic}: {len(report.acknowledged)} messages acknowledged, {len(values)} read back, {len(missing)} lost, "
         f"{len(report.errors)} sends failed{escape(reasons)}, "
-        f"at most {report.longest_pause_s:.0f} s without an acknowledgement."
+        f"at most {report.longest_pause_s:.0f} s without an acknowledgement, {len(report.stuck)} clients stuck."
     )
 
 

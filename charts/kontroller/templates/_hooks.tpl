@@ -58,6 +58,10 @@ containers:
   - name: {{ .component }}
     image: {{ include "kontroller.image" $root | quote }}
     imagePullPolicy: {{ $root.Values.image.pullPolicy }}
+    {{- if .connection }}
+    # Where a client finds the files that are named without a folder.
+    workingDir: /etc/kontroller/connection
+    {{- end }}
     command: [kontroller]
     args:
       {{- toYaml .args | nindent 6 }}
@@ -145,4 +149,14 @@ subjects:
 - apiGroups: [kontroller.dev]
   resources: [kafkatopics]
   verbs: [create]
+{{- end }}
+
+{{- define "kontroller.checkClusterCheck" -}}
+{{- $check := .Values.clusterCheck }}
+{{- if and $check.connectionSecrets (not $check.bootstrapServers) }}
+{{- fail "clusterCheck.connectionSecrets says how brokers are secured, and clusterCheck.bootstrapServers names none: set it, or leave both out" }}
+{{- end }}
+{{- if and $check.bootstrapServers (or .Values.kafka.enabled .Values.controller.enabled) }}
+{{- fail (printf "clusterCheck.bootstrapServers is for a cluster of which this chart brings nothing: with %s.enabled its own is asked" (ternary "kafka" "controller" .Values.kafka.enabled)) }}
+{{- end }}
 {{- end }}

@@ -12,9 +12,14 @@
 {{- if ne .Values.kafka.listenerName "PLAINTEXT" }}true{{ end }}
 {{- end }}
 
-{{- /* The option of commands that names what the volume of connectionVolume has; nothing without Secrets. */ -}}
+{{- /* What the volume of connectionVolume has. */ -}}
+{{- define "kontroller.propertiesFile" -}}
+/etc/kontroller/connection/server.properties
+{{- end }}
+
+{{- /* The option of commands that names it; nothing without Secrets. */ -}}
 {{- define "kontroller.propertiesOption" -}}
-{{- if . }}--properties=/etc/kontroller/connection/server.properties{{ end }}
+{{- if . }}--properties={{ include "kontroller.propertiesFile" . }}{{ end }}
 {{- end }}
 
 {{- /* Where a container has it: an entry of volumeMounts; nothing without Secrets. */ -}}
@@ -99,7 +104,7 @@
 {{- fail (printf "brokers look for their controller at their own listener, and kafka.listenerName is %s: set controller.listenerName=%s" $kafka.listenerName $kafka.listenerName) }}
 {{- end }}
 {{- if not (include "kontroller.kafkaZookeeper" .) }}
-{{- fail "kafka.enabled needs a ZooKeeper: set zookeeper.enabled=true, or kafka.zookeeper to host:port[,host:port...][/chroot]" }}
+{{- fail "kafka.enabled needs a ZooKeeper: set zookeeper.enabled=true, or kafka.zookeeper to host:port[,host:port...][/chroot]; brokers without one (Kafka 4) are not the chart's" }}
 {{- end }}
 {{- $needed := add 60 (ternary $kafka.drain.deadlineSeconds 0 $kafka.drain.enabled | int) }}
 {{- if lt (int $kafka.terminationGracePeriodSeconds) (int $needed) }}
@@ -145,7 +150,7 @@ pod is replaced; brokers look it up at each connection, and before the pod is re
 {{- fail "controller.clientListener is for one listener that serves all: with controller.moreListeners each has its own address" }}
 {{- end }}
 {{- if not (include "kontroller.controllerZookeeper" .) }}
-{{- fail "controller.enabled needs a ZooKeeper: set controller.zookeeper to the brokers' zookeeper.connect, host:port[,host:port...][/chroot], or zookeeper.enabled=true" }}
+{{- fail "controller.enabled needs a ZooKeeper: set controller.zookeeper to the brokers' zookeeper.connect, host:port[,host:port...][/chroot], or zookeeper.enabled=true; a cluster without one (Kafka 4) has controllers of its own" }}
 {{- end }}
 {{- if and $controller.advertise (gt (int $controller.replicas) 1) }}
 {{- fail "controller.advertise is one address and there are several controllers: leave it empty, or set controller.replicas=1" }}
