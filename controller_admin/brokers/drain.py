@@ -8,7 +8,8 @@
 2. Asks the controller to take the broker's leaderships and ISR memberships away (ControlledShutdown), again and again
    until nothing remains that another replica could lead. The broker's epoch is not known to clients; -1 switches that
    check off in both controllers. A broker without ZooKeeper nobody can do that for: it does it itself when it is stopped
-   (KIP-631), so its drain ends here.
+   (KIP-631), so its drain ends here. Where it is one of the controllers, too, it first waits until the others can decide
+   without it: else nobody would lead what it leads, and nobody would let it go.
 3. Looks once more, and waits: other brokers may have been stopped at the same moment. A new controller knows nothing
    of step 2 and may have given leaderships back, which are then handed over again.
 
@@ -26,7 +27,7 @@ from collections.abc import Awaitable, Callable, Set
 from typing import Final, TypeVar
 
 from kio.schema.errors import ErrorCode
-from kio.schema.metadata.v12 import MetadataResponse
+from kio.schema.metadata.v11 import MetadataResponse
 
 from controller_core.model.draining.broker_stop import (
     absent,
@@ -38,11 +39,13 @@ from controller_core.model.draining.broker_stop import (
     turn_of,
 )
 from controller_core.model.draining.cluster_picture import ClusterPicture
+from controller_core.model.draining.quorum_votes import Vote, missing_votes
 from controller_core.model.ids import BrokerId, TopicName
 from controller_core.model.wording import counted, listed
 from controller_core.wire.client.cluster_picture import EVERYTHING, read_picture
 from controller_core.wire.client.min_insync_replicas import ConfigRefused, ask_min_insync_replicas
-from controller_core.wire.client.quorum import has_quorum
+from controller_core.wire.client.quorum import QuorumRefused, has_quorum
+from controller_core.wire.client.quorum_votes import ask_votes
 from controller_core.wire.client.request_client import (
     AnswerUnreadable,
     ControllerClient,
@@ -105,6 +108,8 @@ class Drain:
             await asyncio.sleep(turn * self._pause_s)
             picture = await self._wait_for_replicas()
         if await self._asked(lambda: has_quorum(self._client)):
+            if await self._wait_for_votes():
+                await self._wait_for_replicas()
             self._report("it hands over what it leads when it is stopped, as brokers without ZooKeeper do")
             return
         await self._hand_over()
@@ -146,6 +151,39 @@ class Drain:
 
     async def _minimum_of(self, topics: Set[TopicName]) -> dict[TopicName, int]:
         return await self._asked(lambda: ask_min_insync_replicas(self._client, topics))
+
+    # In place of step 2 without ZooKeeper
+
+    async def _wait_for_votes(self) -> bool:
+        """Waits until the controllers can decide without the node, where it is one of them. Returns whether it waited."""
+        patience, has_waited = _Patience(self._patience_s), False
+        while True:
+            votes = await self._votes()
+            missing = missing_votes(votes or (), self._broker)
+            if votes is not None and not missing:
+                return has_waited
+            if missing:
+                self._report(f"too few controllers would be left to decide: {listed(missing)} not up to date")
+            if patience.is_over((votes is None, len(missing))):
+                raise self._given_up(f"gave up when no controller came back for {self._patience_s:g} s")
+            has_waited = True
+            await asyncio.sleep(self._pause_s)
+
+    async def _votes(self) -> tuple[Vote, ...] | None:
+        """None where nobody can say it now. Nobody votes as far as a user is told who may not know it."""
+        try:
+            return await ask_votes(self._client)
+        except NotAdmitted as error:
+            raise self._shut_out(error) from error
+        except QuorumRefused as error:
+            self._report(str(error))
+            if error.error_code not in _FORBIDDEN:
+                return None
+            self._report("if it is a controller, too, the others are not waited for: allow Describe on the cluster")
+            return ()
+        except RequestError as error:
+            self._report(f"nobody says who leads the controllers: {error}")
+            return None
 
     # Step 2
 
@@ -196,8 +234,7 @@ class Drain:
                 if error.error_code in _FORBIDDEN:
                     raise self._given_up("allow DescribeConfigs on all topics to whoever drains brokers") from error
             except NotAdmitted as error:
-                self._report(str(error))
-                raise self._given_up("correct what --command-config or --properties says") from error
+                raise self._shut_out(error) from error
             except RequestError as error:
                 self._report(str(error))
             await asyncio.sleep(self._pause_s)
@@ -209,6 +246,10 @@ class Drain:
         if what != self._said:
             self._said = what
             self._say(what)
+
+    def _shut_out(self, error: NotAdmitted) -> NotDrained:
+        self._report(str(error))
+        return self._given_up("correct what --command-config or --properties says")
 
     def _given_up(self, why: str) -> NotDrained:
         state = "it is out of service until it is restarted" if self._has_asked else "nothing was changed"

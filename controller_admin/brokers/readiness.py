@@ -6,7 +6,7 @@ count as if no reassignment brought them.
 
 import asyncio
 
-from kio.schema.metadata.v12 import MetadataResponse
+from kio.schema.metadata.v11 import MetadataResponse
 
 from controller_core.model.draining.broker_readiness import behind, why_not_ready
 from controller_core.model.ids import BrokerId

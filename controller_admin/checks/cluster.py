@@ -11,7 +11,7 @@ from kio.schema.list_partition_reassignments.v0 import (
     ListPartitionReassignmentsRequest,
     ListPartitionReassignmentsResponse,
 )
-from kio.schema.metadata.v12 import MetadataResponse
+from kio.schema.metadata.v11 import MetadataResponse
 
 from controller_admin.checks.waiting import NotWell
 from controller_core.model.draining.broker_stop import ids

@@ -17,8 +17,8 @@ from functools import partial
 from typing import Final, TypeVar
 
 from kio.schema.errors import ErrorCode
-from kio.schema.metadata.v12 import MetadataRequest, MetadataResponse
-from kio.schema.metadata.v12.request import MetadataRequestTopic
+from kio.schema.metadata.v11 import MetadataRequest, MetadataResponse
+from kio.schema.metadata.v11.request import MetadataRequestTopic
 from kio.schema.types import TopicName as WireTopicName
 from kio.static.primitive import i32Timedelta
 from kio.static.protocol import RequestPayload, ResponsePayload

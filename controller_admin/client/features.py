@@ -142,8 +142,10 @@ async def update(call: Call, seen: EpochSeen, updates: Sequence[FeatureUpdate]) 
         try:
             await _send(call, updates, before)
         except Unsupported:
+            refused_by = await call.controller_address()
             tried, before = before, await describe(call, seen, of_controller=True)
-            if before.updates_by_version == tried.updates_by_version:
+            # Where it is another again, the controller has moved to one of another version and back.
+            if (before.updates_by_version, before.answered_by) == (tried.updates_by_version, refused_by):
                 raise
         else:
             return await describe(call, seen, of_controller=True)

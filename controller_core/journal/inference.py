@@ -53,6 +53,8 @@ class Looks:
     """The brokers that have got another registration lately, without having been seen without one."""
     controllers: Mapping[ControllerEpoch, BrokerId] = field(default_factory=dict)
     """Who was the controller in the terms that are known."""
+    shutting_down: Collection[BrokerId] = ()
+    """The brokers that have asked to be relieved, where that is told."""
 
 
 def explain(changes: Sequence[Change], looks: Looks) -> list[tuple[str, list[Change]]]:
@@ -121,9 +123,24 @@ def _cause_of_leadership(change: Change, looks: Looks) -> str:
         return _cause_of_first_leader(change.key, looks)
     was, now = before.leader_and_isr, after.leader_and_isr
     if (was.leader, was.leader_epoch) == (now.leader, now.leader_epoch):
-        return ALTER_PARTITION  # a controller that decides raises the leader epoch, all others only ask for an ISR
+        return _cause_of_version(change.key, looks) if was.isr == now.isr else _cause_of_isr(was, now, looks)
     writer = looks.controllers.get(after.controller_epoch)
     return _cause_of_brokers(was, now, looks, writer) or _cause_of_election(change.key, was, now, looks)
+
+
+def _cause_of_isr(was: LeaderAndIsr, now: LeaderAndIsr, looks: Looks) -> str:
+    """Why the ISR alone is another one. A controller that decides raises the leader epoch, all others only ask for an ISR;
+    but one without ZooKeeper takes a follower out of it that failed just now, or shuts down, and leaves the epoch."""
+    left = [broker for broker in was.isr if broker not in now.isr]
+    if any(broker in looks.before.brokers and broker not in looks.after.brokers for broker in left):
+        return BROKER_FAILED
+    return CONTROLLED_SHUTDOWN if any(broker in looks.shutting_down for broker in left) else ALTER_PARTITION
+
+
+def _cause_of_version(key: TopicPartition, looks: Looks) -> str:
+    """Why a state has a new version and says the same: without ZooKeeper it has one of its own for its assignment, too."""
+    is_moved = _assignment(key, looks.before) != _assignment(key, looks.after)
+    return REASSIGNMENTS_REQUESTED if is_moved else ALTER_PARTITION
 
 
 def _cause_of_first_leader(key: TopicPartition, looks: Looks) -> str:

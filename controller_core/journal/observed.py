@@ -5,11 +5,12 @@ that was deleted and created again in between is known by its czxid, and is both
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from controller_core.journal.batches import StateCopy, TopicCopy
 from controller_core.journal.changes import Change, Kind
-from controller_core.model.ids import PartitionId, TopicName, TopicPartition
+from controller_core.model.ids import UNTOLD_PARTITION_EPOCH, PartitionId, TopicName, TopicPartition
 from controller_core.model.metadata import ReplicaAssignment
 
 K = TypeVar("K")
@@ -18,8 +19,23 @@ V = TypeVar("V")
 _NONE: Mapping[PartitionId, ReplicaAssignment] = {}
 
 
-def difference(before: StateCopy, after: StateCopy) -> list[Change]:
-    """The changes that make the one state of the other. Values that are the same object are not compared."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Touched:
+    """Which topics and partitions may differ between a state and a later one; nothing is said of other things."""
+
+    since: StateCopy
+    topics: frozenset[TopicName]
+    partitions: frozenset[TopicPartition]
+
+
+def difference(before: StateCopy, after: StateCopy, touched: Touched | None = None) -> list[Change]:
+    """The changes that make the one state of the other. Values that are the same object are not compared; nor is what is
+    known not to be touched since the state before."""
+    if before is after:
+        return []
+    if touched is not None and touched.since is before:
+        has_configs = before.topic_configs is not after.topic_configs
+        before, after = (_narrowed(state, touched, has_configs=has_configs) for state in (before, after))
     return list(_changes(before, after))
 
 
@@ -29,11 +45,23 @@ def is_replaced(before: TopicCopy | None, after: TopicCopy | None) -> bool:
 
 
 def missed_versions(changes: Iterable[Change]) -> int:
-    """How many versions of partition states were written and gone again before they were seen."""
+    """How many versions of partition states were written and gone again before they were seen, where they are told."""
     return sum(
         change.after.partition_epoch - change.before.partition_epoch - 1
         for change in changes
-        if change.kind is Kind.LEADERSHIP and change.before is not None and change.after is not None
+        if change.kind is Kind.LEADERSHIP
+        and change.before is not None
+        and change.after is not None
+        and UNTOLD_PARTITION_EPOCH not in (change.before.partition_epoch, change.after.partition_epoch)
+    )
+
+
+def _narrowed(state: StateCopy, touched: Touched, *, has_configs: bool) -> StateCopy:
+    return replace(
+        state,
+        topics={name: state.topics[name] for name in touched.topics if name in state.topics},
+        states={key: state.states[key] for key in touched.partitions if key in state.states},
+        topic_configs=state.topic_configs if has_configs else {},
     )
 
 

@@ -24,7 +24,7 @@ from controller_core.journal.batches import (
 )
 from controller_core.journal.changes import REMOVED, Change, Kind
 from controller_core.journal.records import Fields
-from controller_core.model.ids import NO_LEADER, ControllerEpoch, TopicId, TopicPartition
+from controller_core.model.ids import NO_LEADER, UNTOLD_PARTITION_EPOCH, ControllerEpoch, TopicId, TopicPartition
 from controller_core.model.metadata import LeaderRecoveryState, PartitionState
 
 _FIELDS: Final[Mapping[Kind, Callable[[Any], Fields]]] = {
@@ -201,5 +201,6 @@ def _is_unclean(change: Change, *, is_inferred: bool) -> bool:
     leader = after.leader_and_isr.leader
     if before is None or leader == NO_LEADER or leader in before.leader_and_isr.isr:
         return False
-    has_missed = is_inferred and after.partition_epoch > before.partition_epoch + 1
+    versions = before.partition_epoch, after.partition_epoch
+    has_missed = is_inferred and (UNTOLD_PARTITION_EPOCH in versions or versions[1] > versions[0] + 1)
     return not has_missed or after.leader_and_isr.leader_recovery_state is LeaderRecoveryState.RECOVERING

@@ -28,6 +28,10 @@ NO_LEADER: Final = BrokerId(-1)
 LEADER_DURING_DELETE: Final = BrokerId(-2)
 INITIAL_LEADER_EPOCH: Final = LeaderEpoch(0)
 NO_EPOCH: Final = LeaderEpoch(-1)
+UNTOLD_BROKER_EPOCH: Final = BrokerEpoch(-1)
+UNTOLD_CONTROLLER_EPOCH: Final = ControllerEpoch(-1)
+UNTOLD_PARTITION_EPOCH: Final = PartitionEpoch(-1)
+"""What an epoch is that whoever told of the thing did not tell: brokers without ZooKeeper tell none of these three."""
 EPOCH_DURING_DELETE: Final = LeaderEpoch(-2)
 
 

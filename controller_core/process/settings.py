@@ -36,11 +36,10 @@ S = TypeVar("S", bound=BaseSettings)
 
 
 class ProcessSettings(BaseSettings):
-    """What can be set about any process that belongs to a ZooKeeper and may write a journal."""
+    """What can be set about any process that looks at or controls a cluster, and may write a journal."""
 
     model_config = SettingsConfigDict(env_prefix="KONTROLLER_", extra="forbid", frozen=True)
 
-    zookeeper: str = Field(min_length=1, description="ZooKeeper servers and chroot: HOST:PORT[,HOST:PORT...][/chroot].")
     zookeeper_timeout_ms: int = Field(
         default=60_000, ge=1000, description="How long ZooKeeper may be out of reach before the process exits."
     )
@@ -78,6 +77,7 @@ class ProcessSettings(BaseSettings):
 class ControllerProcessSettings(ProcessSettings, ControllerLimitSettings):
     """All that can be set about a controller process."""
 
+    zookeeper: str = Field(min_length=1, description="ZooKeeper servers and chroot: HOST:PORT[,HOST:PORT...][/chroot].")
     id: int = Field(ge=0, description="The controller's id among the brokers' ids; no broker may have it.")
     listen: Annotated[tuple[str, ...], NoDecode] = Field(
         min_length=1,

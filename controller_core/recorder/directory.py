@@ -12,17 +12,34 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from controller_core.journal.changes import Kind
 from controller_core.journal.reader import Position, Record, parse
 from controller_core.journal.record_encoder import RecordEncoder
 from controller_core.journal.records import Line
 from controller_core.journal.segments import segments
-from controller_core.model.ids import ControllerEpoch
+from controller_core.model.ids import BrokerId, ControllerEpoch
+from controller_core.recorder.event_numbers import Thing, position_of, thing_of
 
 _LOCK: Final = "recorder.lock"
+_UNFINISHED: Final = (
+    Kind.CONTROLLER_ELECTED, Kind.CONTROLLER_RESIGNED, Kind.RECORDER_STARTED, Kind.SNAPSHOT_STARTED, Kind.GAP,
+)  # fmt: skip
+"""What has to be followed by something before a journal can be gone on with as if nothing had been."""
 
 
 class UnusableDirectory(Exception):
     """The directory cannot be recorded into; the message says what to change."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LastEvent:
+    """The event that a journal's last record is of, which perhaps was not recorded to its end."""
+
+    position: int
+    """Its offset in the metadata log."""
+    controller_id: BrokerId
+    written: frozenset[Thing]
+    """What the records of it are about."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,10 +50,16 @@ class Ended:
     epoch: ControllerEpoch | None = None
     """None where there are no records."""
     next_seq: int = 0
+    last_event: "LastEvent | None" = None
+    """None where it cannot be gone on from: events were not numbered, or the end is not known to be whole."""
 
     def encoder(self) -> RecordEncoder:
         """Goes on with the numbers."""
         return RecordEncoder(epoch=self.epoch, next_seq=self.next_seq)
+
+
+NOTHING_YET: Final = Ended()
+"""Of a journal without any record."""
 
 
 @contextmanager
@@ -73,7 +96,7 @@ def check_cluster(ended: Ended, cluster_id: str | None, directory: Path) -> None
 
 def _ended(directory: Path) -> Ended:
     for path in reversed(segments(directory)):
-        line = _last_line(path)
+        line = next(_lines_from_the_end(path), None)
         if line is None:
             continue
         if not line.inferred:
@@ -81,15 +104,35 @@ def _ended(directory: Path) -> Ended:
                 f"--journal-directory {directory} has the journal of a controller ({path.name}): use another directory"
             )
         next_seq = line.seq + (line.dropped or 1)
-        return Ended(cluster_id=line.cluster_id, epoch=ControllerEpoch(line.controller_epoch), next_seq=next_seq)
+        return Ended(
+            cluster_id=line.cluster_id,
+            epoch=ControllerEpoch(line.controller_epoch),
+            next_seq=next_seq,
+            last_event=_last_event(path, line),
+        )
     return Ended()
 
 
-def _last_line(path: Path) -> Line | None:
-    """The last whole record of a segment that can be read; None where it has none."""
+def _last_event(path: Path, last: Line) -> LastEvent | None:
+    """The event of a segment's last record. One that begins in the segment before was long ago, or large: then it is not
+    known what there is of it."""
+    position = position_of(last.correlation_id)
+    if position is None or last.snapshot or last.kind in _UNFINISHED:
+        return None
+    written = []
+    for line in _lines_from_the_end(path):
+        if position_of(line.correlation_id) != position:
+            break
+        written.append(thing_of(line))
+    else:
+        return None
+    return LastEvent(position=position, controller_id=BrokerId(last.controller_id), written=frozenset(written))
+
+
+def _lines_from_the_end(path: Path) -> Iterator[Line]:
+    """The whole records of a segment that can be read, the last one first."""
     texts = path.read_bytes().split(b"\n")[:-1]  # what stands behind the last end of a line is torn
     for number, text in reversed(list(enumerate(texts, start=1))):
         entry = parse(Position(segment=path.name, line=number), text)
         if isinstance(entry, Record):
-            return entry.line
-    return None
+            yield entry.line

@@ -26,7 +26,9 @@ from controller_core.journal.changes import Change
 from controller_core.journal.inference import UNOBSERVED, Looks, explain, restarted
 from controller_core.journal.observed import difference, missed_versions
 from controller_core.model.ids import BrokerId, ControllerEpoch
-from controller_core.recorder.view import Role, View
+from controller_core.recorder.directory import Ended
+from controller_core.recorder.event_numbers import numbered, thing_of_change
+from controller_core.recorder.looker import Role, View
 
 log = structlog.get_logger()
 
@@ -52,7 +54,7 @@ class Seen:
 
 
 class ObservedJournal:
-    """What is recorded of one cluster, on its way to the journal. `last_epoch`: the newest that the journal has already."""
+    """What is recorded of one cluster, on its way to the journal. `ended`: where that ended before."""
 
     def __init__(
         self,
@@ -61,7 +63,7 @@ class ObservedJournal:
         *,
         snapshot_interval_ms: float,
         alive_interval_ms: int,
-        last_epoch: ControllerEpoch | None,
+        ended: Ended,
     ) -> None:
         self.seen = Seen()
         self.role: Role | None = None
@@ -70,8 +72,10 @@ class ObservedJournal:
         self._clock = clock
         self._stamped = StampedJournal(journal=journal, clock=clock, snapshot_interval_ms=snapshot_interval_ms)
         self._alive_interval_ms = alive_interval_ms
-        self._last_epoch = last_epoch
-        self._cluster_id: str | None = None
+        self._last_epoch = ended.epoch
+        self._last_event = ended.last_event
+        self._position: int | None = None
+        self._cluster_id = ended.cluster_id
         self._recorded: StateCopy | None = None
         """What the records come to; None before the first snapshot."""
         self._restarted_ms: dict[BrokerId, float] = {}
@@ -92,11 +96,15 @@ class ObservedJournal:
     def follow(self, view: View, is_unobserved: Callable[[Change], bool]) -> None:
         """Records what is new in a view. Raises `AnotherCluster`."""
         self._check(view)
+        self._number(view)
+        if view.is_recorded:
+            self._go_on_from(view)
+            return
         self._follow_role(view)
         if self.role is None or self._recorded is None:
             return
         before, self._recorded = self._recorded, view.state
-        changes = difference(before, view.state)
+        changes = self._unwritten(difference(before, view.state, view.touched))
         self.seen.versions_missed += missed_versions(changes)
         unobserved = [change for change in changes if is_unobserved(change)]
         if unobserved:
@@ -109,15 +117,28 @@ class ObservedJournal:
             after=view.state,
             restarted=self._restarted_lately(observed),
             controllers=self._controllers,
+            shutting_down=view.shutting_down,
         )
         for cause, explained in explain(observed, looks):
             self._commit(cause, explained)
         if self._journal.wants_snapshot:
             self.take_snapshot()
 
+    def begun_anew(self, clock: Clock) -> "ObservedJournal":
+        """The same journal for views that do not follow from those before, as after a restart."""
+        anew = ObservedJournal(
+            self._journal,
+            clock,
+            snapshot_interval_ms=self._stamped.snapshot_interval_ms,
+            alive_interval_ms=self._alive_interval_ms,
+            ended=Ended(cluster_id=self._cluster_id, epoch=self._last_epoch),
+        )
+        anew.seen = self.seen
+        return anew
+
     def take_snapshot(self, cause: str = _JOURNAL_DUE) -> None:
-        """Records the whole state."""
-        if self._recorded is not None:
+        """Records the whole state; nothing while nobody has the role, as the next term begins with it."""
+        if self._recorded is not None and self.role is not None:
             self._stamped.take_snapshot(self._context(cause), self._recorded)
 
     def record_alive(self) -> None:
@@ -127,14 +148,14 @@ class ObservedJournal:
     def _check(self, view: View) -> None:
         if self._cluster_id not in (None, view.cluster_id):
             raise AnotherCluster(
-                f"the cluster's id was {self._cluster_id} and is {view.cluster_id}: ZooKeeper was emptied, or the "
+                f"the cluster's id was {self._cluster_id} and is {view.cluster_id}: it was made anew, or the "
                 "address leads to another one; record that into another directory"
             )
         self._cluster_id = view.cluster_id
         if view.role and self._last_epoch is not None and view.role.epoch < self._last_epoch:
             raise AnotherCluster(
                 f"the journal has controller epoch {self._last_epoch}, and the cluster is at {view.role.epoch}: "
-                "ZooKeeper was emptied; record into another directory"
+                "it was made anew; record that into another directory"
             )
 
     def _follow_role(self, view: View) -> None:
@@ -165,6 +186,26 @@ class ObservedJournal:
             self._stamped.record(elected)
             self.take_snapshot(_FAILOVER)
 
+    def _number(self, view: View) -> None:
+        if view.position is not None and view.position != self._position:
+            self._events = 0
+        self._position = view.position
+
+    def _go_on_from(self, view: View) -> None:
+        """The journal has all up to here, and perhaps some of what comes next."""
+        log.info("going on with the journal", position=view.position, partitions=len(view.state.states))
+        self.role, self._recorded = view.role, view.state
+        if view.role is not None:
+            self._controllers = {view.role.epoch: view.role.controller_id}
+        self._stamped.begin_silence()
+
+    def _unwritten(self, changes: list[Change]) -> list[Change]:
+        """Those that the journal does not have, of the event that it ended with."""
+        last = self._last_event
+        if last is None or last.position != self._position:
+            return changes
+        return [change for change in changes if thing_of_change(change) not in last.written]
+
     def _restarted_lately(self, changes: Sequence[Change]) -> list[BrokerId]:
         now_ms = self._clock.monotonic_ms()
         self._restarted_ms |= dict.fromkeys(restarted(changes), now_ms)
@@ -184,6 +225,12 @@ class ObservedJournal:
             controller_id=self.role.controller_id,
             controller_epoch=self.role.epoch,
             cause=cause,
-            event=f"{self._began_ms}-{self._events}",
+            event=self._event,
             is_inferred=True,
         )
+
+    @property
+    def _event(self) -> str:
+        if self._position is None:
+            return f"{self._began_ms}-{self._events}"
+        return numbered(self._position, self._events)

@@ -31,7 +31,8 @@ from controller_operator.leading.fenced_objects import FencedObjects
 from controller_operator.leading.fenced_session import FencedSession
 from controller_operator.leading.kubernetes_lease import KubernetesLease
 from controller_operator.leading.leadership import Leadership
-from controller_operator.observation.observer import ChrootMissing, NotCurrent
+from controller_operator.observation.observation import NotCurrent
+from controller_operator.observation.observer import ChrootMissing
 from controller_operator.probes import serve_probes
 from controller_operator.reconciling.runtime import OperatorRuntime
 from controller_operator.reconciling.wall_clock import utc_now

@@ -55,7 +55,7 @@ class OperatorMetrics:
         )
         self.observation_lag_s = Histogram(
             "kontroller_operator_observation_lag_seconds",
-            "From the first sign of a change in ZooKeeper to the view that shows it.",
+            "From the first sign of a change in the cluster to the view that shows it.",
             registry=self.registry,
         )
         self.unreachable_clusters = Gauge(

@@ -15,8 +15,8 @@ from kio.schema.list_partition_reassignments.v0 import (
     ListPartitionReassignmentsRequest,
     ListPartitionReassignmentsResponse,
 )
-from kio.schema.metadata.v12 import MetadataRequest, MetadataResponse
-from kio.schema.metadata.v12.response import MetadataResponseBroker
+from kio.schema.metadata.v11 import MetadataRequest, MetadataResponse
+from kio.schema.metadata.v11.response import MetadataResponseBroker
 from kio.schema.types import BrokerId
 from kio.static.primitive import i32
 from kio.static.protocol import RequestPayload, ResponsePayload

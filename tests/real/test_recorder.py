@@ -16,6 +16,7 @@ from devcluster.clusters.zookeeper import ZooKeeper, connected_client
 from devcluster.running.processes import wait_until
 from tests.real.conftest import StartKafka
 from tests.real.histories import assert_comes_to
+from tests.real.versions.releases import of_each_release
 
 pytestmark = pytest.mark.real
 
@@ -37,10 +38,11 @@ def wait_until_recorded(journal: Path, kind: str, cause: str) -> None:
     wait_until(lambda: cause in causes(journal, kind), f"{kind} by {cause} is recorded", deadline_s=DEADLINE_S)
 
 
+@of_each_release("a recorder beside older releases")
 def test_the_history_of_a_cluster_with_kafkas_own_controller_comes_to_what_zookeeper_says(
-    start_kafka: StartKafka, servers_folder: RunFolder, tmp_path: Path
+    start_kafka: StartKafka, servers_folder: RunFolder, tmp_path: Path, release: str
 ) -> None:
-    kafka = start_kafka(brokers=3, properties={"auto.leader.rebalance.enable": "false"})
+    kafka = start_kafka(brokers=3, properties={"auto.leader.rebalance.enable": "false"}, version=release)
     journal = tmp_path / "journal"
     options = ["--journal-snapshot-interval-seconds", "5", "--journal-alive-interval-seconds", "1"]
     with (

@@ -16,6 +16,7 @@ from tests.unit.seed_map import definitions
 
 ROOT = Path(__file__).resolve().parents[2]
 KNOWN_BUGS = (ROOT / "docs" / "known-bugs.md").read_text()
+VERSIONS = (ROOT / "docs" / "versions.md").read_text()
 OPERATIONS = (ROOT / "docs" / "operations.md").read_text()
 VALUES = yaml.safe_load((ROOT / "charts" / "kontroller" / "values.yaml").read_text())
 STATUS_FIELDS = {"controller.kind", "controller.epoch", "zookeeper.connect"}
@@ -23,7 +24,9 @@ STATUS_FIELDS = {"controller.kind", "controller.epoch", "zookeeper.connect"}
 SOURCES = [
     path.read_text() for folder in ("controller_core", "operator") for path in sorted((ROOT / folder).rglob("*.py"))
 ]
-TESTS = sorted(set(re.findall(r"`((?:unit|real|contract|e2e|spark)/[\w/]+\.py(?:::\w+)?)`", KNOWN_BUGS)))
+TESTS = sorted(set(re.findall(r"`((?:unit|real|contract|e2e|spark)/[\w/]+\.py(?:::\w+)?)`", f"{KNOWN_BUGS}{VERSIONS}")))
+RELEASES = ("2.8", "3.0", "3.3", "3.6", "3.9", "4.2")
+FEATURES = VERSIONS.partition(f"| | {' | '.join(RELEASES)} | shown by |\n")[2].partition("\n\n")[0].splitlines()[1:]
 
 
 @pytest.mark.parametrize("test", TESTS)
@@ -36,6 +39,17 @@ def test_a_test_that_is_named_exists(test: str) -> None:
 @pytest.mark.parametrize("row", [line for line in KNOWN_BUGS.splitlines()[8:] if line.startswith("|")])
 def test_every_known_bug_has_a_test(row: str) -> None:
     assert re.search(r"`(?:unit|real|contract)/", row)
+
+
+def test_there_are_features_by_release() -> None:
+    assert len(FEATURES) > 10
+
+
+@pytest.mark.parametrize("row", FEATURES)
+def test_what_works_with_which_release_of_kafka_has_something_that_shows_it(row: str) -> None:
+    cells = row.strip("| ").split(" | ")
+    assert len(cells) == len(RELEASES) + 2
+    assert re.search(r"`(?:real/|make versions)|\]\(", cells[-1])
 
 
 def slug(heading: str) -> str:
@@ -81,6 +95,7 @@ def test_a_link_within_the_operations_leads_somewhere(anchor: str) -> None:
         "docs/glossary.md",
         "docs/how-it-works.md",
         "docs/operations.md",
+        "docs/versions.md",
     ],
 )
 def test_a_link_to_a_file_leads_somewhere(document: str) -> None:

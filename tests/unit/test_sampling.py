@@ -73,7 +73,10 @@ def collected(folder: Path, commit: str | None) -> tuple[set[str], str]:
         str(folder),
         ".",
     ]
-    paths = {"PYTHONPATH": os.pathsep.join([str(PROJECT), os.environ.get("PYTHONPATH", "")])}
+    paths = {
+        "PYTHONPATH": os.pathsep.join([str(PROJECT), os.environ.get("PYTHONPATH", "")]),
+        "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",  # to load them takes longer than all else
+    }
     printed = subprocess.run(
         line, cwd=folder, env=os.environ | paths, capture_output=True, text=True, check=True
     ).stdout

@@ -38,9 +38,7 @@ from controller_core.model.throttles import (
 )
 
 _BROKER_MS: Final = 5_000
-_OPERATIONS: Final = {
-    LEADER_RATE: SET, FOLLOWER_RATE: SET, LEADER_REPLICAS: APPEND, FOLLOWER_REPLICAS: APPEND,
-}  # fmt: skip
+_LISTS: Final = (LEADER_REPLICAS, FOLLOWER_REPLICAS)
 
 
 async def throttle(call: Call, targets: Mapping[TopicPartition, Replicas], bytes_per_second: int) -> None:
@@ -50,11 +48,14 @@ async def throttle(call: Call, targets: Mapping[TopicPartition, Replicas], bytes
     origins = await _all_origins(call, targets)
     moves = {tp: Move(origin=origins[tp], target=target) for tp, target in targets.items()}
     wanted = wanted_by([Throttle(bytes_per_second=bytes_per_second, moves=moves)])
+    present = await own_configs(call, sorted({tp.topic for tp in targets}))
     resources = []
     for entity, settings in wanted.items():
         kind, _, name = entity.partition("/")
+        # To a list that is not there Kafka 2.8 appends an entry behind a comma, and then cannot read it.
+        listed = [setting for setting in _LISTS if kind != "brokers" and present[name].get(setting)]
         configs = tuple(
-            AlterableConfig(name=setting, config_operation=_OPERATIONS[setting], value=",".join(values))
+            AlterableConfig(name=setting, config_operation=APPEND if setting in listed else SET, value=",".join(values))
             for setting, values in settings.items()
             if values
         )
@@ -74,7 +75,7 @@ async def unthrottle(call: Call, targets: Mapping[TopicPartition, Replicas]) -> 
     present = await replicas_of(call, {tp.topic for tp in targets})
     topics = sorted({tp.topic for tp in targets} & {tp.topic for tp in present})
     configs = await own_configs(call, topics) if topics else {}
-    throttled = [topic for topic in topics if {LEADER_REPLICAS, FOLLOWER_REPLICAS} & set(configs[topic])]
+    throttled = [topic for topic in topics if set(_LISTS) & set(configs[topic])]
     replicas = (*targets.values(), *present.values()) if throttled else ()
     involved = {broker for each in replicas for broker in each}
     brokers = sorted(involved | set(call.cluster.brokers))
@@ -118,9 +119,7 @@ async def _all_origins(call: Call, targets: Mapping[TopicPartition, Replicas]) -
 
 
 def _unthrottled_topic(topic: TopicName) -> AlterConfigsResource:
-    return AlterConfigsResource(
-        resource_type=TOPIC, resource_name=topic, configs=_without(LEADER_REPLICAS, FOLLOWER_REPLICAS)
-    )
+    return AlterConfigsResource(resource_type=TOPIC, resource_name=topic, configs=_without(*_LISTS))
 
 
 def _unthrottled_broker(broker: BrokerId) -> AlterConfigsResource:

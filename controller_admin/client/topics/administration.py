@@ -10,7 +10,7 @@ from kio.schema.create_topics.v5 import CreateTopicsRequest, CreateTopicsRespons
 from kio.schema.create_topics.v5.request import CreatableReplicaAssignment, CreatableTopic, CreatableTopicConfig
 from kio.schema.delete_topics.v5 import DeleteTopicsRequest, DeleteTopicsResponse
 from kio.schema.errors import ErrorCode
-from kio.schema.metadata.v12.response import MetadataResponseTopic
+from kio.schema.metadata.v11.response import MetadataResponseTopic
 from kio.schema.types import BrokerId as WireBrokerId
 from kio.schema.types import TopicName as WireTopicName
 from kio.static.primitive import i16, i32

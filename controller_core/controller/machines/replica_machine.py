@@ -68,15 +68,31 @@ async def delete(term: Term, replicas: Iterable[PartitionReplica]) -> None:
 
     async def delete_of(partitions: Sequence[TopicPartition]) -> None:
         group = [PartitionReplica(partition, broker) for partition in partitions for broker in unneeded[partition]]
-        await to_offline(term, not_offline(term, group))
+        await take_out(term, group)
         to_non_existent(term, group)
 
     await in_groups(term, list(unneeded), delete_of)
 
 
-def not_offline(term: Term, replicas: Iterable[PartitionReplica]) -> list[PartitionReplica]:
-    """The replicas that are not in OfflineReplica already, as after a controlled shutdown of their broker."""
-    return [replica for replica in replicas if term.state.replica_status.get(replica) is not ReplicaStatus.OFFLINE]
+async def take_out(term: Term, replicas: Iterable[PartitionReplica], *, tells_unchanged: bool = True) -> None:
+    """-> OfflineReplica for those that are not there yet, as they are after a controlled shutdown of their broker.
+
+    Who is there and was taken into an ISR again leaves it: a leader of before Kafka 3.3 takes one that is shutting down."""
+    present: list[PartitionReplica] = []
+    back: list[PartitionReplica] = []
+    for replica in replicas:
+        if term.state.replica_status.get(replica) is not ReplicaStatus.OFFLINE:
+            present.append(replica)
+        elif _is_in_isr_with_others(term, replica):
+            back.append(replica)
+    await to_offline(term, present, tells_unchanged=tells_unchanged)
+    if back:
+        await leave_isr(term, back)
+
+
+def _is_in_isr_with_others(term: Term, replica: PartitionReplica) -> bool:
+    state = term.state.states.get(replica.topic_partition)
+    return state is not None and len(state.leader_and_isr.isr) > 1 and replica.broker in state.leader_and_isr.isr
 
 
 def by_partition(replicas: Iterable[PartitionReplica]) -> dict[TopicPartition, frozenset[BrokerId]]:

@@ -8,6 +8,10 @@ with the leader, and nobody may join who is not assigned. AR is then what is ser
 for the ISR, RAR alone in its last steps. Who is in the ISR already, and was dropped from AR by other hands, may stay:
 else the leader could not change the ISR at all. Who is not assigned is refused as one that is not live: a leader drops
 that request and goes on from the ISR that it knows, where after INVALID_REQUEST it would wait for the next LeaderAndIsr.
+
+Who is shutting down or dead may not join either (KIP-841), unless a leader of before Kafka 3.3 asks, whose own controller
+takes whoever is assigned: one of 2.8 to 3.1 that is refused, with whatever error, waits for the next LeaderAndIsr, and
+until then nobody joins any more. Who is taken and does not follow the leader drops itself (`replica.lag.time.max.ms`).
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
@@ -56,7 +60,7 @@ async def on_alter_partition(term: Term, request: AlterPartitionRequest) -> Alte
     if broker is None or broker.epoch != request.broker_epoch:
         return refusal(ErrorCode.stale_broker_epoch)
     named = _named(term, request)
-    outcomes = await _alter(term, broker.id, dict(_asked_of(named)))
+    outcomes = await _alter(term, broker.id, dict(_asked_of(named)), asks_for_live=not _is_of_before_3_3(request))
     written = [partition for partition, outcome in outcomes.items() if isinstance(outcome, PartitionState)]
     term.batch.update_metadata(written)
     await reassignment.advance(term, written)
@@ -75,9 +79,11 @@ def refusal(error_code: ErrorCode) -> AlterPartitionResponse:
 
 
 def check(
-    term: Term, broker: BrokerId, partition: TopicPartition, change: IsrChange, live: Set[BrokerId]
+    term: Term, broker: BrokerId, partition: TopicPartition, change: IsrChange, eligible: Set[BrokerId] | None
 ) -> ErrorCode | None:
-    """Why a change is refused, or None. Whether it is there already is asked between the epochs: `is_there_already`."""
+    """Why a change is refused, or None. Whether it is there already is asked between the epochs: `is_there_already`.
+
+    `eligible`: of whom members may be; None: of all brokers."""
     state = term.state.states.get(partition) if term.state.has(partition) else None
     if state is None:
         return ErrorCode.unknown_topic_or_partition
@@ -92,7 +98,7 @@ def check(
         return ErrorCode.invalid_update_version
     if broker != current.leader:
         return ErrorCode.invalid_request
-    return _check_recovery_and_members(current, wanted, live, term.state.assignment(partition).replicas)
+    return _check_recovery_and_members(current, wanted, eligible, term.state.assignment(partition).replicas)
 
 
 def is_there_already(state: PartitionState, change: IsrChange) -> bool:
@@ -101,7 +107,7 @@ def is_there_already(state: PartitionState, change: IsrChange) -> bool:
 
 
 def _check_recovery_and_members(
-    current: LeaderAndIsr, wanted: LeaderAndIsr, live: Set[BrokerId], assigned: Collection[BrokerId]
+    current: LeaderAndIsr, wanted: LeaderAndIsr, eligible: Set[BrokerId] | None, assigned: Collection[BrokerId]
 ) -> ErrorCode | None:
     recovering = LeaderRecoveryState.RECOVERING
     if wanted.leader_recovery_state is recovering and len(wanted.isr) > 1:
@@ -110,22 +116,31 @@ def _check_recovery_and_members(
         return ErrorCode.invalid_request
     if wanted.leader not in wanted.isr or len(set(wanted.isr)) != len(wanted.isr):
         return ErrorCode.invalid_request
-    if not all(member in live and (member in assigned or member in current.isr) for member in wanted.isr):
+    if eligible is not None and not eligible >= set(wanted.isr):
+        return ErrorCode.ineligible_replica
+    if not all(member in assigned or member in current.isr for member in wanted.isr):
         return ErrorCode.ineligible_replica
     return None
 
 
-async def _alter(term: Term, broker: BrokerId, asked: dict[TopicPartition, AskedIsr]) -> dict[TopicPartition, Outcome]:
+def _is_of_before_3_3(request: AlterPartitionRequest) -> bool:
+    """Leaders of before Kafka 3.3 name topics by their names."""
+    return any(topic.name is not None for topic in request.topics)
+
+
+async def _alter(
+    term: Term, broker: BrokerId, asked: dict[TopicPartition, AskedIsr], *, asks_for_live: bool
+) -> dict[TopicPartition, Outcome]:
     outcomes: dict[TopicPartition, Outcome] = {}
     decided: dict[TopicPartition, Selection] = {}
     before: dict[TopicPartition, PartitionState] = {}
-    live = term.state.live
+    eligible = term.state.live if asks_for_live else None
     for partition, one in asked.items():
         change = _change(broker, one)
         if change is None:
             outcomes[partition] = ErrorCode.invalid_request
             continue
-        error = check(term, broker, partition, change, live)
+        error = check(term, broker, partition, change, eligible)
         if error is not None:
             outcomes[partition] = error
         elif is_there_already(state := term.state.states[partition], change):

@@ -73,8 +73,7 @@ async def on_broker_failure(term: Term, dead: Iterable[BrokerId]) -> None:
         electing = [partition for partition in kept if status.get(partition) in _WITHOUT_LEADER]
         not_elected = await partition_machine.to_online(term, electing)
         # 3. each replica on the failed broker -> OfflineReplica
-        replicas = replica_machine.not_offline(term, term.state.replicas_among(kept, dead))
-        await replica_machine.to_offline(term, replicas, tells_unchanged=False)
+        await replica_machine.take_out(term, term.state.replicas_among(kept, dead), tells_unchanged=False)
         elected = set(electing).difference(not_elected)
         term.batch.update_metadata([partition for partition in partitions if partition not in elected])
 

@@ -54,7 +54,7 @@ async def shutdown_broker(term: Term, broker: BrokerId) -> list[TopicPartition]:
     # 2. and 3. each replica on shutdown broker that is follower: StopReplica (w/o deletion), -> OfflineReplica.
     # One that led until now is a follower only when its broker was sent that, and has left the ISR with step 1.
     followers = [PartitionReplica(partition, broker) for partition in replicated if partition not in led]
-    await replica_machine.to_offline(term, replica_machine.not_offline(term, followers))
+    await replica_machine.take_out(term, followers)
     return sorted(term.state.led_by(replicated, {broker}))
 
 

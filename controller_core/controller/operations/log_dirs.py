@@ -111,7 +111,7 @@ async def on_replicas_become_offline(term: Term, broker: BrokerId, partitions: C
     await elect_offline_partitions(term)
     # 3. each replica in the failed directory -> OfflineReplica
     replicas = [PartitionReplica(p, broker) for p in partitions if not term.state.is_being_deleted(p.topic)]
-    await replica_machine.to_offline(term, replica_machine.not_offline(term, replicas))
+    await replica_machine.take_out(term, replicas)
     term.batch.update_metadata(partitions)
 
 

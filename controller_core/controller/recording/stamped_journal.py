@@ -33,8 +33,12 @@ class StampedJournal:
         """Whether it is time for the whole state."""
         return self.clock.monotonic_ms() >= self._next_snapshot_ms
 
-    def record(self, batch: Batch) -> None:
+    def begin_silence(self) -> None:
+        """As if something had been recorded just now."""
         self._last_record_ms = self.clock.monotonic_ms()
+
+    def record(self, batch: Batch) -> None:
+        self.begin_silence()
         self.journal.append(batch)
 
     def take_snapshot(self, context: Context, state: StateCopy) -> None:

@@ -1,9 +1,9 @@
-"""Asks for a picture of a cluster, with Metadata, and for `min.insync.replicas`, with DescribeConfigs."""
+"""Asks for a picture of a cluster, with Metadata, in the newest version that brokers of Kafka 2.8 know."""
 
 from typing import Final
 
 from kio.schema.errors import ErrorCode
-from kio.schema.metadata.v12 import MetadataRequest, MetadataResponse
+from kio.schema.metadata.v11 import MetadataRequest, MetadataResponse
 
 from controller_core.model.draining.cluster_picture import ClusterPicture, PartitionPlace
 from controller_core.model.ids import BrokerId, PartitionId, TopicName, TopicPartition

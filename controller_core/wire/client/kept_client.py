@@ -5,6 +5,7 @@ as long as it answers; after a failure the next question goes to the next one. O
 """
 
 import asyncio
+import ssl
 from collections.abc import Sequence
 from typing import Final, TypeVar
 
@@ -15,6 +16,7 @@ from controller_core.wire.client.request_client import (
     Address,
     AnswerLost,
     AnswerUnreadable,
+    NotAdmitted,
     as_request_errors,
 )
 from controller_core.wire.codecs.decoding import Undecodable
@@ -55,6 +57,8 @@ class KeptClient:
         self._turn = asyncio.Lock()
         self.waited_s = 0.0
         """For how long answers were waited for, all together: more than servers have worked on them."""
+        self.answers = 0
+        """How many came."""
 
     @property
     def server(self) -> Address:
@@ -114,8 +118,11 @@ class KeptClient:
                 connection.writer.write(frame)
                 await connection.writer.drain()
                 content = await read_frame(connection.reader, DEFAULT_MAX_FRAME_BYTES)
+                answered = None if content is None else read_correlation_id(content)
         except TimeoutError as error:
             raise AnswerLost(f"{self.server} did not answer within {self._timeout_s:g} s") from error
+        except ssl.SSLError as error:  # with TLS 1.3 a certificate is refused after the handshake
+            raise NotAdmitted(f"{self.server} ended the connection by TLS, see ssl.keystore.*: {error}") from error
         except (OSError, FrameCut) as error:
             raise AnswerLost(f"the connection to {self.server} broke: {error}") from error
         except FrameError as error:
@@ -124,8 +131,9 @@ class KeptClient:
             self.waited_s += asyncio.get_running_loop().time() - asked_at_s
         if content is None:
             raise AnswerLost(f"{self.server} closed the connection without an answer")
-        if read_correlation_id(content) != _CORRELATION_ID:
+        if answered != _CORRELATION_ID:
             raise AnswerUnreadable(f"{self.server} answered another request")
+        self.answers += 1
         return content
 
     async def _connected(self, deadline_s: float) -> Connection:

@@ -20,7 +20,7 @@ from typing import Any, Final, Generic, NamedTuple, Protocol, TypeVar
 
 from kio.schema.api_versions.v3 import ApiVersionsResponse
 from kio.schema.errors import ErrorCode
-from kio.schema.metadata.v12 import MetadataRequest, MetadataResponse
+from kio.schema.metadata.v11 import MetadataRequest, MetadataResponse
 from kio.static.protocol import RequestPayload, ResponsePayload
 
 from controller_core.wire.client.negotiation import ASK_FOR_RANGES, NoCommonVersion, Ranges, response_type_of

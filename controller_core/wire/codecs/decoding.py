@@ -175,9 +175,20 @@ def _read_tagged(cursor: Cursor, tagged: dict[int, tuple[str, _Reader]], values:
 
 def _default(entity_type: type[Entity], name: str) -> Any:
     field = next(field for field in fields(entity_type) if field.name == name)
-    if field.default is MISSING:
-        raise NotImplementedError(f"{entity_type.__name__}.{name}: a tagged field without a default")
-    return field.default
+    if field.default is not MISSING:
+        return field.default
+    if is_dataclass(field.type) and isinstance(field.type, type):
+        return field.type(**{part.name: _zero(part) for part in fields(field.type)})
+    raise NotImplementedError(f"{entity_type.__name__}.{name}: a tagged field without a default")
+
+
+def _zero(part: Field[Any]) -> Any:
+    """What Kafka takes for a field of a message of which nothing is said."""
+    if part.default is not MISSING:
+        return part.default
+    if part.metadata["kafka_type"] not in ("int8", "int16", "int32", "int64"):
+        raise NotImplementedError(f"{part.name}: a field of a tagged message, without a default")
+    return 0
 
 
 def _field_reader(field: Field[Any], *, flexible: bool) -> _Reader:

@@ -2,7 +2,7 @@
 
 Before version 2 topics have names in place of ids, and before version 1 partitions have no recovery state. Who joins an ISR
 and may not is told by a code that came with version 2; brokers before it know OPERATION_NOT_ATTEMPTED for that, and drop
-their request likewise.
+their request likewise, but for those of 2.8 to 3.1, which wait for the next LeaderAndIsr after any error.
 """
 
 import struct

@@ -24,6 +24,7 @@ from controller_core.wire.connections.security import MECHANISMS, Login, Securit
 PLAINTEXT: Final = "PLAINTEXT"
 PROTOCOLS: Final = (PLAINTEXT, "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 _MECHANISM: Final = "sasl.mechanism.inter.broker.protocol"
+_CONTROLLERS_MECHANISM: Final = "sasl.mechanism.controller.protocol"
 _JAAS: Final = "sasl.jaas.config"
 
 SourceOfListener: TypeAlias = Callable[[str, str], SecuritySource | None]
@@ -119,9 +120,10 @@ class BrokerProperties:
 
     def _login(self, listener: str) -> Login:
         own, prefix = self.own(listener), prefix_of(listener)
-        mechanism = self._said(_MECHANISM) or "GSSAPI"
+        said_by = _CONTROLLERS_MECHANISM if self._is_of_controllers(listener) else _MECHANISM
+        mechanism = self._said(said_by) or "GSSAPI"
         if mechanism not in MECHANISMS:
-            raise InvalidProperties(f"{_MECHANISM} is {mechanism}, which is not supported: use {one_of(MECHANISMS)}")
+            raise InvalidProperties(f"{said_by} is {mechanism}, which is not supported: use {one_of(MECHANISMS)}")
         of_listener = f"{mechanism.lower()}.{_JAAS}"
         if of_listener in own:
             return Login.of_jaas(own[of_listener], mechanism=mechanism, name=prefix + of_listener)
@@ -130,6 +132,11 @@ class BrokerProperties:
                 f"there is no login: set {prefix}{of_listener}, or {_JAAS} where brokers read theirs from a file of Java's"
             )
         return Login.of_jaas(self._properties[_JAAS], mechanism=mechanism, name=_JAAS)
+
+    def _is_of_controllers(self, listener: str) -> bool:
+        """Whether it is one of a quorum of controllers, at which brokers may log in in another way than at each other."""
+        names = self._said("controller.listener.names").upper().split(",")
+        return listener.upper() in map(str.strip, names)
 
     def _said(self, name: str) -> str:
         return self._properties.get(name, "").strip()

@@ -95,7 +95,10 @@ def encode_throttle(throttle: Throttle) -> bytes:
 
 
 def decode_claims(path: str, data: bytes) -> dict[str, dict[str, Claim]]:
-    """What was set in which configurations; a znode without data claims nothing. Raises as `decode_throttle`."""
+    """What was set in which configurations; a znode without data claims nothing, nor does an entity without settings.
+
+    Raises as `decode_throttle`.
+    """
     if not data:
         return {}
     json = _versioned(path, data)
@@ -108,6 +111,7 @@ def decode_claims(path: str, data: bytes) -> dict[str, dict[str, Claim]]:
             setting: Claim(values=tuple(claim.values), is_created=claim.is_created) for setting, claim in claims.items()
         }
         for entity, claims in found.claims.items()
+        if claims
     }
 
 

@@ -16,14 +16,15 @@ from controller_operator.kafka.requests.cancellations import CancelReassignment,
 from controller_operator.kafka.requests.elections import ElectionReply, ElectUnclean
 from controller_operator.kafka.requests.features import FeatureReply, UpdateFeatures
 from controller_operator.kafka.requests.moves import MoveReply
-from controller_operator.kafka.requests.topics import TopicReply
+from controller_operator.kafka.requests.throttles import ThrottleReply
+from controller_operator.kafka.requests.topics import MissTopic, TopicReply
 from controller_operator.kafka.throttle_steps import ThrottleStep
 from controller_operator.kafka.write_limits import WriteLimits
-from controller_operator.observation.observer import Observation
+from controller_operator.observation.observation import Observation
 
-ClusterStep = Action | ThrottleStep | UpdateFeatures | CancelReassignment | ElectUnclean
+ClusterStep = Action | ThrottleStep | UpdateFeatures | CancelReassignment | ElectUnclean | MissTopic
 """What is done to a cluster."""
-Reply = FeatureReply | CancelReply | ElectionReply | MoveReply | TopicReply
+Reply = FeatureReply | CancelReply | ElectionReply | MoveReply | ThrottleReply | TopicReply
 """What a cluster answered to a step."""
 
 

@@ -1,5 +1,7 @@
 """Which side of the seam a cluster is on follows from its address alone."""
 
+from collections.abc import Callable
+
 from controller_core.wire.client.kept_client import KeptClient
 from controller_core.wire.client.request_client import parse_addresses
 from controller_operator.clusters.cluster import Cluster
@@ -12,8 +14,18 @@ from controller_operator.observation.observer import ClusterObserver
 from controller_operator.observation.polling.poller import ClusterPoller
 from controller_operator.resources.cluster_address import AtBrokers, AtZooKeeper, ClusterAddress
 
+OpenPoller = Callable[[AtBrokers, ListenerOf], ClusterPoller]
+"""Makes what looks at a cluster without ZooKeeper."""
 
-def open_clusters(connect: Connect, open_client: OpenClient, listener_of: ListenerOf) -> OpenCluster:
+
+def polled(address: AtBrokers, listener_of: ListenerOf) -> ClusterPoller:
+    """Asks the brokers at an address over TCP."""
+    return ClusterPoller(lambda: _kept(address, listener_of))
+
+
+def open_clusters(
+    connect: Connect, open_client: OpenClient, listener_of: ListenerOf, open_poller: OpenPoller = polled
+) -> OpenCluster:
     """Makes clusters that are reached by these: sessions with ZooKeeper, clients of controllers, and how brokers are spoken
     to. All of them share what is known of controllers that do not answer."""
     reach = ControllerReach(open_client)
@@ -23,7 +35,7 @@ def open_clusters(connect: Connect, open_client: OpenClient, listener_of: Listen
             case AtZooKeeper(connect=servers):
                 return ClusterWithZooKeeper(ClusterObserver(lambda: connect(servers)), reach)
             case AtBrokers():
-                return ClusterWithoutZooKeeper(ClusterPoller(lambda: _kept(address, listener_of)), reach)
+                return ClusterWithoutZooKeeper(open_poller(address, listener_of), reach)
 
     return open_cluster
 

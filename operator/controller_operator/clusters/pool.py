@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 from controller_core.zk.session import ZkSession
 from controller_operator.clusters.cluster import Cluster
 from controller_operator.kafka.cluster_view import ClusterView
-from controller_operator.observation.observer import Observation
+from controller_operator.observation.observation import Observation
 from controller_operator.resources.cluster_address import ClusterAddress
 
 Connect = Callable[[str], Awaitable[ZkSession]]

@@ -19,9 +19,11 @@ from controller_operator.kafka.requests.features import (
     update_features,
 )
 from controller_operator.kafka.requests.moves import MoveReply, submit_by_request, submit_by_znode
+from controller_operator.kafka.requests.topics import MissTopic
 from controller_operator.kafka.throttle_steps import RemoveThrottle, SetThrottle, carry_out_throttle
 from controller_operator.kafka.write_limits import WriteLimits
-from controller_operator.observation.observer import ClusterObserver, Observation
+from controller_operator.observation.observation import Observation
+from controller_operator.observation.observer import ClusterObserver
 
 _Request = UpdateFeatures | CancelReassignment | ElectUnclean
 _DONE: Final = {True: Outcome.DONE, False: Outcome.LOOK_AGAIN}
@@ -63,6 +65,8 @@ class ClusterWithZooKeeper:
                 return carried_moves(step, await self._submit(step, asking))
             case SetThrottle() | RemoveThrottle():
                 outcome = await carry_out_throttle(step, self._observer.session)
+            case MissTopic():
+                outcome = _DONE[step.topic not in self._view.topics]
             case _:
                 outcome = await execute(step, self._observer.session)
         return Carried(step=step, outcome=outcome)

@@ -1,10 +1,14 @@
 """A cluster without ZooKeeper: seen by asking its brokers again and again, and told by requests to its controller."""
 
+import asyncio
 from collections.abc import Callable, Iterator, Sequence
-from typing import Final
+from typing import Final, TypeVar
+
+from kio.static.protocol import RequestPayload, ResponsePayload
 
 from controller_core.model.ids import TopicName
-from controller_core.wire.client.request_client import ControllerClient
+from controller_core.wire.client.kept_client import KeptClient
+from controller_core.wire.client.request_client import ControllerClient, ControllerUnreachable
 from controller_operator.clusters.cluster import Asking, Carried, ClusterStep, Reply, carried_moves
 from controller_operator.kafka.actions import (
     AddPartitions,
@@ -21,15 +25,17 @@ from controller_operator.kafka.requests.cancellations import CancelReassignment,
 from controller_operator.kafka.requests.elections import ElectUnclean, elect_preferred, elect_unclean
 from controller_operator.kafka.requests.features import UpdateFeatures, update_features_singly
 from controller_operator.kafka.requests.moves import submit
-from controller_operator.kafka.requests.topics import TopicReply, ask_for_topic
-from controller_operator.kafka.throttle_steps import RemoveThrottle, SetThrottle
+from controller_operator.kafka.requests.throttles import ThrottleReply, ask_for_throttle
+from controller_operator.kafka.requests.topics import MissTopic, TopicReply, ask_for_topic
+from controller_operator.kafka.throttle_steps import RemoveThrottle, SetThrottle, ThrottleStep
 from controller_operator.kafka.write_limits import WriteLimits
-from controller_operator.observation.observer import Observation
+from controller_operator.observation.observation import Observation
 from controller_operator.observation.polling.poller import ClusterPoller
 
 _NO_LIMITS: Final = WriteLimits(max_bytes=1 << 40)
 """What is too much for one request the controller says itself."""
-_TopicSteps = CreateTopic | AddPartitions | AlterTopicConfig | MarkTopicForDeletion
+Response = TypeVar("Response", bound=ResponsePayload)
+_Changes = CreateTopic | AddPartitions | AlterTopicConfig | MarkTopicForDeletion
 
 
 class ClusterWithoutZooKeeper:
@@ -38,6 +44,7 @@ class ClusterWithoutZooKeeper:
     def __init__(self, poller: ClusterPoller, reach: ControllerReach) -> None:
         self._poller = poller
         self._reach = reach
+        self._limiting = asyncio.Lock()
 
     @property
     def observation(self) -> Observation:
@@ -60,20 +67,44 @@ class ClusterWithoutZooKeeper:
         return await self._poller.refresh(_touched(after or ()))
 
     async def carry_out(self, step: ClusterStep, asking: Asking) -> Carried:
-        if isinstance(step, SetThrottle | RemoveThrottle):
-            # No plan sets one here; one that was set while there was a ZooKeeper went with it.
-            is_over = isinstance(step, RemoveThrottle)
-            return Carried(step=step, outcome=Outcome.DONE if is_over else Outcome.LOOK_AGAIN)
-        client = self._reach.client(self._poller.servers, asking.listener.security)
+        client = self._client(asking)
         if isinstance(step, SubmitReassignment):
             return carried_moves(step, await submit(step, client))
-        reply = await _ask(step, client)
+        if isinstance(step, SetThrottle | RemoveThrottle):
+            reply: Reply = await self._limit(step, asking, client)
+        else:
+            reply = await _ask(step, client)
         is_done = reply.is_done if isinstance(reply, TopicReply) else reply.trouble is None
         return Carried(step=step, outcome=Outcome.DONE if is_done else Outcome.LOOK_AGAIN, reply=reply)
 
+    async def _limit(self, step: ThrottleStep, asking: Asking, client: ControllerClient) -> ThrottleReply:
+        """One after the other: each owner then has a mark that no other has."""
+        broker = KeptClient(self._poller.servers, security=asking.listener.security)
+        try:
+            async with self._limiting:
+                return await ask_for_throttle(step, broker, client)
+        finally:
+            broker.close()
+
+    def _client(self, asking: Asking) -> ControllerClient:
+        """Where nobody leads the controllers nothing is asked for: brokers would keep it, and pass it on long after whoever
+        asked has given up."""
+        view = self._poller.observation.view
+        if view is not None and view.controller is None:
+            return _Leaderless()
+        return self._reach.client(self._poller.servers, asking.listener.security)
+
+
+class _Leaderless:
+    """The way to controllers that have no leader."""
+
+    async def ask(self, request: RequestPayload, response_type: type[Response]) -> Response:
+        """See `ControllerClient`."""
+        raise ControllerUnreachable("the controllers have no leader")
+
 
 async def _ask(
-    step: _TopicSteps | UpdateFeatures | CancelReassignment | ElectUnclean | SubmitPreferredElection,
+    step: _Changes | MissTopic | UpdateFeatures | CancelReassignment | ElectUnclean | SubmitPreferredElection,
     client: ControllerClient,
 ) -> Reply:
     match step:
@@ -91,4 +122,4 @@ async def _ask(
 
 def _touched(steps: Sequence[object]) -> Iterator[TopicName]:
     """The topics whose configurations the steps may have changed."""
-    return (step.topic for step in steps if isinstance(step, _TopicSteps))
+    return (step.topic for step in steps if isinstance(step, _Changes))

@@ -52,10 +52,10 @@ class Abilities:
 
     chooses_topic_ids: bool = True
     """Whether who creates a topic says which id it gets."""
-    limits_moves: bool = True
-    """Whether moves can be limited to some bytes a second."""
     validates_features: bool = False
     """Whether the controller can be asked what it would say to other levels, without changing them."""
+    may_hide_topics: bool = False
+    """Whether a topic may be there that is not shown, as the operator's user may not Describe it."""
 
 
 WITH_ZOOKEEPER: Final = Abilities()
@@ -111,6 +111,8 @@ class TopicView:
     config: Mapping[str, str] = field(default_factory=dict)
     config_version: ZkVersion | None = None
     """None where the topic has no znode for its configuration."""
+    is_config_known: bool = True
+    """Whether the operator is told the configuration; else there seems to be none."""
     states: Mapping[PartitionId, PartitionState] = field(default_factory=dict)
     """A partition without an entry has no leader yet: the controller has not come to it."""
     default_min_isr: int = 1
@@ -154,6 +156,8 @@ class ClusterView:
     """The topics that are marked for deletion."""
     features: FinalizedFeatures | None = None
     """The finalized features; None where no controller has set them up, or nobody can understand them."""
+    voters: tuple[BrokerId, ...] | None = None
+    """Without ZooKeeper: the controllers that elect their leader, as far as they are known."""
     malformed: Mapping[str, str] = field(default_factory=dict)
     """Znodes that make no sense, by path, with what is wrong; what they would say is missing in this view."""
     changed: frozenset[TopicName] = frozenset()
@@ -178,6 +182,13 @@ class ClusterView:
     def racks(self) -> dict[BrokerId, str | None]:
         """The live brokers with their racks, as placement wants them."""
         return {broker.id: broker.rack for broker in self.brokers.values()}
+
+    def features_epoch(self, before: int | None, *, are_same: bool) -> int | None:
+        """The epoch of the finalized features. Without ZooKeeper it is how far the cluster had come when they were read,
+        which says nothing new where they are the same as before."""
+        if self.voters is not None and are_same and before is not None:
+            return before
+        return self.features.epoch if self.features else None
 
     def assignment_of(self, partition: TopicPartition) -> ReplicaAssignment | None:
         topic = self.topics.get(partition.topic)

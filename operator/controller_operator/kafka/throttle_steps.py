@@ -1,12 +1,13 @@
 """How a plan limits what a move may take of the brokers, and how the limit ends.
 
-What is set belongs to the object: `/kontroller/throttles` says what it wants, and which values of the configurations are
-its own, so that nobody else's is changed (`controller_core.zk.throttle_writes`). Kontroller also ends it with the moves
-that it saw begin, where no operator is there to do so. Both steps may be repeated, and go on from any write at which
-the one before them stopped.
+What is set belongs to the object, so that nobody else's is changed. With ZooKeeper `/kontroller/throttles` says what it
+wants, and which values of the configurations are its own (`controller_core.zk.throttle_writes`); there Kontroller also ends
+it with the moves that it saw begin, where no operator is there to do so. Without, the configurations say it themselves
+(`marked_throttles`, `requests.throttles`). Both steps may be repeated, and go on from any write at which the one before
+them stopped.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 import structlog
@@ -35,6 +36,8 @@ class RemoveThrottle:
     """Ends the limit of an object; nothing where it has none."""
 
     owner: str
+    partitions: Collection[TopicPartition]
+    """All that the object may ever have moved."""
 
 
 ThrottleStep = SetThrottle | RemoveThrottle

@@ -14,7 +14,6 @@ session need no further thought. Until everything has been read again the last v
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable
-from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
@@ -23,6 +22,7 @@ import structlog
 from controller_core.supervision import supervised
 from controller_core.zk.session import AccessRefused, TreeWatchUnsupported, Watch, ZkError, ZkSession
 from controller_operator.kafka.cluster_view import ClusterView
+from controller_operator.observation.observation import NotCurrent, Observation, Observations
 from controller_operator.observation.znodes import LISTS, SINGLES, TREES, KnownZnodes
 from controller_operator.resources.conditions import Reason
 
@@ -35,25 +35,6 @@ _log = structlog.get_logger(__name__)
 
 OpenSession = Callable[[], Awaitable[ZkSession]]
 """Connects to ZooKeeper; raises `ZkError` where that fails."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Observation:
-    """What is known of a cluster now. `view` is None until everything was read once."""
-
-    view: ClusterView | None = None
-    trouble: str | None = None
-    """Why the view may be out of date, or None where it is current."""
-    reason: Reason = Reason.ZOOKEEPER_UNAVAILABLE
-    """What kind of trouble."""
-    is_being_read: bool = False
-    """The only trouble is that there is so much to read: ZooKeeper answers."""
-    lag_s: float | None = None
-    """Seconds from the first sign of a change to this view."""
-
-
-class NotCurrent(ZkError):
-    """The cluster cannot be read at present. Retriable."""
 
 
 class ChrootMissing(NotCurrent):
@@ -77,23 +58,19 @@ class ClusterObserver:
         self._has_tree_watches = True
         self._missing_lists: set[str] = set(LISTS)
         self._woken = asyncio.Event()
-        self._changed = asyncio.Condition()
-        self._listeners: list[Callable[[Observation], None]] = []
-        self._observation = Observation(trouble="not connected to ZooKeeper yet")
-        self._refreshes_asked = 0
-        self._refreshes_done = 0
+        self._observations = Observations(Observation(trouble="not connected to ZooKeeper yet"))
         self._dirty_since: float | None = None
         self._task: asyncio.Task[None] | None = None
 
     @property
     def observation(self) -> Observation:
-        return self._observation
+        return self._observations.last
 
     @property
     def session(self) -> ZkSession:
         """For writes. Raises `NotCurrent` where there is no session yet."""
         if self._session is None:
-            raise NotCurrent(self._observation.trouble or "not connected to ZooKeeper yet")
+            raise NotCurrent(self.observation.trouble or "not connected to ZooKeeper yet")
         return self._session
 
     def start(self) -> None:
@@ -109,30 +86,22 @@ class ClusterObserver:
             await self._session.close()
 
     def add_listener(self, listener: Callable[[Observation], None]) -> None:
-        """Calls the listener with every new observation, on the event loop; it must not block."""
-        self._listeners.append(listener)
+        """See `Observations`."""
+        self._observations.add_listener(listener)
 
     async def wait_for(self, predicate: Callable[[Observation], bool]) -> Observation:
-        """Waits until an observation is as wanted, beginning with the present one."""
-        async with self._changed:
-            await self._changed.wait_for(lambda: predicate(self._observation))
-            return self._observation
+        """See `Observations`."""
+        return await self._observations.wait_for(predicate)
 
     async def refresh(self, paths: Iterable[str] | None = None, timeout_s: float = 10.0) -> ClusterView:
         """Reads these paths again, or everything; what was written there before the call is in the view.
 
         Raises `NotCurrent`."""
-        self._refreshes_asked += 1
-        wanted = self._refreshes_asked
-        self._make_all_dirty() if paths is None else self._make_dirty(self._touched(paths))
-        try:
-            async with asyncio.timeout(timeout_s), self._changed:
-                await self._changed.wait_for(lambda: self._refreshes_done >= wanted)
-        except TimeoutError as error:
-            raise NotCurrent(f"ZooKeeper was not read within {timeout_s:g} s") from error
-        if self._observation.view is None or self._observation.trouble is not None:
-            raise NotCurrent(self._observation.trouble or "nothing was read yet")
-        return self._observation.view
+
+        def wake() -> None:
+            self._make_all_dirty() if paths is None else self._make_dirty(self._touched(paths))
+
+        return await self._observations.refresh(wake, timeout_s, waits_for_sight=True)
 
     async def _run(self) -> None:
         while True:
@@ -151,22 +120,22 @@ class ClusterObserver:
         session = await self._open_session()
         self._session = session
         self._pause_s = self._retry_s
-        if self._observation.view is None:
-            self._observation = Observation(trouble="its znodes are being read", is_being_read=True)
+        if self.observation.view is None:
+            self._observations.set_silently(Observation(trouble="its znodes are being read", is_being_read=True))
         return session
 
     async def _keep_current(self, session: ZkSession) -> None:
         while True:
             await self._wait_until_dirty()
-            asked = self._refreshes_asked
+            asked = self._observations.asked
             while self._dirty:
                 await self._read(session, self._take_dirty())
-            self._refreshes_done = asked
             await self._publish()
+            await self._observations.refreshed(asked)
 
     async def _wait_until_dirty(self) -> None:
         """Waits for work and a little longer; looks now and then for lists that were not there."""
-        while not self._dirty and self._refreshes_asked == self._refreshes_done:
+        while not self._dirty and not self._observations.is_waited_for:
             self._woken.clear()
             try:
                 await asyncio.wait_for(self._woken.wait(), _MISSING_LIST_RETRY_S if self._missing_lists else None)
@@ -283,27 +252,19 @@ class ClusterObserver:
         self._woken.set()
 
     async def _publish(self) -> None:
-        version = self._observation.view.version + 1 if self._observation.view else 1
         now = asyncio.get_running_loop().time()
         lag_s = now - self._dirty_since if self._dirty_since else None
         self._dirty_since = None
-        await self._tell(Observation(view=self._known.view(version), lag_s=lag_s))
+        await self._observations.tell(Observation(view=self._known.view(self.observation.next_version), lag_s=lag_s))
 
     async def _tell_trouble(self, error: Exception) -> None:
         trouble = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
-        if trouble != self._observation.trouble:
+        if trouble != self.observation.trouble:
             log = _log.error if isinstance(error, AccessRefused) else _log.warning
             log("cluster out of sight", trouble=trouble)
             is_chroot = isinstance(error, ChrootMissing)
             reason = Reason.CHROOT_NOT_FOUND if is_chroot else Reason.ZOOKEEPER_UNAVAILABLE
-            await self._tell(Observation(view=self._observation.view, trouble=trouble, reason=reason))
-
-    async def _tell(self, observation: Observation) -> None:
-        async with self._changed:
-            self._observation = observation
-            self._changed.notify_all()
-        for listener in self._listeners:
-            listener(observation)
+            await self._observations.tell(Observation(view=self.observation.view, trouble=trouble, reason=reason))
 
     async def _wait_for_connection(self) -> None:
         if self._session is None:

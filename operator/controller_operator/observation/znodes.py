@@ -21,10 +21,10 @@ from controller_operator.kafka.cluster_view import (
     ClusterView,
     Controller,
     ControllerKind,
-    Counts,
     TopicView,
     configured_min_isr,
 )
+from controller_operator.observation.topic_views import TopicViews
 
 LISTS: Final = (paths.BROKER_IDS, paths.TOPICS, paths.DELETE_TOPICS)
 """The znodes whose children are watched."""
@@ -63,9 +63,8 @@ class KnownZnodes:
         self._assignments: dict[TopicName, tuple[TopicAssignment, ZkVersion] | None] = {}
         self._configs: dict[TopicName, tuple[dict[str, str], ZkVersion]] = {}
         self._states: dict[TopicName, dict[PartitionId, PartitionState]] = {}
-        self._views: dict[TopicName, TopicView] = {}
+        self._views = TopicViews()
         self._stale_views: set[TopicName] = set()
-        self._counts = Counts()
         self._malformed: dict[str, str] = {}
 
     def take_children(self, path: str, names: Iterable[str]) -> list[str]:
@@ -133,14 +132,14 @@ class KnownZnodes:
             cluster_id=self._cluster_id,
             controller=self._present_controller(),
             brokers=brokers,
-            topics=dict(self._views),
+            topics=self._views.copy(),
             reassignment=self._reassignment,
             preferred_election=self._preferred_election,
             deleting=self._deleting,
             features=self._features,
             malformed=dict(self._malformed),
             changed=changed,
-            known_counts=self._counts,
+            known_counts=self._views.counts,
             unsupported_brokers=self._unsupported_brokers,
         )
 
@@ -267,17 +266,8 @@ class KnownZnodes:
         return changed
 
     def _renew_topic_view(self, topic: TopicName) -> bool:
-        before = self._views.get(topic)
         entry = self._assignments.get(topic)
-        after = self._topic_view(topic, *entry) if entry is not None else None
-        if after == before:
-            return False
-        self._counts += (after.counts if after else Counts()) - (before.counts if before else Counts())
-        if after is None:
-            del self._views[topic]
-        else:
-            self._views[topic] = after
-        return True
+        return self._views.take(topic, self._topic_view(topic, *entry) if entry is not None else None)
 
     def _topic_view(self, topic: TopicName, assignment: TopicAssignment, version: ZkVersion) -> TopicView:
         config, config_version = self._configs.get(topic, ({}, None))

@@ -4,6 +4,7 @@ from typing import Final
 
 from controller_core.model.features import FinalizedFeatures
 from controller_core.model.metadata import Broker
+from controller_core.model.wording import listed
 from controller_operator.kafka.cluster_view import ClusterView
 from controller_operator.plans.outcome import Context, Plan, Verdict, conditions
 from controller_operator.plans.partition_rows import count_fields
@@ -38,7 +39,7 @@ def plan_cluster(cluster: KafkaCluster, view: ClusterView, context: Context) -> 
             if controller
             else None,
             brokers=tuple(_broker(broker) for broker in view.brokers.values())[:MAX_STATUS_ENTRIES],
-            features=_features(view.features) if view.features else None,
+            features=_features(view, view.features, cluster.status.features) if view.features else None,
             counts=ClusterCounts(brokers=len(view.brokers), topics=len(view.topics), **count_fields(view.counts)),
         ),
         is_progress=True,
@@ -59,7 +60,7 @@ def _verdict(cluster: KafkaCluster, view: ClusterView) -> Verdict:
             f"{cluster.status.cluster_id}: correct the address, or delete the object and create it again",
         )
     if view.controller is None:
-        return Verdict.working(Reason.NO_CONTROLLER, "no controller holds the cluster")
+        return Verdict.working(Reason.NO_CONTROLLER, _leaderless(view))
     if view.unsupported_brokers:
         named = ", ".join(map(str, view.unsupported_brokers[:_NAMED]))
         return Verdict.working(
@@ -77,10 +78,23 @@ def _verdict(cluster: KafkaCluster, view: ClusterView) -> Verdict:
     )
 
 
-def _features(features: FinalizedFeatures) -> FeaturesStatus:
+def _leaderless(view: ClusterView) -> str:
+    if view.voters is None:
+        return "no controller holds the cluster"
+    voters = listed(view.voters)
+    return (
+        f"the controllers{f' ({voters})' if voters else ''} have no leader: brokers serve what they have, and nothing can "
+        "be changed, nor another leader of a partition be elected. More than half of the controllers must run and reach "
+        "each other: look at their pods and logs"
+    )
+
+
+def _features(view: ClusterView, features: FinalizedFeatures, before: FeaturesStatus | None) -> FeaturesStatus:
     levels = sorted(features.features.items())[:MAX_STATUS_ENTRIES]
     finalized = tuple(FinalizedFeature(name=name, max_version_level=level) for name, level in levels)
-    return FeaturesStatus(epoch=features.epoch, finalized=finalized)
+    are_same = before is not None and before.finalized == finalized
+    epoch = view.features_epoch(before.epoch if before else None, are_same=are_same)
+    return FeaturesStatus(epoch=features.epoch if epoch is None else epoch, finalized=finalized)
 
 
 def _broker(broker: Broker) -> BrokerStatus:

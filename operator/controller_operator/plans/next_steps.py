@@ -20,6 +20,7 @@ from controller_operator.kafka.actions import (
 from controller_operator.kafka.requests.cancellations import CancelReassignment
 from controller_operator.kafka.requests.elections import ElectUnclean
 from controller_operator.kafka.requests.features import UpdateFeatures
+from controller_operator.kafka.requests.topics import MissTopic
 from controller_operator.kafka.throttle_steps import RemoveThrottle, SetThrottle
 from controller_operator.plans.outcome import Context, ForgetMove, Plan, StartMove, Step
 from controller_operator.resources.common import MAX_NEXT_STEPS, PAUSE_ANNOTATION, Resource, Status
@@ -91,6 +92,8 @@ def _in_words(step: Step) -> str:
             return f"write the configuration of topic {topic}"
         case MarkTopicForDeletion(topic=topic):
             return f"delete topic {topic}"
+        case MissTopic(topic=topic):
+            return f"ask whether topic {topic} is gone"
         case SubmitReassignment() | SubmitPreferredElection() | ElectUnclean() | CancelReassignment():
             partitions = step.partitions
             return f"{_WITH_PARTITIONS[type(step)]} {counted(len(partitions), 'partition')}: {listed(partitions)}"

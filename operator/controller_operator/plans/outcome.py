@@ -11,13 +11,13 @@ from typing import Final, Generic, TypeVar
 
 from controller_core.model.ids import BrokerId, TopicPartition
 from controller_operator.kafka.actions import Action
-from controller_operator.kafka.cluster_view import ClusterView
 from controller_operator.kafka.log_sizes import Copies
 from controller_operator.kafka.requests.cancellations import CancelReassignment, CancelReply
 from controller_operator.kafka.requests.elections import ElectionReply, ElectUnclean
 from controller_operator.kafka.requests.features import FeatureReply, UpdateFeatures
 from controller_operator.kafka.requests.moves import MoveReply
-from controller_operator.kafka.requests.topics import TopicReply
+from controller_operator.kafka.requests.throttles import ThrottleReply
+from controller_operator.kafka.requests.topics import MissTopic, TopicReply
 from controller_operator.kafka.throttle_steps import ThrottleStep
 from controller_operator.kafka.write_limits import WriteLimits
 from controller_operator.resources.common import (
@@ -29,7 +29,7 @@ from controller_operator.resources.common import (
     Status,
 )
 from controller_operator.resources.conditions import Condition, ConditionStatus, ConditionType, Reason
-from controller_operator.resources.reassignment import MoveProgress, ReassignmentThrottle
+from controller_operator.resources.reassignment import MoveProgress
 
 DELETION_PATIENCE: Final = timedelta(minutes=10)
 """How long after its deletion an object waits for a cluster that does not do what the deletion asks for. It is then let go,
@@ -57,7 +57,7 @@ class ForgetMove:
     name: str
 
 
-Step = Action | ThrottleStep | UpdateFeatures | CancelReassignment | ElectUnclean | StartMove | ForgetMove
+Step = Action | ThrottleStep | UpdateFeatures | CancelReassignment | ElectUnclean | MissTopic | StartMove | ForgetMove
 """What is to be done: to the Kafka cluster, or to objects in Kubernetes."""
 
 
@@ -118,6 +118,8 @@ class Context:
     """What it answered about topics that were to be created, changed or deleted."""
     submissions: tuple[MoveReply, ...] = ()
     """What it answered about moves that were to begin."""
+    throttles: tuple[ThrottleReply, ...] = ()
+    """What came of throttles that were to be set or removed by asking."""
     can_ask_controller: bool = True
     """Whether moves begin by asking the controller; else by the znode, which takes one request at a time."""
     limits: WriteLimits = field(default_factory=WriteLimits)
@@ -233,16 +235,6 @@ def released(status: StatusT, reason: str, message: str, *, is_warning: bool = F
     """Lets an object that is being deleted go with the status that it has, and says why."""
     notices = (Notice(reason=reason, message=message, is_warning=is_warning),)
     return Plan(status=status, finalizer=FinalizerWish.RELEASE, notices=notices)
-
-
-def limits_unsupported(throttle: ReassignmentThrottle | None, view: ClusterView) -> Verdict | None:
-    """Why nothing moves that is to be limited, in a cluster whose moves cannot be; None where that is no question."""
-    if throttle is None or view.abilities.limits_moves:
-        return None
-    message = (
-        "the moves of a cluster without ZooKeeper cannot be limited yet: take throttle away, and nothing limits them"
-    )
-    return Verdict.stalled(Reason.NOT_SUPPORTED, message)
 
 
 def is_overdue(metadata: ObjectMeta, now: datetime) -> bool:

@@ -16,12 +16,12 @@ from controller_core.wire.client.request_client import RequestClient
 from controller_core.zk import paths
 from controller_core.zk.codecs import PreferredElectionPlan, ReassignmentPlan
 from controller_operator.clusters.cluster import Asking, Cluster
-from controller_operator.clusters.opening import open_clusters
+from controller_operator.clusters.opening import OpenPoller, open_clusters, polled
 from controller_operator.clusters.pool import ClusterPool, Connect
 from controller_operator.kafka.broker_listeners import ListenerOf, OpenClient, any_plaintext
 from controller_operator.kafka.cluster_view import ClusterView
 from controller_operator.kubernetes.object_store import AnyResource, ObjectStore, cluster_key
-from controller_operator.observation.observer import Observation
+from controller_operator.observation.observation import Observation
 from controller_operator.plans.cluster import is_other_cluster
 from controller_operator.plans.feature_set.planner import Claims
 from controller_operator.plans.outcome import Verdict
@@ -31,8 +31,8 @@ from controller_operator.resources.cluster_address import AtZooKeeper, ClusterAd
 from controller_operator.resources.conditions import Reason
 
 _POLL_S: Final = 1.0
-_NOT_AS_SAID: Final = (Reason.CHROOT_NOT_FOUND, Reason.NOT_SUPPORTED)
-"""What answers is there, and is not what the KafkaCluster says."""
+_NOT_AS_SAID: Final = (Reason.CHROOT_NOT_FOUND, Reason.NOT_SUPPORTED, Reason.NOT_ADMITTED)
+"""What answers is there, and is not what the KafkaCluster or a file says: somebody has to change something."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,17 +78,18 @@ class ClusterAccess:
         unreachable_grace_s: float,
         objects_unreachable_grace_s: float = 60.0,
         listener_of: ListenerOf = any_plaintext,
+        open_poller: OpenPoller = polled,
     ) -> None:
         """KafkaClusters say after the first time that a cluster is out of reach; their objects, which are many, after the
-        second. `connect` and `open_client` reach ZooKeeper and brokers; `listener_of`: where the brokers of a cluster are
-        asked."""
+        second. `connect`, `open_client` and `open_poller` reach ZooKeeper and brokers; `listener_of`: where the brokers
+        of a cluster are asked."""
         self._store = store
         self._grace_s = unreachable_grace_s
         self._objects_grace_s = objects_unreachable_grace_s
         self._trouble_since: dict[ClusterAddress, float] = {}
         self.on_change: Callable[[ClusterAddress, Observation], None] = _ignore
         """Called with whatever is new about the cluster at an address."""
-        self._pool = ClusterPool(open_clusters(connect, open_client, listener_of), self._observed)
+        self._pool = ClusterPool(open_clusters(connect, open_client, listener_of, open_poller), self._observed)
         self._listener_of = listener_of
 
     @property

@@ -23,6 +23,7 @@ from controller_operator.kafka.actions import (
 from controller_operator.kafka.requests.cancellations import CancelReassignment
 from controller_operator.kafka.requests.elections import ElectUnclean
 from controller_operator.kafka.requests.features import UpdateFeatures
+from controller_operator.kafka.requests.topics import MissTopic
 from controller_operator.kafka.throttle_steps import RemoveThrottle, SetThrottle
 from controller_operator.kubernetes.object_store import AnyResource
 from controller_operator.plans.outcome import ForgetMove, StartMove, Step, Verdict
@@ -100,7 +101,7 @@ def reach_of(resource: AnyResource) -> Reach:
 def reach_of_step(step: Step) -> Reach:
     """What a step would change or begin."""
     match step:
-        case CreateTopic() | AddPartitions() | AlterTopicConfig() | MarkTopicForDeletion():
+        case CreateTopic() | AddPartitions() | AlterTopicConfig() | MarkTopicForDeletion() | MissTopic():
             return (step.topic,)
         case SubmitReassignment() | SubmitPreferredElection() | CancelReassignment() | ElectUnclean():
             return {each.topic for each in step.partitions}

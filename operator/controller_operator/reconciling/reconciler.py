@@ -5,7 +5,7 @@ plan never misses what this operator did itself. What could not be done is tried
 the object has changed in between, with growing pauses after errors.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Final
@@ -14,16 +14,19 @@ import structlog
 
 from controller_core.zk.session import TooLarge
 from controller_operator.clusters.cluster import Reply
+from controller_operator.kafka.cluster_view import ClusterView
 from controller_operator.kafka.log_sizes import OpenBroker
 from controller_operator.kafka.requests.cancellations import CancelReply
 from controller_operator.kafka.requests.elections import ElectionReply
 from controller_operator.kafka.requests.features import FeatureReply
 from controller_operator.kafka.requests.moves import MoveReply
+from controller_operator.kafka.requests.throttles import ThrottleReply
 from controller_operator.kafka.requests.topics import TopicReply
 from controller_operator.kafka.write_limits import remedy
 from controller_operator.kubernetes.object_api import ApiRefused, ApiUnavailable, ObjectApi, ObjectChanged, ObjectGone
 from controller_operator.kubernetes.object_store import AnyResource, Key, ObjectStore, StoredObject
 from controller_operator.metrics import OperatorMetrics
+from controller_operator.observation.observation import NotCurrent
 from controller_operator.plans.outcome import Context, Notice, Plan, Step, Verdict, ended_status, seconds_left
 from controller_operator.reconciling.access import ClusterAccess, Granted, Withheld
 from controller_operator.reconciling.event_recorder import EventRecorder
@@ -220,7 +223,7 @@ class Reconciler:
                 done, replies = await self._steps.carry_out(stored, plan.steps, grant)
             except TooLarge as error:  # no plan has measured it; nothing was sent
                 return await self._stalled(stored, Verdict.stalled(Reason.TOO_LARGE, f"{error}: {remedy(plan.steps)}"))
-            grant = replace(grant, view=await grant.kafka.refresh(plan.steps))
+            grant = replace(grant, view=await _view_after(plan.steps, done, replies, grant))
             context = _after(context, tuple(done), replies)
         return Result(word="unsettled", look_again_in_s=_AGAIN_S)
 
@@ -241,6 +244,19 @@ class Reconciler:
         return Result(word="refused")
 
 
+async def _view_after(
+    steps: Sequence[Step], done: Sequence[Step], replies: Sequence[Reply], grant: Granted
+) -> ClusterView:
+    """A view that shows what was done. Where nobody could be asked for anything it may be the last one: there is something
+    to say, and whoever does not answer may be who keeps the cluster from being read. Raises `NotCurrent`."""
+    try:
+        return await grant.kafka.refresh(steps)
+    except NotCurrent:
+        if done or not replies or any(reply.trouble is None for reply in replies):
+            raise
+        return grant.view
+
+
 def _after(context: Context, done: tuple[Step, ...], replies: list[Reply]) -> Context:
     """What the next plan of the same look may know."""
     return replace(
@@ -249,6 +265,7 @@ def _after(context: Context, done: tuple[Step, ...], replies: list[Reply]) -> Co
         replies=(*context.replies, *(each for each in replies if isinstance(each, FeatureReply))),
         cancellations=(*context.cancellations, *(each for each in replies if isinstance(each, CancelReply))),
         submissions=(*context.submissions, *(each for each in replies if isinstance(each, MoveReply))),
+        throttles=(*context.throttles, *(each for each in replies if isinstance(each, ThrottleReply))),
         topics=(*context.topics, *(each for each in replies if isinstance(each, TopicReply))),
         elections=(*context.elections, *(each for each in replies if isinstance(each, ElectionReply))),
         is_view_fresh=False,

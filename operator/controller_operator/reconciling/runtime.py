@@ -26,6 +26,7 @@ from controller_core.supervision import noticed, supervised
 from controller_core.wire.client.request_client import RequestClient
 from controller_core.zk.codecs import MalformedZnode
 from controller_core.zk.session import ZkError
+from controller_operator.clusters.opening import OpenPoller, polled
 from controller_operator.clusters.pool import Connect
 from controller_operator.kafka.broker_listeners import ListenerOf, OpenClient, any_plaintext
 from controller_operator.kafka.cluster_view import ClusterView
@@ -36,7 +37,7 @@ from controller_operator.kubernetes.object_feed import ObjectFeed
 from controller_operator.kubernetes.object_store import KIND_CLASSES, Key, ObjectStore, StoredObject, key_of_resource
 from controller_operator.leading.leadership import NotLeading
 from controller_operator.metrics import OperatorMetrics
-from controller_operator.observation.observer import Observation
+from controller_operator.observation.observation import Observation
 from controller_operator.plans.outcome import Notice
 from controller_operator.reconciling.access import ClusterAccess, requests_changed, topics_changed, way_changed
 from controller_operator.reconciling.event_recorder import EventRecorder
@@ -71,6 +72,7 @@ class OperatorRuntime:
         *,
         open_broker: OpenBroker = OVER_TCP,
         listener_of: ListenerOf = any_plaintext,
+        open_poller: OpenPoller = polled,
     ) -> None:
         self._settings = settings
         self._api = api
@@ -86,6 +88,7 @@ class OperatorRuntime:
             unreachable_grace_s=settings.unreachable_grace_s,
             objects_unreachable_grace_s=settings.objects_unreachable_grace_s,
             listener_of=listener_of,
+            open_poller=open_poller,
         )
         self._access.on_change = self._on_observation
         self._reconciler = Reconciler(

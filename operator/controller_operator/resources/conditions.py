@@ -84,6 +84,11 @@ class Reason(StrEnum):
         "The cluster, as the KafkaCluster says it is reached, does not offer what is asked for.",
     )
     BROKERS_UNAVAILABLE = "BrokersUnavailable", "No broker that is needed answers; retried."
+    NOT_ADMITTED = (
+        "NotAdmitted",
+        "The brokers do not take the operator for whom it says it is, are not whom they should be, or do not tell it what"
+        " it has to know; retried.",
+    )
     NO_CONTROLLER = "NoController", "No controller holds the cluster, so nothing acts on requests; retried."
     CLUSTER_NOT_IDENTIFIED = (
         "ClusterNotIdentified",

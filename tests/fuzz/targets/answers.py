@@ -12,7 +12,7 @@ from kio.schema.describe_log_dirs.v4 import DescribeLogDirsResponse
 from kio.schema.elect_leaders.v2 import ElectLeadersResponse
 from kio.schema.list_offsets.v8 import ListOffsetsResponse
 from kio.schema.list_partition_reassignments.v0 import ListPartitionReassignmentsResponse
-from kio.schema.metadata.v12 import MetadataResponse
+from kio.schema.metadata.v11 import MetadataResponse
 from kio.schema.sasl_authenticate.v2 import SaslAuthenticateResponse
 from kio.schema.sasl_handshake.v1 import SaslHandshakeResponse
 from kio.schema.update_features.v1 import UpdateFeaturesResponse

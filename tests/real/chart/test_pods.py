@@ -154,10 +154,11 @@ def test_what_others_may_take_is_as_the_values_say(api: KubernetesApi, monkeypat
     given = {
         "maxConnections": 7, "maxConnectionsPerAddress": 5, "socketRequestMaxBytes": 104857599,
         "connectionsMaxIdleMs": 6000, "maxRequestsInFlight": 4, "queuedMaxRequests": 3, "queuedMaxRequestBytes": 1 << 33,
+        "controllerQuotaWindowNum": 2, "controllerQuotaWindowSizeSeconds": 9,
     }  # fmt: skip
     values = ",".join(f"controller.limits.{name}={value}" for name, value in given.items())
     for each in container(api, "controller", *CONTROLLER_ON, "--set", values)["env"]:
-        if "MAX" in each["name"] and "JUTE" not in each["name"]:
+        if re.search("MAX(?!BUFFER)|QUOTA", each["name"]):
             monkeypatch.setenv(each["name"], each["value"])
     settings = ControllerProcessSettings(id=1, zookeeper="zk:2181", listen=("PLAINTEXT://h:1",))
     assert [getattr(settings, re.sub("[A-Z]", lambda found: f"_{found[0].lower()}", name)) for name in given] == [

@@ -41,7 +41,23 @@ def test_the_example_for_clusters_without_zookeeper_is_the_operator_alone_with_t
     sources = [source["secret"]["name"] for each in volumes for source in each.get("projected", {}).get("sources", ())]
     assert sources == [secret["metadata"]["name"]]
     cluster = yaml.safe_load((PROJECT / "examples" / "without-zookeeper" / "cluster.yaml").read_text())
-    assert f"bootstrap.servers={cluster['spec']['bootstrapServers']}\n" in secret["stringData"]["server.properties"]
+    bootstrap = cluster["spec"]["bootstrapServers"]
+    assert f"bootstrap.servers={bootstrap}\n" in secret["stringData"]["server.properties"]
+    (asks,) = named(objects, "Pod", "kontroller-test-cluster")["spec"]["containers"]
+    assert asks["args"][2] == f"--bootstrap={bootstrap}"
+    assert asks["args"][4] == f"--command-config={asks['workingDir']}/server.properties"
+
+
+def test_the_example_of_pods_of_kafka_4_is_taken_and_is_where_the_cluster_s_example_looks(api: KubernetesApi) -> None:
+    folder = PROJECT / "examples" / "without-zookeeper"
+    text = (folder / "kafka-4-pods.yaml").read_text()
+    objects = list(yaml.safe_load_all(text.replace("namespace: kafka\n", f"namespace: {RELEASE_NAMESPACE}\n")))
+    assert len(dry_run(api, objects)) == len(objects)
+    brokers = named(objects, "StatefulSet", "kafka")["spec"]
+    (port,) = named(objects, "Service", brokers["serviceName"])["spec"]["ports"]
+    pods = [f"kafka-{number}.{brokers['serviceName']}:{port['port']}" for number in range(brokers["replicas"])]
+    cluster = yaml.safe_load((folder / "cluster.yaml").read_text())
+    assert set(cluster["spec"]["bootstrapServers"].split(",")) <= set(pods)
 
 
 @pytest.mark.parametrize("values", [CONTROLLER_ON, SELF_CONTAINED])
@@ -119,7 +135,10 @@ def test_the_chart_has_the_definitions_of_the_folder_crds(api: KubernetesApi) ->
         ("controller.limits.maxConections=9", "/controller/limits"),
         ("controller.access.adminCidrs={pods}", "/controller/access/adminCidrs"),
         ("controller.enabled=true", "controller.enabled needs a ZooKeeper"),
-        ("kafka.enabled=true", "kafka.enabled needs a ZooKeeper"),
+        ("kafka.enabled=true", r"kafka.enabled needs a ZooKeeper: .*; brokers without one \(Kafka 4\)"),
+        ("clusterCheck.bootstrapServers=kafka", "/clusterCheck/bootstrapServers"),
+        ("clusterCheck.connectionSecrets={a}", "clusterCheck.bootstrapServers names none: set it"),
+        ("clusterCheck=null", "clusterCheck"),
         ("controller.advertise=a:1,controller.enabled=true,zookeeper.enabled=true", "set controller.replicas=1"),
         ("controller.id=0,controller.enabled=true,zookeeper.enabled=true", "too low for 2 controllers"),
         (
@@ -152,6 +171,7 @@ def test_a_wrong_value_is_refused(api: KubernetesApi, values: str, message: str)
         (r"zookeeper.config.server\.4=zk", "zookeeper.config may not set server.4"),
         ("webhook.enabled=true", "webhook.enabled needs a certificate: set webhook.certificate.secretName"),
         ("webhook.enabled=true,webhook.certificate.secretName=a", "set webhook.certificate.caBundle"),
+        ("clusterCheck.bootstrapServers=a:1", "with kafka.enabled its own is asked"),
         ("kafka.firstBrokerId=997", "controllers' ids 999 to 1000 and the brokers' ids 997 to 999 overlap"),
     ],
 )
@@ -275,3 +295,20 @@ def test_the_notes_say_what_to_do_next(api: KubernetesApi, release: str) -> None
     printed = api.kubectl("apply", "--dry-run=server", "-n", RELEASE_NAMESPACE, "-f", "-", stdin=proposed)
     assert "kafkacluster.kontroller.dev/my-cluster created" in printed
     assert yaml.safe_load(proposed)["spec"]["zookeeper"]["connect"].endswith(".svc:2181/kafka")
+
+
+@pytest.mark.parametrize(
+    ("values", "spec"),
+    [
+        ((), {"zookeeper": {"connect": "zookeeper:2181/kafka"}}),
+        (("--set", "clusterCheck.bootstrapServers=kafka-0.kafka:9092"), {"bootstrapServers": "kafka-0.kafka:9092"}),
+    ],
+)
+def test_the_notes_name_the_cluster_that_is_there_as_far_as_they_know_it(
+    api: KubernetesApi, values: tuple[str, ...], spec: Object
+) -> None:
+    here = ("--namespace", RELEASE_NAMESPACE, "--set", "crds.install=false", "--dry-run=client")
+    notes = api.helm("install", "other", CHART, *here, *values)
+    proposed = notes.split("<<END\n")[1].split("END")[0]
+    assert yaml.safe_load(proposed)["spec"] == spec
+    assert "bootstrapServers" in proposed, "who has a cluster without ZooKeeper reads what to put there"

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from kio.static.protocol import RequestPayload
 
+from devcluster.building.java import KAFKA_VERSION, OLDER_VERSIONS
 from devcluster.clients.identity import NOBODY, Identity
 from devcluster.clients.requests import send_request
 from devcluster.clients.znodes import ClusterZnodes
@@ -17,8 +18,7 @@ from devcluster.clusters.listeners import ONE_FOR_ALL
 from devcluster.clusters.run_folder import RunFolder
 from devcluster.clusters.zookeeper import ZooKeeper, connected_client
 from devcluster.running.processes import wait_until
-from tests.real.conformance.set_ups import SECURED
-from tests.sampling import ONE_EACH
+from tests.real.conformance.set_ups import SET_UPS, deal_out, release_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,6 +32,8 @@ class ServedCluster:
     """Whom clients are, at every node."""
     passes_on: bool = True
     """Whether the controller passes requests on to brokers: not for clients who are somebody, nor where ACLs are asked."""
+    release: str = KAFKA_VERSION
+    """Of the brokers."""
 
     @property
     def controller_address(self) -> tuple[str, int]:
@@ -66,24 +68,24 @@ _PROPERTIES = {
 _RACKS = ("a", "b", "c")
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Of the secured clusters each commit has one at the most."""
-    for item in items:
-        callspec = getattr(item, "callspec", None)
-        secured_as = callspec.params.get("served") if callspec is not None else None
-        if secured_as in SECURED:
-            item.add_marker(
-                pytest.mark.matrix("conformance of secured clusters", f"clients of {secured_as}", parts=ONE_EACH)
-            )
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Of the secured clusters, and of those with the oldest brokers, each commit has one at the most."""
+    deal_out(config, items, "served", lambda _: "clients")
 
 
-@pytest.fixture(scope="session", params=["PLAINTEXT", *SECURED])
+@pytest.fixture(scope="session", params=["PLAINTEXT", *SET_UPS, *OLDER_VERSIONS])
 def served(request: pytest.FixtureRequest, servers_folder: RunFolder, zookeeper: ZooKeeper) -> Iterator[ServedCluster]:
-    set_up = SECURED.get(request.param)
+    set_up = SET_UPS.get(request.param)
     with ExitStack() as stack:
         if set_up is None:
             kafka = KafkaCluster(
-                servers_folder, zookeeper, brokers=3, chroot="/clients", racks=_RACKS, properties=_PROPERTIES
+                servers_folder,
+                zookeeper,
+                brokers=3,
+                chroot=f"/clients-{request.param}",
+                racks=_RACKS,
+                properties=_PROPERTIES,
+                version=release_of(request.param),
             )
             settings, identity, listeners = {}, NOBODY, ONE_FOR_ALL
         else:
@@ -109,6 +111,7 @@ def served(request: pytest.FixtureRequest, servers_folder: RunFolder, zookeeper:
             znodes=ClusterZnodes(client),
             identity=identity,
             passes_on=set_up is None,
+            release=release_of(request.param),
         )
 
 

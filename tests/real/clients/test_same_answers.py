@@ -12,6 +12,7 @@ from uuid import UUID, uuid4
 import pytest
 from kio.index import load_request_schema
 from kio.schema.api_versions.v0 import ApiVersionsResponse as ApiVersionsResponse0
+from kio.schema.api_versions.v3 import ApiVersionsRequest as ApiVersionsRequest3
 from kio.schema.errors import ErrorCode
 from kio.static.protocol import RequestPayload
 
@@ -19,12 +20,19 @@ from controller_core.admin.cluster import as_broker
 from controller_core.process.run import SERVED_APIS
 from controller_core.wire.api_table import REFUSED_API_KEYS
 from controller_core.wire.codecs.frames import decode_response, with_length
+from devcluster.building.java import KAFKA_VERSION
 from devcluster.clients.requests import ConnectionClosed, send_frame
 from devcluster.running.processes import ConditionTimeoutError, wait_until
 from tests.real.clients.conftest import ServedCluster
+from tests.real.conformance.set_ups import since
 
 METADATA, API_VERSIONS, DESCRIBE_CLUSTER = 3, 18, 60
-VERSIONS = range(13)
+BY_ID = since("3.1", "they find no topic by its id, which came with version 12 of Metadata")
+DESCRIBES_CONTROLLERS = since("3.7", "they know no version 1 of DescribeCluster")
+NEWEST_API_VERSIONS = since("3.9", "they know no version 4 of ApiVersions")
+OWN_IN_THE_NEWEST = {METADATA: (0, 12), API_VERSIONS: (0, 4), DESCRIBE_CLUSTER: (0, 1)}
+"""What the controller answers of itself, whatever brokers speak."""
+VERSIONS = [*range(12), pytest.param(12, marks=BY_ID)]
 TOPICS = {"orders": [[1, 2, 3], [2, 3, 1], [3, 1]], "with.dots_and-more": [[2]], "__transaction_state": [[1, 2]]}
 ASKED_NAMES = ("orders", "with.dots_and-more", "unknown", "__consumer_offsets", "no/ne", "", ".", "x" * 250, "orders")
 
@@ -84,6 +92,13 @@ def same_answer(cluster: ServedCluster, request: RequestPayload, broker: int = 1
     return pair[0]
 
 
+def known_versions(cluster: ServedCluster, api_key: int) -> range:
+    """Those that brokers speak of an API."""
+    asked = ApiVersionsRequest3(client_software_name="tester", client_software_version="1")
+    told = cluster.ask(cluster.broker_address(1), asked)
+    return next(range(api.min_version, api.max_version + 1) for api in told.api_keys if api.api_key == api_key)
+
+
 @pytest.mark.parametrize("version", VERSIONS)
 def test_metadata_of_all_topics_of_some_and_of_none(cluster: ServedCluster, version: int) -> None:
     everything = same_answer(cluster, metadata_request(version, None))
@@ -98,6 +113,7 @@ def test_metadata_of_all_topics_of_some_and_of_none(cluster: ServedCluster, vers
         same_answer(cluster, metadata_request(version, ASKED_NAMES, operations=True))
 
 
+@BY_ID
 def test_metadata_by_id_and_of_what_has_neither_name_nor_id(cluster: ServedCluster) -> None:
     everything = same_answer(cluster, metadata_request(12, None))
     ids = [topic.topic_id for topic in everything.topics]
@@ -112,10 +128,10 @@ def test_metadata_by_id_and_of_what_has_neither_name_nor_id(cluster: ServedClust
 
 def test_metadata_while_a_broker_is_down(cluster: ServedCluster) -> None:
     cluster.kafka.broker(2).kill()
-    everyone = metadata_request(12, list(TOPICS))
+    everyone = metadata_request(11, list(TOPICS))
     # Both may agree for a moment that the broker is still there.
     wait_until(lambda: len(same_answer(cluster, everyone).brokers) == 3, "its death is known", deadline_s=60)
-    for version in VERSIONS:
+    for version in known_versions(cluster, METADATA):
         answer = same_answer(cluster, metadata_request(version, list(TOPICS)))
         assert len(answer.brokers) == 3
         (alone,) = (topic for topic in answer.topics if topic.name == "with.dots_and-more")
@@ -124,16 +140,16 @@ def test_metadata_while_a_broker_is_down(cluster: ServedCluster) -> None:
 
 def test_a_deleted_topic_is_gone_for_both(cluster: ServedCluster) -> None:
     cluster.serve_topic("doomed", [[1, 2, 3]])
-    same_answer(cluster, metadata_request(12, ["doomed"]))
+    same_answer(cluster, metadata_request(11, ["doomed"]))
     cluster.znodes.client.create("/admin/delete_topics/doomed")
     wait_until(
         lambda: cluster.znodes.client.exists("/brokers/topics/doomed") is None, "the topic is deleted", deadline_s=60
     )
-    (gone,) = same_answer(cluster, metadata_request(12, ["doomed"])).topics
+    (gone,) = same_answer(cluster, metadata_request(11, ["doomed"])).topics
     assert gone.error_code.value == 3
 
 
-@pytest.mark.parametrize("version", [0, 3, 4, 9, 12])
+@pytest.mark.parametrize("version", [0, 3, 4, 9, pytest.param(12, marks=BY_ID)])
 def test_a_topic_is_created_by_a_broker_when_the_controller_is_asked_for_it(
     cluster: ServedCluster, version: int
 ) -> None:
@@ -159,7 +175,7 @@ def test_a_topic_is_created_by_a_broker_when_the_controller_is_asked_for_it(
     wait_until(lambda: errors() == [0, 0], f"everybody is told who leads {name}", deadline_s=60)
 
 
-@pytest.mark.parametrize("version", [0, 1])
+@pytest.mark.parametrize("version", [0, pytest.param(1, marks=DESCRIBES_CONTROLLERS)])
 @pytest.mark.parametrize("endpoint_type", [1, 2, 0, -7])
 @pytest.mark.parametrize("operations", [False, True])
 def test_a_cluster_is_described(cluster: ServedCluster, version: int, endpoint_type: int, operations: bool) -> None:
@@ -168,7 +184,7 @@ def test_a_cluster_is_described(cluster: ServedCluster, version: int, endpoint_t
     same_answer(cluster, kind(include_cluster_authorized_operations=operations, **endpoint))
 
 
-@pytest.mark.parametrize("version", range(5))
+@pytest.mark.parametrize("version", [*range(4), pytest.param(4, marks=NEWEST_API_VERSIONS)])
 def test_the_versions_of_apis_are_the_brokers_but_for_what_only_a_controller_answers(
     cluster: ServedCluster, version: int
 ) -> None:
@@ -176,17 +192,20 @@ def test_the_versions_of_apis_are_the_brokers_but_for_what_only_a_controller_ans
     software = {"client_software_name": "tester", "client_software_version": "1"} if version >= 3 else {}
     ours, brokers = (cluster.ask(a, kind(**software)) for a in (cluster.controller_address, cluster.broker_address(1)))
     answered_here = (*(api.versions for api in SERVED_APIS), *as_broker.ANSWERS)
-    own = {versions.key: (versions.min, versions.max) for versions in answered_here}
+    own = {versions.key: (versions.min, versions.max) for versions in answered_here} | OWN_IN_THE_NEWEST
     offered = {entry.api_key: (entry.min_version, entry.max_version) for entry in ours.api_keys}
     of_broker = {entry.api_key: (entry.min_version, entry.max_version) for entry in brokers.api_keys}
     assert not REFUSED_API_KEYS & offered.keys()
-    wanted = {key: own.get(key, served) for key, served in of_broker.items() if key not in REFUSED_API_KEYS}
-    if not cluster.passes_on:  # nor asks a broker what it speaks
+    wanted = {key: served for key, served in of_broker.items() if key not in REFUSED_API_KEYS} | own
+    if not cluster.passes_on:  # nor asks a broker what it speaks: it offers what those of its own release do
         offered = {key: versions if key in own else wanted.get(key, (-1, -1)) for key, versions in offered.items()}
+        if cluster.release != KAFKA_VERSION:
+            offered = {key: versions for key, versions in offered.items() if key in wanted}
     assert offered == wanted
     assert plain(replace(ours, api_keys=())) == plain(replace(brokers, api_keys=()))
 
 
+@NEWEST_API_VERSIONS
 def test_versions_that_kafka_does_not_know_and_impossible_software_are_refused_alike(cluster: ServedCluster) -> None:
     addresses = (cluster.controller_address, cluster.broker_address(1))
     unknown = with_length(b"\0\x12\0\x63\0\0\0\x05\xff\xff\0")

@@ -34,10 +34,11 @@ from kio.static.protocol import RequestPayload, ResponsePayload
 
 from controller_core.wire.messages import ErrorCode
 from controller_core.zk.codecs.topics import decode_topic_id
+from devcluster.building.java import KAFKA_VERSION
 from devcluster.clients import tools
 from devcluster.clients.identity import NOBODY, Identity
 from devcluster.clients.load import AckedProducer, read_back
-from devcluster.clients.requests import send_request
+from devcluster.clients.requests import ConnectionClosed, ask_in_its_version, send_request
 from devcluster.clients.znodes import REASSIGN_PARTITIONS, ClusterZnodes
 from devcluster.clusters.kafka import KafkaCluster
 from devcluster.clusters.kontroller import ControllerProcess
@@ -80,6 +81,8 @@ class ConformanceCluster:
     """What the nodes call them."""
     identity_file: Path | None = None
     """What the identity is, for tools; None where nobody is asked for one."""
+    release: str = KAFKA_VERSION
+    """Of the brokers."""
 
     # Who is who
 
@@ -148,6 +151,23 @@ class ConformanceCluster:
             f"{topic}-{partition} is moved to {target}",
         )
 
+    def wait_for_a_term_after(self, epoch: int) -> None:
+        """Waits until a controller has a later term and has taken all of it up.
+
+        Who takes the role away sooner may leave Kafka's brokers without a controller for good: one that hears at once
+        of the znode's creation and its end looks whether it is there, and does not stand (`ControllerChange`, 3.9)."""
+        self.wait(lambda: self.controller_epoch() > epoch and self.is_led(), "a controller has a new term")
+
+    def is_led(self) -> bool:
+        """Whether who may be the controller is it, and answers what it answers only when its term has begun."""
+        if self.znodes.controller() not in self.controller_ids:
+            return False
+        try:
+            answer = self.ask_controller(ListPartitionReassignmentsRequest(topics=()))
+        except (ConnectionClosed, OSError):
+            return False
+        return answer.error_code is ErrorCode.none
+
     def wait_until_gone(self, *paths: str) -> None:
         for path in paths:
             self.wait(lambda path=path: not self.exists(path), f"{path} is gone")  # type: ignore[misc]  # a lambda with a default
@@ -199,10 +219,7 @@ class ConformanceCluster:
         """Takes the role away from the controller, as an expired session does, and waits for the next one."""
         before = self.controller_epoch()
         self.znodes.client.delete("/controller")
-        self.wait(
-            lambda: self.controller_epoch() > before and self.znodes.controller() in self.controller_ids,
-            "a controller has a new term",
-        )
+        self.wait_for_a_term_after(before)
 
     # Clients
 
@@ -233,14 +250,15 @@ class ConformanceCluster:
 
     # Requests
 
+    def ask_controller(self, request: RequestPayload, response_type: type[ResponsePayload] | None = None) -> Any:
+        """What the controller answers a client of the cluster, in the very version of the request."""
+        return send_request(self.controller_address, request, response_type=response_type, identity=self.identity)
+
     def ask_at(
         self, address: tuple[str, int], request: RequestPayload, response_type: type[ResponsePayload] | None = None
     ) -> Any:
-        """What a node answers a client of the cluster."""
-        return send_request(address, request, response_type=response_type, identity=self.identity)
-
-    def ask_controller(self, request: RequestPayload, response_type: type[ResponsePayload] | None = None) -> Any:
-        return self.ask_at(self.controller_address, request, response_type)
+        """What a node answers a client of the cluster that speaks as the node's release does."""
+        return ask_in_its_version(address, request, response_type=response_type, identity=self.identity)
 
     def ask_broker(
         self, broker: int, request: RequestPayload, response_type: type[ResponsePayload] | None = None

@@ -4,7 +4,8 @@ Their brokers have a listener among themselves and another one for clients, by w
 listener for everything are what the tests in `tests/real/controller` have.
 
 They are there once in PLAINTEXT, and again for each of `set_ups`: with certificates, logins and ACLs. Of these a commit
-runs one file of tests on one of them, `make full` everything.
+runs one file of tests on one of them, `make full` everything. So it is with brokers of older releases, in PLAINTEXT and
+with all of it: a commit runs one file with the oldest, `make versions` and `make full` everything.
 
 A test that takes `cluster` runs on each of them, first all tests on one and then all on the other. A test that is
 marked `ours_only` names something that we do otherwise than Kafka's controller, or that only we promise; what only our
@@ -27,8 +28,16 @@ from devcluster.clusters.zookeeper import ZooKeeper, connected_client
 from devcluster.running.processes import wait_until
 from tests.real.conformance.at_clients_listener import everybody_answers_it
 from tests.real.conformance.clusters import LOG_DIRECTORIES, ConformanceCluster
-from tests.real.conformance.set_ups import KAFKA, OURS, SECURED, SECURED_KAFKAS, SECURED_OURS
-from tests.sampling import ONE_EACH
+from tests.real.conformance.set_ups import (
+    KAFKA,
+    OLDER_OURS,
+    OURS,
+    SECURED_KAFKAS,
+    SECURED_OURS,
+    SET_UPS,
+    deal_out,
+    release_of,
+)
 
 __all__ = ["ConformanceCluster", "cluster", "started_cluster"]
 
@@ -49,32 +58,32 @@ _PROPERTIES = {
 KAFKAS_OWN = pytest.param(KAFKA, marks=pytest.mark.matrix("conformance of Kafka's own controller"))
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Of the secured clusters each commit has one for one file of tests."""
-    secured = {*SECURED_OURS, *SECURED_KAFKAS}
-    for item in items:
-        callspec = getattr(item, "callspec", None)
-        of_cluster = callspec.params.get("started_cluster") if callspec is not None else None
-        if of_cluster in secured:
-            case = f"{of_cluster} {item.path.name}"
-            item.add_marker(pytest.mark.matrix("conformance of secured clusters", case, parts=ONE_EACH))
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Of the secured clusters, and of those with the oldest brokers, each commit has one for one file of tests."""
+    deal_out(config, items, "started_cluster", lambda item: item.path.name)
 
 
-@pytest.fixture(scope="session", params=[KAFKAS_OWN, OURS, *SECURED_OURS, *SECURED_KAFKAS])
+@pytest.fixture(scope="session", params=[KAFKAS_OWN, OURS, *SECURED_OURS, *SECURED_KAFKAS, *OLDER_OURS])
 def started_cluster(
     request: pytest.FixtureRequest, servers_folder: RunFolder, zookeeper: ZooKeeper
 ) -> Iterator[ConformanceCluster]:
     """The cluster of one of the two controllers, as long as tests ask for it."""
     name = f"conformance-{request.param}"
-    controller, _, secured_as = request.param.partition("-")
-    set_up = SECURED.get(secured_as)
+    controller, _, set_up_as = request.param.partition("-")
+    set_up, release = SET_UPS.get(set_up_as), release_of(set_up_as)
     listeners = CLIENTS_APART if set_up is None else set_up.listeners
     settings: dict[str, object] = {"auto_leader_rebalance_enable": False}
     identity, identity_file, user = NOBODY, None, "ANONYMOUS"
     with ExitStack() as started:
         if set_up is None:
             kafka = KafkaCluster(
-                servers_folder, zookeeper, brokers=0, properties=_PROPERTIES, chroot=f"/{name}", listeners=listeners
+                servers_folder,
+                zookeeper,
+                brokers=0,
+                properties=_PROPERTIES,
+                chroot=f"/{name}",
+                listeners=listeners,
+                version=release,
             )
         else:
             kafka = secured = set_up.kafka(servers_folder, zookeeper, name=name, properties=_PROPERTIES)
@@ -105,6 +114,7 @@ def started_cluster(
             identity=identity,
             user=user,
             identity_file=identity_file,
+            release=release,
         )
 
 

@@ -24,9 +24,11 @@ from devcluster.clusters.zookeeper import ZooKeeper, connected_client
 from devcluster.running.ports import release_port, reserve_port
 from devcluster.running.processes import wait_until
 from tests.real.histories import assert_comes_to
+from tests.real.versions.releases import of_each_release
 
 pytestmark = pytest.mark.real
 
+OF_EACH_RELEASE: Final = of_each_release("the journal and brokers of older releases")
 ORDERS: Final[dict[str, Fields]] = {"orders": {"config": {"min.insync.replicas": "2"}}}
 BROKER_1: Final[dict[int | None, Fields]] = {1: {"config": {"leader.replication.throttled.rate": "123456"}}}
 
@@ -47,13 +49,14 @@ def configs_in(journal: Path) -> tuple[dict[str, Fields], dict[int | None, Field
     return (image.topic_configs, image.broker_configs) if image else None
 
 
+@OF_EACH_RELEASE
 def test_after_a_kill_and_a_torn_line_the_history_comes_to_the_state_of_zookeeper(
-    servers_folder: RunFolder, zookeeper: ZooKeeper, tmp_path: Path
+    servers_folder: RunFolder, zookeeper: ZooKeeper, tmp_path: Path, release: str
 ) -> None:
     journal = tmp_path / "journal"
     settings = {"journal_directory": str(journal), "journal_snapshot_interval_seconds": 1}
     with (
-        KafkaCluster(servers_folder, zookeeper, brokers=3, chroot="/journaled") as kafka,
+        KafkaCluster(servers_folder, zookeeper, brokers=3, chroot=f"/journaled-{release}", version=release) as kafka,
         ControllerProcess(servers_folder, kafka.zookeeper_connect, name="journaled", settings=settings) as controller,
         connected_client(kafka.zookeeper_connect) as client,
     ):
@@ -103,12 +106,13 @@ def numbered(lines: Iterable[bytes]) -> dict[tuple[int, int], bytes]:
     return {(record["controller_epoch"], record["seq"]): line for record, line in records}
 
 
+@OF_EACH_RELEASE
 def test_the_topic_has_what_the_files_have_though_its_brokers_die_under_the_same_controller(
-    servers_folder: RunFolder, zookeeper: ZooKeeper, tmp_path: Path
+    servers_folder: RunFolder, zookeeper: ZooKeeper, tmp_path: Path, release: str
 ) -> None:
     journal, topic = tmp_path / "journal", "controller-journal"
     with (
-        KafkaCluster(servers_folder, zookeeper, brokers=3, chroot="/published") as kafka,
+        KafkaCluster(servers_folder, zookeeper, brokers=3, chroot=f"/published-{release}", version=release) as kafka,
         connected_client(kafka.zookeeper_connect) as client,
         ControllerProcess(
             servers_folder,

@@ -13,16 +13,18 @@ from devcluster.clusters.kraft import KRaftCluster
 from devcluster.clusters.run_folder import RunFolder
 from devcluster.filling.parts import Part
 from devcluster.running.processes import wait_until
+from tests.real.kraft.releases import RELEASES
 
 pytestmark = [pytest.mark.real(Part.KRAFT), pytest.mark.timeout(300)]
 
 TOPIC = "orders"
 
 
-@pytest.fixture(scope="module")
-def kraft(servers_folder: RunFolder) -> Iterator[KRaftCluster]:
+@pytest.fixture(scope="module", params=RELEASES)
+def kraft(request: pytest.FixtureRequest, servers_folder: RunFolder) -> Iterator[KRaftCluster]:
     """Three brokers and three controllers, and a topic with a replica on each."""
-    with KRaftCluster(servers_folder, name="commanded", properties={"min.insync.replicas": 2}) as cluster:
+    name, properties = f"commanded-{request.param}", {"min.insync.replicas": 2}
+    with KRaftCluster(servers_folder, name=name, properties=properties, version=request.param) as cluster:
         command(cluster, "topics", "create", "--topic", TOPIC, "--partitions", "3", "--replication-factor", "3")
         yield cluster
 

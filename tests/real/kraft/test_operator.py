@@ -3,63 +3,19 @@
 What it does with topics, moves and elections is in `tests/real/operator`, the same as with ZooKeeper.
 """
 
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from devcluster.clusters.kraft import KRaftCluster
-from devcluster.clusters.kubernetes import KubernetesCluster
-from devcluster.clusters.listeners import ListenerNames
-from devcluster.clusters.run_folder import RunFolder
 from devcluster.filling.parts import Part
 from devcluster.running.processes import wait_until
-from tests.real.operator.operated import Objects, Operator, operated_namespace, running_operator
+from tests.real.operator.operated import Objects, Operator
 
 pytestmark = [pytest.mark.real(Part.KRAFT), pytest.mark.timeout(300)]
 
 RARE = pytest.mark.matrix("what is rare without ZooKeeper")
-LISTENERS = ListenerNames(inter_broker="INTERNAL", clients="CLIENT", protocols={"CLIENT": "SASL_PLAINTEXT"})
-MODULE = "org.apache.kafka.common.security.plain.PlainLoginModule required"
-PASSWORD = "operator secret"
 OF_4_0, OF_4_1 = 25, 27
-
-
-@pytest.fixture(scope="module")
-def kafka(servers_folder: RunFolder) -> Iterator[KRaftCluster]:
-    """Three brokers and three controllers, with the features of Kafka 4.0."""
-    login = f'{MODULE} user_operator="{PASSWORD}";'
-    properties = {"sasl.enabled.mechanisms": "PLAIN", "listener.name.client.plain.sasl.jaas.config": login}
-    with KRaftCluster(
-        servers_folder, name="featured", release="4.0", listeners=LISTENERS, properties=properties
-    ) as cluster:
-        yield cluster
-
-
-@pytest.fixture(scope="module")
-def objects(kubernetes_api: KubernetesCluster, kafka: KRaftCluster) -> Iterator[Objects]:
-    with operated_namespace(kubernetes_api, bootstrapServers=kafka.bootstrap_servers) as found:
-        yield found
-
-
-@pytest.fixture(scope="module")
-def operator(
-    servers_folder: RunFolder,
-    kubernetes_api: KubernetesCluster,
-    objects: Objects,
-    kafka: KRaftCluster,
-    tmp_path_factory: pytest.TempPathFactory,
-) -> Iterator[Operator]:
-    """It has the login from a file that names the brokers."""
-    file: Path = tmp_path_factory.mktemp("properties") / "client.properties"
-    file.write_text(
-        f"bootstrap.servers={kafka.bootstrap_servers}\nsecurity.protocol=SASL_PLAINTEXT\nsasl.mechanism=PLAIN\n"
-        f'sasl.jaas.config={MODULE} username="operator" password="{PASSWORD}";\n'
-    )
-    with running_operator(servers_folder, kubernetes_api, env={"KONTROLLER_PROPERTIES": str(file)}) as running:
-        yield running
-        assert PASSWORD not in running.log()
 
 
 def levels(**features: int) -> dict[str, Any]:
@@ -104,18 +60,25 @@ def test_features_are_tried_upgraded_and_never_lowered_where_kafka_refuses_it(
     objects.delete("featureset", "levels")
 
 
-def test_a_move_with_a_limit_says_that_there_is_none_to_be_had_and_does_not_begin(
-    operator: Operator, objects: Objects
+def test_a_topic_that_leaves_a_broker_that_is_down_is_limited(
+    operator: Operator, objects: Objects, kafka: KRaftCluster
 ) -> None:
     objects.apply("KafkaTopic", "limited", {"replicaAssignment": [[1, 2]]})
     objects.wait_ready("kafkatopic", "limited")
-    target = {"partitions": [{"topic": "limited", "partition": 0, "replicas": [3, 1]}]}
-    objects.apply("PartitionReassignment", "limited", {**target, "throttle": {"bytesPerSecond": 1_000_000}})
-    objects.wait_ready("partitionreassignment", "limited", "False", "NotSupported")
-    assert objects.status("kafkatopic", "limited")["partitions"][0]["replicas"] == [1, 2]
-    objects.delete("partitionreassignment", "limited")
-    objects.apply("PartitionReassignment", "unlimited", target)
-    objects.wait_ready("partitionreassignment", "unlimited")
+    kafka.broker(2).kill()
+    limit = {"reassignment": {"throttle": {"bytesPerSecond": 1_000_000}}}
+    objects.apply("KafkaTopic", "limited", {"replicaAssignment": [[1, 3]], **limit})
+    objects.wait_ready("kafkatopic", "limited")
+    (name,) = [
+        each["metadata"]["name"]
+        for each in objects.every("partitionreassignment")
+        if each["metadata"]["name"].startswith("limited-")
+    ]
+    move = objects.wait_ready("partitionreassignment", name)
+    assert move["spec"]["throttle"] == limit["reassignment"]["throttle"]
+    assert (move["status"]["phase"], "throttle" in move["status"]) == ("Completed", False)
+    assert "SetThrottle" in operator.log()
+    kafka.broker(2).start()
 
 
 def test_work_goes_on_over_the_death_of_the_active_controller_and_of_a_broker(

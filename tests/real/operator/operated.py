@@ -175,9 +175,10 @@ class Operator:
         )
 
 
-def fill(kafka: KafkaCluster | KRaftCluster, topic: str) -> None:
-    """Enough in partition 0 for its move to take long when it is slowed; the other partitions stay empty."""
-    producer = Producer({"bootstrap.servers": kafka.bootstrap_servers, "acks": "all"})
+def fill(kafka: KafkaCluster | KRaftCluster, topic: str, login: Mapping[str, str] | None = None) -> None:
+    """Enough in partition 0 for its move to take long when it is slowed; the other partitions stay empty. `login`: what a
+    client needs beside the servers."""
+    producer = Producer({"bootstrap.servers": kafka.bootstrap_servers, "acks": "all", **(login or {})})
     for number in range(RECORDS):
         producer.produce(topic, number.to_bytes(4, "big") * (RECORD_BYTES // 4), partition=0)
         producer.poll(0)

@@ -1,7 +1,7 @@
-"""The operator on a real API server and real brokers: with ZooKeeper, under Kafka's own controller and under ours, and
-without.
+"""The operator on a real API server and real brokers: with ZooKeeper, under Kafka's own controller and under ours, which
+has brokers of older releases, too, and without.
 
-What does not name a controller is tried on all three clusters; a test of what only one with ZooKeeper has says so."""
+What does not name a controller is tried on all clusters; a test of what only one with ZooKeeper has says so."""
 
 import json
 from collections import Counter
@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from devcluster.building.java import KAFKA_VERSION, KRAFT_VERSION, OLDER_VERSIONS, OTHER_KRAFT_VERSIONS
 from devcluster.clients.tools import CONFIGS, run_tool
 from devcluster.clusters.kafka import KafkaCluster
 from devcluster.clusters.kontroller import ControllerProcess
@@ -41,10 +42,12 @@ pytestmark = [pytest.mark.real(Part.KRAFT), pytest.mark.timeout(300)]
 CONTROLLERS = (
     pytest.param("Kafka", marks=pytest.mark.matrix("the operator beside Kafka's own controller")),
     "Kontroller",
+    *(f"Kontroller-{release}" for release in OLDER_VERSIONS),
 )
 CLUSTERS = (
     *CONTROLLERS,
     pytest.param("KRaft", marks=pytest.mark.matrix("the operator without ZooKeeper")),
+    *(f"KRaft-{release}" for release in OTHER_KRAFT_VERSIONS),
 )
 with_zookeeper = pytest.mark.parametrize("kafka", CONTROLLERS, indirect=True)
 """Of what is done by znodes, or shown by them."""
@@ -56,16 +59,19 @@ _numbers = count(1)
 @pytest.fixture(scope="module", params=CLUSTERS)
 def kafka(request: pytest.FixtureRequest, servers_folder: RunFolder, zookeeper: ZooKeeper) -> Iterator[Any]:
     """Three brokers under Kafka's own controller, or under ours, or three without ZooKeeper and as many controllers."""
-    if request.param == "KRaft":
-        with KRaftCluster(servers_folder, name="operated-kraft") as kraft:
+    controller, _, release = request.param.partition("-")
+    if controller == "KRaft":
+        name = f"operated-{request.param}".lower()
+        with KRaftCluster(servers_folder, name=name, version=release or KRAFT_VERSION) as kraft:
             yield kraft
         return
     chroot = f"/operated-by-{request.param}".lower()
     with ExitStack() as stack:
-        cluster = KafkaCluster(servers_folder, zookeeper, brokers=3, chroot=chroot)
+        version = release or KAFKA_VERSION
+        cluster = KafkaCluster(servers_folder, zookeeper, brokers=3, chroot=chroot, version=version)
         with zookeeper.client() as client:
             client.ensure_path(chroot)
-        if request.param == "Kontroller":
+        if controller == "Kontroller":
             stack.enter_context(
                 ControllerProcess(servers_folder, cluster.zookeeper_connect, name="operated-controller")
             )
@@ -132,7 +138,7 @@ def test_a_cluster_shows_its_controller_brokers_and_counts(
     cluster = objects.wait_ready("kafkacluster", "demo")
     status = cluster["status"]
     assert status["controller"]["id"] == witness.controller()
-    assert status["controller"]["kind"] == request.node.callspec.params["kafka"]
+    assert status["controller"]["kind"] == request.node.callspec.params["kafka"].partition("-")[0]
     assert [broker["id"] for broker in status["brokers"]] == [1, 2, 3]
     assert status["counts"]["offline"] == 0
 
@@ -272,12 +278,11 @@ def test_a_paused_object_changes_nothing_and_its_deletion_leaves_the_topic(
     assert len(witness.partitions(topic)) == 3
 
 
-@with_zookeeper
 def test_a_paused_move_says_what_it_would_do_and_begins_without_its_pause(
-    operator: Operator, objects: Objects, znodes: Znodes, topic: str
+    operator: Operator, objects: Objects, witness: Witness, topic: str
 ) -> None:
-    znodes.create_topic(topic, [[1, 2], [2, 3]])
-    wait_until(lambda: znodes.is_served(topic, range(2)), "the topic is served")
+    witness.create_topic(topic, [[1, 2], [2, 3]])
+    wait_until(lambda: witness.is_served(topic, range(2)), "the topic is served")
     targets = [{"topic": topic, "partition": number, "replicas": [3, 1]} for number in (0, 1)]
     spec = {"partitions": targets, "throttle": {"bytesPerSecond": 10_000_000}}
     objects.apply("PartitionReassignment", topic, spec, annotations={"kontroller.dev/pause": "true"})
@@ -286,7 +291,7 @@ def test_a_paused_move_says_what_it_would_do_and_begins_without_its_pause(
         "limit the move to 10000000 bytes a second at each broker",
         f"move 2 partitions: {topic}-0, {topic}-1",
     ]
-    assert znodes.read(f"/brokers/topics/{topic}")["partitions"] == {"0": [1, 2], "1": [2, 3]}
+    assert witness.partitions(topic) == {0: [1, 2], 1: [2, 3]}
     objects.annotate("partitionreassignment", topic, "kontroller.dev/pause-")
     objects.wait_for("partitionreassignment", topic, "Complete")
     assert "nextSteps" not in objects.status("partitionreassignment", topic)
@@ -411,54 +416,44 @@ def test_deleting_a_running_reassignment_takes_it_back(
     assert "ReassignmentCancelled" in objects.events(topic)
 
 
-@with_zookeeper
 def test_a_limit_slows_a_move_until_it_is_raised_and_leaves_only_what_others_have_set(
-    operator: Operator, objects: Objects, znodes: Znodes, kafka: KafkaCluster, topic: str
+    operator: Operator, objects: Objects, witness: Witness, kafka: KafkaCluster | KRaftCluster, topic: str
 ) -> None:
     theirs = "leader.replication.throttled.rate=987654321"
     told = ("--bootstrap-server", kafka.bootstrap_servers, "--alter", "--entity-type", "brokers", "--entity-name", "2")
     run_tool(CONFIGS, *told, "--add-config", theirs)
-    znodes.create_topic(topic, [[1]])
-    wait_until(lambda: znodes.is_served(topic, [0]), "the topic is served")
+    witness.create_topic(topic, [[1]])
+    wait_until(lambda: witness.is_served(topic, [0]), "the topic is served")
     fill(kafka, topic)
     partitions = [{"topic": topic, "partition": 0, "replicas": [2]}]
     objects.apply(
         "PartitionReassignment", topic, {"partitions": partitions, "throttle": {"bytesPerSecond": RECORD_BYTES}}
     )
-    wait_until(lambda: znodes.assigned(topic, 0) == [2, 1], "the move runs", deadline_s=60)
-    assert _throttles(znodes, topic) == {
-        "brokers/1": {"leader.replication.throttled.rate": "100000", "follower.replication.throttled.rate": "100000"},
-        "brokers/2": {
-            "leader.replication.throttled.rate": "987654321",
-            "follower.replication.throttled.rate": "100000",
-        },
-        f"topics/{topic}": {
-            "leader.replication.throttled.replicas": "0:1",
-            "follower.replication.throttled.replicas": "0:2",
-        },
-    }
+    wait_until(lambda: witness.assigned(topic, 0) == [2, 1], "the move runs", deadline_s=60)
+    limited = witness.throttles(topic)
+    assert (limited.rates[1], limited.rates[2]) == ((RECORD_BYTES, RECORD_BYTES), (987654321, RECORD_BYTES))
+    assert (limited.lists, limited.is_remembered) == ((["0:1"], ["0:2"]), True)
     raised = {"partitions": partitions, "throttle": {"bytesPerSecond": 10**9}}
     objects.apply("PartitionReassignment", topic, raised)
     status = objects.wait_ready("partitionreassignment", topic)["status"]
     assert (status["phase"], status.get("throttle")) == ("Completed", None)
-    assert znodes.assigned(topic, 0) == [2]
-    assert _throttles(znodes, topic) == {"brokers/2": {"leader.replication.throttled.rate": "987654321"}}
-    assert not znodes.client.get_children("/kontroller/throttles")
+    assert witness.assigned(topic, 0) == [2]
+    assert witness.throttles(topic) == ({2: (987654321, None)}, ([], []), False)
+    assert not [name for name in witness.config(topic) if "throttled" in name]
     run_tool(CONFIGS, *told, "--delete-config", "leader.replication.throttled.rate")
 
 
-@with_zookeeper
 def test_a_limited_move_shows_how_much_is_left_and_how_long_that_takes_and_ends_without_them(
     operator: Operator,
     objects: Objects,
-    znodes: Znodes,
-    kafka: KafkaCluster,
+    witness: Witness,
+    kafka: KafkaCluster | KRaftCluster,
     kubernetes_api: KubernetesCluster,
     topic: str,
 ) -> None:
     limit = 5 * RECORD_BYTES
-    znodes.create_topic(topic, [[1]])
-    wait_until(lambda: znodes.is_served(topic, [0]), "the topic is served")
+    witness.create_topic(topic, [[1]])
+    wait_until(lambda: witness.is_served(topic, [0]), "the topic is served")
     fill(kafka, topic)
     partitions = [{"topic": topic, "partition": 0, "replicas": [1, 3]}]
     objects.apply("PartitionReassignment", topic, {"partitions": partitions, "throttle": {"bytesPerSecond": limit}})
@@ -479,17 +474,6 @@ def test_a_limited_move_shows_how_much_is_left_and_how_long_that_takes_and_ends_
     objects.apply("PartitionReassignment", topic, raised)
     status = objects.wait_ready("partitionreassignment", topic)["status"]
     assert (status["phase"], status.get("progress")) == ("Completed", None)
-
-
-def _throttles(znodes: Znodes, topic: str) -> dict[str, dict[str, str]]:
-    """What configurations say of throttles."""
-    entities = (f"topics/{topic}", *(f"brokers/{broker}" for broker in (1, 2, 3)))
-    configs = {entity: (znodes.read(f"/config/{entity}") or {"config": {}})["config"] for entity in entities}
-    found = {
-        entity: {name: value for name, value in config.items() if "replication.throttled" in name}
-        for entity, config in configs.items()
-    }
-    return {entity: config for entity, config in found.items() if config}
 
 
 @with_zookeeper

@@ -8,7 +8,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
-from typing import Any, Final, Protocol
+from typing import Any, Final, NamedTuple, Protocol
 
 from kio.schema.api_versions.v4 import ApiVersionsRequest
 from kio.schema.create_topics.v7 import CreateTopicsRequest
@@ -28,6 +28,7 @@ from kio.schema.types import TopicName as WireTopicName
 from kio.static.primitive import i8, i16, i32, i32Timedelta
 from kio.static.protocol import RequestPayload
 
+from controller_core.model.throttles import FOLLOWER_RATE, FOLLOWER_REPLICAS, LEADER_RATE, LEADER_REPLICAS
 from controller_core.wire.client.cluster_picture import EVERYTHING
 from devcluster.clients.requests import send_request
 from devcluster.clients.znodes import ClusterZnodes
@@ -37,13 +38,28 @@ from devcluster.clusters.zookeeper import connected_client
 from devcluster.running.processes import wait_until
 
 _TIMEOUT: Final = i32Timedelta.parse(timedelta(seconds=30))
-_TOPIC: Final = i8(2)
+_TOPIC, _BROKER = i8(2), i8(4)
 _OF_THE_TOPIC: Final = 1
 _QUORUM: Final = DescribeQuorumRequest(
     topics=(
         TopicData(topic_name=WireTopicName("__cluster_metadata"), partitions=(PartitionData(partition_index=i32(0)),)),
     )
 )
+
+
+class Throttles(NamedTuple):
+    """What slows the replicas of a topic."""
+
+    rates: dict[int, tuple[int | None, int | None]]
+    """Of each broker, as leader and as follower; only of those that have any."""
+    lists: tuple[list[str], list[str]]
+    """The replicas for which they hold, as leaders and as followers, as Kafka reads them."""
+    is_remembered: bool
+    """Whether Kontroller has noted that anything is its own."""
+
+
+_RATES: Final = (LEADER_RATE, FOLLOWER_RATE)
+_LISTS: Final = (LEADER_REPLICAS, FOLLOWER_REPLICAS)
 
 
 class Witness(Protocol):
@@ -61,6 +77,7 @@ class Witness(Protocol):
     def create_topic(self, topic: str, replicas: Sequence[Sequence[int]]) -> None: ...
     def set_config(self, topic: str, config: Mapping[str, str]) -> None: ...
     def delete_topic(self, topic: str) -> None: ...
+    def throttles(self, topic: str) -> Throttles: ...
 
 
 class Znodes(ClusterZnodes):
@@ -84,6 +101,12 @@ class Znodes(ClusterZnodes):
         self.mark_for_deletion(topic)
         wait_until(lambda: self.read(f"/brokers/topics/{topic}") is None, "the topic is deleted", deadline_s=60)
         wait_until(lambda: self.client.exists(f"/admin/delete_topics/{topic}") is None, "its mark is gone")
+
+    def throttles(self, topic: str) -> Throttles:
+        """As the configurations say it."""
+        brokers = {broker: (self.read(f"/config/brokers/{broker}") or {"config": {}})["config"] for broker in (1, 2, 3)}
+        is_remembered = bool(self.client.get_children("/kontroller/throttles"))
+        return _throttles(brokers, self.config(topic), is_remembered=is_remembered)
 
 
 class Brokers:
@@ -157,6 +180,21 @@ class Brokers:
         (answer,) = self._ask(DeleteTopicsRequest(topics=(named,), timeout=_TIMEOUT)).responses
         assert answer.error_code is ErrorCode.none, answer
 
+    def throttles(self, topic: str) -> Throttles:
+        """As each broker knows its rates, and one of them all else."""
+        lists = self.config(topic)
+        brokers = {
+            number: {name: said.value for name, said in self._broker_config(broker.port, str(number)).items()}
+            for number, broker in self._kafka.brokers.items()
+        }
+        names = self._broker_config(self._running_port(), "")
+        return _throttles(brokers, lists, is_remembered=any(name.startswith("kontroller.") for name in names))
+
+    def _broker_config(self, port: int, name: str) -> dict[str, Any]:
+        resource = DescribeConfigsResource(resource_type=_BROKER, resource_name=name, configuration_keys=None)
+        (found,) = send_request(("127.0.0.1", port), DescribeConfigsRequest(resources=(resource,))).results
+        return {each.name: each for each in found.configs}
+
     def _partitions(self, topic: str) -> Sequence[Any]:
         found = self._topic(topic)
         return () if found is None else found.partitions
@@ -184,15 +222,29 @@ class Brokers:
         return next(broker.port for broker in self._kafka.brokers.values() if broker.process.is_running)
 
 
+def _throttles(brokers: Mapping[int, Mapping[str, str]], lists: Mapping[str, str], *, is_remembered: bool) -> Throttles:
+    rates = {number: _as_read(config) for number, config in brokers.items() if set(_RATES) & set(config)}
+    leaders, followers = (
+        sorted(f"{int(partition)}:{broker}" for partition, broker in (each.split(":") for each in items if each))
+        for items in (lists.get(name, "").split(",") for name in _LISTS)
+    )
+    return Throttles(rates, (leaders, followers), is_remembered)
+
+
+def _as_read(config: Mapping[str, str]) -> tuple[int | None, int | None]:
+    leader, follower = (int(config[name]) if name in config else None for name in _RATES)
+    return leader, follower
+
+
 def limit_without_zookeeper(kafka: KRaftCluster, topic: str, bytes_per_second: int | None) -> None:
-    """Limits what brokers copy of a topic, as Kafka's tools do; None takes the limit away. A broker takes its own alone."""
-    rates = ("leader.replication.throttled.rate", "follower.replication.throttled.rate")
-    lists = ("leader.replication.throttled.replicas", "follower.replication.throttled.replicas")
+    """Limits what is copied of a topic's partition 0 from broker 1 to broker 3, as Kafka's tools do; None takes the limit
+    away. A broker takes its own alone."""
     is_over = bytes_per_second is None
     for number, broker in kafka.brokers.items():
-        set_rates = dict.fromkeys(rates, None if is_over else str(bytes_per_second))
-        _alter_configs(broker.port, i8(4), str(number), set_rates)
-    _alter_configs(kafka.broker(1).port, _TOPIC, topic, dict.fromkeys(lists, None if is_over else "*"))
+        set_rates = dict.fromkeys(_RATES, None if is_over else str(bytes_per_second))
+        _alter_configs(broker.port, _BROKER, str(number), set_rates)
+    lists = {LEADER_REPLICAS: "0:1", FOLLOWER_REPLICAS: "0:3"}
+    _alter_configs(kafka.broker(1).port, _TOPIC, topic, dict.fromkeys(lists) if is_over else lists)
 
 
 def _alter_configs(port: int, kind: i8, name: str, changes: Mapping[str, str | None]) -> None:

@@ -4,7 +4,6 @@ from contextlib import ExitStack, closing
 
 import pytest
 
-from devcluster.clients.load import AckedProducer, lost, read_back
 from devcluster.clients.tools import CONFIGS, run_tool
 from devcluster.clients.znodes import ClusterZnodes
 from devcluster.clusters.kafka import KafkaCluster
@@ -13,6 +12,7 @@ from devcluster.clusters.run_folder import RunFolder
 from devcluster.clusters.zookeeper import ZooKeeper, connected_client
 from devcluster.running.processes import wait_until
 from tests.real.versions.kraft_nodes import CONTROLLER_ID, Quorum, migrated
+from tests.real.versions.under_load import nothing_lost
 
 pytestmark = [pytest.mark.real, pytest.mark.long, pytest.mark.timeout(400), pytest.mark.matrix("the way to KRaft")]
 
@@ -36,8 +36,7 @@ def test_a_cluster_of_ours_is_migrated_to_kraft_under_load_while_our_controller_
         znodes = ClusterZnodes(client)
         znodes.create_topic(TOPIC, [[1, 2, 3], [2, 3, 1], [3, 1, 2]], {"retention.ms": "604800000"})
         wait_until(lambda: znodes.is_served(TOPIC, PARTITIONS), "the topic is served", deadline_s=60)
-        with AckedProducer(kafka.bootstrap_servers, TOPIC) as producer:
-            wait_until(lambda: producer.acknowledged_count > 0, "a message is acknowledged", deadline_s=60)
+        with nothing_lost(kafka.bootstrap_servers, TOPIC):
             if handed_over:
                 done = run_command("controller", "hand-over", "--zookeeper", kafka.zookeeper_connect, "--yes")
                 assert done.returncode == 0, done.stdout + done.stderr
@@ -61,10 +60,6 @@ def test_a_cluster_of_ours_is_migrated_to_kraft_under_load_while_our_controller_
             assert ours.process.is_running
             assert "kraft_migration" in ours.process.log_path.read_text()
             quorum.finish()
-            before = producer.acknowledged_count
-            wait_until(lambda: producer.acknowledged_count > before, "messages are still acknowledged", deadline_s=60)
-            report = producer.stop()
-        assert lost(report.acknowledged, read_back(kafka.bootstrap_servers, TOPIC)) == []
         described = run_tool(
             CONFIGS, *f"--bootstrap-server {kafka.bootstrap_servers} --describe --topic {TOPIC}".split()
         )

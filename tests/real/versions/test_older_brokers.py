@@ -13,14 +13,14 @@ from kio.schema.api_versions.v4 import ApiVersionsRequest as ApiVersionsRequest4
 
 from controller_admin.client.admin_client import BlockingAdminClient
 from devcluster.building.java import KAFKA_VERSION, OLDER_VERSIONS
-from devcluster.clients.load import AckedProducer, lost, read_back
 from devcluster.clients.requests import send_request
 from devcluster.clients.znodes import ClusterZnodes
 from devcluster.clusters.kafka import KafkaCluster
-from devcluster.clusters.kontroller import ControllerProcess
+from devcluster.clusters.kontroller import ControllerProcess, run_command
 from devcluster.clusters.run_folder import RunFolder
 from devcluster.clusters.zookeeper import ZooKeeper, connected_client
 from devcluster.running.processes import wait_until
+from tests.real.versions.under_load import nothing_lost
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(400), pytest.mark.matrix("brokers of older releases of Kafka")]
 
@@ -28,7 +28,10 @@ TOPIC = "orders"
 PARTITIONS = range(3)
 OLDEST = OLDER_VERSIONS[0]
 PRODUCE = 0
-FEWER_IN_SYNC = {"min.insync.replicas": 2}
+PROPERTIES = {
+    "min.insync.replicas": 2,
+    "controlled.shutdown.retry.backoff.ms": 100,  # those that do not find our controller give up soon
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,7 +57,7 @@ class Ours:
 def ours(folder: RunFolder, zookeeper: ZooKeeper, name: str, version: str, **properties: object) -> Iterator[Ours]:
     with (
         KafkaCluster(
-            folder, zookeeper, chroot=f"/{name}", version=version, properties={**FEWER_IN_SYNC, **properties}
+            folder, zookeeper, chroot=f"/{name}", version=version, properties={**PROPERTIES, **properties}
         ) as kafka,
         ControllerProcess(folder, kafka.zookeeper_connect, name=f"{name}-controller") as controller,
         connected_client(kafka.zookeeper_connect) as client,
@@ -76,18 +79,6 @@ def newest_produce(address: str, asked_in: Any) -> int:
     return next(int(api.max_version) for api in answer.api_keys if api.api_key == PRODUCE)
 
 
-@contextmanager
-def nothing_lost(cluster: Ours) -> Iterator[None]:
-    """Messages come all the time, and what was acknowledged is there in the end."""
-    with AckedProducer(cluster.kafka.bootstrap_servers, TOPIC) as producer:
-        wait_until(lambda: producer.acknowledged_count > 0, "a message is acknowledged", deadline_s=60)
-        yield
-        before = producer.acknowledged_count
-        wait_until(lambda: producer.acknowledged_count > before, "messages are still acknowledged", deadline_s=60)
-        report = producer.stop()
-    assert not lost(report.acknowledged, read_back(cluster.kafka.bootstrap_servers, TOPIC))
-
-
 @pytest.mark.parametrize("version", OLDER_VERSIONS)
 def test_brokers_of_an_older_release_lead_follow_die_and_return(
     servers_folder: RunFolder, zookeeper: ZooKeeper, version: str
@@ -98,7 +89,7 @@ def test_brokers_of_an_older_release_lead_follow_die_and_return(
         assert newest_produce(cluster.controller.address, ApiVersionsRequest4) == of_brokers, (
             "also a new client is told so"
         )
-        with nothing_lost(cluster):
+        with nothing_lost(cluster.kafka.bootstrap_servers, TOPIC):
             cluster.kafka.broker(2).kill()
             wait_until(lambda: 2 not in cluster.leaders(), "others lead", deadline_s=60)
             wait_until(lambda: all(2 not in isr for isr in cluster.isrs()), "the ISRs shrink", deadline_s=60)
@@ -106,6 +97,9 @@ def test_brokers_of_an_older_release_lead_follow_die_and_return(
             cluster.wait_for_all()
             cluster.controller.kill()
             cluster.controller.start()
+            drained = run_command("drain", "--bootstrap", cluster.kafka.bootstrap_servers, "--broker-id", "1")
+            assert drained.returncode == 0, drained.stdout + drained.stderr
+            assert 1 not in cluster.leaders(), "it hands over while it runs, also who would not find us when it stops"
             cluster.kafka.broker(1).restart()
             cluster.wait_for_all()
         assert "up to version" not in cluster.controller.process.log_path.read_text(errors="replace")
@@ -118,7 +112,7 @@ def test_a_cluster_goes_from_the_oldest_release_to_the_newest_broker_by_broker(
     old, new = ".".join(OLDEST.split(".")[:2]), ".".join(KAFKA_VERSION.split(".")[:2])
     with ours(servers_folder, zookeeper, "rolling", OLDEST, **{"inter.broker.protocol.version": old}) as cluster:
         create(cluster)
-        with nothing_lost(cluster):
+        with nothing_lost(cluster.kafka.bootstrap_servers, TOPIC):
             for broker in cluster.kafka.brokers.values():
                 broker.upgrade(KAFKA_VERSION)
                 cluster.wait_for_all()

@@ -8,6 +8,7 @@ from kio.schema.api_versions.v3 import ApiVersionsRequest
 from kio.schema.describe_configs.v4 import DescribeConfigsRequest, DescribeConfigsResponse
 from kio.schema.describe_configs.v4.response import DescribeConfigsResourceResult, DescribeConfigsResult
 from kio.schema.describe_quorum.v0 import DescribeQuorumRequest
+from kio.schema.describe_quorum.v1 import DescribeQuorumRequest as DescribeVotesRequest
 from kio.schema.errors import ErrorCode
 from kio.schema.list_partition_reassignments.v0 import (
     ListPartitionReassignmentsRequest,
@@ -17,8 +18,8 @@ from kio.schema.list_partition_reassignments.v0.response import (
     OngoingPartitionReassignment,
     OngoingTopicReassignment,
 )
-from kio.schema.metadata.v12 import MetadataRequest, MetadataResponse
-from kio.schema.metadata.v12.response import MetadataResponseBroker, MetadataResponsePartition, MetadataResponseTopic
+from kio.schema.metadata.v11 import MetadataRequest, MetadataResponse
+from kio.schema.metadata.v11.response import MetadataResponseBroker, MetadataResponsePartition, MetadataResponseTopic
 from kio.schema.types import BrokerId as WireBrokerId
 from kio.schema.types import TopicName as WireTopicName
 from kio.static.primitive import i8, i32
@@ -26,7 +27,7 @@ from kio.static.protocol import RequestPayload, ResponsePayload
 
 from controller_core.model.ids import PartitionId, TopicName
 from controller_core.wire.messages import ControlledShutdownRequest, ControlledShutdownResponse, RemainingPartition
-from tests.unit.wire.client.quorums import NO_TIME, known_apis, quorum_led_by
+from tests.unit.wire.client.quorums import NO_TIME, known_apis, quorum_led_by, votes_in
 
 CONTROLLER = 1000
 QUORUM_LEADER = 101
@@ -59,6 +60,8 @@ class AnsweringCluster:
     """Whether its brokers are without ZooKeeper."""
     quorum_refusal: ErrorCode = ErrorCode.none
     """What DescribeQuorum is answered."""
+    behind_ms: dict[int, int | None] = field(default_factory=lambda: {QUORUM_LEADER: 0})
+    """The controllers that vote, and how far each is behind."""
     shutdowns: int = 0
     looks: int = 0
     looked: asyncio.Event = field(default_factory=asyncio.Event)
@@ -80,6 +83,9 @@ class AnsweringCluster:
                 return known_apis(has_quorum=self.has_quorum)
             case DescribeQuorumRequest():
                 return quorum_led_by(QUORUM_LEADER, self.quorum_refusal)
+            case DescribeVotesRequest():
+                self.looked.set()
+                return votes_in(self.behind_ms, self.quorum_refusal)
         raise AssertionError(f"nobody asks for {request}")
 
     async def another_look(self) -> None:

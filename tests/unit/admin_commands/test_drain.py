@@ -61,6 +61,71 @@ async def test_a_broker_without_zookeeper_is_only_waited_for_as_it_hands_over_it
     assert attempt.said[-1] == "it hands over what it leads when it is stopped, as brokers without ZooKeeper do"
 
 
+@pytest.mark.parametrize(
+    "behind_ms",
+    [
+        {1: 0},
+        {1: 0, 2: 900},
+        {1: 0, 2: 900, 3: 1_000},
+        {2: 0, 3: None},
+        {2: 0, 1: None, 3: 500},
+        {1: 0, 2: 0, 3: 0, 4: 0, 5: None},
+    ],
+    ids=["alone", "both follow", "all follow", "votes not", "behind itself", "one of five is late"],
+)
+async def test_a_node_that_is_a_controller_too_goes_when_the_others_can_decide(
+    behind_ms: dict[int, int | None],
+) -> None:
+    attempt = Attempt(AnsweringCluster(whole(), has_quorum=True, behind_ms=behind_ms))
+    await attempt.run()
+    assert len(attempt.said) == 2
+
+
+@pytest.mark.parametrize(
+    ("behind_ms", "late"),
+    [
+        ({2: 0, 1: 0, 3: 60_000}, "3"),
+        ({1: 0, 2: None}, "2"),
+        ({1: 0, 2: 60_000, 3: None, 4: 0, 5: 0}, "2, 3"),
+    ],
+)
+async def test_a_node_without_which_too_few_controllers_decide_waits_for_them(
+    behind_ms: dict[int, int | None], late: str
+) -> None:
+    cluster = AnsweringCluster(whole(), has_quorum=True, behind_ms=behind_ms)
+    attempt = Attempt(cluster)
+    running = asyncio.ensure_future(attempt.run())
+    await cluster.another_look()
+    assert not running.done()
+    cluster.topics["orders"].isr = [1]
+    cluster.behind_ms = dict.fromkeys(behind_ms, 0)
+    await cluster.another_look()
+    assert not running.done(), "what was seen of replicas is old by now"
+    cluster.topics["orders"].isr = [1, 2, 3]
+    await running
+    assert f"too few controllers would be left to decide: {late} not up to date" in attempt.said
+
+
+async def test_a_wait_for_controllers_in_vain_ends_and_changed_nothing() -> None:
+    cluster = AnsweringCluster(whole(), has_quorum=True, behind_ms={1: 0, 2: None, 3: None})
+    with pytest.raises(NotDrained) as caught:
+        await Attempt(cluster, patience_s=0.02).run()
+    assert str(caught.value) == (
+        "broker 1 is not drained: too few controllers would be left to decide: 2, 3 not up to date; "
+        "gave up when no controller came back for 0.02 s; nothing was changed"
+    )
+    cluster.quorum_refusal = ErrorCode.not_leader_or_follower
+    with pytest.raises(NotDrained, match="not_leader_or_follower"):
+        await Attempt(cluster, patience_s=0.02).run()
+
+
+async def test_who_may_not_know_who_votes_is_told_that_nobody_is_waited_for() -> None:
+    refusal = ErrorCode.cluster_authorization_failed
+    attempt = Attempt(AnsweringCluster(whole(), has_quorum=True, quorum_refusal=refusal))
+    await attempt.run()
+    assert any("allow Describe on the cluster" in line for line in attempt.said)
+
+
 async def test_nothing_is_moved_while_a_partition_has_no_replica_to_spare() -> None:
     cluster = AnsweringCluster({**whole(), "tight": SimulatedTopic([1, 2, 3], [1, 2])})
     attempt = Attempt(cluster)

@@ -6,7 +6,16 @@ from pathlib import Path
 import pytest
 
 from devcluster.building.jars import check
-from devcluster.building.java import KAFKA_FOLDER, KAFKA_VERSION, KAFKAS_FOLDER, KRAFT_VERSION, OLDER_VERSIONS
+from devcluster.building.java import (
+    KAFKA_FOLDER,
+    KAFKA_VERSION,
+    KAFKAS_FOLDER,
+    KRAFT_FOLDER,
+    KRAFT_VERSION,
+    KRAFTS_FOLDER,
+    OLDER_VERSIONS,
+    OTHER_KRAFT_VERSIONS,
+)
 from devcluster.building.spark_jars import DELTA_FOLDER, HISTORY_FOLDER
 from devcluster.building.toolchain import BuildError
 
@@ -43,7 +52,11 @@ def test_kafka_s_own_jars_are_of_the_version_that_is_said(folder: Path, version:
     assert wanted <= checked
 
 
-def test_the_jars_without_zookeeper_are_of_the_version_that_is_said() -> None:
-    checked = {line.split()[1] for line in (KAFKAS_FOLDER / KRAFT_VERSION / "jars.sha256").read_text().splitlines()}
-    assert {f"{name}-{KRAFT_VERSION}.jar" for name in ("kafka_2.13", "kafka-clients", "kafka-raft")} <= checked
+@pytest.mark.parametrize(
+    ("folder", "version"),
+    [(KRAFT_FOLDER, KRAFT_VERSION), *((KRAFTS_FOLDER / version, version) for version in OTHER_KRAFT_VERSIONS)],
+)
+def test_the_jars_without_zookeeper_are_of_the_version_that_is_said(folder: Path, version: str) -> None:
+    checked = {line.split()[1] for line in (folder / "jars.sha256").read_text().splitlines()}
+    assert {f"{name}-{version}.jar" for name in ("kafka_2.13", "kafka-clients", "kafka-raft")} <= checked
     assert not any("zookeeper" in name for name in checked)

@@ -1,6 +1,111 @@
-"""A promise that was not kept is noticed."""
+"""A promise that was not kept is noticed, and a client that is stuck is not taken for a cluster that is."""
 
-from devcluster.clients.load import Acknowledged, lost
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+import pytest
+from confluent_kafka import KafkaError, Producer
+
+from devcluster.clients.load import AckedProducer, Acknowledged, LoadReport, lost
+from devcluster.running.processes import wait_until
+
+OnDelivery = Callable[[KafkaError | None, Any], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    text: str
+
+    def value(self) -> bytes:
+        return self.text.encode()
+
+    def partition(self) -> int:
+        return 0
+
+    def offset(self) -> int:
+        return int(self.text)
+
+
+@dataclass(slots=True)
+class Client:
+    """As librdkafka's. One that is stuck keeps what it is given until that is purged."""
+
+    is_stuck: bool
+    kept: list[tuple[str, OnDelivery]] = field(default_factory=list)
+    given: list[str] = field(default_factory=list)
+
+    def produce(self, topic: str, *, value: str, on_delivery: OnDelivery) -> None:
+        self.given.append(value)
+        self.kept.append((value, on_delivery))
+
+    def poll(self, timeout_s: float) -> None:
+        self.flush(timeout_s)
+
+    def flush(self, timeout_s: float) -> int:
+        if not self.is_stuck:
+            self._end(None)
+        return len(self.kept)
+
+    def purge(self) -> None:
+        self._end(KafkaError(KafkaError._PURGE_QUEUE))
+
+    def _end(self, error: KafkaError | None) -> None:
+        kept, self.kept = self.kept, []
+        for value, on_delivery in kept:
+            on_delivery(error, Message(value))
+
+
+def load_of(*clients: Client, until: Callable[[AckedProducer], bool], delivery_timeout_ms: int = 60_000) -> LoadReport:
+    """What a load reports that takes one client after the other."""
+    following = iter(clients)
+    producer = AckedProducer(
+        "nowhere:1",
+        "topic",
+        delivery_timeout_ms=delivery_timeout_ms,
+        connect=lambda _: cast(Producer, next(following)),
+    )
+    with producer:
+        wait_until(lambda: until(producer), "enough was seen", deadline_s=60)
+    return producer.stop()
+
+
+@pytest.fixture
+def soon_stuck(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("devcluster.clients.load._STUCK_S", 0.05)
+
+
+@pytest.mark.usefixtures("soon_stuck")
+def test_what_a_stuck_client_has_not_sent_the_next_one_sends_and_it_is_no_error() -> None:
+    stuck, good = Client(is_stuck=True), Client(is_stuck=False)
+    report = load_of(stuck, good, until=lambda load: load.acknowledged_count > 0)
+    assert stuck.given
+    assert good.given[: len(stuck.given)] == stuck.given
+    assert [each.value for each in report.acknowledged] == good.given
+    assert (report.errors, len(report.stuck), report.clients) == ([], 1, 2)
+
+
+@pytest.mark.usefixtures("soon_stuck")
+def test_a_client_that_is_stuck_at_the_end_is_replaced_too() -> None:
+    stuck, good = Client(is_stuck=True), Client(is_stuck=False)
+    report = load_of(stuck, good, until=lambda _: bool(stuck.given))
+    assert {each.value for each in report.acknowledged} == {*stuck.given, *good.given}
+    assert (report.errors, len(report.stuck)) == ([], 1)
+
+
+@pytest.mark.usefixtures("soon_stuck")
+def test_where_no_client_gets_through_all_that_was_not_acknowledged_is_an_error() -> None:
+    clients = [Client(is_stuck=True) for _ in range(10_000)]
+    report = load_of(*clients, until=lambda _: bool(clients[2].given), delivery_timeout_ms=200)
+    assert report.acknowledged == []
+    assert f"{clients[0].given[0]} was not acknowledged" in report.errors
+
+
+@pytest.mark.usefixtures("soon_stuck")
+def test_where_the_next_client_gets_through_late_the_cluster_was_stuck(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("devcluster.clients.load._AT_ONCE_S", -1.0)
+    report = load_of(Client(is_stuck=True), Client(is_stuck=False), until=lambda load: load.acknowledged_count > 0)
+    assert (len(report.errors), report.stuck) == (1, [])
 
 
 def _acknowledged(value: str) -> Acknowledged:

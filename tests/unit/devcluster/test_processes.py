@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from devcluster.running import processes
-from devcluster.running.processes import spawn, wait_until
+from devcluster.running.processes import pause_s, spawn, wait_until
 
 
 def command_lines() -> list[str]:
@@ -37,3 +37,9 @@ def test_what_was_starting_when_its_starter_was_interrupted_is_ended(interruptib
     spawn(["true"]).wait()  # starts are in turn: the one that was given up is over
     before.result().wait()
     assert not any(line.endswith("sleep 600.25 ") for line in command_lines())
+
+
+def test_who_waits_looks_for_a_third_of_the_time_at_most_and_not_too_rarely() -> None:
+    assert pause_s(0.0) == pause_s(0.001)
+    assert pause_s(0.4) == pytest.approx(0.8)
+    assert pause_s(60.0) == pause_s(1.0) == pytest.approx(2.0)

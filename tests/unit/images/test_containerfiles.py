@@ -10,13 +10,22 @@ from devcluster.images.containerfile import ImageSettings, UnknownInstruction, p
 IMAGES = Path(__file__).resolve().parents[3] / "images"
 KONTROLLER = IMAGES / "kontroller" / "Containerfile"
 KAFKA = IMAGES / "kontroller-kafka" / "Containerfile"
+KAFKA_4 = IMAGES / "kontroller-kafka-4" / "Containerfile"
 HISTORY = IMAGES / "kontroller-history" / "Containerfile"
+ALL = (KONTROLLER, KAFKA, KAFKA_4, HISTORY)
 
 
 def test_the_images_of_servers_run_as_a_user_without_privileges() -> None:
     kontroller = settings(KONTROLLER)
     assert kontroller.user == "65532:65532"
     assert settings(KAFKA, kontroller).user == "65532:65532"
+
+
+def test_both_images_of_kafka_are_told_the_same() -> None:
+    kontroller = settings(KONTROLLER)
+    kafka, kafka_4 = (settings(each, kontroller).as_config() for each in (KAFKA, KAFKA_4))
+    assert {**kafka, "Labels": None} == {**kafka_4, "Labels": None}
+    assert packages(KAFKA) == packages(KAFKA_4)
 
 
 def test_the_image_of_kafka_has_the_commands_of_both_on_its_path_and_no_entrypoint() -> None:
@@ -68,14 +77,12 @@ def test_the_image_of_the_history_runs_it_as_a_user_without_privileges() -> None
 
 
 def test_all_images_stand_on_one_debian_that_its_digest_names() -> None:
-    bases = {
-        re.search(r"^ARG BASE_IMAGE=(\S+)$", file.read_text(), re.MULTILINE) for file in (KONTROLLER, KAFKA, HISTORY)
-    }
+    bases = {re.search(r"^ARG BASE_IMAGE=(\S+)$", file.read_text(), re.MULTILINE) for file in ALL}
     (base,) = {found[1] for found in bases if found}
     assert re.fullmatch(r"debian:bookworm-\d{8}-slim@sha256:[0-9a-f]{64}", base)
 
 
-@pytest.mark.parametrize("containerfile", [KONTROLLER, KAFKA, HISTORY], ids=lambda file: file.parent.name)
+@pytest.mark.parametrize("containerfile", ALL, ids=lambda file: file.parent.name)
 def test_a_stage_begins_with_that_debian_or_another_stage_or_our_own_image(containerfile: Path) -> None:
     text = containerfile.read_text()
     stages = set(re.findall(r"^FROM \S+ AS (\S+)$", text, re.MULTILINE))
@@ -83,6 +90,6 @@ def test_a_stage_begins_with_that_debian_or_another_stage_or_our_own_image(conta
     assert begins <= stages | {"${BASE_IMAGE}", "${KONTROLLER_IMAGE}"}
 
 
-@pytest.mark.parametrize("containerfile", [KONTROLLER, KAFKA, HISTORY], ids=lambda file: file.parent.name)
+@pytest.mark.parametrize("containerfile", ALL, ids=lambda file: file.parent.name)
 def test_nothing_is_fetched_but_by_the_steps_that_compare_hashes(containerfile: Path) -> None:
     assert re.findall(r"(?<![-\w])(?:pip|mvn|curl|wget|apt-get) ", containerfile.read_text()) == []

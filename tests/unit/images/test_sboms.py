@@ -25,14 +25,14 @@ def test_distributions_are_those_of_the_lock_but_for_pip_which_stays_outside(ima
     assert sorted((part["name"], part["version"]) for part in parts(image, "pypi")) == sorted(pinned), "make sbom"
 
 
-@pytest.mark.parametrize("image", ["kontroller-kafka", "kontroller-history"])
+@pytest.mark.parametrize("image", ["kontroller-kafka", "kontroller-kafka-4", "kontroller-history"])
 def test_jars_are_those_whose_checksums_are_compared(image: str) -> None:
     checked = {line.split()[0] for line in (IMAGES / image / "jars.sha256").read_text().splitlines()}
     listed = [digest["content"] for part in parts(image, "maven") for digest in part["hashes"]]
     assert sorted(listed) == sorted(checked), "make sbom"
 
 
-@pytest.mark.parametrize("image", ["kontroller", "kontroller-kafka", "kontroller-history"])
+@pytest.mark.parametrize("image", ["kontroller", "kontroller-kafka", "kontroller-kafka-4", "kontroller-history"])
 def test_every_image_carries_its_list(image: str) -> None:
     copied = f"COPY images/{image}/sbom.cdx.json /usr/share/sbom/{image}.cdx.json"
     assert copied in (IMAGES / image / "Containerfile").read_text()

@@ -67,6 +67,9 @@ def answer(error_code: ErrorCode = ErrorCode.none, **errors: tuple[ErrorCode, st
     )
 
 
+NOT_ALLOWED = "cluster_authorization_failed (the operator's user lacks the right to Alter the cluster)"
+
+
 async def test_an_update_is_asked_for_as_it_is_planned_and_never_only_validated() -> None:
     controller = Controller(answer(f=(ErrorCode.none, None), g=(ErrorCode.none, None)))
     assert await update_features(STEP, controller) == FeatureReply(step=STEP)
@@ -85,7 +88,7 @@ async def test_an_update_is_asked_for_as_it_is_planned_and_never_only_validated(
         (answer(g=(ErrorCode.feature_update_failed, None)), (("g", "feature_update_failed"),)),
         (
             answer(ErrorCode.cluster_authorization_failed),
-            (("f", "cluster_authorization_failed"), ("g", "cluster_authorization_failed")),
+            (("f", NOT_ALLOWED), ("g", NOT_ALLOWED)),
         ),
     ],
 )

@@ -23,12 +23,13 @@ from controller_core.zk.session import (
     ZkSession,
 )
 from controller_operator.kafka.cluster_view import ClusterView, ControllerKind, sum_counts
-from controller_operator.observation.observer import ClusterObserver, NotCurrent, Observation
+from controller_operator.observation.observation import NotCurrent, Observation
+from controller_operator.observation.observer import ClusterObserver
 from simulation.zookeeper import SimulatedZooKeeper
 from simulation.zookeeper_session import SimulatedSession
 from tests.unit.operator.clusters import ORDERS, assigned, broker, led, topic
 
-DEADLINE_S = 10.0
+DEADLINE_S = 60.0
 PARENTS = ("/admin", paths.DELETE_TOPICS, "/brokers", paths.BROKER_IDS, paths.TOPICS, "/config", paths.TOPIC_CONFIGS)
 
 

@@ -7,17 +7,20 @@ import pytest
 
 from controller_core.journal.inference import UNOBSERVED
 from controller_core.model.ids import ControllerEpoch, TopicName
+from controller_core.recorder.directory import Ended
+from controller_core.recorder.looker import ClusterLost, OutOfSight
 from controller_core.recorder.observed_journal import AnotherCluster
 from controller_core.recorder.recorder import Recorder
+from controller_core.recorder.znodes.looking import ZnodesLooker
 from controller_core.zk import codecs, paths
-from controller_core.zk.session import ConnectionLost, Delete, ZooKeeperUnreachable
+from controller_core.zk.session import Delete
 from simulation.checks import simulated_cluster
 from simulation.cluster import Cluster, tp
 from tests.unit.journal.memory import MemoryJournal
 from tests.unit.recorder.watching import ReadOnlySession, Settings, Watched, recorded
 
 
-async def served(cluster: Cluster, *numbers: int, settings: Settings | None = None) -> Watched:
+async def served(cluster: Cluster, *numbers: int, settings: Settings | None = None, timeout_ms: int = 1000) -> Watched:
     """Brokers with one topic, and a recorder that has looked once."""
     cluster.journal = MemoryJournal()  # so that the controller has the configurations to compare with
     cluster.start_brokers(*numbers)
@@ -25,7 +28,7 @@ async def served(cluster: Cluster, *numbers: int, settings: Settings | None = No
     cluster.create_topic("orders", [*numbers])
     await cluster.settle()
     await cluster.replicate()
-    watched = Watched(cluster, settings)
+    watched = Watched(cluster, settings, timeout_ms)
     await watched.look()
     return watched
 
@@ -208,6 +211,17 @@ async def test_a_new_controller_takes_over_the_state_that_was_recorded_and_then_
         watched.assert_comes_to_the_cluster()
 
 
+async def test_a_snapshot_that_is_due_when_the_role_is_given_up_is_that_of_the_next_term() -> None:
+    async with simulated_cluster() as cluster:
+        watched = await served(cluster, 1, 2, settings=Settings(journal_snapshot_interval_seconds=0))
+        await cluster.processes[-1].stop()
+        assert [line.kind for line in await watched.look()] == ["controller_resigned"]
+        await cluster.serve()
+        lines = await watched.look()
+        assert (lines[0].kind, lines[-1].kind) == ("controller_elected", "snapshot_ended")
+        watched.assert_comes_to_the_cluster()
+
+
 async def test_a_role_that_changes_hands_between_two_looks_ends_one_term_and_begins_another() -> None:
     async with simulated_cluster() as cluster:
         watched = await served(cluster, 1, 2)
@@ -235,7 +249,7 @@ async def test_what_changed_without_a_connection_is_unobserved() -> None:
         cluster.zk.disconnect(watched.session)
         cluster.kill_broker(1)
         await cluster.settle()
-        with pytest.raises(ConnectionLost):
+        with pytest.raises(OutOfSight):
             await watched.recorder.look()
         cluster.zk.reconnect(watched.session)
         lines = await watched.look()
@@ -304,10 +318,10 @@ async def test_a_look_reads_what_has_changed_and_nothing_else() -> None:
         for number in range(20):
             cluster.create_topic(f"quiet-{number}", [1, 2])
         await watched.look()
-        read, armed = watched.recorder.looker.znodes_read, watched.session.armed_watches
+        read, armed = watched.recorder.looker.reads, watched.session.armed_watches
         await cluster.alter_isr(tp("orders"), [1])
         assert recorded(await watched.look()) == [("leadership", "alter_partition")]
-        assert watched.recorder.looker.znodes_read == read + 1
+        assert watched.recorder.looker.reads == read + 1
         assert watched.session.armed_watches == armed, "one watch for each znode"
 
 
@@ -351,7 +365,8 @@ async def test_a_journal_of_a_later_epoch_is_not_gone_on_with() -> None:
         await served(cluster, 1)
         journal = MemoryJournal()
         session = ReadOnlySession(cluster.zk.session())
-        recorder = Recorder(session, journal, cluster.clock, Settings(), last_epoch=ControllerEpoch(7))
+        looker, ended = ZnodesLooker(session, timeout_ms=1000), Ended(epoch=ControllerEpoch(7))
+        recorder = Recorder(looker, journal, cluster.clock, Settings(), ended=ended)
         with pytest.raises(AnotherCluster):
             await recorder.look()
         assert journal.lines == []
@@ -359,10 +374,10 @@ async def test_a_journal_of_a_later_epoch_is_not_gone_on_with() -> None:
 
 async def test_it_gives_up_when_zookeeper_stays_away() -> None:
     async with simulated_cluster() as cluster:
-        watched = await served(cluster, 1, 2, settings=Settings(zookeeper_timeout_ms=10))
+        watched = await served(cluster, 1, 2, timeout_ms=10)
         running = asyncio.create_task(watched.recorder.run())
         await cluster.settle()
         cluster.zk.disconnect(watched.session)
         await cluster.settle()
-        with pytest.raises(ZooKeeperUnreachable, match="--zookeeper-timeout-ms"):
+        with pytest.raises(ClusterLost, match="--zookeeper-timeout-ms"):
             await running

@@ -7,6 +7,7 @@ from controller_core.journal.fold import Folded
 from controller_core.journal.reader import Record
 from controller_core.journal.records import Line
 from controller_core.recorder.recorder import Recorder
+from controller_core.recorder.znodes.looking import ZnodesLooker
 from controller_core.zk.delegating_session import DelegatingSession
 from controller_core.zk.session import Watch, WriteOp, ZkError, ZkNode, ZkSession
 from simulation.cluster import Cluster
@@ -36,7 +37,6 @@ class ReadOnlySession(DelegatingSession):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
     look_interval_ms: int = 100
-    zookeeper_timeout_ms: int = 1000
     journal_snapshot_interval_seconds: int = 3600
     journal_alive_interval_seconds: int = 10
 
@@ -44,12 +44,13 @@ class Settings:
 class Watched:
     """A cluster whose journal somebody writes who only looks on."""
 
-    def __init__(self, cluster: Cluster, settings: Settings | None = None) -> None:
+    def __init__(self, cluster: Cluster, settings: Settings | None = None, timeout_ms: int = 1000) -> None:
         self.cluster = cluster
         self.journal = MemoryJournal()
         self.session = cluster.zk.session()
         self.read_only = ReadOnlySession(self.session)
-        self.recorder = Recorder(self.read_only, self.journal, cluster.clock, settings or Settings())
+        looker = ZnodesLooker(self.read_only, timeout_ms=timeout_ms)
+        self.recorder = Recorder(looker, self.journal, cluster.clock, settings or Settings())
 
     async def look(self) -> list[Line]:
         """What a look adds to the journal, once nobody has anything left to do."""

@@ -12,13 +12,15 @@ class Page(HTMLParser):
         super().__init__(convert_charrefs=True)
         self.open: list[str] = []
         self.elements: list[tuple[str, dict[str, str | None]]] = []
-        self.sections: dict[str, str] = {}
         self.section = ""
         self.scripts: list[str] = []
-        self.text = ""
+        self._texts: list[str] = []
+        self._texts_of_sections: dict[str, list[str]] = {}
         self.feed(source)
         self.close()
         assert not self.open, f"not closed: {self.open}"
+        self.text = "".join(self._texts)
+        self.sections = {name: "".join(texts) for name, texts in self._texts_of_sections.items()}
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self.elements.append((tag, dict(attrs)))
@@ -26,7 +28,7 @@ class Page(HTMLParser):
             self.open.append(tag)
         if tag == "section":
             self.section = dict(attrs)["id"] or ""
-            self.sections[self.section] = ""
+            self._texts_of_sections[self.section] = []
 
     def handle_endtag(self, tag: str) -> None:
         assert self.open.pop() == tag, f"</{tag}> closes another element, near {self.getpos()}"
@@ -37,9 +39,9 @@ class Page(HTMLParser):
         if self.open and self.open[-1] == "script":
             self.scripts.append(data)
         elif self.open and self.open[-1] != "style":
-            self.text += data
+            self._texts.append(data)
             if self.section:
-                self.sections[self.section] += data
+                self._texts_of_sections[self.section].append(data)
 
     def attributes(self, name: str) -> list[str]:
         return [value for _, attributes in self.elements if (value := attributes.get(name)) is not None]

@@ -461,3 +461,10 @@ def test_a_znode_of_ours_of_a_later_version_is_not_read(decode: Callable[[bytes]
 def test_a_claim_is_of_a_broker_or_a_topic(entity: str) -> None:
     with pytest.raises(MalformedZnode):
         codecs.decode_claims("/t", f'{{"version":1,"claims":{{"{entity}":{{}}}}}}'.encode())
+
+
+def test_an_entity_without_settings_claims_nothing() -> None:
+    data = b'{"version":1,"claims":{"topics/orders":{},"brokers/1":{"rate":{"values":["7"],"is_created":false}}}}'
+    claims = codecs.decode_claims("/t", data)
+    assert list(claims) == ["brokers/1"]
+    assert codecs.decode_claims("/t", codecs.encode_claims(claims)) == claims

@@ -14,7 +14,9 @@ from kio.schema.errors import ErrorCode
 from controller_core.model.ids import TopicPartition
 from controller_core.wire.client.partition_requests import reassignment_request, reassignment_results
 from controller_core.wire.client.request_client import ControllerClient, RequestError
+from controller_operator.kafka.requests.momentary import is_momentary
 from controller_operator.kafka.requests.moves import REQUEST_TIMEOUT, in_parts
+from controller_operator.kafka.requests.rights import ALTER_CLUSTER, in_words
 
 _NOTHING_TO_CANCEL: Final = (
     ErrorCode.none,
@@ -37,7 +39,8 @@ class CancelReply:
 
     step: CancelReassignment
     trouble: str | None = None
-    """Why there is no answer; None where there is one. Whether the moves were cancelled is then unknown."""
+    """Why there is no answer, for some at least; None where there is one. Whether the moves were cancelled is then
+    unknown."""
     refused: tuple[tuple[TopicPartition, str], ...] = ()
     """The partitions whose moves go on, and the controller's reasons."""
 
@@ -52,18 +55,23 @@ async def cancel_reassignment(step: CancelReassignment, client: ControllerClient
         except RequestError as error:
             _log.warning("controller not asked", error=f"{type(error).__name__}: {error}")
             return replace(reply, trouble=str(error))
-        reply = replace(reply, refused=(*reply.refused, *_refusals(part, response)))
+        errors = _errors(part, response)
+        reply = replace(
+            reply,
+            trouble=next((said for _, code, said in errors if is_momentary(code)), reply.trouble),
+            refused=(*reply.refused, *((tp, said) for tp, code, said in errors if not is_momentary(code))),
+        )
     return reply
 
 
-def _refusals(
+def _errors(
     asked: tuple[TopicPartition, ...], response: AlterPartitionReassignmentsResponse
-) -> list[tuple[TopicPartition, str]]:
+) -> list[tuple[TopicPartition, ErrorCode, str]]:
     if response.error_code is not ErrorCode.none:
-        said = response.error_message or response.error_code.name
-        return [(partition, said) for partition in asked]
+        said = in_words(response.error_code, response.error_message, ALTER_CLUSTER)
+        return [(partition, response.error_code, said) for partition in asked]
     return [
-        (partition, each.error_message or each.error_code.name)
+        (partition, each.error_code, each.error_message or each.error_code.name)
         for partition, each in reassignment_results(response).items()
         if each.error_code not in _NOTHING_TO_CANCEL
     ]

@@ -17,6 +17,8 @@ from controller_core.model.ids import TopicPartition
 from controller_core.wire.client.partition_requests import PREFERRED, UNCLEAN, election_request, election_results
 from controller_core.wire.client.request_client import ControllerClient, RequestError
 from controller_operator.kafka.actions import SubmitPreferredElection
+from controller_operator.kafka.requests.momentary import is_momentary
+from controller_operator.kafka.requests.rights import ALTER_CLUSTER, in_words
 
 MAX_ASKED: Final = 5_000
 """Partitions of one request: what a controller takes of it is bounded, and so is the time that it works on it."""
@@ -69,11 +71,14 @@ async def _elect(
         _log.warning("controller not asked", error=f"{type(error).__name__}: {error}")
         return ElectionReply(step=step, trouble=str(error))
     if response.error_code is not ErrorCode.none:
-        said = response.error_code.name
+        said = in_words(response.error_code, None, ALTER_CLUSTER)
+        if is_momentary(response.error_code):
+            return ElectionReply(step=step, trouble=said)
         return ElectionReply(step=step, refused=tuple((partition, said) for partition in step.partitions))
     results = election_results(response)
-    if any(each.error_code is ErrorCode.request_timed_out for each in results.values()):
-        return ElectionReply(step=step, trouble="it did not end within the time of the request")
+    unjudged = [each for each in results.values() if is_momentary(each.error_code)]
+    if unjudged:
+        return ElectionReply(step=step, trouble=unjudged[0].error_message or unjudged[0].error_code.name)
     return ElectionReply(
         step=step,
         refused=tuple(

@@ -18,6 +18,8 @@ from controller_core.model.features import FeatureUpdate
 from controller_core.wire.client.request_client import Address, ControllerClient, RequestError, parse_addresses
 from controller_operator.kafka.broker_listeners import ANY_PLAINTEXT, BrokerListener
 from controller_operator.kafka.cluster_view import ClusterView
+from controller_operator.kafka.requests.momentary import is_momentary
+from controller_operator.kafka.requests.rights import ALTER_CLUSTER, in_words
 
 _TIMEOUT: Final = i32Timedelta.parse(timedelta(seconds=15))
 _METADATA_VERSION: Final = "metadata.version"
@@ -93,17 +95,25 @@ async def update_features(step: UpdateFeatures, client: ControllerClient) -> Fea
     except RequestError as error:
         _log.warning("controller not asked", error=f"{type(error).__name__}: {error}")
         return FeatureReply(step=step, trouble=str(error))
+    said = _said(response.error_code, response.error_message)
+    if is_momentary(response.error_code):
+        return FeatureReply(step=step, trouble=said)
     if response.error_code is not ErrorCode.none:
-        said = response.error_message or response.error_code.name
         return FeatureReply(step=step, refused=tuple((update.feature, said) for update in step.updates))
+    errors = [
+        (result.feature, result.error_code, _said(result.error_code, result.error_message))
+        for result in response.results
+        if result.error_code is not ErrorCode.none
+    ]
     return FeatureReply(
         step=step,
-        refused=tuple(
-            (result.feature, result.error_message or result.error_code.name)
-            for result in response.results
-            if result.error_code is not ErrorCode.none
-        ),
+        trouble=next((said for _, code, said in errors if is_momentary(code)), None),
+        refused=tuple((feature, said) for feature, code, said in errors if not is_momentary(code)),
     )
+
+
+def _said(code: ErrorCode, message: str | None) -> str:
+    return in_words(code, message, ALTER_CLUSTER)
 
 
 async def update_features_singly(step: UpdateFeatures, client: ControllerClient) -> FeatureReply:

@@ -27,6 +27,7 @@ from controller_core.wire.client.request_client import ControllerClient, Request
 from controller_core.zk import paths
 from controller_core.zk.session import ANY_VERSION, Check, ConnectionLost, TransactionFailed, ZkSession
 from controller_operator.kafka.actions import Outcome, SubmitReassignment, execute
+from controller_operator.kafka.requests.rights import ALTER_CLUSTER, in_words
 
 MAX_ASKED: Final = 500
 """Partitions of one request. A controller writes to ZooKeeper for each of them before it answers: Kafka's takes some
@@ -34,6 +35,9 @@ MAX_ASKED: Final = 500
 REQUEST_TIMEOUT: Final = i32Timedelta.parse(timedelta(seconds=15))
 _PAUSE_S: Final = 2.0
 """A controller may hear of a topic or a broker a moment after us: what it refuses is asked for once more."""
+_CORDONED: Final = "cordoned"
+"""What Kafka says of brokers that get no replicas as long as all their log directories are (KIP-1066, said since 4.4): its
+code is that of targets which never can be."""
 _log = structlog.get_logger(__name__)
 
 Targets = Mapping[TopicPartition, tuple[BrokerId, ...] | None]
@@ -139,9 +143,9 @@ def _refusals(
 
 
 def _refusal(code: ErrorCode, message: str | None) -> Refusal:
-    said = message or code.name
+    said = in_words(code, message, ALTER_CLUSTER)
     match code:
-        case ErrorCode.invalid_replica_assignment:
+        case ErrorCode.invalid_replica_assignment if _CORDONED not in (message or ""):
             return Refusal(kind=RefusalKind.IMPOSSIBLE, said=said)
         case ErrorCode.unknown_topic_or_partition:
             return Refusal(kind=RefusalKind.UNKNOWN, said=said)

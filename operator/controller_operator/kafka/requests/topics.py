@@ -3,6 +3,9 @@
 Each request is conditional by what it says itself: a topic that is there is not created again, partitions are added up to a
 number, a configuration is changed key by key, a topic is deleted by its id. So one that is repeated is done once. What is
 refused goes to the next plan with Kafka's own words; where the cluster has changed meanwhile that plan has no use for it.
+
+Brokers say nothing of topics that whoever asks may not Describe, unless one is asked for by its name: then they say that
+this is not told, whether it is there or not.
 """
 
 from collections.abc import Iterable
@@ -20,17 +23,36 @@ from kio.schema.delete_topics.v6.request import DeleteTopicState
 from kio.schema.errors import ErrorCode
 from kio.schema.incremental_alter_configs.v1 import IncrementalAlterConfigsRequest, IncrementalAlterConfigsResponse
 from kio.schema.incremental_alter_configs.v1.request import AlterableConfig, AlterConfigsResource
+from kio.schema.metadata.v11 import MetadataRequest, MetadataResponse
+from kio.schema.metadata.v11.request import MetadataRequestTopic
 from kio.schema.types import BrokerId as WireBrokerId
 from kio.schema.types import TopicName as WireTopicName
 from kio.static.primitive import i8, i16, i32, i32Timedelta
 
-from controller_core.model.ids import BrokerId, TopicId
+from controller_core.model.ids import BrokerId, TopicId, TopicName
 from controller_core.wire.client.request_client import ControllerClient, RequestError
 from controller_operator.kafka.actions import AddPartitions, AlterTopicConfig, CreateTopic, MarkTopicForDeletion
+from controller_operator.kafka.requests.momentary import is_momentary
+from controller_operator.kafka.requests.rights import in_words
 
-TopicStep: TypeAlias = CreateTopic | AddPartitions | AlterTopicConfig | MarkTopicForDeletion
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MissTopic:
+    """Asks whether a topic that is not shown is gone: done where it is, refused where that is not told."""
+
+    topic: TopicName
+
+
+TopicStep: TypeAlias = CreateTopic | AddPartitions | AlterTopicConfig | MarkTopicForDeletion | MissTopic
 _TIMEOUT: Final = i32Timedelta.parse(timedelta(seconds=15))
 _BY_ASSIGNMENT: Final = -1
+_RIGHTS: Final = {
+    CreateTopic: "Create the topic",
+    AddPartitions: "Alter the topic",
+    AlterTopicConfig: "AlterConfigs of the topic",
+    MarkTopicForDeletion: "Delete the topic",
+    MissTopic: "Describe the topic",
+}
 _TOPIC: Final = i8(2)
 _SET, _DELETE = i8(0), i8(1)
 _log = structlog.get_logger(__name__)
@@ -65,6 +87,8 @@ async def ask_for_topic(step: TopicStep, client: ControllerClient) -> TopicReply
                 return await _alter_config(step, client)
             case MarkTopicForDeletion():
                 return await _delete(step, client)
+            case MissTopic():
+                return await _miss(step, client)
     except RequestError as error:
         _log.warning("controller not asked", error=f"{type(error).__name__}: {error}")
         return TopicReply(step=step, trouble=str(error))
@@ -119,12 +143,24 @@ async def _delete(step: MarkTopicForDeletion, client: ControllerClient) -> Topic
     return _reply(step, ((each.error_code, each.error_message) for each in response.responses))
 
 
+async def _miss(step: MissTopic, client: ControllerClient) -> TopicReply:
+    asked = MetadataRequestTopic(topic_id=None, name=WireTopicName(step.topic))
+    request = MetadataRequest(
+        topics=(asked,), allow_auto_topic_creation=False, include_topic_authorized_operations=False
+    )
+    found = [each.error_code for each in (await client.ask(request, MetadataResponse)).topics]
+    if all(code is ErrorCode.unknown_topic_or_partition for code in found):
+        return TopicReply(step=step)
+    if ErrorCode.topic_authorization_failed in found:
+        return _reply(step, ((code, None) for code in found))
+    return TopicReply(step=step, trouble="one broker shows it, and another one does not")
+
+
 def _reply(step: TopicStep, said: Iterable[tuple[ErrorCode, str | None]]) -> TopicReply:
     for code, message in said:
-        if code is ErrorCode.request_timed_out:
-            return TopicReply(step=step, trouble=message or "it did not end within the time of the request")
         if code is not ErrorCode.none:
-            return TopicReply(step=step, refused=message or code.name)
+            why = in_words(code, message, _RIGHTS[type(step)])
+            return TopicReply(step=step, trouble=why) if is_momentary(code) else TopicReply(step=step, refused=why)
     return TopicReply(step=step)
 
 

@@ -1,5 +1,1 @@
-"""Keeps the view of a cluster without ZooKeeper current, by asking its brokers.
-
-`questions` asks, `answers` reads, `known_cluster` makes views of what was read, `pace` says when to look again, `poller`
-is the loop.
-"""
+"""Asks the brokers of a cluster without ZooKeeper again and again, and makes views of what they say (`views`)."""

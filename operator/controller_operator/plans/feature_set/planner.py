@@ -260,7 +260,9 @@ def _plan(
             observed_generation=resource.metadata.generation,
             conditions=conditions(verdict, resource.status, resource.metadata, context.now),
             finalized=_levels(rows) or None,
-            epoch=view.features.epoch if view.features else None,
+            epoch=view.features_epoch(
+                resource.status.epoch, are_same=resource.status.finalized == (_levels(rows) or None)
+            ),
             features=tuple(row.status() for row in rows),
             corrections=resource.status.corrections,
         ),

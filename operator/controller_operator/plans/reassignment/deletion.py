@@ -54,10 +54,11 @@ def plan_deletion(
         return Plan(status=move.status)
     if move.is_paused:
         return released(move.status, "ReassignmentLeft", "the move goes on, as this object is paused")
-    if not context.is_view_fresh:
-        return Plan(status=move.status, needs_fresh_view=True)
     rows = present_rows(move, view)
     running = [key(row) for row in rows if _is_ours(move, row, view)]
+    trouble = next((reply.trouble for reply in context.cancellations if reply.trouble), None)
+    if not context.is_view_fresh and (trouble is None or not running):
+        return Plan(status=move.status, needs_fresh_view=True)
     if not running:
         return _finish(move, [_ended(row, view) for row in rows], context)
     refused = [f"{tp}: {said}" for reply in context.cancellations for tp, said in reply.refused]
@@ -67,7 +68,7 @@ def plan_deletion(
     if is_overdue(move.metadata, context.now) and (context.cancellations or view.controller is None):
         message = f"{listed(running)} still move, {DELETION_PATIENCE} after this object was deleted"
         return _give_up(move, rows, Reason.PARTITIONS_FAILED, message, context)
-    return _ask(move, rows, running, view, context)
+    return _ask(move, rows, running, view, context, trouble)
 
 
 def _is_ours(move: PartitionReassignment, row: MovingPartition, view: ClusterView) -> bool:
@@ -95,9 +96,13 @@ def _ended(row: MovingPartition, view: ClusterView) -> MovingPartition:
 
 
 def _ask(
-    move: PartitionReassignment, rows: Rows, running: list[TopicPartition], view: ClusterView, context: Context
+    move: PartitionReassignment,
+    rows: Rows,
+    running: list[TopicPartition],
+    view: ClusterView,
+    context: Context,
+    trouble: str | None,
 ) -> Plan[PartitionReassignmentStatus]:
-    trouble = next((reply.trouble for reply in context.cancellations if reply.trouble), None)
     if trouble is not None:
         verdict = Verdict.working(Reason.BROKERS_UNAVAILABLE, f"the controller could not be asked: {trouble}")
     elif view.controller is None:

@@ -23,7 +23,6 @@ from controller_operator.plans.outcome import (
     Step,
     Verdict,
     conditions,
-    limits_unsupported,
     ready_reason,
 )
 from controller_operator.plans.reassignment.approval import missing_approval, with_plan_hash
@@ -88,9 +87,6 @@ def plan_reassignment(
     """One more look at a move that has not ended: what to ask for, and how far each partition is.
 
     `others`: whom it may have to wait for."""
-    is_open = not move.status.is_under_way and move.metadata.deletion_timestamp is None
-    if is_open and (refusal := limits_unsupported(move.spec.throttle, view)):
-        return _plan(move, ReassignmentPhase.PENDING, first_rows(move, view), refusal, context)
     if move.spec.drain_brokers is not None and not move.status.is_under_way:
         planned = planned_drain(move, view)
         if isinstance(planned, Verdict):

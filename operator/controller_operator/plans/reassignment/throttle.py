@@ -3,24 +3,38 @@
 It goes around the plan of the move. A limit is recorded in the status before it is set, and stands there until it is
 removed: so an operator that finds the record finishes what another one began, and an object that never had a limit is
 never asked for one. Kontroller ends a limit with the moves, in case no operator is there; the operator does so each time,
-as Kafka's own controller knows nothing of limits, and a move that never began is nobody else's to end.
+as Kafka's own controllers know nothing of limits, and a move that never began is nobody else's to end.
+
+A limit that cannot be set, or removed, holds up what waits for that: the object says why, and tries again.
 """
 
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import Final
 
 from controller_core.model.ids import BrokerId, TopicPartition
 from controller_core.model.throttles import Move
 from controller_operator.kafka.actions import SubmitReassignment
 from controller_operator.kafka.cluster_view import ClusterView, ControllerKind
+from controller_operator.kafka.requests.throttles import ThrottleReply
 from controller_operator.kafka.throttle_steps import RemoveThrottle, SetThrottle
-from controller_operator.plans.outcome import Context, FinalizerWish, Notice, Plan, limits_unsupported
+from controller_operator.plans.outcome import (
+    Context,
+    FinalizerWish,
+    Notice,
+    Plan,
+    Verdict,
+    conditions,
+    is_overdue,
+)
+from controller_operator.resources.conditions import Reason
 from controller_operator.resources.reassignment import (
     PartitionReassignment,
     PartitionReassignmentStatus,
     ThrottleStatus,
 )
 
+_RETRY_S: Final = 5.0
 Targets = Mapping[TopicPartition, tuple[BrokerId, ...]]
 MovePlan = Plan[PartitionReassignmentStatus]
 
@@ -32,29 +46,20 @@ def throttled(
     if plan.needs_fresh_view and not context.is_view_fresh:
         return plan
     known = _known(move, context)
-    if known is None and not view.abilities.limits_moves:
-        return _unlimited(move, plan, view)
     if _is_over(plan):
-        return _ended(move, plan, known, targets, view)
+        return _ended(move, plan, known, targets, view, context)
     if move.metadata.deletion_timestamp is not None:
         return _recording(plan, known)
     wanted = move.spec.throttle.bytes_per_second if move.spec.throttle is not None else None
-    if wanted is None:
-        return _recording(plan, known) if known is None else _and_then(plan, known, RemoveThrottle(owner=owner(move)))
-    return _limited(move, plan, targets, view, context, known, wanted)
-
-
-def _unlimited(move: PartitionReassignment, plan: MovePlan, view: ClusterView) -> MovePlan:
-    """The plan as it is. That a limit has no effect, which was asked for while the move ran, is told once."""
-    refusal = limits_unsupported(move.spec.throttle, view)
-    if refusal is None or not plan.status.is_under_way:
-        return plan
-    notice = Notice(reason="ThrottleIgnored", message=refusal.message, is_warning=True)
-    return replace(plan, notices=(*plan.notices, notice))
+    if wanted is not None:
+        return _limited(move, plan, targets, view, context, known, wanted)
+    if known is None:
+        return _recording(plan, known)
+    return _and_then(move, plan, known, _removal(move, targets), context)
 
 
 def owner(move: PartitionReassignment) -> str:
-    """Under which name the throttle of an object stands in ZooKeeper: another object of the same name has another."""
+    """Under which name the throttle of an object is known: another object of the same name has another."""
     return f"{move.metadata.namespace}/{move.metadata.name}/{move.metadata.uid}"
 
 
@@ -74,8 +79,17 @@ def _is_over(plan: MovePlan) -> bool:
     return plan.finalizer is FinalizerWish.RELEASE or (phase is not None and phase.is_final)
 
 
+def _removal(move: PartitionReassignment, targets: Targets) -> RemoveThrottle:
+    return RemoveThrottle(owner=owner(move), partitions=frozenset(targets))
+
+
 def _ended(
-    move: PartitionReassignment, plan: MovePlan, known: ThrottleStatus | None, targets: Targets, view: ClusterView
+    move: PartitionReassignment,
+    plan: MovePlan,
+    known: ThrottleStatus | None,
+    targets: Targets,
+    view: ClusterView,
+    context: Context,
 ) -> MovePlan:
     """The removal first; the object's end is planned, and told, once that is done.
 
@@ -85,8 +99,12 @@ def _ended(
     is_left = plan.finalizer is FinalizerWish.RELEASE and any(_is_moving(tp, targets, view) for tp in targets)
     if is_left and view.controller is not None and view.controller.kind is ControllerKind.KONTROLLER:
         return _recording(plan, known)
-    status = move.status.model_copy(update={"throttle": known})
-    return Plan(status=status, steps=(RemoveThrottle(owner=owner(move)),))
+    trouble = _trouble(context)
+    if trouble is not None and is_overdue(move.metadata, context.now):
+        notice = Notice(reason="ThrottleLeft", message=f"the limit stays: {trouble.trouble}", is_warning=True)
+        return replace(_recording(plan, known), notices=(*plan.notices, notice))
+    before: MovePlan = Plan(status=move.status)
+    return _and_then(move, before, known, _removal(move, targets), context)
 
 
 def _limited(
@@ -105,13 +123,14 @@ def _limited(
     moves = _moves(targets, asked, view)
     if not moves:
         may_begin_late = any(reply.trouble for reply in context.submissions)
-        is_kept = known is None or may_begin_late
-        return _recording(plan, known) if is_kept else _and_then(plan, known, RemoveThrottle(owner=owner(move)))
+        if known is None or may_begin_late:
+            return _recording(plan, known)
+        return _and_then(move, plan, known, _removal(move, targets), context)
     if known == ThrottleStatus(bytes_per_second=wanted, is_set=True) and _is_set_for(asked, context):
         return _recording(plan, known)
     step = SetThrottle(owner=owner(move), moves=moves, bytes_per_second=wanted)
     others = tuple(each for each in plan.steps if not isinstance(each, SubmitReassignment))
-    return _and_then(replace(plan, steps=others), _being_set(known, wanted), step)
+    return _and_then(move, replace(plan, steps=others), _being_set(known, wanted), step, context)
 
 
 def _is_set_for(asked: set[TopicPartition], context: Context) -> bool:
@@ -151,6 +170,26 @@ def _recording(plan: MovePlan, known: ThrottleStatus | None) -> MovePlan:
     return replace(plan, status=plan.status.model_copy(update={"throttle": known}))
 
 
-def _and_then(plan: MovePlan, known: ThrottleStatus | None, step: SetThrottle | RemoveThrottle) -> MovePlan:
-    """The plan with one more step, of which the record is written now."""
-    return replace(_recording(plan, known), steps=(*plan.steps, step), is_progress=False)
+def _and_then(
+    move: PartitionReassignment,
+    plan: MovePlan,
+    known: ThrottleStatus | None,
+    step: SetThrottle | RemoveThrottle,
+    context: Context,
+) -> MovePlan:
+    """The plan with one more step, of which the record is written now; or why that was not done in this look."""
+    trouble = _trouble(context)
+    if trouble is None:
+        return replace(_recording(plan, known), steps=(*plan.steps, step), is_progress=False)
+    said = f"its limit cannot be {'set' if isinstance(step, SetThrottle) else 'removed'}: {trouble.trouble}"
+    is_for_a_person = trouble.reason is Reason.TOO_LARGE
+    verdict = (Verdict.stalled if is_for_a_person else Verdict.working)(trouble.reason, said)
+    told = {"throttle": known, "conditions": conditions(verdict, move.status, move.metadata, context.now)}
+    status = plan.status.model_copy(update=told)
+    return replace(plan, status=status, look_again_in_s=_RETRY_S, is_progress=False)
+
+
+def _trouble(context: Context) -> ThrottleReply | None:
+    """What came between in this look, where the last answer was one."""
+    last = context.throttles[-1] if context.throttles else None
+    return last if last is not None and last.trouble is not None else None

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Final
 
 from controller_operator.kafka.requests.topics import TopicReply
-from controller_operator.plans.outcome import Context, Verdict
+from controller_operator.plans.outcome import Context, Step, Verdict
 from controller_operator.plans.topic.status import Finding
 from controller_operator.resources.conditions import ConditionType, Reason
 from controller_operator.resources.topic import KafkaTopic
@@ -20,16 +20,23 @@ _STICKY: Final = (Reason.BROKERS_UNAVAILABLE, Reason.REQUEST_REFUSED)
 
 def answered(finding: Finding, resource: KafkaTopic, context: Context) -> Finding:
     """A finding without the steps that were asked for in vain in this look, and why they were."""
-    said: dict[type, TopicReply] = {type(reply.step): reply for reply in context.topics if not reply.is_done}
-    in_vain = [said[type(step)] for step in finding.steps if type(step) in said]
+    in_vain = [reply for reply in context.topics if any(_is_answer_to(step, reply) for step in finding.steps)]
     if in_vain:
         verdict, retry_s = _verdict(in_vain[0])
-        steps = tuple(step for step in finding.steps if type(step) not in said)
+        steps = tuple(step for step in finding.steps if not any(_is_answer_to(step, reply) for reply in in_vain))
         verdict = replace(verdict, others=finding.verdict.others)
         return replace(finding, verdict=verdict, steps=steps, notices=(), look_again_in_s=retry_s)
     if finding.steps and not context.topics and (before := _said_before(resource)) is not None:
         return replace(finding, verdict=replace(before, others=finding.verdict.others))
     return finding
+
+
+def _is_answer_to(step: Step, reply: TopicReply) -> bool:
+    """Whether it would come to nothing again. A step that is another by now, as a broker has gone meanwhile, is not what
+    was refused."""
+    if reply.trouble is not None:
+        return type(step) is type(reply.step)
+    return reply.refused is not None and step == reply.step
 
 
 def _verdict(reply: TopicReply) -> tuple[Verdict, float]:

@@ -1,8 +1,9 @@
 """What becomes of a topic, and of its object's finalizer, when the object is deleted.
 
 Only an object with `deletionPolicy: Delete` has a finalizer. It is released when the topic is gone or never was ours, when
-the cluster does not let topics be deleted, when somebody says so by pausing the object or changing the policy, and when
-the deletion, once asked for, has taken too long: it then goes on without the object.
+the cluster does not let topics be deleted or does not tell whether this one is there, when somebody says so by pausing
+the object or changing the policy, and when the deletion, once asked for, has taken too long: it then goes on without the
+object.
 """
 
 from typing import Final
@@ -10,6 +11,7 @@ from typing import Final
 from controller_core.model.ids import TopicName
 from controller_operator.kafka.actions import MarkTopicForDeletion
 from controller_operator.kafka.cluster_view import ClusterView
+from controller_operator.kafka.requests.topics import MissTopic
 from controller_operator.plans.outcome import (
     DELETION_PATIENCE,
     Context,
@@ -40,7 +42,7 @@ def plan_deletion(
         return released(resource.status, "TopicRetained", f"topic {name} stays, as {why}")
     topic = view.topics.get(name)
     if topic is None:
-        return _gone(resource, name, context)
+        return _gone(resource, name, view, context)
     topic_id = topic.assignment.topic_id
     if not is_winner or topic_id is None or resource.status.topic_id != shown_id(topic_id):
         message = f"topic {name} stays: it is not the one of this object (topicId {resource.status.topic_id})"
@@ -53,14 +55,8 @@ def plan_deletion(
         return released(resource.status, "DeletionUnfinished", message, is_warning=True)
     if name in view.deleting:
         return _wait(resource, Reason.TOPIC_BEING_DELETED, f"topic {name} is being deleted", context)
-    refused = next((reply.refused for reply in context.topics if reply.refused is not None), None)
-    if refused is not None:
-        message = f"topic {name} stays: the cluster refuses its deletion: {refused}"
-        return released(resource.status, "DeletionForbidden", message, is_warning=True)
-    trouble = next((reply.trouble for reply in context.topics if reply.trouble is not None), None)
-    if trouble is not None:
-        message = f"the controller could not be asked for the deletion of topic {name}: {trouble}"
-        return _wait(resource, Reason.BROKERS_UNAVAILABLE, message, context)
+    if (unanswered := _not_done(resource, name, context)) is not None:
+        return unanswered
     mark = MarkTopicForDeletion(topic=name, topic_id=topic_id)
     if mark not in context.done and ready_reason(resource.status) is not Reason.TOPIC_BEING_DELETED:
         plan = _wait(resource, Reason.PROGRESSING, f"asking for the deletion of topic {name}", context)
@@ -72,10 +68,37 @@ def plan_deletion(
     return released(resource.status, "DeletionForbidden", message, is_warning=True)
 
 
-def _gone(resource: KafkaTopic, name: TopicName, context: Context) -> Plan[KafkaTopicStatus]:
+def _not_done(resource: KafkaTopic, name: TopicName, context: Context) -> Plan[KafkaTopicStatus] | None:
+    """What follows where the cluster was asked and has not done it."""
+    refused = next((reply.refused for reply in context.topics if reply.refused is not None), None)
+    if refused is not None:
+        message = f"topic {name} stays: the cluster refuses its deletion: {refused}"
+        return released(resource.status, "DeletionForbidden", message, is_warning=True)
+    trouble = next((reply.trouble for reply in context.topics if reply.trouble is not None), None)
+    if trouble is not None:
+        message = f"the controller could not be asked for the deletion of topic {name}: {trouble}"
+        return _wait(resource, Reason.BROKERS_UNAVAILABLE, message, context)
+    return None
+
+
+def _gone(resource: KafkaTopic, name: TopicName, view: ClusterView, context: Context) -> Plan[KafkaTopicStatus]:
+    """The topic is not shown."""
     if not context.is_view_fresh:
         return Plan(status=resource.status, needs_fresh_view=True)
+    if view.abilities.may_hide_topics and resource.status.topic_id and not _was_deleted(resource, context):
+        if (unanswered := _not_done(resource, name, context)) is not None:
+            return unanswered
+        miss = MissTopic(topic=name)
+        if miss not in context.done:
+            return Plan(status=resource.status, steps=(miss,))
     return released(resource.status, "TopicDeleted", f"topic {name} is gone")
+
+
+def _was_deleted(resource: KafkaTopic, context: Context) -> bool:
+    """Whether it is not shown any more because it was deleted for this object."""
+    return ready_reason(resource.status) is Reason.TOPIC_BEING_DELETED or any(
+        isinstance(step, MarkTopicForDeletion) for step in context.done
+    )
 
 
 def _wait(resource: KafkaTopic, reason: Reason, message: str, context: Context) -> Plan[KafkaTopicStatus]:

@@ -12,7 +12,7 @@ from typing import Final
 from controller_core.model.topics.placement import NotEnoughBrokers
 from controller_operator.kafka.cluster_view import ClusterView, TopicView
 from controller_operator.kafka.write_limits import Targets
-from controller_operator.plans.outcome import Context, ForgetMove, StartMove, Step, Verdict, limits_unsupported
+from controller_operator.plans.outcome import Context, ForgetMove, StartMove, Step, Verdict
 from controller_operator.plans.topic.creation import unknown_brokers
 from controller_operator.plans.topic.differences import Differences, move_targets
 from controller_operator.resources.conditions import Reason
@@ -35,9 +35,7 @@ def plan_moves(
         return Verdict.working(Reason.PROGRESSING, f"PartitionReassignment {running[0]} moves replicas"), ()
     if topic.is_being_reassigned:
         return Verdict.working(Reason.WAITING_FOR_OTHER_REASSIGNMENT, "replicas of the topic move already"), ()
-    how = resource.spec.reassignment
-    refusal = unknown_brokers(resource, view) or limits_unsupported(how.throttle if how else None, view)
-    if refusal is not None:
+    if (refusal := unknown_brokers(resource, view)) is not None:
         return refusal, ()
     try:
         targets = move_targets(resource.spec, topic, view, found)

@@ -87,7 +87,18 @@ def _refused(resource: KafkaTopic, name: TopicName, view: ClusterView, around: S
         return Finding(verdict=Verdict.stalled(Reason.UNKNOWN_TOPIC, message))
     if name in view.deleting:
         return Finding(verdict=Verdict.working(Reason.TOPIC_BEING_DELETED, f"topic {name} is being deleted"))
-    return None
+    return _untold(resource, view.topics.get(name))
+
+
+def _untold(resource: KafkaTopic, topic: TopicView | None) -> Finding | None:
+    """What is not known would be set again and again."""
+    if topic is None or topic.is_config_known or not (resource.spec.config or resource.status.config_keys):
+        return None
+    message = (
+        f"the brokers do not tell the operator the configuration of topic {topic.name}: give its user the right to "
+        "DescribeConfigs of it"
+    )
+    return Finding(verdict=Verdict.working(Reason.NOT_ADMITTED, message))
 
 
 def _present(

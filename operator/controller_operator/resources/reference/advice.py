@@ -61,9 +61,12 @@ REMEDIES: Final[Mapping[Reason, str]] = {
     Reason.TOPIC_PREFIX_REQUIRED: "Name only topics with the prefix, or have the owner of the KafkaCluster change it.",
     Reason.ZOOKEEPER_UNAVAILABLE: _CLUSTER_AWAY,
     Reason.CHROOT_NOT_FOUND: "Correct the end of `spec.zookeeper.connect`, or start the brokers, which make the chroot.",
-    Reason.NOT_SUPPORTED: "Take out what the message names; [versions.md](versions.md#without-zookeeper) says what works.",
+    Reason.NOT_SUPPORTED: "Do what the message says; [versions.md](versions.md#without-zookeeper) says what is served.",
     Reason.BROKERS_UNAVAILABLE: "Start the brokers, or give addresses that the operator reaches (`spec.bootstrapServers`).",
-    Reason.NO_CONTROLLER: "Start a controller. See [KontrollerNoController](operations.md#kontrollernocontroller).",
+    Reason.NOT_ADMITTED: "Correct the operator's file of `--properties`, or give its user the right that the message "
+    "names ([versions.md](versions.md#without-zookeeper)).",
+    Reason.NO_CONTROLLER: "Start a controller; without ZooKeeper, more than half of them. See "
+    "[KontrollerNoController](operations.md#kontrollernocontroller).",
     Reason.CLUSTER_NOT_IDENTIFIED: "Start a broker. Goes on by itself.",
     Reason.CLUSTER_CHANGED: "Correct the address in the spec, or, for the other cluster, create the object anew.",
     Reason.BROKERS_UNSUPPORTED: "Start them as a [supported release](versions.md), or take them out of the cluster.",

@@ -5,9 +5,12 @@ import os
 import pty
 import re
 import select
+import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,6 +19,7 @@ from tests.real.conformance.clusters import ConformanceCluster
 
 PROJECT = Path(__file__).parents[4]
 _DEADLINE_S = 60.0
+_AGAIN_S = 10.0
 _ANSI = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 
 
@@ -110,9 +114,27 @@ class Terminal:
         self.said = ""
         os.write(self._master, text.encode())
 
-    def end(self) -> Ended:
-        """Waits until it has ended."""
+    def interrupt(self) -> None:
+        """Ctrl-C, while a command runs."""
+        self.process.send_signal(signal.SIGINT)
+
+    def press_control_d(self) -> None:
+        """The end of the input."""
+        os.write(self._master, b"\x04")
+
+    def end(self, by: Callable[[], object] | None = None) -> Ended:
+        """Waits until it has ended.
+
+        `by`: the key that ends it. It is pressed again where nothing comes of it: between what asks on the screen and who
+        waits for an answer it is lost, to Python's readline and to a terminal that changes its mode."""
         deadline_s = time.monotonic() + _DEADLINE_S
+        while by is not None and self.process.poll() is None and time.monotonic() < deadline_s:
+            by()
+            again_s = time.monotonic() + _AGAIN_S
+            while self._read(again_s):
+                pass
+            with suppress(subprocess.TimeoutExpired):
+                self.process.wait(1)
         while self._read(deadline_s):
             pass
         code = self.process.wait(_DEADLINE_S)

@@ -1,7 +1,6 @@
 """The commands over real clusters, whoever leads them: what they print, how they end, what they ask before they do it."""
 
 import json
-import signal
 from pathlib import Path
 
 import pytest
@@ -173,7 +172,7 @@ def test_a_move_under_way_is_listed_verified_left_by_ctrl_c_and_cancelled(
     there = ("--reassignment-json-file", plan(tmp_path, {(name, 0): [first, third]}))
     terminal = kontroller.at_terminal("reassign", "start", *there, "--throttle", "1000")
     terminal.until("0/1")
-    terminal.process.send_signal(signal.SIGINT)
+    terminal.interrupt()
     ended = terminal.end()
     assert ended.code == 130
     assert "the move goes on without this command" in ended.out

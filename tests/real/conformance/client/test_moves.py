@@ -2,7 +2,6 @@
 wrote; and a command whose controller goes while it waits."""
 
 import json
-import signal
 from pathlib import Path
 from typing import Any
 
@@ -66,7 +65,7 @@ def test_a_move_of_ours_is_watched_given_again_and_cancelled_by_kafka_s_tool(
     terminal.until("MB left")
     cluster.wait(lambda: follower_rate(cluster, third) == "2000", "the move has another throttle")
     terminal.until("/s, ")
-    terminal.process.send_signal(signal.SIGINT)
+    terminal.interrupt()
     ended = terminal.end()
     assert ended.code == 130
     assert "the move goes on without this command" in ended.out

@@ -14,7 +14,6 @@ from controller_admin.client.assignments import partitions_json, reassignment_js
 from controller_admin.client.errors import AdminError, OutcomeUnknown, Refused
 from controller_admin.client.features import FeatureUpdate
 from controller_core.model.ids import BrokerId, PartitionId, TopicName, TopicPartition
-from devcluster.running.processes import wait_until
 from tests.real.conformance.clusters import ConformanceCluster
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(400)]
@@ -147,4 +146,4 @@ def move_controller(cluster: ConformanceCluster) -> None:
 def bring_back(cluster: ConformanceCluster) -> None:
     if cluster.own_controller is not None:
         cluster.own_controller.restart_whole()
-    wait_until(lambda: cluster.znodes.controller() in cluster.controller_ids, "the controller", deadline_s=60)
+    cluster.wait(cluster.is_led, "the controller")

@@ -1,6 +1,5 @@
 """The shell at a terminal, over real clusters: what it completes, runs and survives."""
 
-import signal
 from pathlib import Path
 
 import pytest
@@ -11,7 +10,7 @@ from tests.real.conformance.tools.test_java_tools import fill, plan_file
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(180)]
 
-TAB, CONTROL_D = "\t", "\x04"
+TAB = "\t"
 
 
 @pytest.fixture
@@ -58,7 +57,7 @@ def test_lines_are_run_as_commands_and_errors_do_not_end_it(
 
 def test_commands_options_topics_and_brokers_are_completed(cluster: ConformanceCluster, name: str) -> None:
     topic = f"completed-{name}"  # like no other, so that there is one way to go on
-    cluster.serve_topic(topic, [[1, 2]])
+    cluster.serve_topic(topic, [[1, 2, 3]])  # a controller without replicas is taken for no broker
     cluster.wait_until_everybody_knows(topic)
     shell = kontroller_of(cluster, cluster.bootstrap).at_terminal("shell")
     shell.until_prompt()
@@ -78,8 +77,7 @@ def test_commands_options_topics_and_brokers_are_completed(cluster: ConformanceC
     assert ("\n 1 " in said, "\n 2 " in said, "\n 4 " in said) == (True, True, False)
     shell.type("\x03")
     shell.until_prompt()
-    shell.type(CONTROL_D)
-    assert shell.end().code == 0
+    assert shell.end(shell.press_control_d).code == 0
 
 
 def test_ctrl_c_ends_a_command_and_not_the_shell(
@@ -97,15 +95,14 @@ def test_ctrl_c_ends_a_command_and_not_the_shell(
     there = plan_file(tmp_path, name, [first, third])
     shell.type(f"reassign start --throttle 1000 --reassignment-json-file {there}\n")
     shell.until("0/1")
-    shell.process.send_signal(signal.SIGINT)
+    shell.interrupt()
     shell.until("the move goes on without this command")
     shell.until_prompt()
     assert cluster.is_reassigning(name)
     shell.type(f"reassign cancel --reassignment-json-file {there}\n")
     shell.until(f"the move of {name}-0 is cancelled")
     shell.until_prompt()
-    shell.type(CONTROL_D)
-    assert shell.end().code == 0
+    assert shell.end(shell.press_control_d).code == 0
 
 
 def test_the_prompt_follows_the_controller(shell: Terminal, cluster: ConformanceCluster) -> None:
@@ -120,8 +117,7 @@ def test_the_prompt_follows_the_controller(shell: Terminal, cluster: Conformance
         return f"[controller {cluster.znodes.controller()}]>" in shell.until_prompt()
 
     cluster.wait(shows_it, "the prompt shows the next controller")
-    shell.type(CONTROL_D)
-    assert shell.end().code == 0
+    assert shell.end(shell.press_control_d).code == 0
 
 
 def test_a_cluster_that_does_not_answer_keeps_nobody_from_typing(unused_tcp_port: int) -> None:
@@ -130,7 +126,7 @@ def test_a_cluster_that_does_not_answer_keeps_nobody_from_typing(unused_tcp_port
     shell.type("topics list --timeout-ms 300\n")
     shell.until("it did not come about in 300 ms")
     shell.until_prompt()
-    shell.process.send_signal(signal.SIGINT)
+    shell.interrupt()
     shell.until_prompt()
     shell.type("exit\n")
     assert shell.end().code == 0

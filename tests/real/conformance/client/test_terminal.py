@@ -1,6 +1,5 @@
 """Commands in front of somebody, with no cluster behind them: questions that are broken off, and the shell's history."""
 
-import signal
 from pathlib import Path
 
 import pytest
@@ -28,8 +27,7 @@ def kontroller(unused_tcp_port: int, tmp_path: Path) -> Kontroller:
 def test_ctrl_c_at_a_question_ends_the_command_at_once(kontroller: Kontroller, arguments: tuple[str, ...]) -> None:
     terminal = kontroller.at_terminal(*arguments, "--timeout-ms", "100")
     terminal.until("]? ")
-    terminal.process.send_signal(signal.SIGINT)
-    ended = terminal.end()
+    ended = terminal.end(terminal.interrupt)
     assert ended.code == 130
     assert "interrupted: nothing is changed" in ended.out
     assert "did not come about" not in ended.out
@@ -69,7 +67,7 @@ def test_a_question_in_the_shell_is_broken_off_and_the_shell_goes_on(kontroller:
     shell.until_prompt()
     shell.type("topics delete --topic t\n")
     shell.until("[y/N]? ")
-    shell.process.send_signal(signal.SIGINT)
+    shell.interrupt()
     shell.until("interrupted: nothing is changed")
     shell.until_prompt()
     shell.type("exit\n")

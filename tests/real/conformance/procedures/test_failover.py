@@ -39,10 +39,7 @@ def begin_a_new_term_with(
         transaction.set_data(path, json.dumps(content).encode())
     failures = [outcome for outcome in transaction.commit() if isinstance(outcome, Exception)]
     assert failures == []
-    cluster.wait(
-        lambda: cluster.controller_epoch() > before and cluster.znodes.controller() in cluster.controller_ids,
-        "a controller has a new term",
-    )
+    cluster.wait_for_a_term_after(before)
 
 
 def test_a_new_controller_raises_the_epoch_and_changes_no_partition(cluster: ConformanceCluster) -> None:

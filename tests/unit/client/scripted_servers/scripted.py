@@ -16,7 +16,7 @@ from kio.schema.describe_configs.v4.response import (
     DescribeConfigsResult,
 )
 from kio.schema.errors import ErrorCode
-from kio.schema.metadata.v12.response import (
+from kio.schema.metadata.v11.response import (
     MetadataResponse,
     MetadataResponseBroker,
     MetadataResponsePartition,

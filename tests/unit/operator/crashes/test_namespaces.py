@@ -7,7 +7,8 @@ import pytest
 
 from controller_operator.kubernetes.object_store import Key
 from simulation.fast_loop import run_fast
-from tests.unit.operator.crashes.world import BROKERS, CLUSTER, World, at_work, installation
+from tests.unit.operator.crashes.operated import CLUSTER, at_work
+from tests.unit.operator.crashes.world import BROKERS, World, installation
 
 _LONGEST_S = 15 * 60
 

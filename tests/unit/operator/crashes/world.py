@@ -1,121 +1,89 @@
-"""A whole installation in one process: brokers, ZooKeeper, our controller, an API server, and an operator with mishaps.
-
-All that is ours is production code; time is the loop's own (`simulation.fast_loop`). The operator dies after a write that
-was carried out and of which it never learns, wherever that went: Kubernetes, ZooKeeper or the controller. Then another one
-is started, which knows nothing but what it finds. Or it lives, and the request or the answer of a write is lost.
-"""
+"""A whole installation in one process: brokers, ZooKeeper, our controller, an API server, and an operator with mishaps."""
 
 import asyncio
-import json
 from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from datetime import UTC, datetime, timedelta
-from enum import Enum
+from datetime import datetime
 from functools import partial
 from typing import Any, TypeVar
 
 from kio.schema.describe_log_dirs.v2 import DescribeLogDirsRequest
 from kio.static.protocol import RequestPayload, ResponsePayload
 
+from controller_core.model.ids import TopicName, TopicPartition
 from controller_core.wire.client.request_client import Address, ControllerClient, ControllerUnreachable
 from controller_core.wire.link import BrokerUnreachable
 from controller_core.zk import paths
 from controller_core.zk.session import ConnectionLost, Create, TreeWatch, Watch, WriteOp, ZkError, ZkNode, ZkSession
 from controller_operator.kafka.log_sizes import BrokerClient
-from controller_operator.kubernetes.object_api import ApiUnavailable, Change
-from controller_operator.kubernetes.object_store import Key, Raw, key_of
+from controller_operator.kubernetes.object_api import ObjectApi
 from controller_operator.reconciling.runtime import OperatorRuntime
 from controller_operator.settings import OperatorSettings
 from simulation.cluster import Cluster
+from simulation.cluster.names import tp
 from simulation.controller_client import Answer, SimulatedControllerClient
-from simulation.fast_loop import LoopClock
-from simulation.mortality import Life, MortalSession
+from simulation.mortality import MortalSession
 from simulation.zookeeper_session import SimulatedSession
-from tests.unit.operator.clusters import raw
-from tests.unit.operator.simulated_api import SimulatedApiServer
+from tests.unit.operator.crashes.operated import CLUSTER, Operated
 
 T = TypeVar("T")
-Act = Callable[[], Awaitable[T]]
 BROKERS = (1, 2, 3, 4, 5, 6)
-CLUSTER = Key("KafkaCluster", "shop", "demo")
 _REPLICATION_PAUSE_S = 0.5
 _COPIED_BYTES_PER_S = 1_000
-_LONGEST_S = 600.0
-"""In the loop's time."""
-_WRITING_CALLS = ("patch_status", "set_finalizers", "create", "delete", "create_event")
 
 
-class Mishap(Enum):
-    """What happens at a write."""
-
-    DEATH = "the operator dies after it"
-    LOST_ANSWER = "its answer is lost"
-    LOST_REQUEST = "it is lost"
-
-
-class World:
-    """What is around the operator, and the operators that there were."""
+class World(Operated):
+    """See `Operated`."""
 
     def __init__(self) -> None:
-        self.api = SimulatedApiServer()
+        super().__init__()
         self.is_zookeeper_away = False
         self._sessions: list[SimulatedSession] = []
         self.cluster = Cluster()
-        self.cluster.clock = LoopClock()
+        self.cluster.clock = self.clock
         self.cluster.zk.tree.now_ms = self.cluster.clock.now_ms
-        self.life = Life()
-        """Of the present operator; of those before nothing is left."""
-        self.writes: list[str] = []
-        """What operators wrote, in order."""
-        self.mishap = Mishap.DEATH
-        self.mishaps = 0
-        self._died = asyncio.Event()
-        self.runtime: OperatorRuntime | None = None
         self.sizes_asked: list[tuple[float, int]] = []
         """When which broker was asked for the sizes of logs, in the loop's time."""
-        self.clock_error = timedelta()
-        """By how much the operator's clock is ahead."""
         self._unheard: deque[Callable[[], object]] = deque()
-        self.late_s = 0.0
-        """After how long the operator hears of what happens, and then only of what came of it."""
         self.silent: set[int] = set()
         """The brokers that never say how large their logs are."""
 
-    async def until(self, condition: Callable[[], object]) -> None:
-        async with asyncio.timeout(_LONGEST_S):
-            while not condition():  # noqa: ASYNC110 - the conditions are those of many scenarios
-                await asyncio.sleep(0.1)
+    def new_operator(self, api: ObjectApi, now: Callable[[], datetime]) -> OperatorRuntime:
+        settings = OperatorSettings(all_namespaces=True)
+        return OperatorRuntime(settings, api, self._connect, self._client, now, open_broker=self._broker_client)
 
-    async def apply(self, kind: str, name: str, spec: Raw, **metadata: Any) -> Key:
-        body = raw(kind, spec, name=name, **metadata)
-        if kind == CLUSTER.kind:
-            del body["spec"]["clusterRef"]
-        await self.api.apply(body)
-        return Key(kind, "shop", name)
+    def kafka(self) -> Mapping[str, Any]:
+        """What is in the znodes."""
+        cluster, tree = self.cluster, self.cluster.zk.tree
+        topics = [TopicName(name) for name in tree.children(paths.TOPICS) or ()]
+        return {
+            "topics": {
+                name: {str(at): str(each) for at, each in cluster.topic(name).partitions.items()} for name in topics
+            },
+            "leaders": {str(at): str(self.led(at)) for name in topics for at in self.partitions(name)},
+            "configs": {name: str(cluster.data(paths.topic_config(name))) for name in topics},
+            "limits": {
+                "wanted": [*(tree.children(paths.THROTTLES) or ())],
+                "set": str(cluster.data(paths.THROTTLES)),
+                "brokers": {
+                    name: str(cluster.data(f"{paths.BROKER_CONFIGS}/{name}"))
+                    for name in tree.children(paths.BROKER_CONFIGS) or ()
+                },
+            },
+            "requests": [*(tree.children("/admin") or ()), *(tree.children(paths.DELETE_TOPICS) or ())],
+            "features": str(cluster.data(paths.FEATURE)),
+        }
 
-    def status(self, key: Key) -> Raw:
-        found: Raw = (self.api.peek(key) or {}).get("status", {})
-        return found
+    def partitions(self, topic: str) -> list[TopicPartition]:
+        return [tp(topic, number) for number in self.cluster.topic(topic).partitions]
 
-    def said(self, key: Key, type_: str = "Ready") -> str | None:
-        """The reason of a condition, where it is about the present generation."""
-        found = self.api.peek(key) or {"metadata": {"generation": 0}}
-        said = [each for each in self.status(key).get("conditions", ()) if each["type"] == type_]
-        return said[0]["reason"] if said and said[0]["observedGeneration"] == found["metadata"]["generation"] else None
-
-    def is_ready(self, key: Key) -> bool:
-        conditions = {each["type"]: each["status"] for each in self.status(key).get("conditions", ())}
-        return self.said(key) is not None and conditions["Ready"] == "True"
-
-    async def delete(self, key: Key) -> None:
-        """What `kubectl delete` does: the object goes now, or when its finalizer does."""
-        self.api.deletion_timestamp = self.now().strftime("%Y-%m-%dT%H:%M:%SZ")
-        await self.api.remove(key)
-
-    def now(self) -> datetime:
-        """The time of day: the loop's own."""
-        return datetime.fromtimestamp(self.cluster.clock.now_ms() / 1000, UTC)
+    def led(self, partition: TopicPartition) -> tuple[int, list[int]] | None:
+        """The leader and the ISR; None where there was none yet."""
+        if not self.cluster.exists(paths.partition_state(partition)):
+            return None
+        leader, isr = self.cluster.leadership(partition)
+        return leader, sorted(isr)
 
     def take_zookeeper_away(self) -> None:
         """From the operator, that is: brokers and controller may be away as well."""
@@ -141,30 +109,6 @@ class World:
         while self._unheard:
             self._unheard.popleft()()
 
-    # the operator
-
-    async def operate(self, writes: Sequence[int] = (), mishap: Mishap = Mishap.DEATH) -> None:
-        """Has operators at work. After so many writes something happens to the first one, to the second one, and so on;
-        nothing happens to the last one."""
-        self.mishap = mishap
-        for last_write in (*writes, None):
-            self.life, self._died = Life(last_write=last_write), asyncio.Event()
-            self.runtime = OperatorRuntime(
-                OperatorSettings(all_namespaces=True),
-                _MortalApi(self),
-                self._connect,
-                self._client,
-                lambda: self.now() + self.clock_error,
-                open_broker=self._broker_client,
-            )
-            beginning = asyncio.create_task(self.runtime.start())
-            try:
-                await self._died.wait()
-            finally:
-                self.life.is_over = True
-                beginning.cancel()
-                await self.runtime.stop()
-
     async def _connect(self, _address: str) -> ZkSession:
         if self.is_zookeeper_away:
             raise ConnectionLost("nobody answers")
@@ -176,63 +120,6 @@ class World:
 
     def _broker_client(self, bootstrap: Sequence[Address], **_: object) -> BrokerClient:
         return _BrokerClient(self, [int(address.host.removeprefix("broker-")) for address in bootstrap])
-
-    async def write(self, name: str, act: Act[T], lose: Callable[[bool], Awaitable[T]]) -> T:
-        """A write of the present operator: one that is dead writes nothing, and one that dies learns nothing.
-
-        `lose` does it, or (False) does not, and fails as what loses its answer, or its request, does."""
-        life = self.life
-        if life.is_over:
-            await life.never()
-        life.writes += 1
-        self.writes.append(name)
-        if life.writes != life.last_write:
-            return await act()
-        self.mishaps += 1
-        if self.mishap is not Mishap.DEATH:
-            return await lose(self.mishap is Mishap.LOST_ANSWER)
-        await act()
-        life.is_over = True
-        self._died.set()
-        return await life.never()
-
-
-class _MortalApi:
-    """The API server, as an operator sees it to whom something happens."""
-
-    def __init__(self, world: World) -> None:
-        self._world = world
-
-    @asynccontextmanager
-    async def watch(self, kind: str, namespace: str | None, version: str) -> AsyncIterator[AsyncIterator[Change]]:
-        async with self._world.api.watch(kind, namespace, version) as changes:
-            yield self._heard(changes)
-
-    async def _heard(self, changes: AsyncIterator[Change]) -> AsyncIterator[Change]:
-        async for change in changes:
-            if self._world.late_s:
-                await asyncio.sleep(self._world.late_s)
-                present = self._world.api.peek(key_of(change.raw))
-                if present is not None and present["metadata"]["resourceVersion"] != change.version:
-                    continue
-            yield change
-
-    def __getattr__(self, name: str) -> Any:
-        call = getattr(self._world.api, name)
-        if name not in _WRITING_CALLS:
-            return call
-
-        async def write(*arguments: Any) -> Any:
-            async def lose(is_done: bool) -> Any:
-                if is_done:
-                    await call(*arguments)
-                raise ApiUnavailable("the connection was lost")
-
-            about = arguments[0] if isinstance(arguments[0], str) else str(key_of(arguments[0]))
-            what = f"{name} {about} {json.dumps(arguments[1:])}"
-            return await self._world.write(what, lambda: call(*arguments), lose)
-
-        return write
 
 
 class _MortalSession(MortalSession):
@@ -362,13 +249,3 @@ def _copy(cluster: Cluster, most_bytes: int) -> None:
             size, leader = broker.log_bytes.get(partition, 0), cluster.leader_of(partition)
             left = leader.log_bytes.get(partition, 0) - size if leader else 0
             broker.log_bytes[partition] = size + max(0, min(left, most_bytes))
-
-
-@asynccontextmanager
-async def at_work(work: Coroutine[Any, Any, None]) -> AsyncIterator[None]:
-    task = asyncio.create_task(work)
-    try:
-        yield
-    finally:
-        task.cancel()
-        await asyncio.gather(task, return_exceptions=True)

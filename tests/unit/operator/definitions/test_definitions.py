@@ -13,7 +13,8 @@ from controller_operator.kubernetes.object_api import ApiForbidden, ApiUnavailab
 from controller_operator.kubernetes.object_store import Key, Raw
 from controller_operator.resources.common import FINALIZER
 from simulation.fast_loop import run_fast
-from tests.unit.operator.crashes.world import World, at_work, installation
+from tests.unit.operator.crashes.operated import at_work
+from tests.unit.operator.crashes.world import World, installation
 from tests.unit.operator.simulated_api import SCHEMAS, SimulatedApiServer
 
 MOVE = "PartitionReassignment"

@@ -18,7 +18,8 @@ from controller_operator.resources.conditions import Reason
 from controller_operator.resources.crds import custom_resource_definition
 from simulation.fast_loop import run_fast
 from tests.unit.operator.clusters import raw
-from tests.unit.operator.crashes.world import CLUSTER, World, at_work, installation
+from tests.unit.operator.crashes.operated import CLUSTER, at_work
+from tests.unit.operator.crashes.world import World, installation
 from tests.unit.operator.fields.walk import walked
 
 _CLUSTER_REF = {"name": "demo"}

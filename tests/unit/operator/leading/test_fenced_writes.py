@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import pytest
-from kio.schema.metadata.v12 import MetadataRequest, MetadataResponse
+from kio.schema.metadata.v11 import MetadataRequest, MetadataResponse
 
 from controller_core.wire.client.request_client import Address, RequestClient
 from controller_core.zk import paths

@@ -8,8 +8,8 @@ import pytest
 from controller_operator.kubernetes.object_store import Key
 from simulation.cluster.names import tp
 from simulation.fast_loop import run_fast
-from tests.unit.operator.crashes.test_crashes import led
-from tests.unit.operator.crashes.world import World, at_work, installation
+from tests.unit.operator.crashes.operated import at_work
+from tests.unit.operator.crashes.world import World, installation
 
 PAUSED = {"annotations": {"kontroller.dev/pause": "true"}}
 MOVES = [{"topic": "orders", "partition": number, "replicas": [4, 5]} for number in (0, 1)]
@@ -73,9 +73,9 @@ def test_a_paused_object_says_what_would_be_done_and_nothing_is(
     async def story() -> None:
         async with installation() as world, at_work(world.operate()):
             world.cluster.create_topic("orders", [1, 2], [2, 3])
-            await world.until(lambda: led(world, tp("orders", 0)) == (1, [1, 2]))
+            await world.until(lambda: world.led(tp("orders", 0)) == (1, [1, 2]))
             world.cluster.bounce_broker(1)
-            await world.until(lambda: led(world, tp("orders", 0)) == (2, [1, 2]))
+            await world.until(lambda: world.led(tp("orders", 0)) == (2, [1, 2]))
             key = await world.apply(kind, "asked", spec, **PAUSED)
             assert await until_told(world, key) == words
             assert written_to_kafka(world) == []

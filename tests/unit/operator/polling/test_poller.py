@@ -1,22 +1,39 @@
 """The view of a cluster without ZooKeeper: what brokers say is shown, what was done is seen, and a look costs little."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 
 import pytest
 
 from controller_core.model.ids import BrokerId, PartitionId, TopicName, TopicPartition
 from controller_core.model.metadata import ReplicaAssignment
+from controller_core.polling.configurations import EVERY
+from controller_core.polling.groups import TOPICS_AT_ONCE
+from controller_core.polling.pace import Pace
 from controller_core.wire.client.request_client import Address
 from controller_operator.kafka.cluster_view import ClusterView, Controller, ControllerKind
-from controller_operator.observation.observer import NotCurrent, Observation
-from controller_operator.observation.polling.configurations import CONFIGS_AT_ONCE
+from controller_operator.observation.observation import NotCurrent, Observation
 from controller_operator.observation.polling.poller import ClusterPoller
 from controller_operator.resources.conditions import Reason
-from tests.unit.operator.polling.quorum import API_VERSIONS, CONFIGS, METADATA, MOVES, QUORUM, Quorum, Topic, polled
+from tests.unit.polling.quorum import API_VERSIONS, CONFIGS, METADATA, MOVES, QUICK, QUORUM, Quorum, Topic, served
 
 ORDERS = TopicName("orders")
-DEADLINE_S = 10.0
+DEADLINE_S = 60.0
+SOON_LOST_MS = 500
+"""How long an answer is waited for that never comes."""
+
+
+@asynccontextmanager
+async def polled(quorum: Quorum, pace: Pace = QUICK, *, patience_ms: int = 30_000) -> AsyncIterator[ClusterPoller]:
+    """A poller of the cluster, which looks at it as often as it can unless `pace` says otherwise."""
+    async with served(quorum, patience_ms=patience_ms) as open_kept:
+        poller = ClusterPoller(open_kept, pace=pace)
+        poller.start()
+        try:
+            yield poller
+        finally:
+            await poller.stop()
 
 
 async def until(condition: Callable[[], object]) -> None:
@@ -116,6 +133,44 @@ async def test_a_move_that_begins_between_two_answers_is_never_taken_for_other_r
     assert [each.is_being_reassigned for each in seen] == [True]
 
 
+async def test_a_move_of_whose_end_the_controllers_tell_first_goes_on_until_the_broker_has_heard_of_it() -> None:
+    quorum = Quorum(topics={ORDERS: Topic([(1, 2)])})
+    async with polled(quorum) as poller:
+        await first_view(poller)
+        quorum.topics[ORDERS].replicas = [(3, 2, 1)]
+        quorum.moves[ORDERS, 0] = ((3,), (1,))
+        assert replicas(await poller.refresh()).is_being_reassigned
+        quorum.moves, quorum.undecided = {}, 1
+        for _ in range(3):
+            assert replicas(await poller.refresh()).is_being_reassigned
+        quorum.topics[ORDERS].replicas = [(3, 2)]
+        quorum.decided, quorum.undecided = quorum.decided + 1, 0
+        assert replicas(await poller.refresh()) == ReplicaAssignment(replicas=(BrokerId(3), BrokerId(2)))
+
+
+async def test_replicas_of_a_move_that_nobody_saw_are_shown_when_the_broker_has_heard_of_all() -> None:
+    quorum = Quorum(topics={ORDERS: Topic([(1, 2)])})
+    async with polled(quorum) as poller:
+        await first_view(poller)
+        quorum.undecided = 1
+        quorum.topics[ORDERS].replicas = [(3, 2, 1)]
+        waiting = asyncio.create_task(poller.refresh())
+        asked = quorum.asked[MOVES]
+        await until(lambda: quorum.asked[MOVES] > asked + 3)
+        assert not waiting.done()
+        quorum.topics[ORDERS].replicas = [(3, 2)]
+        quorum.decided, quorum.undecided = quorum.decided + 1, 0
+        assert replicas(await waiting) == ReplicaAssignment(replicas=(BrokerId(3), BrokerId(2)))
+
+
+async def test_replicas_that_a_partition_has_for_good_are_shown_after_a_moment() -> None:
+    quorum = Quorum(topics={ORDERS: Topic([(1, 2)])}, idle_records=1)
+    async with polled(quorum) as poller:
+        await first_view(poller)
+        quorum.topics[ORDERS].replicas = [(3, 2, 1)]
+        assert [int(each) for each in replicas(await poller.refresh()).replicas] == [3, 2, 1]
+
+
 async def test_a_topic_that_was_created_again_under_its_name_has_its_own_configuration() -> None:
     quorum = Quorum(topics={ORDERS: Topic([(1,)], {"retention.ms": "5"})})
     async with polled(quorum) as poller:
@@ -134,17 +189,30 @@ async def test_a_configuration_that_was_changed_elsewhere_is_seen() -> None:
         await until(lambda: poller.observation.view and poller.observation.view.topics[ORDERS].config)
 
 
-@pytest.mark.parametrize("count", [1, 3 * CONFIGS_AT_ONCE])
+async def test_a_change_that_the_log_of_the_controllers_tells_of_is_seen_long_before_the_next_look_is_due() -> None:
+    quorum = Quorum(topics={f"topic-{number:04}": Topic([(1,)]) for number in range(3 * TOPICS_AT_ONCE)})
+    last = TopicName(max(quorum.topics))
+    async with polled(quorum, Pace(while_moving_s=0.01, usual_s=600.0, longest_quiet_s=600.0, share=1.0)) as poller:
+        await first_view(poller)
+        asked = quorum.asked[API_VERSIONS]
+        await until(lambda: quorum.asked[API_VERSIONS] > asked + 1)
+        quorum.topics[last].config["retention.ms"] = "7"
+        quorum.decided += 5
+        await until(lambda: poller.observation.view and poller.observation.view.topics[last].config)
+
+
+@pytest.mark.parametrize("count", [1, 3 * TOPICS_AT_ONCE])
 async def test_a_look_is_as_many_requests_however_many_topics_there_are(count: int) -> None:
     quorum = Quorum(topics={f"topic-{number}": Topic([(1,)]) for number in range(count)})
     async with polled(quorum) as poller:
         await first_view(poller)
         before = quorum.asked.copy()
         await poller.refresh()
-        await until(lambda: quorum.asked[METADATA] >= before[METADATA] + 6)
+        await until(lambda: quorum.asked[METADATA] >= before[METADATA] + 3 * EVERY)
     looks = quorum.asked[METADATA] - before[METADATA]
-    for api in (API_VERSIONS, CONFIGS, MOVES, QUORUM):
+    for api in (API_VERSIONS, MOVES, QUORUM):
         assert abs(quorum.asked[api] - before[api] - looks) <= 1
+    assert abs(quorum.asked[CONFIGS] - before[CONFIGS] - looks / EVERY) <= 1
 
 
 async def test_without_a_leader_of_the_controllers_the_rest_is_still_shown_and_nothing_counts_as_fresh() -> None:
@@ -159,6 +227,29 @@ async def test_without_a_leader_of_the_controllers_the_rest_is_still_shown_and_n
         quorum.leader = 102
         await until(lambda: poller.observation.view and poller.observation.view.controller is not None)
         assert ORDERS in (await poller.refresh()).topics
+
+
+async def test_a_broker_that_keeps_what_controllers_are_asked_and_answers_all_else_knows_no_leader() -> None:
+    quorum = Quorum(topics={ORDERS: Topic([(1,)])})
+    async with polled(quorum, patience_ms=SOON_LOST_MS) as poller:
+        assert (await first_view(poller)).voters == (BrokerId(101), BrokerId(102), BrokerId(103))
+        quorum.unanswered = {QUORUM}
+        await until(lambda: poller.observation.view and poller.observation.view.controller is None)
+        with pytest.raises(NotCurrent, match="no leader"):
+            await poller.refresh()
+        assert poller.observation.trouble is None, "the cluster is in sight"
+        assert poller.observation.view
+        assert poller.observation.view.voters, "who is to be looked at is known"
+
+
+async def test_a_broker_that_answers_nothing_is_not_taken_for_controllers_without_a_leader() -> None:
+    quorum = Quorum(topics={ORDERS: Topic([(1,)])})
+    async with polled(quorum, patience_ms=SOON_LOST_MS) as poller:
+        view = await first_view(poller)
+        quorum.unanswered = {QUORUM, API_VERSIONS, METADATA}
+        await until(lambda: poller.observation.trouble)
+        assert poller.observation.view is view
+        assert view.controller is not None
 
 
 async def test_a_broker_with_zookeeper_is_not_supported_and_says_what_to_name_instead() -> None:

@@ -10,7 +10,8 @@ from typing import Any
 from controller_operator.kubernetes.object_store import Key, Raw
 from simulation.cluster.names import tp
 from simulation.fast_loop import run_fast
-from tests.unit.operator.crashes.world import World, at_work, installation
+from tests.unit.operator.crashes.operated import at_work
+from tests.unit.operator.crashes.world import World, installation
 
 PARTITION = tp("orders", 0)
 TARGET = {"topic": "orders", "partition": 0, "replicas": [2, 4]}

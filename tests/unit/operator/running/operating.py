@@ -19,7 +19,7 @@ from tests.unit.operator.clusters import broker, raw
 from tests.unit.operator.simulated_api import SimulatedApiServer
 
 CONNECT = "zk:2181"
-DEADLINE_S = 10.0
+DEADLINE_S = 60.0
 CLUSTER = Key("KafkaCluster", "shop", "demo")
 _PARENTS = (
     "/admin", paths.DELETE_TOPICS, "/brokers", paths.BROKER_IDS, paths.TOPICS, "/config", paths.TOPIC_CONFIGS,

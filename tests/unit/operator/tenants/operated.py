@@ -34,7 +34,7 @@ from simulation.zookeeper import SimulatedZooKeeper
 from tests.unit.operator.clusters import assigned, broker, led, raw, topic
 from tests.unit.operator.simulated_api import SimulatedApiServer
 
-DEADLINE_S = 10.0
+DEADLINE_S = 60.0
 PARENTS = ("/admin", paths.DELETE_TOPICS, "/brokers", paths.BROKER_IDS, paths.TOPICS, "/cluster", "/config",
            paths.TOPIC_CONFIGS, "/config/changes")  # fmt: skip
 

@@ -13,7 +13,8 @@ import pytest
 from controller_core.model.ids import PartitionId
 from controller_operator.kubernetes.object_store import Key, Raw
 from simulation.fast_loop import run_fast
-from tests.unit.operator.crashes.world import World, at_work, installation
+from tests.unit.operator.crashes.operated import at_work
+from tests.unit.operator.crashes.world import World, installation
 
 RESYNC = timedelta(minutes=10)
 """After so long at most an operator looks at every object."""

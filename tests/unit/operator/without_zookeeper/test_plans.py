@@ -1,23 +1,19 @@
-"""Plans over a cluster that gives topics their ids itself, refuses in its own words, and knows no limits of moves."""
+"""Plans over a cluster that gives topics their ids itself, and refuses in its own words."""
 
 from dataclasses import replace
-from typing import Any
-
-import pytest
+from typing import Any, Final
 
 from controller_core.model.features import FinalizedFeatures
-from controller_operator.kafka.actions import AlterTopicConfig, CreateTopic, MarkTopicForDeletion, SubmitReassignment
+from controller_operator.kafka.actions import AlterTopicConfig, CreateTopic, MarkTopicForDeletion
 from controller_operator.kafka.cluster_view import ClusterView
 from controller_operator.kafka.requests.features import FeatureReply, UpdateFeatures
-from controller_operator.kafka.requests.topics import TopicReply
-from controller_operator.observation.polling.known_cluster import ABILITIES
+from controller_operator.kafka.requests.topics import MissTopic, TopicReply
+from controller_operator.observation.polling.views import ABILITIES
 from controller_operator.plans.feature_set.planner import Claims, plan_feature_set
 from controller_operator.plans.outcome import Context, FinalizerWish, Plan
-from controller_operator.plans.reassignment.planner import plan_reassignment
 from controller_operator.plans.topic.planner import Surroundings, plan_topic
 from controller_operator.resources import KafkaTopic
-from controller_operator.resources.conditions import ConditionType, Reason
-from controller_operator.resources.reassignment import ReassignmentPhase
+from controller_operator.resources.conditions import Reason
 from tests.unit.operator.clusters import (
     NOW,
     ORDERS,
@@ -28,7 +24,6 @@ from tests.unit.operator.clusters import (
     healthy,
     kafka_topic,
     ready,
-    reassignment,
     status_of,
     view,
 )
@@ -90,6 +85,16 @@ def test_a_refusal_is_said_in_the_clusters_words_and_asked_for_again_without_say
     assert ready(changed).reason is Reason.PROGRESSING
 
 
+def test_a_refusal_holds_for_what_was_refused_and_not_for_what_follows_from_the_cluster_as_it_is_now() -> None:
+    resource, step = asked()
+    fewer = kraft(brokers=(4, 5, 6))
+    again = plan(resource, fewer, with_reply(step, refused="broker 1 is fenced"))
+    (other,) = again.steps
+    assert isinstance(other, CreateTopic)
+    assert other.assignment != step.assignment
+    assert plan(resource, kraft(), with_reply(step, refused="broker 1 is fenced")).steps == ()
+
+
 def test_a_controller_that_does_not_answer_is_said_and_asked_again_soon() -> None:
     resource, step = asked()
     troubled = plan(resource, kraft(), with_reply(step, trouble="nobody answers"))
@@ -110,6 +115,17 @@ def test_what_is_not_refused_is_done_beside_what_is() -> None:
     assert ready(after).reason is Reason.REQUEST_REFUSED
 
 
+def test_a_configuration_that_is_not_told_is_not_set_again_and_again_but_said() -> None:
+    untold = replace(healthy([1, 2], [2, 3]), is_config_known=False)
+    resource = kafka_topic({"config": {"retention.ms": "9"}}, status=status_of(plan(kafka_topic(), kraft(untold))))
+    said = plan(resource, kraft(untold))
+    assert (said.steps, ready(said).reason) == ((), Reason.NOT_ADMITTED)
+    assert "DescribeConfigs" in ready(said).message
+    assert ready(plan(kafka_topic(), kraft(untold))).reason is Reason.RECONCILED, (
+        "it wants nothing of the configuration"
+    )
+
+
 def test_a_refused_deletion_lets_the_object_go_and_says_why() -> None:
     deleted = {"deletionTimestamp": "2026-01-01T00:00:00Z", "finalizers": [FINALIZER]}
     seen = kraft(healthy([1, 2], [2, 3]))
@@ -124,34 +140,46 @@ def test_a_refused_deletion_lets_the_object_go_and_says_why() -> None:
     assert "Topic deletion is disabled." in after.notices[0].message
 
 
-THROTTLE = {"throttle": {"bytesPerSecond": 10_000}}
+class TestATopicThatIsNotShown:
+    DELETED: Final = {"deletionTimestamp": "2026-01-01T00:00:00Z", "finalizers": [FINALIZER]}
 
+    def resource(self) -> KafkaTopic:
+        settled = plan(kafka_topic({"deletionPolicy": "Delete"}), kraft(healthy([1, 2], [2, 3])))
+        return kafka_topic({"deletionPolicy": "Delete"}, status=status_of(settled), **self.DELETED)
 
-def test_a_move_that_is_to_be_limited_does_not_begin() -> None:
-    seen = kraft(healthy([1, 2]))
-    refused = plan_reassignment(reassignment({0: [3, 2]}, THROTTLE), seen, FRESH)
-    assert (refused.steps, refused.status.phase) == ((), ReassignmentPhase.PENDING)
-    assert (ready(refused).reason, refused.status.condition(ConditionType.STALLED) is not None) == (
-        Reason.NOT_SUPPORTED,
-        True,
-    )
-    begun = plan_reassignment(reassignment({0: [3, 2]}), seen, FRESH)
-    assert [type(step) for step in begun.steps] == [SubmitReassignment]
+    def test_is_asked_for_before_its_object_goes(self) -> None:
+        assert plan(self.resource(), kraft()).needs_fresh_view
+        asking = plan(self.resource(), kraft(), FRESH)
+        assert (asking.steps, asking.finalizer) == ((MissTopic(topic=ORDERS),), FinalizerWish.KEEP_AS_IS)
+        gone = plan(self.resource(), kraft(), replace(FRESH, done=asking.steps))
+        assert (gone.finalizer, [each.reason for each in gone.notices]) == (FinalizerWish.RELEASE, ["TopicDeleted"])
 
+    def test_and_may_not_be_described_lets_the_object_go_with_a_warning(self) -> None:
+        reply = TopicReply(step=MissTopic(topic=ORDERS), refused="lacks the right to Describe the topic")
+        let_go = plan(self.resource(), kraft(), replace(FRESH, topics=(reply,)))
+        (notice,) = let_go.notices
+        assert (let_go.finalizer, notice.reason, notice.is_warning) == (
+            FinalizerWish.RELEASE,
+            "DeletionForbidden",
+            True,
+        )
+        assert "stays" in notice.message
+        assert "Describe" in notice.message
 
-def test_a_limit_that_is_asked_for_while_a_move_runs_is_said_to_have_no_effect() -> None:
-    seen = kraft(healthy([1, 2]))
-    begun = plan_reassignment(reassignment({0: [3, 2]}), seen, FRESH)
-    running = reassignment({0: [3, 2]}, THROTTLE, status=status_of(begun), generation=2)
-    assert "ThrottleIgnored" in [each.reason for each in plan_reassignment(running, seen, FRESH).notices]
+    def test_is_asked_for_again_where_there_was_no_answer(self) -> None:
+        reply = TopicReply(step=MissTopic(topic=ORDERS), trouble="connection refused")
+        waiting = plan(self.resource(), kraft(), replace(FRESH, topics=(reply,)))
+        assert (waiting.steps, waiting.finalizer) == ((), FinalizerWish.KEEP_AS_IS)
+        assert waiting.look_again_in_s is not None
 
+    def test_and_was_deleted_for_the_object_is_gone(self) -> None:
+        mark = MarkTopicForDeletion(topic=ORDERS, topic_id=ORDERS_ID)
+        gone = plan(self.resource(), kraft(), replace(FRESH, done=(mark,)))
+        assert [each.reason for each in gone.notices] == ["TopicDeleted"]
 
-def test_a_topic_whose_moves_are_to_be_limited_makes_none() -> None:
-    seen = kraft(healthy([1, 2], [2, 3]))
-    settled = plan(kafka_topic(), seen)
-    wider = {"replicationFactor": 3, "reassignment": THROTTLE}
-    refused = plan(kafka_topic(wider, status=status_of(settled), generation=2), seen)
-    assert (refused.steps, ready(refused).reason) == ((), Reason.NOT_SUPPORTED)
+    def test_and_never_was_this_object_s_is_not_asked_for(self) -> None:
+        never = kafka_topic({"deletionPolicy": "Delete"}, **self.DELETED)
+        assert plan(never, kraft(), FRESH).finalizer is FinalizerWish.RELEASE
 
 
 class TestDryRun:
@@ -177,8 +205,3 @@ class TestDryRun:
         assert "it might delete metadata" in shown.status.features[0].message
         again = self.look(status=status_of(shown))
         assert (len(again.steps), again.status) == (1, shown.status)
-
-
-@pytest.mark.parametrize("abilities_of", [kraft, view])
-def test_a_view_says_by_itself_what_can_be_done(abilities_of: Any) -> None:
-    assert abilities_of().abilities.limits_moves is (abilities_of is view)

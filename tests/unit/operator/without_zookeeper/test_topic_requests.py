@@ -6,27 +6,40 @@ from typing import Any
 from uuid import UUID
 
 import pytest
+from kio.schema.alter_partition_reassignments.v0 import AlterPartitionReassignmentsResponse
+from kio.schema.alter_partition_reassignments.v0.response import (
+    ReassignablePartitionResponse,
+    ReassignableTopicResponse,
+)
 from kio.schema.create_partitions.v1 import CreatePartitionsResponse
 from kio.schema.create_partitions.v1.response import CreatePartitionsTopicResult
 from kio.schema.create_topics.v7 import CreateTopicsResponse
 from kio.schema.create_topics.v7.response import CreatableTopicResult
 from kio.schema.delete_topics.v6 import DeleteTopicsResponse
 from kio.schema.delete_topics.v6.response import DeletableTopicResult
+from kio.schema.elect_leaders.v2 import ElectLeadersResponse
+from kio.schema.elect_leaders.v2.response import PartitionResult, ReplicaElectionResult
 from kio.schema.errors import ErrorCode
 from kio.schema.incremental_alter_configs.v1 import IncrementalAlterConfigsResponse
 from kio.schema.incremental_alter_configs.v1.response import AlterConfigsResourceResponse
+from kio.schema.metadata.v11 import MetadataResponse
+from kio.schema.metadata.v11.response import MetadataResponseTopic
+from kio.schema.types import BrokerId as WireBrokerId
 from kio.schema.types import TopicName as WireTopicName
 from kio.schema.update_features.v1 import UpdateFeaturesResponse
 from kio.schema.update_features.v1.response import UpdatableFeatureResult
-from kio.static.primitive import i8, i32Timedelta
+from kio.static.primitive import i8, i32, i32Timedelta
 
 from controller_core.model.features import FeatureUpdate, UpgradeType
 from controller_core.model.ids import TopicId
 from controller_core.model.metadata import TopicAssignment
 from controller_core.zk.session import ZkVersion
 from controller_operator.kafka.actions import AddPartitions, AlterTopicConfig, CreateTopic, MarkTopicForDeletion
+from controller_operator.kafka.requests.cancellations import CancelReassignment, cancel_reassignment
+from controller_operator.kafka.requests.elections import ElectUnclean, elect_unclean
 from controller_operator.kafka.requests.features import UpdateFeatures, update_features_singly
-from controller_operator.kafka.requests.topics import TopicReply, TopicStep, ask_for_topic
+from controller_operator.kafka.requests.topics import MissTopic, TopicReply, TopicStep, ask_for_topic
+from simulation.cluster.names import tp
 from simulation.controller_client import SimulatedControllerClient
 from tests.unit.operator.clusters import ORDERS, ORDERS_ID, assigned
 
@@ -117,6 +130,32 @@ async def test_a_topic_is_deleted_by_its_id() -> None:
     assert reply.is_done
 
 
+def shown(code: ErrorCode) -> MetadataResponse:
+    """What a broker says of one topic that it is asked for."""
+    topic = MetadataResponseTopic(error_code=code, name=WireTopicName(ORDERS), topic_id=None, partitions=())
+    return MetadataResponse(throttle_time=NO_TIME, brokers=(), controller_id=WireBrokerId(1), topics=(topic,))
+
+
+@pytest.mark.parametrize(
+    ("code", "is_done", "is_refused"),
+    [
+        (ErrorCode.unknown_topic_or_partition, True, False),
+        (ErrorCode.topic_authorization_failed, False, True),
+        (ErrorCode.none, False, False),
+        (ErrorCode.leader_not_available, False, False),
+    ],
+)
+async def test_a_topic_is_gone_where_a_broker_says_so_and_not_where_it_may_not_be_told(
+    code: ErrorCode, is_done: bool, is_refused: bool
+) -> None:
+    client = client_that(lambda _request: shown(code))
+    reply = await ask_for_topic(MissTopic(topic=ORDERS), client)
+    request: Any = client.requests[0]
+    assert ([each.name for each in request.topics], request.allow_auto_topic_creation) == ([ORDERS], False)
+    assert (reply.is_done, reply.refused is not None) == (is_done, is_refused)
+    assert "Describe the topic" in (reply.refused or "Describe the topic")
+
+
 @pytest.mark.parametrize("step", [CREATE, ADD, ALTER, DELETE])
 async def test_what_is_refused_says_why(step: TopicStep) -> None:
     reply, _ = await ask(step, ErrorCode.policy_violation, "too many")
@@ -125,10 +164,84 @@ async def test_what_is_refused_says_why(step: TopicStep) -> None:
     assert reply.refused == "policy_violation"
 
 
-@pytest.mark.parametrize("step", [CREATE, ADD, ALTER, DELETE])
-async def test_what_did_not_end_in_time_may_have_been_done(step: TopicStep) -> None:
-    reply, _ = await ask(step, ErrorCode.request_timed_out, "busy")
-    assert (reply.is_done, reply.refused, reply.trouble) == (False, None, "busy")
+@pytest.mark.parametrize(
+    ("step", "right"), [(CREATE, "Create"), (ADD, "Alter"), (ALTER, "AlterConfigs"), (DELETE, "Delete")]
+)
+async def test_who_may_not_is_told_which_right_is_missing(step: TopicStep, right: str) -> None:
+    reply, _ = await ask(step, ErrorCode.topic_authorization_failed, "Authorization failed.")
+    assert reply.refused is not None
+    assert f"lacks the right to {right} " in reply.refused
+
+
+MOMENTARY = [
+    ErrorCode.request_timed_out,
+    ErrorCode.unknown_server_error,
+    ErrorCode.broker_not_available,
+    ErrorCode.throttling_quota_exceeded,
+    ErrorCode.coordinator_not_available,
+]
+
+
+@pytest.mark.parametrize("code", MOMENTARY)
+class TestWhatNobodyHasJudgedIsNoRefusal:
+    """It may have been done, so the asker looks at the cluster, and nothing is given up for good."""
+
+    @pytest.mark.parametrize("step", [CREATE, ADD, ALTER, DELETE])
+    async def test_of_a_topic(self, step: TopicStep, code: ErrorCode) -> None:
+        reply, _ = await ask(step, code, "busy")
+        assert (reply.is_done, reply.refused, reply.trouble) == (False, None, "busy")
+
+    @pytest.mark.parametrize("is_of_the_whole", [True, False])
+    async def test_of_moves_that_are_taken_back(self, code: ErrorCode, is_of_the_whole: bool) -> None:
+        partition = tp(ORDERS, 0)
+        client = client_that(lambda _request: reassignment_answer(code, is_of_the_whole=is_of_the_whole))
+        reply = await cancel_reassignment(CancelReassignment(partitions=(partition,)), client)
+        assert (reply.refused, reply.trouble) == ((), "busy")
+
+    @pytest.mark.parametrize("is_of_the_whole", [True, False])
+    async def test_of_elections(self, code: ErrorCode, is_of_the_whole: bool) -> None:
+        client = client_that(lambda _request: election_answer(code, is_of_the_whole=is_of_the_whole))
+        reply = await elect_unclean(ElectUnclean(partitions=(tp(ORDERS, 0),)), client)
+        assert (reply.refused, bool(reply.trouble)) == ((), True)
+
+    @pytest.mark.parametrize("is_of_the_whole", [True, False])
+    async def test_of_features(self, code: ErrorCode, is_of_the_whole: bool) -> None:
+        client = client_that(lambda _request: feature_answer("f", code, is_of_the_whole=is_of_the_whole))
+        update = FeatureUpdate(feature="f", max_version_level=2, upgrade_type=UpgradeType.UPGRADE)
+        reply = await update_features_singly(UpdateFeatures(updates=(update,)), client)
+        assert (reply.refused, reply.trouble) == ((), "busy")
+
+
+def reassignment_answer(code: ErrorCode, *, is_of_the_whole: bool) -> AlterPartitionReassignmentsResponse:
+    said: dict[str, Any] = {"error_code": code, "error_message": "busy"}
+    none: dict[str, Any] = {"error_code": ErrorCode.none, "error_message": None}
+    partition = ReassignablePartitionResponse(partition_index=i32(0), **said)
+    topic = ReassignableTopicResponse(name=WireTopicName(ORDERS), partitions=(partition,))
+    return AlterPartitionReassignmentsResponse(
+        throttle_time=NO_TIME, responses=() if is_of_the_whole else (topic,), **(said if is_of_the_whole else none)
+    )
+
+
+def election_answer(code: ErrorCode, *, is_of_the_whole: bool) -> ElectLeadersResponse:
+    partition = PartitionResult(partition_id=i32(0), error_code=code, error_message=None)
+    topic = ReplicaElectionResult(topic=WireTopicName(ORDERS), partition_result=(partition,))
+    return ElectLeadersResponse(
+        throttle_time=NO_TIME,
+        error_code=code if is_of_the_whole else ErrorCode.none,
+        replica_election_results=() if is_of_the_whole else (topic,),
+    )
+
+
+def feature_answer(
+    feature: str, code: ErrorCode, message: str = "busy", *, is_of_the_whole: bool = False
+) -> UpdateFeaturesResponse:
+    result = UpdatableFeatureResult(feature=feature, error_code=code, error_message=message)
+    return UpdateFeaturesResponse(
+        throttle_time=NO_TIME,
+        error_code=code if is_of_the_whole else ErrorCode.none,
+        error_message=message if is_of_the_whole else None,
+        results=() if is_of_the_whole else (result,),
+    )
 
 
 async def test_where_nobody_is_the_controller_that_is_trouble_and_no_refusal() -> None:
@@ -140,12 +253,7 @@ async def test_features_are_asked_for_one_by_one_so_that_a_refused_one_holds_up_
     def answer(request: Any) -> Any:
         (update,) = request.feature_updates
         code = ErrorCode.invalid_update_version if update.feature == "bad" else ErrorCode.none
-        result = UpdatableFeatureResult(
-            feature=update.feature, error_code=code, error_message=f"about {update.feature}"
-        )
-        return UpdateFeaturesResponse(
-            throttle_time=NO_TIME, error_code=ErrorCode.none, error_message=None, results=(result,)
-        )
+        return feature_answer(update.feature, code, f"about {update.feature}")
 
     client = client_that(answer)
     updates = tuple(

@@ -1,11 +1,16 @@
 """What servers say of a quorum of controllers: whether they know any, and who leads it."""
 
+from collections.abc import Mapping
 from datetime import timedelta
 
 from kio.schema.api_versions.v3 import ApiVersionsResponse
 from kio.schema.api_versions.v3.response import ApiVersion
 from kio.schema.describe_quorum.v0 import DescribeQuorumResponse
 from kio.schema.describe_quorum.v0.response import PartitionData, TopicData
+from kio.schema.describe_quorum.v1 import DescribeQuorumResponse as DescribeVotesResponse
+from kio.schema.describe_quorum.v1.response import PartitionData as VotesData
+from kio.schema.describe_quorum.v1.response import ReplicaState
+from kio.schema.describe_quorum.v1.response import TopicData as VotesTopic
 from kio.schema.errors import ErrorCode
 from kio.schema.types import BrokerId as WireBrokerId
 from kio.schema.types import TopicName as WireTopicName
@@ -23,16 +28,45 @@ def known_apis(*, has_quorum: bool) -> ApiVersionsResponse:
     return ApiVersionsResponse(error_code=ErrorCode.none, api_keys=(known,), throttle_time=NO_TIME)
 
 
-def quorum_led_by(leader: int, error_code: ErrorCode = ErrorCode.none) -> DescribeQuorumResponse:
+def quorum_decided(offset: int) -> DescribeQuorumResponse:
+    """All is decided below this offset."""
+    return quorum_led_by(101, committed=offset)
+
+
+def quorum_led_by(leader: int, error_code: ErrorCode = ErrorCode.none, *, committed: int = 0) -> DescribeQuorumResponse:
     """In epoch 5; -1: nobody leads it."""
     partition = PartitionData(
         partition_index=i32(0),
         error_code=ErrorCode.none,
         leader_id=WireBrokerId(leader),
         leader_epoch=i32(5),
-        high_watermark=i64(0),
+        high_watermark=i64(committed),
         current_voters=(),
         observers=(),
     )
     topic = TopicData(topic_name=WireTopicName("__cluster_metadata"), partitions=(partition,))
     return DescribeQuorumResponse(error_code=error_code, topics=() if error_code else (topic,))
+
+
+def votes_in(behind_ms: Mapping[int, int | None], error_code: ErrorCode = ErrorCode.none) -> DescribeVotesResponse:
+    """The voters, and how far each is behind the leader, who is not behind; None: nothing is known of it."""
+    now_ms = 1_700_000_000_000
+    voters = tuple(
+        ReplicaState(
+            replica_id=WireBrokerId(voter),
+            log_end_offset=i64(9),
+            last_caught_up_timestamp=i64(-1 if behind is None else now_ms - behind),
+        )
+        for voter, behind in behind_ms.items()
+    )
+    partition = VotesData(
+        partition_index=i32(0),
+        error_code=ErrorCode.none,
+        leader_id=WireBrokerId(next(iter(behind_ms), -1)),
+        leader_epoch=i32(5),
+        high_watermark=i64(9),
+        current_voters=voters,
+        observers=(),
+    )
+    topic = VotesTopic(topic_name=WireTopicName("__cluster_metadata"), partitions=(partition,))
+    return DescribeVotesResponse(error_code=error_code, topics=() if error_code else (topic,))

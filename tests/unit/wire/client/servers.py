@@ -10,8 +10,8 @@ from typing import Final
 from kio.schema.api_versions.v3 import ApiVersionsResponse
 from kio.schema.api_versions.v3.response import ApiVersion
 from kio.schema.errors import ErrorCode
-from kio.schema.metadata.v12 import MetadataResponse
-from kio.schema.metadata.v12.response import MetadataResponseBroker
+from kio.schema.metadata.v11 import MetadataResponse
+from kio.schema.metadata.v11.response import MetadataResponseBroker
 from kio.schema.types import BrokerId
 from kio.static.primitive import i16, i32, i32Timedelta
 from kio.static.protocol import ResponsePayload
@@ -25,13 +25,15 @@ API_VERSIONS: Final = 18
 NO_TIME: Final = i32Timedelta.parse(timedelta())
 NOBODY: Final = Address("127.0.0.1", 1)
 """Nothing listens on this port."""
+_NEWEST_METADATA: Final = 11
+"""Of Kafka 2.8."""
 
 
 class Server:
     """A server that says who is the controller, and answers other requests with what comes next in its script.
 
-    A string of bytes is sent as it is, None closes the connection instead, and b"" says nothing at all. Who asks which
-    versions it speaks is told that it speaks all."""
+    A string of bytes is sent as it is, None closes the connection instead, and b"" says nothing at all; a Metadata that
+    Kafka 2.8 does not know closes it, as there. Who asks which versions it speaks is told that it speaks all."""
 
     def __init__(self) -> None:
         self.address = NOBODY
@@ -54,6 +56,8 @@ class Server:
                 writer.write(encode_response(spoken(dict.fromkeys(range(80), (0, 99))), head.correlation_id))
                 continue
             self.asked.append(head.api_key)
+            if head.api_key == METADATA and head.api_version > _NEWEST_METADATA:
+                break
             reply = self._metadata() if head.api_key == METADATA else self.script.pop(0)
             if reply is None:
                 break

@@ -69,9 +69,10 @@ async def test_a_server_that_says_nothing_costs_its_time_once(servers: Servers) 
     client.close()
 
 
-async def test_what_is_no_kafka_is_said_to_be_none(servers: Servers) -> None:
+@pytest.mark.parametrize("said", [b"HTTP/1.1 400 Bad Request\r\n\r\n", b"\0\0\0\2ab", b"\0\0\0\0", b"\0\0\0\4\0\0\0\1"])
+async def test_what_is_no_kafka_is_said_to_be_none(servers: Servers, said: bytes) -> None:
     client = KeptClient([servers[0].address])
-    servers[0].script = [b"HTTP/1.1 400 Bad Request\r\n\r\n"]
+    servers[0].script = [said]
     with pytest.raises(AnswerUnreadable):
         await ask(client)
     client.close()

@@ -7,7 +7,7 @@ from itertools import repeat
 import pytest
 from kio.schema.create_topics.v7 import CreateTopicsRequest, CreateTopicsResponse
 from kio.schema.create_topics.v7.response import CreatableTopicResult
-from kio.schema.metadata.v12 import MetadataResponse
+from kio.schema.metadata.v11 import MetadataResponse
 from kio.schema.types import TopicName
 from kio.schema.update_features.v1 import UpdateFeaturesRequest, UpdateFeaturesResponse
 

@@ -70,6 +70,21 @@ def test_a_login_is_that_of_the_listener_and_the_mechanism() -> None:
     assert found.login == Login(mechanism="SCRAM-SHA-512", username="broker", password="hidden")
 
 
+def test_at_controllers_a_login_may_be_by_another_mechanism_than_between_brokers() -> None:
+    of_controllers = {
+        "controller.listener.names": "QUORUM, CONTROLLER",
+        "sasl.mechanism.controller.protocol": "PLAIN",
+        "listener.name.controller.plain.sasl.jaas.config": 'x required username="node" password="p";',
+    }
+    found = read({**INTERNAL, **of_controllers})
+    assert found.of_listener("Controller", "SASL_PLAINTEXT").login == Login(
+        mechanism="PLAIN", username="node", password="p"
+    )
+    assert found.of_brokers().login == Login(mechanism="SCRAM-SHA-512", username="broker", password="hidden")
+    with pytest.raises(InvalidProperties, match=r"^sasl\.mechanism\.controller\.protocol is GSSAPI"):
+        read({"controller.listener.names": "CONTROLLER"}).of_listener("CONTROLLER", "SASL_SSL")
+
+
 def test_what_java_reads_from_a_file_of_logins_is_said_of_all() -> None:
     line = 'x required\n username="broker" password="hidden" user_alice="a";'
     found = read({"sasl.mechanism.inter.broker.protocol": "PLAIN", "sasl.jaas.config": line})

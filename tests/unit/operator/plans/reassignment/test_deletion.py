@@ -234,7 +234,8 @@ async def test_a_cancellation_names_no_replicas_and_only_a_real_refusal_is_one()
 
 async def test_a_refusal_of_the_whole_request_is_one_of_every_partition() -> None:
     said = await cancel_reassignment(STEP, Controller(answer((), ErrorCode.cluster_authorization_failed)))
-    assert said.refused == tuple((each, "cluster_authorization_failed") for each in STEP.partitions)
+    why = "cluster_authorization_failed (the operator's user lacks the right to Alter the cluster)"
+    assert said.refused == tuple((each, why) for each in STEP.partitions)
 
 
 async def test_an_error_is_trouble_for_the_plan_to_report() -> None:

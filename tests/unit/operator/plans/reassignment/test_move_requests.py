@@ -57,6 +57,8 @@ class Controller:
 
     def __init__(self, *answers: Mapping[int, ErrorCode] | ErrorCode | RequestError) -> None:
         self._answers = list(answers)
+        self.words = "because of {}"
+        """Of a refusal."""
         self.asked: list[list[int]] = []
 
     async def ask(self, request: Any, response_type: type[Any]) -> Any:
@@ -73,7 +75,7 @@ class Controller:
             ReassignablePartitionResponse(
                 partition_index=each.partition_index,
                 error_code=code,
-                error_message=None if code is Code.none else f"because of {each.partition_index}",
+                error_message=None if code is Code.none else self.words.format(each.partition_index),
             )
             for each in topic.partitions
             if (code := codes.get(int(each.partition_index), Code.none)) is not Code.offset_not_available
@@ -126,6 +128,14 @@ class TestTheAnswer:
         assert reply.refused == {tp(1): Refusal(kind=kind, said="because of 1")}
         assert controller.asked == [[0, 1, 2], [1]], "what is refused is asked for once more, and nothing else is"
 
+    def test_a_broker_that_gets_no_replicas_at_present_may_get_them_later(self) -> None:
+        controller = Controller(*[{1: Code.invalid_replica_assignment}] * 2)
+        controller.words = (
+            "The manual partition assignment includes broker 5, but all its log directories are cordoned."
+        )
+        reply = asking(3, controller)
+        assert reply.refused == {tp(1): Refusal(kind=RefusalKind.NOT_NOW, said=controller.words)}
+
     def test_what_the_controller_hears_of_a_moment_later_begins_then(self) -> None:
         reply = asking(3, Controller({1: Code.unknown_topic_or_partition, 2: Code.invalid_replica_assignment}))
         assert (accepted(reply), reply.refused) == ([0, 1, 2], {})
@@ -139,7 +149,8 @@ class TestTheAnswer:
     def test_a_refusal_of_the_whole_request_is_one_of_each_partition(self) -> None:
         refused = Code.cluster_authorization_failed
         reply = asking(2, Controller(refused, refused))
-        said = Refusal(kind=RefusalKind.NOT_NOW, said="cluster_authorization_failed")
+        why = "cluster_authorization_failed (the operator's user lacks the right to Alter the cluster)"
+        said = Refusal(kind=RefusalKind.NOT_NOW, said=why)
         assert (reply.accepted, reply.refused) == (frozenset(), {tp(0): said, tp(1): said})
 
 

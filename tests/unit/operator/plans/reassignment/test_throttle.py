@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from datetime import timedelta
 from typing import Any, ClassVar
 
 import pytest
@@ -12,12 +13,14 @@ from controller_core.zk.codecs import ReassignmentPlan
 from controller_operator.kafka.actions import SubmitReassignment
 from controller_operator.kafka.cluster_view import ClusterView, ControllerKind
 from controller_operator.kafka.requests.moves import MoveReply
+from controller_operator.kafka.requests.throttles import ThrottleReply
 from controller_operator.kafka.throttle_steps import RemoveThrottle, SetThrottle
 from controller_operator.plans.outcome import Context, FinalizerWish, Plan
 from controller_operator.plans.reassignment.planner import plan_reassignment
 from controller_operator.resources.common import FINALIZER, PAUSE_ANNOTATION
+from controller_operator.resources.conditions import ConditionType, Reason
 from controller_operator.resources.reassignment import PartitionReassignment, ReassignmentPhase
-from tests.unit.operator.clusters import NOW, ORDERS, assigned, healthy, led, raw, status_of, topic, view
+from tests.unit.operator.clusters import NOW, ORDERS, assigned, healthy, led, raw, ready, status_of, topic, view
 
 LOOK = Context(now=NOW)
 FRESH = replace(LOOK, is_view_fresh=True)
@@ -131,6 +134,59 @@ class TestWhileNothingOfItMoves:
         context = replace(after(began), submissions=(MoveReply(step=step, trouble="no answer"),))
         plan = plan_reassignment(limited(5000, status_of(asked)), BEFORE, context)
         assert (plan.steps, status_of(plan)["throttle"]) == ((), {"bytesPerSecond": 5000, "isSet": True})
+
+
+class TestWhatKafkaDoesNotDo:
+    def troubled(self, step: SetThrottle | RemoveThrottle, reason: Reason, context: Context = FRESH) -> Context:
+        return replace(context, throttles=(ThrottleReply(step=step, trouble="no rights", reason=reason),))
+
+    def begun(self) -> tuple[PartitionReassignment, SetThrottle]:
+        began = plan_reassignment(limited(5000), BEFORE, FRESH)
+        (step,) = began.steps
+        assert isinstance(step, SetThrottle)
+        return limited(5000, status_of(began)), step
+
+    @pytest.mark.parametrize(
+        ("reason", "condition"),
+        [
+            (Reason.BROKERS_UNAVAILABLE, ConditionType.RECONCILING),
+            (Reason.REQUEST_REFUSED, ConditionType.RECONCILING),
+            (Reason.TOO_LARGE, ConditionType.STALLED),
+        ],
+    )
+    def test_a_limit_that_cannot_be_set_holds_the_move_back_and_says_why(
+        self, reason: Reason, condition: ConditionType
+    ) -> None:
+        move, step = self.begun()
+        plan = plan_reassignment(move, BEFORE, self.troubled(step, reason))
+        assert (plan.steps, ready(plan).reason, plan.look_again_in_s) == ((), reason, 5)
+        assert ready(plan).message == "its limit cannot be set: no rights"
+        assert plan.status.condition(condition) is not None
+        assert status_of(plan)["throttle"] == {"bytesPerSecond": 5000, "isSet": False}
+        assert kinds(plan_reassignment(limited(5000, status_of(plan)), BEFORE, FRESH)) == [SetThrottle]
+
+    def test_what_came_of_it_after_that_counts(self) -> None:
+        move, step = self.begun()
+        context = self.troubled(step, Reason.BROKERS_UNAVAILABLE, replace(FRESH, done=(step,)))
+        context = replace(context, throttles=(*context.throttles, ThrottleReply(step=step)))
+        assert kinds(plan_reassignment(move, BEFORE, context)) == [SubmitReassignment]
+
+    def test_one_that_cannot_be_removed_holds_up_the_end_of_the_object_and_a_deletion_for_a_while(self) -> None:
+        move = limited(5000, running())
+        (step,) = plan_reassignment(move, THERE, FRESH).steps
+        assert isinstance(step, RemoveThrottle)
+        assert step.partitions == {ZERO}
+        held = plan_reassignment(move, THERE, self.troubled(step, Reason.REQUEST_REFUSED))
+        assert (held.steps, held.status.phase) == ((), ReassignmentPhase.RUNNING)
+        assert ready(held).message == "its limit cannot be removed: no rights"
+        deleted = limited(5000, running(), **DELETED)
+        for later, phase in ((1, ReassignmentPhase.RUNNING), (11, ReassignmentPhase.CANCELLED)):
+            now = NOW + timedelta(minutes=later)
+            plan = plan_reassignment(
+                deleted, BEFORE, self.troubled(step, Reason.REQUEST_REFUSED, replace(FRESH, now=now))
+            )
+            assert (plan.steps, plan.status.phase) == ((), phase)
+            assert ("ThrottleLeft" in [each.reason for each in plan.notices]) is (later == 11)
 
 
 class TestAtTheEnd:

@@ -1,0 +1,184 @@
+"""One look at a cluster without ZooKeeper: a few requests over one connection, however many topics there are.
+
+What moves and who leads the controllers answer; the brokers and topics the broker knows itself; and of the configurations
+of known topics some are read now and then, in turns, and searched where the controllers' log tells of a change.
+
+**What was done is seen.** A broker applies the controllers' log some moments after they have decided. It says how far it
+has come (the epoch of finalized features is that offset), and the controllers say how far they have decided. So a look that
+somebody waits for waits until the broker has come as far as all was decided when it began. No look is older than the one
+before it, also where another broker was asked for it.
+
+**What moves.** Only the controllers tell which replicas of a partition come and go, and they are ahead of brokers. They are
+asked before and after the broker; what moves at the moment that it shows follows from all three (`agreement`), and where it
+does not all are asked again.
+"""
+
+import asyncio
+from collections.abc import Set
+from contextlib import closing
+from dataclasses import replace
+from typing import Final
+
+from kio.schema.metadata.v11 import MetadataResponse
+
+from controller_core.model.features import FinalizedFeatures
+from controller_core.model.ids import TopicName, TopicPartition
+from controller_core.polling.agreement import Agreement, Asked, Round
+from controller_core.polling.answers import Moves, Topics, active_in, brokers_in, finalized_in, topics_in
+from controller_core.polling.catching_up import BEHIND_S, PAUSE_S, caught_up
+from controller_core.polling.configurations import Configs
+from controller_core.polling.known_cluster import KnownCluster
+from controller_core.polling.log_growth import LogGrowth
+from controller_core.polling.questions import Metadata, ask_moves, ask_quorum, ask_versions
+from controller_core.polling.supported_features import SupportedFeatures
+from controller_core.wire.client.kept_client import KeptClient
+from controller_core.wire.client.quorum import Quorum
+from controller_core.wire.client.request_client import Address, AnswerLost, ControllerUnreachable
+
+_NOBODY: Final = Quorum(leader=None, epoch=-1, committed=-1, written=-1)
+
+
+class Looking:
+    """Looks at one cluster again and again, and keeps what it heard in `known`."""
+
+    def __init__(self) -> None:
+        self.known = KnownCluster()
+        self._position = -1
+        """How far the last look has come in the controllers' log."""
+        self._agreement = Agreement(self.known)
+        self._metadata = Metadata()
+        self._read: tuple[MetadataResponse, Topics] | None = None
+        self._supported = SupportedFeatures()
+        self._configs = Configs()
+        self._growth = LogGrowth()
+
+    @property
+    def searched_s(self) -> float:
+        """For how long answers of searches were waited for, all together: searches have a time of their own."""
+        return self._configs.searched_s
+
+    async def look(self, client: KeptClient, protocol: str, touched: Set[TopicName], *, is_waited_for: bool) -> None:
+        """Asks for all and takes it in. `protocol`: by which brokers are spoken to; `touched`: whose configurations are
+        read before those of others; `is_waited_for`: all that was done before it is to be seen, which it is where the
+        controllers have a leader then.
+
+        Raises `RequestError`, `NoKRaftError` and `Undecodable`."""
+        moves, asked = await self._ask_controllers(client)
+        is_exact = is_waited_for or bool(moves or self.known.moves)
+        await self._come_to(client, asked.quorum.committed if is_exact else None)
+        metadata, topics = await self._ask_metadata(client)
+        if asked.quorum.leader is None:
+            topics = self._agreement.held_back(topics, self._agreement.doubtful_without_controllers(topics))
+        elif topics is not self.known.topics or moves or self.known.moves or not self._agreement.has_agreed:
+            first = Round(before=moves, asked=asked, topics=topics, position=self._position)
+            metadata, topics, moves = await self._agreed(client, metadata, first, is_waited_for=is_waited_for)
+        self.known.take_cluster(metadata.cluster_id, active_in(asked.quorum), asked.quorum.voters)
+        brokers = brokers_in(metadata, protocol)
+        client.learn([Address(each.host, each.port) for broker in brokers.values() for each in broker.endpoints])
+        self.known.take_brokers(brokers, await self._supported.of(brokers.values(), client))
+        self.known.take_topics(topics, moves, self._position)
+        await self._take_configs(client, touched)
+
+    async def has_changed(self, client: KeptClient) -> bool:
+        """Whether the controllers' log tells of a change since it was asked last: one small question. Raises as `look`."""
+        return self._take_growth(finalized_in(await ask_versions(client)).epoch)
+
+    def _take_growth(self, position: int) -> bool:
+        is_of_changes = self._growth.is_of_changes(position, self._now_s())
+        if is_of_changes:
+            self._configs.suspect()
+        return is_of_changes
+
+    async def _ask_controllers(self, client: KeptClient) -> tuple[Moves, Asked]:
+        """What moves, and after that who leads and how far all is decided. While nobody leads brokers still know all that
+        was decided before.
+
+        A broker keeps such questions for longer than is waited for an answer while it knows no leader. So that nobody leads
+        is what is left when it answers all else. Raises `RequestError` where it is the broker that does not answer."""
+        server = client.server
+        try:
+            moves, asked = await ask_moves(client), await self._ask_quorum(client)
+            if asked.quorum.is_led:
+                return moves, asked
+        except (ControllerUnreachable, AnswerLost) as error:
+            if isinstance(error, AnswerLost) and not isinstance(error.__cause__, TimeoutError):
+                raise
+            with closing(client.at(server)) as broker:
+                await ask_versions(broker)
+        return self.known.moves, Asked(_NOBODY, self._now_s())
+
+    async def _ask_quorum(self, client: KeptClient) -> Asked:
+        at_s = self._now_s()
+        return Asked(await ask_quorum(client), at_s)
+
+    async def _come_to(self, client: KeptClient, committed: int | None) -> None:
+        """Waits until the broker has come so far, or as far as the last look; takes in what is finalized there.
+
+        Raises `ControllerUnreachable` for a broker that stays behind, and has another one asked."""
+
+        async def ask() -> FinalizedFeatures:
+            features = finalized_in(await ask_versions(client))
+            self._take_growth(features.epoch)
+            return features
+
+        features = await caught_up(ask, max(self._position, -1 if committed is None else committed - 1))
+        if features is None:
+            raise self._behind(client)
+        self.known.take_features(features)
+        self._position = features.epoch
+
+    def _behind(self, client: KeptClient) -> ControllerUnreachable:
+        """What is wrong with the broker; another one is asked next."""
+        behind = client.server
+        client.move_on()
+        return ControllerUnreachable(f"{behind} does not come as far as the controllers")
+
+    @staticmethod
+    def _now_s() -> float:
+        return asyncio.get_running_loop().time()
+
+    async def _ask_metadata(self, client: KeptClient) -> tuple[MetadataResponse, Topics]:
+        """The topics are the same object as those known where there is no difference."""
+        metadata = await self._metadata.ask(client)
+        if self._read is None or self._read[0] is not metadata:
+            topics = topics_in(metadata)
+            self._read = metadata, self.known.topics if topics == self.known.topics else topics
+        return self._read
+
+    async def _agreed(
+        self, client: KeptClient, metadata: MetadataResponse, first: Round, *, is_waited_for: bool
+    ) -> tuple[MetadataResponse, Topics, Moves]:
+        """Both as they were at one moment. `first`: what was heard before the controllers are asked what moves now.
+
+        What comes into doubt while a look waits for what was is left to the next one. Raises `RequestError`."""
+        deadline_s = self._now_s() + BEHIND_S
+        round_ = first
+        waited_for: Set[TopicPartition] | None = None
+        while True:
+            round_ = replace(round_, after=await ask_moves(client))
+            agreed = self._agreement.of(round_)
+            if waited_for is None:
+                waited_for = agreed.doubtful if is_waited_for else frozenset()
+            if not agreed.is_first_in_doubt and not agreed.doubtful & waited_for:
+                return metadata, self._agreement.held_back(round_.topics, agreed.doubtful), agreed.moves
+            if self._now_s() >= deadline_s:
+                raise self._behind(client)
+            await asyncio.sleep(PAUSE_S)
+            asked = await self._ask_quorum(client)
+            if not asked.quorum.is_led:
+                raise ControllerUnreachable("the controllers have no leader any more")
+            await self._come_to(client, asked.quorum.committed)
+            topics = round_.topics
+            if self._position > round_.position:
+                metadata, topics = await self._ask_metadata(client)
+            earlier = {**round_.earlier, **round_.before}
+            round_ = Round(earlier=earlier, before=round_.after, asked=asked, topics=topics, position=self._position)
+
+    async def _take_configs(self, client: KeptClient, touched: Set[TopicName]) -> None:
+        """Those of new topics, those that were touched, and of the others some that were not read for longest."""
+        is_explained = self.known.has_news
+        wanted = [*self.known.without_configs(), *(name for name in touched if name in self.known.topics)]
+        async for found in self._configs.of(client, wanted):
+            self.known.take_configs(found, self._position)
+        async for found in self._configs.next_ones(client, self.known, is_explained=is_explained):
+            self.known.take_configs(found, self._position)

@@ -1,0 +1,130 @@
+"""Looks at one cluster with a client of its own, one look after the other, with a pause after each.
+
+A broker that is gone is no trouble where the next one answers. In a pause a broker is asked now and then how long the
+controllers' log is, which costs next to nothing: where that tells of a change the next look comes sooner.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Set
+from contextlib import suppress
+from typing import Final
+
+import structlog
+
+from controller_core.model.ids import TopicName
+from controller_core.polling.known_cluster import KnownCluster
+from controller_core.polling.looking import Looking
+from controller_core.polling.pace import Credit, Pace
+from controller_core.polling.questions import NoKRaftError
+from controller_core.security.properties_file import InvalidProperties
+from controller_core.wire.client.kept_client import KeptClient
+from controller_core.wire.client.request_client import Address, AnswerLost, ControllerUnreachable, RequestError
+from controller_core.wire.codecs.decoding import Undecodable
+
+OpenKept = Callable[[], tuple[KeptClient, str]]
+"""Makes a client of the cluster; returns also the protocol by which its brokers are spoken to. Raises `InvalidProperties`,
+and `ValueError` where its address is none."""
+
+_LOOKS_TIMED: Final = 8
+_PEEK_S: Final = 0.37
+"""No part of the half second after which controllers write something: each time another moment of it."""
+_log = structlog.get_logger(__name__)
+
+
+class LookFailed(Exception):
+    """Nothing was seen, or not all. Retriable: another look may see it. The cause says what it was."""
+
+
+class PacedLooks:
+    """Of one cluster; `close` them at the end."""
+
+    def __init__(self, open_kept: OpenKept, *, pace: Pace | None = None) -> None:
+        self.answers = 0
+        """How many the looks that succeeded got."""
+        self._open_kept = open_kept
+        self._pace = pace or Pace()
+        self._opened: tuple[KeptClient, str] | None = None
+        self._looking = Looking()
+        self._looks_s: deque[float] = deque(maxlen=_LOOKS_TIMED)
+        """How long the last looks waited for answers, but for those of searches; the shortest one says the most of what a
+        look costs."""
+        self._quiet = self._failures = 0
+        self._credit = Credit()
+        """For looks that are not due, and come because something has changed."""
+        self._is_early = False
+
+    @property
+    def known(self) -> KnownCluster:
+        """All that was heard."""
+        return self._looking.known
+
+    @property
+    def servers(self) -> tuple[Address, ...]:
+        """Who may be asked, those that answer first; nobody as long as nobody was asked."""
+        return () if self._opened is None else self._opened[0].servers
+
+    async def rest(self, woken: asyncio.Event) -> None:
+        """Returns when it is time for the next look, be it that something has changed, and at once when `woken` is set."""
+        time = asyncio.get_running_loop().time
+        began_s = time()
+        due_s = began_s + self._pause_s()
+        self._is_early = False
+        while (left_s := due_s - time()) > 0:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(min(left_s, _PEEK_S)):
+                    await woken.wait()
+                return
+            if left_s > _PEEK_S and not self._is_early and await self._has_changed():
+                self._is_early = True
+                due_s = min(due_s, began_s + self._pace.while_moving_s)
+
+    def _pause_s(self) -> float:
+        """How long to pause after the last look where nothing changes."""
+        if self._failures:
+            return self._pace.after_failures_s(self._failures)
+        return self._pace.pause_s(look_s=min(self._looks_s), quiet_looks=self._quiet, is_moving=bool(self.known.moves))
+
+    async def _has_changed(self) -> bool:
+        """Whether a look would see a change, as far as one can tell, and may come now; one that is due finds out what goes
+        wrong here."""
+        if self._failures or self._opened is None or not self._credit.is_left(asyncio.get_running_loop().time()):
+            return False
+        try:
+            return await self._looking.has_changed(self._opened[0])
+        except (RequestError, NoKRaftError, Undecodable) as error:
+            _log.info("not known whether anything has changed", error=str(error))
+            return False
+
+    async def look(self, touched: Set[TopicName] = frozenset(), *, is_waited_for: bool = False) -> None:
+        """Asks for all and takes it in; see `Looking.look`. Raises `LookFailed`."""
+        try:
+            self._opened = client, protocol = self._opened or self._open_kept()
+            waited_s, answers = client.waited_s - self._looking.searched_s, client.answers
+            await self._look(client, protocol, touched, is_waited_for=is_waited_for)
+        except Exception as error:
+            self._failures += 1
+            if not isinstance(error, AnswerLost | ControllerUnreachable):
+                self.close()  # what is wrong may be the way in which it is spoken to
+            if isinstance(error, RequestError | InvalidProperties | NoKRaftError | Undecodable | ValueError):
+                raise LookFailed(str(error) or type(error).__name__) from error
+            raise
+        self._failures = 0
+        self.answers += client.answers - answers
+        self._looks_s.append(client.waited_s - self._looking.searched_s - waited_s)
+        if self._is_early:
+            self._credit.use(self._looks_s[-1])
+        self._quiet = 0 if self.known.has_news else self._quiet + 1
+
+    async def _look(self, client: KeptClient, protocol: str, touched: Set[TopicName], *, is_waited_for: bool) -> None:
+        try:
+            await self._looking.look(client, protocol, touched, is_waited_for=is_waited_for)
+        except (AnswerLost, ControllerUnreachable) as error:
+            _log.info("another broker is asked", now=str(client.server), error=str(error))
+            await self._looking.look(client, protocol, touched, is_waited_for=is_waited_for)
+
+    def close(self) -> None:
+        """Closes the connection; another look would open one."""
+        if self._opened is not None:
+            self._opened[0].close()
+            self._opened = None

@@ -1,0 +1,80 @@
+"""What is asked of a cluster without ZooKeeper: each question by one request, however many topics there are."""
+
+from collections.abc import Mapping
+from datetime import timedelta
+from typing import Final
+
+from kio.schema.api_versions.v4 import ApiVersionsRequest, ApiVersionsResponse
+from kio.schema.describe_quorum.v0 import DescribeQuorumResponse
+from kio.schema.errors import ErrorCode
+from kio.schema.list_partition_reassignments.v0 import (
+    ListPartitionReassignmentsRequest,
+    ListPartitionReassignmentsResponse,
+)
+from kio.schema.metadata.v11 import MetadataResponse
+from kio.static.primitive import i32Timedelta
+
+from controller_core.model.ids import TopicPartition
+from controller_core.polling.answers import MetadataParts, Move, moves_in, parts_of
+from controller_core.wire.client.cluster_picture import EVERYTHING
+from controller_core.wire.client.kept_client import KeptClient
+from controller_core.wire.client.quorum import DESCRIBE_QUORUM, Quorum, QuorumRefused, read_quorum
+from controller_core.wire.client.request_client import ControllerUnreachable, NotAdmitted, RequestError
+
+_DESCRIBE_QUORUM: Final = int(DESCRIBE_QUORUM.__api_key__)
+_TIMEOUT: Final = i32Timedelta.parse(timedelta(seconds=4))
+ASK_VERSIONS: Final = ApiVersionsRequest(client_software_name="kontroller", client_software_version="1")
+"""In the version whose answer has features that begin at level 0, too."""
+_MOVES: Final = ListPartitionReassignmentsRequest(timeout=_TIMEOUT, topics=None)
+
+
+class NoKRaftError(Exception):
+    """The cluster has no quorum of controllers: it is one with ZooKeeper, or too old."""
+
+
+async def ask_versions(client: KeptClient) -> ApiVersionsResponse:
+    """What the server supports, what is finalized, and how far it has come. Raises `RequestError` and `NoKRaftError`."""
+    answer = await client.ask(ASK_VERSIONS, ApiVersionsResponse)
+    known = {int(each.api_key) for each in answer.api_keys}
+    if answer.error_code is ErrorCode.unsupported_version or (known and _DESCRIBE_QUORUM not in known):
+        raise NoKRaftError(f"{client.server} is a broker with ZooKeeper, or older than Kafka 4")
+    return answer
+
+
+async def ask_quorum(client: KeptClient) -> Quorum:
+    """Who leads the controllers, as that one says it. Raises `RequestError`."""
+    try:
+        return read_quorum(await client.ask(DESCRIBE_QUORUM, DescribeQuorumResponse))
+    except QuorumRefused as error:
+        raise _untold(error.error_code, "who the controllers are") from error
+
+
+async def ask_moves(client: KeptClient) -> Mapping[TopicPartition, Move]:
+    """All partitions that are being reassigned, as the controller says it. Raises `RequestError`."""
+    answer = await client.ask(_MOVES, ListPartitionReassignmentsResponse)
+    if answer.error_code is not ErrorCode.none:
+        raise _untold(answer.error_code, "what is being reassigned")
+    return moves_in(answer)
+
+
+class Metadata:
+    """The brokers and topics, read only where they differ from the last time."""
+
+    def __init__(self) -> None:
+        self._parts: MetadataParts | None = None
+        self._answer: MetadataResponse | None = None
+
+    async def ask(self, client: KeptClient) -> MetadataResponse:
+        """The same object as before where nothing but the order of controllers differs. Raises `RequestError`."""
+        content = await client.ask_unread(EVERYTHING)
+        parts = parts_of(content)
+        if self._answer is None or parts != self._parts:
+            self._answer = client.read(content, MetadataResponse)
+            self._parts = parts
+        return self._answer
+
+
+def _untold(code: ErrorCode, what: str) -> RequestError:
+    if code in (ErrorCode.cluster_authorization_failed, ErrorCode.topic_authorization_failed):
+        return NotAdmitted(f"{what} is not told to this user: give it the right to Describe the cluster")
+    return ControllerUnreachable(f"nobody says {what}: {code.name}")

@@ -1,0 +1,52 @@
+"""A recorder from start to end: looks at a cluster, never writes to it, and keeps its journal."""
+
+from contextlib import AsyncExitStack
+
+from prometheus_client import CollectorRegistry
+
+from controller_core.controller.loop.clock import SystemClock
+from controller_core.process.http import serve_metrics
+from controller_core.process.journal import close_journals, open_journal
+from controller_core.process.journal_http import journal_routes, journal_token
+from controller_core.process.recording.metrics import RecorderMetrics
+from controller_core.process.recording.settings import RecorderProcessSettings
+from controller_core.process.recording.sources import Source, opened_source
+from controller_core.process.signals import until_signalled
+from controller_core.recorder.directory import recorders_directory
+from controller_core.recorder.metadata_log.batches import LogUnreadable
+from controller_core.recorder.recorder import Recorder
+
+
+async def run_recorder(settings: RecorderProcessSettings) -> None:
+    """Runs until SIGTERM or SIGINT.
+
+    Raises `InvalidSettings`, `UnusableDirectory`, `AnotherCluster`, `ClusterLost`, `LogRefused`, `RequestError`, `ZkError`,
+    and `OSError` for a port."""
+    async with AsyncExitStack() as stack:
+        token = journal_token(settings)
+        ended = stack.enter_context(recorders_directory(settings.journal_directory))
+        source = await stack.enter_async_context(opened_source(settings, ended))
+        registry = CollectorRegistry()
+        journal = open_journal(settings.journal_directory, settings, registry, ended.encoder())
+        stack.push_async_callback(close_journals, [journal])
+        clock = SystemClock()
+        recorder = Recorder(source.looker, journal, clock, settings, ended=ended, records_clock=source.records_clock)
+        registry.register(RecorderMetrics(recorder))
+        if settings.metrics_port is not None:
+            routes = journal_routes(settings.journal_directory, token)
+            stop = await serve_metrics(settings.metrics_host, settings.metrics_port, registry, routes)
+            stack.push_async_callback(stop)
+        await until_signalled(record(recorder, source))
+
+
+async def record(recorder: Recorder, source: Source) -> None:
+    """Records until it is cancelled. What turns out to be unreadable is asked no more: what there is instead is, until the
+    end, so that nobody goes back and forth between them. Raises as `Recorder.run`, but for that."""
+    while True:
+        try:
+            await recorder.run()
+        except LogUnreadable as error:
+            if source.instead is None:
+                raise
+            source = source.instead(error)
+            recorder.go_on_with(source.looker, source.records_clock)

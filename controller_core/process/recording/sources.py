@@ -1,0 +1,179 @@
+"""Whom a recorder looks at, as its settings say: a ZooKeeper, or the metadata log of a quorum of controllers.
+
+Where that log cannot be read, be it from some place on, the brokers are asked again and again: then versions are missed
+that are soon written over.
+"""
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import structlog
+from kio.schema.metadata.v11 import MetadataResponse
+
+from controller_core.controller.loop.clock import Clock, SystemClock
+from controller_core.process.connections import ZooKeeperOptions, zookeeper_session
+from controller_core.process.recording.settings import RecorderProcessSettings
+from controller_core.process.settings import InvalidSettings
+from controller_core.recorder.directory import Ended, check_cluster
+from controller_core.recorder.looker import ClusterLost, Looker, OutOfSight, Role
+from controller_core.recorder.metadata_log.batches import LogUnreadable
+from controller_core.recorder.metadata_log.following import MetadataLog
+from controller_core.recorder.metadata_log.looking import MetadataLogLooker
+from controller_core.recorder.metadata_log.quorum_leader import LogRefused, SourceOf
+from controller_core.recorder.polled.looking import PolledLooker
+from controller_core.recorder.znodes.decoding import cluster_id_of
+from controller_core.recorder.znodes.looking import ZnodesLooker
+from controller_core.security.properties_file import InvalidProperties, read_properties
+from controller_core.wire.client.cluster_picture import NO_TOPICS
+from controller_core.wire.client.kept_client import KeptClient
+from controller_core.wire.client.request_client import ControllerUnreachable, RequestClient, parse_addresses
+from controller_core.wire.connections.broker_properties import SecuredBrokers
+from controller_core.wire.connections.client_properties import ClientSecurity
+from controller_core.wire.connections.security import Security, SecuritySource
+from controller_core.zk import paths
+
+log = structlog.get_logger()
+
+_PAUSE_MS: Final = 500
+_LOG_WITHIN_MS: Final = 20_000
+"""For so long the log may be out of reach at the start: an election of a leader ends within that."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Source:
+    """What a recorder is told of a cluster by."""
+
+    looker: Looker
+    records_clock: Clock
+    """Whose time its records have."""
+    instead: "Callable[[LogUnreadable], Source] | None" = None
+    """What to go on with where this one turns out to be unreadable, and why it did; None: that cannot be."""
+
+
+@asynccontextmanager
+async def opened_source(settings: RecorderProcessSettings, ended: Ended) -> AsyncIterator[Source]:
+    """Raises `InvalidSettings`, `UnusableDirectory`, `ClusterLost`, `LogRefused`, `ZkError`."""
+    if settings.zookeeper is not None:
+        async with _zookeeper(settings, settings.zookeeper, ended) as looker:
+            yield Source(looker=looker, records_clock=SystemClock())
+    else:
+        async with _quorum(settings, settings.bootstrap or "", ended) as source:
+            yield source
+
+
+@asynccontextmanager
+async def _zookeeper(settings: RecorderProcessSettings, zookeeper: str, ended: Ended) -> AsyncIterator[ZnodesLooker]:
+    options = ZooKeeperOptions(
+        zookeeper=zookeeper,
+        properties=settings.properties,
+        zookeeper_session_timeout_ms=settings.zookeeper_session_timeout_ms,
+        zookeeper_timeout_ms=settings.zookeeper_timeout_ms,
+    )
+    zk = await zookeeper_session(
+        options, jute_maxbuffer_bytes=settings.zookeeper_jute_maxbuffer_bytes, makes_chroot=False
+    )
+    try:
+        root, cluster_id = await zk.read_many(["/", paths.CLUSTER_ID])
+        if root is None:
+            raise InvalidSettings(f"--zookeeper: {zookeeper} is not there: correct the chroot behind the ports")
+        check_cluster(ended, cluster_id_of(cluster_id), settings.journal_directory)
+        yield ZnodesLooker(zk, timeout_ms=settings.zookeeper_timeout_ms)
+    finally:
+        await zk.close()
+
+
+@asynccontextmanager
+async def _quorum(settings: RecorderProcessSettings, bootstrap: str, ended: Ended) -> AsyncIterator[Source]:
+    try:
+        secured = _secured(settings)
+        addresses = parse_addresses(bootstrap)
+    except (InvalidProperties, ValueError) as error:
+        raise InvalidSettings(str(error)) from error
+    clock = SystemClock()
+    brokers = RequestClient(addresses, security=secured.security, negotiates=True, timeout_ms=10_000)
+    cluster_id = await _cluster_id(brokers, clock, settings.bootstrap_timeout_ms)
+    check_cluster(ended, cluster_id, settings.journal_directory)
+    looker = MetadataLogLooker(
+        MetadataLog(brokers, secured.of_controllers, cluster_id),
+        clock,
+        cluster_id=cluster_id,
+        timeout_ms=settings.bootstrap_timeout_ms,
+        since=_since(ended),
+    )
+    polled = PolledLooker(
+        lambda: (KeptClient(addresses, security=secured.security), secured.protocol),
+        clock,
+        timeout_ms=settings.bootstrap_timeout_ms,
+    )
+
+    def asking_brokers(error: Exception) -> Source:
+        looker.close()
+        log.warning("the metadata log cannot be followed, brokers are asked again and again instead", error=str(error))
+        return Source(looker=polled, records_clock=clock)
+
+    with closing(looker), closing(polled):
+        try:
+            await looker.begin(_LOG_WITHIN_MS)
+        except (LogRefused, LogUnreadable, OutOfSight) as error:
+            source = asking_brokers(error)
+        else:
+            source = Source(looker=looker, records_clock=looker.clock, instead=asking_brokers)
+        yield source
+
+
+def _since(ended: Ended) -> tuple[int, Role] | None:
+    """Where a journal is gone on from."""
+    last, epoch = ended.last_event, ended.epoch
+    if last is None or epoch is None:
+        return None
+    return last.position, Role(controller_id=last.controller_id, epoch=epoch)
+
+
+async def _cluster_id(brokers: RequestClient, clock: Clock, timeout_ms: int) -> str | None:
+    until_ms = clock.monotonic_ms() + timeout_ms
+    while True:
+        try:
+            return (await brokers.ask_any(NO_TOPICS, MetadataResponse)).cluster_id
+        except ControllerUnreachable as error:
+            if clock.monotonic_ms() >= until_ms:
+                raise ClusterLost(f"no broker answered for {timeout_ms} ms: {error}") from error
+        await clock.sleep_ms(_PAUSE_MS)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Secured:
+    """How the servers of a cluster are spoken to."""
+
+    protocol: str
+    """Of brokers."""
+    security: SecuritySource | None
+    of_controllers: SourceOf
+
+
+def _secured(settings: RecorderProcessSettings) -> _Secured:
+    """Raises `InvalidProperties`."""
+    if settings.command_config is not None:
+        file = settings.command_config
+        said = _client(file)
+        said.connecting(file.parent)  # what is wrong with it is said at once
+
+        def security() -> Security:
+            return _client(file).connecting(file.parent)
+
+        return _Secured(protocol=said.security_protocol, security=security, of_controllers=lambda _: security)
+    brokers = SecuredBrokers(settings.properties)
+    brokers.check()
+    properties = brokers.read()
+    return _Secured(
+        protocol=properties.protocol_between_brokers,
+        security=brokers.source_of(properties.between_brokers),
+        of_controllers=brokers.source_of,
+    )
+
+
+def _client(file: Path) -> ClientSecurity:
+    """What a client's file says now. Raises `InvalidProperties`."""
+    return ClientSecurity.of_client(read_properties(file))

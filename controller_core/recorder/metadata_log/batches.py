@@ -1,0 +1,166 @@
+"""The record batches of a metadata log, taken out of bytes as they arrive: an answer's, or those of a long snapshot.
+
+Batches are those of Kafka's logs (format 2). The quorum writes them uncompressed; what is compressed is taken only as far
+as Python itself can. A batch counts when it is there as a whole and has its CRC, so that the part of one with which an
+answer ends is waited for, and nothing is guessed.
+"""
+
+import struct
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from crc32c import crc32c
+
+_HEADER: Final = struct.Struct(">qiibIhiqqqhii")
+_EXTENT: Final = struct.Struct(">qi")
+_CRC_FROM: Final = 21
+_MAGIC: Final = 2
+_COMPRESSION: Final = 0x07
+_GZIP: Final = 1
+_CONTROL: Final = 0x20
+_MOST_BATCH_BYTES: Final = 64 << 20
+"""Of one, and of what one decompresses to. Controllers write at most 8 MiB into one."""
+_GZIP_WINDOW: Final = 16 + zlib.MAX_WBITS
+_LONGEST_VARINT_BITS: Final = 63
+
+
+class LogUnreadable(Exception):
+    """What the quorum sent is no metadata log, or one of a later format than is known here. Asking again does not help."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogRecord:
+    """A record as it lies in the log: bytes that `records` reads. The key is that of a control record."""
+
+    key: bytes | None
+    value: bytes | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogBatch:
+    """Records that were appended together."""
+
+    base_offset: int
+    last_offset: int
+    epoch: int
+    """Of the leader that appended them."""
+    time_ms: int
+    """When, by that leader's clock."""
+    is_control: bool
+    records: tuple[LogRecord, ...]
+
+
+class BatchReader:
+    """Takes bytes in order, and has the batches that are whole so far."""
+
+    def __init__(self) -> None:
+        self._bytes = bytearray()
+
+    @property
+    def is_between_batches(self) -> bool:
+        """Whether nothing is left of a batch that has not come whole."""
+        return not self._bytes
+
+    def read(self, more: bytes) -> Iterator[LogBatch]:
+        """The batches that are whole now. Raises `LogUnreadable`."""
+        self._bytes += more
+        position = 0
+        try:
+            while (size := _size_at(self._bytes, position)) is not None and position + size <= len(self._bytes):
+                yield _batch(bytes(memoryview(self._bytes)[position : position + size]))
+                position += size
+        finally:
+            del self._bytes[:position]
+
+
+def _size_at(data: bytearray, position: int) -> int | None:
+    """How many bytes the batch at a position has; None where that is not there yet."""
+    if len(data) - position < _EXTENT.size:
+        return None
+    _, length = _EXTENT.unpack_from(data, position)
+    size: int = length + _EXTENT.size
+    if not _HEADER.size <= size <= _MOST_BATCH_BYTES:
+        raise LogUnreadable(f"a batch of the metadata log says that it has {size} bytes")
+    return size
+
+
+def _batch(data: bytes) -> LogBatch:
+    (
+        base_offset, _, epoch, magic, crc, attributes, last_offset_delta, _, max_time_ms, _, _, _, count,
+    ) = _HEADER.unpack_from(data)  # fmt: skip
+    if magic != _MAGIC:
+        raise LogUnreadable(f"a batch of the metadata log has format {magic}, {_MAGIC} is known")
+    if crc32c(memoryview(data)[_CRC_FROM:]) != crc:
+        raise LogUnreadable(f"the batch at offset {base_offset} of the metadata log does not have the CRC that it says")
+    if base_offset < 0 or not 0 <= count - 1 <= last_offset_delta:
+        raise LogUnreadable(f"a batch says offset {base_offset}, {last_offset_delta} more, and {count} records")
+    body = _plain(memoryview(data)[_HEADER.size :], attributes & _COMPRESSION)
+    return LogBatch(
+        base_offset=base_offset,
+        last_offset=base_offset + last_offset_delta,
+        epoch=epoch,
+        time_ms=max_time_ms,
+        is_control=bool(attributes & _CONTROL),
+        records=tuple(_records(body, count)),
+    )
+
+
+def _plain(body: memoryview, compression: int) -> bytes:
+    if not compression:
+        return bytes(body)
+    if compression != _GZIP:
+        raise LogUnreadable(f"a batch of the metadata log is compressed in a way that is not read ({compression})")
+    unpacking = zlib.decompressobj(wbits=_GZIP_WINDOW)
+    try:
+        plain = unpacking.decompress(body, _MOST_BATCH_BYTES)
+    except zlib.error as error:
+        raise LogUnreadable(f"a batch of the metadata log does not decompress: {error}") from error
+    if not unpacking.eof:
+        raise LogUnreadable(f"a batch of the metadata log does not decompress to {_MOST_BATCH_BYTES} bytes at most")
+    return plain
+
+
+def _records(body: bytes, count: int) -> Iterator[LogRecord]:
+    position = 0
+    for _ in range(count):
+        length, position = varint(body, position)
+        end = position + length
+        if length < 0 or end > len(body):
+            raise LogUnreadable(f"a record of the metadata log says that it has {length} bytes")
+        yield _record(body[position:end])
+        position = end
+    if position != len(body):
+        raise LogUnreadable(f"{len(body) - position} bytes follow the last record of a batch of the metadata log")
+
+
+def _record(content: bytes) -> LogRecord:
+    _, position = varint(content, 1)  # behind the attributes, the time
+    _, position = varint(content, position)  # and the offset
+    key, position = _content(content, position)
+    value, position = _content(content, position)
+    return LogRecord(key=key, value=value)  # nobody puts headers behind
+
+
+def _content(content: bytes, position: int) -> tuple[bytes | None, int]:
+    length, position = varint(content, position)
+    if length == -1:
+        return None, position
+    end = position + length
+    if length < 0 or end > len(content):
+        raise LogUnreadable(f"a part of a record says that it has {length} bytes")
+    return content[position:end], end
+
+
+def varint(content: bytes, position: int) -> tuple[int, int]:
+    """A number in zigzag encoding, and where the next field begins. Raises `LogUnreadable`."""
+    value = shift = 0
+    while position < len(content) and shift <= _LONGEST_VARINT_BITS:
+        byte = content[position]
+        position += 1
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return (value >> 1) ^ -(value & 1), position
+        shift += 7
+    raise LogUnreadable("a number within a record of the metadata log has no end")

@@ -1,0 +1,213 @@
+"""Follows the metadata log of a quorum: Fetch and FetchSnapshot, asked of its leader, as an observer without an id.
+
+The leader counts nobody without an id, so that nothing of the quorum depends on who looks on. It sends what it has, also
+what is not decided yet: that is kept back (`undecided`). What the leader has no more it has as a snapshot, which is read
+piece by piece.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator
+from datetime import timedelta
+from typing import Final
+from uuid import UUID
+
+from kio.schema.errors import ErrorCode
+from kio.schema.fetch.v16 import FetchRequest, FetchResponse
+from kio.schema.fetch.v16.request import FetchPartition, FetchTopic
+from kio.schema.fetch.v16.response import PartitionData
+from kio.schema.fetch_snapshot.v0 import FetchSnapshotRequest, FetchSnapshotResponse
+from kio.schema.fetch_snapshot.v0.request import PartitionSnapshot, SnapshotId, TopicSnapshot
+from kio.schema.fetch_snapshot.v0.response import PartitionSnapshot as SnapshotPiece
+from kio.static.primitive import i32, i32Timedelta, i64
+
+from controller_core.recorder.looker import OutOfSight
+from controller_core.recorder.metadata_log.batches import BatchReader, LogBatch, LogUnreadable
+from controller_core.recorder.metadata_log.quorum_leader import (
+    LogRefused,
+    QuorumLeader,
+    SourceOf,
+    find_leader,
+)
+from controller_core.recorder.metadata_log.undecided import DecidedOtherwise, Place, Undecided
+from controller_core.recorder.observed_journal import AnotherCluster
+from controller_core.wire.client.quorum import METADATA_TOPIC
+from controller_core.wire.client.request_client import (
+    AnswerUnreadable,
+    NotAdmitted,
+    RequestClient,
+    RequestError,
+)
+
+_METADATA_TOPIC_ID: Final = UUID(int=1)
+_FETCH_BYTES: Final = 8 << 20
+_PIECE_BYTES: Final = 1 << 20
+_NOT_THE_LEADER: Final = (
+    ErrorCode.not_leader_or_follower,
+    ErrorCode.fenced_leader_epoch,
+    ErrorCode.unknown_leader_epoch,
+    ErrorCode.broker_not_available,
+)
+
+
+class SnapshotDue(Exception):
+    """What comes next the leader has as a snapshot alone."""
+
+    def __init__(self, end: Place) -> None:
+        super().__init__(f"the log is there from offset {end.offset} on, and a snapshot of what was before")
+        self.end = end
+
+
+class MetadataLog:
+    """The log of one cluster, from its start or a snapshot on. `cluster_id`: what the leader must be of."""
+
+    def __init__(self, brokers: RequestClient, source_of: SourceOf, cluster_id: str | None) -> None:
+        self.leader: QuorumLeader | None = None
+        """Who was asked last, and answered."""
+        self._brokers = brokers
+        self._source_of = source_of
+        self._cluster_id = cluster_id
+        self._undecided = Undecided()
+
+    @property
+    def decided(self) -> Place:
+        """Up to where batches were given out."""
+        return self._undecided.decided
+
+    @property
+    def is_read(self) -> bool:
+        """Whether all was given out that is decided as far as is known."""
+        return self._undecided.is_read
+
+    def begin_at(self, place: Place) -> None:
+        """What comes next is what follows a place."""
+        self._undecided = Undecided(place)
+
+    def close(self) -> None:
+        """Ends the connection; the next question opens one."""
+        if self.leader is not None:
+            self.leader.client.close()
+            self.leader = None
+
+    async def fetch(self, max_wait_ms: int) -> list[LogBatch]:
+        """What was decided since; nothing where nothing comes for so long.
+
+        Raises `OutOfSight`, `SnapshotDue`, `DecidedOtherwise`, `LogRefused`, `LogUnreadable`, `AnotherCluster`."""
+        leader = await self._found_leader()
+        request = self._request(leader, max_wait_ms)
+        try:
+            answer = await leader.client.ask(request, FetchResponse)
+            partition = self._partition_in(answer)
+        except RequestError as error:
+            raise self._explained(error) from error
+        self._take(partition)
+        found = self._undecided.take_decided()
+        if not found and self._undecided.is_stuck:
+            await asyncio.sleep(max_wait_ms / 1000)  # the leader has something, and does not wait
+        return found
+
+    async def snapshot(self, end: Place) -> AsyncIterator[LogBatch]:
+        """The batches of a snapshot. Raises as `fetch`."""
+        leader, reader, position = await self._found_leader(), BatchReader(), 0
+        while True:
+            piece = await self._piece(leader, end, position)
+            for batch in reader.read(bytes(piece.unaligned_records or b"")):
+                yield batch
+            position += len(piece.unaligned_records or b"")
+            if position >= piece.size:
+                break
+            if not piece.unaligned_records:
+                raise OutOfSight(f"the leader sends no more of its snapshot at {position} of {piece.size} bytes")
+        if not reader.is_between_batches:
+            raise LogUnreadable(f"the snapshot at offset {end.offset} ends within a batch")
+
+    def _request(self, leader: QuorumLeader, max_wait_ms: int) -> FetchRequest:
+        offset, epoch = self._undecided.end
+        partition = FetchPartition(
+            partition=i32(0),
+            current_leader_epoch=i32(leader.epoch),
+            fetch_offset=i64(offset),
+            last_fetched_epoch=i32(epoch),
+            partition_max_bytes=i32(_FETCH_BYTES),
+        )
+        return FetchRequest(
+            cluster_id=self._cluster_id,
+            max_wait=i32Timedelta.parse(timedelta(milliseconds=max_wait_ms)),
+            min_bytes=i32(0),
+            max_bytes=i32(_FETCH_BYTES),
+            topics=(FetchTopic(topic_id=_METADATA_TOPIC_ID, partitions=(partition,)),),
+            forgotten_topics_data=(),
+        )
+
+    async def _found_leader(self) -> QuorumLeader:
+        if self.leader is None:
+            self.leader = await find_leader(self._brokers, self._source_of)
+        return self.leader
+
+    def _partition_in(self, answer: FetchResponse) -> PartitionData:
+        partition = next((each for topic in answer.responses for each in topic.partitions), None)
+        if partition is not None:
+            self._check(partition.error_code)
+        self._check(answer.error_code)
+        if partition is None:
+            raise self._out_of_sight("the leader of the quorum says nothing of its log")
+        return partition
+
+    def _take(self, partition: PartitionData) -> None:
+        if partition.diverging_epoch.epoch >= 0:
+            self._undecided.give_up_from(int(partition.diverging_epoch.end_offset))
+        if partition.snapshot_id.epoch >= 0:
+            raise SnapshotDue(Place(int(partition.snapshot_id.end_offset), int(partition.snapshot_id.epoch)))
+        self._undecided.add(bytes(partition.records or b""), int(partition.high_watermark))
+
+    async def _piece(self, leader: QuorumLeader, end: Place, position: int) -> SnapshotPiece:
+        wanted = PartitionSnapshot(
+            partition=i32(0),
+            current_leader_epoch=i32(leader.epoch),
+            snapshot_id=SnapshotId(end_offset=i64(end.offset), epoch=i32(end.epoch)),
+            position=i64(position),
+        )
+        request = FetchSnapshotRequest(
+            cluster_id=self._cluster_id,
+            max_bytes=i32(_PIECE_BYTES),
+            topics=(TopicSnapshot(name=METADATA_TOPIC, partitions=(wanted,)),),
+        )
+        try:
+            answer = await leader.client.ask(request, FetchSnapshotResponse)
+        except RequestError as error:
+            raise self._explained(error) from error
+        piece = next((each for topic in answer.topics for each in topic.partitions), None)
+        self._check(answer.error_code if piece is None else piece.error_code)
+        if piece is None:
+            raise self._out_of_sight("the leader of the quorum says nothing of its snapshot")
+        return piece
+
+    def _check(self, code: ErrorCode) -> None:
+        match code:
+            case ErrorCode.none:
+                return
+            case ErrorCode.inconsistent_cluster_id:
+                raise AnotherCluster(
+                    f"the quorum is not of cluster {self._cluster_id}: its brokers lead to another cluster's controllers"
+                )
+            case ErrorCode.cluster_authorization_failed:
+                raise LogRefused(
+                    "the controllers do not let the metadata log be read: allow ClusterAction on the cluster"
+                )
+            case ErrorCode.offset_out_of_range:
+                raise DecidedOtherwise(f"the quorum's log has no offset {self._undecided.end.offset}")
+            case _ if code in _NOT_THE_LEADER:
+                raise self._out_of_sight(f"another controller leads the quorum, or none: {code.name}")
+            case _:
+                raise self._out_of_sight(f"the leader of the quorum does not send its log: {code.name}")
+
+    def _out_of_sight(self, why: str) -> OutOfSight:
+        self.close()
+        return OutOfSight(why)
+
+    def _explained(self, error: RequestError) -> Exception:
+        self.close()
+        if isinstance(error, AnswerUnreadable):
+            return LogUnreadable(f"what comes of the metadata log is not read: {error}")
+        if isinstance(error, NotAdmitted):
+            return LogRefused(f"the metadata log cannot be read at the controllers' listener: {error}")
+        return OutOfSight(f"the leader of the quorum does not answer: {error}")

@@ -1,0 +1,258 @@
+"""A cluster as its metadata log says it: a look for each event, in their order, so that no version of anything is missed.
+
+The first look is of the newest state; or, where a journal is gone on with that this log led to and still goes back to, of
+the state before that journal's last event, from which everything follows that is not in the journal. A leader of the quorum
+is the controller, from its first record on until the last one that it wrote.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Iterable
+from typing import Final
+
+import structlog
+
+from controller_core.controller.loop.clock import Clock
+from controller_core.journal.changes import Change
+from controller_core.model.ids import ControllerEpoch
+from controller_core.recorder.looker import ClusterLost, OutOfSight, Role, View
+from controller_core.recorder.metadata_log.batches import LogBatch, LogUnreadable
+from controller_core.recorder.metadata_log.events import Event, EventReader
+from controller_core.recorder.metadata_log.following import MetadataLog, SnapshotDue
+from controller_core.recorder.metadata_log.image import MetadataImage
+from controller_core.recorder.metadata_log.log_clock import LogClock
+from controller_core.recorder.metadata_log.undecided import START, DecidedOtherwise, Place
+
+log = structlog.get_logger()
+
+_LONGEST_WAIT_MS: Final = 500
+"""Of one question: leaders tell of a decision with the next record or at the end of the wait."""
+_PAUSE_MS: Final = 250
+_QUIET_MS: Final = 1_000
+"""After so much time of the log without a change there is a look all the same."""
+_BATCHES_AT_ONCE: Final = 500
+"""Between two turns of the event loop."""
+
+
+class MetadataLogLooker:
+    """A `Looker`. `since`: the offset and the controller of a journal's last event, which it is gone on from."""
+
+    def __init__(
+        self,
+        metadata_log: MetadataLog,
+        real: Clock,
+        *,
+        cluster_id: str | None,
+        timeout_ms: int,
+        since: tuple[int, Role] | None = None,
+    ) -> None:
+        self.clock = LogClock(real)
+        """For the records that are made of this log."""
+        self.events = EventReader()
+        self.position = -1
+        """The offset of the last event that was looked at."""
+        self._log = metadata_log
+        self._real = real
+        self._cluster_id = cluster_id
+        self._timeout_ms = timeout_ms
+        self._since = since
+        self._image = MetadataImage()
+        self._ready: deque[Event] = deque()
+        self._role: Role | None = None
+        self._has_begun = False
+        self._first: View | None = None
+        """What the first look will show."""
+        self._is_blind = False
+        """Whether what the last look found came by a snapshot, and not event by event."""
+        self._trouble: OutOfSight | None = None
+        self._unreadable: LogUnreadable | None = None
+        """Why the log cannot be followed behind those events that are ready."""
+        self._seen_at_ms = real.monotonic_ms()
+
+    @property
+    def reads(self) -> int:
+        return self.events.records_read
+
+    async def begin(self, within_ms: float) -> None:
+        """Reads to where looking begins, for the first look to show it. Raises `OutOfSight` where that fails for so long,
+        `LogRefused`, `LogUnreadable` and `AnotherCluster`."""
+        until_ms = self._real.monotonic_ms() + within_ms
+        while self._first is None:
+            try:
+                self._first = await self._begin()
+            except OutOfSight:
+                if self._real.monotonic_ms() >= until_ms:
+                    raise
+                await self._real.sleep_ms(_PAUSE_MS)
+
+    async def look(self, *, everything: bool = False) -> View:
+        """See `Looker`. Nothing is ever untold here, so `everything` makes no difference."""
+        await asyncio.sleep(0)
+        if self._first is not None:
+            first, self._first = self._first, None
+            return first
+        if self._trouble is not None:
+            trouble, self._trouble = self._trouble, None
+            raise trouble
+        if not self._has_begun:
+            return await self._begin()
+        self._is_blind = False
+        if not self._ready:
+            await self._fetch(0)
+        if not self._has_begun:
+            return await self._begin()
+        if self._ends_term:
+            self._role = None
+            return self._view()
+        self._go_on()
+        return self._view()
+
+    def is_unobserved(self, change: Change) -> bool:
+        return self._is_blind
+
+    async def wait(self, timeout_ms: float) -> None:
+        """See `Looker`. What goes wrong meanwhile the next look raises."""
+        until_ms = self._real.monotonic_ms() + timeout_ms
+        while not self._ready and self._trouble is None and self._real.monotonic_ms() < until_ms:
+            try:
+                await self._fetch(_LONGEST_WAIT_MS)
+            except OutOfSight as error:
+                self._trouble = error
+
+    async def read_role(self) -> Role | None:
+        """See `Looker`: the log has just said so, or its leader has that it is read to its end."""
+        return self._role
+
+    async def regain_sight(self) -> None:
+        """See `Looker`."""
+        if self._real.monotonic_ms() - self._seen_at_ms > self._timeout_ms:
+            raise ClusterLost(
+                f"the quorum of controllers was out of sight for {self._timeout_ms} ms: check its brokers and controllers "
+                "and the network, or allow more time with --bootstrap-timeout-ms"
+            )
+        await self._real.sleep_ms(_PAUSE_MS)
+
+    def close(self) -> None:
+        """Ends the connections."""
+        self._log.close()
+
+    @property
+    def _ends_term(self) -> bool:
+        """Whether somebody else leads from the next event on: until the last event the former did."""
+        following = self._ready[0].role if self._ready else None
+        return following is not None and self._role is not None and following != self._role
+
+    async def _begin(self) -> View:
+        """Reads to where looking begins; after `OutOfSight` it goes on with that."""
+        while not (self._is_at_the_end_of_the_journal or self._is_read):
+            if not self._ready:
+                await self._fetch(_LONGEST_WAIT_MS)
+            await self._apply_until_the_end_of_the_journal()
+        self._has_begun = True
+        is_recorded = self._is_at_the_end_of_the_journal
+        if is_recorded and self._since is not None:
+            self._role = self._since[1]
+        elif self._role is None:
+            self._role = self._leader_who_wrote_last()
+        log.info("following the metadata log", offset=self._log.decided.offset, goes_on=is_recorded)
+        return self._view(is_recorded=is_recorded)
+
+    @property
+    def _is_read(self) -> bool:
+        return self._log.is_read and not self._ready and self._unreadable is None
+
+    @property
+    def _is_at_the_end_of_the_journal(self) -> bool:
+        return self._since is not None and bool(self._ready) and self._ready[0].position == self._since[0]
+
+    async def _apply_until_the_end_of_the_journal(self) -> None:
+        applied = 0
+        while self._ready and not self._is_at_the_end_of_the_journal:
+            self._apply(self._ready.popleft())
+            applied += 1
+            if applied % _BATCHES_AT_ONCE == 0:
+                await asyncio.sleep(0)
+
+    def _leader_who_wrote_last(self) -> Role | None:
+        """Where its first record is in a snapshot's place: who leads, if the last record is of its epoch."""
+        leader = self._log.leader
+        if leader is None or leader.epoch != self._log.decided.epoch:
+            return None
+        return Role(controller_id=leader.node_id, epoch=ControllerEpoch(leader.epoch))
+
+    def _go_on(self) -> None:
+        """Applies what comes next: until something has changed, or some time has passed."""
+        began_ms = self.clock.monotonic_ms()
+        is_over = False
+        while self._ready and not is_over and not self._ends_term:
+            known, role = self._since, self._role
+            self._apply(self._ready.popleft())
+            is_over = self._image.has_changed or self._role != role
+            is_over |= self.clock.monotonic_ms() - began_ms >= _QUIET_MS
+            is_over |= known is not None and known[0] == self.position
+
+    def _apply(self, event: Event) -> None:
+        for record in event.records:
+            self._image.apply(record)
+        if event.role is not None:
+            self._role = event.role
+        self.position = event.position
+        self.clock.show(event.time_ms)
+
+    async def _fetch(self, max_wait_ms: int) -> None:
+        """Asked when all that was ready is applied, so that nothing before an event that cannot be read is missed."""
+        if self._unreadable is not None:
+            raise self._unreadable
+        try:
+            self._take(await self._log.fetch(max_wait_ms))
+        except SnapshotDue as due:
+            await self._read_snapshot(due.end)
+        except DecidedOtherwise as error:
+            log.error("the metadata log is read again from its start", error=str(error))
+            self._read_anew(START, MetadataImage())
+        self._seen_at_ms = self._real.monotonic_ms()
+        if self._is_read:
+            self.clock.stand_still()
+
+    def _take(self, batches: Iterable[LogBatch]) -> None:
+        try:
+            self._ready.extend(self.events.read(batch) for batch in batches)
+        except LogUnreadable as error:
+            self._unreadable = error
+
+    async def _read_snapshot(self, end: Place) -> None:
+        """The state at the end of a snapshot, which comes in place of what was before."""
+        self.events.begin_anew()
+        image, time_ms = MetadataImage(), 0
+        async for batch in self._log.snapshot(end):
+            event = self.events.read(batch)
+            for record in event.records:
+                image.apply(record)
+            time_ms = max(time_ms, event.time_ms)
+        self._read_anew(end, image)
+        self.position = end.offset - 1
+        self.clock.show(time_ms)
+
+    def _read_anew(self, place: Place, image: MetadataImage) -> None:
+        """What comes next is applied to another image. What both together show was not seen when it happened."""
+        self._log.begin_at(place)
+        self.events.begin_anew()
+        self._ready.clear()
+        self._image = image
+        self._is_blind = True
+        if self._has_begun:
+            self._has_begun = False
+            self._since = None
+
+    def _view(self, *, is_recorded: bool = False) -> View:
+        state = self._image.copy()
+        return View(
+            cluster_id=self._cluster_id,
+            role=self._role,
+            state=state,
+            touched=self._image.touched,
+            shutting_down=self._image.shutting_down,
+            is_last=not self._ready,
+            position=self.position,
+            is_recorded=is_recorded,
+        )

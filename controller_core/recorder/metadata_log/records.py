@@ -1,0 +1,395 @@
+"""What the records of a metadata log say, read by the schemas that Kafka publishes for them, up to those of Kafka 4.4.
+
+A record is a frame's version, the key of its kind and the version of that, all as unsigned varints, and the fields. Those
+kinds that no journal needs are not read. A version that is not known has fields in unknown places: that is refused, and not
+guessed. A kind that is not known is left out by whoever asks.
+"""
+
+import struct
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Final, TypeAlias, TypeVar
+from uuid import UUID
+
+from controller_core.model.ids import BrokerEpoch, BrokerId, PartitionId, TopicId, TopicName
+from controller_core.model.metadata import Endpoint, FeatureRange, SecurityProtocol
+from controller_core.recorder.metadata_log.batches import LogUnreadable
+from controller_core.wire.codecs.decoding import Cursor, Undecodable
+
+T = TypeVar("T")
+_REMEDY: Final = "use a release of Kontroller that knows it"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RegisterBroker:
+    broker: BrokerId
+    epoch: BrokerEpoch
+    endpoints: tuple[Endpoint, ...]
+    features: Mapping[str, FeatureRange]
+    rack: str | None
+    is_fenced: bool
+    is_shutting_down: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnregisterBroker:
+    broker: BrokerId
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BrokerChange:
+    """What changed of a registration; None: as it was."""
+
+    broker: BrokerId
+    is_fenced: bool | None = None
+    """Whether the broker is no live one."""
+    is_shutting_down: bool | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Topic:
+    name: TopicName
+    topic_id: TopicId
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RemoveTopic:
+    topic_id: TopicId
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Partition:
+    """A partition in full."""
+
+    topic_id: TopicId
+    partition: PartitionId
+    replicas: tuple[BrokerId, ...]
+    isr: tuple[BrokerId, ...]
+    removing: tuple[BrokerId, ...]
+    adding: tuple[BrokerId, ...]
+    leader: BrokerId
+    recovery_state: int
+    leader_epoch: int
+    partition_epoch: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionChange:
+    """What changed of a partition; None: as it was."""
+
+    topic_id: TopicId
+    partition: PartitionId
+    isr: tuple[BrokerId, ...] | None = None
+    leader: BrokerId | None = None
+    """Whoever it is, the leader epoch rises."""
+    replicas: tuple[BrokerId, ...] | None = None
+    removing: tuple[BrokerId, ...] | None = None
+    adding: tuple[BrokerId, ...] | None = None
+    recovery_state: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Config:
+    resource_type: int
+    resource: str
+    name: str
+    value: str | None
+    """None: it is set no more."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FeatureLevel:
+    name: str
+    level: int
+    """0: it is finalized no more."""
+
+
+@dataclass(frozen=True, slots=True)
+class BeginTransaction:
+    """What follows holds from the end of the transaction on."""
+
+
+@dataclass(frozen=True, slots=True)
+class EndTransaction:
+    """What the transaction had holds now."""
+
+
+@dataclass(frozen=True, slots=True)
+class AbortTransaction:
+    """What the transaction had never holds."""
+
+
+MetadataRecord: TypeAlias = (
+    RegisterBroker | UnregisterBroker | BrokerChange | Topic | RemoveTopic | Partition | PartitionChange | Config
+    | FeatureLevel | BeginTransaction | EndTransaction | AbortTransaction
+)  # fmt: skip
+
+
+class UnknownKind(Exception):
+    """A record of a kind that is not known here: later releases of Kafka may have others."""
+
+    def __init__(self, api_key: int) -> None:
+        super().__init__(f"records of the kind {api_key} are not known")
+        self.api_key = api_key
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeaderChange:
+    """A control record: somebody leads the quorum from here on."""
+
+    leader: BrokerId
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KRaftVersion:
+    """A control record: the level of the feature `kraft.version`."""
+
+    level: int
+
+
+def read_record(content: bytes) -> MetadataRecord | None:
+    """The record in some bytes; None: it says nothing that a journal has. Raises `UnknownKind`, `LogUnreadable`."""
+    cursor = Cursor(content, 0)
+    try:
+        frame, api_key, version = (cursor.unsigned_varint() for _ in range(3))
+        if frame != 1:
+            raise LogUnreadable(f"a record of the metadata log has a frame of version {frame}, 1 is known: {_REMEDY}")
+        if api_key in _NOT_RECORDED:
+            return None
+        if api_key not in _READERS:
+            raise UnknownKind(api_key)
+        newest, reader = _READERS[api_key]
+        if version > newest:
+            raise LogUnreadable(
+                f"a record of the kind {api_key} has version {version}, up to {newest} is known: {_REMEDY}"
+            )
+        record = reader(cursor, version)
+    except (Undecodable, ValueError, struct.error) as error:
+        raise LogUnreadable(f"a record of the metadata log cannot be read: {error}") from error
+    if cursor.offset != len(content):
+        raise LogUnreadable(f"{len(content) - cursor.offset} bytes are left of a record of the kind {api_key}")
+    return record
+
+
+def read_control(key: bytes | None, value: bytes | None) -> LeaderChange | KRaftVersion | None:
+    """What a control record says; None where that is nothing that a journal has. Raises `LogUnreadable`."""
+    if key is None or len(key) < _CONTROL_KEY.size or value is None:
+        raise LogUnreadable("a control record of the metadata log does not say of which kind it is")
+    _, kind = _CONTROL_KEY.unpack_from(key)
+    try:
+        cursor = Cursor(value, 2)  # behind the version
+        match kind:
+            case 2:
+                return LeaderChange(leader=BrokerId(_int32(cursor)))
+            case 5:
+                return KRaftVersion(level=cursor.int16())
+            case _:
+                return None
+    except Undecodable as error:
+        raise LogUnreadable(f"a control record of the metadata log cannot be read: {error}") from error
+
+
+_CONTROL_KEY: Final = struct.Struct(">hh")
+_UNCHANGED_LEADER: Final = -2
+
+
+def _register_broker(cursor: Cursor, version: int) -> RegisterBroker:
+    broker = BrokerId(_int32(cursor))
+    if version >= 2:
+        cursor.take(1)  # whether it is migrating from ZooKeeper
+    cursor.take(16)  # its incarnation
+    epoch = BrokerEpoch(_int64(cursor))
+    endpoints = _array(cursor, _endpoint)
+    features = dict(_array(cursor, _feature))
+    rack = _text(cursor)
+    is_fenced = cursor.take(1) != b"\0"
+    is_shutting_down = version >= 1 and cursor.take(1) != b"\0"
+    _tags(cursor)
+    return RegisterBroker(
+        broker=broker,
+        epoch=epoch,
+        endpoints=endpoints,
+        features=features,
+        rack=rack,
+        is_fenced=is_fenced,
+        is_shutting_down=is_shutting_down,
+    )
+
+
+def _endpoint(cursor: Cursor) -> Endpoint:
+    listener, host = _given(_text(cursor)), _given(_text(cursor))
+    port, protocol = int.from_bytes(cursor.take(2), "big"), cursor.int16()
+    _tags(cursor)
+    return Endpoint(listener=listener, security_protocol=SecurityProtocol(protocol).name, host=host, port=port)
+
+
+def _feature(cursor: Cursor) -> tuple[str, FeatureRange]:
+    name, oldest, newest = _given(_text(cursor)), cursor.int16(), cursor.int16()
+    _tags(cursor)
+    return name, FeatureRange(min_version=oldest, max_version=newest)
+
+
+def _unregister_broker(cursor: Cursor, _: int) -> UnregisterBroker:
+    broker = BrokerId(_int32(cursor))
+    _int64(cursor)
+    _tags(cursor)
+    return UnregisterBroker(broker=broker)
+
+
+def _fence_broker(cursor: Cursor, *, is_fenced: bool) -> BrokerChange:
+    broker = _unregister_broker(cursor, 0).broker
+    return BrokerChange(broker=broker, is_fenced=is_fenced)
+
+
+def _broker_change(cursor: Cursor, _: int) -> BrokerChange:
+    broker = BrokerId(_int32(cursor))
+    _int64(cursor)
+    fenced, shutting_down = (_one_byte(tags.get(tag, b"\0")) for tags in [_tags(cursor)] for tag in (0, 1))
+    return BrokerChange(
+        broker=broker,
+        is_fenced=fenced > 0 if fenced else None,
+        is_shutting_down=shutting_down > 0 if shutting_down else None,
+    )
+
+
+def _topic(cursor: Cursor, _: int) -> Topic:
+    name, topic_id = TopicName(_given(_text(cursor))), _topic_id(cursor)
+    _tags(cursor)
+    return Topic(name=name, topic_id=topic_id)
+
+
+def _remove_topic(cursor: Cursor, _: int) -> RemoveTopic:
+    topic_id = _topic_id(cursor)
+    _tags(cursor)
+    return RemoveTopic(topic_id=topic_id)
+
+
+def _partition(cursor: Cursor, version: int) -> Partition:
+    partition, topic_id = PartitionId(_int32(cursor)), _topic_id(cursor)
+    replicas, isr, removing, adding = (_brokers(cursor) for _ in range(4))
+    leader, leader_epoch, partition_epoch = _int32(cursor), _int32(cursor), _int32(cursor)
+    if version >= 1:
+        _array(cursor, lambda within: within.take(16))  # the directories of the replicas
+    recovery_state = _tags(cursor).get(0)
+    return Partition(
+        topic_id=topic_id,
+        partition=partition,
+        replicas=replicas,
+        isr=isr,
+        removing=removing,
+        adding=adding,
+        leader=BrokerId(leader),
+        recovery_state=0 if recovery_state is None else _one_byte(recovery_state),
+        leader_epoch=leader_epoch,
+        partition_epoch=partition_epoch,
+    )
+
+
+def _partition_change(cursor: Cursor, _: int) -> PartitionChange:
+    partition, topic_id = PartitionId(_int32(cursor)), _topic_id(cursor)
+    tags = _tags(cursor)
+
+    def brokers(tag: int) -> tuple[BrokerId, ...] | None:
+        content = tags.get(tag)
+        if content is None or content == b"\0":  # null
+            return None
+        return _brokers(Cursor(content, 0))
+
+    leader = int.from_bytes(tags[1], "big", signed=True) if 1 in tags else _UNCHANGED_LEADER
+    recovery_state = _one_byte(tags[5]) if 5 in tags else -1
+    return PartitionChange(
+        topic_id=topic_id,
+        partition=partition,
+        isr=brokers(0),
+        leader=None if leader == _UNCHANGED_LEADER else BrokerId(leader),
+        replicas=brokers(2),
+        removing=brokers(3),
+        adding=brokers(4),
+        recovery_state=None if recovery_state < 0 else recovery_state,
+    )
+
+
+def _config(cursor: Cursor, _: int) -> Config:
+    resource_type = _one_byte(cursor.take(1))
+    resource, name, value = _given(_text(cursor)), _given(_text(cursor)), _text(cursor)
+    _tags(cursor)
+    return Config(resource_type=resource_type, resource=resource, name=name, value=value)
+
+
+def _feature_level(cursor: Cursor, _: int) -> FeatureLevel:
+    name, level = _given(_text(cursor)), cursor.int16()
+    _tags(cursor)
+    return FeatureLevel(name=name, level=level)
+
+
+def _marker(record: T) -> Callable[[Cursor, int], T]:
+    def read(cursor: Cursor, _: int) -> T:
+        _tags(cursor)
+        return record
+
+    return read
+
+
+_READERS: Final[Mapping[int, tuple[int, Callable[[Cursor, int], MetadataRecord | None]]]] = {
+    0: (4, _register_broker),
+    1: (0, _unregister_broker),
+    2: (0, _topic),
+    3: (2, _partition),
+    4: (0, _config),
+    5: (2, _partition_change),
+    7: (0, lambda cursor, _: _fence_broker(cursor, is_fenced=True)),
+    8: (0, lambda cursor, _: _fence_broker(cursor, is_fenced=False)),
+    9: (0, _remove_topic),
+    12: (0, _feature_level),
+    17: (3, _broker_change),
+    23: (0, _marker(BeginTransaction())),
+    24: (0, _marker(EndTransaction())),
+    25: (0, _marker(AbortTransaction())),
+}
+"""By the key of the kind: the newest version that is known, and how it is read."""
+
+_NOT_RECORDED: Final = frozenset({10, 11, 14, 15, 18, 19, 20, 21, 22, 26, 27, 28, 29})
+"""Delegation tokens, SCRAM credentials, quotas, producer ids, ACLs, records of nothing, migration, controllers, ELR."""
+
+
+def _int32(cursor: Cursor) -> int:
+    return int.from_bytes(cursor.take(4), "big", signed=True)
+
+
+def _int64(cursor: Cursor) -> int:
+    return int.from_bytes(cursor.take(8), "big", signed=True)
+
+
+def _one_byte(content: bytes) -> int:
+    return int.from_bytes(content[:1], "big", signed=True)
+
+
+def _topic_id(cursor: Cursor) -> TopicId:
+    return TopicId(UUID(bytes=cursor.take(16)))
+
+
+def _brokers(cursor: Cursor) -> tuple[BrokerId, ...]:
+    return _array(cursor, lambda within: BrokerId(_int32(within)))
+
+
+def _array(cursor: Cursor, one: Callable[[Cursor], T]) -> tuple[T, ...]:
+    length = cursor.unsigned_varint() - 1
+    if not 0 <= length <= len(cursor.data) - cursor.offset:  # every item takes a byte at least
+        raise Undecodable(f"an array says it has {length} items")
+    return tuple([one(cursor) for _ in range(length)])
+
+
+def _text(cursor: Cursor) -> str | None:
+    length = cursor.unsigned_varint() - 1
+    return None if length == -1 else cursor.take(length).decode()
+
+
+def _given(text: str | None) -> str:
+    if text is None:
+        raise Undecodable("a text that there has to be is null")
+    return text
+
+
+def _tags(cursor: Cursor) -> dict[int, bytes]:
+    """The tagged fields: those that nobody here knows are passed over, as KIP-482 asks."""
+    return {cursor.unsigned_varint(): cursor.take(cursor.unsigned_varint()) for _ in range(cursor.unsigned_varint())}

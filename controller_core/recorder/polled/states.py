@@ -1,0 +1,58 @@
+"""What brokers said of a cluster, as the state that a journal is of.
+
+Brokers do not say everything that a journal has a place for. What they do not say of a thing that they do say is -1, which
+is no epoch: the epochs of brokers and of partitions, and the controller epoch in which a leadership was decided.
+"""
+
+from collections.abc import Iterable
+
+from controller_core.journal import configs
+from controller_core.journal.batches import StateCopy, TopicCopy
+from controller_core.journal.configs import RecordedConfig
+from controller_core.model.ids import TopicName, TopicPartition
+from controller_core.model.metadata import PartitionState
+from controller_core.polling.known_cluster import KnownCluster
+from controller_core.recorder.looker import creation_of
+
+
+class States:
+    """Of one cluster. What is as before is the same object in the next state."""
+
+    def __init__(self, known: KnownCluster) -> None:
+        self._known = known
+        self._last = StateCopy()
+
+    def next_one(self) -> StateCopy:
+        """The state of all that is known."""
+        if self._known.has_news:
+            self._last = self._renewed(self._known.take_news())
+        return self._last
+
+    def _renewed(self, changed: Iterable[TopicName]) -> StateCopy:
+        before, known = self._last, self._known
+        topics, states, of_topics = dict(before.topics), dict(before.states), dict(before.topic_configs)
+        for name in changed:
+            for number in topics[name].partitions if name in topics else ():
+                states.pop(TopicPartition(name, number), None)
+            topics.pop(name, None)
+            of_topics.pop(name, None)
+            if name in known.topics:
+                topics[name] = self._topic(name)
+                states |= self._states(name)
+                of_topics |= self._config(name)
+        return StateCopy(
+            brokers=known.brokers, topics=topics, states=states, features=known.features, topic_configs=of_topics
+        )
+
+    def _topic(self, name: TopicName) -> TopicCopy:
+        topic_id = self._known.topics[name].topic_id
+        partitions = self._known.assignments_of(name)
+        return TopicCopy(topic_id=topic_id, czxid=creation_of(topic_id), partitions=partitions)
+
+    def _states(self, name: TopicName) -> dict[TopicPartition, PartitionState]:
+        partitions = self._known.topics[name].partitions
+        return {TopicPartition(name, number): each.state for number, each in partitions.items()}
+
+    def _config(self, name: TopicName) -> dict[TopicName, RecordedConfig]:
+        found = configs.recorded(self._known.config_of(name).own, configs.TOPIC_CONFIGS)
+        return {name: found} if found else {}

@@ -1,0 +1,112 @@
+"""How znodes come to a cluster as a recorder sees it. An unreadable znode is reported, and counts as what it was before:
+what is wrong with it is its writer's affair, and the cluster goes on with what it has read.
+"""
+
+from collections.abc import Callable, Collection, Iterable, Mapping
+from functools import partial
+from typing import Final, TypeVar
+
+import structlog
+
+from controller_core.journal import configs
+from controller_core.journal.batches import TopicCopy
+from controller_core.journal.configs import RecordedConfig
+from controller_core.model.features import FinalizedFeatures
+from controller_core.model.ids import BrokerId, TopicName
+from controller_core.recorder.looker import Role
+from controller_core.zk import codecs, paths
+from controller_core.zk.codecs import MalformedZnode
+from controller_core.zk.session import ZkNode
+
+log = structlog.get_logger()
+
+_SHOWN: Final = 5
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+
+def cluster_id_of(node: ZkNode | None) -> str | None:
+    """None where no broker has ever written one, or it cannot be read."""
+    return None if node is None else _decoded(None, lambda: codecs.decode_cluster_id(node.data))
+
+
+def role_of(controller: ZkNode | None, epoch: ZkNode | None) -> Role | None:
+    """Who is the controller; None where there is none, or it cannot be read."""
+    if controller is None or epoch is None:
+        return None
+
+    def decode() -> Role:
+        return Role(
+            controller_id=codecs.decode_controller(controller.data), epoch=codecs.decode_controller_epoch(epoch.data)
+        )
+
+    return _decoded(None, decode)
+
+
+def features_of(node: ZkNode | None, held: FinalizedFeatures | None) -> FinalizedFeatures | None:
+    """None where the cluster does not use features."""
+
+    def decode(node: ZkNode) -> FinalizedFeatures | None:
+        found = codecs.decode_features(node.data)
+        return FinalizedFeatures(features=found.features, epoch=node.version) if found.is_enabled else None
+
+    return None if node is None else _decoded(held, lambda: decode(node))
+
+
+def topic_of(held: Mapping[TopicName, TopicCopy], name: TopicName, node: ZkNode) -> TopicCopy:
+    """A topic; those of its partitions whose entries make no sense count as what they were before."""
+    content = codecs.decode_topic(name, node.data)
+    partitions, known = content.partitions, held.get(name)
+    if content.unusable:
+        reasons = [entry.reason for entry in content.unusable[:_SHOWN]]
+        log.error("unreadable entries of a topic, the journal keeps what they said before", topic=name, reasons=reasons)
+    if content.unusable and known is not None and known.czxid == node.czxid:
+        bad = {paths.partition_number(entry.key) for entry in content.unusable}
+        kept = {number: assignment for number, assignment in known.partitions.items() if number in bad}
+        partitions = dict(sorted({**kept, **partitions}.items()))
+    return TopicCopy(topic_id=content.topic_id, czxid=node.czxid, partitions=partitions)
+
+
+def topic_config_of(name: TopicName, node: ZkNode) -> RecordedConfig:
+    return configs.recorded(codecs.decode_config(node.data, paths.topic_config(name)), configs.TOPIC_CONFIGS)
+
+
+def broker_config_of(broker: BrokerId | None, node: ZkNode) -> RecordedConfig:
+    return configs.recorded(codecs.decode_config(node.data, paths.broker_config(broker)), configs.BROKER_CONFIGS)
+
+
+def broker_ids(names: Iterable[str]) -> frozenset[BrokerId]:
+    """The ids among the children of a znode; anybody may have put something else there."""
+    return frozenset(broker_id for broker_id in map(paths.broker_id_named, names) if broker_id is not None)
+
+
+def configured(names: Collection[str]) -> frozenset[BrokerId | None]:
+    """The brokers among the children of `/config/brokers`; None stands for all of them."""
+    everyone: frozenset[BrokerId | None] = frozenset({None} if paths.DEFAULT_ENTITY in names else ())
+    return everyone | broker_ids(names)
+
+
+def updated(
+    held: Mapping[K, V], gone: Iterable[K], read: Mapping[K, ZkNode | None], decode: Callable[[K, ZkNode], V]
+) -> dict[K, V]:
+    """What was held, without what is gone, and what was read since; what is not there or empty is left out."""
+    values = dict(held)
+    for key in gone:
+        values.pop(key, None)
+    for key, node in read.items():
+        value = None if node is None else _decoded(held.get(key), partial(decode, key, node))
+        if value:
+            values[key] = value
+        else:
+            values.pop(key, None)
+    return values
+
+
+def _decoded(held: V, decode: Callable[[], V]) -> V:
+    """What a znode says; where that makes no sense, what it said before."""
+    try:
+        return decode()
+    except MalformedZnode as error:
+        log.error("unreadable znode, the journal keeps what it said before", error=str(error))
+        return held

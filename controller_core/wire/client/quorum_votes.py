@@ -1,0 +1,34 @@
+"""Who votes in a quorum of controllers, and who of them follows: asked with DescribeQuorum, as of Kafka 3.3 (KIP-836)."""
+
+from typing import Final
+
+from kio.schema.describe_quorum.v1 import DescribeQuorumRequest, DescribeQuorumResponse
+from kio.schema.describe_quorum.v1.request import PartitionData, TopicData
+from kio.schema.describe_quorum.v1.response import ReplicaState
+from kio.static.primitive import i32
+
+from controller_core.model.draining.quorum_votes import Vote
+from controller_core.model.ids import BrokerId
+from controller_core.wire.client.quorum import METADATA_TOPIC, the_partition
+from controller_core.wire.client.request_client import ControllerClient
+
+_DESCRIBE: Final = DescribeQuorumRequest(
+    topics=(TopicData(topic_name=METADATA_TOPIC, partitions=(PartitionData(partition_index=i32(0)),)),)
+)
+
+
+async def ask_votes(client: ControllerClient) -> tuple[Vote, ...]:
+    """As the leader says it, for which it is always now. Raises `RequestError` and `QuorumRefused`."""
+    answer = await client.ask(_DESCRIBE, DescribeQuorumResponse)
+    found = the_partition(answer.error_code, (each for topic in answer.topics for each in topic.partitions))
+    now_ms = max((_seen_ms(each) for each in (*found.current_voters, *found.observers)), default=-1)
+    return tuple(_vote(each, now_ms) for each in found.current_voters)
+
+
+def _seen_ms(state: ReplicaState) -> int:
+    return max(int(state.last_caught_up_timestamp), int(state.last_fetch_timestamp))
+
+
+def _vote(state: ReplicaState, now_ms: int) -> Vote:
+    caught_up_ms = int(state.last_caught_up_timestamp)
+    return Vote(voter=BrokerId(int(state.replica_id)), behind_ms=None if caught_up_ms < 0 else now_ms - caught_up_ms)

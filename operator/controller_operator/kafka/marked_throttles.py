@@ -1,0 +1,241 @@
+"""Throttles where there is no ZooKeeper to remember whose they are: Kafka's own configurations say it.
+
+**Whose a value is shows by itself.** What stands here for an object begins with zeros, which mean nothing to Kafka and
+which nobody else writes: the rate `05000`, and in the lists of a topic the replica `00:1` where others have `0:1`. What
+others have set is never changed by that, also where it says the same, and `*`, all replicas, needs nothing added.
+
+**The rate is the default of all brokers.** Any broker takes it, for those that are down and those to come, too, where a
+broker's own rate can only be set while it lives. It slows only the replicas that the lists name. Where somebody has set a
+broker's rate, or the default, theirs holds.
+
+**Who wants what** stands beside it: for each owner a setting `kontroller.throttle.MARK.RATE.OWNER`. Its name says all, as
+Kafka shows no values of settings that it does not know. The mark, another one for each owner, is the number of zeros before
+its replicas: so each takes away its own, also of a partition that another one moves next. The lowest rate holds.
+
+A change follows from what the configurations are, and others may be due after it, until there is none. An owner's setting
+is the first that is written, together with the rate, and the last that goes. So whoever dies in between leaves only what
+the next one knows for whose it is, and two who do this at once come to the same: whoever wrote last looks again. Lists are
+added to and taken from; only a rate, and a list that is empty, are written as a whole, a moment after they were looked at:
+Kafka knows no conditions.
+"""
+
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import IntEnum
+from itertools import count
+from typing import Final, TypeAlias
+
+from controller_core.model.ids import PartitionId, TopicName, TopicPartition
+from controller_core.model.throttles import (
+    ALL_REPLICAS,
+    FOLLOWER_RATE,
+    FOLLOWER_REPLICAS,
+    LEADER_RATE,
+    LEADER_REPLICAS,
+    Throttle,
+    Values,
+    topic_entity,
+    wanted_by,
+)
+
+LISTS: Final = (LEADER_REPLICAS, FOLLOWER_REPLICAS)
+LONGEST_VALUE: Final = (1 << 15) - 1
+"""Characters of a value. Kafka's controller ends the connection over a longer one, or refuses it, by its release."""
+_RATES: Final = (LEADER_RATE, FOLLOWER_RATE)
+_ENTRY: Final = re.compile(r"kontroller\.throttle\.([1-9][0-9]{0,3})\.([1-9][0-9]{0,18})\.(.+)")
+_REPLICA: Final = re.compile(r"([0-9]+):[0-9]+")
+_OUR_RATE: Final = re.compile(r"0[1-9][0-9]*")
+
+
+class ListTooLongError(Exception):
+    """What a topic's list would say has no room in it. Nothing was changed."""
+
+
+class Operation(IntEnum):
+    """How a setting changes, by Kafka's numbers."""
+
+    SET = 0
+    DELETE = 1
+    APPEND = 2
+    SUBTRACT = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """What is to become of a setting."""
+
+    setting: str
+    operation: Operation
+    value: str | None = None
+
+
+Changes: TypeAlias = Mapping[TopicName | None, Sequence[Change]]
+"""Of the configurations of topics; None: of the brokers' defaults."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Configs:
+    """What was set, as far as it has to do with throttles."""
+
+    defaults: Mapping[str, str | None] = field(default_factory=dict)
+    """Of all brokers; of settings that Kafka does not know only the names."""
+    topics: Mapping[TopicName, Mapping[str, str]] = field(default_factory=dict)
+    """Those that are there, with those of their lists that were set."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """What an owner wants."""
+
+    mark: int
+    bytes_per_second: int
+    owner: str
+
+    @property
+    def setting(self) -> str:
+        return f"kontroller.throttle.{self.mark}.{self.bytes_per_second}.{self.owner}"
+
+
+def entries_in(defaults: Iterable[str]) -> tuple[Entry, ...]:
+    """What all owners want, by the names of settings."""
+    found = filter(None, map(_ENTRY.fullmatch, sorted(defaults)))
+    return tuple(Entry(mark=int(each[1]), bytes_per_second=int(each[2]), owner=each[3]) for each in found)
+
+
+def changes_to_set(owner: str, throttle: Throttle, found: Configs) -> Changes:
+    """The next changes of those by which an owner gets its throttle; none where it has it. Raises `ListTooLongError`."""
+    own, others = _own_and_others(owner, found)
+    entry = Entry(mark=_mark(own, others), bytes_per_second=throttle.bytes_per_second, owner=owner)
+    lists = _lists(_wanted(throttle, entry.mark), own, throttle.moves, found)
+    rest = [each for each in own if each != entry]
+    # An entry whose replicas are still there, with another mark, goes after them.
+    same_mark = [each for each in rest if each.mark == entry.mark]
+    entries = [entry, *others]
+    return _defaults(entries, same_mark, found) or lists or _defaults(entries, rest, found)
+
+
+def changes_to_remove(owner: str, partitions: Collection[TopicPartition], found: Configs) -> Changes:
+    """The next changes of those by which an owner's throttle goes; none where it has none.
+
+    `partitions`: all that its moves were ever about."""
+    own, others = _own_and_others(owner, found)
+    empty = _empty_lists(partitions, found) if own else {}
+    return _lists({}, own, partitions, found) or empty or _defaults(others, own, found)
+
+
+def _own_and_others(owner: str, found: Configs) -> tuple[list[Entry], list[Entry]]:
+    entries = entries_in(found.defaults)
+    return [each for each in entries if each.owner == owner], [each for each in entries if each.owner != owner]
+
+
+def _mark(own: Sequence[Entry], others: Sequence[Entry]) -> int:
+    """The one that the owner has, or the first that is free. Of two who took one at once one takes another."""
+    kept = (each.mark for each in own if not any(o.mark == each.mark and o.owner < each.owner for o in others))
+    taken = {each.mark for each in (*own, *others)}
+    return min(kept, default=None) or next(mark for mark in count(1) if mark not in taken)
+
+
+def _wanted(throttle: Throttle, mark: int) -> dict[TopicName, dict[str, Values]]:
+    """What the lists of the topics are to name, with the owner's mark."""
+    wanted, zeros = wanted_by([throttle]), "0" * mark
+    topics = dict.fromkeys(partition.topic for partition in throttle.moves)
+    return {
+        topic: {name: tuple(zeros + replica for replica in each) for name, each in wanted[topic_entity(topic)].items()}
+        for topic in topics
+    }
+
+
+def _defaults(wanted: Sequence[Entry], over: Sequence[Entry], found: Configs) -> Changes:
+    """The entries that are not there yet, those that are over, and the rate that follows."""
+    present = found.defaults
+    changes = [_set(each.setting, str(each.bytes_per_second)) for each in wanted if each.setting not in present]
+    changes += [_delete(each.setting) for each in over]
+    lowest = min((each.bytes_per_second for each in wanted), default=None)
+    for setting in _RATES:
+        rate = present.get(setting)
+        is_theirs = setting in present and not (rate is not None and _OUR_RATE.fullmatch(rate))
+        if lowest is not None and not is_theirs and rate != f"0{lowest}":
+            changes.append(_set(setting, f"0{lowest}"))
+        elif lowest is None and setting in present and not is_theirs:
+            changes.append(_delete(setting))
+    return {None: changes} if changes else {}
+
+
+def _lists(
+    wanted: Mapping[TopicName, Mapping[str, Values]],
+    own: Iterable[Entry],
+    partitions: Collection[TopicPartition],
+    found: Configs,
+) -> Changes:
+    """What to add to the lists of the topics, and what of the owner's to take from them, as far as it is about these
+    partitions."""
+    marks = {each.mark for each in own}
+    numbers: dict[TopicName, set[PartitionId]] = {}
+    for topic, number in partitions:
+        numbers.setdefault(topic, set()).add(number)
+    changes = {
+        topic: [
+            change
+            for name in LISTS
+            if (
+                change := _list(
+                    topic, name, config.get(name), wanted.get(topic, {}).get(name, ()), marks, numbers[topic]
+                )
+            )
+        ]
+        for topic, config in found.topics.items()
+        if topic in numbers
+    }
+    return {topic: each for topic, each in changes.items() if each}
+
+
+def _empty_lists(partitions: Collection[TopicPartition], found: Configs) -> Changes:
+    """The lists of which nothing is left."""
+    topics = {each.topic: found.topics[each.topic] for each in partitions if each.topic in found.topics}
+    empty = {topic: [_delete(name) for name in LISTS if config.get(name) == ""] for topic, config in topics.items()}
+    return {topic: each for topic, each in empty.items() if each}
+
+
+def _list(
+    topic: TopicName,
+    name: str,
+    present: str | None,
+    wanted: Values,
+    marks: Collection[int],
+    numbers: Collection[PartitionId],
+) -> Change | None:
+    items = [item.strip() for item in present.split(",")] if present else []
+    if ALL_REPLICAS in items:
+        return None
+    there, kept = set(items), set(wanted)
+    missing = [replica for replica in wanted if replica not in there]
+    surplus = [item for item in items if item not in kept and _is_of(item, marks, numbers)]
+    size = sum(len(item) + 1 for item in (*items, *missing)) - 1
+    if missing and size <= LONGEST_VALUE:
+        return Change(setting=name, operation=Operation.APPEND, value=",".join(missing))
+    if surplus:
+        return Change(setting=name, operation=Operation.SUBTRACT, value=",".join(surplus))
+    if missing:
+        raise ListTooLongError(
+            f"{name} of topic {topic} would have {size} characters, and Kafka takes {LONGEST_VALUE}: move fewer of its "
+            "partitions at a time (maxConcurrentPartitions), or do without throttle"
+        )
+    return None
+
+
+def _is_of(item: str, marks: Collection[int], numbers: Collection[PartitionId]) -> bool:
+    """Whether a replica in a list has one of the marks, and is of one of the partitions."""
+    found = _REPLICA.fullmatch(item)
+    if found is None:
+        return False
+    number = int(found[1])
+    return len(found[1]) - len(str(number)) in marks and number in numbers
+
+
+def _set(setting: str, value: str) -> Change:
+    return Change(setting=setting, operation=Operation.SET, value=value)
+
+
+def _delete(setting: str) -> Change:
+    return Change(setting=setting, operation=Operation.DELETE)

@@ -1,0 +1,199 @@
+"""How a plan limits moves where there is no ZooKeeper: by Kafka's own requests for configurations, again and again until
+all is as it should be (`marked_throttles`).
+
+Each look is at a broker that has come as far as the controllers had decided when it began. So who has written sees its own
+write, and whatever was before it, and of several who write at once the last one sees what they came to. What was asked for
+is the same however often it is asked for.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import Final, TypeVar
+
+import structlog
+from kio.schema.api_versions.v4 import ApiVersionsResponse
+from kio.schema.describe_configs.v4 import DescribeConfigsRequest, DescribeConfigsResponse
+from kio.schema.describe_configs.v4.request import DescribeConfigsResource
+from kio.schema.describe_configs.v4.response import DescribeConfigsResult
+from kio.schema.describe_quorum.v0 import DescribeQuorumResponse
+from kio.schema.errors import ErrorCode
+from kio.schema.incremental_alter_configs.v1 import IncrementalAlterConfigsRequest, IncrementalAlterConfigsResponse
+from kio.schema.incremental_alter_configs.v1.request import AlterableConfig, AlterConfigsResource
+from kio.schema.incremental_alter_configs.v1.response import AlterConfigsResourceResponse
+from kio.static.primitive import i8
+
+from controller_core.model.features import FinalizedFeatures
+from controller_core.model.ids import TopicName
+from controller_core.model.throttles import Throttle
+from controller_core.polling.answers import TOPIC_S_OWN, finalized_in
+from controller_core.polling.catching_up import caught_up
+from controller_core.polling.questions import ASK_VERSIONS
+from controller_core.wire.client.quorum import DESCRIBE_QUORUM, QuorumRefused, read_quorum
+from controller_core.wire.client.request_client import (
+    AnswerLost,
+    ControllerClient,
+    ControllerUnreachable,
+    NotAdmitted,
+    RequestError,
+)
+from controller_operator.kafka.marked_throttles import (
+    LISTS,
+    Change,
+    Changes,
+    Configs,
+    ListTooLongError,
+    changes_to_remove,
+    changes_to_set,
+)
+from controller_operator.kafka.requests.momentary import is_momentary
+from controller_operator.kafka.requests.rights import in_words
+from controller_operator.kafka.throttle_steps import RemoveThrottle, SetThrottle, ThrottleStep
+from controller_operator.resources.conditions import Reason
+
+MAX_ASKED: Final = 100
+"""Topics of one request."""
+_ROUNDS: Final = 20
+"""So many looks are enough for anybody who is not disturbed all the time."""
+_TOPIC, _BROKER = i8(2), i8(4)
+_DEFAULTS: Final = ""
+_log = structlog.get_logger(__name__)
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ThrottleReply:
+    """What came of a step."""
+
+    step: ThrottleStep
+    trouble: str | None = None
+    """Why it is not done, or not known to be; it may be repeated. None where all is as it should be."""
+    reason: Reason = Reason.BROKERS_UNAVAILABLE
+    """Of trouble. Only of `TooLarge` time heals nothing."""
+
+
+class _RefusedError(Exception):
+    """Kafka does not do it, or does not say what is set."""
+
+
+async def ask_for_throttle(step: ThrottleStep, broker: ControllerClient, controller: ControllerClient) -> ThrottleReply:
+    """Sets or removes it. `broker` asks one and the same broker as long as that answers, for what is set.
+
+    An error is trouble for the plan to report, and to try again after."""
+    try:
+        for _ in range(_ROUNDS):
+            changes = _next_changes(step, await _read(step, broker))
+            if not changes:
+                return ThrottleReply(step=step)
+            for part in _in_parts(changes.items()):
+                await _change(dict(part), controller)
+    except ListTooLongError as error:
+        return ThrottleReply(step=step, trouble=str(error), reason=Reason.TOO_LARGE)
+    except (_RefusedError, NotAdmitted) as error:
+        return ThrottleReply(step=step, trouble=str(error), reason=Reason.REQUEST_REFUSED)
+    except RequestError as error:
+        _log.warning("throttle not settled", owner=step.owner, error=f"{type(error).__name__}: {error}")
+        return ThrottleReply(step=step, trouble=str(error))
+    return ThrottleReply(step=step, trouble="others change the same configurations all the time")
+
+
+def _next_changes(step: ThrottleStep, found: Configs) -> Changes:
+    match step:
+        case SetThrottle(owner=owner, moves=moves, bytes_per_second=rate):
+            return changes_to_set(owner, Throttle(bytes_per_second=rate, moves=moves), found)
+        case RemoveThrottle(owner=owner, partitions=partitions):
+            return changes_to_remove(owner, partitions, found)
+
+
+async def _read(step: ThrottleStep, broker: ControllerClient) -> Configs:
+    """What is set, at the earliest now. Where a broker does not answer the next one is asked."""
+    partitions = step.moves if isinstance(step, SetThrottle) else step.partitions
+    topics = tuple(dict.fromkeys(each.topic for each in partitions))
+    try:
+        return await _read_at_one(topics, broker)
+    except (AnswerLost, ControllerUnreachable) as error:
+        _log.info("another broker is asked", error=str(error))
+        return await _read_at_one(topics, broker)
+
+
+async def _read_at_one(topics: Iterable[TopicName], broker: ControllerClient) -> Configs:
+    async def ask() -> FinalizedFeatures:
+        return finalized_in(await broker.ask(ASK_VERSIONS, ApiVersionsResponse))
+
+    if await caught_up(ask, await _decided(broker) - 1) is None:
+        raise ControllerUnreachable("the broker that was asked does not come as far as the controllers")
+    (defaults,) = await _describe([_asked(_BROKER, _DEFAULTS, None)], broker)
+    if defaults.error_code is not ErrorCode.none:
+        raise _error_of(defaults, "DescribeConfigs")
+    return Configs(
+        defaults={each.name: each.value for each in defaults.configs},
+        topics={name: lists for part in _in_parts(topics) for name, lists in await _lists_of(part, broker)},
+    )
+
+
+async def _decided(broker: ControllerClient) -> int:
+    """How far the controllers have decided."""
+    try:
+        return read_quorum(await broker.ask(DESCRIBE_QUORUM, DescribeQuorumResponse)).committed
+    except QuorumRefused as error:
+        raise _error("the quorum of controllers", error.error_code, None, "Describe the cluster") from error
+
+
+async def _lists_of(topics: Sequence[TopicName], broker: ControllerClient) -> list[tuple[TopicName, dict[str, str]]]:
+    """The lists of those of the topics that are there, as far as any were set."""
+    found = []
+    for each in await _describe([_asked(_TOPIC, topic, LISTS) for topic in topics], broker):
+        if each.error_code is ErrorCode.none:
+            own = {said.name: said.value or "" for said in each.configs if said.config_source == TOPIC_S_OWN}
+            found.append((TopicName(each.resource_name), own))
+        elif each.error_code is not ErrorCode.unknown_topic_or_partition:
+            raise _error_of(each, "DescribeConfigs")
+    return found
+
+
+def _asked(kind: i8, name: str, settings: tuple[str, ...] | None) -> DescribeConfigsResource:
+    return DescribeConfigsResource(resource_type=kind, resource_name=name, configuration_keys=settings)
+
+
+async def _describe(
+    resources: Sequence[DescribeConfigsResource], broker: ControllerClient
+) -> tuple[DescribeConfigsResult, ...]:
+    request = DescribeConfigsRequest(resources=tuple(resources))
+    return (await broker.ask(request, DescribeConfigsResponse)).results
+
+
+async def _change(changes: Mapping[TopicName | None, Sequence[Change]], controller: ControllerClient) -> None:
+    """Asks for it; a topic that is gone by now has nothing to be changed."""
+    resources = tuple(
+        AlterConfigsResource(
+            resource_type=_BROKER if topic is None else _TOPIC,
+            resource_name=topic or _DEFAULTS,
+            configs=tuple(
+                AlterableConfig(name=each.setting, config_operation=i8(each.operation), value=each.value)
+                for each in changed
+            ),
+        )
+        for topic, changed in changes.items()
+    )
+    request = IncrementalAlterConfigsRequest(resources=resources, validate_only=False)
+    for each in (await controller.ask(request, IncrementalAlterConfigsResponse)).responses:
+        if each.error_code not in (ErrorCode.none, ErrorCode.unknown_topic_or_partition):
+            raise _error_of(each, "AlterConfigs")
+
+
+def _error_of(each: DescribeConfigsResult | AlterConfigsResourceResponse, right: str) -> AnswerLost | _RefusedError:
+    """What follows from the error of one resource; `right`: what is needed for such a request."""
+    is_topic = each.resource_type == _TOPIC
+    whose, place = (f"topic {each.resource_name}", "topic") if is_topic else ("the defaults of brokers", "cluster")
+    return _error(whose, each.error_code, each.error_message, f"{right} of the {place}")
+
+
+def _error(whose: str, code: ErrorCode, message: str | None, right: str) -> AnswerLost | _RefusedError:
+    said = f"{whose}: {in_words(code, message, right)}"
+    return AnswerLost(said) if is_momentary(code) else _RefusedError(said)
+
+
+def _in_parts(items: Iterable[T]) -> Iterator[tuple[T, ...]]:
+    left = iter(items)
+    while part := tuple(islice(left, MAX_ASKED)):
+        yield part

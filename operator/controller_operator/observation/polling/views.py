@@ -1,0 +1,89 @@
+"""The views of a cluster without ZooKeeper, made of what its brokers said.
+
+A topic whose partitions and configuration are as before is the same object in the next view. What is versions of znodes
+with ZooKeeper is the end of the metadata log at which the change was seen.
+"""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Final
+
+from controller_core.model.ids import TopicName
+from controller_core.model.metadata import TopicAssignment
+from controller_core.polling.known_cluster import KnownCluster
+from controller_core.wire.client.min_insync_replicas import MIN_INSYNC_REPLICAS
+from controller_core.zk.session import ZkVersion
+from controller_operator.kafka.cluster_view import (
+    Abilities,
+    ClusterView,
+    Controller,
+    ControllerKind,
+    TopicView,
+    configured_min_isr,
+)
+from controller_operator.observation.topic_views import TopicViews
+
+ABILITIES: Final = Abilities(chooses_topic_ids=False, validates_features=True, may_hide_topics=True)
+"""What a cluster without ZooKeeper offers."""
+
+
+class Views:
+    """Of one cluster."""
+
+    def __init__(self, known: KnownCluster) -> None:
+        self._known = known
+        self._topics = TopicViews()
+
+    def next_one(self, version: int) -> ClusterView | None:
+        """The view of all that is known; None where it would say the same as the last one."""
+        known = self._known
+        if not known.has_news:
+            return None
+        changed = frozenset(self._renewed(known.take_news()))
+        return ClusterView(
+            version=version,
+            cluster_id=known.cluster_id,
+            controller=_controller(known),
+            brokers=known.brokers,
+            topics=self._topics.copy(),
+            features=known.features,
+            voters=known.voters,
+            changed=changed,
+            known_counts=self._topics.counts,
+            abilities=ABILITIES,
+        )
+
+    def _renewed(self, news: Mapping[TopicName, int]) -> list[TopicName]:
+        return [name for name, position in news.items() if self._renew(name, ZkVersion(position))]
+
+    def _renew(self, name: TopicName, position: ZkVersion) -> bool:
+        before = self._topics.get(name)
+        return self._topics.take(name, self._topic_view(name, before, position) if name in self._known.topics else None)
+
+    def _topic_view(self, name: TopicName, before: TopicView | None, position: ZkVersion) -> TopicView:
+        topic, config = self._known.topics[name], self._known.config_of(name)
+        view = TopicView(
+            name=name,
+            assignment=TopicAssignment(topic_id=topic.topic_id, partitions=self._known.assignments_of(name)),
+            version=before.version if before else position,
+            config=config.own,
+            is_config_known=config.is_told,
+            config_version=before.config_version if before else position,
+            states={number: each.state for number, each in topic.partitions.items()},
+            default_min_isr=configured_min_isr({MIN_INSYNC_REPLICAS: config.min_isr}, 1),
+        )
+        if before is None or view == before:
+            return before or view
+        is_other_config = view.config != before.config
+        is_other = view.assignment != before.assignment
+        return replace(
+            view,
+            version=position if is_other else before.version,
+            config_version=position if is_other_config else before.config_version,
+        )
+
+
+def _controller(known: KnownCluster) -> Controller | None:
+    if known.active is None:
+        return None
+    return Controller(id=known.active.id, epoch=known.active.epoch, kind=ControllerKind.KRAFT)

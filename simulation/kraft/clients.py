@@ -1,0 +1,51 @@
+"""The ways to such a cluster, without a network. Messages pass as bytes, so that what could not be sent or read in reality
+is not here either."""
+
+import asyncio
+from collections.abc import Sequence
+
+from kio.index import load_request_schema
+from kio.schema.describe_quorum.v0 import DescribeQuorumRequest
+from kio.schema.list_partition_reassignments.v0 import ListPartitionReassignmentsRequest
+from kio.static.protocol import RequestPayload, ResponsePayload
+
+from controller_core.wire.client.kept_client import DEFAULT_TIMEOUT_MS, KeptClient
+from controller_core.wire.client.request_client import Address, AnswerLost
+from controller_core.wire.codecs.frames import decode_request, encode_request, encode_response, read_request_head
+from simulation.kraft.changes import changed
+from simulation.kraft.cluster import QuorumCluster
+from simulation.kraft.questions import PORT, looked_at
+
+SERVERS = (Address("broker-1", PORT),)
+
+
+def answered(cluster: QuorumCluster, request: RequestPayload) -> ResponsePayload:
+    """What a broker answers, or passes on: all but what controllers are asked that have no leader. Raises `AnswerLost`."""
+    known = looked_at(cluster, request)
+    is_passed_on = known is None or isinstance(request, DescribeQuorumRequest | ListPartitionReassignmentsRequest)
+    if is_passed_on and not cluster.is_led:
+        raise AnswerLost("the broker waits for controllers that have no leader") from TimeoutError()
+    return changed(cluster, request) if known is None else known
+
+
+class SimulatedKeptClient(KeptClient):
+    """`KeptClient` of a simulated cluster; any of its brokers answers as the others do."""
+
+    def __init__(self, cluster: QuorumCluster, servers: Sequence[Address] = SERVERS) -> None:
+        super().__init__(servers)
+        self._cluster = cluster
+
+    def at(self, address: Address) -> KeptClient:
+        return SimulatedKeptClient(self._cluster, (address,))
+
+    async def ask_unread(self, request: RequestPayload) -> bytes:
+        """See `KeptClient.ask_unread`."""
+        content = encode_request(request, 1, "simulated")[4:]
+        head = read_request_head(content)
+        arrived = decode_request(load_request_schema(head.api_key, head.api_version), content)
+        try:
+            return encode_response(answered(self._cluster, arrived), 1)[4:]
+        except AnswerLost:
+            await asyncio.sleep(DEFAULT_TIMEOUT_MS / 1000)
+            self.move_on()
+            raise

@@ -1,0 +1,173 @@
+"""What a cluster without ZooKeeper makes of requests for changes, and what it then shows: the simulation and Kafka's own.
+
+Requests are those that the operator sends; what is compared is whether each is done, and where partitions are afterwards.
+"""
+
+from asyncio import sleep
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+
+import pytest
+from kio.schema.metadata.v11 import MetadataResponse
+from kio.static.protocol import RequestPayload, ResponsePayload
+
+from controller_core.model.features import FeatureUpdate, UpgradeType
+from controller_core.model.ids import BrokerId, PartitionId, TopicName, TopicPartition
+from controller_core.model.metadata import ReplicaAssignment, TopicAssignment
+from controller_core.wire.client.cluster_picture import EVERYTHING
+from controller_core.wire.client.request_client import ControllerClient, RequestClient, parse_addresses
+from controller_core.zk.session import ZkVersion
+from controller_operator.kafka.actions import (
+    AddPartitions,
+    AlterTopicConfig,
+    CreateTopic,
+    MarkTopicForDeletion,
+    SubmitPreferredElection,
+    SubmitReassignment,
+)
+from controller_operator.kafka.requests.cancellations import CancelReassignment, cancel_reassignment
+from controller_operator.kafka.requests.elections import ElectUnclean, elect_preferred, elect_unclean
+from controller_operator.kafka.requests.features import UpdateFeatures, update_features
+from controller_operator.kafka.requests.moves import RefusalKind, submit
+from controller_operator.kafka.requests.topics import MissTopic, TopicReply, ask_for_topic
+from devcluster.clusters.kraft import KRaftCluster
+from devcluster.clusters.run_folder import RunFolder
+from devcluster.filling.parts import Part
+from simulation.cluster.names import tp
+from simulation.controller_client import SimulatedControllerClient
+from simulation.kraft import QuorumCluster
+from simulation.kraft.clients import answered
+
+NAME = TopicName("orders")
+OTHER = TopicName("other")
+SHOWN_WITHIN_S = 30
+
+
+@pytest.fixture(scope="module")
+def kraft(servers_folder: RunFolder) -> Iterator[KRaftCluster]:
+    """Three brokers and a controller, which no test disturbs."""
+    with KRaftCluster(servers_folder, name="contract", controllers=1, release="4.0") as cluster:
+        yield cluster
+
+
+@pytest.fixture(params=["simulated", pytest.param("real", marks=pytest.mark.real(Part.KRAFT))])
+async def client(request: pytest.FixtureRequest) -> AsyncIterator[ControllerClient]:
+    """The way to the controllers. Topics are gone afterwards."""
+    if request.param == "simulated":
+        cluster = QuorumCluster(1, 2, 3)
+
+        async def answer(asked: RequestPayload) -> ResponsePayload:
+            return answered(cluster, asked)
+
+        yield SimulatedControllerClient(lambda: answer)
+        return
+    real = RequestClient(parse_addresses(request.getfixturevalue("kraft").bootstrap_servers))
+    yield real
+    for topic in (await real.ask(EVERYTHING, MetadataResponse)).topics:
+        if topic.name is not None and topic.topic_id is not None:
+            await ask_for_topic(MarkTopicForDeletion(topic=TopicName(topic.name), topic_id=topic.topic_id), real)  # type: ignore[arg-type]  # an id in all but its type
+
+
+def assignment(*replicas: Sequence[int]) -> TopicAssignment:
+    return TopicAssignment(
+        topic_id=None,
+        partitions={
+            PartitionId(number): ReplicaAssignment(replicas=tuple(map(BrokerId, each)))
+            for number, each in enumerate(replicas)
+        },
+    )
+
+
+async def create(client: ControllerClient, *replicas: Sequence[int], name: TopicName = NAME) -> TopicReply:
+    step = CreateTopic(topic=name, assignment=assignment(*replicas), config={"retention.ms": "9000"})
+    return await ask_for_topic(step, client)
+
+
+async def add(client: ControllerClient, *replicas: Sequence[int], present: int, name: TopicName = NAME) -> TopicReply:
+    whole = assignment(*replicas)
+    return await ask_for_topic(
+        AddPartitions(topic=name, assignment=whole, version=ZkVersion(0), present=present), client
+    )
+
+
+async def partitions(client: ControllerClient) -> Mapping[TopicPartition, tuple[int, ...]]:
+    """The replicas of each partition."""
+    return {
+        tp(topic.name or "", each.partition_index): tuple(map(int, each.replica_nodes))
+        for topic in (await client.ask(EVERYTHING, MetadataResponse)).topics
+        for each in topic.partitions
+    }
+
+
+async def wait_until_shown(client: ControllerClient, expected: Mapping[TopicPartition, tuple[int, ...]]) -> None:
+    """The controllers do not wait for brokers, which say what they have heard of so far."""
+    for _ in range(SHOWN_WITHIN_S * 10):
+        if (shown := await partitions(client)) == expected:
+            return
+        await sleep(0.1)
+    pytest.fail(f"the brokers still show {shown}, and not {expected}")
+
+
+async def test_a_topic_is_created_once_grows_and_is_deleted_once_by_its_id(client: ControllerClient) -> None:
+    created = await create(client, [1, 2])
+    assert created.is_done
+    assert (await create(client, [1, 2])).refused is not None
+    assert (await create(client, [1, 9], name=OTHER)).refused is not None
+    assert (await add(client, [1, 2], [2, 3], present=1)).is_done
+    assert (await add(client, [1, 2], [2, 3], present=1)).refused is not None
+    assert (await add(client, [1, 2], [2, 3], present=1, name=OTHER)).refused is not None
+    await wait_until_shown(client, {tp(NAME, 0): (1, 2), tp(NAME, 1): (2, 3)})
+    assert created.topic_id is not None
+    deletion = MarkTopicForDeletion(topic=NAME, topic_id=created.topic_id)
+    assert (await ask_for_topic(MissTopic(topic=NAME), client)).trouble is not None
+    assert (await ask_for_topic(MissTopic(topic=OTHER), client)).is_done
+    assert (await ask_for_topic(deletion, client)).is_done
+    assert (await ask_for_topic(deletion, client)).refused is not None
+    assert (await create(client, [3])).topic_id != created.topic_id
+
+
+async def test_a_configuration_is_set_and_unset_as_often_as_it_is_asked_for(client: ControllerClient) -> None:
+    await create(client, [1])
+    changes = {"flush.ms": "7000", "retention.ms": None}
+    for name, is_done in ((NAME, True), (NAME, True), (OTHER, False)):
+        step = AlterTopicConfig(topic=name, config={}, version=None, changes=changes)
+        assert (await ask_for_topic(step, client)).is_done is is_done
+
+
+async def test_a_move_begins_once_and_is_over_when_nothing_moves(client: ControllerClient) -> None:
+    await create(client, [1, 2])
+    there = SubmitReassignment(partitions={tp(NAME, 0): (BrokerId(2), BrokerId(1))})
+    for _ in range(2):
+        assert (await submit(there, client)).accepted == {tp(NAME, 0)}
+    await wait_until_shown(client, {tp(NAME, 0): (2, 1)})
+    refusals = {
+        tp(OTHER, 0): RefusalKind.UNKNOWN,
+        tp(NAME, 7): RefusalKind.UNKNOWN,
+        tp(NAME, 0): RefusalKind.IMPOSSIBLE,
+    }
+    reply = await submit(SubmitReassignment(partitions=dict.fromkeys(refusals, (BrokerId(1), BrokerId(9)))), client)
+    assert {at: each.kind for at, each in reply.refused.items()} == refusals
+    cancelled = await cancel_reassignment(CancelReassignment(partitions=(tp(NAME, 0), tp(OTHER, 0))), client)
+    assert (cancelled.refused, cancelled.trouble) == ((), None)
+
+
+async def test_nobody_is_elected_where_it_is_not_needed_and_what_is_not_there_is_refused(
+    client: ControllerClient,
+) -> None:
+    await create(client, [1, 2])
+    asked = (tp(NAME, 0), tp(OTHER, 0))
+    preferred = await elect_preferred(SubmitPreferredElection(partitions=asked), client)
+    for reply in (preferred, await elect_unclean(ElectUnclean(partitions=asked), client)):
+        assert [at for at, _ in reply.refused] == [tp(OTHER, 0)]
+        assert reply.trouble is None
+
+
+async def test_features_go_to_levels_that_there_are_as_often_as_it_is_asked_for(client: ControllerClient) -> None:
+    for level, type_, is_done in (
+        (26, UpgradeType.UPGRADE, True),
+        (26, UpgradeType.UPGRADE, True),
+        (999, UpgradeType.UPGRADE, False),
+        (25, UpgradeType.UPGRADE, False),
+    ):
+        update = FeatureUpdate(feature="metadata.version", max_version_level=level, upgrade_type=type_)
+        reply = await update_features(UpdateFeatures(updates=(update,)), client)
+        assert (reply.refused == (), reply.trouble) == (is_done, None)

@@ -1,0 +1,193 @@
+"""Controllers and brokers that die or stand still while an operator asks them for every kind of change, all at once.
+
+What happens at each single request is shown without servers (`unit/operator/crashes/test_quorum_crashes.py`); here it is
+Kafka that is slow to notice, keeps requests, and elects.
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from itertools import count
+from typing import Any
+
+import pytest
+
+from devcluster.clusters.kraft import KRaftCluster
+from devcluster.filling.parts import Part
+from devcluster.running.processes import wait_until
+from tests.real.kraft.conftest import LOGIN
+from tests.real.operator.operated import RECORD_BYTES, Objects, Operator, fill
+
+pytestmark = [pytest.mark.real(Part.KRAFT), pytest.mark.timeout(400)]
+
+_numbers = count(1)
+
+
+class Changes:
+    """Objects in the middle of their work, each with names of its own."""
+
+    def __init__(self, objects: Objects) -> None:
+        self._objects = objects
+        self._suffix = next(_numbers)
+
+    def name(self, what: str) -> str:
+        return f"{what}-{self._suffix}"
+
+    def prepare(self, kafka: KRaftCluster) -> None:
+        """What is to be changed. Afterwards 1 leads what 2 is preferred for, and a move goes on that takes long."""
+        self._topic("grown", {"replicaAssignment": [[1, 2]]})
+        self._topic("gone", {"replicaAssignment": [[1, 2]], "deletionPolicy": "Delete"})
+        self._topic("moved", {"replicaAssignment": [[1, 2]], "driftPolicy": "Ignore"})
+        self._topic("led", {"replicaAssignment": [[2, 1]]})
+        for name in ("grown", "gone", "moved", "led"):
+            self._objects.wait_ready("kafkatopic", self.name(name))
+        kafka.broker(2).kill()
+        wait_until(lambda: self._partition("led")["leader"] == 1, "1 leads", deadline_s=60)
+        kafka.broker(2).start()
+        wait_until(lambda: len(self._partition("led")["isr"]) == 2, "2 is in sync", deadline_s=60)
+        self._topic("kept", {"replicaAssignment": [[1]], "driftPolicy": "Ignore"})
+        self._objects.wait_ready("kafkatopic", self.name("kept"))
+        fill(kafka, self.name("kept"), LOGIN)
+        self._move("kept", [3], throttle={"bytesPerSecond": RECORD_BYTES})
+        wait_until(lambda: self._partition("kept")["replicas"] == [3, 1], "it moves", deadline_s=60)
+
+    def ask(self) -> int:
+        """Has all of it changed; returns the level of `metadata.version` that is asked for."""
+        self._topic("made", {"replicaAssignment": [[1, 2]]})
+        self._topic("grown", {"replicaAssignment": [[1, 2], [2, 1]], "config": {"retention.ms": "9000"}})
+        self._objects.delete("kafkatopic", self.name("gone"))
+        self._move("moved", [3, 2])
+        self._objects.delete("partitionreassignment", self.name("kept"))
+        self._objects.apply("PreferredElection", self.name("led"), {"topics": [self.name("led")]})
+        level = finalized(self._objects) + 1
+        features = [{"name": "metadata.version", "maxVersionLevel": level}]
+        self._objects.apply("FeatureSet", self.name("raised"), {"features": features})
+        return level
+
+    def wait_until_done(self, level: int) -> None:
+        """Nothing of it is left to do, and nothing was done twice."""
+        objects = self._objects
+        objects.wait_ready("kafkatopic", self.name("made"))
+        assert "TopicAdopted" not in objects.events(self.name("made"))
+        grown = objects.wait_ready("kafkatopic", self.name("grown"))["status"]
+        assert grown["counts"]["partitions"] == 2
+        wait_until(lambda: objects.get("kafkatopic", self.name("gone")) is None, "it is gone", deadline_s=60)
+        for kind, name in (("partitionreassignment", "moved"), ("preferredelection", "led")):
+            objects.wait_for(kind, self.name(name), "Complete")
+        assert self._partition("moved")["replicas"] == [3, 2]
+        wait_until(
+            lambda: objects.get("partitionreassignment", self.name("kept")) is None, "it is taken back", deadline_s=60
+        )
+        assert objects.events(self.name("kept")).count("ReassignmentCancelled") == 1
+        wait_until(lambda: self._partition("kept")["replicas"] == [1], "its replicas are as before", deadline_s=60)
+        wait_until(lambda: self._partition("led")["leader"] == 2, "2 leads", deadline_s=60)
+        objects.wait_ready("featureset", self.name("raised"))
+        assert finalized(objects) == level
+        objects.delete("featureset", self.name("raised"))
+
+    def _topic(self, name: str, spec: dict[str, Any]) -> None:
+        self._objects.apply("KafkaTopic", self.name(name), spec)
+
+    def _move(self, name: str, replicas: list[int], **spec: Any) -> None:
+        target = {"topic": self.name(name), "partition": 0, "replicas": replicas}
+        self._objects.apply("PartitionReassignment", self.name(name), {"partitions": [target], **spec})
+
+    def _partition(self, name: str) -> dict[str, Any]:
+        found: dict[str, Any] = self._objects.status("kafkatopic", self.name(name))["partitions"][0]
+        return found
+
+
+def finalized(objects: Objects) -> int:
+    """The level of `metadata.version`, as the KafkaCluster shows it."""
+    features = objects.status("kafkacluster", "demo")["features"]["finalized"]
+    return int(next(each["maxVersionLevel"] for each in features if each["name"] == "metadata.version"))
+
+
+def active(objects: Objects) -> int:
+    return int(objects.wait_ready("kafkacluster", "demo")["status"]["controller"]["id"])
+
+
+@contextmanager
+def active_controller_stands_still_and_dies(kafka: KRaftCluster, objects: Objects, changes: Changes) -> Iterator[None]:
+    """It keeps connections and requests that it does not answer, until it is dead."""
+    leader = kafka.controller(active(objects))
+    leader.pause()
+    yield
+    made = changes.name("made")
+    wait_until(lambda: bool(objects.condition("kafkatopic", made)), "it is about to be made", deadline_s=60)
+    leader.kill()
+
+
+@contextmanager
+def most_controllers_are_away(kafka: KRaftCluster, objects: Objects, changes: Changes) -> Iterator[None]:
+    """Nobody leads them, which is told; then they are back."""
+    leader = active(objects)
+    other = next(each for each in kafka.controllers if each != leader)
+    for each in (leader, other):
+        kafka.controller(each).kill()
+    yield
+    said = objects.wait_ready("kafkacluster", "demo", "False", "NoController")["status"]
+    message = next(each["message"] for each in said["conditions"] if each["type"] == "Ready")
+    assert message.startswith("the controllers (101, 102, 103) have no leader")
+    objects.wait_ready("kafkatopic", changes.name("made"), "False")
+    assert len(said["brokers"]) == 3, "brokers are still shown"
+
+
+@contextmanager
+def asked_broker_dies(kafka: KRaftCluster, objects: Objects, changes: Changes) -> Iterator[None]:
+    """It has what it was asked, and takes that with it."""
+    kafka.broker(1).pause()
+    yield
+    made = changes.name("made")
+    wait_until(lambda: bool(objects.condition("kafkatopic", made)), "it is about to be made", deadline_s=60)
+    kafka.broker(1).kill()
+
+
+Fault = Callable[[KRaftCluster, Objects, Changes], Any]
+
+
+@pytest.mark.matrix("faults without ZooKeeper")
+@pytest.mark.parametrize(
+    "fault",
+    [active_controller_stands_still_and_dies, most_controllers_are_away, asked_broker_dies],
+    ids=lambda fault: fault.__name__,
+)
+def test_everything_that_was_asked_for_is_done_once_all_are_back(
+    operator: Operator, objects: Objects, kafka: KRaftCluster, fault: Fault
+) -> None:
+    changes = Changes(objects)
+    changes.prepare(kafka)
+    with fault(kafka, objects, changes):
+        level = changes.ask()
+    kafka.start()
+    changes.wait_until_done(level)
+    assert active(objects) in kafka.controllers
+
+
+@pytest.mark.matrix("faults without ZooKeeper")
+def test_an_unclean_election_is_held_once_though_the_active_controller_dies_in_it(
+    operator: Operator, objects: Objects, kafka: KRaftCluster
+) -> None:
+    def partition() -> dict[str, Any]:
+        found: dict[str, Any] = objects.status("kafkatopic", "lossy")["partitions"][0]
+        return found
+
+    objects.apply("KafkaTopic", "lossy", {"replicaAssignment": [[2, 3]], "config": {"min.insync.replicas": "1"}})
+    objects.wait_ready("kafkatopic", "lossy")
+    leader = kafka.controller(active(objects))
+    kafka.broker(3).kill()
+    wait_until(lambda: partition()["isr"] == [2], "3 is out of sync", deadline_s=60)
+    kafka.broker(2).kill()
+    wait_until(lambda: partition()["leader"] == -1, "nobody leads it", deadline_s=60)
+    kafka.broker(3).start()
+    objects.wait_ready("kafkatopic", "lossy", "False", "PartitionsOffline")
+    leader.pause()
+    election = {"electionType": "Unclean", "acknowledgeDataLoss": True, "topics": ["lossy"]}
+    objects.apply("PreferredElection", "lossy", election)
+    wait_until(lambda: bool(objects.condition("preferredelection", "lossy")), "it is asked for", deadline_s=60)
+    leader.kill()
+    kafka.start()
+    objects.wait_for("preferredelection", "lossy", "Complete")
+    row = objects.status("preferredelection", "lossy")["partitions"][0]
+    assert (row["result"], row["leaderBefore"], row["leaderAfter"], row["isrBefore"]) == ("Elected", -1, 3, [2])
+    assert objects.events("lossy").count("UncleanLeaderElected") == 1
+    objects.wait_ready("kafkatopic", "lossy")

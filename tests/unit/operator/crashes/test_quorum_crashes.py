@@ -1,0 +1,183 @@
+"""Without ZooKeeper, too, an operator that dies after any of its writes leaves nothing half done and does nothing twice.
+
+As in `test_crashes`; and whatever the controllers answer that is no verdict comes to the same end, whether they have done
+what they were asked or not.
+"""
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+from kio.schema.errors import ErrorCode
+
+from simulation.cluster.names import tp
+from simulation.fast_loop import run_fast
+from tests.unit.operator.crashes.operated import End, Mishap, at_work, differences
+from tests.unit.operator.crashes.quorum_world import QuorumWorld, quorum_installation
+
+Scenario = Callable[[QuorumWorld], Awaitable[object]]
+UNJUDGED = (
+    ErrorCode.request_timed_out,
+    ErrorCode.not_controller,
+    ErrorCode.unknown_server_error,
+    ErrorCode.broker_not_available,
+    ErrorCode.throttling_quota_exceeded,
+    ErrorCode.coordinator_not_available,
+)
+
+OF_ANOTHER_LEADER = tuple(
+    f" KafkaCluster shop/demo status {each}" for each in ("controller id", "controller epoch", "conditions 0 message")
+)
+
+
+async def a_topic_is_created_grows_and_is_configured(world: QuorumWorld) -> None:
+    spec = {"partitions": 2, "replicationFactor": 3, "config": {"retention.ms": "1000"}}
+    key = await world.apply("KafkaTopic", "orders", spec)
+    await world.until(lambda: world.is_ready(key))
+    await world.apply("KafkaTopic", "orders", {**spec, "partitions": 4, "config": {"flush.ms": "2000"}})
+    await world.until(lambda: world.is_ready(key) and len(world.cluster.topics["orders"].partitions) == 4)
+
+
+async def a_topic_gets_other_replicas(world: QuorumWorld) -> None:
+    key = await world.apply("KafkaTopic", "orders", {"replicaAssignment": [[1, 2], [2, 3]]})
+    await world.until(lambda: world.is_ready(key))
+    await world.apply("KafkaTopic", "orders", {"replicaAssignment": [[4, 5], [5, 6]]})
+    await world.until(lambda: world.is_ready(key))
+
+
+async def a_topic_is_deleted_with_its_object(world: QuorumWorld) -> None:
+    key = await world.apply("KafkaTopic", "orders", {"replicaAssignment": [[1, 2]], "deletionPolicy": "Delete"})
+    await world.until(lambda: world.is_ready(key))
+    await world.delete(key)
+    await world.until(lambda: world.api.peek(key) is None)
+    assert "orders" not in world.cluster.topics, "the object went before its topic"
+
+
+async def partitions_move_one_after_the_other(world: QuorumWorld) -> None:
+    world.cluster.create_topic("orders", [1, 2], [2, 3])
+    targets = [{"topic": "orders", "partition": number, "replicas": [4, 5]} for number in (0, 1)]
+    key = await world.apply("PartitionReassignment", "move", {"partitions": targets, "maxConcurrentPartitions": 1})
+    await world.until(lambda: world.status(key).get("phase") == "Completed")
+
+
+async def a_move_is_taken_back(world: QuorumWorld) -> None:
+    world.cluster.create_topic("orders", [1, 2], [2, 3])
+    world.cluster.broker(5).hang()
+    targets = [{"topic": "orders", "partition": number, "replicas": [4, 5]} for number in (0, 1)]
+    key = await world.apply("PartitionReassignment", "move", {"partitions": targets})
+    await world.until(lambda: (world.status(key).get("counts") or {}).get("moving") == 2)
+    await world.delete(key)
+    await world.until(lambda: not any(each.is_moving for each in world.cluster.topics["orders"].partitions))
+    world.cluster.broker(5).resume()
+    await world.until(lambda: world.api.peek(key) is None)
+
+
+async def a_move_that_a_person_takes_back_is_not_asked_for_again(world: QuorumWorld) -> None:
+    (partition,) = world.cluster.create_topic("orders", [1, 2]).partitions
+    world.cluster.broker(5).hang()
+    target = {"topic": "orders", "partition": 0, "replicas": [4, 5]}
+    key = await world.apply("PartitionReassignment", "move", {"partitions": [target]})
+    await world.until(lambda: (world.status(key).get("counts") or {}).get("moving") == 1)
+    partition.cancel(world.cluster.brokers)
+    world.cluster.broker(5).resume()
+    await world.until(lambda: world.status(key).get("phase") == "Failed")
+    assert partition.replicas == (1, 2)
+
+
+async def leaders_are_given_back(world: QuorumWorld) -> None:
+    world.cluster.create_topic("orders", [1, 2], [1, 3])
+    world.cluster.bounce_broker(1)
+    assert world.cluster.led(tp("orders", 0)) == (2, [1, 2])
+    key = await world.apply("PreferredElection", "back", {"topics": ["orders"]})
+    await world.until(lambda: world.status(key).get("phase") == "Completed")
+    assert world.cluster.led(tp("orders", 0)) == (1, [1, 2])
+
+
+async def a_leader_is_elected_out_of_the_isr(world: QuorumWorld) -> None:
+    world.cluster.create_topic("orders", [1, 2])
+    world.cluster.kill_broker(2)
+    world.cluster.kill_broker(1)
+    world.cluster.start_broker(2)
+    assert world.cluster.led(tp("orders", 0)) == (-1, [1])
+    spec = {"topics": ["orders"], "electionType": "Unclean", "acknowledgeDataLoss": True}
+    key = await world.apply("PreferredElection", "unclean", spec)
+    await world.until(lambda: world.status(key).get("phase") == "Completed")
+    assert world.cluster.led(tp("orders", 0)) == (2, [2])
+
+
+async def features_are_upgraded_and_given_up(world: QuorumWorld) -> None:
+    names = {"metadata.version": 27, "f": 2}
+    features = [{"name": name, "maxVersionLevel": level} for name, level in names.items()]
+    key = await world.apply("FeatureSet", "features", {"features": features})
+    await world.until(lambda: world.is_ready(key))
+    given_up = {"features": features[1:], "deletionPolicy": "Delete"}
+    await world.apply("FeatureSet", "features", given_up)
+    await world.until(lambda: world.is_ready(key))
+    await world.delete(key)
+    await world.until(lambda: world.api.peek(key) is None)
+
+
+async def come_to_an_end(
+    scenario: Scenario,
+    *writes: int,
+    mishap: Mishap = Mishap.DEATH,
+    code: ErrorCode | None = None,
+    leaderless_at: int | None = None,
+) -> tuple[End, QuorumWorld]:
+    """What is there at the end; what has come to an end is not written to again."""
+    async with quorum_installation() as world:
+        world.code, world.leaderless_at = code, leaderless_at
+        async with at_work(world.operate(writes, mishap)):
+            await scenario(world)
+            await world.until_quiet()
+        assert world.mishaps == len(writes)
+        end, written = world.end(), list(world.writes)
+        async with at_work(world.operate()):
+            await world.until_quiet()
+        assert world.writes[len(written) :] == []
+        told: list[Any] = [event["reason"] for event in world.api.events]
+        assert "TopicAdopted" not in told
+        return end, world
+
+
+SCENARIOS = (
+    a_topic_is_created_grows_and_is_configured,
+    a_topic_gets_other_replicas,
+    a_topic_is_deleted_with_its_object,
+    partitions_move_one_after_the_other,
+    a_move_is_taken_back,
+    a_move_that_a_person_takes_back_is_not_asked_for_again,
+    leaders_are_given_back,
+    a_leader_is_elected_out_of_the_isr,
+    features_are_upgraded_and_given_up,
+)
+
+
+@pytest.mark.matrix
+@pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.__name__)
+class TestWhateverHappensAtAnyWrite:
+    @pytest.mark.parametrize("mishap", Mishap, ids=lambda mishap: mishap.name)
+    def test_the_end_is_the_same(self, scenario: Scenario, mishap: Mishap) -> None:
+        end, world = run_fast(come_to_an_end(scenario))
+        for number, what in enumerate(world.writes, start=1):
+            after, _ = run_fast(come_to_an_end(scenario, number, mishap=mishap))
+            assert differences(after, end) == {}, f"write {number}, {what}: {mishap.value}"
+
+    @pytest.mark.parametrize("mishap", [Mishap.LOST_ANSWER, Mishap.LOST_REQUEST], ids=["done", "not done"])
+    def test_an_answer_that_is_no_verdict_changes_nothing(self, scenario: Scenario, mishap: Mishap) -> None:
+        end, world = run_fast(come_to_an_end(scenario))
+        assert world.asked
+        for at, code in ((number, each) for number in world.asked for each in UNJUDGED[number % 3 :: 3]):
+            after, _ = run_fast(come_to_an_end(scenario, at, mishap=mishap, code=code))
+            assert differences(after, end) == {}, f"write {at}, {world.writes[at - 1]}: {code.name}"
+
+    def test_controllers_without_a_leader_for_a_while_change_nothing_and_are_told_of(self, scenario: Scenario) -> None:
+        end, world = run_fast(come_to_an_end(scenario))
+        for at in world.asked:
+            after, disturbed = run_fast(come_to_an_end(scenario, leaderless_at=at))
+            others = differences(after, end)
+            assert [path for path in others if path not in OF_ANOTHER_LEADER] == [], f"{world.writes[at - 1]}: {others}"
+            said = [each for each in disturbed.writes[at:] if "have no leader" in each]
+            assert any(each.startswith("patch_status KafkaCluster") for each in said)
+            asked = [number for number in disturbed.asked if number > at]
+            assert len(asked) <= len(world.asked) + 1, "it was asked for again while nobody led"

@@ -1,0 +1,140 @@
+"""Configurations that were changed elsewhere: what is asked for until they are known."""
+
+import random
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import pytest
+
+from controller_core.model.ids import TopicId, TopicName
+from controller_core.polling.answers import Topic as Told
+from controller_core.polling.configurations import EVERY, MOST_SEARCHED, Configs
+from controller_core.polling.groups import TOPICS_AT_ONCE
+from controller_core.polling.known_cluster import KnownCluster
+from controller_core.wire.client.kept_client import KeptClient
+from controller_core.wire.client.request_client import AnswerLost
+from tests.unit.polling.quorum import CONFIGS, Quorum, Topic, served
+
+GROUPS = 3
+NAMES = [TopicName(f"topic-{number:04}") for number in range(GROUPS * TOPICS_AT_ONCE)]
+FIRST, LAST = NAMES[0], NAMES[-1]
+
+
+class Watched:
+    """The configurations of a cluster, and what is known of them."""
+
+    def __init__(self, quorum: Quorum, client: KeptClient) -> None:
+        self.quorum = quorum
+        self.known = KnownCluster()
+        self._client = client
+        self._configs = Configs()
+        topics = {TopicName(name): Told(TopicId(topic.topic_id), {}) for name, topic in quorum.topics.items()}
+        self.known.take_topics(topics, {}, 0)
+
+    async def begin(self) -> None:
+        async for found in self._configs.of(self._client, NAMES):
+            self.known.take_configs(found, 1)
+
+    async def search(self, *, is_explained: bool = False) -> list[tuple[str, ...] | None]:
+        """Looks once, as when the log has grown; returns the keys that were asked for, request by request."""
+        self._configs.suspect()
+        return await self.look(is_explained=is_explained)
+
+    async def look(self, *, is_explained: bool = False) -> list[tuple[str, ...] | None]:
+        self.quorum.keys.clear()
+        async for found in self._configs.next_ones(self._client, self.known, is_explained=is_explained):
+            self.known.take_configs(found, 2)
+        return [*self.quorum.keys]
+
+    def of(self, name: TopicName) -> dict[str, str]:
+        return dict(self.known.config_of(name).own)
+
+
+@asynccontextmanager
+async def watched(**config: str) -> AsyncIterator[Watched]:
+    """`config`: what is set for the first topic."""
+    quorum = Quorum(topics={name: Topic([(1,)]) for name in NAMES})
+    quorum.topics[FIRST].config.update({key.replace("_", "."): value for key, value in config.items()})
+    async with served(quorum) as open_kept:
+        client, _ = open_kept()
+        found = Watched(quorum, client)
+        await found.begin()
+        yield found
+        client.close()
+
+
+async def test_a_key_that_is_set_for_some_topic_is_searched_at_all_and_whose_has_changed_is_read() -> None:
+    async with watched(retention_ms="5") as found:
+        found.quorum.topics[LAST].config["retention.ms"] = "7"
+        asked = await found.search()
+        assert asked == [("min.insync.replicas", "retention.ms")] * GROUPS + [None]
+        assert found.of(LAST) == {"retention.ms": "7"}
+        assert await found.look() == [], "nothing is suspected any longer"
+
+
+async def test_a_key_that_nobody_had_set_is_found_by_reading_all_and_searched_from_then_on() -> None:
+    async with watched() as found:
+        found.quorum.topics[LAST].config["retention.ms"] = "7"
+        assert await found.search() == [None] * GROUPS
+        assert found.of(LAST) == {"retention.ms": "7"}
+        found.quorum.topics[FIRST].config["retention.ms"] = "8"
+        assert await found.search() == [("min.insync.replicas", "retention.ms")] * GROUPS + [None]
+        assert found.of(FIRST) == {"retention.ms": "8"}
+
+
+async def test_where_a_search_finds_nothing_all_are_read() -> None:
+    async with watched(retention_ms="5") as found:
+        found.quorum.topics[LAST].config["segment.ms"] = "7"
+        assert (await found.search())[GROUPS:] == [None] * GROUPS
+        assert found.of(LAST) == {"segment.ms": "7"}
+
+
+async def test_of_many_keys_those_that_most_topics_set_are_searched() -> None:
+    async with watched() as found:
+        for name in NAMES[:2]:
+            found.quorum.topics[name].config["retention.ms"] = "5"
+        found.quorum.topics[LAST].config.update({f"key-{number}": "1" for number in range(3 * MOST_SEARCHED)})
+        await found.search()
+        keys = (await found.search())[0]
+        assert keys is not None
+        assert len(keys) == MOST_SEARCHED
+        assert {"min.insync.replicas", "retention.ms"} <= {*keys}
+
+
+async def test_a_search_that_breaks_off_hides_nothing_from_the_next_one() -> None:
+    async with watched(retention_ms="5") as found:
+        await found.search()
+        found.quorum.topics[FIRST].config["retention.ms"] = "7"
+        found.quorum.before_answer[CONFIGS] = lambda: found.quorum.before_answer.update({CONFIGS: fail})
+
+        def fail() -> None:
+            found.quorum.failures = 1
+
+        with pytest.raises(AnswerLost):
+            await found.search()
+        assert found.of(FIRST) == {"retention.ms": "5"}
+        await found.search()
+        assert found.of(FIRST) == {"retention.ms": "7"}
+
+
+@pytest.mark.parametrize("seed", range(20))
+async def test_however_changes_follow_each_other_a_suspicion_ends_with_all_known(seed: int) -> None:
+    """One change at a time, as the log tells of each; also back to what was before, and seen in the usual turn."""
+    random_ = random.Random(seed)
+    async with watched() as found:
+        for _ in range(30):
+            name, key = (
+                random_.choice([FIRST, LAST]),
+                random_.choice(["retention.ms", "segment.ms", "min.insync.replicas"]),
+            )
+            config = found.quorum.topics[name].config
+            if key in config and random_.random() < 0.5:
+                del config[key]
+            else:
+                config[key] = random_.choice("12")
+            if random_.random() < 0.3:
+                for _ in range(EVERY * GROUPS):
+                    await found.look()
+            else:
+                await found.search()
+            assert found.of(name) == config
