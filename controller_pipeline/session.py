@@ -32,7 +32,8 @@ LOCAL_SETTINGS = {
     "spark.driver.host": "127.0.0.1",
 }
 SMALL_SETTINGS = {
-    "spark.driver.extraJavaOptions": "-XX:+UseSerialGC",
+    # The first compiler alone has room for 48 MB of code, which Spark fills: then Java forgets code, and compiles it again.
+    "spark.driver.extraJavaOptions": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m",
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.codegen.wholeStage": "false",
 }

@@ -95,7 +95,7 @@ def fallen_broker_epochs(known_events: DataFrame) -> DataFrame:
     """Registrations with a smaller epoch than an earlier one of the same broker: epochs are zxids, which only rise."""
     of_the_broker = Window.partitionBy("cluster_id", "broker").orderBy("controller_epoch", "seq")
     rows = (
-        known_events.where("kind = 'broker' AND broker_epoch IS NOT NULL")
+        known_events.where("kind = 'broker' AND broker_epoch >= 0")
         .withColumn("record", f.expr(RECORD))
         .withColumns(
             {

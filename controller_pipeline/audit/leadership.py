@@ -42,14 +42,14 @@ INVARIANTS: Final = (
     ),
     Invariant(
         id="PartitionEpochRises",
-        broken="now.partition_epoch = was.partition_epoch AND NOT now <=> was",
+        broken="now.partition_epoch = was.partition_epoch AND now.partition_epoch >= 0 AND NOT now <=> was",
         detail="partition epoch {now.partition_epoch} says leader {now.leader}, ISR {now.isr}, leader epoch "
         "{now.leader_epoch}; it said leader {was.leader}, ISR {was.isr}, leader epoch {was.leader_epoch} before",
         evidence=_BOTH,
     ),
     Invariant(
         id="PartitionEpochNeverFalls",
-        broken="now.partition_epoch < was.partition_epoch",
+        broken="now.partition_epoch < was.partition_epoch AND now.partition_epoch >= 0",
         detail="the partition epoch fell from {was.partition_epoch} to {now.partition_epoch}: somebody created the "
         "state znode anew, or ZooKeeper lost what it had",
         evidence=_BOTH,
@@ -84,7 +84,7 @@ INVARIANTS: Final = (
     ),
     Invariant(
         id="DecidingEpochNeverFalls",
-        broken="now.state_controller_epoch < was.state_controller_epoch",
+        broken="now.state_controller_epoch < was.state_controller_epoch AND now.state_controller_epoch >= 0",
         detail="a state that was decided in controller epoch {was.state_controller_epoch} was overwritten by one of "
         "epoch {now.state_controller_epoch}: a controller that had been replaced still wrote",
         evidence=_BOTH,

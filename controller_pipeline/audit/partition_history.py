@@ -133,7 +133,8 @@ def _compared(folded: DataFrame) -> DataFrame:
                 "OR (kind = 'assignment' AND NOT assigned <=> assigned_was)"
             ),
             "follows": f.expr(
-                "NOT snapshot AND was IS NOT NULL AND span <=> was_span AND now.partition_epoch <= was.partition_epoch + 1"
+                "NOT snapshot AND was IS NOT NULL AND span <=> was_span AND now.partition_epoch >= 0 "
+                "AND now.partition_epoch <= was.partition_epoch + 1"
             ),
             "lasts_seconds": f.expr("(unix_micros(least(next_at, known_until)) - unix_micros(at)) / 1e6"),
         }

@@ -46,7 +46,7 @@ _THING: Final = (*EPOCH, "topic", "life", "partition")
 def contradicting_journals(recorded: DataFrame) -> DataFrame:
     """Violations between accounts of one controller epoch, each at the later record."""
     told = _leaderships(recorded)
-    states = told.where("partition_epoch IS NOT NULL").groupBy(*_THING, "partition_epoch", "account").agg(
+    states = told.where("partition_epoch >= 0").groupBy(*_THING, "partition_epoch", "account").agg(
         f.max("leader").alias("leader"), f.max("leader_epoch").alias("leader_epoch"), f.max("isr").alias("isr"),
         f.min("record").alias("record"),
     )  # fmt: skip

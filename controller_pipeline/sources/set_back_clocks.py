@@ -73,7 +73,7 @@ def by_epochs_and_versions(records: DataFrame) -> DataFrame:
 
 def _later_versions(twice: DataFrame) -> DataFrame:
     """From when on (`second_from`) a file's lines are of the second time, as a partition had a lower version before."""
-    states = twice.where("kind = 'leadership' AND partition_epoch IS NOT NULL")
+    states = twice.where("kind = 'leadership' AND partition_epoch >= 0")
     of_the_partition = (*_CLOCK, "topic", "partition")
     versions = states.groupBy(*of_the_partition, "partition_epoch").agg(f.min("event_time").alias("said_at"))
     every = Window.partitionBy(*of_the_partition)

@@ -1,4 +1,7 @@
-"""One Spark for all tests of the pipeline. Whatever lies in this folder is marked `spark`."""
+"""One Spark for all tests of the pipeline. Whatever lies in this folder is marked `spark`.
+
+With `--sample` a commit runs a sixth of the files, and of those that take minutes fewer (`long_histories.py`).
+"""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -7,9 +10,11 @@ import pytest
 from pyspark.sql import SparkSession
 
 from controller_pipeline.session import local_session
+from tests.sampling import deal_by_file
 
-_TIMEOUT_S = 1200
-"""The first test that asks for the session or for a shared table waits for it."""
+_TIMEOUT_S = 2400
+"""The first test that asks for the session or for a shared table waits for it; on two cores that do more besides, only what
+hangs takes so long. What comes after it in the process fails, too: it reads the answer to what was interrupted."""
 _NOTHING_COMPILED = {"spark.sql.codegen.factoryMode": "NO_CODEGEN"}
 """A fifth of a fold of some dozen records is what compiles their expressions. The tests of the commands compile them."""
 
@@ -20,6 +25,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if here in item.path.parents:
             item.add_marker(pytest.mark.spark)
             item.add_marker(pytest.mark.timeout(_TIMEOUT_S))
+            deal_by_file(item, "histories", parts=6)
 
 
 @pytest.fixture(scope="session")

@@ -61,7 +61,8 @@ def _nothing_was_written() -> Column:
     """True where the version of the partition's znode is what it was before the unknown time."""
     order = in_order()
     same_topic = f.lag("topic_id").over(order).eqNullSafe(f.col("topic_id"))
-    return same_topic & (f.lag("partition_epoch").over(order) == f.col("partition_epoch"))
+    is_told = f.col("partition_epoch") >= 0
+    return same_topic & is_told & (f.lag("partition_epoch").over(order) == f.col("partition_epoch"))
 
 
 def _in_one_row(rows: DataFrame) -> DataFrame:

@@ -2,7 +2,6 @@
 
 from pathlib import Path
 
-import pytest
 from pyspark.sql import SparkSession
 
 from controller_pipeline.audit.audit import audit
@@ -11,8 +10,6 @@ from controller_pipeline.store import Store
 from controller_pipeline.transforms.continuity.breaks import marks
 from controller_pipeline.transforms.known_spans import known_spans
 from tests.spark.histories import as_events, history
-
-pytestmark = pytest.mark.timeout(600)
 
 SEEDS = range(50)
 

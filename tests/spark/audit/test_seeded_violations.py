@@ -14,8 +14,6 @@ from tests.spark.audit.story import story
 from tests.spark.audit.tables import Record, Tables
 from tests.spark.audit.test_rival_journals import SCENES as RIVALS
 
-pytestmark = pytest.mark.timeout(600)
-
 INTERPRETED = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
 SOUND = "nothing is wrong"
 FORGETFUL: dict[str, tuple[str, Record]] = {

@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-import pytest
 from pyspark.sql import SparkSession
 from pyspark.testing import assertDataFrameEqual
 
@@ -12,8 +11,9 @@ from controller_pipeline.kept_history import KeptHistory
 from controller_pipeline.pipelines.topic import ingest
 from controller_pipeline.schemas import EVENTS, FINDINGS, LINES
 from tests.spark.histories import as_events, as_lines, history
+from tests.spark.long_histories import slow_histories
 
-pytestmark = pytest.mark.long
+pytestmark = slow_histories("in a topic")
 
 
 def test_topic_and_files_go_into_one_history_in_which_nothing_is_lost_and_nothing_twice(

@@ -17,7 +17,6 @@ from controller_pipeline.reports.selection.before import figures_before
 from controller_pipeline.reports.selection.places import places
 from tests.spark.reports.bad_day import FIRST_DAY, HOSTILE, bad_day, frames
 
-pytestmark = pytest.mark.timeout(600)  # dozens of small queries: long only where the machine is busy
 DAY = Period(began=FIRST_DAY, ended=FIRST_DAY + timedelta(days=1))
 
 

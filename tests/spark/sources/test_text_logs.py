@@ -15,8 +15,6 @@ from controller_pipeline.audit.audit import audit
 from controller_pipeline.schemas import EVENTS, KNOWN_SPANS, PROOFS
 from controller_pipeline.sources import text_logs
 
-pytestmark = pytest.mark.timeout(600)
-
 SAMPLE = Path(__file__).parents[1] / "data" / "text_logs"
 INTERPRETED = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
 """To compile the plan takes far longer than to run it on these few rows."""
