@@ -14,7 +14,7 @@ export KEEP
 
 .DEFAULT_GOAL := help
 
-.PHONY: help demo demo-history demo-fleet soak test full versions lint unit nightly fuzz mutants spark real e2e node crds cli bench bench-designs bench-requests bench-operator bench-pipeline \
+.PHONY: help demo demo-history demo-fleet soak test full versions lint unit nightly fuzz mutants spark real e2e node crds cli bench bench-designs bench-requests bench-operator bench-polling bench-pipeline \
 	bench-fleet build images lock sbom audit clean
 
 help: ## Show the commands
@@ -43,11 +43,15 @@ soak: $(READY) ## Let things happen to a real cluster, as a seed decides, and ch
 
 test: lint unit spark real ## Check the code and run the tests, those against real servers too (of large matrices a sample)
 
+OLDER ?= $(notdir $(wildcard devcluster/kafkas/*))
+KRAFTS ?= $(notdir $(wildcard devcluster/krafts/*))
 SOAKED ?= 2.8.2 3.6.2
 
-versions: $(READY) ## Run what is there for each release of Kafka, and a soak of some (SOAKED="3.0.2 3.3.2" MINUTES=10)
+versions: $(READY) ## Run the suite, the clients, the operator, the journal and the recorder with each older release of Kafka, upgrades, a soak of some, and other releases without ZooKeeper (OLDER="3.0.2" KRAFTS="4.0.2" SOAKED="3.0.2 3.3.2" MINUTES=10)
 	$(BIN)/python -m devcluster build
 	$(BIN)/pytest -v -m real tests/real/versions
+	for version in $(OLDER); do $(BIN)/pytest -v -m real -k $$version $(AT_ONCE) tests/real/conformance tests/real/clients tests/real/operator/test_operator.py tests/real/controller/test_journal.py tests/real/test_recorder.py || exit 1; done
+	for version in $(KRAFTS); do $(BIN)/pytest -v -m real -k $$version $(AT_ONCE) tests/real/kraft tests/real/operator/test_operator.py || exit 1; done
 	for version in $(SOAKED); do $(MAKE) soak KAFKA=$$version || exit 1; done
 
 full: ## As `make test`, with the large matrices whole: those of which it runs what the commit's hash chooses
@@ -59,11 +63,14 @@ lint: $(READY) ## Check style, types and the direction of imports
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
+# Of large matrices, the part that the commit's hash chooses.
+SAMPLED ?= --sample
+
 # On all cores; those of the pipeline file by file, as the tests of a file share tables, and each worker with a Spark of its own.
 WORKERS ?= logical
 
-unit: $(READY) ## Run the tests that need no servers (WORKERS=0: one after the other, in one process)
-	$(BIN)/pytest -m "not real and not spark" --numprocesses $(WORKERS) --dist worksteal
+unit: $(READY) ## Run the tests that need no servers (WORKERS=0: one after the other, in one process; SAMPLED=: large matrices whole)
+	$(BIN)/pytest -m "not real and not spark" $(SAMPLED) --numprocesses $(WORKERS) --dist worksteal --durations 20
 
 nightly: $(READY) ## Look for new examples that break a property, round by round (MINUTES=30; SEED=n: that round again)
 	scripts/nightly $(BIN)/pytest $(MINUTES) $(SEED)
@@ -80,23 +87,20 @@ SAMPLE ?= 0
 mutants: $(READY) ## Try small changes of the code that tests should notice (MODULES="zk.fenced model", SAMPLE=100 SEED=n; all: hours)
 	$(BIN)/python -m scripts.mutants $(MODULES:%=--module %) --sample $(SAMPLE) $(if $(SEED),--seed $(SEED))
 
-# Of large matrices, the part that the commit's hash chooses.
-SAMPLED ?= --sample
-
 spark: $(READY) ## Run the tests of the history's pipeline, on a Spark of their own (SAMPLED=: large matrices whole, as `make full`)
-	$(BIN)/pytest -m "spark and not real" $(SAMPLED) --numprocesses $(WORKERS) --maxprocesses 4 --dist loadfile --no-loadscope-reorder tests/spark
+	$(BIN)/pytest -m "spark and not real" $(SAMPLED) --numprocesses $(WORKERS) --maxprocesses 4 --dist loadfile --no-loadscope-reorder --durations 20 tests/spark
 
-# In two parts: the clusters of the one have ended before those of the other start. Two files at a time: mostly they wait, for
-# sessions that end and servers that start. Each has servers of its own. Files that take minutes begin first.
-AT_ONCE := --numprocesses 2 --dist loadfile --no-loadscope-reorder
+# In two parts: the clusters of the one have ended before those of the other start. Two files at a time, or two of the parts that
+# tests/real/conftest.py makes of one: mostly they wait, for sessions that end and servers that start. Each has servers of its own.
+AT_ONCE := --numprocesses 2 --dist loadgroup --no-loadscope-reorder --durations 20
 
 real: $(READY) ## Run the tests against real ZooKeeper, Kafka and Kubernetes (SAMPLED=: large matrices whole, as `make full`)
 	$(BIN)/python -m devcluster build
 	$(BIN)/pytest -v -m real $(SAMPLED) $(AT_ONCE) tests/real/conformance tests/real/clients
 	$(BIN)/pytest -v -m real $(SAMPLED) $(AT_ONCE) --ignore tests/real/conformance --ignore tests/real/clients --ignore tests/e2e
 
-e2e: $(READY) ## Install the chart on a node whose pods really run, and disturb it (KUBECONFIG: on that cluster; SAMPLED=: both secured examples)
-	$(BIN)/pytest -v $(SAMPLED) tests/e2e
+e2e: $(READY) ## Install the chart on a node whose pods really run, and disturb it (KUBECONFIG: on that cluster; SAMPLED=: all other examples, too)
+	$(BIN)/pytest -v $(SAMPLED) --durations 20 tests/e2e
 
 node: $(READY) ## Run one node of Kubernetes with our images on it until Ctrl-C, to try the chart on (as root)
 	$(BIN)/python -m devcluster node
@@ -127,6 +131,9 @@ TOPICS ?= 1000
 
 bench-operator: $(READY) ## Measure what the operator makes of many topics on real servers, in some minutes (TOPICS=1000 FLAGS="--partitions 12")
 	$(BIN)/python -m bench.operator_scale --topics $(TOPICS) $(FLAGS)
+
+bench-polling: $(READY) ## Measure what looking at many topics without ZooKeeper costs, and how soon changes are seen, in five minutes (TOPICS=1000)
+	$(BIN)/python -m bench.polling --topics $(TOPICS) $(FLAGS)
 
 EVENTS ?= 10000000
 CORES ?= 1 2

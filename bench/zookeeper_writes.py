@@ -15,7 +15,6 @@ comes, answering once the disk has the write (`forceSync=yes`), and once more no
 
 import asyncio
 import json
-import os
 import statistics
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
@@ -30,6 +29,7 @@ from rich.console import Console
 
 from bench.setup.disk import sync_latency
 from bench.setup.jvm import BenchZooKeeper
+from bench.setup.processor import cpu_s
 from controller_core.model.ids import BrokerId, ControllerEpoch, LeaderEpoch, PartitionId, TopicName, TopicPartition
 from controller_core.model.metadata import LeaderAndIsr
 from controller_core.zk import codecs, paths
@@ -221,13 +221,13 @@ def _batches(items: Sequence[Any], size: int) -> list[Sequence[Any]]:
 async def measured(server: BenchZooKeeper, way: Way, sessions: int, clients: Clients, states: States) -> dict[str, Any]:
     """One run: seconds, and what it took of the processors in this process and in ZooKeeper."""
     writes = states.next_writes() if way.op == "write" else []
-    began, cpu, server_cpu = time.perf_counter(), time.process_time(), _cpu_s(server.process.pid)
+    began, cpu, server_cpu = time.perf_counter(), time.process_time(), cpu_s(server.process.pid)
     if way.op == "write":
         await write(clients, way, sessions, writes)
     else:
         await read(clients, way, sessions, states.paths)
     seconds = time.perf_counter() - began
-    cpu, server_cpu = time.process_time() - cpu, _cpu_s(server.process.pid) - server_cpu
+    cpu, server_cpu = time.process_time() - cpu, cpu_s(server.process.pid) - server_cpu
     if way.op == "write":
         await states.prove(clients.own[0])
     return {
@@ -279,11 +279,6 @@ def measure(*, partitions: int, runs: int = 3, quick: bool = False) -> dict[str,
             )
     settings = {"partitions": partitions, "runs": runs, "zookeeper_heap_mb": HEAP_MB, "disk_sync": disk}
     return {"zookeeper_writes": settings, "writes": rows}
-
-
-def _cpu_s(pid: int) -> float:
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def main(

@@ -45,6 +45,12 @@ def dealt(cases: Sequence[Case], part: int, parts: int = PARTS) -> list[Case]:
     return [case for number, case in enumerate(cases) if number % parts == part % parts]
 
 
+def deal_by_file(item: pytest.Item, matrix: str, parts: int) -> None:
+    """Makes the test's file a case of a matrix that is dealt out into so many parts, unless the test is of one already."""
+    if item.get_closest_marker("matrix") is None:
+        item.add_marker(pytest.mark.matrix(matrix, str(item.path), parts=parts))
+
+
 class Sample:
     """Leaves out what another commit runs, and says so. A plugin of pytest."""
 

@@ -5,10 +5,8 @@ scenario is over when ZooKeeper has what it is to have, each live broker answers
 written for a while.
 """
 
-import os
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any, Final
 
 from bench.designs.clusters import DesignCluster
@@ -16,6 +14,7 @@ from bench.designs.counting.leaderships import Leaderships
 from bench.designs.counting.transaction_log import Transaction, TransactionLog
 from bench.designs.counting.writes import Writes
 from bench.designs.counting.zookeeper_counters import ZooKeeperCounters, counters
+from bench.setup.processor import cpu_s
 from devcluster.clusters.zookeeper import ZooKeeper
 from devcluster.running.processes import ConditionTimeoutError
 
@@ -103,8 +102,4 @@ class Measuring:
 
 
 def _processor_s(pids: list[int]) -> dict[int, float]:
-    spent = {}
-    for pid in pids:
-        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-        spent[pid] = (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-    return spent
+    return {pid: cpu_s(pid) for pid in pids}

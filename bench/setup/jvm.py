@@ -39,6 +39,10 @@ _KAFKA_OPTIONS: Final = (
 _ZOOKEEPER_OPTIONS: Final = ("-XX:+UseG1GC", "-Dzookeeper.snapCount=100000000")
 
 
+IN_EARNEST: Final = {"_JAVA_OPTIONS": "-XX:TieredStopAtLevel=4 -XX:-UseSerialGC -XX:+UseG1GC"}
+"""The environment in which Java overrides what `devcluster` gives servers for a short life."""
+
+
 def java_command(
     main_class: str, *arguments: str, options: tuple[str, ...], classes: Path | None = None, logging: str = _QUIET
 ) -> list[str]:

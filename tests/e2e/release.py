@@ -62,6 +62,10 @@ class Release:
             where = ("--namespace", self.namespace)
             self.kubernetes.helm("uninstall", NAME, *where, "--wait", "--timeout", _INSTALL_DEADLINE)
 
+    def run_tests(self) -> str:
+        """`helm test`: what it said. Raises CommandError where a test fails."""
+        return self.kubernetes.helm("test", NAME, "--namespace", self.namespace, "--timeout", "3m")
+
     def kubectl(self, *arguments: str, stdin: str | None = None) -> str:
         """kubectl in the release's namespace."""
         return self.kubernetes.kubectl("--namespace", self.namespace, *arguments, stdin=stdin)

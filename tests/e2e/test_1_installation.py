@@ -4,7 +4,7 @@ import pytest
 
 from devcluster.clusters.kubernetes import CommandError
 from tests.e2e.manifests import ready_condition, reassignment, topic
-from tests.e2e.release import BROKERS, NAME, NAMESPACE, PROJECT, Release
+from tests.e2e.release import BROKERS, PROJECT, Release
 from tests.e2e.toolbox import BOOTSTRAP, Toolbox
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(600)]
@@ -16,7 +16,7 @@ def test_the_notes_say_what_to_do_next(release: Release) -> None:
 
 
 def test_the_chart_s_own_tests_pass(release: Release) -> None:
-    said = release.kubernetes.helm("test", NAME, "--namespace", NAMESPACE, "--timeout", "3m")
+    said = release.run_tests()
     assert "Phase:          Succeeded" in said
     assert "Failed" not in said
 

@@ -145,7 +145,7 @@ def test_an_upgrade_while_a_reassignment_runs_lets_both_end_well(
     release.apply(topic("heavy", [[1, 2]]))
     release.wait_ready("kafkatopic", "heavy")
     toolbox.fill("heavy", megabytes=40)
-    toolbox.throttle("heavy", bytes_per_second=1_000_000)
+    toolbox.throttle("heavy", bytes_per_second=100_000)  # however long the upgrade takes
     release.apply(reassignment("move-heavy", "heavy", [[3, 2]]))
     release.wait_for(lambda: phase(release, "move-heavy") == "Running", "the reassignment runs")
     release.upgrade("--set", "operator.podAnnotations.changed=yes,controller.podAnnotations.changed=yes")

@@ -12,11 +12,17 @@ from devcluster.images import history_image_archive
 from devcluster.node.pods import PodCluster
 from tests.e2e.manifests import cluster, topic
 from tests.e2e.release import NAMESPACE, PROJECT, Release
+from tests.sampling import ONE_EACH
 
-pytestmark = [pytest.mark.real, pytest.mark.timeout(1800)]
+pytestmark = [
+    pytest.mark.real,
+    pytest.mark.timeout(2400),
+    pytest.mark.matrix("what takes minutes more", "history", parts=ONE_EACH),
+]
 
 EXAMPLES: Final = PROJECT / "examples" / "history"
-SPARK_DEADLINE_S: Final = 900
+SPARK_DEADLINE_S: Final = 1800
+"""Beside the tests of the pipeline, which compute all the time, only what hangs takes so long."""
 # Less than the default, as all of it shares this machine.
 ON: Final = (
     "history.enabled=true,history.suspend=true,history.driverMemory=1g,"

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from devcluster.node.pods import PodCluster
-from tests.e2e.release import NAME, NAMESPACE, Release
+from tests.e2e.release import NAME, Release
 
 BOOTSTRAP = f"{NAME}-kafka:9092"
 ZOOKEEPER = f"{NAME}-zookeeper:2181/kafka"
@@ -22,10 +22,11 @@ _WORK = "/work"
 
 
 class Toolbox:
-    """The pod. Entering starts it, leaving removes it."""
+    """The pod. Entering starts it, leaving removes it. `bootstrap`: the brokers that its tools ask."""
 
-    def __init__(self, pods: PodCluster, release: Release) -> None:
+    def __init__(self, pods: PodCluster, release: Release, bootstrap: str = BOOTSTRAP) -> None:
         self._release = release
+        self.bootstrap = bootstrap
         self._image = f"{pods.images}kontroller-kafka:0.1.0"
 
     def __enter__(self) -> Self:
@@ -67,7 +68,7 @@ class Toolbox:
     def fill(self, topic: str, *, megabytes: int) -> None:
         """Writes data to a topic."""
         records = f"--num-records {megabytes * 100} --record-size 10000 --throughput -1"
-        properties = f"--producer-props bootstrap.servers={BOOTSTRAP} acks=all"
+        properties = f"--producer-props bootstrap.servers={self.bootstrap} acks=all"
         self.shell(f"kafka-producer-perf-test.sh --topic {topic} {records} {properties}")
 
     def throttle(self, topic: str, *, bytes_per_second: int) -> None:
@@ -85,7 +86,7 @@ class Toolbox:
             self._configure(f"--entity-type {what}", f"--delete-config {keys}")
 
     def _configure(self, entity: str, change: str) -> None:
-        self.shell(f"kafka-configs.sh --bootstrap-server {BOOTSTRAP} --alter {entity} {change}")
+        self.shell(f"kafka-configs.sh --bootstrap-server {self.bootstrap} --alter {entity} {change}")
 
     def _pod(self) -> dict[str, Any]:
         mounts = [{"name": "work", "mountPath": _WORK}, {"name": "tmp", "mountPath": "/tmp"}]
@@ -102,7 +103,7 @@ class Toolbox:
             "enableServiceLinks": False,
             "securityContext": {"runAsNonRoot": True, "runAsUser": 65532, "fsGroup": 65532},
         }
-        return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": _POD, "namespace": NAMESPACE}, "spec": spec}
+        return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": _POD}, "spec": spec}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -140,7 +141,7 @@ class Load:
     folder: str
 
     def start(self) -> None:
-        what = f"--bootstrap-server {BOOTSTRAP} --topic {self.topic} --acks -1 --throughput 100"
+        what = f"--bootstrap-server {self.toolbox.bootstrap} --topic {self.topic} --acks -1 --throughput 100"
         produce = f"nohup kafka-verifiable-producer.sh {what} > said 2> errors < /dev/null"
         self.toolbox.shell(f"mkdir {self.folder}; cd {self.folder}; {produce} & echo $! > {self.folder}/pid")
 
@@ -159,7 +160,7 @@ class Load:
     def read_back(self) -> set[int]:
         """Every message that the topic has, however long it takes until the first one comes: who reads waits for the
         coordinator of its group, and that one may have to read its own log first, after a restart."""
-        where = f"--bootstrap-server {BOOTSTRAP} --topic {self.topic}"
+        where = f"--bootstrap-server {self.toolbox.bootstrap} --topic {self.topic}"
         ends = self.toolbox.shell(f"kafka-get-offsets.sh {where}").split()
         count = sum(int(end.rsplit(":", 1)[1]) for end in ends)
         consume = f"kafka-console-consumer.sh {where} --from-beginning --max-messages {count} --timeout-ms 120000"

@@ -1,10 +1,10 @@
 """The examples of secured clusters, installed: certificates or logins are all that anybody has, and nothing else is needed.
 
 They are in a namespace of their own, after the other release is gone, as the tests of this folder run after those beside
-it: two operators of all namespaces would do everything twice. Of the two examples the commit's hash chooses one.
+it: two operators of all namespaces would do everything twice. Of these two and what there is without ZooKeeper the
+commit's hash chooses one.
 """
 
-import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,7 +26,9 @@ from tests.e2e.without_release.examples import (
     Example,
     Filled,
 )
+from tests.e2e.without_release.instead import instead
 from tests.e2e.without_release.said import PYTHON, everything_said
+from tests.sampling import ONE_EACH
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(600)]
 
@@ -53,18 +55,14 @@ class Secured:
 @pytest.fixture(
     scope="module",
     params=[
-        pytest.param(example, id=name, marks=pytest.mark.matrix("secured example", name))
+        pytest.param(example, id=name, marks=pytest.mark.matrix("what takes minutes more", name, parts=ONE_EACH))
         for name, example in (("logins", LOGINS), ("certificates", CERTIFICATES))
     ],
 )
 def secured(request: pytest.FixtureRequest, pods: PodCluster, servers_folder: RunFolder) -> Iterator[Secured]:
     """An example, with passwords and with certificates of an authority of this test's own."""
     example: Example = request.param
-    Release(pods).uninstall()
-    there = "kafkatopics.kontroller.dev" in pods.kubernetes.kubectl("get", "crds", "--output", "name")
-    options = ("--set", f"{FEW},crds.install={json.dumps(not there)}")
-    release = Release(pods, namespace=NAMESPACE, values=str(EXAMPLES / example.values), options=options)
-    pods.kubernetes.kubectl("create", "namespace", NAMESPACE)
+    release = instead(pods, NAMESPACE, str(EXAMPLES / example.values), "--set", FEW)
     filled = Filled(example, release, servers_folder.data(f"secured-{example.values}"))
     with release:
         release.apply(toolbox(f"{pods.images}kontroller-kafka:0.1.0", example))
@@ -128,7 +126,7 @@ def test_a_topic_is_made_written_and_read_and_only_by_whom_acls_allow(secured: S
 
 
 def test_the_chart_s_own_tests_pass(secured: Secured) -> None:
-    assert "Failed" not in told_by_helm_test(secured.release)
+    assert "Failed" not in secured.release.run_tests()
 
 
 def test_a_certificate_that_is_renewed_is_shown_by_a_controller_that_goes_on(secured: Secured) -> None:
@@ -154,7 +152,7 @@ def test_another_controller_takes_over_and_brokers_follow_it_by_its_name(secured
     release.kubectl("wait", "--for=condition=Ready", f"pod/{pod}", "--timeout=120s")
     produce(release, "three")
     assert consumed(release, 3) == ["one", "two", "three"]
-    assert "Failed" not in told_by_helm_test(release)
+    assert "Failed" not in release.run_tests()
 
 
 def test_who_has_no_certificate_or_token_is_told_nothing(secured: Secured) -> None:
@@ -176,11 +174,6 @@ def test_no_secret_is_in_a_log_a_command_line_an_object_a_metric_or_a_journal(se
     known = secured.filled.secrets()
     assert min(map(len, known)) > 20
     assert [where for where, text in said.items() for secret in known if secret in text] == []
-
-
-def told_by_helm_test(release: Release) -> str:
-    """What `helm test` said."""
-    return release.kubernetes.helm("test", NAME, "--namespace", NAMESPACE, "--timeout", "3m")
 
 
 def restarts(release: Release, component: str) -> list[int]:

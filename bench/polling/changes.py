@@ -1,0 +1,115 @@
+"""Changes that somebody else makes, each at a topic of its own, and what shows in a view that it was seen."""
+
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from typing import Final, NamedTuple
+
+from bench.polling.watched import Watched, client_of, creation, topic_name
+from controller_core.model.ids import BrokerId, PartitionId, TopicName, TopicPartition
+from controller_core.wire.client.request_client import RequestClient
+from controller_operator.kafka.actions import AlterTopicConfig, SubmitPreferredElection, SubmitReassignment
+from controller_operator.kafka.cluster_view import ClusterView
+from controller_operator.kafka.requests.elections import elect_preferred
+from controller_operator.kafka.requests.moves import submit
+from controller_operator.kafka.requests.topics import ask_for_topic
+from devcluster.clusters.kraft import KRaftCluster
+
+_FIRST: Final = PartitionId(0)
+
+
+class Seen(NamedTuple):
+    """How long changes of a kind took to be seen."""
+
+    what: str
+    seconds: Sequence[float]
+
+
+class Change(NamedTuple):
+    """One of a kind: what is done to a topic, and whether a view shows it."""
+
+    do: Callable[[], Awaitable[object]]
+    is_seen: Callable[[ClusterView], bool]
+
+
+Kind = Callable[[RequestClient, ClusterView, int], Change]
+
+
+async def play(cluster: KRaftCluster, watched: Watched, times: int) -> AsyncIterator[Seen]:
+    """Each kind so many times, one after the other."""
+    client = client_of(cluster)
+    for what, kind, group in _KINDS:
+        seconds = []
+        for number in range(group * times, (group + 1) * times):
+            change = kind(client, watched.view, number)
+            await change.do()
+            done = time.monotonic()
+            await watched.until(change.is_seen)
+            seconds.append(time.monotonic() - done)
+        yield Seen(what, seconds)
+
+
+def _created(client: RequestClient, view: ClusterView, number: int) -> Change:
+    name = TopicName(f"created-{number}")
+    step = creation(name, 3, [*view.brokers])
+    return Change(lambda: ask_for_topic(step, client), lambda seen: name in seen.topics)
+
+
+def _configured(client: RequestClient, view: ClusterView, number: int) -> Change:
+    """At topics that are far from each other, so that they are not asked about together."""
+    name = topic_name(number * 97 % len(view.topics))
+    step = AlterTopicConfig(topic=name, config={}, version=None, changes={"retention.ms": "86400000"})
+    return Change(lambda: ask_for_topic(step, client), lambda seen: "retention.ms" in seen.topics[name].config)
+
+
+def _reordered(client: RequestClient, view: ClusterView, number: int) -> Change:
+    """The same replicas in another order: a reassignment that ends at once."""
+    partition, wanted = _reversed(view, number)
+    step = SubmitReassignment(partitions={partition: wanted})
+
+    def is_seen(seen: ClusterView) -> bool:
+        assignment = seen.assignment_of(partition)
+        return assignment is not None and assignment.replicas == wanted
+
+    return Change(lambda: submit(step, client), is_seen)
+
+
+def _elected(client: RequestClient, view: ClusterView, number: int) -> Change:
+    """Of those that were reordered before, whose leaders are not the preferred ones by now."""
+    partition = TopicPartition(topic_name(number), _FIRST)
+    assignment = view.assignment_of(partition)
+    assert assignment is not None
+    preferred = assignment.preferred
+    step = SubmitPreferredElection(partitions=(partition,))
+
+    def is_seen(seen: ClusterView) -> bool:
+        state = seen.state_of(partition)
+        return state is not None and state.leader_and_isr.leader == preferred
+
+    return Change(lambda: elect_preferred(step, client), is_seen)
+
+
+def _moved(client: RequestClient, view: ClusterView, number: int) -> Change:
+    """To another broker; it is seen when it has begun."""
+    partition = TopicPartition(topic_name(number), _FIRST)
+    before = view.assignment_of(partition)
+    assert before is not None
+    other = next(each for each in view.brokers if each not in before.replicas)
+    step = SubmitReassignment(partitions={partition: (before.replicas[0], other)})
+    return Change(lambda: submit(step, client), lambda seen: seen.assignment_of(partition) != before)
+
+
+def _reversed(view: ClusterView, number: int) -> tuple[TopicPartition, tuple[BrokerId, ...]]:
+    partition = TopicPartition(topic_name(number), _FIRST)
+    assignment = view.assignment_of(partition)
+    assert assignment is not None
+    return partition, assignment.replicas[::-1]
+
+
+_KINDS: Final[Sequence[tuple[str, Kind, int]]] = (
+    ("a topic is created", _created, 0),
+    ("a configuration is changed", _configured, 1),
+    ("replicas get another order", _reordered, 2),
+    ("another leader is elected", _elected, 2),
+    ("a reassignment begins", _moved, 3),
+)
+"""Each kind, and which group of topics it is done to."""

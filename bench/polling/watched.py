@@ -1,0 +1,143 @@
+"""A Kafka cluster without ZooKeeper with many topics, and what the operator sees of it."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Final
+
+from bench.setup.processor import cpu_s
+from controller_core.model.ids import BrokerId, PartitionId, TopicName
+from controller_core.model.metadata import ReplicaAssignment, TopicAssignment
+from controller_core.polling.pace import Pace
+from controller_core.wire.client.kept_client import KeptClient
+from controller_core.wire.client.request_client import RequestClient, parse_addresses
+from controller_operator.kafka.actions import CreateTopic
+from controller_operator.kafka.cluster_view import ClusterView
+from controller_operator.kafka.requests.topics import ask_for_topic
+from controller_operator.observation.observation import Observation
+from controller_operator.observation.polling.poller import ClusterPoller
+from devcluster.clusters.kraft import KRaftCluster
+
+_SEEN_WITHIN_S: Final = 120.0
+_CREATED_AT_ONCE: Final = 20
+WITHOUT_A_PAUSE: Final = Pace(while_moving_s=0.0, usual_s=0.0, longest_quiet_s=0.0, share=1.0)
+"""For warming up, as a new JVM takes many times as long for the same answer, and for what answers cost."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Used:
+    """Processor time that was used while nothing changed, in seconds of a second."""
+
+    brokers: Sequence[float]
+    """Each broker, the busiest first."""
+    poller: float
+    answers: float
+    """How many came in a second."""
+    waited: float
+    """For how much of a second they were waited for."""
+
+
+class Watched:
+    """The poller's view of the cluster."""
+
+    def __init__(self, cluster: KRaftCluster, poller: ClusterPoller, clients: list[KeptClient]) -> None:
+        self._cluster = cluster
+        self._poller = poller
+        self._clients = clients
+        self._told = asyncio.Event()
+        poller.add_listener(self._hear)
+
+    @property
+    def view(self) -> ClusterView:
+        view = self._poller.observation.view
+        assert view is not None
+        return view
+
+    async def until(self, is_seen: Callable[[ClusterView], bool]) -> None:
+        """Waits for a view as wanted."""
+        async with asyncio.timeout(_SEEN_WITHIN_S):
+            while self._poller.observation.view is None or not is_seen(self.view):
+                self._told.clear()
+                await self._told.wait()
+
+    async def use(self, seconds: float) -> Used:
+        """What is used in so long, while nobody changes anything."""
+        before, own, answers, waited_s = used_by(self._cluster), time.process_time(), *self._asked()
+        await asyncio.sleep(seconds)
+        spent = [(after - was) / seconds for was, after in zip(before, used_by(self._cluster), strict=True)]
+        after, waited_after_s = self._asked()
+        return Used(
+            brokers=sorted(spent, reverse=True),
+            poller=(time.process_time() - own) / seconds,
+            answers=(after - answers) / seconds,
+            waited=(waited_after_s - waited_s) / seconds,
+        )
+
+    def _asked(self) -> tuple[int, float]:
+        return sum(each.answers for each in self._clients), sum(each.waited_s for each in self._clients)
+
+    def _hear(self, _: Observation) -> None:
+        self._told.set()
+
+
+def used_by(cluster: KRaftCluster) -> list[float]:
+    """Processor seconds of each broker so far."""
+    return [cpu_s(each.process.pid) for each in cluster.brokers.values()]
+
+
+def client_of(cluster: KRaftCluster) -> RequestClient:
+    """Somebody else's."""
+    return RequestClient(parse_addresses(cluster.bootstrap_servers))
+
+
+async def create_topics(cluster: KRaftCluster, topics: int, partitions: int) -> None:
+    """Topics `topic-0000` and so on, each partition with two replicas, spread over all brokers."""
+    client, brokers, gate = client_of(cluster), [*map(BrokerId, cluster.brokers)], asyncio.Semaphore(_CREATED_AT_ONCE)
+
+    async def create(number: int) -> None:
+        async with gate:
+            await ask_for_topic(creation(topic_name(number), partitions, brokers[number % 3 :] + brokers), client)
+
+    await asyncio.gather(*map(create, range(topics)))
+
+
+def topic_name(number: int) -> TopicName:
+    return TopicName(f"topic-{number:05}")
+
+
+def creation(name: TopicName, partitions: int, brokers: Sequence[BrokerId]) -> CreateTopic:
+    """Of a topic whose partitions begin at the first broker, and have two replicas each."""
+    replicas = ReplicaAssignment(replicas=(brokers[0], brokers[1]))
+    assignment = TopicAssignment(topic_id=None, partitions=dict.fromkeys(_numbers(partitions), replicas))
+    return CreateTopic(topic=name, assignment=assignment, config={})
+
+
+def _numbers(partitions: int) -> Iterator[PartitionId]:
+    return map(PartitionId, range(partitions))
+
+
+@asynccontextmanager
+async def watched(cluster: KRaftCluster, pace: Pace | None = None) -> AsyncIterator[Watched]:
+    """The poller at work, as the operator has it, unless `pace` says otherwise."""
+    clients: list[KeptClient] = []
+
+    def opened() -> tuple[KeptClient, str]:
+        clients.append(KeptClient(parse_addresses(cluster.bootstrap_servers)))
+        return clients[-1], "PLAINTEXT"
+
+    poller = ClusterPoller(opened, pace=pace)
+    found = Watched(cluster, poller, clients)
+    poller.start()
+    try:
+        await found.until(lambda _: True)
+        yield found
+    finally:
+        await poller.stop()
+
+
+async def warm_up(cluster: KRaftCluster, seconds: float) -> None:
+    """Has the brokers answer until their code is compiled."""
+    async with watched(cluster, WITHOUT_A_PAUSE):
+        await asyncio.sleep(seconds)
