@@ -245,17 +245,22 @@ class Call:
             await self.pause()
 
     async def ask_broker(self, broker: BrokerId, request: RequestPayload, response_type: type[Response]) -> Response:
-        """A broker's answer. Raises `OutcomeUnknown`, too."""
-        if broker not in self.cluster.brokers:
-            await self.metadata()
-        address = self.cluster.brokers.get(broker)
-        if address is None:
-            raise Unreachable(f"broker {broker} is not there: start it")
-        try:
-            return await self.ask_at(address, request, response_type)
-        except (Unreachable, OutcomeUnknown):
-            self.cluster.forget()
-            raise
+        """A broker's answer. One that finds no controller, and so did nothing, is asked again. Raises `OutcomeUnknown`."""
+        while True:
+            if broker not in self.cluster.brokers:
+                await self.metadata()
+            address = self.cluster.brokers.get(broker)
+            if address is None:
+                raise Unreachable(f"broker {broker} is not there: start it")
+            try:
+                response = await self.ask_at(address, request, response_type)
+            except (Unreachable, OutcomeUnknown):
+                self.cluster.forget()
+                raise
+            if not is_refused_by_another(response):
+                return response
+            self.note(f"broker {broker} finds no controller")
+            await self.pause()
 
     async def controller_address(self) -> Address:
         """Where the controller is. Waits for one as long as the call may take."""

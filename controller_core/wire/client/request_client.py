@@ -45,6 +45,7 @@ DEFAULT_CONNECT_TIMEOUT_MS: Final = 5_000
 _CORRELATION_ID: Final = 1
 _PAUSE_S: Final = 0.2
 _NO_BOOTSTRAP: Final = "no bootstrap server is known"
+_OF_NO_CONTROLLER: Final = frozenset({ErrorCode.not_controller, ErrorCode.stale_controller_epoch})
 _ADDRESS: Final = re.compile(r"(?:\[(?P<ipv6>[0-9a-fA-F:.]+)\]|(?P<host>[\w.-]+)):(?P<port>[0-9]{1,5})")
 
 Response = TypeVar("Response", bound=ResponsePayload)
@@ -349,12 +350,13 @@ def _error_codes_of_all(parts: Iterable[Any]) -> Iterator[ErrorCode]:
 
 
 def is_refused_by_another(response: ResponsePayload) -> bool:
-    """Whether the answer is that of a server that is not the controller. Some responses say it of every part instead, as
-    Kafka's to ElectLeaders, though they could say it of the whole."""
+    """Whether the answer is that of a server that is not the controller, or has found that there is none: one of Kafka's
+    that changes configurations and sees no `/controller` writes nothing, and says what ControllerMovedException has for a
+    code. Some responses say it of every part instead, as Kafka's to ElectLeaders, though they could say it of the whole."""
     of_the_whole = getattr(response, "error_code", ErrorCode.none)
     if of_the_whole is not ErrorCode.none:
-        return of_the_whole is ErrorCode.not_controller
-    return ErrorCode.not_controller in error_codes(response)
+        return of_the_whole in _OF_NO_CONTROLLER
+    return not _OF_NO_CONTROLLER.isdisjoint(error_codes(response))
 
 
 def _parse_address(text: str) -> Address:

@@ -56,8 +56,10 @@ class Moves:
     """The controller moves at one of the requests that it gets."""
 
     at: int
-    closes: bool
+    closes: bool = False
     """Whether the connection ends, as when its process is killed. Else it says that it is not the controller."""
+    finds_none: bool = False
+    """Whether it has written nothing, as there is no controller any more, though it has not heard that it is none."""
     got: list[RequestPayload] = field(default_factory=list)
     """What controllers were asked for."""
 
@@ -78,11 +80,16 @@ class Moves:
                 cluster.controller = 3
                 if self.closes:
                     return None
+                if self.finds_none and key != API_VERSIONS:
+                    return self._refused(request, ErrorCode.stale_controller_epoch)
         if broker.id != cluster.controller and key not in ANY_SERVER:
-            response = load_response_schema(key, int(request.__version__))
-            return filled(response, ErrorCode.not_controller, of_parts=key in SAID_BY_PARTS)
+            return self._refused(request, ErrorCode.not_controller)
         answer: Answer = usual(broker, request) if callable(usual) else usual
         return answer
+
+    def _refused(self, request: RequestPayload, code: ErrorCode) -> Answer:
+        key = int(request.__api_key__)
+        return filled(load_response_schema(key, int(request.__version__)), code, of_parts=key in SAID_BY_PARTS)
 
 
 async def ended(call: str, moves: Moves) -> Any:
@@ -121,10 +128,11 @@ def test_every_call_that_makes_a_request_is_among_them() -> None:
     assert set(CALLS) == calls - made_of_others
 
 
+@pytest.mark.parametrize("finds_none", [False, True])
 @pytest.mark.parametrize("call", CALLS)
-async def test_a_call_goes_on_where_the_controller_says_that_it_is_none_any_more(call: str) -> None:
+async def test_a_call_goes_on_where_the_controller_says_that_it_is_none_any_more(call: str, finds_none: bool) -> None:
     for at in count(1):
-        moves = Moves(at=at, closes=False)
+        moves = Moves(at=at, finds_none=finds_none)
         assert error_of(await ended(call, moves)) is None
         if len(moves.got) < at:
             break
