@@ -4,7 +4,7 @@ Which tests run one after the other in one process, where several run them (`--d
 these those on one of the clusters that a whole run shares. pytest takes the clusters one after the other, so each process
 starts each of them once.
 
-With `--sample` a commit runs a tenth of the files, but all of the suite and of the clients (`tests/sampling.py`).
+With `--sample` a commit runs a sixteenth of the files, but all of the suite and of the clients (`tests/sampling.py`).
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -33,7 +33,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         shared = [str(callspec.params[name]) for name in _SHARED if name in callspec.params] if callspec else []
         item.add_marker(pytest.mark.xdist_group(" ".join([item.path.as_posix(), *shared])))
         if here in item.path.parents and not any(folder in item.path.parents for folder in of_the_suite):
-            deal_by_file(item, "on real servers", parts=10)
+            deal_by_file(item, "on real servers", parts=16)
 
 
 class StartKafka(Protocol):
