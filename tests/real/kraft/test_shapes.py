@@ -20,7 +20,7 @@ from devcluster.clusters.kubernetes import KubernetesCluster
 from devcluster.clusters.run_folder import RunFolder
 from devcluster.filling.parts import Part
 from devcluster.running.processes import wait_until
-from tests.real.kraft.test_recorder import OPTIONS, assert_comes_to, changes, metadata, wait_until_served
+from tests.real.kraft.history.recordings import OPTIONS, assert_comes_to, changes, metadata, wait_until_served
 from tests.real.operator.operated import Objects, operated_namespace, running_operator
 
 pytestmark = [pytest.mark.real(Part.KRAFT), pytest.mark.timeout(300)]

@@ -6,15 +6,13 @@ from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pytest
-from kio.schema.metadata.v12 import MetadataRequest, MetadataResponse
 
 from controller_admin.client.admin_client import AdminClient
 from controller_admin.client.features import FeatureUpdate
 from controller_core.controller.loop.clock import SystemClock
-from controller_core.journal.fold import Folded, fold
+from controller_core.journal.fold import fold
 from controller_core.journal.reader import Record, read
 from controller_core.journal.records import Line
 from controller_core.journal.segments import segments
@@ -23,21 +21,25 @@ from controller_core.recorder.polled.looking import PolledLooker
 from controller_core.recorder.recorder import Recorder
 from controller_core.wire.client.kept_client import KeptClient
 from controller_core.wire.client.request_client import parse_addresses
-from devcluster.clients.requests import send_request
-from devcluster.clusters.kontroller import RecorderProcess
 from devcluster.clusters.kraft import KRaftCluster, KRaftNode
 from devcluster.clusters.run_folder import RunFolder
 from devcluster.filling.parts import Part
 from devcluster.running.processes import wait_until
+from tests.real.kraft.history.recordings import (
+    DEADLINE_S,
+    assert_comes_to,
+    changes,
+    metadata,
+    recorder_of,
+    wait_until_served,
+)
 from tests.real.kraft.releases import RAISED, RELEASES
 from tests.unit.journal.memory import MemoryJournal
 from tests.unit.recorder.watching import Settings
 
 pytestmark = [pytest.mark.real(Part.KRAFT), pytest.mark.timeout(600)]
 
-DEADLINE_S = 120
 TOPIC = "orders"
-OPTIONS = ["--journal-snapshot-interval-seconds", "5", "--journal-alive-interval-seconds", "1"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,81 +74,11 @@ def kraft(request: pytest.FixtureRequest, servers_folder: RunFolder, forgetful: 
         yield cluster
 
 
-def recorder_of(cluster: KRaftCluster, servers_folder: RunFolder, journal: Path) -> RecorderProcess:
-    return RecorderProcess(
-        servers_folder,
-        cluster.bootstrap_servers,
-        journal,
-        servers_option="--bootstrap",
-        name=f"recorder-{journal.name}",
-        options=OPTIONS,
-    )
-
-
-def changes(journal: Path) -> list[Line]:
-    """The records of changes so far."""
-    found = [entry.line for entry in read(journal) if isinstance(entry, Record)]
-    return [line for line in found if not line.snapshot and not line.kind.startswith("snapshot")]
-
-
 def wait_until_recorded(journal: Path, kind: str, cause: str, times: int = 1) -> None:
     def is_recorded() -> bool:
         return [(line.kind, line.cause) for line in changes(journal)].count((kind, cause)) >= times
 
     wait_until(is_recorded, f"{kind} by {cause} is recorded", deadline_s=DEADLINE_S)
-
-
-def metadata(kraft: KRaftCluster) -> MetadataResponse:
-    """What a broker says of all topics."""
-    everything = MetadataRequest(
-        topics=None, allow_auto_topic_creation=False, include_topic_authorized_operations=False
-    )
-    answer: MetadataResponse = send_request(("127.0.0.1", kraft.broker(1).port), everything)
-    return answer
-
-
-def partitions(said: MetadataResponse) -> dict[tuple[str, int], dict[str, Any]]:
-    """What journals have of partitions, as Metadata says it."""
-    return {
-        (str(topic.name), int(each.partition_index)): {
-            "leader": int(each.leader_id),
-            "isr": sorted(map(int, each.isr_nodes)),
-            "leader_epoch": int(each.leader_epoch),
-            "replicas": list(map(int, each.replica_nodes)),
-        }
-        for topic in said.topics
-        for each in topic.partitions
-    }
-
-
-def is_served(kraft: KRaftCluster) -> bool:
-    """Whether all replicas of all partitions are in sync."""
-    found = partitions(metadata(kraft)).values()
-    return bool(found) and all(each["isr"] == sorted(each["replicas"]) for each in found)
-
-
-def wait_until_served(kraft: KRaftCluster) -> None:
-    wait_until(lambda: is_served(kraft), "everything is in sync", deadline_s=DEADLINE_S)
-
-
-def assert_comes_to(folded: Folded, said: MetadataResponse) -> None:
-    """The journal comes to what the cluster says of itself."""
-    image = folded.image
-    assert image is not None
-    assert set(image.brokers) == {int(broker.node_id) for broker in said.brokers}
-    assert {name: topic_id for name, (topic_id, _) in image.topics.items()} == {
-        str(topic.name): str(topic.topic_id) for topic in said.topics
-    }
-    recorded = {
-        key: {
-            "leader": fields["leader"],
-            "isr": sorted(fields["isr"]),
-            "leader_epoch": fields["leader_epoch"],
-            "replicas": image.assignments[key]["replicas"],
-        }
-        for key, fields in image.leaderships.items()
-    }
-    assert recorded == partitions(said)
 
 
 def move(kraft: KRaftCluster, replicas: list[int]) -> None:

@@ -16,16 +16,16 @@ import pytest
 from controller_admin.client.admin_client import AdminClient
 from controller_admin.client.topics.administration import PartitionDetails
 from controller_core.journal.reader import Record, read
-from devcluster.clusters.kontroller import RecorderProcess, run_command
+from devcluster.clusters.kontroller import run_command
 from devcluster.clusters.kraft import KRaftCluster
 from devcluster.clusters.run_folder import RunFolder
 from devcluster.demo.told import rows_of
 from devcluster.filling.parts import Part
 from devcluster.running.processes import ManagedProcess, wait_until
+from tests.real.kraft.history.recordings import DEADLINE_S, recorder_of
 
 pytestmark = [pytest.mark.real(Part.KRAFT), pytest.mark.timeout(900)]
 
-DEADLINE_S = 120
 COMMAND_TIMEOUT_S = 600
 LEADERLESS_AFTER_S = 2
 TOPICS = {"kept": "1:2,1:3", "alone": "3", "risky": "2:3"}
@@ -116,20 +116,12 @@ def alarms_in(path: Path) -> list[dict[str, Any]]:
 @pytest.fixture(scope="module")
 def told(servers_folder: RunFolder, tmp_path_factory: pytest.TempPathFactory) -> Told:
     folder = tmp_path_factory.mktemp("told")
-    journal, alarms, history, report = (folder / name for name in ("journal", "alarms", "history", "report"))
+    journal, alarms, history, report = (folder / name for name in ("told", "alarms", "history", "report"))
     watch = ["history", "watch", f"--journal={journal}", f"--output={alarms}", "--silent-after-seconds=300"]
     watch.append(f"--leaderless-after-seconds={LEADERLESS_AFTER_S}")
     with ExitStack() as running:
         cluster = running.enter_context(KRaftCluster(servers_folder, name="told"))
-        recorder = RecorderProcess(
-            servers_folder,
-            cluster.bootstrap_servers,
-            journal,
-            servers_option="--bootstrap",
-            name="recorder-told",
-            options=["--journal-snapshot-interval-seconds", "5"],
-        )
-        running.enter_context(recorder)
+        recorder = running.enter_context(recorder_of(cluster, servers_folder, journal))
         watching = ManagedProcess(
             "watch",
             [sys.executable, "-m", "controller_admin", *watch],
