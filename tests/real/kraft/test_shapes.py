@@ -20,7 +20,14 @@ from devcluster.clusters.kubernetes import KubernetesCluster
 from devcluster.clusters.run_folder import RunFolder
 from devcluster.filling.parts import Part
 from devcluster.running.processes import wait_until
-from tests.real.kraft.history.recordings import OPTIONS, assert_comes_to, changes, metadata, wait_until_served
+from tests.real.kraft.history.recordings import (
+    OPTIONS,
+    assert_comes_to,
+    changes,
+    metadata,
+    wait_until_it_comes_to,
+    wait_until_served,
+)
 from tests.real.operator.operated import Objects, operated_namespace, running_operator
 
 pytestmark = [pytest.mark.real(Part.KRAFT), pytest.mark.timeout(300)]
@@ -74,11 +81,9 @@ class Watched:
     def assert_recorded(self) -> None:
         """All of it, from the controllers' log, and nothing was missed."""
         wait_until_served(self.kafka)
-        wait_until(
-            lambda: changes(self.journal)[-1].kind == "controller_alive", "the cluster is at rest", deadline_s=30
-        )
-        assert self.recorder.metric("kontroller_recorder_polls") == 0
         said = metadata(self.kafka)
+        wait_until_it_comes_to(self.journal, said)
+        assert self.recorder.metric("kontroller_recorder_polls") == 0
         self.recorder.process.stop()
         folded = fold(read(self.journal))
         assert (folded.findings, folded.gaps) == ([], [])

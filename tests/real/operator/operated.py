@@ -230,7 +230,13 @@ def operated_namespace(api: KubernetesCluster, connect: str | None = None, **clu
     api.kubectl("delete", "kafkacluster", "--all", "--namespace", NAMESPACE)
     found = Objects(api)
     wait_until(lambda: _is_taken(found, spec), "the KafkaCluster is taken")
-    yield found
+    try:
+        yield found
+    finally:
+        _empty(api, found)
+
+
+def _empty(api: KubernetesCluster, found: Objects) -> None:
     for kind in KINDS:
         api.kubectl("delete", kind, "--all", "--namespace", NAMESPACE, "--wait=false")
         for each in found.every(kind):

@@ -5,7 +5,7 @@ from typing import Any
 
 from kio.schema.metadata.v12 import MetadataRequest, MetadataResponse
 
-from controller_core.journal.fold import Folded
+from controller_core.journal.fold import Folded, fold
 from controller_core.journal.reader import Record, read
 from controller_core.journal.records import Line
 from devcluster.clients.requests import send_request
@@ -70,19 +70,36 @@ def wait_until_served(kraft: KRaftCluster) -> None:
 
 def assert_comes_to(folded: Folded, said: MetadataResponse) -> None:
     """The journal comes to what the cluster says of itself."""
+    assert _recorded(folded) == _said(said)
+
+
+def wait_until_it_comes_to(journal: Path, said: MetadataResponse) -> None:
+    """A recorder is told of what was decided as soon as brokers are, not sooner."""
+    wait_until(lambda: _recorded(fold(read(journal))) == _said(said), "the journal comes to it", deadline_s=DEADLINE_S)
+
+
+def _recorded(folded: Folded) -> dict[str, object]:
     image = folded.image
-    assert image is not None
-    assert set(image.brokers) == {int(broker.node_id) for broker in said.brokers}
-    assert {name: topic_id for name, (topic_id, _) in image.topics.items()} == {
-        str(topic.name): str(topic.topic_id) for topic in said.topics
+    if image is None:
+        return {}
+    return {
+        "brokers": set(image.brokers),
+        "topics": {name: topic_id for name, (topic_id, _) in image.topics.items()},
+        "partitions": {
+            key: {
+                "leader": fields["leader"],
+                "isr": sorted(fields["isr"]),
+                "leader_epoch": fields["leader_epoch"],
+                "replicas": image.assignments[key]["replicas"],
+            }
+            for key, fields in image.leaderships.items()
+        },
     }
-    recorded = {
-        key: {
-            "leader": fields["leader"],
-            "isr": sorted(fields["isr"]),
-            "leader_epoch": fields["leader_epoch"],
-            "replicas": image.assignments[key]["replicas"],
-        }
-        for key, fields in image.leaderships.items()
+
+
+def _said(said: MetadataResponse) -> dict[str, object]:
+    return {
+        "brokers": {int(broker.node_id) for broker in said.brokers},
+        "topics": {str(topic.name): str(topic.topic_id) for topic in said.topics},
+        "partitions": partitions(said),
     }
-    assert recorded == partitions(said)

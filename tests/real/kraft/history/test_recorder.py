@@ -31,6 +31,7 @@ from tests.real.kraft.history.recordings import (
     changes,
     metadata,
     recorder_of,
+    wait_until_it_comes_to,
     wait_until_served,
 )
 from tests.real.kraft.releases import RAISED, RELEASES
@@ -140,8 +141,8 @@ def test_the_history_comes_to_what_the_cluster_says_and_a_killed_recorder_misses
         asyncio.run(admin.create_topic("short-lived", replica_assignment="1:2:3"))
         asyncio.run(admin.delete_topic("short-lived"))
         wait_until_recorded(journal, "topic_removed", "topic_deletions_requested")
-        wait_until(lambda: changes(journal)[-1].kind == "controller_alive", "the cluster is at rest", deadline_s=30)
         said = metadata(kraft)
+        wait_until_it_comes_to(journal, said)
         recorder.process.stop()
 
     folded = fold(read(journal))
@@ -212,6 +213,8 @@ def test_one_that_begins_or_comes_back_when_the_log_is_deleted_goes_on_from_the_
         wait_until_recorded(came_back, "leadership", "topics_changed", 2)
         wait_until_recorded(new, "leadership", "topics_changed")
         said = metadata(cluster)
+        for journal in (came_back, new):
+            wait_until_it_comes_to(journal, said)
         again.process.stop()
         beginner.process.stop()
 
