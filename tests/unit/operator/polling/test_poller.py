@@ -42,6 +42,12 @@ async def until(condition: Callable[[], object]) -> None:
             await asyncio.sleep(0.01)
 
 
+async def asked_again(quorum: Quorum) -> None:
+    """Waits until the controllers were asked some times more what moves."""
+    asked = quorum.asked[MOVES]
+    await until(lambda: quorum.asked[MOVES] > asked + 3)
+
+
 async def first_view(poller: ClusterPoller) -> ClusterView:
     await until(lambda: poller.observation.view is not None)
     assert poller.observation.view is not None
@@ -155,12 +161,49 @@ async def test_replicas_of_a_move_that_nobody_saw_are_shown_when_the_broker_has_
         quorum.undecided = 1
         quorum.topics[ORDERS].replicas = [(3, 2, 1)]
         waiting = asyncio.create_task(poller.refresh())
-        asked = quorum.asked[MOVES]
-        await until(lambda: quorum.asked[MOVES] > asked + 3)
+        await asked_again(quorum)
         assert not waiting.done()
         quorum.topics[ORDERS].replicas = [(3, 2)]
         quorum.decided, quorum.undecided = quorum.decided + 1, 0
         assert replicas(await waiting) == ReplicaAssignment(replicas=(BrokerId(3), BrokerId(2)))
+
+
+async def test_a_leader_that_is_elected_in_the_middle_of_a_look_is_heard_out_as_well() -> None:
+    """What its log has grown by when it was elected is none of what it knows."""
+    quorum = Quorum(topics={ORDERS: Topic([(1, 2)])})
+    async with polled(quorum) as poller:
+        await first_view(poller)
+        quorum.undecided = 1
+        quorum.topics[ORDERS].replicas = [(3, 2, 1)]
+        waiting = asyncio.create_task(poller.refresh())
+        await asked_again(quorum)
+        quorum.leader, quorum.epoch = 102, quorum.epoch + 1
+        for _ in range(2):
+            quorum.decided += 1
+            await asked_again(quorum)
+        assert not waiting.done()
+        quorum.topics[ORDERS].replicas = [(3, 2)]
+        quorum.decided, quorum.undecided = quorum.decided + 1, 0
+        assert replicas(await waiting) == ReplicaAssignment(replicas=(BrokerId(3), BrokerId(2)))
+
+
+async def test_controllers_that_lose_their_leader_in_the_middle_of_a_look_leave_what_was_known() -> None:
+    quorum = Quorum(topics={ORDERS: Topic([(1, 2)])})
+    async with polled(quorum) as poller:
+        await first_view(poller)
+        quorum.undecided = 1
+        quorum.topics[ORDERS].replicas = [(3, 2, 1)]
+        waiting = asyncio.create_task(poller.refresh())
+        await asked_again(quorum)
+        quorum.leader = -1
+        with pytest.raises(NotCurrent, match="no leader"):
+            await waiting
+        await until(lambda: poller.observation.view and poller.observation.view.controller is None)
+        assert poller.observation.view
+        assert replicas(poller.observation.view) == ReplicaAssignment(replicas=(BrokerId(1), BrokerId(2)))
+        quorum.leader, quorum.epoch = 103, quorum.epoch + 1
+        quorum.topics[ORDERS].replicas = [(3, 2)]
+        assert replicas(await poller.refresh()) == ReplicaAssignment(replicas=(BrokerId(3), BrokerId(2)))
 
 
 async def test_replicas_that_a_partition_has_for_good_are_shown_after_a_moment() -> None:
