@@ -9,8 +9,9 @@ from dataclasses import replace
 
 from controller_core.model.features import FinalizedFeatures
 from controller_core.model.ids import BrokerId, PartitionId, TopicName, TopicPartition
-from controller_core.model.metadata import Broker, FeatureRange, ReplicaAssignment
+from controller_core.model.metadata import Broker, ReplicaAssignment
 from controller_core.polling.answers import NOTHING_SET, Active, Move, Topic, TopicConfig, assignment_of
+from controller_core.polling.self_descriptions import SelfDescription
 
 
 class KnownCluster:
@@ -23,6 +24,8 @@ class KnownCluster:
         self.voters: tuple[BrokerId, ...] = ()
         """Who elects that one, as far as it was ever said."""
         self.brokers: Mapping[BrokerId, Broker] = {}
+        self.cordoned: frozenset[BrokerId] = frozenset()
+        """Those that take no new replicas."""
         self.features: FinalizedFeatures | None = None
         self.topics: Mapping[TopicName, Topic] = {}
         self.moves: Mapping[TopicPartition, Move] = {}
@@ -62,12 +65,14 @@ class KnownCluster:
         self.cluster_id, self.active = cluster_id, active
 
     def take_brokers(
-        self, brokers: Mapping[BrokerId, Broker], supported: Mapping[BrokerId, Mapping[str, FeatureRange]]
+        self, brokers: Mapping[BrokerId, Broker], descriptions: Mapping[BrokerId, SelfDescription]
     ) -> None:
-        """Takes in the live brokers, and what they support."""
-        found = {number: replace(each, features=supported.get(number, {})) for number, each in brokers.items()}
-        self._is_new |= found != self.brokers
-        self.brokers = found
+        """Takes in the live brokers, and what they say of themselves."""
+        said = {number: descriptions.get(number, SelfDescription()) for number in brokers}
+        found = {number: replace(each, features=said[number].features) for number, each in brokers.items()}
+        cordoned = frozenset(number for number, each in said.items() if each.is_cordoned)
+        self._is_new |= (found, cordoned) != (self.brokers, self.cordoned)
+        self.brokers, self.cordoned = found, cordoned
 
     def take_features(self, features: FinalizedFeatures) -> None:
         """Takes in the finalized features; their epoch rises all the time, and changes only with them."""

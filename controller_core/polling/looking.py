@@ -30,7 +30,7 @@ from controller_core.polling.configurations import Configs
 from controller_core.polling.known_cluster import KnownCluster
 from controller_core.polling.log_growth import LogGrowth
 from controller_core.polling.questions import Metadata, ask_moves, ask_quorum, ask_versions
-from controller_core.polling.supported_features import SupportedFeatures
+from controller_core.polling.self_descriptions import SelfDescriptions
 from controller_core.wire.client.kept_client import KeptClient
 from controller_core.wire.client.quorum import Quorum
 from controller_core.wire.client.request_client import Address, AnswerLost, ControllerUnreachable
@@ -48,7 +48,7 @@ class Looking:
         self._agreement = Agreement(self.known)
         self._metadata = Metadata()
         self._read: tuple[MetadataResponse, Topics] | None = None
-        self._supported = SupportedFeatures()
+        self._descriptions = SelfDescriptions()
         self._configs = Configs()
         self._growth = LogGrowth()
 
@@ -75,7 +75,7 @@ class Looking:
         self.known.take_cluster(metadata.cluster_id, active_in(asked.quorum), asked.quorum.voters)
         brokers = brokers_in(metadata, protocol)
         client.learn([Address(each.host, each.port) for broker in brokers.values() for each in broker.endpoints])
-        self.known.take_brokers(brokers, await self._supported.of(brokers.values(), client))
+        self.known.take_brokers(brokers, await self._descriptions.of(brokers.values(), client))
         self.known.take_topics(topics, moves, self._position)
         await self._take_configs(client, touched)
 

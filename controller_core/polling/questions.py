@@ -5,6 +5,7 @@ from datetime import timedelta
 from typing import Final
 
 from kio.schema.api_versions.v4 import ApiVersionsRequest, ApiVersionsResponse
+from kio.schema.describe_log_dirs.v5 import DescribeLogDirsRequest, DescribeLogDirsResponse
 from kio.schema.describe_quorum.v0 import DescribeQuorumResponse
 from kio.schema.errors import ErrorCode
 from kio.schema.list_partition_reassignments.v0 import (
@@ -25,6 +26,8 @@ _DESCRIBE_QUORUM: Final = int(DESCRIBE_QUORUM.__api_key__)
 _TIMEOUT: Final = i32Timedelta.parse(timedelta(seconds=4))
 ASK_VERSIONS: Final = ApiVersionsRequest(client_software_name="kontroller", client_software_version="1")
 """In the version whose answer has features that begin at level 0, too."""
+_LOG_DIRS: Final = DescribeLogDirsRequest(topics=())
+"""The directories, and nothing of what is in them; in the version in which they say whether they are cordoned."""
 _MOVES: Final = ListPartitionReassignmentsRequest(timeout=_TIMEOUT, topics=None)
 
 
@@ -55,6 +58,17 @@ async def ask_moves(client: KeptClient) -> Mapping[TopicPartition, Move]:
     if answer.error_code is not ErrorCode.none:
         raise _untold(answer.error_code, "what is being reassigned")
     return moves_in(answer)
+
+
+async def ask_cordoned(client: KeptClient, versions: ApiVersionsResponse) -> bool:
+    """Whether a broker takes no new replicas, as all its log directories are cordoned (KIP-1066). One that does not say so
+    takes some, as all do before Kafka 4.3. `versions`: what it supports. Raises `RequestError`."""
+    newest = next((int(each.max_version) for each in versions.api_keys if each.api_key == _LOG_DIRS.__api_key__), -1)
+    if newest < _LOG_DIRS.__version__:
+        return False
+    answer = await client.ask(_LOG_DIRS, DescribeLogDirsResponse)
+    usable = [each for each in answer.results if each.error_code is ErrorCode.none]
+    return bool(usable) and all(each.is_cordoned for each in usable)
 
 
 class Metadata:

@@ -6,7 +6,7 @@ attempt repeats itself, and a topic that grows continues the pattern it was crea
 at different brokers.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cache
 from typing import TypeVar
 from zlib import crc32
@@ -57,23 +57,30 @@ def place_partitions(
 
 
 def resize_replicas(
-    replicas: Sequence[BrokerId], replication_factor: int, brokers: Racks, load: Mapping[BrokerId, int]
+    replicas: Sequence[BrokerId],
+    replication_factor: int,
+    brokers: Racks,
+    load: Mapping[BrokerId, int],
+    *,
+    closed: Collection[BrokerId] = (),
 ) -> tuple[BrokerId, ...]:
     """The replicas of one partition with another replication factor, moving as little as possible.
 
     Replicas that stay keep their order, and with it the preferred leader; those on brokers that are not live go first,
-    then the last ones. New ones go to racks that have none yet, and there to the broker with the least `load`.
-    Raises `NotEnoughBrokers`.
+    then those on brokers that are `closed`, then the last ones. New ones go to racks that have none yet, and there to the
+    broker with the least `load`, but to none that is closed. Raises `NotEnoughBrokers`.
     """
     if not 0 < replication_factor <= len(brokers):
         raise NotEnoughBrokers(replication_factor=replication_factor, brokers=len(brokers))
     racks = effective_racks(brokers)
-    by_worth = sorted(replicas, key=lambda replica: replica not in brokers)
+    by_worth = sorted(replicas, key=lambda replica: (replica not in brokers, replica in closed))
     staying = set(by_worth[:replication_factor])
     chosen = [replica for replica in replicas if replica in staying]
     while len(chosen) < replication_factor:
         used = {racks[replica] for replica in chosen if replica in racks}
-        free = [broker for broker in brokers if broker not in chosen]
+        free = [broker for broker in brokers if broker not in chosen and broker not in closed]
+        if not free:
+            raise NotEnoughBrokers(replication_factor=replication_factor, brokers=len(chosen))
         chosen.append(min(free, key=lambda broker: (racks[broker] in used, load.get(broker, 0), broker)))
     return tuple(chosen)
 

@@ -15,6 +15,7 @@ from typing import Final
 from controller_core.model.features import FinalizedFeatures
 from controller_core.model.ids import NO_LEADER, BrokerId, ControllerEpoch, PartitionId, TopicName, TopicPartition
 from controller_core.model.metadata import Broker, PartitionState, ReplicaAssignment, TopicAssignment
+from controller_core.model.wording import listed
 from controller_core.zk.codecs import PreferredElectionPlan, ReassignmentPlan
 from controller_core.zk.session import ZkVersion
 
@@ -147,6 +148,8 @@ class ClusterView:
     cluster_id: str | None = None
     controller: Controller | None = None
     brokers: Mapping[BrokerId, Broker] = field(default_factory=dict)
+    cordoned: frozenset[BrokerId] = frozenset()
+    """Live brokers that take no new replicas, as all their log directories are cordoned (KIP-1066)."""
     topics: Mapping[TopicName, TopicView] = field(default_factory=dict)
     reassignment: ReassignmentPlan | None = None
     """What `/admin/reassign_partitions` asks for; None where there is no such znode."""
@@ -182,6 +185,18 @@ class ClusterView:
     def racks(self) -> dict[BrokerId, str | None]:
         """The live brokers with their racks, as placement wants them."""
         return {broker.id: broker.rack for broker in self.brokers.values()}
+
+    @property
+    def racks_of_takers(self) -> dict[BrokerId, str | None]:
+        """The same of those that take new replicas."""
+        return {number: rack for number, rack in self.racks.items() if number not in self.cordoned}
+
+    @property
+    def and_who_takes_none(self) -> str:
+        """What to add where it is said that there are not enough brokers; empty where all take new replicas."""
+        if not self.cordoned:
+            return ""
+        return f"; those whose log directories are all cordoned take no new replicas: {listed(sorted(self.cordoned))}"
 
     def features_epoch(self, before: int | None, *, are_same: bool) -> int | None:
         """The epoch of the finalized features. Without ZooKeeper it is how far the cluster had come when they were read,

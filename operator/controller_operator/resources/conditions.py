@@ -117,7 +117,10 @@ class Reason(StrEnum):
     UNKNOWN_TOPIC = "UnknownTopic", "The cluster has no such topic."
     UNKNOWN_PARTITION = "UnknownPartition", "The topic has no such partition."
     UNKNOWN_BROKER = "UnknownBroker", "A replica is put on a broker that is not registered."
-    NOT_ENOUGH_BROKERS = "NotEnoughBrokers", "The replication factor is above the number of live brokers."
+    NOT_ENOUGH_BROKERS = (
+        "NotEnoughBrokers",
+        "The replication factor is above the number of live brokers that take new replicas.",
+    )
     DUPLICATE_REPLICAS = "DuplicateReplicas", "A broker is named twice among a partition's replicas."
     REPLICATION_FACTOR_MISMATCH = (
         "ReplicationFactorMismatch",

@@ -14,6 +14,8 @@ from kio.schema.api_versions.v4 import ApiVersionsResponse
 from kio.schema.api_versions.v4.response import ApiVersion, FinalizedFeatureKey, SupportedFeatureKey
 from kio.schema.describe_configs.v4 import DescribeConfigsRequest, DescribeConfigsResponse
 from kio.schema.describe_configs.v4.response import DescribeConfigsResourceResult, DescribeConfigsResult
+from kio.schema.describe_log_dirs.v5 import DescribeLogDirsResponse
+from kio.schema.describe_log_dirs.v5.response import DescribeLogDirsResult
 from kio.schema.describe_quorum.v0 import DescribeQuorumResponse
 from kio.schema.describe_quorum.v0.response import PartitionData, ReplicaState, TopicData
 from kio.schema.errors import ErrorCode
@@ -33,7 +35,7 @@ from controller_core.wire.codecs.frames import decode_request, encode_response, 
 
 NOBODY: Final = Address("127.0.0.1", 1)
 NO_TIME: Final = i32Timedelta.parse(timedelta())
-METADATA, API_VERSIONS, CONFIGS, MOVES, QUORUM = 3, 18, 32, 46, 55
+METADATA, API_VERSIONS, CONFIGS, LOG_DIRS, MOVES, QUORUM = 3, 18, 32, 35, 46, 55
 QUICK: Final = Pace(while_moving_s=0.01, usual_s=0.01, longest_quiet_s=0.02, after_failure_s=0.01, share=1.0)
 
 
@@ -66,6 +68,8 @@ class Quorum:
     """How many records of nothing they write between two questions about them."""
     behind: int = 0
     """How far the broker is behind them."""
+    log_dirs: tuple[bool, ...] = ()
+    """The broker's log directories: whether each is cordoned. Empty where it is too old to say so."""
     knows_quorum: bool = True
     is_away: bool = False
     """Whether it closes connections instead of answering."""
@@ -108,13 +112,20 @@ class Quorum:
                 return self._quorum()
             case 46:
                 return self._moves()
+            case 35:
+                return self._log_dirs()
             case 32:
                 return self._configs(request)
             case _:
                 return self._metadata()
 
     def _versions(self) -> ApiVersionsResponse:
-        known = (METADATA, API_VERSIONS, *((QUORUM,) if self.knows_quorum else ()))
+        known = (
+            METADATA,
+            API_VERSIONS,
+            *((QUORUM,) if self.knows_quorum else ()),
+            *((LOG_DIRS,) if self.log_dirs else ()),
+        )
         return ApiVersionsResponse(
             error_code=ErrorCode.none,
             api_keys=tuple(ApiVersion(api_key=i16(key), min_version=i16(0), max_version=i16(9)) for key in known),
@@ -167,6 +178,14 @@ class Quorum:
                 for (topic, number), (adding, removing) in self.moves.items()
             ),
         )
+
+    def _log_dirs(self) -> DescribeLogDirsResponse:
+        offline = DescribeLogDirsResult(error_code=ErrorCode.kafka_storage_error, log_dir="/offline", topics=())
+        usable = tuple(
+            DescribeLogDirsResult(error_code=ErrorCode.none, log_dir=f"/{number}", topics=(), is_cordoned=is_cordoned)
+            for number, is_cordoned in enumerate(self.log_dirs)
+        )
+        return DescribeLogDirsResponse(throttle_time=NO_TIME, error_code=ErrorCode.none, results=(offline, *usable))
 
     def _metadata(self) -> MetadataResponse:
         brokers = {1: self.address, **self.also}

@@ -45,6 +45,7 @@ class Views:
             cluster_id=known.cluster_id,
             controller=_controller(known),
             brokers=known.brokers,
+            cordoned=known.cordoned,
             topics=self._topics.copy(),
             features=known.features,
             voters=known.voters,

@@ -17,16 +17,15 @@ from controller_operator.resources.schema import MAX_PARTITIONS
 def planned_drain(move: PartitionReassignment, view: ClusterView) -> PartitionReassignment | Verdict:
     """The object with its plan in the status, or why there is none."""
     drained = move.spec.drain_brokers or ()
-    racks = {broker.id: broker.rack for broker in view.brokers.values()}
     occupied = occupancy(_assigned(view), drained)
     number = len(occupied.leaving)
     if number > MAX_PARTITIONS:  # before anything is computed: half a cluster takes a second and more
         message = f"brokers {listed(drained)} have replicas of {number} partitions, of which one object can move "
         return Verdict.stalled(Reason.TOO_LARGE, f"{message}{MAX_PARTITIONS}: drain fewer, or move some by name first")
     try:
-        moves = drain(occupied, racks)
+        moves = drain(occupied, view.racks, closed=view.cordoned)
     except NotEnoughBrokers as error:
-        message = f"brokers {listed(drained)} cannot be emptied: {error}"
+        message = f"brokers {listed(drained)} cannot be emptied: {error}{view.and_who_takes_none}"
         return Verdict.working(Reason.NOT_ENOUGH_BROKERS, message)
     plan = tuple(PartitionTarget(topic=tp.topic, partition=tp.partition, replicas=to) for tp, to in moves.items())
     return move.model_copy(update={"status": move.status.model_copy(update={"plan": plan})})

@@ -53,8 +53,11 @@ def occupancy(cluster: Sequence[Assigned], drained: Collection[BrokerId]) -> Occ
     )
 
 
-def drain(occupied: Occupancy, brokers: Racks) -> dict[TopicPartition, tuple[BrokerId, ...]]:
+def drain(
+    occupied: Occupancy, brokers: Racks, *, closed: Collection[BrokerId] = ()
+) -> dict[TopicPartition, tuple[BrokerId, ...]]:
     """The new replicas of the partitions that have one on a drained broker; `brokers` are all live ones with their racks.
+    Those that are `closed` keep what they have and get nothing.
 
     A new replica takes the place of the one that it replaces, so a drained preferred leader has a successor. Raises
     `NotEnoughBrokers` where a partition has more replicas than there are brokers that stay.
@@ -62,7 +65,7 @@ def drain(occupied: Occupancy, brokers: Racks) -> dict[TopicPartition, tuple[Bro
     drained = occupied.drained
     staying = {broker: rack for broker, rack in brokers.items() if broker not in drained}
     leaving = {tp: occupied.leaving[tp] for tp in sorted(occupied.leaving)}
-    choices = _Choices(staying, occupied.held)
+    choices = _Choices(staying, occupied.held, closed)
     for tp, replicas in leaving.items():
         choices.take(tp, [replica for replica in replicas if replica not in drained], len(replicas))
     while choices.level():
@@ -74,10 +77,10 @@ def drain(occupied: Occupancy, brokers: Racks) -> dict[TopicPartition, tuple[Bro
 class _Choices:
     """The brokers that each partition's new replicas go to, and how many replicas every broker has then."""
 
-    def __init__(self, staying: Racks, held: Counter[BrokerId]) -> None:
+    def __init__(self, staying: Racks, held: Counter[BrokerId], closed: Collection[BrokerId]) -> None:
         self.chosen: dict[TopicPartition, set[BrokerId]] = {}
         self._racks = effective_racks(staying)
-        self._load = {broker: held[broker] for broker in sorted(staying)}
+        self._load = {broker: held[broker] for broker in sorted(staying) if broker not in closed}
         self._kept: dict[TopicPartition, frozenset[BrokerId]] = {}
         self._rack_count: dict[TopicPartition, int] = {}
 

@@ -82,7 +82,9 @@ def _creation(resource: KafkaTopic, view: ClusterView, notices: tuple[Notice, ..
     try:
         placed = new_replicas(name, resource.spec, partitions, view)
     except NotEnoughBrokers as error:
-        return Finding(verdict=Verdict.working(Reason.NOT_ENOUGH_BROKERS, str(error)), planned=planned)
+        return Finding(
+            verdict=Verdict.working(Reason.NOT_ENOUGH_BROKERS, f"{error}{view.and_who_takes_none}"), planned=planned
+        )
     known = resource.status.topic_id
     topic_id = parsed_id(known) if known and is_intended(resource) else new_topic_id(resource.metadata.uid, name, known)
     assignment = TopicAssignment(

@@ -87,7 +87,7 @@ def new_replicas(
     if spec.replica_assignment is not None:
         return {number: spec.replica_assignment[number] for number in partitions}
     factor = spec.replication_factor or replication_factor or 1
-    return place_partitions(topic, partitions, factor, view.racks)
+    return place_partitions(topic, partitions, factor, view.racks_of_takers)
 
 
 def move_targets(spec: KafkaTopicSpec, topic: TopicView, view: ClusterView, found: Differences) -> Targets:
@@ -148,7 +148,7 @@ def _wanted_replicas(
     factor = spec.replication_factor or len(assignment.target)
     if factor == len(assignment.target):
         return assignment.target
-    return resize_replicas(assignment.target, factor, view.racks, load)
+    return resize_replicas(assignment.target, factor, view.racks, load, closed=view.cordoned)
 
 
 def _replica_differences(spec: KafkaTopicSpec, topic: TopicView) -> Iterator[Difference]:

@@ -40,7 +40,7 @@ def plan_moves(
     try:
         targets = move_targets(resource.spec, topic, view, found)
     except NotEnoughBrokers as error:
-        return Verdict.working(Reason.NOT_ENOUGH_BROKERS, str(error)), ()
+        return Verdict.working(Reason.NOT_ENOUGH_BROKERS, f"{error}{view.and_who_takes_none}"), ()
     first = context.limits.fitting_targets(targets, view, most=MAX_PARTITIONS)
     return _move(resource, _name(resource, topic, first), first, moves)
 

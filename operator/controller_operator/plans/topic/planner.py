@@ -252,7 +252,7 @@ def _more_partitions(resource: KafkaTopic, topic: TopicView, view: ClusterView) 
     try:
         step = add_partitions(resource.spec, topic, view)
     except NotEnoughBrokers as error:
-        return Verdict.working(Reason.NOT_ENOUGH_BROKERS, str(error)), ()
+        return Verdict.working(Reason.NOT_ENOUGH_BROKERS, f"{error}{view.and_who_takes_none}"), ()
     return Verdict.working(Reason.PROGRESSING, f"adding {wanted - live} partitions"), (step,)
 
 

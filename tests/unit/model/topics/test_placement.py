@@ -87,6 +87,28 @@ def test_an_added_replica_goes_to_a_new_rack_and_there_to_the_least_loaded_broke
     assert resize_replicas([BrokerId(1)], 2, live, {BrokerId(3): 5, BrokerId(4): 1}) == (1, 4)
 
 
+@pytest.mark.parametrize(
+    ("replicas", "factor", "expected"),
+    [((1, 2), 3, (1, 2, 4)), ((3, 1), 3, (3, 1, 2)), ((3, 1, 2), 2, (1, 2)), ((3, 1), 2, (3, 1))],
+    ids=["goes elsewhere", "is kept", "goes first", "stays as it is"],
+)
+def test_a_closed_broker_gets_no_replica_and_keeps_those_that_need_not_go(
+    replicas: tuple[int, ...], factor: int, expected: tuple[int, ...]
+) -> None:
+    closed = {BrokerId(3)}
+    assert resize_replicas([BrokerId(r) for r in replicas], factor, brokers(4), {}, closed=closed) == expected
+
+
+def test_the_rack_of_a_replica_on_a_closed_broker_is_taken() -> None:
+    live = {BrokerId(1): "a", BrokerId(2): "a", BrokerId(3): "b", BrokerId(4): "b"}
+    assert resize_replicas([BrokerId(1)], 2, live, {BrokerId(3): 5}, closed={BrokerId(1)}) == (1, 4)
+
+
+def test_too_few_brokers_that_are_not_closed_are_said() -> None:
+    with pytest.raises(NotEnoughBrokers, match="there are 2"):
+        resize_replicas([BrokerId(1)], 3, brokers(3), {}, closed={BrokerId(3)})
+
+
 def test_resizing_beyond_the_brokers_says_how_many_there_are() -> None:
     with pytest.raises(NotEnoughBrokers, match="there are 2"):
         resize_replicas([BrokerId(1)], 3, brokers(2), {})

@@ -100,6 +100,20 @@ class TestCreation:
         again = plan(kafka_topic(never, status=status_of(first)), view(healthy([1, 2], [2, 3])))
         assert ready(again).reason is Reason.NOT_ADOPTED
 
+    def test_brokers_that_take_no_new_replicas_get_none(self) -> None:
+        cordoned = view(brokers=(1, 2, 3, 4), cordoned=frozenset({BrokerId(2)}))
+        (step,) = plan(kafka_topic({"partitions": 12, "replicationFactor": 2}), cordoned).steps
+        assert isinstance(step, CreateTopic)
+        assert {broker for each in step.assignment.partitions.values() for broker in each.replicas} == {1, 3, 4}
+
+    def test_brokers_that_take_no_new_replicas_are_named_where_there_are_too_few(self) -> None:
+        found = ready(
+            plan(kafka_topic({"replicationFactor": 2}), view(brokers=(1, 2), cordoned=frozenset({BrokerId(2)})))
+        )
+        assert found.reason is Reason.NOT_ENOUGH_BROKERS
+        assert "there are 1" in found.message
+        assert found.message.endswith("all cordoned take no new replicas: 2")
+
     def test_the_replicas_of_the_spec_are_used(self) -> None:
         spec = {"partitions": None, "replicationFactor": None, "replicaAssignment": [[3, 1], [1, 2]]}
         (step,) = plan(kafka_topic(spec), view()).steps

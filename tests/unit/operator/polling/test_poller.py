@@ -309,6 +309,18 @@ async def test_a_broker_that_does_not_say_what_it_supports_holds_nothing_up() ->
     assert [bool(view.brokers[BrokerId(number)].features) for number in (1, 2)] == [True, False]
 
 
+@pytest.mark.parametrize(
+    ("log_dirs", "cordoned"),
+    [((), set()), ((False,), set()), ((True, False), set()), ((True, True), {1})],
+    ids=["it does not say", "none", "some", "all"],
+)
+async def test_a_broker_takes_no_new_replicas_where_all_its_log_directories_are_cordoned(
+    log_dirs: tuple[bool, ...], cordoned: set[int]
+) -> None:
+    async with polled(Quorum(log_dirs=log_dirs)) as poller:
+        assert (await first_view(poller)).cordoned == cordoned
+
+
 async def test_a_cluster_that_is_gone_is_out_of_sight_and_comes_back_as_it_was() -> None:
     quorum = Quorum(topics={ORDERS: Topic([(1,)])})
     async with polled(quorum) as poller:

@@ -3,6 +3,7 @@
 from dataclasses import replace
 from typing import Any
 
+from controller_core.model.ids import BrokerId
 from controller_operator.kafka.actions import SubmitReassignment
 from controller_operator.kafka.cluster_view import ClusterView
 from controller_operator.plans.outcome import Context, Plan
@@ -81,6 +82,19 @@ def test_too_few_brokers_are_waited_for_and_said() -> None:
     assert ready(plan).reason is Reason.NOT_ENOUGH_BROKERS
     assert "brokers 1 cannot be emptied" in ready(plan).message
     assert "start more brokers" in ready(plan).message
+
+
+def test_brokers_that_take_no_new_replicas_keep_theirs_and_get_none() -> None:
+    cordoned = frozenset({BrokerId(3), BrokerId(4)})
+    plan = look(draining(1), view(healthy([1, 2], [1, 3], [5, 1]), brokers=(1, 2, 3, 4, 5), cordoned=cordoned))
+    (moves,) = asked(plan)
+    assert moves == {0: (5, 2), 1: (2, 3), 2: (5, 2)}
+
+
+def test_brokers_that_take_no_new_replicas_are_named_where_too_few_are_left() -> None:
+    plan = look(draining(1), view(healthy([1, 2]), brokers=(1, 2, 3), cordoned=frozenset({BrokerId(3)})))
+    assert ready(plan).reason is Reason.NOT_ENOUGH_BROKERS
+    assert "all cordoned take no new replicas: 3" in ready(plan).message
 
 
 def test_topics_that_are_being_deleted_are_left_alone() -> None:

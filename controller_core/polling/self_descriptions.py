@@ -1,10 +1,12 @@
-"""What each live broker supports of features, which each says of itself alone: asked when it comes, and now and then again.
+"""What each live broker says of itself alone: which features it supports, and whether it takes new replicas. It is asked
+when it comes, and now and then again.
 
 A broker that does not answer is asked again at the next look, and holds nothing up: until then it supports nothing.
 """
 
 import asyncio
 from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
 from typing import Final
 
 import structlog
@@ -12,30 +14,39 @@ import structlog
 from controller_core.model.ids import BrokerId
 from controller_core.model.metadata import Broker, FeatureRange
 from controller_core.polling.answers import supported_in
-from controller_core.polling.questions import NoKRaftError, ask_versions
+from controller_core.polling.questions import NoKRaftError, ask_cordoned, ask_versions
 from controller_core.wire.client.kept_client import KeptClient
 from controller_core.wire.client.request_client import Address, RequestError
 
 _ALL_AGAIN_S: Final = 60.0
-"""One that was upgraded was away for longer than a look, and one that was taken for another is corrected."""
+"""One that was upgraded was away for longer than a look; cordons come and go meanwhile, and one that was taken for another
+is corrected."""
 _AT_ONCE: Final = 8
 _log = structlog.get_logger(__name__)
 
-Supported = Mapping[BrokerId, Mapping[str, FeatureRange]]
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SelfDescription:
+    """Of one broker."""
+
+    features: Mapping[str, FeatureRange] = field(default_factory=dict)
+    is_cordoned: bool = False
+    """Whether it takes no new replicas, as all its log directories are cordoned (KIP-1066)."""
 
 
-class SupportedFeatures:
+class SelfDescriptions:
     """Of the brokers of one cluster."""
 
-    def __init__(self) -> None:
-        self._known: dict[BrokerId, Mapping[str, FeatureRange]] = {}
+    def __init__(self, *, all_again_s: float = _ALL_AGAIN_S) -> None:
+        self._known: dict[BrokerId, SelfDescription] = {}
+        self._all_again_s = all_again_s
         self._asked_all_at_s: float | None = None
         self._gate = asyncio.Semaphore(_AT_ONCE)
 
-    async def of(self, brokers: Collection[Broker], client: KeptClient) -> Supported:
-        """What the brokers support, as far as they say; `client` knows how they are spoken to."""
+    async def of(self, brokers: Collection[Broker], client: KeptClient) -> Mapping[BrokerId, SelfDescription]:
+        """What the brokers say, as far as they do; `client` knows how they are spoken to."""
         now_s = asyncio.get_running_loop().time()
-        is_due = self._asked_all_at_s is None or now_s >= self._asked_all_at_s + _ALL_AGAIN_S
+        is_due = self._asked_all_at_s is None or now_s >= self._asked_all_at_s + self._all_again_s
         if is_due:
             self._asked_all_at_s = now_s
         present = {broker.id for broker in brokers}
@@ -46,14 +57,15 @@ class SupportedFeatures:
                 self._known[broker.id] = said
         return dict(self._known)
 
-    async def _ask(self, broker: Broker, client: KeptClient) -> Mapping[str, FeatureRange] | None:
+    async def _ask(self, broker: Broker, client: KeptClient) -> SelfDescription | None:
         endpoint = broker.endpoints[0]
         one = client.at(Address(endpoint.host, endpoint.port))
         async with self._gate:
             try:
-                return supported_in(await ask_versions(one))
+                versions = await ask_versions(one)
+                return SelfDescription(features=supported_in(versions), is_cordoned=await ask_cordoned(one, versions))
             except (RequestError, NoKRaftError) as error:
-                _log.warning("not known what a broker supports", broker=broker.id, error=str(error))
+                _log.warning("not known what a broker says of itself", broker=broker.id, error=str(error))
                 return None
             finally:
                 one.close()

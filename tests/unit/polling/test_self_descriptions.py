@@ -1,0 +1,30 @@
+"""What brokers say of themselves is asked again now and then."""
+
+from controller_core.model.ids import BrokerEpoch, BrokerId
+from controller_core.model.metadata import Broker, Endpoint
+from controller_core.polling.self_descriptions import SelfDescriptions
+from tests.unit.polling.quorum import API_VERSIONS, Quorum, served
+
+
+async def cordons_seen(*, all_again_s: float) -> tuple[list[bool], int]:
+    """Whether the broker is cordoned, twice: it is no more the second time. And how often it was asked."""
+    quorum, seen = Quorum(log_dirs=(True,)), []
+    async with served(quorum) as open_kept:
+        client, _ = open_kept()
+        host, port = quorum.address
+        at = Endpoint(listener="PLAINTEXT", security_protocol="PLAINTEXT", host=host, port=port)
+        broker = Broker(id=BrokerId(1), epoch=BrokerEpoch(1), endpoints=(at,))
+        descriptions = SelfDescriptions(all_again_s=all_again_s)
+        for log_dirs in ((True,), (False,)):
+            quorum.log_dirs = log_dirs
+            seen.append((await descriptions.of([broker], client))[BrokerId(1)].is_cordoned)
+        client.close()
+    return seen, quorum.asked[API_VERSIONS]
+
+
+async def test_a_cordon_that_is_taken_away_is_seen_when_brokers_are_asked_again() -> None:
+    assert await cordons_seen(all_again_s=0) == ([True, False], 2)
+
+
+async def test_brokers_that_have_said_it_a_moment_ago_are_not_asked() -> None:
+    assert await cordons_seen(all_again_s=3600) == ([True, True], 1)
