@@ -1,7 +1,8 @@
 """What each live broker says of itself alone: which features it supports, and whether it takes new replicas. It is asked
 when it comes, and now and then again.
 
-A broker that does not answer is asked again at the next look, and holds nothing up: until then it supports nothing.
+A broker that does not answer is asked again at the next look, and holds nothing up: until then it supports nothing. One
+whose log directories do not answer takes replicas, as far as anybody knows, until all are asked again.
 """
 
 import asyncio
@@ -10,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 import structlog
+from kio.schema.api_versions.v4 import ApiVersionsResponse
 
 from controller_core.model.ids import BrokerId
 from controller_core.model.metadata import Broker, FeatureRange
@@ -63,9 +65,18 @@ class SelfDescriptions:
         async with self._gate:
             try:
                 versions = await ask_versions(one)
-                return SelfDescription(features=supported_in(versions), is_cordoned=await ask_cordoned(one, versions))
+                is_cordoned = await self._is_cordoned(broker, one, versions)
+                return SelfDescription(features=supported_in(versions), is_cordoned=is_cordoned)
             except (RequestError, NoKRaftError) as error:
                 _log.warning("not known what a broker says of itself", broker=broker.id, error=str(error))
                 return None
             finally:
                 one.close()
+
+    @staticmethod
+    async def _is_cordoned(broker: Broker, client: KeptClient, versions: ApiVersionsResponse) -> bool:
+        try:
+            return await ask_cordoned(client, versions)
+        except RequestError as error:
+            _log.warning("not known whether a broker is cordoned", broker=broker.id, error=str(error))
+            return False
