@@ -3,12 +3,12 @@
 import json
 import signal
 from collections.abc import Iterable
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Final
 
 import pytest
-from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka import Consumer, KafkaException, TopicPartition
 
 from controller_core.journal.fold import fold
 from controller_core.journal.reader import read
@@ -89,11 +89,24 @@ def test_after_a_kill_and_a_torn_line_the_history_comes_to_the_state_of_zookeepe
         assert_comes_to(folded, znodes, ["orders"])
 
 
+def wait_for_end(consumer: Consumer, partition: TopicPartition) -> int:
+    """The end of a partition, as soon as its brokers, which have another controller by now, tell it."""
+    ends: list[int] = []
+
+    def is_told() -> bool:
+        with suppress(KafkaException):
+            ends.append(consumer.get_watermark_offsets(partition, timeout=5)[1])
+        return bool(ends)
+
+    wait_until(is_told, "a broker tells the end of the topic", deadline_s=60)
+    return ends[-1]
+
+
 def messages(bootstrap: str, topic: str) -> list[bytes]:
     """All that is in partition 0 of a topic, in its order."""
     with closing(Consumer({"bootstrap.servers": bootstrap, "group.id": "test", "log_level": 0})) as consumer:
         partition = TopicPartition(topic, PARTITION, 0)
-        _, end = consumer.get_watermark_offsets(partition, timeout=30)
+        end = wait_for_end(consumer, partition)
         consumer.assign([partition])
         found: list[bytes] = []
         while not found or consumer.position([partition])[0].offset < end:
