@@ -21,10 +21,10 @@ from devcluster.clusters.run_folder import RunFolder
 from devcluster.filling.parts import Part
 from devcluster.running.processes import wait_until
 from tests.real.kraft.history.recordings import (
-    OPTIONS,
     assert_comes_to,
     changes,
     metadata,
+    recorder_of,
     wait_until_it_comes_to,
     wait_until_served,
 )
@@ -91,26 +91,11 @@ class Watched:
         assert "unobserved" not in {line.cause for line in changes(self.journal)}
 
 
-@pytest.fixture
-def journal(tmp_path: Path) -> Path:
-    return tmp_path / "journal"
-
-
 @contextmanager
-def watched(
-    folder: RunFolder, api: KubernetesCluster, journal: Path, kafka: KRaftCluster, name: str
-) -> Iterator[Watched]:
-    recorder = RecorderProcess(
-        folder,
-        kafka.bootstrap_servers,
-        journal,
-        servers_option="--bootstrap",
-        name=f"recorder-of-{name}",
-        options=OPTIONS,
-    )
+def watched(folder: RunFolder, api: KubernetesCluster, journal: Path, kafka: KRaftCluster) -> Iterator[Watched]:
     with (
         kafka,
-        recorder,
+        recorder_of(kafka, folder, journal) as recorder,
         operated_namespace(api, bootstrapServers=kafka.bootstrap_servers) as objects,
         running_operator(folder, api),
     ):
@@ -118,12 +103,12 @@ def watched(
 
 
 def test_nodes_that_are_brokers_and_controllers_are_restarted_the_active_controller_first(
-    servers_folder: RunFolder, kubernetes_api: KubernetesCluster, journal: Path
+    servers_folder: RunFolder, kubernetes_api: KubernetesCluster, tmp_path: Path
 ) -> None:
     kafka = KRaftCluster(
         servers_folder, name="combined", combined=True, release="4.0", properties={"min.insync.replicas": 2}
     )
-    with watched(servers_folder, kubernetes_api, journal, kafka, "combined") as cluster:
+    with watched(servers_folder, kubernetes_api, tmp_path / "combined", kafka) as cluster:
         cluster.make_topic("orders", replicaAssignment=[[1, 2, 3], [2, 3, 1], [3, 1, 2]])
         active = cluster.active()
         checked = cluster.command("check", "cluster")
@@ -135,10 +120,10 @@ def test_nodes_that_are_brokers_and_controllers_are_restarted_the_active_control
 
 
 def test_the_one_node_that_there_is_waits_for_nobody(
-    servers_folder: RunFolder, kubernetes_api: KubernetesCluster, journal: Path
+    servers_folder: RunFolder, kubernetes_api: KubernetesCluster, tmp_path: Path
 ) -> None:
     kafka = KRaftCluster(servers_folder, name="alone", brokers=1, combined=True)
-    with watched(servers_folder, kubernetes_api, journal, kafka, "alone") as cluster:
+    with watched(servers_folder, kubernetes_api, tmp_path / "alone", kafka) as cluster:
         cluster.make_topic("orders", partitions=2, replicationFactor=1)
         assert cluster.active() == 1
         said = cluster.restart(kafka.broker(1))
@@ -150,10 +135,10 @@ def test_the_one_node_that_there_is_waits_for_nobody(
 
 
 def test_voters_come_and_go_and_the_one_that_leads_goes_too(
-    servers_folder: RunFolder, kubernetes_api: KubernetesCluster, journal: Path
+    servers_folder: RunFolder, kubernetes_api: KubernetesCluster, tmp_path: Path
 ) -> None:
     kafka = KRaftCluster(servers_folder, name="dynamic", brokers=1, controllers=2, dynamic=True)
-    with watched(servers_folder, kubernetes_api, journal, kafka, "dynamic") as cluster:
+    with watched(servers_folder, kubernetes_api, tmp_path / "dynamic", kafka) as cluster:
         cluster.make_topic("orders", partitions=2, replicationFactor=1)
         assert cluster.active() == 101
         finalized = cluster.objects.status("kafkacluster", "demo")["features"]["finalized"]

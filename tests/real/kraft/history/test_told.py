@@ -15,14 +15,13 @@ import pytest
 
 from controller_admin.client.admin_client import AdminClient
 from controller_admin.client.topics.administration import PartitionDetails
-from controller_core.journal.reader import Record, read
 from devcluster.clusters.kontroller import run_command
 from devcluster.clusters.kraft import KRaftCluster
 from devcluster.clusters.run_folder import RunFolder
 from devcluster.demo.told import rows_of
 from devcluster.filling.parts import Part
 from devcluster.running.processes import ManagedProcess, wait_until
-from tests.real.kraft.history.recordings import DEADLINE_S, metadata, recorder_of, wait_until_it_comes_to
+from tests.real.kraft.history.recordings import DEADLINE_S, changes, metadata, recorder_of, wait_until_it_comes_to
 
 pytestmark = [pytest.mark.real(Part.KRAFT), pytest.mark.timeout(900)]
 
@@ -91,7 +90,7 @@ class Day:
         self.cluster.controller(before).start()
 
     def _recorded_leader(self) -> int:
-        return [entry.line.controller_id for entry in read(self.journal) if isinstance(entry, Record)][-1]
+        return changes(self.journal)[-1].controller_id
 
     def _wait_for_state(self, topic: str, *, leader: int | None, isr: tuple[int, ...] | None = None) -> None:
         def is_so() -> bool:

@@ -48,6 +48,16 @@ async def asked_again(quorum: Quorum) -> None:
     await until(lambda: quorum.asked[MOVES] > asked + 3)
 
 
+async def refresh_in_doubt(quorum: Quorum, poller: ClusterPoller) -> asyncio.Task[ClusterView]:
+    """One that waits, as the partition has more replicas than before, and the controllers' leader has not written all."""
+    await first_view(poller)
+    quorum.undecided = 1
+    quorum.topics[ORDERS].replicas = [(3, 2, 1)]
+    waiting = asyncio.create_task(poller.refresh())
+    await asked_again(quorum)
+    return waiting
+
+
 async def first_view(poller: ClusterPoller) -> ClusterView:
     await until(lambda: poller.observation.view is not None)
     assert poller.observation.view is not None
@@ -157,11 +167,7 @@ async def test_a_move_of_whose_end_the_controllers_tell_first_goes_on_until_the_
 async def test_replicas_of_a_move_that_nobody_saw_are_shown_when_the_broker_has_heard_of_all() -> None:
     quorum = Quorum(topics={ORDERS: Topic([(1, 2)])})
     async with polled(quorum) as poller:
-        await first_view(poller)
-        quorum.undecided = 1
-        quorum.topics[ORDERS].replicas = [(3, 2, 1)]
-        waiting = asyncio.create_task(poller.refresh())
-        await asked_again(quorum)
+        waiting = await refresh_in_doubt(quorum, poller)
         assert not waiting.done()
         quorum.topics[ORDERS].replicas = [(3, 2)]
         quorum.decided, quorum.undecided = quorum.decided + 1, 0
@@ -172,11 +178,7 @@ async def test_a_leader_that_is_elected_in_the_middle_of_a_look_is_heard_out_as_
     """What its log has grown by when it was elected is none of what it knows."""
     quorum = Quorum(topics={ORDERS: Topic([(1, 2)])})
     async with polled(quorum) as poller:
-        await first_view(poller)
-        quorum.undecided = 1
-        quorum.topics[ORDERS].replicas = [(3, 2, 1)]
-        waiting = asyncio.create_task(poller.refresh())
-        await asked_again(quorum)
+        waiting = await refresh_in_doubt(quorum, poller)
         quorum.leader, quorum.epoch = 102, quorum.epoch + 1
         for _ in range(2):
             quorum.decided += 1
@@ -190,11 +192,7 @@ async def test_a_leader_that_is_elected_in_the_middle_of_a_look_is_heard_out_as_
 async def test_controllers_that_lose_their_leader_in_the_middle_of_a_look_leave_what_was_known() -> None:
     quorum = Quorum(topics={ORDERS: Topic([(1, 2)])})
     async with polled(quorum) as poller:
-        await first_view(poller)
-        quorum.undecided = 1
-        quorum.topics[ORDERS].replicas = [(3, 2, 1)]
-        waiting = asyncio.create_task(poller.refresh())
-        await asked_again(quorum)
+        waiting = await refresh_in_doubt(quorum, poller)
         quorum.leader = -1
         with pytest.raises(NotCurrent, match="no leader"):
             await waiting
