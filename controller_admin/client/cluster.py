@@ -111,6 +111,11 @@ class Cluster:
         last = () if self.answered_last is None else (self.answered_last,)
         return tuple(dict.fromkeys((*last, *self.client.bootstrap, *self.brokers.values(), *self.former)))
 
+    @property
+    def brokers_beside_the_controller(self) -> list[tuple[BrokerId, Address]]:
+        """All that are known, but for the controller."""
+        return [(broker, address) for broker, address in self.brokers.items() if broker != self.controller]
+
     def forget(self) -> None:
         """Nothing that was known need be true any more, but who was there may still be asked."""
         self.former = tuple(self.brokers.values()) or self.former
@@ -216,14 +221,20 @@ class Call:
         return (), troubles
 
     async def ask_controller(
-        self, request: RequestPayload, response_type: type[Response], *, changes_nothing: bool = False
+        self,
+        request: RequestPayload,
+        response_type: type[Response],
+        *,
+        changes_nothing: bool = False,
+        patience_ms: int | None = None,
     ) -> Response:
         """The controller's answer, whoever that is by then. What changes nothing is asked again where the answer was lost;
-        else that raises `OutcomeUnknown`."""
-        patience_ms = PATIENCE_MS
+        else that raises `OutcomeUnknown`, at the latest after `patience_ms`."""
+        if patience_ms is None:
+            patience_ms = PATIENCE_MS if changes_nothing else self.allowed_ms
         while True:
             address = await self.controller_address()
-            allowed_ms = min(self.left_ms, patience_ms) if changes_nothing else self.left_ms
+            allowed_ms = min(self.left_ms, patience_ms)
             try:
                 response = await self.ask_at(address, request, response_type, allowed_ms)
             except Unreachable as error:

@@ -4,6 +4,8 @@ import asyncio
 from collections.abc import AsyncIterator
 
 import pytest
+from kio.index import load_response_schema
+from kio.schema.errors import ErrorCode
 from kio.schema.metadata.v11 import MetadataResponse
 
 from controller_admin.client.admin_client import AdminClient
@@ -15,10 +17,13 @@ from tests.unit.client.scripted_servers.every_call import every_call
 from tests.unit.client.scripted_servers.scripted import (
     CREATE_TOPICS,
     DESCRIBE_CONFIGS,
+    DESCRIBE_SCRAM,
     METADATA,
     UPDATE_FEATURES,
+    Answer,
     ScriptedBroker,
     ScriptedCluster,
+    filled,
     scripted_cluster,
     speaks,
 )
@@ -113,6 +118,43 @@ async def test_a_controller_that_hangs_on_a_question_is_asked_no_more_when_anoth
     cluster[1].answers[46].append(hangs_from_now_on)
     cluster[1].delay_s = 0.1
     assert await admin.list_reassignments(timeout_ms=15_000) == {}
+
+
+async def test_users_are_listed_once_a_failover_is_over(cluster: ScriptedCluster) -> None:
+    """Until then the controller ends the connection, and no broker knows a controller. Each is asked once a round."""
+    asked: list[int] = []
+
+    def fails_over(broker: ScriptedBroker, _: object) -> Answer:
+        asked.append(broker.id)
+        if len(asked) > 2 * len(cluster.brokers):
+            cluster.controller = 3
+        if broker.id == cluster.controller == 3:
+            return users
+        return None if broker.id == cluster.controller else filled(type(users), ErrorCode.not_controller)
+
+    users = filled(load_response_schema(DESCRIBE_SCRAM, 0), has_parts=False)
+    cluster.answers[DESCRIBE_SCRAM] = fails_over
+    assert await cluster.client().list_scram_users() == {}
+    assert asked[:6] == [1, 2, 3, 1, 2, 3]
+    assert asked[-1] == 3
+
+
+async def test_a_broker_that_hangs_on_the_users_is_left_for_the_next(
+    cluster: ScriptedCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The controller relays nothing, so the brokers are asked."""
+    monkeypatch.setattr("controller_admin.client.brokers_business.PATIENCE_MS", 300)
+
+    def hangs_from_now_on(broker: ScriptedBroker, _: object) -> None:
+        broker.hangs = True
+
+    admin = cluster.client(3)
+    await admin.describe_cluster()
+    cluster[1].answers[DESCRIBE_SCRAM].append(None)
+    cluster[2].delay_s = 1.0
+    cluster[2].answers[DESCRIBE_SCRAM].append(hangs_from_now_on)
+    assert await admin.list_scram_users(timeout_ms=15_000) == {}
+    assert cluster[3].asked_of(DESCRIBE_SCRAM)
 
 
 @pytest.mark.parametrize("ranges", [KAFKA_2_8, KAFKA_4], ids=["2.8", "4.0"])
