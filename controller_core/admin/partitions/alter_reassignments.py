@@ -36,7 +36,7 @@ Refusal = tuple[ErrorCode, str]
 
 BEGUN: Final = (ErrorCode.none, None)
 NOTHING_RUNS: Final = (ErrorCode.no_reassignment_in_progress, "No partition reassignment is in progress.")
-NO_PARTITION: Final = (ErrorCode.unknown_topic_or_partition, "Partition does not exist.")
+NO_PARTITION: Final = (ErrorCode.unknown_topic_or_partition, "The partition does not exist.")
 NOT_WRITTEN: Final = (
     ErrorCode.invalid_replica_assignment,
     "Refused, because the znode of its topic cannot be written: the controller's log says why.",

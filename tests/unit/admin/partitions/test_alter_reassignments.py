@@ -99,7 +99,7 @@ async def test_an_impossible_target_is_refused_and_the_others_are_served(
 @pytest.mark.parametrize("partition", [tp("unknown"), tp("orders", 9), tp("", -1)])
 async def test_what_is_not_there_cannot_move(served: Cluster, partition: TopicPartition) -> None:
     assert await ask(served, {partition: [1, 2]}) == {
-        partition: (ErrorCode.unknown_topic_or_partition, "Partition does not exist.")
+        partition: (ErrorCode.unknown_topic_or_partition, "The partition does not exist.")
     }
     assert (await ask(served, {partition: None}))[partition][0] is ErrorCode.no_reassignment_in_progress
     assert (await ask(served, {partition: [9]}))[partition][0] is ErrorCode.invalid_replica_assignment
