@@ -23,11 +23,14 @@ application = typer.Typer(no_args_is_help=True, add_completion=False, help=__doc
 
 @application.command()
 def build(
-    parts: Annotated[list[Part] | None, typer.Argument(help="What; everything where none is named.")] = None,
+    parts: Annotated[list[Part] | None, typer.Argument(help="What to fetch and build. Default: everything.")] = None,
+    politely: Annotated[
+        bool, typer.Option(help="Build at a low priority until another process waits for the same.")
+    ] = False,
 ) -> None:
     """Fetch and build what real servers need into the cache; seconds when it is all there."""
     with ending_on_sigterm():
-        fill_cache(parts or tuple(Part))
+        fill_cache(parts or tuple(Part), politely=politely)
     typer.echo(f"Everything is in {cache_folder()}")
 
 

@@ -1,4 +1,4 @@
-"""Kubernetes, etcd, helm and CoreDNS, built from their Go modules into the cache."""
+"""Kubernetes' servers, CoreDNS and kind, built from their Go modules into the cache."""
 
 import json
 from pathlib import Path
@@ -8,13 +8,13 @@ from devcluster.building.cache import Entry, cached
 from devcluster.building.go import build_programs, run_go
 
 KUBERNETES_VERSION = "1.34.4"
-ETCD_VERSION = "3.6.7"
-HELM_VERSION = "3.20.2"
 COREDNS_VERSION = "1.12.4"
 KIND_VERSION = "0.31.0"
 
 _OLDEST_GO = (1, 25)
 _OPTIONS = ("-mod=mod", "-trimpath", "-gcflags=all=-dwarf=false", "-o", "bin/")
+# Functions that are not inlined compile in two thirds of the processor time: the first run waits for the API server alone.
+_QUICK_OPTIONS = ("-mod=mod", "-trimpath", "-gcflags=all=-dwarf=false -l", "-o", "bin/")
 
 _PAUSE = """\
 package main
@@ -34,13 +34,8 @@ func main() {
 
 
 def kubernetes() -> Entry:
-    """`kube-apiserver` and `kubectl`; a first build takes some minutes."""
-    return _kubernetes("kubernetes", "kube-apiserver", "kubectl")
-
-
-def kubernetes_binaries() -> Path:
-    """The folder with `kube-apiserver` and `kubectl`."""
-    return kubernetes().folder() / "bin"
+    """`kube-apiserver`; a first build takes some minutes."""
+    return _kubernetes("kubernetes", "kube-apiserver", options=_QUICK_OPTIONS)
 
 
 def node_binaries() -> Path:
@@ -51,7 +46,7 @@ def node_binaries() -> Path:
     return _kubernetes("kubernetes-node", *programs).folder() / "bin"
 
 
-def _kubernetes(name: str, *programs: str) -> Entry:
+def _kubernetes(name: str, *programs: str, options: tuple[str, ...] = _OPTIONS) -> Entry:
     version_package = "k8s.io/component-base/version"
     major, minor, _patch = KUBERNETES_VERSION.split(".")
     stamps = {"gitVersion": f"v{KUBERNETES_VERSION}", "gitMajor": major, "gitMinor": minor}
@@ -60,32 +55,10 @@ def _kubernetes(name: str, *programs: str) -> Entry:
 
     def build(folder: Path) -> None:
         with progress.step(f"Building {', '.join(programs)} {KUBERNETES_VERSION}") as step:
-            _build(step, folder, _kubernetes_module(folder), flags, packages)
+            _build(step, folder, _kubernetes_module(folder), flags, packages, options)
 
-    inputs = (flags, *_OPTIONS, *packages)
+    inputs = (flags, *options, *packages)
     return Entry(name=f"{name}-{KUBERNETES_VERSION}", inputs=inputs, build=build)
-
-
-def etcd() -> Entry:
-    """`etcd`, which keeps what the API server is told."""
-    # Go names a binary after the last element of its path that is no version.
-    return _program("etcd", ETCD_VERSION, "go.etcd.io/etcd/server/v3", built_as="server")
-
-
-def etcd_binary() -> Path:
-    """The path of `etcd`."""
-    return etcd().folder() / "bin" / "etcd"
-
-
-def helm() -> Entry:
-    """`helm`, which installs the chart."""
-    stamp = f"-X helm.sh/helm/v3/internal/version.version=v{HELM_VERSION}"
-    return _program("helm", HELM_VERSION, "helm.sh/helm/v3", package="helm.sh/helm/v3/cmd/helm", stamps=(stamp,))
-
-
-def helm_binary() -> Path:
-    """The path of `helm`."""
-    return helm().folder() / "bin" / "helm"
 
 
 def coredns_binary() -> Path:
@@ -98,24 +71,15 @@ def kind_binary() -> Path:
     return _program("kind", KIND_VERSION, "sigs.k8s.io/kind").folder() / "bin" / "kind"
 
 
-def _program(
-    name: str,
-    version: str,
-    module_path: str,
-    *,
-    package: str | None = None,
-    built_as: str | None = None,
-    stamps: tuple[str, ...] = (),
-) -> Entry:
-    """One program of one module; `package` is where it differs from the module, `stamps` are more linker flags."""
+def _program(name: str, version: str, module_path: str) -> Entry:
+    """The program of a module, which has its name."""
     module = _module(module_path, version)
 
     def build(folder: Path) -> None:
         with progress.step(f"Building {name} {version}") as step:
-            _build(step, folder, module, " ".join(["-s -w", *stamps]), (package or module_path,))
-            (folder / "bin" / (built_as or name)).rename(folder / "bin" / name)
+            _build(step, folder, module, "-s -w", (module_path,))
 
-    return Entry(name=f"{name}-{version}", inputs=(module, *stamps, *_OPTIONS), build=build)
+    return Entry(name=f"{name}-{version}", inputs=(module, *_OPTIONS), build=build)
 
 
 def pause_binary() -> Path:
@@ -148,6 +112,13 @@ def _kubernetes_module(folder: Path) -> str:
     return _module("k8s.io/kubernetes", KUBERNETES_VERSION, *replacements)
 
 
-def _build(step: progress.Step, folder: Path, module: str, linker_flags: str, packages: tuple[str, ...]) -> None:
+def _build(
+    step: progress.Step,
+    folder: Path,
+    module: str,
+    linker_flags: str,
+    packages: tuple[str, ...],
+    options: tuple[str, ...] = _OPTIONS,
+) -> None:
     (folder / "go.mod").write_text(module)
-    build_programs(step, folder, _OLDEST_GO, packages, [*_OPTIONS, "-ldflags", linker_flags])
+    build_programs(step, folder, _OLDEST_GO, packages, [*options, "-ldflags", linker_flags])

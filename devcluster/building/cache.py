@@ -17,6 +17,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from devcluster.building import progress
+from devcluster.running.priority import lend_priority
+
+_LENDING_INTERVAL_S = 1.0
 
 
 def cache_folder() -> Path:
@@ -83,13 +86,23 @@ def _build(name: str, entry: Path, build: Callable[[Path], None]) -> None:
 
 @contextmanager
 def locked(name: str, waiting: str) -> Iterator[None]:
-    """Only one process at a time is in such a block; `waiting` is what another one says meanwhile."""
+    """Only one process at a time is in such a block. Another one says `waiting`, and lends the first its priority."""
     locks = cache_folder() / "locks"
     locks.mkdir(exist_ok=True)
-    with (locks / name).open("w") as lock:
+    path = locks / name
+    with path.open("a") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            with progress.step(waiting):
+            with progress.step(waiting), progress.every(_LENDING_INTERVAL_S, lambda: _lend_priority(path)):
                 fcntl.flock(lock, fcntl.LOCK_EX)
+        lock.truncate(0)
+        lock.write(str(os.getpid()))
+        lock.flush()
         yield
+
+
+def _lend_priority(lock: Path) -> None:
+    """Hurries the process that holds the lock, whose id is in its file."""
+    if holder := lock.read_text():
+        lend_priority(int(holder))

@@ -94,7 +94,7 @@ def _wait_for(port: int, process: subprocess.Popen[Any]) -> None:
             raise subprocess.SubprocessError(f"{process.args!r} ended at once: {process.returncode}")
         return accepts(port)
 
-    wait_until(listens, f"port {port} is served", deadline_s=_DEADLINE_S)
+    wait_until(listens, f"port {port} is served")
 
 
 @contextmanager

@@ -127,7 +127,7 @@ def _run_once(archive: Path) -> None:
         command = _command("kafka.Kafka", file, options=options)
         process = spawn(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         try:
-            wait_until(lambda: process.poll() is not None or accepts(ports[1]), "it is served", deadline_s=_DEADLINE_S)
+            wait_until(lambda: process.poll() is not None or accepts(ports[1]), "it is served")
             process.terminate()
             process.wait(_DEADLINE_S)
         finally:

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from devcluster.building import progress
 from devcluster.building.cache import locked
+from devcluster.running.priority import share_niceness
 from devcluster.running.processes import spawn
 
 _PACKAGES = {
@@ -96,7 +97,7 @@ def run(
     )
     with step:
         try:
-            _share_niceness(step.pid)
+            share_niceness(step.pid)
             printed, complaints = _printed(step, is_progress)
             status = step.wait()
         except BaseException:
@@ -122,12 +123,6 @@ def _printed(step: "subprocess.Popen[str]", is_progress: Callable[[str], bool]) 
     printed = step.stdout.read()
     listener.join()
     return printed, complaints
-
-
-def _share_niceness(pid: int) -> None:
-    """Linux may share cores among sessions first, and a step has its own: that has to be as nice as we are."""
-    with suppress(OSError):
-        Path(f"/proc/{pid}/autogroup").write_text(str(os.nice(0)))
 
 
 def _end(step: "subprocess.Popen[str]") -> None:

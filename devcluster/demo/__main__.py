@@ -9,26 +9,24 @@ import argparse
 import signal
 import sys
 from collections.abc import Iterator
-from concurrent.futures import Future
 from contextlib import ExitStack, contextmanager
 
 from devcluster.building.go import compilers
 from devcluster.building.toolchain import BuildError, MissingToolError, require
 from devcluster.clients.load import AckedProducer, lost, read_back
 from devcluster.clients.tools import TOPICS, run_tool
-from devcluster.clusters.kubernetes import KubernetesCluster
 from devcluster.clusters.run_folder import RunFolder, keeping, run_folder
 from devcluster.demo.cluster import Cluster, running_cluster
-from devcluster.demo.operated import Operated, kubernetes_beside, needed_parts, running_operator
+from devcluster.demo.operated import Operated, Starting, kubernetes_beside, running_operator
 from devcluster.demo.stage import Stage
 from devcluster.demo.with_resources import second_part
 from devcluster.demo.with_tools import first_part
 from devcluster.demo.without_zookeeper import FOLDER, TOPIC, only_part, running_brokers
-from devcluster.filling.parts import Part, fill, missing
+from devcluster.filling.parts import API_SERVER, Part, fill, missing
 from devcluster.running.processes import ConditionTimeoutError, StartError, ending_on_sigterm
 
-_BUILD_CORE_MINUTES = 18
-"""What the API server, kubectl and etcd take to build from nothing, on one core."""
+_BUILD_CORE_MINUTES = 9
+"""What the API server takes to build from nothing, on one core."""
 
 
 def main() -> int:
@@ -44,9 +42,9 @@ def with_zookeeper() -> int:
     with ExitStack() as stack:
         stack.enter_context(ending_on_sigterm())
         announce(stage)
-        _require_for(Part.KAFKA)
         folder = stack.enter_context(run_folder("demo"))
         kubernetes = stack.enter_context(kubernetes_beside(stage, folder))
+        _require_for(Part.KAFKA)
         fill(Part.KAFKA)
         cluster = stack.enter_context(running_cluster(stage, folder))
         first_part(cluster)
@@ -76,14 +74,14 @@ def without_zookeeper() -> int:
             "Real brokers of Kafka 4, a real Kubernetes API server and our operator, asked by kubectl: two minutes."
         )
         _announce_builds(stage)
-        _require_for(Part.KRAFT)
         folder = stack.enter_context(run_folder("demo"))
         starting = stack.enter_context(kubernetes_beside(stage, folder))
+        _require_for(Part.KRAFT)
         fill(Part.KRAFT)
         brokers = stack.enter_context(running_brokers(stage, folder))
         servers = brokers.kafka.bootstrap_servers
         try:
-            kubernetes = starting.result()
+            kubernetes = starting.wait()
         except BuildError as error:
             stage.expect(False, "the API server was built")
             stage.show("make build", str(error))
@@ -114,22 +112,20 @@ def announce(stage: Stage) -> None:
 
 
 def _announce_builds(stage: Stage) -> None:
-    if to_build := missing(needed_parts()):
+    if Part.KUBERNETES in missing(API_SERVER):
         cores = compilers()
         stage.say(
-            f"{' and '.join(to_build)} are not in the cache yet: they are built meanwhile, which takes some "
-            f"{round(_BUILD_CORE_MINUTES / cores) or 1} minutes on {cores} cores. Next time they are there."
+            "The Kubernetes API server is not in the cache yet. It is built beside the first part, which takes some "
+            f"{round(_BUILD_CORE_MINUTES / cores) or 1} minutes on {cores} cores. Next time it is there."
         )
 
 
-def go_on_with_resources(
-    stage: Stage, cluster: Cluster, starting: "Future[KubernetesCluster]", stack: ExitStack
-) -> Operated | None:
+def go_on_with_resources(stage: Stage, cluster: Cluster, starting: Starting, stack: ExitStack) -> Operated | None:
     """The second part, when there is an API server; without one the demo has failed, and only the count is left."""
-    if not starting.done():
+    if not starting.cluster.done():
         stage.say("The API server is not there yet: what follows waits for it, and the producer goes on.")
     try:
-        kubernetes = starting.result()
+        kubernetes = starting.wait()
     except BuildError as error:
         stage.expect(False, "the API server was built")
         stage.show("make build", str(error))

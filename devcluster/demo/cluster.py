@@ -43,7 +43,7 @@ class Cluster:
         """Starts a producer to a topic, which goes on until the cluster ends or it is stopped."""
         producer = self._running.enter_context(AckedProducer(self.kafka.bootstrap_servers, topic))
         self.producers[topic] = producer
-        wait_until(lambda: producer.acknowledged_count > 0, "the first acknowledgement", deadline_s=30)
+        wait_until(lambda: producer.acknowledged_count > 0, "the first acknowledgement")
         self.stage.say(f"A producer to {topic} with acks=all has started, and will not stop before the end.")
 
     def controller_log(self) -> str:

@@ -1,7 +1,6 @@
 """What the demo has on top of Kafka: a Kubernetes API server that is built beside what comes first, and our operator."""
 
 import json
-import os
 from collections.abc import Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
@@ -12,13 +11,13 @@ from typing import Any, Final
 import yaml
 from rich.markup import escape
 
-from devcluster.building.binaries import kubernetes_binaries
 from devcluster.clusters.kontroller import OperatorProcess
 from devcluster.clusters.kubernetes import KubernetesCluster, kubernetes_api
 from devcluster.clusters.run_folder import RunFolder
 from devcluster.demo.stage import Stage
-from devcluster.filling.fill import filling
-from devcluster.filling.parts import API_SERVER, Part
+from devcluster.filling.fill import Filling, filling
+from devcluster.filling.parts import API_SERVER
+from devcluster.filling.programs import KUBECTL
 
 NAMESPACE: Final = "kafka"
 OPERATOR: Final = "kontroller-operator"
@@ -36,7 +35,7 @@ class Operated:
 
     @property
     def kubectl_path(self) -> Path:
-        return kubernetes_binaries() / "kubectl"
+        return KUBECTL.path()
 
     def apply(self, example: str) -> None:
         """Applies a file of `examples/`, as the user would."""
@@ -95,16 +94,24 @@ class Operated:
         return yaml.safe_dump_all(documents)
 
 
-def needed_parts() -> tuple[Part, ...]:
-    """What has to be in the cache for Kubernetes: only kubectl where a cluster is given."""
-    return (Part.KUBERNETES,) if os.environ.get("KUBECONFIG") else API_SERVER
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Starting:
+    """An API server that is built and started beside something else."""
+
+    parts: Filling
+    cluster: Future[KubernetesCluster]
+
+    def wait(self) -> KubernetesCluster:
+        """Return the running cluster; its build has full priority from now on. Raises BuildError and StartError."""
+        with self.parts.hurrying():
+            return self.cluster.result()
 
 
 @contextmanager
-def kubernetes_beside(stage: Stage, folder: RunFolder) -> Iterator[Future[KubernetesCluster]]:
-    """Builds an API server where there is none and starts it, while the block does something else.
+def kubernetes_beside(stage: Stage, folder: RunFolder) -> Iterator[Starting]:
+    """Builds an API server at a low priority if there is none, and starts it, while the block does something else.
 
-    The future raises BuildError and StartError; a failed build is told on the stage at once, too. All ends with the block.
+    A failed build is told on the stage at once, too. All ends with the block.
     """
 
     def tell(line: str) -> None:
@@ -113,14 +120,14 @@ def kubernetes_beside(stage: Stage, folder: RunFolder) -> Iterator[Future[Kubern
     with (
         ExitStack() as servers,
         ThreadPoolExecutor(1) as beside,
-        filling(needed_parts(), tell=tell, politely=True) as parts,
+        filling(API_SERVER, tell=tell, politely=True) as parts,
     ):
 
         def start() -> KubernetesCluster:
             parts.wait()
             return servers.enter_context(kubernetes_api(folder))
 
-        yield beside.submit(start)
+        yield Starting(parts=parts, cluster=beside.submit(start))
 
 
 @contextmanager

@@ -16,6 +16,7 @@ from rich.live import Live
 from rich.panel import Panel
 from rich.table import Table
 
+from devcluster.running.patience import SILENCE_S
 from devcluster.running.processes import ConditionTimeoutError, wait_until
 
 
@@ -73,13 +74,13 @@ class Stage:
             self.failures.append(what)
             self.console.print(f"         [bold red]✗ {what}[/]")
 
-    def await_(self, condition: Callable[[], bool], what: str, *, deadline_s: float = 60) -> None:
+    def await_(self, condition: Callable[[], bool], what: str, *, silence_s: float = SILENCE_S) -> None:
         """Counts an expectation that takes a while to come true."""
         began_s = time.monotonic()
         try:
-            wait_until(condition, what, deadline_s=deadline_s)
+            wait_until(condition, what, silence_s=silence_s)
         except ConditionTimeoutError:
-            self.expect(False, f"{what} (waited {deadline_s:.0f} s)")
+            self.expect(False, f"{what} (waited {time.monotonic() - began_s:.0f} s)")
         else:
             self.expect(True, f"{what} [dim]({time.monotonic() - began_s:.1f} s)[/]")
 

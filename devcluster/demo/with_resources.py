@@ -47,7 +47,7 @@ def kill_broker(demo: Operated, cluster: Cluster) -> None:
     znodes, kafka = cluster.znodes, cluster.kafka
     leader = znodes.leader(TOPIC, 0)
     demo.stage.step(
-        f"Broker {leader} is killed", "SIGKILL: ZooKeeper tells the controller when the broker's session ends."
+        f"Broker {leader} is killed", "SIGKILL, and ZooKeeper ends the broker's session: that tells the controller."
     )
     kafka.broker(leader).kill()
     demo.stage.await_(lambda: znodes.leader(TOPIC, 0) not in (leader, -1), "another replica of the ISR leads")
@@ -79,7 +79,7 @@ def kill_controller(demo: Operated, cluster: Cluster) -> None:
     ours = controller.controller_id
     demo.stage.step(
         "Our controller is killed",
-        "SIGKILL. When its session ends, a broker's own controller fills in; ours takes the role back.",
+        "SIGKILL, and its session ends. A broker's own controller fills in; ours takes the role back.",
     )
     controller.kill()
     demo.stage.await_(lambda: znodes.controller() not in (None, ours), "a Kafka broker is the controller")

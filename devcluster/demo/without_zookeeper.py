@@ -94,7 +94,7 @@ def create_topic(demo: Operated, brokers: Brokers) -> AckedProducer:
     demo.show_resources("kafkatopic")
     producer = AckedProducer(brokers.kafka.bootstrap_servers, TOPIC)
     producer.start()
-    wait_until(lambda: producer.acknowledged_count > 0, "the first acknowledgement", deadline_s=30)
+    wait_until(lambda: producer.acknowledged_count > 0, "the first acknowledgement")
     demo.stage.say(f"A producer to {TOPIC} with acks=all has started, and will not stop before the end.")
     demo.stage.await_(brokers.is_served, f"every replica of {TOPIC} is in sync")
     return producer

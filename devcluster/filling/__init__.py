@@ -1,1 +1,1 @@
-"""Fills the cache with what a command needs: which parts there are, and several of them side by side."""
+"""What a command needs, of the machine or in the cache: which parts there are, and several of them filled side by side."""

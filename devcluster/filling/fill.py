@@ -19,6 +19,7 @@ from typing import Any, Final
 from devcluster.building import progress
 from devcluster.building.toolchain import BuildError
 from devcluster.filling.parts import Part, missing
+from devcluster.running.priority import lend_priority
 from devcluster.running.processes import spawn
 
 _AT_A_TIME: Final = 2
@@ -26,6 +27,7 @@ _SHOWN_LINES: Final = 25
 _NICENESS: Final = 10
 """Of a polite build: servers go first, and a busy machine still builds."""
 _END_DEADLINE_S: Final = 20.0
+_HURRY_INTERVAL_S: Final = 1.0
 
 
 class Filling:
@@ -54,6 +56,13 @@ class Filling:
         for future in self._futures:
             future.result()
 
+    @contextmanager
+    def hurrying(self) -> Iterator[None]:
+        """Gives the builds our priority, however politely they began, while the block waits for them."""
+        self._hurry()
+        with progress.every(_HURRY_INTERVAL_S, self._hurry):
+            yield
+
     def end(self) -> None:
         """Ends what is under way, and returns when it has tidied up after itself."""
         with self._lock:
@@ -64,6 +73,13 @@ class Filling:
         for process in running:
             _wait_or_kill(process)
         self._pool.shutdown(cancel_futures=True)
+
+    def _hurry(self) -> None:
+        with self._lock:
+            self._prefix = []
+            running = list(self._processes)
+        for process in running:
+            lend_priority(process.pid)
 
     def _fill(self, part: Part) -> None:
         printed: deque[str] = deque(maxlen=_SHOWN_LINES)
@@ -78,8 +94,8 @@ class Filling:
             raise BuildError(f"{part} could not be had:\n" + "\n".join(printed))
 
     def _start(self, part: Part) -> "subprocess.Popen[str]":
-        command = [*self._prefix, sys.executable, "-m", "devcluster.filling.parts", part]
         with self._lock:
+            command = [*self._prefix, sys.executable, "-m", "devcluster.filling.parts", part]
             if self._ended:
                 raise BuildError(f"{part} was not begun: the run has ended")
             process = spawn(
@@ -115,10 +131,14 @@ def filling(
         under_way.end()
 
 
-def fill_cache(parts: Iterable[Part] = tuple(Part)) -> None:
+def fill_cache(parts: Iterable[Part] = tuple(Part), *, politely: bool = False) -> None:
     """Fetches and builds what is missing of these: minutes at first, nothing afterwards.
+
+    `politely`: at a low priority, until another process waits for a part as well.
 
     Raises BuildError that says what a failed part printed, such as which program to install.
     """
+    if politely:
+        os.nice(_NICENESS)
     with filling(parts) as under_way:
         under_way.wait()

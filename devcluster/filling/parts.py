@@ -4,15 +4,18 @@
 end them.
 """
 
+import os
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from enum import StrEnum
 from typing import Final
 
 from devcluster import health
-from devcluster.building import binaries, java, kraft
+from devcluster.building import java, kraft
 from devcluster.building.cache import Entry
 from devcluster.building.toolchain import BuildError, MissingToolError
+from devcluster.filling import programs
+from devcluster.filling.programs import Program
 from devcluster.running.processes import ending_on_sigterm
 
 
@@ -25,33 +28,46 @@ class Part(StrEnum):
     """Kafka that knows no ZooKeeper."""
     ETCD = "etcd"
     KUBERNETES = "kubernetes"
-    """The API server and kubectl."""
+    """The API server."""
     HELM = "helm"
+    """kubectl too."""
     HEALTH = "health"
     """What Argo CD and Flux think of an object."""
 
 
-API_SERVER: Final = (Part.KUBERNETES, Part.ETCD)
-"""What `kubernetes_api` needs."""
+API_SERVER: Final = (Part.KUBERNETES, Part.ETCD, Part.HELM)
+"""What `kubernetes_api` needs; what takes longest comes first."""
 
 _ENTRIES: Final[Mapping[Part, Callable[[], Entry]]] = {
     Part.KAFKA: java.kafka,
     Part.KRAFT: kraft.kafka,
-    Part.ETCD: binaries.etcd,
-    Part.KUBERNETES: binaries.kubernetes,
-    Part.HELM: binaries.helm,
     Part.HEALTH: health.health,
+}
+_PROGRAMS: Final[Mapping[Part, tuple[Program, ...]]] = {
+    Part.ETCD: (programs.ETCD,),
+    Part.KUBERNETES: (programs.KUBE_APISERVER,),
+    Part.HELM: (programs.KUBECTL, programs.HELM),
 }
 
 
 def missing(parts: Iterable[Part]) -> list[Part]:
-    """Those that are not in the cache yet."""
-    return [part for part in parts if not _ENTRIES[part]().is_there]
+    """Those that this machine has not, each once. With `$KUBECONFIG`, no API server and no etcd is needed."""
+    given = (Part.KUBERNETES, Part.ETCD) if os.environ.get("KUBECONFIG") else ()
+    return [part for part in dict.fromkeys(parts) if part not in given and not _is_there(part)]
 
 
 def fill(part: Part) -> None:
     """Fetches or builds a part where it is missing. Raises MissingToolError and BuildError."""
-    _ENTRIES[part]().folder()
+    if part in _ENTRIES:
+        _ENTRIES[part]().folder()
+    for program in _PROGRAMS.get(part, ()):
+        program.path()
+
+
+def _is_there(part: Part) -> bool:
+    if part in _ENTRIES:
+        return _ENTRIES[part]().is_there
+    return all(program.is_there for program in _PROGRAMS[part])
 
 
 if __name__ == "__main__":

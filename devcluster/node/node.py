@@ -13,7 +13,7 @@ from devcluster.node.pause_image import pause_image
 from devcluster.running.processes import ManagedProcess, wait_until
 from devcluster.running.servers import Startable
 
-_START_DEADLINE_S = 120.0
+_START_SILENCE_S = 120.0
 
 
 class Node(KubernetesCluster, Startable):
@@ -42,7 +42,7 @@ class Node(KubernetesCluster, Startable):
         self.load_images([pause_image(kubelet.PAUSE_IMAGE)])
         self._server("kubelet", kubelet.kubelet(data, api))
         self.kubectl("apply", "--filename", "-", stdin=storage.manifests(data))
-        wait_until(self._is_ready, "the node is ready for pods", deadline_s=_START_DEADLINE_S)
+        wait_until(self._is_ready, "the node is ready for pods", silence_s=_START_SILENCE_S)
 
     def close(self) -> None:
         """Ends every process of the node, its pods' too, and with them its network and its mounts."""
@@ -63,7 +63,7 @@ class Node(KubernetesCluster, Startable):
             self._isolation.server_command(command),
             log_path=self._folder.log(f"node-{name}"),
             ready=ready,
-            start_deadline_s=_START_DEADLINE_S,
+            start_silence_s=_START_SILENCE_S,
         )
         process.start()
 

@@ -16,11 +16,12 @@ from pathlib import Path
 
 from pytest_kind import KindCluster
 
-from devcluster.building.binaries import coredns_binary, kind_binary, kubernetes_binaries, node_binaries
+from devcluster.building.binaries import coredns_binary, kind_binary, node_binaries
 from devcluster.clusters.kubernetes import KubernetesCluster
 from devcluster.clusters.run_folder import RunFolder
 from devcluster.filling.fill import fill_cache
 from devcluster.filling.parts import API_SERVER, Part
+from devcluster.filling.programs import KUBECTL
 from devcluster.images import ImageArchive, image_archives
 from devcluster.node.node import Node
 from devcluster.node.requirements import install_for_a_node, missing_for_a_node
@@ -51,9 +52,9 @@ class PodCluster:
 def prepare() -> None:
     """Builds and installs what `cluster_with_pods` needs here: minutes at first. Raises MissingToolError and BuildError."""
     if os.environ.get("KUBECONFIG"):
-        fill_cache([Part.KUBERNETES, Part.HELM])
+        fill_cache(API_SERVER)
         return
-    fill_cache([Part.KAFKA, *API_SERVER, Part.HELM])
+    fill_cache([Part.KAFKA, *API_SERVER])
     if missing_for_a_node() is None:
         install_for_a_node()
         for part in (node_binaries, coredns_binary, image_archives):
@@ -99,7 +100,7 @@ def _kind(folder: RunFolder) -> Iterator[PodCluster]:
         folder.path.name,
         kubeconfig=kubeconfig,
         kind_path=kind_binary(),
-        kubectl_path=kubernetes_binaries() / "kubectl",
+        kubectl_path=KUBECTL.path(),
     )
     try:
         kind.create()
