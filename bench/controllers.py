@@ -99,7 +99,6 @@ class OurController(MeasuredController):
             zookeeper_connect,
             controller_id=1000 + number,
             name=f"controller-{number}",
-            settings={"zookeeper_session_timeout_ms": 6000},  # that of the brokers
         )
         self.server = self.process
 

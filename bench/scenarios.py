@@ -38,7 +38,7 @@ def failover_hot(stage: Stage) -> None:
     """A process that stood by takes over when the controller was killed."""
     standby = stage.another_controller()
     standby.spawn()
-    wait_until(standby.is_standing_by, "the second controller stands by", deadline_s=90)
+    wait_until(standby.is_standing_by, "the second controller stands by")
     wait_until_idle(standby)  # it may have read the state that it would take over
     hosted = stage.fleet.compare().replicas
     stage.fleet.forget()

@@ -227,7 +227,7 @@ def wait_for_controller(stage: Stage, *, after_us: int) -> int:
         since[0] = stage.controller_since_us()
         return since[0] is not None and since[0] >= after_us
 
-    wait_until(is_taken, "somebody became the controller", deadline_s=120)
+    wait_until(is_taken, "somebody became the controller", silence_s=120)
     assert since[0] is not None
     return since[0]
 
@@ -240,7 +240,7 @@ def wait_until_idle(controller: MeasuredController) -> None:
         spent.append(controller.cpu_s())
         return len(spent) > _IDLE_POLLS and spent[-1] - spent[-1 - _IDLE_POLLS] <= _IDLE_CPU_S
 
-    wait_until(is_idle, f"process {controller.pid} has nothing to do", deadline_s=120)
+    wait_until(is_idle, f"process {controller.pid} has nothing to do", silence_s=120)
 
 
 def now_us() -> int:

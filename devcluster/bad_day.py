@@ -57,7 +57,7 @@ class Day:
     znodes: ClusterZnodes
 
     def await_recovery(self) -> None:
-        self.stage.await_(self._is_well, "every replica is in sync", deadline_s=120)
+        self.stage.await_(self._is_well, "every replica is in sync")
 
     def _is_well(self) -> bool:
         present = {topic: self.znodes.partitions(topic) for topic in TOPICS}
@@ -117,7 +117,7 @@ def running_day(stage: Stage, folder: RunFolder, journal: Path) -> Iterator[Day]
 
 def lose_a_broker(day: Day) -> None:
     day.stage.step("Broker 2 is killed", "Its partitions get other leaders when its session with ZooKeeper ends.")
-    day.kafka.broker(2).kill()
+    day.kafka.broker(2).kill(ends_session=False)
     day.stage.await_(lambda: 2 not in leaders(day), "it leads nothing any more")
     day.kafka.broker(2).start()
     day.await_recovery()
@@ -128,7 +128,7 @@ def lose_a_rack(day: Day) -> None:
         "Rack b goes: brokers 2 and 5", "Topics that need two in-sync replicas refuse writes where one is left."
     )
     for broker in (2, 5):
-        day.kafka.broker(broker).kill()
+        day.kafka.broker(broker).kill(ends_session=False)
     day.stage.await_(lambda: not {2, 5} & leaders(day), "neither leads any more")
     for broker in (2, 5):
         day.kafka.broker(broker).start()
@@ -153,9 +153,9 @@ def elect_uncleanly(day: Day) -> None:
         "web.clicks-0 loses both its replicas, and only the stale one returns",
         "The topic allows unclean leaders: availability, paid for with data.",
     )
-    day.kafka.broker(6).kill()
+    day.kafka.broker(6).kill(ends_session=False)
     day.stage.await_(lambda: day.znodes.isr("web.clicks", 0) == [4], "4 alone is in sync")
-    day.kafka.broker(4).kill()
+    day.kafka.broker(4).kill(ends_session=False)
     day.stage.await_(lambda: day.znodes.leader("web.clicks", 0) == -1, "nobody leads")
     day.kafka.broker(6).start()
     day.stage.await_(lambda: day.znodes.leader("web.clicks", 0) == 6, "6 leads, uncleanly")

@@ -33,7 +33,6 @@ TOPICS: Final = {
     "alone": ([[2], [1]], {}),
 }
 SESSION_TIMEOUT_MS: Final = 6_000
-STEP_DEADLINE_S: Final = 180
 COMMAND_TIMEOUT_S: Final = 1800
 
 
@@ -128,7 +127,7 @@ def live(stage: Stage, members: Sequence[Member]) -> None:
     """What happens to each of a wave."""
     for member in members:
         broker = member.kafka.broker(2)
-        (broker.kill if member.is_crashed else broker.stop)()
+        broker.kill(ends_session=False) if member.is_crashed else broker.stop()
     await_all(stage, members, Member.has_moved, "broker 2 of each, killed or stopped, leads nothing any more")
     for member in members:
         member.kafka.broker(2).spawn()
@@ -137,7 +136,6 @@ def live(stage: Stage, members: Sequence[Member]) -> None:
     await_all(stage, members, Member.is_well, "it is back, and every replica in sync")
     for member in members:
         if member.loses_its_controller:
-            member.controller.kill()
             member.controller.restart_whole()
             stage.say(f"the controller of cluster {member.number + 1} was killed, and is back")
     for member in members:
@@ -146,7 +144,7 @@ def live(stage: Stage, members: Sequence[Member]) -> None:
 
 def await_all(stage: Stage, members: Sequence[Member], is_so: Callable[[Member], bool], what: str) -> None:
     """Raises ConditionTimeoutError."""
-    stage.await_(lambda: all(is_so(member) for member in members), what, deadline_s=STEP_DEADLINE_S)
+    stage.await_(lambda: all(is_so(member) for member in members), what)
 
 
 def tell(stage: Stage, journals: Path, history: Path, output: Path, clusters: int) -> None:

@@ -42,7 +42,7 @@ def throughput(folder: RunFolder, records: int, rounds: int) -> Iterator[dict[st
                 for name, broker in (("stock", stock), ("python", ours)):
                     topic = f"{name}-{number}"
                     znodes.create_topic(topic, [[broker.broker_id]])
-                    wait_until(lambda topic=topic: znodes.is_served(topic, [0]), f"{topic} is led", deadline_s=60)  # type: ignore[misc]  # a default
+                    wait_until(lambda topic=topic: znodes.is_served(topic, [0]), f"{topic} is led")  # type: ignore[misc]  # a default
                     written_s = _write(broker.address, topic, records)
                     read_s = _read(broker.address, topic, records)
                     awaited_s = _write(broker.address, topic, records // _AWAITED_OF, is_each_awaited=True)

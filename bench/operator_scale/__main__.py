@@ -54,7 +54,7 @@ def main(
     """Measure, print and keep what so many topics cost the operator."""
     sizes = Sizes(topics=topics, partitions=partitions, outage_s=outage, deadline_s=deadline)
     load = os.getloadavg()[0]
-    fill_cache({Part.KAFKA, *API_SERVER, Part.HELM})
+    fill_cache({Part.KAFKA, *API_SERVER})
     with (
         ending_on_sigterm(),
         run_folder("bench-operator") as folder,

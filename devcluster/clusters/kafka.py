@@ -1,23 +1,29 @@
 """Unmodified Kafka brokers in ZooKeeper mode."""
 
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
 from kazoo.exceptions import KazooException
 
 from devcluster.building.java import KAFKA_VERSION, broker_command
+from devcluster.clients.sessions import SESSION_TIMEOUT_MS
 from devcluster.clusters.ensemble import ZooKeeperEnsemble
 from devcluster.clusters.listeners import ONE_FOR_ALL, ListenerNames
 from devcluster.clusters.run_folder import RunFolder
-from devcluster.clusters.zookeeper import ZooKeeper, connected_client
+from devcluster.clusters.zookeeper import (
+    SessionHolder,
+    ZooKeeper,
+    connected_client,
+    end_sessions_at,
+    end_sessions_if_reachable,
+)
 from devcluster.running.places import HERE, Place
 from devcluster.running.ports import accepts
-from devcluster.running.processes import ManagedProcess, wait_until
-from devcluster.running.servers import Server, Startable
-
-_SESSION_TIMEOUT_MS = 6_000
+from devcluster.running.processes import ManagedProcess
+from devcluster.running.servers import Startable, take_tokens_of
+from devcluster.running.tokens import BROKER
 
 SMALL: Mapping[str, object] = {
     "auto.create.topics.enable": "false",
@@ -36,19 +42,21 @@ SMALL: Mapping[str, object] = {
 _DEFAULTS: Mapping[str, object] = {
     **SMALL,
     "zookeeper.connection.timeout.ms": 30_000,
-    "zookeeper.session.timeout.ms": _SESSION_TIMEOUT_MS,
+    "zookeeper.session.timeout.ms": SESSION_TIMEOUT_MS,
     "broker.id.generation.enable": "false",
     "num.replica.fetchers": 1,
     "num.recovery.threads.per.data.dir": 1,
 }
 
 
-class Broker(Server):
+class Broker(SessionHolder):
     """One broker on fixed ports, one for each listener, whose log folder outlives `stop`, `kill` and `restart`.
 
     `stop` is SIGTERM, which is a controlled shutdown: the broker asks the controller to move its leaders
     first. `properties` override the defaults. Entering the context starts the broker, leaving it kills it.
     """
+
+    tokens = BROKER
 
     def __init__(
         self,
@@ -93,12 +101,13 @@ class Broker(Server):
         self.wait_until_ready()
 
     def spawn(self) -> None:
-        """Starts without waiting; waits only until a killed predecessor's registration has expired.
+        """Starts without waiting, after the session of a killed predecessor was ended if it still lasts.
 
         A broker that finds its own id registered by another session gives up, as it would in production.
         """
         if not self.process.is_running:
-            self._wait_until_unregistered()
+            self.take_tokens()
+            end_sessions_at(self._zookeeper_connect, [self.broker_id])
             settings = "".join(f"{key}={value}\n" for key, value in self._settings.items())
             self._settings_path.write_text(settings)
             self.process.spawn()
@@ -144,13 +153,8 @@ class Broker(Server):
             **({"broker.rack": rack} if rack is not None else {}),
         }
 
-    def _wait_until_unregistered(self) -> None:
-        timeout_ms = int(str(self._settings["zookeeper.session.timeout.ms"]))
-        wait_until(
-            lambda: not self._has_registration(),
-            f"the previous registration of {self.name} expired",
-            deadline_s=timeout_ms / 1000 + 30,
-        )
+    def _registered_at(self) -> tuple[str, Collection[int]]:
+        return self._zookeeper_connect, [self.broker_id]
 
     def _is_registered(self) -> bool:
         return accepts(self.port, self.place.address) and self._has_registration()
@@ -240,6 +244,7 @@ class KafkaCluster(Startable):
     def start(self) -> None:
         """Starts every broker that does not run and waits for all; when one fails, those are killed again."""
         starting = [broker for broker in self.brokers.values() if not broker.process.is_running]
+        take_tokens_of(starting)
         if self._chroot:
             with self._zookeeper.client() as client:
                 client.ensure_path(self._chroot)
@@ -253,8 +258,12 @@ class KafkaCluster(Startable):
 
     def close(self) -> None:
         """Kills every broker and gives the ports back."""
+        started = [broker.broker_id for broker in self.brokers.values() if broker.process.was_started]
         for broker in self.brokers.values():
+            broker.kill(ends_session=False)
             broker.close()
+        # Only now, so that no broker is left to react to the end of another's session.
+        end_sessions_if_reachable(self.zookeeper_connect, started)
 
 
 def lose_directory(directory: Path) -> None:

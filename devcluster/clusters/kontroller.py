@@ -3,23 +3,26 @@ write, to stand still before each, or to take another time for the right one."""
 
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
 import yaml
 
+from devcluster.clients.sessions import SESSION_TIMEOUT_MS
 from devcluster.clusters.listeners import ONE_FOR_ALL, ListenerNames
 from devcluster.clusters.run_folder import RunFolder
+from devcluster.clusters.zookeeper import SessionHolder
 from devcluster.running.places import HERE, Place
 from devcluster.running.ports import accepts
 from devcluster.running.processes import ManagedProcess
 from devcluster.running.scraping import scraped
 from devcluster.running.servers import Server
+from devcluster.stand_ins.slow_motion_seed import slow_motion_seed
 
 DEFAULT_CONTROLLER_ID = 1000
 
 
-class ControllerProcess(Server):
+class ControllerProcess(SessionHolder):
     """A `kontroller controller run` on fixed ports. Entering the context starts it, leaving it kills it.
 
     It is ready when it says that it is the controller: `/controller` may still name it for a life that was killed.
@@ -43,6 +46,7 @@ class ControllerProcess(Server):
         self.place = place
         self.controller_id = controller_id
         self._env = env
+        self._zookeeper_connect = zookeeper_connect
         first = self._reserve_port()
         self.ports = {name: first if one_port else self._reserve_port() for name in listeners.names[1:]}
         self.ports[listeners.inter_broker] = first
@@ -59,7 +63,7 @@ class ControllerProcess(Server):
                     **self._listening(listeners, one_port=one_port),
                     "metrics_host": place.address,
                     "metrics_port": self.metrics_port,
-                    "zookeeper_session_timeout_ms": 4000,
+                    "zookeeper_session_timeout_ms": SESSION_TIMEOUT_MS,
                     "auto_leader_rebalance_enable": False,
                     **(settings or {}),
                 }
@@ -94,14 +98,19 @@ class ControllerProcess(Server):
         self.start()
 
     def restart_whole(self) -> None:
-        """Starts an ordinary controller, whatever ran before, and waits until it is the controller."""
-        self.process.kill()
+        """Starts an ordinary controller in place of whatever ran before, and waits until it is the controller.
+
+        The former process is killed, and its session lasts, so that nobody else takes the role in between."""
+        self.kill(ends_session=False)
         self.process = self._whole()
         self.start()
 
     def metric(self, name: str) -> float | None:
         """The value of a metric without labels, as scraped; None where it is not there. Raises OSError."""
         return scraped(self.metrics_port, name, self.place.address)
+
+    def _registered_at(self) -> tuple[str, Collection[int]]:
+        return self._zookeeper_connect, [self.controller_id]
 
     def _listening(self, listeners: ListenerNames, *, one_port: bool) -> dict[str, object]:
         listened_on = listeners.names[:1] if one_port else listeners.names
@@ -112,7 +121,8 @@ class ControllerProcess(Server):
         }
 
     def _whole(self) -> ManagedProcess:
-        return self._process("-m", "controller_admin", "controller", "run", "--settings", str(self._settings_path))
+        command = "devcluster.stand_ins.slow_controller" if slow_motion_seed() else "controller_admin"
+        return self._process("-m", command, "controller", "run", "--settings", str(self._settings_path))
 
     def _process(self, *arguments: str) -> ManagedProcess:
         return ManagedProcess(

@@ -23,7 +23,8 @@ from devcluster.clusters.listeners import ONE_FOR_ALL, ListenerNames
 from devcluster.clusters.run_folder import RunFolder
 from devcluster.running.ports import accepts
 from devcluster.running.processes import ManagedProcess
-from devcluster.running.servers import Server, Startable
+from devcluster.running.servers import Server, Startable, take_tokens_of
+from devcluster.running.tokens import BROKER
 
 CONTROLLER = "CONTROLLER"
 """The listener of controllers."""
@@ -33,7 +34,7 @@ _ids = count(1)
 
 _DEFAULTS: Mapping[str, object] = {
     **SMALL,
-    "broker.session.timeout.ms": 3_000,
+    "broker.session.timeout.ms": 9_000,
     "broker.heartbeat.interval.ms": 500,
 }
 
@@ -44,6 +45,8 @@ class KRaftNode(Server):
     `stop` is SIGTERM, which of a broker is a controlled shutdown. A broker is ready when it takes itself for a live one.
     Entering the context starts it, leaving it kills it.
     """
+
+    tokens = BROKER
 
     def __init__(
         self,
@@ -92,7 +95,8 @@ class KRaftNode(Server):
         return f"127.0.0.1:{self.ports[CONTROLLER]}"
 
     def spawn(self) -> None:
-        """Starts without waiting."""
+        """Starts without waiting for it to be ready."""
+        self.take_tokens()
         self.write_properties()
         self.process.spawn()
 
@@ -180,6 +184,7 @@ class KRaftCluster(Startable):
         """Starts every node that does not run and waits for all; when one fails, those are killed again."""
         self._format()
         starting = [node for node in self.nodes if not node.process.is_running]
+        take_tokens_of(starting)
         with ExitStack() as undo:
             for node in starting:
                 undo.callback(node.kill)

@@ -18,12 +18,14 @@ from http.client import HTTPConnection, HTTPSConnection
 from pathlib import Path
 from typing import Any, Final
 
-from devcluster.building.binaries import etcd_binary, helm_binary, kubernetes_binaries
+from devcluster.building import progress
 from devcluster.building.toolchain import require, run
 from devcluster.clusters.run_folder import RunFolder
+from devcluster.filling.programs import ETCD, HELM, KUBE_APISERVER, KUBECTL
 from devcluster.running.ports import release_port, reserve_port
 from devcluster.running.processes import ManagedProcess, wait_until
 from devcluster.running.servers import Startable
+from devcluster.running.tokens import API_SERVER, Hold, machine_tokens
 
 KEY: Final = "service-accounts.key"
 """Where `make_credentials` puts the key that signs service accounts' tokens, below the data folder."""
@@ -44,11 +46,11 @@ class KubernetesCluster:
 
     def kubectl(self, *arguments: str, stdin: str | None = None, kubeconfig: Path | None = None) -> str:
         """Runs kubectl (as the administrator unless told) and returns what it printed; raises CommandError."""
-        return self._command(kubernetes_binaries() / "kubectl", arguments, stdin, kubeconfig)
+        return self._command(KUBECTL.path(), arguments, stdin, kubeconfig)
 
     def helm(self, *arguments: str, stdin: str | None = None) -> str:
         """Runs helm and returns what it printed; raises CommandError."""
-        return self._command(helm_binary(), arguments, stdin, None)
+        return self._command(HELM.path(), arguments, stdin, None)
 
     def get(self, *arguments: str) -> Any:
         """`kubectl get ARGUMENTS -o json`, parsed."""
@@ -64,7 +66,7 @@ class KubernetesCluster:
             found = self.get("crds", *definitions)
             return all(_is_established(each) for each in found.get("items", [found]))
 
-        wait_until(established, "the API server serves the definitions", deadline_s=60)
+        wait_until(established, "the API server serves the definitions")
 
     def service_account_kubeconfig(self, namespace: str, name: str) -> Path:
         """A kubeconfig with a token of an existing service account, so with that account's rights and no others."""
@@ -77,7 +79,7 @@ class KubernetesCluster:
     def write_clients(self) -> Path:
         """A folder with `kubectl` and `helm` as programs that reach this cluster without further settings."""
         folder = self._folder.data("bin")
-        for binary in (kubernetes_binaries() / "kubectl", helm_binary()):
+        for binary in (KUBECTL.path(), HELM.path()):
             command = self._client_command([str(binary), "--kubeconfig", str(self.kubeconfig)])
             script = folder / binary.name
             script.write_text(f'#!/bin/sh\nexec {shlex.join(command)} "$@"\n')
@@ -113,6 +115,7 @@ class KubernetesApi(KubernetesCluster, Startable):
         self.port, self._etcd_port, self._etcd_peer_port = (reserve_port() for _ in range(3))
         self._certificate = self._data / CERTIFICATE
         self._token = make_credentials(self._data)
+        self._hold: Hold | None = None
         self.etcd = ManagedProcess(
             f"{name}-etcd",
             etcd_command(self._data, clients=self._etcd_port, peers=self._etcd_peer_port),
@@ -138,6 +141,7 @@ class KubernetesApi(KubernetesCluster, Startable):
 
     def start(self) -> None:
         """Starts both and waits until the default namespace is there; raises StartError."""
+        self._hold = self._hold or machine_tokens().take(API_SERVER)
         self.etcd.start()
         self.process.start()
         cluster = {"server": self.url, "certificate-authority": str(self._certificate)}
@@ -154,8 +158,11 @@ class KubernetesApi(KubernetesCluster, Startable):
         self.process.start()
 
     def close(self) -> None:
-        """Kills both and gives the ports back."""
+        """Kills both and gives the ports and tokens back."""
         self.stop()
+        if self._hold is not None:
+            self._hold.give_back()
+            self._hold = None
         for port in (self.port, self._etcd_port, self._etcd_peer_port):
             release_port(port)
 
@@ -187,7 +194,7 @@ def etcd_command(data: Path, *, clients: int, peers: int) -> list[str]:
     """etcd on two loopback ports, which need not survive a power cut."""
     client_url, peer_url = f"http://127.0.0.1:{clients}", f"http://127.0.0.1:{peers}"
     return [
-        str(etcd_binary()),
+        str(ETCD.path()),
         "--unsafe-no-fsync",
         "--log-level=warn",
         f"--data-dir={data / 'etcd'}",
@@ -202,7 +209,7 @@ def etcd_command(data: Path, *, clients: int, peers: int) -> list[str]:
 def api_server_command(data: Path, *, etcd_port: int) -> list[str]:
     """An API server with RBAC and the credentials of `make_credentials`; where it listens is the caller's to add."""
     return [
-        str(kubernetes_binaries() / "kube-apiserver"),
+        str(KUBE_APISERVER.path()),
         f"--etcd-servers=http://127.0.0.1:{etcd_port}",
         f"--cert-dir={(data / CERTIFICATE).parent}",
         "--service-cluster-ip-range=10.0.0.0/24",
@@ -219,6 +226,7 @@ def kubernetes_api(folder: RunFolder) -> Iterator[KubernetesCluster]:
     """The cluster of `$KUBECONFIG` when that is set, and it is left running; else one of our own that ends here."""
     given = os.environ.get("KUBECONFIG")
     if given:
+        progress.say(f"Using the cluster of $KUBECONFIG: {given}")
         yield KubernetesCluster(folder, Path(given))
     else:
         with KubernetesApi(folder) as cluster:

@@ -1,23 +1,23 @@
 """A broker of our own on this machine, beside unmodified ones."""
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 
 import yaml
 from kazoo.exceptions import KazooException
 
+from devcluster.clients.sessions import SESSION_TIMEOUT_MS
 from devcluster.clusters.listeners import ONE_FOR_ALL, ListenerNames
 from devcluster.clusters.run_folder import RunFolder
-from devcluster.clusters.zookeeper import connected_client
+from devcluster.clusters.zookeeper import SessionHolder, connected_client
 from devcluster.running.ports import accepts
 from devcluster.running.processes import ManagedProcess
 from devcluster.running.scraping import scraped
-from devcluster.running.servers import Server
 from devcluster.running.small_disk import SmallDisk
 
 
-class PythonBroker(Server):
+class PythonBroker(SessionHolder):
     """A `kontroller broker run` on a fixed loopback port for each listener, whose log folder outlives `stop`, `kill` and
     another start.
 
@@ -55,7 +55,7 @@ class PythonBroker(Server):
             "inter_broker_listener": listeners.inter_broker,
             "log_directory": [str(self.log_folder)],
             "metrics_port": self.metrics_port,
-            "zookeeper_session_timeout_ms": 6_000,
+            "zookeeper_session_timeout_ms": SESSION_TIMEOUT_MS,
             **(settings or {}),
         }
         if may_be_controller:
@@ -99,6 +99,9 @@ class PythonBroker(Server):
     def log(self) -> str:
         """All that it has logged."""
         return self.process.log_path.read_text(errors="replace")
+
+    def _registered_at(self) -> tuple[str, Collection[int]]:
+        return self._zookeeper_connect, [self.broker_id, self.controller_id]
 
     def _is_registered(self) -> bool:
         """Whether this life of it is: an earlier one's registration may still be there."""

@@ -1,15 +1,18 @@
 """One ZooKeeper server, alone or as a member of an ensemble."""
 
 import socket
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from abc import abstractmethod
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from types import MappingProxyType
 from typing import Any
 
 from kazoo.client import KazooClient
+from kazoo.exceptions import KazooException
 from kazoo.handlers.threading import KazooTimeoutError
 
 from devcluster.building.java import server_command
+from devcluster.clients.sessions import end_sessions
 from devcluster.clusters.run_folder import RunFolder
 from devcluster.running.places import HERE, LOOPBACK, Place
 from devcluster.running.processes import ManagedProcess
@@ -52,6 +55,7 @@ class ZooKeeper(Server):
             log_path=folder.log(name),
             ready=self._is_serving,
             env=env,
+            writes_to=self.data_folder / "version-2",
         )
 
     @property
@@ -88,6 +92,46 @@ class ZooKeeper(Server):
 
     def _is_serving(self) -> bool:
         return is_serving(self.port, self.place.address)
+
+
+class SessionHolder(Server):
+    """A server that registers itself in ZooKeeper by ephemeral znodes."""
+
+    @abstractmethod
+    def _registered_at(self) -> tuple[str, Collection[int]]:
+        """Return the connect string, and the ids under which the server registers itself as a broker or a controller."""
+
+    def kill(self, *, ends_session: bool = True) -> None:
+        """SIGKILL. Also ends the server's session, unless told otherwise: then it lasts until it expires."""
+        was_started = self.process.was_started
+        super().kill()
+        # A server that was stopped has no session, and its id may be another's by now.
+        if ends_session and was_started:
+            self.end_session()
+
+    def end_session(self) -> None:
+        """Ends the server's session, whether the server runs or not. If ZooKeeper is out of reach, the session remains."""
+        end_sessions_if_reachable(*self._registered_at())
+
+
+def end_sessions_if_reachable(connect: str, ids: Collection[int]) -> None:
+    """Ends the sessions in which brokers or controllers with these ids are registered, unless ZooKeeper is out of reach."""
+    addresses = (each.rpartition(":") for each in connect.partition("/")[0].split(","))
+    # ZooKeeper may stop at any moment, because tests stop it.
+    with suppress(ConnectionError):
+        if ids and any(is_serving(int(port), host) for host, _, port in addresses):
+            end_sessions_at(connect, ids)
+
+
+def end_sessions_at(connect: str, ids: Collection[int]) -> None:
+    """Ends the sessions in which brokers or controllers with these ids are registered.
+
+    Raises ConnectionError when ZooKeeper is out of reach."""
+    try:
+        with connected_client(connect) as client:
+            end_sessions(client, ids)
+    except (KazooException, KazooTimeoutError) as error:
+        raise ConnectionError(f"ZooKeeper at {connect} left: {error!r}") from error
 
 
 def is_serving(port: int, address: str = LOOPBACK) -> bool:

@@ -14,7 +14,6 @@ import shutil
 import signal
 import subprocess
 import threading
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager, suppress
@@ -22,9 +21,8 @@ from pathlib import Path
 from types import FrameType
 from typing import IO, Any
 
-_POLL_INTERVAL_S = 0.05
-_LONGEST_PAUSE_S = 2.0
-_PAUSES_FOR_A_LOOK = 2
+from devcluster.running.patience import SILENCE_S, Patience, Progress
+
 _TAIL_LINES = 15
 _SPAWN_DEADLINE_S = 10.0
 
@@ -36,7 +34,7 @@ _spawner: threading.Thread | None = None
 
 
 class StartError(Exception):
-    """A process ended or missed its deadline before it was ready; the message ends with its log's end."""
+    """A process ended, or made no progress any more, before it was ready; the message ends with its log's end."""
 
 
 class ProcessNotRunningError(Exception):
@@ -44,13 +42,14 @@ class ProcessNotRunningError(Exception):
 
 
 class ConditionTimeoutError(Exception):
-    """A condition did not hold within its deadline."""
+    """A condition did not hold, and no server made progress any more."""
 
 
 class ManagedProcess:
     """One server process. `start` may be called again after `stop` or `kill`; the log is appended to.
 
-    `ready` is polled after the start and may raise OSError while the server is not there yet.
+    `ready` is polled after the start and may raise OSError while the server is not there yet. The server shows progress by
+    what it writes to its log and, if it has any, to the files in the folder `writes_to`.
     """
 
     def __init__(
@@ -61,7 +60,8 @@ class ManagedProcess:
         log_path: Path,
         ready: Callable[[], bool],
         env: Mapping[str, str] | None = None,
-        start_deadline_s: float = 90.0,
+        writes_to: Path | None = None,
+        start_silence_s: float = SILENCE_S,
         stop_deadline_s: float = 30.0,
     ) -> None:
         self.name = name
@@ -69,7 +69,8 @@ class ManagedProcess:
         self._command = list(command)
         self._ready = ready
         self._env = {**os.environ, **(env or {})}
-        self._start_deadline_s = start_deadline_s
+        self._writes_to = writes_to
+        self._start_silence_s = start_silence_s
         self._stop_deadline_s = stop_deadline_s
         self._process: subprocess.Popen[bytes] | None = None
 
@@ -81,7 +82,8 @@ class ManagedProcess:
             log_path=self.log_path,
             ready=self._ready,
             env=self._env,
-            start_deadline_s=self._start_deadline_s,
+            writes_to=self._writes_to,
+            start_silence_s=self._start_silence_s,
             stop_deadline_s=self._stop_deadline_s,
         )
 
@@ -97,6 +99,11 @@ class ManagedProcess:
         return self._process is not None and self._process.poll() is None
 
     @property
+    def was_started(self) -> bool:
+        """Return True if it was started and not stopped or killed since, even if it has ended by itself."""
+        return self._process is not None
+
+    @property
     def exit_code(self) -> int | None:
         """How it has ended, negative for a signal; None while it runs, and after `kill`."""
         return None if self._process is None else self._process.poll()
@@ -104,8 +111,13 @@ class ManagedProcess:
     @property
     def is_stopped(self) -> bool:
         """Whether it stands still after a SIGSTOP. Raises ProcessNotRunningError."""
-        state = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()[0]
-        return state == "T"
+        return self._stat()[0] == "T"
+
+    @property
+    def cpu_s(self) -> float:
+        """Seconds of a processor that it has used. Other processes do not lengthen them. Raises ProcessNotRunningError."""
+        user, system = self._stat()[11:13]
+        return (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
 
     def start(self) -> None:
         """Starts and waits until ready; raises StartError, and then nothing of it is left running."""
@@ -122,11 +134,10 @@ class ManagedProcess:
 
     def wait_until_ready(self) -> None:
         """Waits for the readiness condition; on failure kills the process and raises StartError."""
-        deadline = time.monotonic() + self._start_deadline_s
+        patience = Patience(self._start_silence_s, progress)
         try:
             while not self._is_ready():
-                self._check_still_starting(deadline)
-                time.sleep(_POLL_INTERVAL_S)
+                self._pause_while_starting(patience)
         except BaseException:
             self.kill()
             raise
@@ -153,11 +164,25 @@ class ManagedProcess:
         """Sends a signal to the running process, such as SIGSTOP and SIGCONT for a pause."""
         os.kill(self.pid, signum)
 
+    def progress(self) -> Progress:
+        """Return the size of the log, and the time of the last write into `writes_to`."""
+        found: list[tuple[str, int]] = []
+        with suppress(OSError):
+            found.append((self.log_path.name, self.log_path.stat().st_size))
+        if self._writes_to is not None:
+            with suppress(OSError), os.scandir(self._writes_to) as files:
+                found.append((f"{self.name} wrote", max((file.stat().st_mtime_ns for file in files), default=0)))
+        return found
+
     def log_tail(self) -> str:
         """The last lines that the process wrote."""
         with suppress(FileNotFoundError):
             return "\n".join(self.log_path.read_text(errors="replace").splitlines()[-_TAIL_LINES:])
         return ""
+
+    def _stat(self) -> list[str]:
+        """The fields of its /proc/PID/stat from the third one, the state, on."""
+        return Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()
 
     def _is_ready(self) -> bool:
         # Something else may answer on the port of a server that died: only a live process counts as ready.
@@ -166,12 +191,12 @@ class ManagedProcess:
         except OSError:
             return False
 
-    def _check_still_starting(self, deadline: float) -> None:
+    def _pause_while_starting(self, patience: Patience) -> None:
         if self._process is None or self._process.poll() is not None:
             status = None if self._process is None else self._process.returncode
             raise StartError(self._complaint(f"ended with exit status {status}"))
-        if time.monotonic() > deadline:
-            raise StartError(self._complaint(f"was not ready after {self._start_deadline_s:.0f} s"))
+        if complaint := patience.pause():
+            raise StartError(self._complaint(f"was not ready {complaint}"))
 
     def _complaint(self, what_happened: str) -> str:
         return f"{self.name} {what_happened}. Log: {self.log_path}\n{self.log_tail()}"
@@ -214,22 +239,24 @@ def spawn(
         raise
 
 
-def wait_until(condition: Callable[[], bool], what: str, *, deadline_s: float = 30.0) -> None:
-    """Polls until the condition holds; raises ConditionTimeoutError, which names `what`, at the deadline."""
-    deadline = time.monotonic() + deadline_s
-    began = time.monotonic()
+def wait_until(
+    condition: Callable[[], bool], what: str, *, silence_s: float = SILENCE_S, longest_s: float | None = None
+) -> None:
+    """Polls until the condition holds.
+
+    Raises ConditionTimeoutError, which names `what`, after `silence_s` in which no server of this process made progress
+    (see `Patience`), or after `longest_s` by the clock. A wait needs more silence than the default only if the servers are
+    rightly silent for longer.
+    """
+    patience = Patience(silence_s, progress, longest_s=longest_s)
     while not condition():
-        looked = time.monotonic()
-        if looked > deadline:
-            raise ConditionTimeoutError(f"waited {deadline_s:.0f} s in vain until {what}")
-        time.sleep(pause_s(looked - began))
-        began = time.monotonic()
+        if complaint := patience.pause():
+            raise ConditionTimeoutError(f"waited in vain until {what}: gave up {complaint}")
 
 
-def pause_s(look_s: float) -> float:
-    """How long to pause after a look that took so long, as one by a command does: who waits takes little of what those need
-    who are waited for."""
-    return min(max(_POLL_INTERVAL_S, _PAUSES_FOR_A_LOOK * look_s), _LONGEST_PAUSE_S)
+def progress() -> Progress:
+    """Return what shows that the running servers work: the size of each log, and the last write into other files."""
+    return sorted(each for process in list(_running) for each in process.progress())
 
 
 @contextmanager

@@ -107,7 +107,7 @@ def _expect_soundness(soak: Soak) -> None:
         return not wrong
 
     with suppress(ConditionTimeoutError):
-        wait_until(is_sound, "the cluster is as it should be", deadline_s=_REST_DEADLINE_S)
+        wait_until(is_sound, "the cluster is as it should be", silence_s=_REST_DEADLINE_S, longest_s=_REST_DEADLINE_S)
     for broker, view in soak.snapshot().brokers.items():
         for name in sorted(view.abandoned if view else ()):
             soak.stage.say(f"[yellow]broker {broker} made the directory {name} and gave it up, as Kafka does[/]")

@@ -44,7 +44,6 @@ _PROPERTIES: Final = {
     "zookeeper.session.timeout.ms": int(BROKER_SESSION_S * 1000),
     "log.segment.delete.delay.ms": 1000,
 }
-_START_DEADLINE_S: Final = 120.0
 
 
 @dataclass(slots=True, kw_only=True)
@@ -185,7 +184,7 @@ def running_soak(stage: Stage, version: str) -> Iterator[Soak]:
                     zookeeper.connect,
                     controller_id=controller_id,
                     name=name,
-                    settings={"journal_directory": str(_journal(folder, name))},
+                    settings={"journal_directory": str(_journal(folder, name)), "zookeeper_session_timeout_ms": 4_000},
                 )
             )
             for name, controller_id in _CONTROLLER_IDS.items()
@@ -194,7 +193,6 @@ def running_soak(stage: Stage, version: str) -> Iterator[Soak]:
         wait_until(
             lambda: znodes.controller() in _CONTROLLER_IDS.values(),
             "ours is the controller",
-            deadline_s=_START_DEADLINE_S,
         )
         servers: dict[str, Server] = {f"broker-{number}": broker for number, broker in kafka.brokers.items()}
         soak = Soak(
@@ -233,7 +231,6 @@ def _start_load(soak: Soak, stack: ExitStack) -> None:
         wait_until(
             partial(soak.znodes.is_served, topic, range(LOADED_PARTITIONS)),
             f"every replica of {topic} is in sync",
-            deadline_s=_START_DEADLINE_S,
         )
         producer = AckedProducer(soak.kafka.bootstrap_servers, topic, rate_per_s=_RATE_PER_S)
         soak.producers[topic] = stack.enter_context(producer)

@@ -123,7 +123,7 @@ class People:
             wait_until(
                 lambda: not self._exists(operation.topic) and not self._is_marked(operation.topic),
                 f"{operation.topic} is deleted",
-                deadline_s=_DELETION_DEADLINE_S,
+                longest_s=_DELETION_DEADLINE_S,
             )
         except ConditionTimeoutError as error:
             raise Impossible(str(error)) from error

@@ -9,6 +9,7 @@ from controller_core.process.run import run_controller
 from controller_core.process.settings import load_settings
 from controller_core.zk.delegating_session import DelegatingSession
 from controller_core.zk.session import WriteOp, ZkError, ZkSession
+from devcluster.stand_ins.slow_motion import slow_controllers
 
 
 class WriteByWriteSession(DelegatingSession):
@@ -34,4 +35,5 @@ def run_with(
     """Runs a controller whose ZooKeeper session is replaced by another one over it."""
     loaded = load_settings(settings or {}, settings_file)
     configure_logging(loaded.log_format)
-    asyncio.run(run_controller(loaded, session))
+    with slow_controllers():
+        asyncio.run(run_controller(loaded, session))

@@ -1,0 +1,85 @@
+"""A gate between tests that share a cluster: each begins with a healthy one, and answers for what it leaves behind.
+
+A test may stop and kill servers. The gate starts them again, before a test and after it. What that does not mend is the
+failure of the test that left it: a server that stands still, a reassignment that does not end, or a node that does not
+learn who is there.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from kio.schema.metadata.v12 import MetadataRequest
+
+from controller_core.wire.client.negotiation import NoCommonVersion
+from devcluster.clients.identity import NOBODY, Identity
+from devcluster.clients.requests import ConnectionClosed, ask_in_its_version
+from devcluster.clients.znodes import ClusterZnodes
+from devcluster.clusters.kafka import Broker, KafkaCluster
+from devcluster.clusters.kontroller import ControllerProcess
+from devcluster.running.processes import ConditionTimeoutError, wait_until
+
+_ANSWER_S: Final = 10
+_NO_TOPICS: Final = MetadataRequest(
+    topics=(), allow_auto_topic_creation=False, include_topic_authorized_operations=False
+)
+
+
+class LeftBehind(AssertionError):
+    """A cluster is not as the next test needs it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HealthGate:
+    """The gate of one cluster. `controller` is ours; None if one of the brokers is the controller."""
+
+    kafka: KafkaCluster
+    znodes: ClusterZnodes
+    controller: ControllerProcess | None = None
+    identity: Identity = NOBODY
+
+    def open(self) -> None:
+        """Starts what does not run, and waits until the cluster is healthy. Raises `LeftBehind` if that takes too long."""
+        self.kafka.start()
+        if self.controller is not None and not self.controller.process.is_running:
+            self.controller.restart_whole()
+        try:
+            wait_until(lambda: not any(self._troubles()), "the cluster is healthy")
+        except ConditionTimeoutError as error:
+            raise LeftBehind("; ".join([*self._troubles(), str(error)])) from error
+
+    def close(self) -> None:
+        """Does the same after a test. Raises `LeftBehind` also for a server that the test left standing still."""
+        paused = [server for server in self._servers() if server.process.is_running and server.process.is_stopped]
+        for server in paused:
+            server.resume()
+        self.open()
+        if paused:
+            raise LeftBehind(f"left standing still: {', '.join(server.process.name for server in paused)}")
+
+    def _servers(self) -> list[Broker | ControllerProcess]:
+        return [*self.kafka.brokers.values(), *([self.controller] if self.controller is not None else [])]
+
+    def _ports(self) -> dict[int, tuple[str, int]]:
+        """Where clients find each node, by its id."""
+        found = {each.broker_id: (each.place.address, each.port) for each in self.kafka.brokers.values()}
+        if self.controller is not None:
+            found[self.controller.controller_id] = (self.controller.place.address, self.controller.port)
+        return found
+
+    def _troubles(self) -> Iterator[str]:
+        nodes, holder = self._ports(), self.znodes.controller()
+        wanted = {self.controller.controller_id} if self.controller is not None else set(self.kafka.brokers)
+        if holder not in wanted:
+            yield f"the controller is {holder}"
+        if moving := self.znodes.reassignments():
+            yield f"reassignments are under way: {sorted(moving)}"
+        for node, address in nodes.items():
+            try:
+                told = ask_in_its_version(address, _NO_TOPICS, identity=self.identity, timeout_s=_ANSWER_S)
+            except (ConnectionClosed, OSError, NoCommonVersion) as error:
+                yield f"node {node} does not answer: {error!r}"
+                continue
+            known = {int(each.node_id): int(each.port) for each in told.brokers}
+            if (known, told.controller_id) != ({each: port for each, (_, port) in nodes.items()}, holder):
+                yield f"node {node} knows the nodes {sorted(known)} and the controller {told.controller_id}"
