@@ -121,7 +121,8 @@ class Checker:
             yield f"there is no tests/{file}"
             return
         wanted = names.removeprefix("::").replace("::", ".")
-        tests = {name for name in definitions(path) if name.rpartition(".")[2].startswith("test_")}
+        names_of_tests = definitions(path) | imported_tests(path, self.root)
+        tests = {name for name in names_of_tests if name.rpartition(".")[2].startswith("test_")}
         if wanted not in tests and (wanted or not tests):
             yield f"tests/{file} has no test {wanted}"
 
@@ -143,6 +144,18 @@ def rows(text: str) -> Iterator[Row]:
 def definitions(module: Path) -> frozenset[str]:
     """The functions, classes, constants and attributes that a module defines; those of a class as `Class.name`."""
     return frozenset(_defined(ast.parse(module.read_text()), ""))
+
+
+def imported_tests(module: Path, root: Path) -> frozenset[str]:
+    """Return the names that a module imports from other modules of tests, to run their tests in another way."""
+    imports = [node for node in ast.parse(module.read_text()).body if isinstance(node, ast.ImportFrom)]
+    names: set[str] = set()
+    for node in imports:
+        if (node.module or "").startswith("tests."):
+            given = {alias.name for alias in node.names}
+            source = root / f"{str(node.module).replace('.', '/')}.py"
+            names |= definitions(source) if given == {"*"} else given
+    return frozenset(names)
 
 
 def _defined(scope: ast.Module | ast.ClassDef, prefix: str) -> Iterator[str]:
