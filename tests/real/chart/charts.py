@@ -1,68 +1,19 @@
-"""The chart as Helm renders it, and what the tests of it ask again and again."""
+"""What the chart's tests do with a real API server."""
 
 import json
-import os
-import subprocess
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
-import typer
-import yaml
-
-from controller_admin.command_line import main as kontroller
 from controller_operator.resources import KINDS
-from devcluster.building.binaries import KUBERNETES_VERSION
 from devcluster.clusters.kubernetes import CommandError, KubernetesApi
 from devcluster.running.processes import wait_until
+from tests.unit.chart.rendering import CHART, RELEASE_NAMESPACE, Object
 
-PROJECT: Final = Path(__file__).parents[3]
-CHART: Final = str(PROJECT / "charts" / "kontroller")
-RELEASE_NAMESPACE: Final = "kontroller-system"
 CRDS: Final = {kind.definition.crd_name for kind in KINDS}
-COMPONENTS: Final = ("operator", "controller", "zookeeper", "kafka")
-
-CONTROLLER_ON: Final = ("--set", "controller.enabled=true", "--set", r"controller.zookeeper=zk-0:2181\,zk-1:2181/kafka")
-SELF_CONTAINED: Final = ("--set", "controller.enabled=true,zookeeper.enabled=true,kafka.enabled=true")
 # Nothing runs the jobs here that Helm would wait for.
 NO_JOBS: Final = ("--set", "apiCheck.enabled=false,releaseFinalizers.enabled=false")
-
-ECHO = """#!/bin/sh
-printf "%s\\n" "$(basename "$0")" "$@" > "$ARGUMENTS"
-printf "%s" "${KAFKA_OPTS:-}" > "$ARGUMENTS.kafka-opts"
-"""
-
-Object = dict[str, Any]
-
-
-def rendered(
-    api: KubernetesApi, *values: str, namespace: str = RELEASE_NAMESPACE, release: str = "kontroller"
-) -> list[Object]:
-    """The objects of the chart, its hooks and tests among them."""
-    here = ("--namespace", namespace, "--kube-version", KUBERNETES_VERSION)
-    text = api.helm("template", release, CHART, *here, *values)
-    return [each for each in yaml.safe_load_all(text) if each]
-
-
-def named(objects: list[Object], kind: str, name: str) -> Object:
-    """The one object of that kind and name."""
-    (found,) = (each for each in objects if (each["kind"], each["metadata"]["name"]) == (kind, name))
-    return found
-
-
-def workload(api: KubernetesApi, component: str, *values: str) -> Object:
-    """The spec of the Deployment or StatefulSet of a component, in a release with all components."""
-    kind = "Deployment" if component == "operator" else "StatefulSet"
-    spec: Object = named(rendered(api, *SELF_CONTAINED, *values), kind, f"kontroller-{component}")["spec"]
-    return spec
-
-
-def container(api: KubernetesApi, component: str, *values: str) -> Object:
-    """The container of a component's pods."""
-    found: Object = workload(api, component, *values)["template"]["spec"]["containers"][0]
-    return found
 
 
 @contextmanager
@@ -92,7 +43,7 @@ def wait_until_no_definitions(api: KubernetesApi) -> None:
                 api.kubectl("annotate", "crd", *left, "--overwrite", f"tests/looked-at={time.monotonic()}")
         return not left
 
-    wait_until(are_gone, "the definitions are gone", deadline_s=60)
+    wait_until(are_gone, "the definitions are gone")
 
 
 def dry_run(api: KubernetesApi, objects: list[Object], *arguments: str) -> list[str]:
@@ -117,23 +68,3 @@ def may(api: KubernetesApi, who: str, verb: str, resource: str, namespace: str, 
     answer = json.loads(api.kubectl("create", "-f", "-", "-o", "json", stdin=json.dumps(review)))
     allowed: bool = answer["status"]["allowed"]
     return allowed
-
-
-def options_of(*words: str) -> set[str]:
-    """The options of a `kontroller` command."""
-    command = typer.main.get_command(kontroller)
-    for word in words:
-        assert isinstance(command, typer.core.TyperGroup)
-        command = command.commands[word]
-    return {option for parameter in command.params for option in parameter.opts}
-
-
-def run_as_pod(command: Sequence[str], pod_name: str, folder: Path, variables: Mapping[str, str] = {}) -> list[str]:
-    """Runs a container's command with programs that only write down what they were called with; returns that."""
-    for program in ("kontroller", "kafka-server-start.sh", "zookeeper-server-start.sh"):
-        (folder / program).write_text(ECHO)
-        (folder / program).chmod(0o755)
-    arguments = folder / "arguments"
-    environment = {"PATH": f"{folder}:{os.environ['PATH']}", "POD_NAME": pod_name, "ARGUMENTS": str(arguments)}
-    subprocess.run(command, env={**environment, **variables}, check=True, timeout=30)
-    return arguments.read_text().splitlines()

@@ -6,7 +6,8 @@ import pytest
 
 from devcluster.clusters.kubernetes import KubernetesApi
 from devcluster.clusters.run_folder import RunFolder
-from tests.real.chart.charts import RELEASE_NAMESPACE, SELF_CONTAINED, installed
+from tests.real.chart.charts import installed
+from tests.unit.chart.rendering import RELEASE_NAMESPACE, SELF_CONTAINED
 
 
 @pytest.fixture(scope="package")

@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from typing import Final
 
 from devcluster.clusters.kubernetes import CommandError, KubernetesApi
-from tests.real.chart.charts import Object
+from tests.unit.chart.rendering import Object
 
 _POLL_S: Final = 0.2
 

@@ -6,16 +6,8 @@ import json
 import pytest
 
 from devcluster.clusters.kubernetes import CommandError, KubernetesApi
-from tests.real.chart.charts import (
-    CHART,
-    CONTROLLER_ON,
-    CRDS,
-    NO_JOBS,
-    RELEASE_NAMESPACE,
-    installed,
-    remove_definitions,
-    wait_until_no_definitions,
-)
+from tests.real.chart.charts import CRDS, NO_JOBS, installed, remove_definitions, wait_until_no_definitions
+from tests.unit.chart.rendering import CHART, CONTROLLER_ON, RELEASE_NAMESPACE
 
 
 def test_an_upgrade_changes_what_runs_and_an_uninstall_leaves_the_resources(api: KubernetesApi) -> None:

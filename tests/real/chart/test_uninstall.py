@@ -12,16 +12,9 @@ from controller_operator.kubernetes.object_store import Raw
 from controller_operator.kubernetes.release import release_all
 from controller_operator.resources.common import FINALIZER
 from devcluster.clusters.kubernetes import CommandError, KubernetesApi
-from tests.real.chart.charts import (
-    CHART,
-    CRDS,
-    NO_JOBS,
-    PROJECT,
-    RELEASE_NAMESPACE,
-    remove_definitions,
-    wait_until_no_definitions,
-)
+from tests.real.chart.charts import CRDS, NO_JOBS, remove_definitions, wait_until_no_definitions
 from tests.real.chart.jobs import running_jobs
+from tests.unit.chart.rendering import CHART, PROJECT, RELEASE_NAMESPACE
 
 WHERE = ("--namespace", RELEASE_NAMESPACE)
 SOON = ("--timeout", "90s")

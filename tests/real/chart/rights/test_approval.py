@@ -8,7 +8,8 @@ import pytest
 
 from devcluster.clusters.kubernetes import CommandError, KubernetesApi
 from devcluster.running.processes import wait_until
-from tests.real.chart.charts import RELEASE_NAMESPACE, installed
+from tests.real.chart.charts import installed
+from tests.unit.chart.rendering import RELEASE_NAMESPACE
 
 POLICY = (
     "--set", "approvalPolicy.enabled=true,approvalPolicy.required=true",
@@ -54,7 +55,7 @@ def teams(api: KubernetesApi) -> Iterator[dict[str, Team]]:
                 for role in roles:
                     binding = (f"{who}-{role}", f"--clusterrole=kontroller-{role}", f"--user={who}", "-n", namespace)
                     api.kubectl("create", "rolebinding", *binding)
-        wait_until(lambda: is_refused(teams["payments"]), "the policy is in force", deadline_s=60)
+        wait_until(lambda: is_refused(teams["payments"]), "the policy is in force")
         yield teams
 
 

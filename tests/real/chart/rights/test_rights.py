@@ -6,7 +6,8 @@ import pytest
 
 from controller_operator.resources import KINDS
 from devcluster.clusters.kubernetes import KubernetesApi
-from tests.real.chart.charts import RELEASE_NAMESPACE, may, rendered
+from tests.real.chart.charts import may
+from tests.unit.chart.rendering import RELEASE_NAMESPACE, rendered
 
 OPERATOR = f"system:serviceaccount:{RELEASE_NAMESPACE}:kontroller-operator"
 PLURALS = [f"{kind.definition.plural}.kontroller.dev" for kind in KINDS]
@@ -69,7 +70,7 @@ def test_operators_agree_over_one_lease_and_touch_no_other(api: KubernetesApi, r
 
 def test_an_operator_of_some_namespaces_has_no_rights_elsewhere(api: KubernetesApi) -> None:
     values = ("--set", "watchNamespaces={payments},crds.install=false,fullnameOverride=one")
-    stdin = "\n---\n".join(json.dumps(each) for each in rendered(api, *values))
+    stdin = "\n---\n".join(json.dumps(each) for each in rendered(*values))
     api.kubectl("apply", "-f", "-", stdin=stdin)
     one = f"system:serviceaccount:{RELEASE_NAMESPACE}:one-operator"
     assert may(api, one, "patch", "kafkatopics.kontroller.dev", "payments")
@@ -89,24 +90,3 @@ def test_an_editor_has_topics_and_cannot_say_where_clusters_are(api: KubernetesA
     assert not may(api, "vi", "create", "kafkatopics.kontroller.dev", "payments")
     assert may(api, "ann", "create", "kafkaclusters.kontroller.dev", "payments")
     assert not may(api, "ann", "create", "kafkaclusters.kontroller.dev", "audit")
-
-
-def test_the_roles_of_users_join_the_cluster_s_own(api: KubernetesApi) -> None:
-    def joined(*values: str) -> dict[str, set[str]]:
-        prefix = "rbac.authorization.k8s.io/aggregate-to-"
-        return {
-            each["metadata"]["name"]: {
-                label.removeprefix(prefix) for label in each["metadata"]["labels"] if label.startswith(prefix)
-            }
-            for each in rendered(api, *values)
-            if each["kind"] == "ClusterRole"
-        }
-
-    assert joined() == {
-        "kontroller-operator": set(),
-        "kontroller-release-finalizers": set(),
-        "kontroller-view": {"view", "edit", "admin"},
-        "kontroller-edit": {"edit", "admin"},
-        "kontroller-clusters": set(),
-    }
-    assert not any(joined("--set", "rbac.aggregate=false").values())

@@ -15,13 +15,14 @@ from devcluster.clusters.kubernetes import KubernetesApi
 from devcluster.clusters.run_folder import RunFolder
 from devcluster.running.ports import release_port, reserve_port
 from devcluster.running.processes import ManagedProcess, wait_until
-from tests.real.chart.charts import PROJECT, Object, dry_run, rendered, wait_until_no_definitions
+from tests.real.chart.charts import dry_run, wait_until_no_definitions
+from tests.unit.chart.rendering import PROJECT, Object, rendered
 
 EXAMPLES: Final = PROJECT / "examples" / "helm"
 CERTIFICATES: Final = EXAMPLES / "secured-certificates.yaml"
 SIGNED: Final = {"kafka-tls", "zookeeper-tls"}
 WEBHOOK: Final = "webhook.enabled=true,webhook.certificate.certManager.enabled=true"
-DEADLINE_S: Final = 120.0
+SILENCE_S: Final = 120.0
 
 
 @pytest.fixture
@@ -37,12 +38,8 @@ def definitions(api: KubernetesApi) -> Iterator[None]:
 
 
 @pytest.fixture
-def signing(
-    request: pytest.FixtureRequest, api: KubernetesApi, definitions: None, servers_folder: RunFolder
-) -> Iterator[None]:
+def signing(api: KubernetesApi, definitions: None, servers_folder: RunFolder) -> Iterator[None]:
     """cert-manager's controller beside the API server."""
-    if request.config.getoption("--sample"):
-        pytest.skip("building cert-manager takes minutes: `make full` does that")
     port = reserve_port()
     command = [
         str(cert_manager.controller_binary()),
@@ -70,7 +67,7 @@ def secrets(api: KubernetesApi) -> dict[str, dict[str, str]]:
 
 def test_it_takes_what_the_example_and_the_webhook_ask_for(api: KubernetesApi, definitions: None) -> None:
     asked = [*yaml.safe_load_all(CERTIFICATES.read_text())]
-    asked += [each for each in rendered(api, "--set", WEBHOOK) if "cert-manager" in each["apiVersion"]]
+    asked += [each for each in rendered("--set", WEBHOOK) if "cert-manager" in each["apiVersion"]]
     assert {each["kind"] for each in asked} == {"Issuer", "Certificate"}
     for each in asked:
         each["metadata"].pop("namespace", None)
@@ -78,9 +75,10 @@ def test_it_takes_what_the_example_and_the_webhook_ask_for(api: KubernetesApi, d
 
 
 @pytest.mark.timeout(1800)
+@pytest.mark.nightly("building cert-manager takes minutes")
 def test_what_it_signs_for_the_example_is_what_pods_mount(api: KubernetesApi, signing: None, tmp_path: Path) -> None:
     api.kubectl("apply", "--namespace", "payments", "--filename", str(CERTIFICATES))
-    wait_until(lambda: secrets(api).keys() >= SIGNED, "both certificates are signed", deadline_s=DEADLINE_S)
+    wait_until(lambda: secrets(api).keys() >= SIGNED, "both certificates are signed", silence_s=SILENCE_S)
     for name in SIGNED:
         made = secrets(api)[name]
         wanted: dict[str, Any] = next(

@@ -4,8 +4,11 @@ from typing import Final
 
 import pytest
 
-from devcluster.clusters.kubernetes import CommandError, KubernetesApi
-from tests.real.chart.charts import CONTROLLER_ON, SELF_CONTAINED, Object, dry_run, named, options_of, rendered
+from devcluster.clusters.kubernetes import CommandError
+from devcluster.filling.parts import Part
+from tests.unit.chart.rendering import CONTROLLER_ON, SELF_CONTAINED, Object, named, options_of, rendered
+
+pytestmark = pytest.mark.needs(Part.HELM)
 
 FOLDER: Final = "/etc/kontroller/connection"
 FILE: Final = f"--properties={FOLDER}/server.properties"
@@ -42,9 +45,8 @@ def sources(spec: Object) -> list[str]:
 
 
 @pytest.mark.parametrize("reader", READERS)
-def test_who_reads_a_topic_has_how_its_brokers_are_secured_as_files(api: KubernetesApi, reader: str) -> None:
-    objects = rendered(api, *values(reader, TOPIC, SECRETS))
-    assert len(dry_run(api, objects)) == len(objects)
+def test_who_reads_a_topic_has_how_its_brokers_are_secured_as_files(reader: str) -> None:
+    objects = rendered(*values(reader, TOPIC, SECRETS))
     spec = pod(objects, reader)
     assert sources(spec) == ["reader", "authority"]
     container = reading(spec)
@@ -57,24 +59,24 @@ def test_who_reads_a_topic_has_how_its_brokers_are_secured_as_files(api: Kuberne
 
 
 @pytest.mark.parametrize("reader", READERS)
-def test_a_topic_without_secrets_is_read_as_it_is(api: KubernetesApi, reader: str) -> None:
-    spec = pod(rendered(api, *values(reader, TOPIC)), reader)
+def test_a_topic_without_secrets_is_read_as_it_is(reader: str) -> None:
+    spec = pod(rendered(*values(reader, TOPIC)), reader)
     assert FOLDER not in str(spec)
 
 
 @pytest.mark.parametrize("reader", READERS)
-def test_secrets_that_nobody_would_be_shown_are_refused(api: KubernetesApi, reader: str) -> None:
+def test_secrets_that_nobody_would_be_shown_are_refused(reader: str) -> None:
     with pytest.raises(CommandError, match=f"{reader}.connectionSecrets say how the brokers of a topic are secured"):
-        rendered(api, *CONTROLLER_ON, *values(reader, "{0}.enabled=true", SECRETS))
+        rendered(*CONTROLLER_ON, *values(reader, "{0}.enabled=true", SECRETS))
 
 
-def test_the_chart_s_test_asks_controllers_of_other_brokers_by_what_these_have(api: KubernetesApi) -> None:
+def test_the_chart_s_test_asks_controllers_of_other_brokers_by_what_these_have() -> None:
     secured = ("--set", "controller.listenerName=SASL_SSL,controller.connectionSecrets={kafka-login}")
-    test = named(rendered(api, *CONTROLLER_ON, *secured), "Pod", "kontroller-test-cluster")["spec"]
+    test = named(rendered(*CONTROLLER_ON, *secured), "Pod", "kontroller-test-cluster")["spec"]
     (container,) = test["containers"]
     assert FILE in container["args"]
     assert sources(test) == ["kafka-login"]
-    plain = named(rendered(api, *CONTROLLER_ON), "Pod", "kontroller-test-cluster")["spec"]
+    plain = named(rendered(*CONTROLLER_ON), "Pod", "kontroller-test-cluster")["spec"]
     assert FOLDER not in str(plain)
 
 
@@ -89,8 +91,6 @@ def test_the_chart_s_test_asks_controllers_of_other_brokers_by_what_these_have(a
         ),
     ],
 )
-def test_who_would_be_admitted_nowhere_is_told_before_it_is_installed(
-    api: KubernetesApi, options: tuple[str, ...], message: str
-) -> None:
+def test_who_would_be_admitted_nowhere_is_told_before_it_is_installed(options: tuple[str, ...], message: str) -> None:
     with pytest.raises(CommandError, match=message):
-        rendered(api, *options)
+        rendered(*options)

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from controller_core.process.settings import ControllerProcessSettings
-from devcluster.clusters.kubernetes import KubernetesApi
-from tests.real.chart.charts import (
+from devcluster.filling.parts import Part
+from tests.unit.chart.rendering import (
     COMPONENTS,
     CONTROLLER_ON,
     RELEASE_NAMESPACE,
@@ -21,6 +21,8 @@ from tests.real.chart.charts import (
     workload,
 )
 
+pytestmark = pytest.mark.needs(Part.HELM)
+
 DOMAIN = f"kontroller-kafka.{RELEASE_NAMESPACE}.svc:9092"
 POD_DNS_NAME = f"kontroller-controller-0.kontroller-controller.{RELEASE_NAMESPACE}.svc"
 
@@ -30,10 +32,8 @@ def as_of_a_pod(value: str) -> str:
     return value.replace("$(POD_NAME)", "kontroller-controller-0").replace("$(POD_IP)", "10.1.2.3")
 
 
-def test_each_controller_has_an_id_of_its_own_that_counts_down_from_the_first(
-    api: KubernetesApi, tmp_path: Path
-) -> None:
-    run = container(api, "controller")
+def test_each_controller_has_an_id_of_its_own_that_counts_down_from_the_first(tmp_path: Path) -> None:
+    run = container("controller")
     second = run_as_pod([*run["command"], *run["args"]], "kontroller-controller-1", tmp_path)
     assert second[:4] == ["kontroller", "controller", "run", "--id=999"]
     assert second[4:] == run["args"]
@@ -42,9 +42,9 @@ def test_each_controller_has_an_id_of_its_own_that_counts_down_from_the_first(
     assert first[3] == "--id=1000"
 
 
-def test_the_controller_finds_how_its_cluster_is_secured_in_one_folder(api: KubernetesApi) -> None:
+def test_the_controller_finds_how_its_cluster_is_secured_in_one_folder() -> None:
     secrets = ("--set", "controller.connectionSecrets={kafka-login,kafka-certificates}")
-    spec = workload(api, "controller", *secrets)["template"]["spec"]
+    spec = workload("controller", *secrets)["template"]["spec"]
     (file,) = (option.split("=")[1] for option in spec["containers"][0]["args"] if option.startswith("--properties="))
     (mount,) = (each for each in spec["containers"][0]["volumeMounts"] if file.startswith(f"{each['mountPath']}/"))
     (volume,) = (each for each in spec["volumes"] if each["name"] == mount["name"])
@@ -52,11 +52,9 @@ def test_the_controller_finds_how_its_cluster_is_secured_in_one_folder(api: Kube
     assert (mount["readOnly"], names) == (True, ["kafka-login", "kafka-certificates"])
 
 
-def test_the_operator_finds_how_each_cluster_is_secured_in_a_folder_of_its_own(api: KubernetesApi) -> None:
+def test_the_operator_finds_how_each_cluster_is_secured_in_a_folder_of_its_own() -> None:
     given = ["one", ["two", "certificates"]]
-    spec = workload(api, "operator", "--set-json", f"operator.connectionSecrets={json.dumps(given)}")["template"][
-        "spec"
-    ]
+    spec = workload("operator", "--set-json", f"operator.connectionSecrets={json.dumps(given)}")["template"]["spec"]
     files = [option.split("=")[1] for option in spec["containers"][0]["args"] if option.startswith("--properties=")]
     mounts = {each["mountPath"]: each["name"] for each in spec["containers"][0]["volumeMounts"]}
     secrets = {
@@ -68,11 +66,9 @@ def test_the_operator_finds_how_each_cluster_is_secured_in_a_folder_of_its_own(a
     assert "--properties" in options_of("operator", "run")
 
 
-def test_the_controller_can_use_the_settings_that_the_chart_gives(
-    api: KubernetesApi, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_controller_can_use_the_settings_that_the_chart_gives(monkeypatch: pytest.MonkeyPatch) -> None:
     of_brokers = r"kafka.config.num\.partitions=6,kafka.config.unclean\.leader\.election\.enable=true"
-    run = container(api, "controller", *CONTROLLER_ON, "--set", of_brokers)
+    run = container("controller", *CONTROLLER_ON, "--set", of_brokers)
     for variable in run["env"]:
         if "value" in variable:
             monkeypatch.setenv(variable["name"], as_of_a_pod(variable["value"]))
@@ -97,27 +93,25 @@ def test_the_controller_can_use_the_settings_that_the_chart_gives(
     ],
 )
 def test_brokers_are_told_the_name_of_a_controller_s_pod_unless_something_else_is_wanted(
-    api: KubernetesApi, values: str, told: str
+    values: str, told: str
 ) -> None:
-    environment = container(api, "controller", "--set", values)["env"]
+    environment = container("controller", "--set", values)["env"]
     (advertised,) = (each["value"] for each in environment if each["name"] == "KONTROLLER_ADVERTISE")
     assert as_of_a_pod(advertised) == f"PLAINTEXT://{told}"
     named_before = [each["name"] for each in environment].index("KONTROLLER_ADVERTISE")
     assert {"POD_NAME", "POD_IP"} <= {each["name"] for each in environment[:named_before]}
 
 
-def test_the_names_of_controllers_are_known_before_their_pods_are_ready(api: KubernetesApi) -> None:
-    objects = rendered(api, *SELF_CONTAINED)
+def test_the_names_of_controllers_are_known_before_their_pods_are_ready() -> None:
+    objects = rendered(*SELF_CONTAINED)
     service = named(objects, "Service", "kontroller-controller")["spec"]
     assert (service["clusterIP"], service["publishNotReadyAddresses"]) == ("None", True)
     assert named(objects, "StatefulSet", "kontroller-controller")["spec"]["serviceName"] == "kontroller-controller"
 
 
-def test_each_further_listener_has_a_port_of_the_controller(
-    api: KubernetesApi, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_each_further_listener_has_a_port_of_the_controller(monkeypatch: pytest.MonkeyPatch) -> None:
     more = "controller.moreListeners[0].name=CLIENT,controller.moreListeners[0].port=9192"
-    run = container(api, "controller", *CONTROLLER_ON, "--set", f"{more},controller.controlPlaneListener=CONTROL")
+    run = container("controller", *CONTROLLER_ON, "--set", f"{more},controller.controlPlaneListener=CONTROL")
     listened_on = [argument.split("=", 1)[1] for argument in run["args"] if argument.startswith("--listen=")]
     (advertised,) = (each["value"] for each in run["env"] if each["name"] == "KONTROLLER_ADVERTISE")
     monkeypatch.setenv("KONTROLLER_ADVERTISE", as_of_a_pod(advertised))
@@ -130,13 +124,11 @@ def test_each_further_listener_has_a_port_of_the_controller(
     assert {each["containerPort"] for each in run["ports"]} >= {9093, 9192}
 
 
-def test_who_may_ask_what_is_as_the_values_say(api: KubernetesApi, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_who_may_ask_what_is_as_the_values_say(monkeypatch: pytest.MonkeyPatch) -> None:
     variables = ("KONTROLLER_ADMIN_CIDR", "KONTROLLER_BROKER_CIDR", "KONTROLLER_RELAY")
 
     def access(*values: str) -> tuple[list[str], list[str], bool]:
-        given = {
-            each["name"]: each.get("value") for each in container(api, "controller", *CONTROLLER_ON, *values)["env"]
-        }
+        given = {each["name"]: each.get("value") for each in container("controller", *CONTROLLER_ON, *values)["env"]}
         for variable in variables:
             monkeypatch.delenv(variable, raising=False)
             if variable in given:
@@ -150,14 +142,14 @@ def test_who_may_ask_what_is_as_the_values_say(api: KubernetesApi, monkeypatch: 
     assert access("--set", "controller.access.relay=false") == ([], [], False)
 
 
-def test_what_others_may_take_is_as_the_values_say(api: KubernetesApi, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_others_may_take_is_as_the_values_say(monkeypatch: pytest.MonkeyPatch) -> None:
     given = {
         "maxConnections": 7, "maxConnectionsPerAddress": 5, "socketRequestMaxBytes": 104857599,
         "connectionsMaxIdleMs": 6000, "maxRequestsInFlight": 4, "queuedMaxRequests": 3, "queuedMaxRequestBytes": 1 << 33,
         "controllerQuotaWindowNum": 2, "controllerQuotaWindowSizeSeconds": 9,
     }  # fmt: skip
     values = ",".join(f"controller.limits.{name}={value}" for name, value in given.items())
-    for each in container(api, "controller", *CONTROLLER_ON, "--set", values)["env"]:
+    for each in container("controller", *CONTROLLER_ON, "--set", values)["env"]:
         if re.search("MAX(?!BUFFER)|QUOTA", each["name"]):
             monkeypatch.setenv(each["name"], each["value"])
     settings = ControllerProcessSettings(id=1, zookeeper="zk:2181", listen=("PLAINTEXT://h:1",))
@@ -166,9 +158,9 @@ def test_what_others_may_take_is_as_the_values_say(api: KubernetesApi, monkeypat
     ]
 
 
-def test_all_who_speak_to_zookeeper_keep_to_its_limit_for_requests(api: KubernetesApi) -> None:
+def test_all_who_speak_to_zookeeper_keep_to_its_limit_for_requests() -> None:
     def limits(*values: str) -> dict[str, str | None]:
-        containers = {component: container(api, component, *values) for component in COMPONENTS}
+        containers = {component: container(component, *values) for component in COMPONENTS}
         return {
             component: next(
                 (each["value"] for each in run["env"] if "JUTE" in each["name"]),
@@ -194,9 +186,9 @@ def test_all_who_speak_to_zookeeper_keep_to_its_limit_for_requests(api: Kubernet
     ids=["defaults", "larger", "without volumes"],
 )
 def test_each_controller_has_a_journal_that_it_can_write(
-    api: KubernetesApi, values: tuple[str, ...], claims: dict[str, str], folders: set[str]
+    values: tuple[str, ...], claims: dict[str, str], folders: set[str]
 ) -> None:
-    spec = workload(api, "controller", *values)
+    spec = workload("controller", *values)
     pod = spec["template"]["spec"]
     (run,) = pod["containers"]
     (directory,) = (each["value"] for each in run["env"] if each["name"] == "KONTROLLER_JOURNAL_DIRECTORY")
@@ -212,18 +204,18 @@ def test_each_controller_has_a_journal_that_it_can_write(
     assert {volume["name"] for volume in pod["volumes"]} == folders
 
 
-def test_a_controller_without_a_journal_has_no_volume_and_no_setting_of_it(api: KubernetesApi) -> None:
-    spec = workload(api, "controller", "--set", "controller.journal.enabled=false")
+def test_a_controller_without_a_journal_has_no_volume_and_no_setting_of_it() -> None:
+    spec = workload("controller", "--set", "controller.journal.enabled=false")
     (run,) = spec["template"]["spec"]["containers"]
     assert not [each["name"] for each in run["env"] if "JOURNAL" in each["name"]]
     assert "volumeClaimTemplates" not in spec
     assert [volume["name"] for volume in spec["template"]["spec"]["volumes"]] == ["tmp"]
 
 
-def test_of_several_operators_each_is_one_of_its_own_and_all_ask_for_one_lease(api: KubernetesApi) -> None:
-    assert workload(api, "operator")["replicas"] == 2
-    assert workload(api, "operator", "--set", "operator.replicas=3")["replicas"] == 3
-    operator = container(api, "operator")
+def test_of_several_operators_each_is_one_of_its_own_and_all_ask_for_one_lease() -> None:
+    assert workload("operator")["replicas"] == 2
+    assert workload("operator", "--set", "operator.replicas=3")["replicas"] == 3
+    operator = container("operator")
     assert {"--lease=kontroller-operator", f"--lease-namespace={RELEASE_NAMESPACE}"} <= set(operator["args"])
     fields = {
         each["name"]: each["valueFrom"]["fieldRef"]["fieldPath"] for each in operator["env"] if "valueFrom" in each
@@ -233,18 +225,18 @@ def test_of_several_operators_each_is_one_of_its_own_and_all_ask_for_one_lease(a
     assert given["KONTROLLER_LEASE_IDENTITY"] == "$(POD_NAME)_$(POD_UID)"
 
 
-def test_the_operator_is_told_which_namespaces_to_watch(api: KubernetesApi) -> None:
-    assert "--all-namespaces" in container(api, "operator")["args"]
-    listed = container(api, "operator", "--set", "watchNamespaces={payments,audit}")["args"]
+def test_the_operator_is_told_which_namespaces_to_watch() -> None:
+    assert "--all-namespaces" in container("operator")["args"]
+    listed = container("operator", "--set", "watchNamespaces={payments,audit}")["args"]
     assert [argument for argument in listed if argument.startswith("--namespace")] == [
         "--namespace=payments",
         "--namespace=audit",
     ]
 
 
-def test_controller_and_brokers_are_told_of_the_same_zookeeper(api: KubernetesApi) -> None:
+def test_controller_and_brokers_are_told_of_the_same_zookeeper() -> None:
     def told(*values: str) -> tuple[str, str]:
-        objects = rendered(api, "--set", "controller.enabled=true,kafka.enabled=true", *values)
+        objects = rendered("--set", "controller.enabled=true,kafka.enabled=true", *values)
         config = named(objects, "ConfigMap", "kontroller-kafka")["data"]["server.properties"]
         (broker,) = (line for line in config.splitlines() if line.startswith("zookeeper.connect="))
         pod = named(objects, "StatefulSet", "kontroller-controller")["spec"]["template"]["spec"]
@@ -263,15 +255,15 @@ def properties(path: Path) -> dict[str, str]:
     return dict(line.split("=", 1) for line in path.read_text().splitlines())
 
 
-def test_a_broker_is_started_with_its_own_id_and_address(api: KubernetesApi, tmp_path: Path) -> None:
+def test_a_broker_is_started_with_its_own_id_and_address(tmp_path: Path) -> None:
     values = ("--set", r"kafka.firstBrokerId=100,kafka.config.log\.retention\.ms=604800000,kafka.config.a=0.25")
-    objects = rendered(api, *SELF_CONTAINED, *values)
+    objects = rendered(*SELF_CONTAINED, *values)
     (tmp_path / "server.properties").write_text(
         named(objects, "ConfigMap", "kontroller-kafka")["data"]["server.properties"]
     )
     script = [
         part.replace("/etc/kafka/", f"{tmp_path}/").replace("/tmp/server.properties", f"{tmp_path}/made.properties")
-        for part in container(api, "kafka", *values)["command"]
+        for part in container("kafka", *values)["command"]
     ]
     started = run_as_pod(script, "kontroller-kafka-2", tmp_path, {"KAFKA_OPTS": "-Dof=others"})
     assert started == ["kafka-server-start.sh", f"{tmp_path}/made.properties"]
@@ -283,12 +275,12 @@ def test_a_broker_is_started_with_its_own_id_and_address(api: KubernetesApi, tmp
     assert (made["default.replication.factor"], made["min.insync.replicas"]) == ("3", "2")
 
 
-def test_whole_numbers_of_a_values_file_are_written_as_such(api: KubernetesApi, tmp_path: Path) -> None:
+def test_whole_numbers_of_a_values_file_are_written_as_such(tmp_path: Path) -> None:
     file = tmp_path / "values.yaml"
     file.write_text(
         "kafka: {config: {log.retention.ms: 604800000, log.cleaner.min.cleanable.ratio: 0.25, a.b: true}}\n"
     )
-    objects = rendered(api, *SELF_CONTAINED, "--values", str(file))
+    objects = rendered(*SELF_CONTAINED, "--values", str(file))
     written = tmp_path / "server.properties"
     written.write_text(named(objects, "ConfigMap", "kontroller-kafka")["data"]["server.properties"])
     made = properties(written)
@@ -298,9 +290,9 @@ def test_whole_numbers_of_a_values_file_are_written_as_such(api: KubernetesApi, 
 
 @pytest.mark.parametrize(("replicas", "copies", "in_sync"), [(1, "1", "1"), (2, "2", "1"), (5, "3", "2")])
 def test_replication_is_as_the_number_of_brokers_allows(
-    api: KubernetesApi, tmp_path: Path, replicas: int, copies: str, in_sync: str
+    tmp_path: Path, replicas: int, copies: str, in_sync: str
 ) -> None:
-    objects = rendered(api, *SELF_CONTAINED, "--set", f"kafka.replicas={replicas}")
+    objects = rendered(*SELF_CONTAINED, "--set", f"kafka.replicas={replicas}")
     written = tmp_path / "server.properties"
     written.write_text(named(objects, "ConfigMap", "kontroller-kafka")["data"]["server.properties"])
     made = properties(written)
@@ -308,8 +300,8 @@ def test_replication_is_as_the_number_of_brokers_allows(
     assert made["min.insync.replicas"] == made["transaction.state.log.min.isr"] == in_sync
 
 
-def test_a_broker_drains_before_it_stops_within_its_time(api: KubernetesApi, tmp_path: Path) -> None:
-    spec = workload(api, "kafka", "--set", "kafka.firstBrokerId=100")["template"]["spec"]
+def test_a_broker_drains_before_it_stops_within_its_time(tmp_path: Path) -> None:
+    spec = workload("kafka", "--set", "kafka.firstBrokerId=100")["template"]["spec"]
     hook = spec["containers"][0]["lifecycle"]["preStop"]["exec"]["command"]
     program, command, *options = run_as_pod(hook, "kontroller-kafka-1", tmp_path)
     assert (program, command) == ("kontroller", "drain")
@@ -321,11 +313,11 @@ def test_a_broker_drains_before_it_stops_within_its_time(api: KubernetesApi, tmp
     ]
     assert {option.split("=")[0] for option in options} <= options_of("drain")
     assert spec["terminationGracePeriodSeconds"] == 180
-    assert "lifecycle" not in container(api, "kafka", "--set", "kafka.drain.enabled=false")
+    assert "lifecycle" not in container("kafka", "--set", "kafka.drain.enabled=false")
 
 
-def test_a_broker_is_ready_when_it_says_so_itself(api: KubernetesApi, tmp_path: Path) -> None:
-    kafka = container(api, "kafka")
+def test_a_broker_is_ready_when_it_says_so_itself(tmp_path: Path) -> None:
+    kafka = container("kafka")
     asked = run_as_pod(kafka["readinessProbe"]["exec"]["command"], "kontroller-kafka-0", tmp_path)
     assert asked == ["kontroller", "ready", f"--bootstrap=kontroller-kafka-0.{DOMAIN}", "--broker-id=0"]
     assert {option.split("=")[0] for option in asked[2:]} <= options_of("ready")
@@ -333,14 +325,12 @@ def test_a_broker_is_ready_when_it_says_so_itself(api: KubernetesApi, tmp_path: 
     assert kafka["livenessProbe"]["tcpSocket"] == {"port": "kafka"}
 
 
-def test_zookeeper_s_servers_know_who_they_are(api: KubernetesApi, tmp_path: Path) -> None:
+def test_zookeeper_s_servers_know_who_they_are(tmp_path: Path) -> None:
     values = ("--set", "zookeeper.replicas=3")
-    config = named(rendered(api, *SELF_CONTAINED, *values), "ConfigMap", "kontroller-zookeeper")["data"]["zoo.cfg"]
+    config = named(rendered(*SELF_CONTAINED, *values), "ConfigMap", "kontroller-zookeeper")["data"]["zoo.cfg"]
     servers = [line for line in config.splitlines() if line.startswith("server.")]
     assert servers[2] == f"server.3=kontroller-zookeeper-2.kontroller-zookeeper.{RELEASE_NAMESPACE}.svc:2888:3888"
-    script = [
-        part.replace("/var/lib/zookeeper", str(tmp_path)) for part in container(api, "zookeeper", *values)["command"]
-    ]
+    script = [part.replace("/var/lib/zookeeper", str(tmp_path)) for part in container("zookeeper", *values)["command"]]
     started = run_as_pod(script, "kontroller-zookeeper-2", tmp_path)
     assert started == ["zookeeper-server-start.sh", "/etc/zookeeper/zoo.cfg"]
     assert (tmp_path / "data" / "myid").read_text() == "3\n"

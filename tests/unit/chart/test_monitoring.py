@@ -5,27 +5,29 @@ import re
 
 import pytest
 
-from devcluster.clusters.kubernetes import KubernetesApi
-from tests.real.chart.charts import RELEASE_NAMESPACE, SELF_CONTAINED, Object, dry_run, named, rendered
+from devcluster.filling.parts import Part
+from tests.unit.chart.rendering import RELEASE_NAMESPACE, SELF_CONTAINED, Object, named, rendered
+
+pytestmark = pytest.mark.needs(Part.HELM)
 
 ALL_ON = ("--set", "monitoring.serviceMonitor.enabled=true,monitoring.prometheusRule.enabled=true")
 SELECTOR = re.compile(r"kontroller_\w+\{([^}]*)\}|\bup\{([^}]*)\}")
 
 
-def rules(api: KubernetesApi, *values: str) -> list[Object]:
-    spec = named(rendered(api, *ALL_ON, *values), "PrometheusRule", "kontroller")["spec"]
+def rules(*values: str) -> list[Object]:
+    spec = named(rendered(*ALL_ON, *values), "PrometheusRule", "kontroller")["spec"]
     return [rule for group in spec["groups"] for rule in group["rules"]]
 
 
-def test_nothing_of_it_is_there_unless_asked_for(api: KubernetesApi) -> None:
-    kinds = {each["kind"] for each in rendered(api, *SELF_CONTAINED)}
+def test_nothing_of_it_is_there_unless_asked_for() -> None:
+    kinds = {each["kind"] for each in rendered(*SELF_CONTAINED)}
     assert {"ServiceMonitor", "PrometheusRule", "NetworkPolicy"}.isdisjoint(kinds)
-    assert "kontroller-dashboard" not in str(rendered(api, *SELF_CONTAINED))
+    assert "kontroller-dashboard" not in str(rendered(*SELF_CONTAINED))
 
 
 @pytest.mark.parametrize("component", ["operator", "controller", "alarms"])
-def test_the_monitor_finds_the_service_and_its_port(api: KubernetesApi, component: str) -> None:
-    objects = rendered(api, *SELF_CONTAINED, *ALL_ON, "--set", "alarms.enabled=true")
+def test_the_monitor_finds_the_service_and_its_port(component: str) -> None:
+    objects = rendered(*SELF_CONTAINED, *ALL_ON, "--set", "alarms.enabled=true")
     monitor = named(objects, "ServiceMonitor", f"kontroller-{component}")["spec"]
     labels = monitor["selector"]["matchLabels"].items()
     services = [each for each in objects if each["kind"] == "Service" and labels <= each["metadata"]["labels"].items()]
@@ -33,8 +35,8 @@ def test_the_monitor_finds_the_service_and_its_port(api: KubernetesApi, componen
     assert monitor["endpoints"][0]["port"] in {port["name"] for port in service["spec"]["ports"]}
 
 
-def test_every_alert_says_what_it_is_what_to_do_and_where_to_read_on(api: KubernetesApi) -> None:
-    alerts = rules(api, *SELF_CONTAINED)
+def test_every_alert_says_what_it_is_what_to_do_and_where_to_read_on() -> None:
+    alerts = rules(*SELF_CONTAINED)
     assert len({rule["alert"] for rule in alerts}) == len(alerts)
     for rule in alerts:
         said = rule["annotations"]
@@ -45,9 +47,9 @@ def test_every_alert_says_what_it_is_what_to_do_and_where_to_read_on(api: Kubern
         assert said["runbook_url"] == f"docs/operations.md#{rule['alert'].lower()}"
 
 
-def test_alerts_look_at_this_release_alone(api: KubernetesApi) -> None:
+def test_alerts_look_at_this_release_alone() -> None:
     services = {"kontroller-operator", "kontroller-controller"}
-    for rule in rules(api, *SELF_CONTAINED):
+    for rule in rules(*SELF_CONTAINED):
         selectors = ["".join(found) for found in SELECTOR.findall(rule["expr"])]
         assert selectors, rule["expr"]
         for selector in selectors:
@@ -55,30 +57,29 @@ def test_alerts_look_at_this_release_alone(api: KubernetesApi) -> None:
             assert any(f'job="{service}"' in selector for service in services)
 
 
-def test_a_watch_that_does_not_run_is_missed(api: KubernetesApi) -> None:
+def test_a_watch_that_does_not_run_is_missed() -> None:
     alarms = ("--set", "alarms.enabled=true")
-    missed = {rule["alert"]: rule for rule in rules(api, *SELF_CONTAINED, *alarms)}["KontrollerWatchDown"]
-    service = named(rendered(api, *SELF_CONTAINED, *alarms), "Service", "kontroller-alarms")["metadata"]
+    missed = {rule["alert"]: rule for rule in rules(*SELF_CONTAINED, *alarms)}["KontrollerWatchDown"]
+    service = named(rendered(*SELF_CONTAINED, *alarms), "Service", "kontroller-alarms")["metadata"]
     wanted = f'up{{namespace="{service["namespace"]}",job="{service["name"]}"}}'
     assert wanted in missed["expr"]
     assert missed["annotations"]["runbook_url"] == "docs/operations.md#kontrollerwatchdown"
-    assert "KontrollerWatchDown" not in {rule["alert"] for rule in rules(api, *SELF_CONTAINED)}
+    assert "KontrollerWatchDown" not in {rule["alert"] for rule in rules(*SELF_CONTAINED)}
 
 
-def test_what_does_not_run_has_no_alerts(api: KubernetesApi) -> None:
-    assert {"KontrollerNoController", "KontrollerBrokerMissing"}.isdisjoint(rule["alert"] for rule in rules(api))
-    without = rules(api, "--set", "operator.enabled=false,controller.enabled=true,controller.zookeeper=zk:2181")
+def test_what_does_not_run_has_no_alerts() -> None:
+    assert {"KontrollerNoController", "KontrollerBrokerMissing"}.isdisjoint(rule["alert"] for rule in rules())
+    without = rules("--set", "operator.enabled=false,controller.enabled=true,controller.zookeeper=zk:2181")
     assert "KontrollerOperatorDown" not in {rule["alert"] for rule in without}
     assert "KontrollerNoController" in {rule["alert"] for rule in without}
     assert "KontrollerJournalFailing" in {rule["alert"] for rule in without}
-    unrecorded = rules(api, *SELF_CONTAINED, "--set", "controller.journal.enabled=false")
+    unrecorded = rules(*SELF_CONTAINED, "--set", "controller.journal.enabled=false")
     assert "KontrollerJournalFailing" not in {rule["alert"] for rule in unrecorded}
 
 
-def test_the_dashboard_is_a_config_map_that_a_sidecar_finds(api: KubernetesApi) -> None:
+def test_the_dashboard_is_a_config_map_that_a_sidecar_finds() -> None:
     on = "monitoring.dashboard.enabled=true,monitoring.dashboard.annotations.grafana_folder=Kafka"
-    dashboard = named(rendered(api, "--set", on), "ConfigMap", "kontroller-dashboard")
+    dashboard = named(rendered("--set", on), "ConfigMap", "kontroller-dashboard")
     assert dashboard["metadata"]["labels"]["grafana_dashboard"] == "1"
     assert dashboard["metadata"]["annotations"] == {"grafana_folder": "Kafka"}
     assert json.loads(dashboard["data"]["kontroller.json"])["title"] == "Kontroller"
-    assert dry_run(api, [dashboard]) == ["configmap/kontroller-dashboard created (server dry run)"]

@@ -4,10 +4,13 @@ import re
 from pathlib import Path
 from typing import Final
 
+import pytest
 import yaml
 
-from devcluster.clusters.kubernetes import KubernetesApi
-from tests.real.chart.charts import PROJECT, SELF_CONTAINED, Object, dry_run, named, options_of, rendered
+from devcluster.filling.parts import Part
+from tests.unit.chart.rendering import PROJECT, SELF_CONTAINED, Object, named, options_of, rendered
+
+pytestmark = pytest.mark.needs(Part.HELM)
 
 EXAMPLES: Final = PROJECT / "examples" / "helm"
 VALUES: Final = ("--values", str(EXAMPLES / "secured-logins-values.yaml"))
@@ -35,17 +38,10 @@ def login(jaas: str) -> tuple[str, str]:
     return name, password
 
 
-def test_the_api_server_takes_the_example(api: KubernetesApi) -> None:
-    objects = rendered(api, *VALUES, namespace="audit")
-    assert len(dry_run(api, objects)) == len(objects)
-    secrets = list(yaml.safe_load_all((EXAMPLES / "secured-logins-connection.yaml").read_text()))
-    assert len(dry_run(api, secrets, "--namespace", "audit")) == len(secrets)
-
-
-def test_who_logs_in_is_among_the_users_that_are_made(api: KubernetesApi) -> None:
+def test_who_logs_in_is_among_the_users_that_are_made() -> None:
     users = files()["kafka-users"]
     server = properties(files()["kafka-connection"]["server.properties"])
-    listener = rendered(api, *VALUES, namespace="kafka")
+    listener = rendered(*VALUES, namespace="kafka")
     assert "--listen=SASL_SSL://0.0.0.0:9093" in str(listener)
     of_brokers = login(server["listener.name.sasl_ssl.scram-sha-512.sasl.jaas.config"])
     of_client = login(properties(files()["app-connection"]["client.properties"])["sasl.jaas.config"])
@@ -54,8 +50,8 @@ def test_who_logs_in_is_among_the_users_that_are_made(api: KubernetesApi) -> Non
     assert {value for name, value in server.items() if name.endswith(".location")} == STORES
 
 
-def test_users_are_made_before_a_broker_starts_in_the_zookeeper_of_the_brokers(api: KubernetesApi) -> None:
-    objects = rendered(api, *VALUES, namespace="kafka")
+def test_users_are_made_before_a_broker_starts_in_the_zookeeper_of_the_brokers() -> None:
+    objects = rendered(*VALUES, namespace="kafka")
     spec = brokers(objects)
     (made,) = spec["initContainers"]
     assert made["args"][0] == "scram-users"
@@ -69,8 +65,8 @@ def test_users_are_made_before_a_broker_starts_in_the_zookeeper_of_the_brokers(a
     (volume,) = (each for each in spec["volumes"] if each["name"] == mounts[given["directory"]])
     assert volume["secret"]["secretName"] == "kafka-users"
     assert made["securityContext"] == spec["containers"][0]["securityContext"]
-    assert "initContainers" not in brokers(rendered(api, *SELF_CONTAINED))
+    assert "initContainers" not in brokers(rendered(*SELF_CONTAINED))
 
 
-def test_no_object_of_the_chart_has_a_password(api: KubernetesApi) -> None:
-    assert "change-me" not in str(rendered(api, *VALUES, namespace="kafka"))
+def test_no_object_of_the_chart_has_a_password() -> None:
+    assert "change-me" not in str(rendered(*VALUES, namespace="kafka"))

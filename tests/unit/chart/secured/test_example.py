@@ -8,19 +8,21 @@ from typing import Final
 import pytest
 import yaml
 
-from devcluster.clusters.kubernetes import CommandError, KubernetesApi
-from tests.real.chart.charts import (
+from devcluster.clusters.kubernetes import CommandError
+from devcluster.filling.parts import Part
+from tests.unit.chart.rendering import (
     PROJECT,
     SELF_CONTAINED,
     Object,
     container,
-    dry_run,
     named,
     options_of,
     rendered,
     run_as_pod,
     workload,
 )
+
+pytestmark = pytest.mark.needs(Part.HELM)
 
 EXAMPLES: Final = PROJECT / "examples" / "helm"
 SECURED: Final = ("--values", str(EXAMPLES / "secured-values.yaml"))
@@ -30,9 +32,9 @@ STORES: Final = {"tls-combined.pem", "ca.crt"}
 """What the Secrets of certificates have."""
 
 
-def secured(api: KubernetesApi, *values: str) -> list[Object]:
+def secured(*values: str) -> list[Object]:
     """The objects of the example, in the namespace that it names."""
-    return rendered(api, *SECURED, *values, namespace="kafka")
+    return rendered(*SECURED, *values, namespace="kafka")
 
 
 def example(name: str) -> list[Object]:
@@ -68,21 +70,13 @@ def secrets(pod: Object) -> set[str]:
     return projected | {each["secret"]["secretName"] for each in volumes if "secret" in each}
 
 
-def test_the_api_server_takes_the_example(api: KubernetesApi) -> None:
-    api.kubectl("create", "namespace", "kafka")
-    objects = [*secured(api), *example("secured-connection.yaml")]
-    assert len(dry_run(api, objects, "--namespace", "kafka")) == len(objects)
-
-
-def test_the_example_s_certificates_have_the_names_of_all_pods_and_are_mounted_where_they_are_needed(
-    api: KubernetesApi,
-) -> None:
+def test_the_example_s_certificates_have_the_names_of_all_pods_and_are_mounted_where_they_are_needed() -> None:
     certificates = {
         each["spec"]["secretName"]: each["spec"]
         for each in example("secured-certificates.yaml")[1:]
         if "secretName" in each["spec"]
     }
-    mounted = {component: secrets(pod) for component, pod in pods(secured(api)).items()}
+    mounted = {component: secrets(pod) for component, pod in pods(secured()).items()}
     assert mounted == {
         "zookeeper": {"zookeeper-tls"},
         "kafka": {"kafka-connection", "kafka-tls"},
@@ -103,20 +97,18 @@ def test_the_example_s_certificates_have_the_names_of_all_pods_and_are_mounted_w
         assert certificates[secret]["additionalOutputFormats"] == [{"type": "CombinedPEM"}]
 
 
-def test_the_example_s_files_name_what_is_beside_them_and_the_chart_s_own_zookeeper(api: KubernetesApi) -> None:
+def test_the_example_s_files_name_what_is_beside_them_and_the_chart_s_own_zookeeper() -> None:
     files = connection()
     for told in files.values():
         assert {value for name, value in told.items() if name.endswith(".location")} == STORES
     (argument,) = (
-        each for each in pods(secured(api))["controller"]["containers"][0]["args"] if each.startswith("--zookeeper=")
+        each for each in pods(secured())["controller"]["containers"][0]["args"] if each.startswith("--zookeeper=")
     )
     assert argument == f"--zookeeper={files['server.properties']['zookeeper.connect']}"
 
 
-def test_a_broker_has_what_is_secret_from_a_file_and_the_chart_s_settings_go_before_it(
-    api: KubernetesApi, tmp_path: Path
-) -> None:
-    objects = secured(api)
+def test_a_broker_has_what_is_secret_from_a_file_and_the_chart_s_settings_go_before_it(tmp_path: Path) -> None:
+    objects = secured()
     (tmp_path / "config").mkdir()
     config = named(objects, "ConfigMap", "kontroller-kafka")["data"]["server.properties"]
     (tmp_path / "config" / "server.properties").write_text(config)
@@ -135,8 +127,8 @@ def test_a_broker_has_what_is_secret_from_a_file_and_the_chart_s_settings_go_bef
     assert (tmp_path / "made.properties").stat().st_mode & 0o077 == 0
 
 
-def test_what_asks_the_brokers_finds_how_in_the_file_that_they_have(api: KubernetesApi, tmp_path: Path) -> None:
-    objects = secured(api)
+def test_what_asks_the_brokers_finds_how_in_the_file_that_they_have(tmp_path: Path) -> None:
+    objects = secured()
     pod = pods(objects)["kafka"]["containers"][0]
     asked = {
         "drain": run_as_pod(pod["lifecycle"]["preStop"]["exec"]["command"], "kontroller-kafka-0", tmp_path),
@@ -154,8 +146,8 @@ def test_what_asks_the_brokers_finds_how_in_the_file_that_they_have(api: Kuberne
     assert secrets(test) == {"kafka-connection", "kafka-tls"}
 
 
-def test_zookeeper_with_tls_is_open_to_its_own_pod_alone(api: KubernetesApi) -> None:
-    objects = secured(api)
+def test_zookeeper_with_tls_is_open_to_its_own_pod_alone() -> None:
+    objects = secured()
     config = properties(named(objects, "ConfigMap", "kontroller-zookeeper")["data"]["zoo.cfg"])
     assert (config["clientPort"], config["clientPortAddress"]) == ("2181", "127.0.0.1")
     assert (config["secureClientPort"], config["ssl.clientAuth"], config["sslQuorum"]) == ("2281", "need", "true")
@@ -164,15 +156,15 @@ def test_zookeeper_with_tls_is_open_to_its_own_pod_alone(api: KubernetesApi) -> 
     assert stores == {f"{mount['mountPath']}/{name}" for name in STORES}
     ports = {each["name"]: each["containerPort"] for each in pods(objects)["zookeeper"]["containers"][0]["ports"]}
     assert ports == {"client": 2281, "peer": 2888, "election": 3888}
-    changed = secured(api, "--set", r"zookeeper.config.ssl\.clientAuth=none")
+    changed = secured("--set", r"zookeeper.config.ssl\.clientAuth=none")
     assert "ssl.clientAuth=none" in named(changed, "ConfigMap", "kontroller-zookeeper")["data"]["zoo.cfg"]
 
 
-def test_without_secrets_nothing_speaks_tls(api: KubernetesApi) -> None:
-    zookeeper = container(api, "zookeeper")
+def test_without_secrets_nothing_speaks_tls() -> None:
+    zookeeper = container("zookeeper")
     assert {"name": "client", "containerPort": 2181} in zookeeper["ports"]
     for component in ("kafka", "zookeeper", "controller"):
-        text = str(workload(api, component)).lower()
+        text = str(workload(component)).lower()
         assert [word for word in ("tls", "ssl", "2281", "kontroller/connection", "--properties") if word in text] == []
 
 
@@ -187,6 +179,6 @@ def test_without_secrets_nothing_speaks_tls(api: KubernetesApi) -> None:
         ("operator.connectionSecrets[0]=", "/operator/connectionSecrets/0"),
     ],
 )
-def test_values_that_do_not_fit_are_refused(api: KubernetesApi, values: str, message: str) -> None:
+def test_values_that_do_not_fit_are_refused(values: str, message: str) -> None:
     with pytest.raises(CommandError, match=message):
-        rendered(api, *SELF_CONTAINED, "--set", values)
+        rendered(*SELF_CONTAINED, "--set", values)

@@ -1,4 +1,4 @@
-"""What the chart installs: the API server takes it, with whatever values, and Helm refuses values that cannot work."""
+"""The objects that the chart renders, and the values that Helm refuses because they cannot work."""
 
 import json
 from collections.abc import Iterator
@@ -8,32 +8,27 @@ from typing import Any
 import pytest
 import yaml
 
-from devcluster.clusters.kubernetes import CommandError, KubernetesApi
-from tests.real.chart.charts import (
+from devcluster.clusters.kubernetes import CommandError
+from devcluster.filling.parts import Part
+from tests.unit.chart.rendering import (
     CHART,
     COMPONENTS,
     CONTROLLER_ON,
     PROJECT,
     RELEASE_NAMESPACE,
     SELF_CONTAINED,
-    Object,
-    dry_run,
+    helm,
     named,
     rendered,
     workload,
 )
 
-WITHOUT_VOLUMES = "zookeeper.replicas=3," + ",".join(
-    f"{owner}.persistence.enabled=false" for owner in ("zookeeper", "kafka", "controller.journal")
-)
+pytestmark = pytest.mark.needs(Part.HELM)
 
 
-def test_the_example_for_clusters_without_zookeeper_is_the_operator_alone_with_the_login_of_its_secret(
-    api: KubernetesApi,
-) -> None:
+def test_the_example_for_clusters_without_zookeeper_is_the_operator_alone_with_the_login_of_its_secret() -> None:
     folder = PROJECT / "examples" / "helm"
-    objects = rendered(api, "--values", str(folder / "without-zookeeper-values.yaml"))
-    dry_run(api, [each for each in objects if each["kind"] != "CustomResourceDefinition"])
+    objects = rendered("--values", str(folder / "without-zookeeper-values.yaml"))
     running = [each for each in objects if each["kind"] in ("Deployment", "StatefulSet", "CronJob")]
     assert [each["metadata"]["name"] for each in running] == ["kontroller-operator"]
     secret = yaml.safe_load((folder / "without-zookeeper-connection.yaml").read_text())
@@ -48,11 +43,9 @@ def test_the_example_for_clusters_without_zookeeper_is_the_operator_alone_with_t
     assert asks["args"][4] == f"--command-config={asks['workingDir']}/server.properties"
 
 
-def test_the_example_of_pods_of_kafka_4_is_taken_and_is_where_the_cluster_s_example_looks(api: KubernetesApi) -> None:
+def test_the_example_of_pods_of_kafka_4_is_where_the_cluster_s_example_looks() -> None:
     folder = PROJECT / "examples" / "without-zookeeper"
-    text = (folder / "kafka-4-pods.yaml").read_text()
-    objects = list(yaml.safe_load_all(text.replace("namespace: kafka\n", f"namespace: {RELEASE_NAMESPACE}\n")))
-    assert len(dry_run(api, objects)) == len(objects)
+    objects = list(yaml.safe_load_all((folder / "kafka-4-pods.yaml").read_text()))
     brokers = named(objects, "StatefulSet", "kafka")["spec"]
     (port,) = named(objects, "Service", brokers["serviceName"])["spec"]["ports"]
     pods = [f"kafka-{number}.{brokers['serviceName']}:{port['port']}" for number in range(brokers["replicas"])]
@@ -61,42 +54,12 @@ def test_the_example_of_pods_of_kafka_4_is_taken_and_is_where_the_cluster_s_exam
 
 
 @pytest.mark.parametrize("values", [CONTROLLER_ON, SELF_CONTAINED])
-def test_the_chart_has_nothing_that_helm_finds_fault_with(api: KubernetesApi, values: tuple[str, ...]) -> None:
-    assert "0 chart(s) failed" in api.helm("lint", CHART, "--strict", *values)
+def test_the_chart_has_nothing_that_helm_finds_fault_with(values: tuple[str, ...]) -> None:
+    assert "0 chart(s) failed" in helm("lint", CHART, "--strict", *values)
 
 
-@pytest.mark.parametrize(
-    "values",
-    [
-        (),
-        CONTROLLER_ON,
-        SELF_CONTAINED,
-        (*SELF_CONTAINED, "--set", WITHOUT_VOLUMES),
-        ("--set", r"kafka.enabled=true,kafka.zookeeper=zk-0:2181\,zk-1:2181/kafka"),
-        ("--set", "watchNamespaces={payments,audit}"),
-        ("--set", "operator.serviceAccount.create=false,rbac.create=false"),
-        ("--set", "webhook.enabled=true,webhook.certificate.secretName=a,webhook.certificate.caBundle=YQ=="),
-        ("--set", "imagePullSecrets[0].name=pull,operator.nodeSelector.disk=ssd,operator.podAnnotations.a=b"),
-    ],
-    ids=[
-        "defaults",
-        "controller",
-        "self-contained",
-        "no-volumes",
-        "kafka",
-        "namespaces",
-        "no-rbac",
-        "webhook",
-        "scheduling",
-    ],
-)
-def test_the_api_server_takes_every_object_of_the_chart(api: KubernetesApi, values: tuple[str, ...]) -> None:
-    objects = rendered(api, *values)
-    assert len(dry_run(api, objects)) == len(objects)
-
-
-def test_everything_carries_the_labels_that_say_where_it_comes_from(api: KubernetesApi) -> None:
-    for each in rendered(api, *SELF_CONTAINED):
+def test_everything_carries_the_labels_that_say_where_it_comes_from() -> None:
+    for each in rendered(*SELF_CONTAINED):
         labels = each["metadata"]["labels"]
         assert labels["app.kubernetes.io/name"] == "kontroller"
         assert labels["app.kubernetes.io/instance"] == "kontroller"
@@ -104,18 +67,18 @@ def test_everything_carries_the_labels_that_say_where_it_comes_from(api: Kuberne
 
 
 @pytest.mark.parametrize("component", COMPONENTS)
-def test_a_new_version_of_the_chart_alone_restarts_no_pod(api: KubernetesApi, component: str) -> None:
+def test_a_new_version_of_the_chart_alone_restarts_no_pod(component: str) -> None:
     versioned = {"helm.sh/chart", "app.kubernetes.io/version"}
-    assert versioned.isdisjoint(workload(api, component)["template"]["metadata"]["labels"])
+    assert versioned.isdisjoint(workload(component)["template"]["metadata"]["labels"])
 
 
-def test_the_chart_has_the_definitions_of_the_folder_crds(api: KubernetesApi) -> None:
+def test_the_chart_has_the_definitions_of_the_folder_crds() -> None:
     files = (yaml.safe_load(path.read_text()) for path in (PROJECT / "crds").glob("*.yaml"))
     specs = {each["metadata"]["name"]: each["spec"] for each in files}
-    in_chart = [each for each in rendered(api) if each["kind"] == "CustomResourceDefinition"]
+    in_chart = [each for each in rendered() if each["kind"] == "CustomResourceDefinition"]
     assert {each["metadata"]["name"]: each["spec"] for each in in_chart} == specs
     assert all(each["metadata"]["annotations"] == {"helm.sh/resource-policy": "keep"} for each in in_chart)
-    assert not [each for each in rendered(api, "--set", "crds.install=false") if "Custom" in each["kind"]]
+    assert not [each for each in rendered("--set", "crds.install=false") if "Custom" in each["kind"]]
 
 
 @pytest.mark.parametrize(
@@ -152,9 +115,9 @@ def test_the_chart_has_the_definitions_of_the_folder_crds(api: KubernetesApi) ->
         ),
     ],
 )
-def test_a_wrong_value_is_refused(api: KubernetesApi, values: str, message: str) -> None:
+def test_a_wrong_value_is_refused(values: str, message: str) -> None:
     with pytest.raises(CommandError, match=message):
-        rendered(api, "--set", values)
+        rendered("--set", values)
 
 
 @pytest.mark.parametrize(
@@ -175,15 +138,15 @@ def test_a_wrong_value_is_refused(api: KubernetesApi, values: str, message: str)
         ("kafka.firstBrokerId=997", "controllers' ids 999 to 1000 and the brokers' ids 997 to 999 overlap"),
     ],
 )
-def test_values_that_cannot_work_together_are_refused(api: KubernetesApi, values: str, message: str) -> None:
+def test_values_that_cannot_work_together_are_refused(values: str, message: str) -> None:
     with pytest.raises(CommandError, match=message):
-        rendered(api, *SELF_CONTAINED, "--set", values)
+        rendered(*SELF_CONTAINED, "--set", values)
 
 
-def test_a_webhook_s_certificate_comes_of_cert_manager_where_that_is_wanted(api: KubernetesApi) -> None:
+def test_a_webhook_s_certificate_comes_of_cert_manager_where_that_is_wanted() -> None:
     """Its kinds are not in the API server of these tests."""
     wanted = "webhook.enabled=true,webhook.certificate.certManager.enabled=true"
-    objects = rendered(api, "--set", wanted)
+    objects = rendered("--set", wanted)
     issuer, certificate = (named(objects, kind, "kontroller-operator-webhook") for kind in ("Issuer", "Certificate"))
     assert issuer["spec"] == {"selfSigned": {}}
     assert certificate["spec"]["dnsNames"] == [f"kontroller-operator-webhook.{RELEASE_NAMESPACE}.svc"]
@@ -198,18 +161,18 @@ def test_a_webhook_s_certificate_comes_of_cert_manager_where_that_is_wanted(api:
     assert said == f"{RELEASE_NAMESPACE}/{certificate['metadata']['name']}"
     assert "caBundle" not in asked["webhooks"][0]["clientConfig"]
     theirs = f"{wanted},webhook.certificate.certManager.issuerRef.kind=ClusterIssuer"
-    others = rendered(api, "--set", f"{theirs},webhook.certificate.certManager.issuerRef.name=company")
+    others = rendered("--set", f"{theirs},webhook.certificate.certManager.issuerRef.name=company")
     assert "Issuer" not in {each["kind"] for each in others}
 
 
-def test_values_at_the_limit_are_taken(api: KubernetesApi) -> None:
-    assert rendered(api, *SELF_CONTAINED, "--set", "kafka.drain.deadlineSeconds=120,kafka.firstBrokerId=996")
-    assert rendered(api, *SELF_CONTAINED, "--set", "controller.id=10000,kafka.firstBrokerId=10001")
+def test_values_at_the_limit_are_taken() -> None:
+    assert rendered(*SELF_CONTAINED, "--set", "kafka.drain.deadlineSeconds=120,kafka.firstBrokerId=996")
+    assert rendered(*SELF_CONTAINED, "--set", "controller.id=10000,kafka.firstBrokerId=10001")
 
 
-def test_the_schema_describes_every_value(api: KubernetesApi) -> None:
+def test_the_schema_describes_every_value() -> None:
     schema = json.loads((Path(CHART) / "values.schema.json").read_text())
-    values = yaml.safe_load(api.helm("show", "values", CHART))
+    values = yaml.safe_load(helm("show", "values", CHART))
 
     def undescribed(known: dict[str, Any], given: dict[str, Any], path: str) -> Iterator[str]:
         for name, value in given.items():
@@ -234,24 +197,8 @@ def test_the_schema_refuses_every_name_that_is_not_there() -> None:
     assert list(open_ended(schema, "")) == []
 
 
-@pytest.mark.parametrize("component", COMPONENTS)
-def test_the_pods_meet_the_restricted_standard(api: KubernetesApi, component: str) -> None:
-    api.kubectl("label", "namespace", "audit", "--overwrite", "pod-security.kubernetes.io/enforce=restricted")
-
-    def pod(*values: str) -> Object:
-        spec = workload(api, component, *values)["template"]["spec"]
-        kept = [volume for volume in spec["volumes"] if volume["name"] != "data"]
-        data = {"name": "data", "persistentVolumeClaim": {"claimName": "data-0"}}
-        spec["volumes"] = [*kept, data]
-        return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "probe", "namespace": "audit"}, "spec": spec}
-
-    assert dry_run(api, [pod()]) == ["pod/probe created (server dry run)"]
-    with pytest.raises(CommandError, match="violates PodSecurity"):
-        dry_run(api, [pod("--set", "securityContext.allowPrivilegeEscalation=true")])
-
-
-def test_only_pods_that_ask_the_api_server_get_a_token(api: KubernetesApi) -> None:
-    objects = rendered(api, *SELF_CONTAINED)
+def test_only_pods_that_ask_the_api_server_get_a_token() -> None:
+    objects = rendered(*SELF_CONTAINED)
     pods = [each["spec"] for each in objects if each["kind"] == "Pod"]
     pods += [
         each["spec"]["template"]["spec"] for each in objects if each["kind"] in ("Deployment", "StatefulSet", "Job")
@@ -262,17 +209,17 @@ def test_only_pods_that_ask_the_api_server_get_a_token(api: KubernetesApi) -> No
     assert not any(account["automountServiceAccountToken"] for account in accounts)
 
 
-def test_no_pod_gets_variables_of_services(api: KubernetesApi) -> None:
+def test_no_pod_gets_variables_of_services() -> None:
     for component in COMPONENTS:
-        assert workload(api, component)["template"]["spec"]["enableServiceLinks"] is False
+        assert workload(component)["template"]["spec"]["enableServiceLinks"] is False
 
 
 @pytest.mark.parametrize("component", ["operator", "controller", "zookeeper", "kafka"])
-def test_pods_of_one_kind_are_rather_apart_and_one_at_a_time_may_be_evicted(api: KubernetesApi, component: str) -> None:
-    objects = rendered(api, *SELF_CONTAINED)
+def test_pods_of_one_kind_are_rather_apart_and_one_at_a_time_may_be_evicted(component: str) -> None:
+    objects = rendered(*SELF_CONTAINED)
     kind = "Deployment" if component == "operator" else "StatefulSet"
     of_it = named(objects, kind, f"kontroller-{component}")["spec"]["selector"]
-    spec = workload(api, component)["template"]["spec"]
+    spec = workload(component)["template"]["spec"]
     (rule,) = spec["affinity"]["podAntiAffinity"]["preferredDuringSchedulingIgnoredDuringExecution"]
     assert rule["podAffinityTerm"] == {"topologyKey": "kubernetes.io/hostname", "labelSelector": of_it}
     (spread,) = spec["topologySpreadConstraints"]
@@ -280,35 +227,9 @@ def test_pods_of_one_kind_are_rather_apart_and_one_at_a_time_may_be_evicted(api:
     budget = named(objects, "PodDisruptionBudget", f"kontroller-{component}")["spec"]
     assert (budget["maxUnavailable"], budget["selector"]) == (1, of_it)
     assert ("unhealthyPodEvictionPolicy" in budget) is (component in ("controller", "operator"))
-    own = workload(api, component, "--set-json", f'{component}.affinity={{"nodeAffinity":{{}}}}')
+    own = workload(component, "--set-json", f'{component}.affinity={{"nodeAffinity":{{}}}}')
     assert own["template"]["spec"]["affinity"] == {"nodeAffinity": {}}
-    off = rendered(api, *SELF_CONTAINED, "--set", f"{component}.podDisruptionBudget=false")
+    off = rendered(*SELF_CONTAINED, "--set", f"{component}.podDisruptionBudget=false")
     assert f"kontroller-{component}" not in {
         each["metadata"]["name"] for each in off if each["kind"] == "PodDisruptionBudget"
     }
-
-
-def test_the_notes_say_what_to_do_next(api: KubernetesApi, release: str) -> None:
-    assert "rollout status deployment/kontroller-operator" in release
-    assert "rollout status statefulset/kontroller-controller" in release
-    proposed = release.split("<<END\n")[1].split("END")[0]
-    printed = api.kubectl("apply", "--dry-run=server", "-n", RELEASE_NAMESPACE, "-f", "-", stdin=proposed)
-    assert "kafkacluster.kontroller.dev/my-cluster created" in printed
-    assert yaml.safe_load(proposed)["spec"]["zookeeper"]["connect"].endswith(".svc:2181/kafka")
-
-
-@pytest.mark.parametrize(
-    ("values", "spec"),
-    [
-        ((), {"zookeeper": {"connect": "zookeeper:2181/kafka"}}),
-        (("--set", "clusterCheck.bootstrapServers=kafka-0.kafka:9092"), {"bootstrapServers": "kafka-0.kafka:9092"}),
-    ],
-)
-def test_the_notes_name_the_cluster_that_is_there_as_far_as_they_know_it(
-    api: KubernetesApi, values: tuple[str, ...], spec: Object
-) -> None:
-    here = ("--namespace", RELEASE_NAMESPACE, "--set", "crds.install=false", "--dry-run=client")
-    notes = api.helm("install", "other", CHART, *here, *values)
-    proposed = notes.split("<<END\n")[1].split("END")[0]
-    assert yaml.safe_load(proposed)["spec"] == spec
-    assert "bootstrapServers" in proposed, "who has a cluster without ZooKeeper reads what to put there"

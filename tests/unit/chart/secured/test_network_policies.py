@@ -4,8 +4,10 @@ import json
 
 import pytest
 
-from devcluster.clusters.kubernetes import KubernetesApi
-from tests.real.chart.charts import COMPONENTS, SELF_CONTAINED, Object, dry_run, named, rendered, workload
+from devcluster.filling.parts import Part
+from tests.unit.chart.rendering import COMPONENTS, SELF_CONTAINED, Object, named, rendered, workload
+
+pytestmark = pytest.mark.needs(Part.HELM)
 
 ON = ("--set", "networkPolicy.enabled=true")
 GATEWAYS = {"namespaceSelector": {"matchLabels": {"team": "gateways"}}}
@@ -20,8 +22,8 @@ RESTRICTED = (
 )
 
 
-def policy(api: KubernetesApi, component: str, *values: str) -> Object:
-    objects = rendered(api, *SELF_CONTAINED, *values)
+def policy(component: str, *values: str) -> Object:
+    objects = rendered(*SELF_CONTAINED, *values)
     spec: Object = named(objects, "NetworkPolicy", f"kontroller-{component}")["spec"]
     return spec
 
@@ -40,9 +42,9 @@ def selects(selector: Object, labels: dict[str, str]) -> bool:
 
 
 @pytest.mark.parametrize("component", COMPONENTS)
-def test_a_policy_is_about_the_component_s_pods_and_ports(api: KubernetesApi, component: str) -> None:
-    template = workload(api, component)["template"]
-    spec = policy(api, component, *EVERYBODY)
+def test_a_policy_is_about_the_component_s_pods_and_ports(component: str) -> None:
+    template = workload(component)["template"]
+    spec = policy(component, *EVERYBODY)
     assert spec["policyTypes"] == ["Ingress"]
     assert selects(spec["podSelector"], template["metadata"]["labels"])
     ports = {port["port"] for rule in spec["ingress"] for port in rule["ports"]}
@@ -51,51 +53,51 @@ def test_a_policy_is_about_the_component_s_pods_and_ports(api: KubernetesApi, co
 
 @pytest.mark.parametrize("values", [(), ("--set", "networkPolicy.clients=null,networkPolicy.monitoring=null")])
 def test_without_peers_the_release_s_own_pods_may_use_kafka_and_nobody_may_read_metrics(
-    api: KubernetesApi, values: tuple[str, ...]
+    values: tuple[str, ...],
 ) -> None:
     for component in ("kafka", "controller"):
-        (own,) = peers(policy(api, component, *ON, *values), "kafka") or [{}]
+        (own,) = peers(policy(component, *ON, *values), "kafka") or [{}]
         assert list(own) == ["podSelector"]
     for component in ("operator", "controller"):
-        assert peers(policy(api, component, *ON, *values), "metrics") == []
-    assert peers(policy(api, "operator", *ON, *values), "liveness") is None
+        assert peers(policy(component, *ON, *values), "metrics") == []
+    assert peers(policy("operator", *ON, *values), "liveness") is None
 
 
-def test_an_empty_peer_is_everybody_also_beside_others(api: KubernetesApi) -> None:
+def test_an_empty_peer_is_everybody_also_beside_others() -> None:
     beside = ("--set-json", f"networkPolicy.clients={json.dumps([GATEWAYS, {}])}")
     for values in (EVERYBODY, (*EVERYBODY, *beside)):
-        assert peers(policy(api, "kafka", *values), "kafka") is None
-        assert peers(policy(api, "controller", *values), "kafka") is None
+        assert peers(policy("kafka", *values), "kafka") is None
+        assert peers(policy("controller", *values), "kafka") is None
     for component in ("operator", "controller"):
-        assert peers(policy(api, component, *EVERYBODY), "metrics") is None
+        assert peers(policy(component, *EVERYBODY), "metrics") is None
 
 
-def test_zookeeper_is_for_the_release_s_own_pods_whoever_else_may_connect(api: KubernetesApi) -> None:
-    found = peers(policy(api, "zookeeper", *EVERYBODY), "client")
+def test_zookeeper_is_for_the_release_s_own_pods_whoever_else_may_connect() -> None:
+    found = peers(policy("zookeeper", *EVERYBODY), "client")
     assert found is not None
     (only,) = found
     for component in COMPONENTS:
-        assert selects(only["podSelector"], workload(api, component)["template"]["metadata"]["labels"])
+        assert selects(only["podSelector"], workload(component)["template"]["metadata"]["labels"])
     assert not selects(
         only["podSelector"], {"app.kubernetes.io/name": "kontroller", "app.kubernetes.io/instance": "kontroller"}
     )
     assert "namespaceSelector" not in only
 
 
-def test_clients_and_monitoring_can_be_named_and_the_release_itself_stays_allowed(api: KubernetesApi) -> None:
+def test_clients_and_monitoring_can_be_named_and_the_release_itself_stays_allowed() -> None:
     for component in ("kafka", "controller"):
-        found = peers(policy(api, component, *RESTRICTED), "kafka")
+        found = peers(policy(component, *RESTRICTED), "kafka")
         assert found is not None
         assert GATEWAYS in found
         (own,) = (each["podSelector"] for each in found if "podSelector" in each)
         for other in ("kafka", "controller", "operator"):
-            assert selects(own, workload(api, other)["template"]["metadata"]["labels"])
+            assert selects(own, workload(other)["template"]["metadata"]["labels"])
     for component in ("operator", "controller"):
-        assert peers(policy(api, component, *RESTRICTED), "metrics") == [PROMETHEUS]
+        assert peers(policy(component, *RESTRICTED), "metrics") == [PROMETHEUS]
 
 
-def test_the_api_server_takes_the_policies(api: KubernetesApi) -> None:
+def test_each_component_has_one_policy() -> None:
     for values in (ON, EVERYBODY, RESTRICTED):
         alarms = ("--set", "alarms.enabled=true")
-        objects = [each for each in rendered(api, *SELF_CONTAINED, *values, *alarms) if each["kind"] == "NetworkPolicy"]
-        assert len(dry_run(api, objects)) == len(COMPONENTS) + 1
+        objects = [each for each in rendered(*SELF_CONTAINED, *values, *alarms) if each["kind"] == "NetworkPolicy"]
+        assert len(objects) == len(COMPONENTS) + 1

@@ -1,0 +1,54 @@
+"""What Helm runs itself: a check after an install, the checks of `helm test`, and what each of them may do."""
+
+import pytest
+
+from devcluster.filling.parts import Part
+from tests.unit.chart.rendering import RELEASE_NAMESPACE, SELF_CONTAINED, Object, named, options_of, rendered
+
+pytestmark = pytest.mark.needs(Part.HELM)
+
+
+def hooks(*values: str) -> list[Object]:
+    return [each for each in rendered(*values) if "helm.sh/hook" in each["metadata"].get("annotations", {})]
+
+
+def test_every_command_of_a_hook_is_there_with_its_options() -> None:
+    pods = [each for each in hooks(*SELF_CONTAINED) if each["kind"] in ("Job", "Pod")]
+    commands = {}
+    for each in pods:
+        spec = each["spec"] if each["kind"] == "Pod" else each["spec"]["template"]["spec"]
+        arguments = spec["containers"][0]["args"]
+        options = [argument.split("=")[0] for argument in arguments[2:]]
+        commands[each["metadata"]["name"]] = arguments[:2]
+        assert set(options) <= options_of(*arguments[:2])
+    assert commands == {
+        "kontroller-api-check": ["check", "api"],
+        "kontroller-release-finalizers": ["operator", "release"],
+        "kontroller-test-api": ["check", "api"],
+        "kontroller-test-cluster": ["check", "cluster"],
+    }
+
+
+def test_the_cluster_is_asked_through_what_the_release_has() -> None:
+    def asked(*values: str) -> str:
+        pod = named(rendered(*values), "Pod", "kontroller-test-cluster")
+        assert pod["spec"]["automountServiceAccountToken"] is False
+        bootstrap: str = pod["spec"]["containers"][0]["args"][2]
+        return bootstrap
+
+    assert asked(*SELF_CONTAINED) == f"--bootstrap=kontroller-kafka.{RELEASE_NAMESPACE}.svc:9092"
+    controller = ("--set", "controller.enabled=true,controller.zookeeper=zk:2181")
+    assert asked(*controller) == f"--bootstrap=kontroller-controller.{RELEASE_NAMESPACE}.svc:9093"
+    assert not [each for each in rendered() if each["metadata"]["name"] == "kontroller-test-cluster"]
+
+
+def test_rights_come_before_what_needs_them_and_nothing_stays_behind() -> None:
+    for each in hooks(*SELF_CONTAINED):
+        annotations = each["metadata"]["annotations"]
+        assert annotations["helm.sh/hook-delete-policy"] == "before-hook-creation,hook-succeeded"
+        assert annotations["helm.sh/hook-weight"] == ("1" if each["kind"] in ("Job", "Pod") else "0")
+
+
+@pytest.mark.parametrize("values", ["rbac.create=false", "apiCheck.enabled=false,releaseFinalizers.enabled=false"])
+def test_jobs_can_be_left_out(values: str) -> None:
+    assert not [each for each in rendered("--set", values) if each["kind"] == "Job"]

@@ -1,0 +1,94 @@
+"""Values and names as they come in large clusters: long, several alike, nothing where something was."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from devcluster.clusters.kubernetes import CommandError
+from devcluster.filling.parts import Part
+from tests.unit.chart.rendering import (
+    CHART,
+    EVERYTHING,
+    MAY_BE_NOTHING,
+    SELF_CONTAINED,
+    Object,
+    default_values,
+    named,
+    rendered,
+    run_as_pod,
+)
+
+pytestmark = pytest.mark.needs(Part.HELM)
+
+
+def unneeded(known: dict[str, Any], given: dict[str, Any], path: str) -> Iterator[str]:
+    """Values that have a default and that the schema would let go."""
+    for name, value in given.items():
+        if name in MAY_BE_NOTHING or (value in ("", [], {}) and not isinstance(value, bool)):
+            continue
+        if name not in known.get("required", []):
+            yield f"{path}.{name}"
+        if isinstance(value, dict):
+            yield from unneeded(known["properties"][name], value, f"{path}.{name}")
+
+
+def names(objects: list[Object]) -> set[tuple[str, str]]:
+    """What would be the same object in one namespace."""
+    return {(each["kind"], each["metadata"]["name"]) for each in objects if each["kind"] != "CustomResourceDefinition"}
+
+
+def test_a_value_that_is_nothing_is_asked_for_by_name() -> None:
+    schema = json.loads((Path(CHART) / "values.schema.json").read_text())
+    assert list(unneeded(schema, default_values(), "")) == []
+
+
+@pytest.mark.parametrize(("gone", "said"), [("kafka.drain", "'drain'"), ("image.pullPolicy", "'pullPolicy'")])
+def test_what_the_chart_cannot_do_without_is_named_by_helm(gone: str, said: str) -> None:
+    with pytest.raises(CommandError, match=rf"missing property {said}"):
+        rendered(*SELF_CONTAINED, "--set", f"{gone}=null")
+
+
+def test_a_release_may_have_any_name_that_helm_takes() -> None:
+    assert rendered(*EVERYTHING, release="team.payments.kafka")
+    with pytest.raises(CommandError, match="begin with 1st-kontroller: set fullnameOverride"):
+        rendered(*EVERYTHING, release="1st")
+    assert rendered(*EVERYTHING, "--set", "fullnameOverride=first", release="1st")
+
+
+def test_releases_whose_long_names_begin_alike_share_a_namespace() -> None:
+    alike = [f"payments-production-europe-west-kafka-{each}" for each in ("blue", "green")]
+    blue, green = (rendered(*EVERYTHING, release=each) for each in alike)
+    assert names(blue) & names(green) == set()
+    selectors = [each["spec"]["selector"] for each in blue if each["kind"] == "Service"]
+    assert {each["app.kubernetes.io/instance"] for each in selectors} == {alike[0]}
+
+
+def test_releases_of_one_name_are_in_two_namespaces() -> None:
+    webhook = "webhook.enabled=true,webhook.certificate.secretName=a,webhook.certificate.caBundle=YQ=="
+    further = "crds.install=false,rbac.userRoles=false,watchNamespaces={audit}"
+    first = rendered(*EVERYTHING, "--set", webhook)
+    second = rendered(*EVERYTHING, "--set", f"{webhook},{further}", namespace="audit")
+    of_all = [each for each in second if "namespace" not in each["metadata"]]
+    assert [each["kind"] for each in of_all] == ["ValidatingWebhookConfiguration"]
+    assert names(of_all) & names(first) == set()
+
+
+@pytest.mark.parametrize("component", ["kafka", "zookeeper"])
+def test_options_of_java_are_beside_those_of_the_chart(component: str, tmp_path: Path) -> None:
+    own = f"{component}.extraEnv[0].name=KAFKA_OPTS,{component}.extraEnv[0].value=-Dof=ours"
+    objects = rendered(*SELF_CONTAINED, "--set", f"zookeeper.juteMaxbufferBytes=4194304,{own}")
+    (container,) = named(objects, "StatefulSet", f"kontroller-{component}")["spec"]["template"]["spec"]["containers"]
+    assert [each["name"] for each in container["env"]].count("KAFKA_OPTS") == 1
+    (tmp_path / "server.properties").write_text("")
+    script = [
+        part.replace("/etc/kafka/", f"{tmp_path}/")
+        .replace("/tmp/server.properties", f"{tmp_path}/made.properties")
+        .replace("/var/lib/zookeeper", str(tmp_path))
+        for part in container["command"]
+    ]
+    run_as_pod(script, f"kontroller-{component}-0", tmp_path, {"KAFKA_OPTS": "-Dof=ours"})
+    said = (tmp_path / "arguments.kafka-opts").read_text().split()
+    assert {"-Djute.maxbuffer=4194304", "-Dof=ours"} <= set(said)
