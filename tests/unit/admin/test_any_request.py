@@ -11,7 +11,7 @@ from datetime import timedelta
 from typing import Any, Final
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from kio.index import load_response_schema
 from kio.schema.alter_partition.v2 import AlterPartitionRequest as AlterPartitionRequest2
@@ -27,6 +27,7 @@ from controller_core.wire.listener.owned_api import OwnedApi
 from controller_core.wire.messages import ControlledShutdownResponse, ErrorCode
 from simulation.checks import simulated_cluster
 from simulation.cluster import Cluster, tp
+from tests.unit.examples import examples
 from tests.unit.wire.codecs.strategies import PRIMITIVES, TEXT, messages
 
 A_DAY_MS = 24 * 3600 * 1000
@@ -110,7 +111,7 @@ def error_codes(message: Any) -> Iterator[ErrorCode]:
 
 
 @pytest.mark.parametrize("api", SERVED_APIS, ids=lambda api: api.versions.newest.__name__)
-@settings(max_examples=25, deadline=None)
+@examples(10)
 @given(data=st.data())
 def test_any_request_has_one_answer_and_the_controller_goes_on(api: AnyServedApi, data: st.DataObject) -> None:
     version = data.draw(st.sampled_from(versions_of(api)), label="version")
@@ -128,7 +129,7 @@ def test_any_request_has_one_answer_and_the_controller_goes_on(api: AnyServedApi
 
 
 @pytest.mark.parametrize("api", SERVED_APIS, ids=lambda api: api.versions.newest.__name__)
-@settings(max_examples=8, deadline=None)
+@examples(5)
 @given(data=st.data())
 def test_any_request_to_a_process_that_is_not_the_controller_is_refused_and_changes_nothing(
     api: AnyServedApi, data: st.DataObject
@@ -153,7 +154,7 @@ def test_any_request_to_a_process_that_is_not_the_controller_is_refused_and_chan
 
 
 @pytest.mark.parametrize("api", SERVED_APIS, ids=lambda api: api.versions.newest.__name__)
-@settings(max_examples=8, deadline=None)
+@examples(5)
 @given(data=st.data())
 def test_any_request_that_meets_an_error_nobody_foresaw_is_answered_as_failed(
     api: AnyServedApi, data: st.DataObject

@@ -6,7 +6,8 @@ ZooKeeper before or after the write was applied. Each time the cluster must end 
 
 import asyncio
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from typing import Any, Final
 
 import pytest
 from kio.schema.update_features.v1.request import FeatureUpdateKey, UpdateFeaturesRequest
@@ -499,25 +500,29 @@ async def interrupted_at(procedure: Procedure, interrupt: Interruption, step: in
         return has_happened(process)
 
 
-@pytest.mark.parametrize(
-    "interrupt",
-    [
-        dies_with_the_write,
-        dies_before_the_request,
-        connection_is_lost_before_the_write,
-        answer_to_the_write_is_lost,
-    ],
-    ids=lambda interrupt: interrupt.__name__,
-)
-@pytest.mark.parametrize(
-    "procedure",
-    [
-        Reassignment, ThrottledReassignment, TakingBack, AwayFromTheDead,
-        TopicCreation, TopicDeletion, DeletionOfMoving, PartitionAdded, PartitionsRemoved, SingleReassignment,
-        BrokerFailure, RollingRestart, PreferredElection, TakeOver, FeatureUpdate,
-    ],
-    ids=lambda procedure: procedure.__name__,
+PROCEDURES: Final = (
+    Reassignment, ThrottledReassignment, TakingBack, AwayFromTheDead,
+    TopicCreation, TopicDeletion, DeletionOfMoving, PartitionAdded, PartitionsRemoved, SingleReassignment,
+    BrokerFailure, RollingRestart, PreferredElection, TakeOver, FeatureUpdate,
 )  # fmt: skip
+EACH_NIGHT: Final = (dies_before_the_request, connection_is_lost_before_the_write)
+"""There are more requests than writes, and a connection lost before a write differs little from one lost after it."""
+
+
+def cases() -> Iterator[Any]:
+    nightly = pytest.mark.nightly("interrupts the procedure once at each of its steps, which takes seconds in all")
+    for procedure in PROCEDURES:
+        for interrupt in (dies_with_the_write, answer_to_the_write_is_lost, *EACH_NIGHT):
+            is_always = interrupt not in EACH_NIGHT or procedure in (Reassignment, TopicDeletion)
+            yield pytest.param(
+                procedure,
+                interrupt,
+                id=f"{procedure.__name__}-{interrupt.__name__}",
+                marks=() if is_always else nightly,
+            )
+
+
+@pytest.mark.parametrize(("procedure", "interrupt"), cases())
 async def test_an_interruption_anywhere_changes_nothing_about_the_end(
     procedure: type[Procedure], interrupt: Interruption
 ) -> None:

@@ -12,7 +12,6 @@ from dataclasses import replace
 from typing import Any, Final
 
 import pytest
-from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 from structlog.testing import capture_logs
@@ -32,6 +31,7 @@ from simulation.checks import (
 from simulation.cluster import Cluster, alter_reassignments, tp
 from simulation.mortality import Life
 from simulation.virtual_time import until_quiet
+from tests.unit.examples import examples
 from tests.unit.journal.memory import MemoryJournal, assert_journal_folds_to
 
 BROKERS: Final = (1, 2, 3, 4, 5)
@@ -388,10 +388,7 @@ class ClusterMachine(RuleBasedStateMachine):
 
 
 TestCluster = ClusterMachine.TestCase
-# The same examples every time: a run that finds something new belongs to whoever looks for it, with `make nightly`.
-TestCluster.settings = settings(
-    max_examples=50, stateful_step_count=30, derandomize=settings.get_current_profile_name() != "nightly"
-)
+TestCluster.settings = examples(15, stateful_step_count=30)
 
 
 class GroupsOfOne(ClusterMachine):

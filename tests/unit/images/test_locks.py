@@ -26,6 +26,7 @@ WANTED = {
     "dev": [*PYPROJECT["project"]["dependencies"], *(wanted for extra in EXTRAS.values() for wanted in extra)],
     "history": [*RUNTIME, *EXTRAS["pipeline"]],
     "image": RUNTIME,
+    "programs": GROUPS["programs"],
     "tools": GROUPS["tools"],
 }
 

@@ -99,7 +99,7 @@ def test_the_writer_is_held_up_by_no_sink_that_fails(subject: Subject) -> None:
     writer = JournalWriter(subject.failing, capacity=4, retry_s=0.01)
     for number in range(10):
         writer.append(committed(number))
-    wait_until(lambda: writer.counts.is_failing, "the failure is known", deadline_s=30)
+    wait_until(lambda: writer.counts.is_failing, "the failure is known")
     assert writer.counts.dropped > 0
     assert not writer.wants_snapshot
     assert writer.close(30), "it ends nevertheless"
@@ -121,7 +121,7 @@ def test_journals_side_by_side_miss_nothing_of_each_other(tmp_path: Path) -> Non
     assert both.is_kept
     for number in range(5):
         both.append(committed(number))
-    wait_until(lambda: written.is_idle, "one of them has all", deadline_s=30)
+    wait_until(lambda: written.is_idle, "one of them has all")
     assert len(files.lines(9)) == 5
     assert (written.counts.dropped, stuck.counts.written) == (0, 0)
     assert written.close(30)

@@ -99,7 +99,7 @@ def test_a_disk_that_is_too_slow_leaves_a_gap_that_the_next_snapshot_closes(tmp_
     assert (writer.counts.dropped, writer.counts.gaps) == (3, 1)
     assert not writer.wants_snapshot, "there is no room for it yet"
     sink.released.set()
-    wait_until(lambda: writer.wants_snapshot, "the buffer is empty again", deadline_s=30)
+    wait_until(lambda: writer.wants_snapshot, "the buffer is empty again")
     writer.append(snapshot(6))
     assert not writer.wants_snapshot
     writer.append(committed(7))
@@ -132,7 +132,7 @@ def test_a_write_that_fails_is_tried_again_and_nothing_is_lost(tmp_path: Path) -
     writer = JournalWriter(sink, retry_s=0.001)
     writer.append(snapshot(1))
     writer.append(committed(2))
-    wait_until(lambda: writer.counts.written == 4, "all is written", deadline_s=30)
+    wait_until(lambda: writer.counts.written == 4, "all is written")
     assert writer.close(30)
     assert (writer.counts.errors, writer.counts.is_failing, writer.counts.dropped) == (3, False, 0)
     assert writer.counts.last_error_s > 0
@@ -143,7 +143,7 @@ def test_a_directory_that_cannot_be_written_fails_nothing_but_the_journal(tmp_pa
     (tmp_path / "file").touch()
     writer = JournalWriter(SegmentFiles(tmp_path / "file" / "journal", segment_bytes=LARGE), retry_s=60)
     writer.append(snapshot(1))
-    wait_until(lambda: writer.counts.is_failing, "the failure is known", deadline_s=30)
+    wait_until(lambda: writer.counts.is_failing, "the failure is known")
     assert writer.close(30), "it ends nevertheless"
 
 
@@ -245,7 +245,7 @@ def test_a_batch_that_cannot_be_put_into_words_is_a_gap(tmp_path: Path) -> None:
     unspeakable = Committed(context=context(), changes=[Change(Kind.FEATURES, None, None, level(2**70))])
     writer.append(snapshot(1))
     writer.append(unspeakable)
-    wait_until(lambda: writer.wants_snapshot, "a snapshot is wanted", deadline_s=30)
+    wait_until(lambda: writer.wants_snapshot, "a snapshot is wanted")
     writer.append(snapshot(3))
     assert writer.close(30)
     entries = list(read(tmp_path))
@@ -269,7 +269,7 @@ def test_an_error_that_nobody_expected_of_a_sink_costs_a_batch_and_not_the_journ
     sink = StumblingSink(tmp_path, failures=2)  # the batch, and the gap in its place
     writer = JournalWriter(sink, retry_s=0.001)
     writer.append(committed(1))
-    wait_until(lambda: writer.wants_snapshot and writer.is_idle, "the batch is given up", deadline_s=30)
+    wait_until(lambda: writer.wants_snapshot and writer.is_idle, "the batch is given up")
     assert (sink.failures, writer.counts.errors) == (0, 2)
     writer.append(snapshot(2))
     assert writer.close(30)

@@ -75,6 +75,7 @@ def test_the_most_urgent_cluster_is_first() -> None:
     assert in_order == ["lossy", "down", "silent", "slow", "fine"]
 
 
+@pytest.mark.nightly("draws and parses pages of hundreds of clusters, which takes seconds of CPU")
 def test_the_first_screen_says_which_clusters_need_a_look_and_leads_to_each() -> None:
     read = Page(page(fleet_report(500)))
     top = read.text.split("Risk of data loss")[0]
@@ -122,12 +123,14 @@ def test_a_cluster_may_have_any_name(hostile: str) -> None:
     assert "<b>x" not in page(replace(report, listings=listings))
 
 
+@pytest.mark.nightly("draws and parses pages of hundreds of clusters, which takes seconds of CPU")
 def test_a_page_of_500_clusters_and_20_years_is_bounded() -> None:
     marks, size = drawn(500, 7300)
     assert marks < MOST_MARKS
     assert size < MOST_BYTES
 
 
+@pytest.mark.nightly("draws and parses pages of hundreds of clusters, which takes seconds of CPU")
 def test_a_further_cluster_is_a_row_and_a_tile_however_long_the_history() -> None:
     for days in (30, 7300):
         (few_marks, few_bytes), (marks, size) = drawn(100, days), drawn(500, days)
@@ -135,6 +138,7 @@ def test_a_further_cluster_is_a_row_and_a_tile_however_long_the_history() -> Non
         assert size - few_bytes < 400 * BYTES_OF_A_CLUSTER
 
 
+@pytest.mark.nightly("draws and parses pages of hundreds of clusters, which takes seconds of CPU")
 def test_after_a_thousand_clusters_the_page_grows_no_more() -> None:
     (marks, size), (more_marks, more_bytes) = drawn(1000, 30), drawn(5000, 30)
     assert marks == more_marks

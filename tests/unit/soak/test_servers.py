@@ -29,7 +29,7 @@ def server(tmp_path: Path) -> Iterator[SoakServer]:
 
 def die(server: SoakServer) -> None:
     os.kill(server.server.process.pid, signal.SIGKILL)
-    wait_until(lambda: not server.server.process.is_running, "it is dead", deadline_s=10)
+    wait_until(lambda: not server.server.process.is_running, "it is dead")
 
 
 def test_a_server_ends_and_starts_as_asked(server: SoakServer) -> None:

@@ -40,12 +40,12 @@ async def test_it_moves_and_the_request_goes_when_that_has_ended(served: Cluster
 
 
 async def test_very_many_move_together(served: Cluster) -> None:
-    served.create_topic("large", *([1, 2] for _ in range(300)))
+    served.create_topic("large", *([1, 2] for _ in range(150)))
     await served.settle()
-    for number in range(300):
+    for number in range(150):
         served.request_of_partition(SINGLY, tp("large", number), [2, 3])
     await served.replicate()
-    assert {tuple(served.assigned(tp("large", number))) for number in range(300)} == {(2, 3)}
+    assert {tuple(served.assigned(tp("large", number))) for number in range(150)} == {(2, 3)}
     assert served.zk.tree.children(SINGLY) == ()
     assert_sound(served)
 

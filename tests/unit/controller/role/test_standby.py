@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from controller_core.controller.term.standby import GATHER_MS, Standby
@@ -22,6 +22,7 @@ from simulation.checks import assert_no_surprises, assert_sound, simulated_clust
 from simulation.cluster import Cluster, tp
 from simulation.process import Process
 from simulation.zookeeper_session import SimulatedSession
+from tests.unit.examples import examples
 
 SECOND: Final = 2000
 BROKERS: Final = (1, 2, 3, 4)
@@ -397,7 +398,7 @@ def _comparable(request: ControlRequest) -> ControlRequest:
     return replace(request, broker_epoch=BrokerEpoch(0), topic_states=topics)
 
 
-@settings(max_examples=15, deadline=None)
+@examples(15)
 @given(rude_histories)
 def test_a_hot_takeover_sends_and_knows_the_same_as_a_cold_one(history: list[Act]) -> None:
     at_rest = [(act, None) for act in history]
@@ -408,7 +409,7 @@ SMALLER_SUCCESSOR: Final = (toggle(1), toggle(1), delete("orders"), create("orde
 """A broker that starts after it is sent a request to forget a partition of a topic of which it knows nothing yet."""
 
 
-@settings(max_examples=20, deadline=None)
+@examples(20)
 @given(histories, turns, histories)
 @example([(act, None) for act in SMALLER_SUCCESSOR], 0, [(toggle(2), None)])
 @example([(act, 0) for act in SMALLER_SUCCESSOR], 0, [(toggle(2), 0)])

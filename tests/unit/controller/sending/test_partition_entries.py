@@ -10,7 +10,7 @@ from typing import Any
 from uuid import UUID
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from controller_core.controller.sending import broker_requests
@@ -223,7 +223,6 @@ def clusters(draw: st.DrawFn, *, has_exceptions: bool = True) -> ClusterState:
     return state
 
 
-@settings(max_examples=150, deadline=None)
 @given(clusters(), st.data())
 def test_requests_say_what_the_plain_objects_would_say_byte_for_byte(state: ClusterState, data: st.DataObject) -> None:
     led = data.draw(st.lists(st.tuples(partitions, some_brokers, st.booleans())))
@@ -263,7 +262,6 @@ def test_requests_say_what_the_plain_objects_would_say_byte_for_byte(state: Clus
         assert encode_control_request(request, 5, "1000") == encode_request(request, 5, "1000")
 
 
-@settings(max_examples=100, deadline=None)
 @given(clusters(), st.lists(st.tuples(partitions, st.sampled_from(["stop", "delete", "stray"])), max_size=8))
 def test_stops_say_what_the_plain_objects_would_say_byte_for_byte(
     state: ClusterState, asked: list[tuple[TopicPartition, str]]
@@ -319,7 +317,6 @@ def state_of(*names: TopicName, partition_epoch: int = 0) -> ClusterState:
     return state
 
 
-@settings(max_examples=150, deadline=None)
 @given(clusters(has_exceptions=False), st.data())
 def test_whole_topics_say_what_the_plain_objects_of_their_partitions_would_say(
     state: ClusterState, data: st.DataObject

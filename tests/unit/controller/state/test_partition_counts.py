@@ -1,13 +1,12 @@
 """Partitions are counted in one pass, and as if each of them were looked at for each count."""
 
-from hypothesis import given, settings
+from hypothesis import given
 
 from controller_core.controller.state.cluster_state import ClusterState
 from controller_core.controller.state.partition_counts import PartitionCounts, partition_counts
 from tests.unit.controller.sending.test_partition_entries import clusters
 
 
-@settings(max_examples=200, deadline=None)
 @given(clusters())
 def test_counts_are_those_of_looking_at_each_partition(state: ClusterState) -> None:
     partitions = list(state.all_partitions())

@@ -14,6 +14,8 @@ from datetime import UTC, datetime, timedelta
 from enum import Enum
 from typing import Any, TypeVar
 
+import pytest
+
 from controller_operator.kubernetes.object_api import ApiUnavailable, Change, ObjectApi
 from controller_operator.kubernetes.object_store import Key, Raw, key_of
 from controller_operator.reconciling.runtime import OperatorRuntime
@@ -30,8 +32,15 @@ _LONGEST_S = 600.0
 _WRITING_CALLS = ("patch_status", "set_finalizers", "create", "delete", "create_event")
 _QUIET_S = 30.0
 _MOST_ROUNDS = 10
+NIGHTLY = pytest.mark.nightly("runs the scenario once for each of its writes, which takes seconds")
 End = dict[str, str]
 """What is there when nobody has anything left to do."""
+
+
+def mostly_nightly(scenarios: Sequence[T], *always: T) -> list[Any]:
+    """Return the scenarios as parameters of a test; `make test` runs only some of them."""
+    assert set(always) <= set(scenarios)
+    return [each if each in always else pytest.param(each, marks=NIGHTLY) for each in scenarios]
 
 
 class Mishap(Enum):

@@ -15,7 +15,7 @@ from controller_core.model.ids import PartitionId
 from controller_core.zk import codecs, paths
 from simulation.cluster.names import tp
 from simulation.fast_loop import run_fast
-from tests.unit.operator.crashes.operated import End, Mishap, at_work, differences
+from tests.unit.operator.crashes.operated import End, Mishap, at_work, differences, mostly_nightly
 from tests.unit.operator.crashes.world import World, installation
 
 Scenario = Callable[[World], Awaitable[object]]
@@ -295,9 +295,22 @@ SCENARIOS = (
 )
 
 
-@pytest.mark.matrix
-@pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.__name__)
+def name_of(scenario: Scenario) -> str:
+    return scenario.__name__
+
+
 class TestWhateverHappensAtAnyWrite:
+    @pytest.mark.parametrize(
+        "scenario",
+        mostly_nightly(
+            SCENARIOS,
+            a_topic_is_created_and_grows,
+            a_topic_is_deleted_with_its_object,
+            partitions_move,
+            a_move_is_approved,
+        ),
+        ids=name_of,
+    )
     @pytest.mark.parametrize("mishap", Mishap, ids=lambda mishap: mishap.name)
     def test_the_end_is_the_same(self, scenario: Scenario, mishap: Mishap) -> None:
         end, written = run_fast(come_to_an_end(scenario))
@@ -305,6 +318,7 @@ class TestWhateverHappensAtAnyWrite:
             after, _ = run_fast(come_to_an_end(scenario, number, mishap=mishap))
             assert differences(after, end) == {}, f"write {number}, {what}: {mishap.value}"
 
+    @pytest.mark.parametrize("scenario", SCENARIOS, ids=name_of)
     def test_operators_that_each_do_one_write_get_there_too(self, scenario: Scenario) -> None:
         end, written = run_fast(come_to_an_end(scenario))
         after, _ = run_fast(come_to_an_end(scenario, *[1] * (len(written) // 2)))

@@ -10,11 +10,12 @@ from collections.abc import Sequence
 from typing import Final
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from controller_operator.kubernetes.object_api import ApiUnavailable
 from simulation.fast_loop import run_fast
+from tests.unit.examples import examples
 from tests.unit.operator.crashes import test_crashes
 from tests.unit.operator.crashes.operated import End, at_work, differences
 from tests.unit.operator.crashes.test_crashes import (
@@ -85,7 +86,7 @@ async def come_through(scenario: Scenario, disturbances: Sequence[Disturbance]) 
 def test_whatever_is_seen_late_or_not_at_all_the_end_is_the_same(scenario: Scenario) -> None:
     end, _ = run_fast(come_to_an_end(scenario))
 
-    @settings(max_examples=6)
+    @examples(6)
     @given(disturbances=DISTURBANCES)
     def whatever_happens(disturbances: Sequence[Disturbance]) -> None:
         after = run_fast(come_through(scenario, disturbances))

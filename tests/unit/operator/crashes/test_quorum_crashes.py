@@ -12,7 +12,7 @@ from kio.schema.errors import ErrorCode
 
 from simulation.cluster.names import tp
 from simulation.fast_loop import run_fast
-from tests.unit.operator.crashes.operated import End, Mishap, at_work, differences
+from tests.unit.operator.crashes.operated import End, Mishap, at_work, differences, mostly_nightly
 from tests.unit.operator.crashes.quorum_world import QuorumWorld, quorum_installation
 
 Scenario = Callable[[QuorumWorld], Awaitable[object]]
@@ -153,8 +153,11 @@ SCENARIOS = (
 )
 
 
-@pytest.mark.matrix
-@pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.__name__)
+@pytest.mark.parametrize(
+    "scenario",
+    mostly_nightly(SCENARIOS, a_topic_is_deleted_with_its_object, leaders_are_given_back),
+    ids=lambda scenario: scenario.__name__,
+)
 class TestWhateverHappensAtAnyWrite:
     @pytest.mark.parametrize("mishap", Mishap, ids=lambda mishap: mishap.name)
     def test_the_end_is_the_same(self, scenario: Scenario, mishap: Mishap) -> None:

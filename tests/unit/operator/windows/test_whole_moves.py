@@ -60,12 +60,12 @@ def story(told: Callable[[World], Awaitable[None]]) -> None:
 
 def test_a_move_begins_when_the_window_opens_after_hours_in_which_nothing_is_written() -> None:
     async def told(world: World) -> None:
-        opens_at = in_minutes(world, 300)
+        opens_at = in_minutes(world, 120)
         key = await a_move(world, daily(opens_at, 60))
         await world.until(lambda: world.said(key) == "OutsideWindow")
         await asyncio.sleep(10)
         written = [each for each in world.writes if str(key) in each]
-        await asyncio.sleep(4 * 3600)
+        await asyncio.sleep(1.5 * 3600)
         assert [each for each in world.writes if str(key) in each] == written
         begun_at = await begins_at(world, timedelta(hours=2))
         assert timedelta() <= begun_at - opens_at <= timedelta(seconds=3), "it waited for a resync"

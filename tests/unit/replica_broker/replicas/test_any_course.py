@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from itertools import combinations
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from controller_core.model.ids import NO_LEADER, BrokerId
@@ -18,6 +18,7 @@ from replica_broker.log.errors import LogError
 from replica_broker.replicas.errors import ReplicaRefused
 from replica_broker.replicas.settings import ReplicaSettings
 from simulation.fast_loop import run_fast
+from tests.unit.examples import examples
 from tests.unit.replica_broker.replicas.cluster import ORDERS, A, B, C, Cluster, with_cluster
 
 BROKERS = (A, B, C)
@@ -190,7 +191,7 @@ def quick(broker: BrokerId) -> ReplicaSettings:
     )
 
 
-@settings(max_examples=500 if settings.get_current_profile_name() == "nightly" else 40)
+@examples(40)
 @given(st.lists(STEPS, max_size=40), st.integers(1, 2))
 def test_nothing_acknowledged_is_lost_and_logs_agree(
     steps: list[tuple[tuple[object, ...], int]], min_insync: int

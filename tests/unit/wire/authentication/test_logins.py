@@ -367,7 +367,7 @@ _FRAMES = st.one_of(
 
 
 @given(frames=st.lists(_FRAMES, max_size=6))
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 async def test_whatever_strangers_send_nobody_is_admitted_and_nothing_fails(
     open_site: Site, frames: list[bytes], logged: list[Any]
 ) -> None:

@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from controller_core.model.ids import PartitionId, TopicId, TopicName
@@ -62,7 +62,6 @@ def content_of(response: LeaderAndIsrResponse | StopReplicaResponse) -> bytes:
     return encode_response(response, 5)[4:]
 
 
-@settings(max_examples=60, deadline=None)
 @given(answers(st.sampled_from(GOOD)))
 def test_an_answer_with_good_codes_only_is_known_to_be_well_and_can_be_read(response: LeaderAndIsrResponse) -> None:
     found = decode_leader_and_isr_response(content_of(response))
@@ -71,7 +70,6 @@ def test_an_answer_with_good_codes_only_is_known_to_be_well_and_can_be_read(resp
     assert (len(found.topics), tuple(found.topics)) == (len(response.topics), response.topics)
 
 
-@settings(max_examples=60, deadline=None)
 @given(answers(st.sampled_from([*GOOD, ErrorCode.kafka_storage_error, ErrorCode.unknown_server_error])), st.booleans())
 def test_an_answer_with_any_other_code_is_decoded(response: LeaderAndIsrResponse, is_refused: bool) -> None:
     if is_refused:
@@ -82,7 +80,6 @@ def test_an_answer_with_any_other_code_is_decoded(response: LeaderAndIsrResponse
     assert found == response
 
 
-@settings(max_examples=60, deadline=None)
 @given(stopped(st.just(ErrorCode.none)))
 def test_stops_without_an_error_are_known_to_be_well_and_can_be_read(response: StopReplicaResponse) -> None:
     found = decode_stop_replica_response(content_of(response))
@@ -91,7 +88,6 @@ def test_stops_without_an_error_are_known_to_be_well_and_can_be_read(response: S
     assert tuple(found.partition_errors) == response.partition_errors
 
 
-@settings(max_examples=60, deadline=None)
 @given(stopped(st.sampled_from([ErrorCode.none, ErrorCode.fenced_leader_epoch])), st.booleans())
 def test_stops_of_which_any_failed_are_decoded(response: StopReplicaResponse, is_refused: bool) -> None:
     if is_refused:
@@ -104,7 +100,6 @@ def test_stops_of_which_any_failed_are_decoded(response: StopReplicaResponse, is
     assert found == response
 
 
-@settings(max_examples=300, deadline=None)
 @given(answers(st.sampled_from(GOOD)) | stopped(st.just(ErrorCode.none)), st.data())
 def test_bytes_that_somebody_changed_are_read_as_they_always_were(
     response: LeaderAndIsrResponse | StopReplicaResponse, data: st.DataObject

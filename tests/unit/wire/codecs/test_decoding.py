@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 from uuid import UUID
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from kio.schema.alter_partition.v3 import AlterPartitionRequest
 from kio.schema.alter_partition_reassignments.v0 import AlterPartitionReassignmentsRequest
@@ -33,6 +33,7 @@ from controller_core.wire.messages import (
     UpdateMetadataRequest,
     UpdateMetadataResponse,
 )
+from tests.unit.examples import examples
 from tests.unit.wire.codecs.strategies import messages
 
 OWN = [
@@ -62,7 +63,7 @@ def encoded(entity: Any) -> bytes:
     return buffer.getvalue()
 
 
-@settings(max_examples=30)
+@examples(30)
 @given(st.data())
 @pytest.mark.parametrize("entity_type", [*OWN, *OF_KIO], ids=lambda kind: f"{kind.__name__}-{kind.__version__}")
 def test_any_message_is_read_as_it_was_written_and_as_kio_reads_it(entity_type: Any, data: st.DataObject) -> None:
@@ -82,7 +83,6 @@ def test_random_bytes_are_a_message_or_undecodable_and_nothing_else(entity_type:
     assert end <= len(content)
 
 
-@settings(max_examples=50)
 @given(st.data())
 @pytest.mark.parametrize("entity_type", OWN, ids=lambda kind: kind.__name__)
 def test_a_message_with_bytes_changed_is_a_message_or_undecodable(entity_type: Any, data: st.DataObject) -> None:

@@ -5,7 +5,7 @@ from typing import Any
 from uuid import UUID
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from controller_core.model.ids import (
@@ -84,7 +84,6 @@ def leadership(replicas: int) -> LeaderAndIsrRequest:
     )
 
 
-@settings(max_examples=60)
 @given(st.data())
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
 def test_any_request_is_written_as_kio_writes_it(kind: Any, data: st.DataObject) -> None:
@@ -131,7 +130,6 @@ def test_a_value_that_no_field_can_carry_is_the_makers_mistake(kind: str) -> Non
         encode_control_request(request, 5, "1000")
 
 
-@settings(max_examples=60)
 @given(st.data())
 @pytest.mark.parametrize(
     "versions", [LEADER_AND_ISR, UPDATE_METADATA, STOP_REPLICA], ids=lambda each: each.newest.__name__

@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from kio.schema.alter_partition.v3 import request as plain_request
 from kio.schema.alter_partition.v3 import response as plain_response
@@ -55,7 +55,6 @@ def content_of(message: plain_request.AlterPartitionRequest) -> bytes:
     return encode_request(message, 5, "broker")[4:]
 
 
-@settings(max_examples=150, deadline=None)
 @given(messages(plain_request.AlterPartitionRequest))
 def test_a_request_is_read_at_once_and_asks_what_the_message_asks(message: plain_request.AlterPartitionRequest) -> None:
     assert read_usual(content_of(message)) == read_request(content_of(message)) == asked_by(message)
@@ -73,7 +72,6 @@ def test_an_isr_of_hundreds_is_read(members: int) -> None:
     assert read_request(content_of(message)) == asked_by(message)
 
 
-@settings(max_examples=500, deadline=None)
 @given(messages(plain_request.AlterPartitionRequest), st.data())
 def test_bytes_that_somebody_changed_are_read_as_the_general_decoder_reads_them(
     message: plain_request.AlterPartitionRequest, data: st.DataObject
@@ -118,7 +116,6 @@ def plain(response: AlterPartitionResponse) -> plain_response.AlterPartitionResp
     )
 
 
-@settings(max_examples=150, deadline=None)
 @given(st.builds(AlterPartitionResponse, error_code=st.sampled_from(ErrorCode), topics=topics), numbers)
 def test_an_answer_is_written_as_kio_writes_it(response: AlterPartitionResponse, correlation_id: int) -> None:
     assert write_response(response, correlation_id) == encode_response(plain(response), correlation_id)

@@ -7,7 +7,7 @@ from math import prod
 from typing import Final
 
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from controller_core.model.ids import BrokerId, PartitionId, TopicName, TopicPartition
@@ -82,7 +82,6 @@ def _drained(
     return drain(occupancy([(*each, replicas) for each, replicas in assigned.items()], drained), live)
 
 
-@settings(max_examples=100, deadline=None)
 @given(clusters())
 def test_a_drain_is_as_good_as_the_best_of_all_choices(cluster: Cluster) -> None:
     live, assigned, drained = cluster
@@ -98,7 +97,6 @@ def test_a_drain_is_as_good_as_the_best_of_all_choices(cluster: Cluster) -> None
     assert unevenness(cluster, plan) == evenest
 
 
-@settings(max_examples=100, deadline=None)
 @given(clusters().filter(is_possible))
 def test_only_replicas_on_drained_brokers_move_and_they_go_to_live_brokers_that_stay(cluster: Cluster) -> None:
     live, assigned, drained = cluster
