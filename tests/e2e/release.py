@@ -19,7 +19,7 @@ BROKERS = (1, 2, 3)
 KAFKA = f"statefulset/{NAME}-kafka"
 
 _INSTALL_DEADLINE = "5m"
-_DEADLINE_S = 180.0
+_SILENCE_S = 180.0
 _ROLLOUT_DEADLINE_S = 600
 
 
@@ -91,9 +91,9 @@ class Release:
         """The status of a resource; empty where it has none."""
         return dict(self.get(kind, name).get("status", {}))
 
-    def wait_ready(self, kind: str, name: str, *, deadline_s: float = _DEADLINE_S) -> dict[str, Any]:
+    def wait_ready(self, kind: str, name: str, *, silence_s: float = _SILENCE_S) -> dict[str, Any]:
         """Waits until the resource is Ready as it is specified now, and returns its status."""
-        self.wait_for(lambda: self._is_ready(kind, name), f"{kind} {name} is Ready", deadline_s=deadline_s)
+        self.wait_for(lambda: self._is_ready(kind, name), f"{kind} {name} is Ready", silence_s=silence_s)
         return self.status(kind, name)
 
     def wait_healthy(self) -> None:
@@ -101,7 +101,7 @@ class Release:
         self.kubectl("rollout", "status", KAFKA, "--timeout", f"{_ROLLOUT_DEADLINE_S}s")
         self.wait_for(self._is_healthy, "every partition has all its replicas in sync")
 
-    def wait_for(self, condition: Any, what: str, *, deadline_s: float = _DEADLINE_S) -> None:
+    def wait_for(self, condition: Any, what: str, *, silence_s: float = _SILENCE_S) -> None:
         """Waits; what cannot be asked for just now, as the API server or a pod is away, does not hold yet."""
 
         def holds() -> bool:
@@ -110,7 +110,7 @@ class Release:
             except CommandError:
                 return False
 
-        wait_until(holds, what, deadline_s=deadline_s)
+        wait_until(holds, what, silence_s=silence_s)
 
     def controller_epoch(self) -> int:
         """The epoch of the controller, which rises with every new one; 0 while there is none, between two of them."""

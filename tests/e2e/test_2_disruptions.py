@@ -97,7 +97,7 @@ def test_a_drained_node_lets_one_broker_go_after_the_other(release: Release, too
         drain = ("drain", node, f"--pod-selector={BROKERS}", "--delete-emptydir-data", "--timeout=600s")
         draining = beside.submit(release.kubernetes.kubectl, *drain)
         # The evicted pods have nowhere else to go here, so the node takes them back while it is being drained.
-        release.wait_for(lambda: uids(release, BROKERS) != before, "the first broker was evicted", deadline_s=300)
+        release.wait_for(lambda: uids(release, BROKERS) != before, "the first broker was evicted", silence_s=300)
         release.kubernetes.kubectl("uncordon", node)
         draining.result()
     release.wait_healthy()

@@ -12,16 +12,14 @@ from devcluster.images import history_image_archive
 from devcluster.node.pods import PodCluster
 from tests.e2e.manifests import cluster, topic
 from tests.e2e.release import NAMESPACE, PROJECT, Release
-from tests.sampling import ONE_EACH
 
 pytestmark = [
     pytest.mark.real,
     pytest.mark.timeout(2400),
-    pytest.mark.matrix("what takes minutes more", "history", parts=ONE_EACH),
 ]
 
 EXAMPLES: Final = PROJECT / "examples" / "history"
-SPARK_DEADLINE_S: Final = 1800
+SPARK_SILENCE_S: Final = 1800
 """Beside the tests of the pipeline, which compute all the time, only what hangs takes so long."""
 # Less than the default, as all of it shares this machine.
 ON: Final = (
@@ -53,7 +51,7 @@ def ended(release: Release, job: str) -> str:
 
 
 def run_to_its_end(release: Release, job: str) -> None:
-    release.wait_for(lambda: ended(release, job), f"the job {job} ends", deadline_s=SPARK_DEADLINE_S)
+    release.wait_for(lambda: ended(release, job), f"the job {job} ends", silence_s=SPARK_SILENCE_S)
     logs = release.kubectl("logs", f"job/{job}", "--all-containers", "--prefix")
     assert ended(release, job) == "Complete", logs
 

@@ -22,7 +22,7 @@ def test_an_uninstall_leaves_the_data_and_no_finalizer_hanging(release: Release)
 
     release.uninstall()
 
-    release.wait_for(lambda: not unfinished_pods(release), "all pods have ended", deadline_s=300)
+    release.wait_for(lambda: not unfinished_pods(release), "all pods have ended", silence_s=300)
     assert {claim["metadata"]["name"] for claim in release.get("pvc")["items"]} == volumes
     kinds = "kafkaclusters,kafkatopics,partitionreassignments,preferredelections,featuresets"
     left = release.get(kinds)["items"]

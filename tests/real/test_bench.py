@@ -13,11 +13,9 @@ from bench.operator_scale.__main__ import main as operator_scale
 from bench.report.page import write_report
 from bench.report.result import Result
 from bench.scenarios import SCENARIOS
-from devcluster.filling.parts import API_SERVER, Part
+from devcluster.filling.parts import API_SERVER
 
 pytestmark = [
-    pytest.mark.long,
-    pytest.mark.matrix("takes minutes", "bench"),
     pytest.mark.real,
     pytest.mark.timeout(600),
 ]
@@ -48,7 +46,7 @@ def test_both_controllers_play_every_scenario_and_what_came_of_it_is_kept(tmp_pa
     assert all(path.is_file() for path in write_report([file], tmp_path))
 
 
-@pytest.mark.real(*API_SERVER, Part.HELM)
+@pytest.mark.real(*API_SERVER)
 def test_the_operator_is_measured_in_all_phases(tmp_path: Path) -> None:
     file = tmp_path / "operator_scale.json"
     operator = typer.Typer()

@@ -10,13 +10,15 @@ import pytest
 
 from devcluster.clients.load import AckedProducer, lost, read_back
 from devcluster.clients.tools import TOPICS, run_tool
+from devcluster.clients.znodes import ClusterZnodes
 from devcluster.clusters.kafka import KafkaCluster
 from devcluster.clusters.kubernetes import CommandError, KubernetesCluster
 from devcluster.clusters.kubernetes import kubernetes_api as own_or_given_cluster
 from devcluster.clusters.run_folder import RunFolder
-from devcluster.clusters.zookeeper import ZooKeeper
+from devcluster.clusters.zookeeper import ZooKeeper, connected_client
 from devcluster.running.ports import accepts, release_port, reserve_port
 from devcluster.running.processes import StartError, wait_until
+from devcluster.waiting.health_gate import HealthGate, LeftBehind
 from tests.real.conftest import StartKafka
 
 pytestmark = pytest.mark.real
@@ -72,15 +74,53 @@ def test_a_killed_broker_comes_back_on_its_port_and_no_acknowledged_value_is_los
     bootstrap = ("--bootstrap-server", kafka.bootstrap_servers)
     run_tool(TOPICS, *bootstrap, "--create", "--topic", "load", "--replication-factor", "3")
     with AckedProducer(kafka.bootstrap_servers, "load") as producer:
-        wait_until(lambda: producer.acknowledged_count > 50, "values are acknowledged", deadline_s=60)
+        wait_until(lambda: producer.acknowledged_count > 50, "values are acknowledged")
         address = kafka.broker(1).address
         kafka.broker(1).kill()
         kafka.broker(1).start()
         before = producer.acknowledged_count
-        wait_until(lambda: producer.acknowledged_count > before + 50, "values are acknowledged again", deadline_s=60)
+        wait_until(lambda: producer.acknowledged_count > before + 50, "values are acknowledged again")
         report = producer.stop()
     assert kafka.broker(1).address == address
     assert lost(report.acknowledged, read_back(kafka.bootstrap_servers, "load")) == []
+
+
+def test_the_session_of_a_broker_ends_when_it_is_killed_or_on_purpose(start_kafka: StartKafka) -> None:
+    kafka = start_kafka(brokers=2)
+    with connected_client(kafka.zookeeper_connect) as client:
+
+        def registered() -> set[str]:
+            return set(client.get_children("/brokers/ids"))
+
+        kafka.broker(1).kill()
+        assert registered() == {"2"}
+        kafka.broker(1).start()
+        kafka.broker(1).kill(ends_session=False)
+        assert registered() == {"1", "2"}
+        kafka.broker(1).start()
+        before = client.exists("/brokers/ids/2").ephemeralOwner
+        kafka.broker(2).pause()
+        kafka.broker(2).end_session()
+        assert registered() == {"1"}
+        kafka.broker(2).resume()
+        wait_until(lambda: registered() == {"1", "2"}, "the broker registers itself in another session")
+        assert client.exists("/brokers/ids/2").ephemeralOwner != before
+
+
+def test_the_health_gate_starts_what_a_test_killed_and_fails_for_what_it_left_standing_still(
+    start_kafka: StartKafka,
+) -> None:
+    kafka = start_kafka(brokers=2)
+    with connected_client(kafka.zookeeper_connect) as client:
+        gate = HealthGate(kafka=kafka, znodes=ClusterZnodes(client))
+        gate.open()
+        kafka.broker(1).kill()
+        gate.close()
+        assert kafka.broker(1).process.is_running
+        kafka.broker(2).pause()
+        with pytest.raises(LeftBehind, match=r"left standing still: .*broker-2"):
+            gate.close()
+        gate.close()
 
 
 def test_a_failed_start_names_its_log_and_stops_what_was_started(

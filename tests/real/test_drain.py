@@ -18,11 +18,12 @@ from devcluster.clusters.kontroller import ControllerProcess, run_command
 from devcluster.clusters.run_folder import RunFolder
 from devcluster.clusters.zookeeper import ZooKeeper, connected_client
 from devcluster.running.processes import wait_until
+from devcluster.waiting.vocabulary import wait_until_served
 from tests.real.conformance.clusters import ConformanceCluster
 
 _PROPERTIES = {"auto.leader.rebalance.enable": "false", "controlled.shutdown.retry.backoff.ms": 100}
 _LONG_S = 120
-CONTROLLERS = (pytest.param("kafka", marks=pytest.mark.matrix("a drain under Kafka's own controller")), "kontroller")
+CONTROLLERS = ("kafka", "kontroller")
 TWO = {"min.insync.replicas": "2"}
 
 
@@ -48,7 +49,7 @@ def cluster(started: ConformanceCluster) -> ConformanceCluster:
     """The cluster with all brokers alive and all replicas in sync, whatever the last test left."""
     started.kafka.start()
     for broker in started.kafka.brokers:
-        wait_until(lambda broker=broker: is_ready(started, broker), f"{broker} is ready", deadline_s=90)  # type: ignore[misc]  # a lambda with a default
+        wait_until(lambda broker=broker: is_ready(started, broker), f"{broker} is ready")  # type: ignore[misc]  # a lambda with a default
     return started
 
 
@@ -199,7 +200,7 @@ def test_without_zookeeper_and_controller_it_gives_up_in_time(servers_folder: Ru
         with connected_client(kafka.zookeeper_connect) as client:
             znodes = ClusterZnodes(client)
             znodes.create_topic("shared", [[1, 2]])
-            wait_until(lambda: znodes.is_served("shared", [0]), "every replica is in sync", deadline_s=60)
+            wait_until_served(znodes, "shared", [0])
         if own is not None:
             own.process.kill()
         zookeeper.kill()

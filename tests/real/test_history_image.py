@@ -1,11 +1,13 @@
 """The image of the history: Spark as its user in a read-only file system, alone and as Spark on Kubernetes starts it."""
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from devcluster.images import history_image_archive, image_archives
+from devcluster.running.tokens import SPARK, machine_tokens
 from tests.real.container import Image
 
 pytestmark = [
@@ -47,8 +49,11 @@ OF_AN_EXECUTOR = {
 
 
 @pytest.fixture(scope="module")
-def image(tmp_path_factory: pytest.TempPathFactory) -> Image:
-    return Image(history_image_archive(), tmp_path_factory.mktemp("kontroller-history"))
+def image(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Image]:
+    """The image, and room on this machine for the Spark of its containers."""
+    built = Image(history_image_archive(), tmp_path_factory.mktemp("kontroller-history"))
+    with machine_tokens().holding(SPARK):
+        yield built
 
 
 def run_script(image: Image, script: str, *arguments: str) -> str:

@@ -163,7 +163,7 @@ log.dirs=/tmp/data
 """
     script = 'printf "%s" "$1" >/tmp/server.properties && exec kafka-server-start.sh /tmp/server.properties'
     with kafka.start("sh", "-c", script, "sh", settings, log=log) as container:
-        wait_until(lambda: accepts(port) or not container.is_running, "Kafka listens", deadline_s=120)
+        wait_until(lambda: accepts(port) or not container.is_running, "Kafka listens", silence_s=120)
         address = f"127.0.0.1:{port}"
         created = kafka.run("kafka-topics.sh", "--bootstrap-server", address, "--create", "--topic", "made")
         assert created.returncode == 0, log.read_text()
@@ -194,7 +194,7 @@ def test_zookeeper_runs_in_a_container_and_ends_with_sigterm(kafka: Image, tmp_p
     settings = f"dataDir=/tmp/data\nclientPort={port}\nclientPortAddress=127.0.0.1\nadmin.enableServer=false\n"
     script = 'printf "%s" "$1" >/tmp/zoo.cfg && exec zookeeper-server-start.sh /tmp/zoo.cfg'
     with kafka.start("sh", "-c", script, "sh", settings, log=log) as container:
-        wait_until(lambda: is_serving(port) or not container.is_running, "ZooKeeper serves", deadline_s=120)
+        wait_until(lambda: is_serving(port) or not container.is_running, "ZooKeeper serves", silence_s=120)
         assert "[zookeeper]" in kafka.run("zookeeper-shell.sh", f"127.0.0.1:{port}", "ls", "/").stdout
         assert container.terminate() == 143
     assert log.read_text().count("INFO") > 10

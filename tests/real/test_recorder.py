@@ -20,7 +20,6 @@ from tests.real.versions.releases import of_each_release
 
 pytestmark = pytest.mark.real
 
-DEADLINE_S = 90
 PARTITIONS = [0, 1, 2]
 
 
@@ -35,10 +34,10 @@ def causes(journal: Path, kind: str) -> set[str]:
 
 
 def wait_until_recorded(journal: Path, kind: str, cause: str) -> None:
-    wait_until(lambda: cause in causes(journal, kind), f"{kind} by {cause} is recorded", deadline_s=DEADLINE_S)
+    wait_until(lambda: cause in causes(journal, kind), f"{kind} by {cause} is recorded")
 
 
-@of_each_release("a recorder beside older releases")
+@of_each_release
 def test_the_history_of_a_cluster_with_kafkas_own_controller_comes_to_what_zookeeper_says(
     start_kafka: StartKafka, servers_folder: RunFolder, tmp_path: Path, release: str
 ) -> None:
@@ -52,7 +51,7 @@ def test_the_history_of_a_cluster_with_kafkas_own_controller_comes_to_what_zooke
         znodes = ClusterZnodes(client)
 
         def wait_until_served() -> None:
-            wait_until(lambda: znodes.is_served("orders", PARTITIONS), "orders is served", deadline_s=DEADLINE_S)
+            wait_until(lambda: znodes.is_served("orders", PARTITIONS), "orders is served")
 
         znodes.create_topic("orders", [[1, 2], [2, 3], [3, 1]], {"min.insync.replicas": "1"})
         wait_until_served()
@@ -73,11 +72,11 @@ def test_the_history_of_a_cluster_with_kafkas_own_controller_comes_to_what_zooke
         with segments(journal)[-1].open("ab") as last:
             last.write(b'{"v":1,"cluster_id":"torn')
         znodes.reassign({("orders", 0): [2, 3]})
-        wait_until(lambda: not znodes.has_reassignments(), "orders-0 moved unseen", deadline_s=DEADLINE_S)
+        wait_until(lambda: not znodes.has_reassignments(), "orders-0 moved unseen")
         recorder.start()
         znodes.reassign({("orders", 0): [1, 2]})
         wait_until_recorded(journal, "assignment", "reassignments_requested")
-        wait_until(lambda: not znodes.has_reassignments(), "orders-0 moved back", deadline_s=DEADLINE_S)
+        wait_until(lambda: not znodes.has_reassignments(), "orders-0 moved back")
         wait_until_served()
 
         epoch = int(client.get("/controller_epoch")[0])
@@ -87,10 +86,10 @@ def test_the_history_of_a_cluster_with_kafkas_own_controller_comes_to_what_zooke
         kafka.broker(controller).start()
         wait_until_served()
         znodes.create_topic("short-lived", [[1, 2, 3]])
-        wait_until(lambda: znodes.is_served("short-lived", [0]), "short-lived is served", deadline_s=DEADLINE_S)
+        wait_until(lambda: znodes.is_served("short-lived", [0]), "short-lived is served")
         znodes.mark_for_deletion("short-lived")
         wait_until_recorded(journal, "topic_removed", "topic_deletions_requested")
-        wait_until(lambda: changes(journal)[-1].kind == "controller_alive", "the cluster is at rest", deadline_s=30)
+        wait_until(lambda: changes(journal)[-1].kind == "controller_alive", "the cluster is at rest")
         recorder.process.stop()
 
         folded = fold(read(journal))
@@ -135,7 +134,7 @@ def test_it_writes_nothing_to_zookeeper_but_the_begin_and_the_end_of_its_session
             journal = tmp_path / "journal"
             options = ["--journal-snapshot-interval-seconds", "1", "--journal-alive-interval-seconds", "1"]
             with RecorderProcess(servers_folder, zookeeper.connect, journal, options=options) as recorder:
-                wait_until(lambda: fold(read(journal)).proven > 1, "it looked at everything", deadline_s=30)
+                wait_until(lambda: fold(read(journal)).proven > 1, "it looked at everything")
                 recorder.process.stop()
             client.sync("/")
             assert client.last_zxid == before + 2

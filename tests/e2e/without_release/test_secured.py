@@ -28,7 +28,6 @@ from tests.e2e.without_release.examples import (
 )
 from tests.e2e.without_release.instead import instead
 from tests.e2e.without_release.said import PYTHON, everything_said
-from tests.sampling import ONE_EACH
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(600)]
 
@@ -54,10 +53,7 @@ class Secured:
 
 @pytest.fixture(
     scope="module",
-    params=[
-        pytest.param(example, id=name, marks=pytest.mark.matrix("what takes minutes more", name, parts=ONE_EACH))
-        for name, example in (("logins", LOGINS), ("certificates", CERTIFICATES))
-    ],
+    params=[pytest.param(example, id=name) for name, example in (("logins", LOGINS), ("certificates", CERTIFICATES))],
 )
 def secured(request: pytest.FixtureRequest, pods: PodCluster, servers_folder: RunFolder) -> Iterator[Secured]:
     """An example, with passwords and with certificates of an authority of this test's own."""

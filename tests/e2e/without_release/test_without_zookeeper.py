@@ -18,12 +18,10 @@ from tests.e2e.release import NAME, PROJECT, Release
 from tests.e2e.toolbox import Load, Toolbox
 from tests.e2e.without_release.instead import instead
 from tests.e2e.without_release.killing import killed
-from tests.sampling import ONE_EACH
 
 pytestmark = [
     pytest.mark.real(Part.KRAFT),
     pytest.mark.timeout(600),
-    pytest.mark.matrix("what takes minutes more", "without ZooKeeper", parts=ONE_EACH),
 ]
 
 NAMESPACE: Final = "kafka-4"

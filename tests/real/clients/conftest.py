@@ -1,4 +1,4 @@
-"""Three unmodified brokers under our controller, for clients that take it for one of them."""
+"""Three unmodified brokers under our controller, which clients take for one of the brokers."""
 
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -18,22 +18,23 @@ from devcluster.clusters.listeners import ONE_FOR_ALL
 from devcluster.clusters.run_folder import RunFolder
 from devcluster.clusters.zookeeper import ZooKeeper, connected_client
 from devcluster.running.processes import wait_until
-from tests.real.conformance.set_ups import SET_UPS, deal_out, release_of
+from devcluster.waiting.health_gate import HealthGate
+from tests.real.conformance.set_ups import SET_UPS, release_of, skip_on_older_releases
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServedCluster:
-    """The brokers, our controller, and their znodes."""
+    """A cluster of stock brokers and our controller."""
 
     kafka: KafkaCluster
     controller: ControllerProcess
     znodes: ClusterZnodes
     identity: Identity = NOBODY
-    """Whom clients are, at every node."""
+    """The identity of clients at every node."""
     passes_on: bool = True
-    """Whether the controller passes requests on to brokers: not for clients who are somebody, nor where ACLs are asked."""
+    """True if the controller relays requests to brokers. It does not for authenticated clients, or with ACLs."""
     release: str = KAFKA_VERSION
-    """Of the brokers."""
+    """The release of the brokers."""
 
     @property
     def controller_address(self) -> tuple[str, int]:
@@ -43,17 +44,16 @@ class ServedCluster:
         return "127.0.0.1", self.kafka.broker(broker_id).port
 
     def ask(self, address: tuple[str, int], request: RequestPayload) -> Any:
-        """What a node answers."""
+        """Return the answer of a node."""
         return send_request(address, request, identity=self.identity)
 
     def serve_topic(self, topic: str, replicas: list[list[int]]) -> None:
-        """Creates a topic, unless it is there, and waits until every replica is in sync."""
+        """Create a topic unless it exists, and wait until every replica is in sync."""
         if self.znodes.client.exists(f"/brokers/topics/{topic}") is None:
             self.znodes.create_topic(topic, replicas)
         wait_until(
             lambda: self.znodes.is_served(topic, range(len(replicas))),
             f"every replica of {topic} is in sync",
-            deadline_s=90,
         )
 
 
@@ -68,9 +68,8 @@ _PROPERTIES = {
 _RACKS = ("a", "b", "c")
 
 
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Of the secured clusters, and of those with the oldest brokers, each commit has one at the most."""
-    deal_out(config, items, "served", lambda _: "clients")
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    skip_on_older_releases(items, "served")
 
 
 @pytest.fixture(scope="session", params=["PLAINTEXT", *SET_UPS, *OLDER_VERSIONS])
@@ -117,11 +116,11 @@ def served(request: pytest.FixtureRequest, servers_folder: RunFolder, zookeeper:
 
 @pytest.fixture
 def served_cluster(served: ServedCluster) -> Iterator[ServedCluster]:
-    """All brokers alive and our controller in its role, whatever the last test left."""
-    served.kafka.start()
-    own_id = served.controller.controller_id
-    wait_until(lambda: served.znodes.controller() == own_id, "our controller", deadline_s=60)
+    """All brokers alive and our controller in its role."""
+    gate = HealthGate(kafka=served.kafka, znodes=served.znodes, controller=served.controller, identity=served.identity)
+    gate.open()
     yield served
+    gate.close()
     log = served.controller.process.log_path.read_text(errors="replace")
     assert "unexpected error" not in log, "the controller met an error that it did not understand"
     assert "could not be answered" not in log, "the controller's listener met an error that it did not understand"

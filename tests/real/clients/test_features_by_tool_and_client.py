@@ -54,7 +54,7 @@ async def test_both_are_told_which_brokers_stand_in_the_way(feature_cluster: Fea
     feature_cluster.register(3, IS_OLD)
     feature_cluster.register(4, {})
     admin = AdminClient({"bootstrap.servers": feature_cluster.controller.address})
-    await asyncio.to_thread(wait_until, lambda: "broker 4" in refusal(feature_cluster), "both are seen", deadline_s=30)
+    await asyncio.to_thread(wait_until, lambda: "broker 4" in refusal(feature_cluster), "both are seen")
     named = "broker 3 supports 1 to 2; broker 4 supports none"
     with pytest.raises(Refused, match=named):
         await admin.update_features([FeatureUpdate(feature="f", level=3)])

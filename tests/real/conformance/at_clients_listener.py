@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Mapping
-from functools import partial
 from pathlib import Path
 
 from confluent_kafka import Producer
@@ -16,23 +15,6 @@ def run_at_brokers(cluster: ConformanceCluster, tool: str, *arguments: str) -> s
     done = cluster.run_tool(tool, *arguments, bootstrap=cluster.kafka.bootstrap_servers)
     assert done.returncode == 0, f"{tool} {arguments}: {done.stdout}{done.stderr}"
     return done.stdout
-
-
-def everybody_answers_it(cluster: ConformanceCluster) -> None:
-    """Every node, the controller among them, answers the addresses of the clients' listener and no others."""
-    expected = {broker.broker_id: broker.port for broker in cluster.kafka.brokers.values()}
-    if cluster.own_controller is not None:
-        expected[cluster.own_controller.controller_id] = cluster.own_controller.port
-
-    def listed_at(address: tuple[str, int]) -> tuple[dict[int, int], int]:
-        told = cluster.metadata_at(address)
-        return {int(node.node_id): int(node.port) for node in told.brokers}, int(told.controller_id)
-
-    def is_answered_at(address: tuple[str, int]) -> bool:
-        return listed_at(address) == (expected, cluster.znodes.controller())  # which may have changed while this waits
-
-    for address in [*map(cluster.address, cluster.kafka.brokers), cluster.controller_address]:
-        cluster.wait(partial(is_answered_at, address), f"{expected} and the controller are answered at {address}")
 
 
 def a_topic_lives(cluster: ConformanceCluster, folder: Path) -> None:

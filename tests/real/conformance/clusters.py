@@ -42,7 +42,9 @@ from devcluster.clients.requests import ConnectionClosed, ask_in_its_version, se
 from devcluster.clients.znodes import REASSIGN_PARTITIONS, ClusterZnodes
 from devcluster.clusters.kafka import KafkaCluster
 from devcluster.clusters.kontroller import ControllerProcess
+from devcluster.running.patience import SILENCE_S
 from devcluster.running.processes import wait_until
+from devcluster.waiting.health_gate import HealthGate
 
 LOG_DIRECTORIES = ("log", "log-2")
 """The names of the log directories that every broker has."""
@@ -83,6 +85,10 @@ class ConformanceCluster:
     """What the identity is, for tools; None where nobody is asked for one."""
     release: str = KAFKA_VERSION
     """Of the brokers."""
+
+    @property
+    def health_gate(self) -> HealthGate:
+        return HealthGate(kafka=self.kafka, znodes=self.znodes, controller=self.own_controller, identity=self.identity)
 
     # Who is who
 
@@ -132,8 +138,8 @@ class ConformanceCluster:
 
     # Waiting
 
-    def wait(self, condition: Callable[[], bool], what: str, deadline_s: float = 60) -> None:
-        wait_until(condition, what, deadline_s=deadline_s)
+    def wait(self, condition: Callable[[], bool], what: str, *, silence_s: float = SILENCE_S) -> None:
+        wait_until(condition, what, silence_s=silence_s)
 
     def wait_until_served(self, topic: str, partitions: int = 1) -> None:
         self.wait(lambda: self.znodes.is_served(topic, range(partitions)), f"every replica of {topic} is in sync")
@@ -399,7 +405,7 @@ class ConformanceCluster:
 
     @contextmanager
     def paused(self, broker: int) -> Iterator[None]:
-        """A broker that answers nothing: for less than its session lasts."""
+        """A broker that answers nothing, for less than its session lasts: half a minute."""
         self.kafka.broker(broker).pause()
         try:
             yield

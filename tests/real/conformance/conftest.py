@@ -1,19 +1,18 @@
-"""Two equal clusters, one led by Kafka's own controller and one by ours: what holds for both is what Kafka does.
+"""Two equal clusters, one under Kafka's own controller and one under ours: tests pass on both alike.
 
-Their brokers have a listener among themselves and another one for clients, by which the tests come. Clusters with one
-listener for everything are what the tests in `tests/real/controller` have.
+Brokers have one listener among themselves and one for clients, which the tests use. The tests in `tests/real/controller`
+have clusters with one listener for everything.
 
-They are there once in PLAINTEXT, and again for each of `set_ups`: with certificates, logins and ACLs. Of these a commit
-runs one file of tests on one of them, `make full` everything. So it is with brokers of older releases, in PLAINTEXT and
-with all of it: a commit runs one file with the oldest, `make versions` and `make full` everything.
-
-A test that takes `cluster` runs on each of them, first all tests on one and then all on the other. A test that is
-marked `ours_only` names something that we do otherwise than Kafka's controller, or that only we promise; what only our
-process can show (its logs, its settings) belongs to `tests/real/controller`.
+A test that takes `cluster` runs on both of these clusters: first all tests on one, then all tests on the other. Some
+tests, the probes, also run with certificates, logins, ACLs and older releases of the brokers: see `set_ups`. Mark a
+test `ours_only` if our controller differs from Kafka's on purpose. A test of our process itself (its logs, its
+settings) belongs to `tests/real/controller`.
 """
 
 from collections.abc import Iterator
 from contextlib import ExitStack
+from pathlib import Path
+from typing import Final
 
 import pytest
 
@@ -25,22 +24,13 @@ from devcluster.clusters.listeners import CLIENTS_APART
 from devcluster.clusters.run_folder import RunFolder
 from devcluster.clusters.secured_kafka import written
 from devcluster.clusters.zookeeper import ZooKeeper, connected_client
-from devcluster.running.processes import wait_until
-from tests.real.conformance.at_clients_listener import everybody_answers_it
 from tests.real.conformance.clusters import LOG_DIRECTORIES, ConformanceCluster
-from tests.real.conformance.set_ups import (
-    KAFKA,
-    OLDER_OURS,
-    OURS,
-    SECURED_KAFKAS,
-    SECURED_OURS,
-    SET_UPS,
-    deal_out,
-    release_of,
-)
+from tests.real.conformance.set_ups import OURS, SET_UPS, release_of, set_ups_of, skip_on_older_releases
 
 __all__ = ["ConformanceCluster", "cluster", "started_cluster"]
 
+_HERE: Final = Path(__file__).parent
+_OTHER: Final = pytest.mark.nightly("Kafka's own controller is the record, and set-ups change no procedure")
 _BROKERS = 3
 _PROPERTIES = {
     # A broker that cannot hand over everything gives up soon; nothing moves but what a test asks for.
@@ -54,20 +44,25 @@ _PROPERTIES = {
 }
 
 
-# What Kafka's own controller does is the same at each of our commits: a sample of its cases holds the tests to it.
-KAFKAS_OWN = pytest.param(KAFKA, marks=pytest.mark.matrix("conformance of Kafka's own controller"))
+@pytest.hookimpl(tryfirst=True)  # before pytest's own, so that the set-up comes first in a test's id
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Run each test that needs a cluster on its set-ups, unless a mark of the test names them."""
+    marks = metafunc.definition.iter_markers("parametrize")
+    if "started_cluster" in metafunc.fixturenames and not any(mark.args[0] == "started_cluster" for mark in marks):
+        test = f"{metafunc.definition.path.relative_to(_HERE).as_posix()}::{metafunc.function.__name__}"
+        set_ups = [name if name == OURS else pytest.param(name, marks=_OTHER) for name in set_ups_of(test)]
+        metafunc.parametrize("started_cluster", set_ups, indirect=True, scope="session")
 
 
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Of the secured clusters, and of those with the oldest brokers, each commit has one for one file of tests."""
-    deal_out(config, items, "started_cluster", lambda item: item.path.name)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    skip_on_older_releases(items, "started_cluster")
 
 
-@pytest.fixture(scope="session", params=[KAFKAS_OWN, OURS, *SECURED_OURS, *SECURED_KAFKAS, *OLDER_OURS])
+@pytest.fixture(scope="session")
 def started_cluster(
     request: pytest.FixtureRequest, servers_folder: RunFolder, zookeeper: ZooKeeper
 ) -> Iterator[ConformanceCluster]:
-    """The cluster of one of the two controllers, as long as tests ask for it."""
+    """The cluster of a set-up. It stops when no further test uses it."""
     name = f"conformance-{request.param}"
     controller, _, set_up_as = request.param.partition("-")
     set_up, release = SET_UPS.get(set_up_as), release_of(set_up_as)
@@ -119,18 +114,8 @@ def started_cluster(
 
 
 @pytest.fixture
-def cluster(started_cluster: ConformanceCluster) -> ConformanceCluster:
-    """The cluster, all brokers alive and the controller in its role, whatever the last test left."""
-    make_whole(started_cluster)
-    return started_cluster
-
-
-def make_whole(cluster: ConformanceCluster) -> None:
-    """Starts what does not run, and waits until every node knows the controller and all brokers."""
-    cluster.kafka.start()
-    own = cluster.own_controller
-    if own is not None and not own.process.is_running:
-        own.restart_whole()
-    wait_until(lambda: cluster.znodes.controller() in cluster.controller_ids, "the controller", deadline_s=60)
-    # Until brokers have heard of each other and of a new controller, they send clients to the one before.
-    everybody_answers_it(cluster)
+def cluster(started_cluster: ConformanceCluster) -> Iterator[ConformanceCluster]:
+    """The healthy cluster. Until brokers know each other and a new controller, they send clients to the one before."""
+    started_cluster.health_gate.open()
+    yield started_cluster
+    started_cluster.health_gate.close()

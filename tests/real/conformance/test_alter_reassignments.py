@@ -135,7 +135,7 @@ def test_kafkas_tool_moves_throttles_lists_cancels_and_verifies(cluster: Conform
     cluster.wait(lambda: 3 not in cluster.brokers_with_a_log("tooled"), "3 deleted its replica")
     assert "No partition reassignments found" in run_tool(cluster, tmp_path, plan, "--list")
     run_tool(cluster, tmp_path, plan, "--execute", "--throttle", FAST)
-    cluster.wait(lambda: cluster.znodes.assigned("tooled", 0) == [3, 1], "it moved", deadline_s=180)
+    cluster.wait(lambda: cluster.znodes.assigned("tooled", 0) == [3, 1], "it moved")
     assert "is completed" in run_tool(cluster, tmp_path, plan, "--verify", "--preserve-throttles")
     cluster.wait(lambda: 2 not in cluster.brokers_with_a_log("tooled"), "2 deleted its replica")
 

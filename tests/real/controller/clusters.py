@@ -30,7 +30,6 @@ class OurCluster:
         wait_until(
             lambda: self.znodes.is_served(topic, list(partitions)) and self._has_logs(topic, partitions),
             f"every replica of {topic} is in sync",
-            deadline_s=120,
         )
 
     def _has_logs(self, topic: str, partitions: range) -> bool:
@@ -44,7 +43,6 @@ class OurCluster:
         wait_until(
             lambda: not self.znodes.has_reassignments() and self.znodes.assigned(topic, partition) == target,
             f"{topic}-{partition} moved to {target}",
-            deadline_s=120,
         )
 
     def live_brokers(self) -> set[int]:
@@ -62,13 +60,11 @@ class OurCluster:
         return self.controller.process.log_path.read_text(errors="replace")
 
     def wait_until_logged(self, text: str) -> None:
-        wait_until(lambda: text in self.controller_log(), f"the controller logs {text!r}", deadline_s=30)
+        wait_until(lambda: text in self.controller_log(), f"the controller logs {text!r}")
 
     def wait_until_no_stray_replicas(self, topic: str, partition: int) -> None:
         """Waits until no broker outside AR has a log of the partition."""
-        wait_until(
-            lambda: not self._strays(topic, partition), f"{topic}-{partition} is only where it belongs", deadline_s=30
-        )
+        wait_until(lambda: not self._strays(topic, partition), f"{topic}-{partition} is only where it belongs")
 
     def _strays(self, topic: str, partition: int) -> list[int]:
         assigned = self.znodes.assigned(topic, partition)

@@ -9,7 +9,7 @@ from devcluster.clusters.kafka import KafkaCluster
 from devcluster.clusters.kontroller import ControllerProcess
 from devcluster.clusters.run_folder import RunFolder
 from devcluster.clusters.zookeeper import ZooKeeper, connected_client
-from devcluster.running.processes import wait_until
+from devcluster.waiting.health_gate import HealthGate
 from tests.real.controller.clusters import OurCluster
 
 
@@ -30,13 +30,12 @@ def controller_process(servers_folder: RunFolder, six_brokers: KafkaCluster) -> 
 
 @pytest.fixture
 def our_cluster(six_brokers: KafkaCluster, controller_process: ControllerProcess) -> Iterator[OurCluster]:
-    """All six brokers alive and our controller in its role, whatever the last test left."""
-    six_brokers.start()
+    """All six brokers alive and our controller in its role."""
     with connected_client(six_brokers.zookeeper_connect) as client:
         znodes = ClusterZnodes(client)
-        if not controller_process.process.is_running:
-            controller_process.restart_whole()
-        wait_until(lambda: znodes.controller() == controller_process.controller_id, "our controller", deadline_s=30)
+        gate = HealthGate(kafka=six_brokers, znodes=znodes, controller=controller_process)
+        gate.open()
         yield OurCluster(kafka=six_brokers, controller=controller_process, znodes=znodes)
+        gate.close()
         log = controller_process.process.log_path.read_text(errors="replace")
         assert "unexpected error" not in log, "the controller met an error that it did not understand"

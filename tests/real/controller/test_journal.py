@@ -23,12 +23,12 @@ from devcluster.clusters.run_folder import RunFolder
 from devcluster.clusters.zookeeper import ZooKeeper, connected_client
 from devcluster.running.ports import release_port, reserve_port
 from devcluster.running.processes import wait_until
+from devcluster.waiting.vocabulary import wait_until_led, wait_until_served
 from tests.real.histories import assert_comes_to
 from tests.real.versions.releases import of_each_release
 
 pytestmark = pytest.mark.real
 
-OF_EACH_RELEASE: Final = of_each_release("the journal and brokers of older releases")
 ORDERS: Final[dict[str, Fields]] = {"orders": {"config": {"min.insync.replicas": "2"}}}
 BROKER_1: Final[dict[int | None, Fields]] = {1: {"config": {"leader.replication.throttled.rate": "123456"}}}
 
@@ -49,7 +49,7 @@ def configs_in(journal: Path) -> tuple[dict[str, Fields], dict[int | None, Field
     return (image.topic_configs, image.broker_configs) if image else None
 
 
-@OF_EACH_RELEASE
+@of_each_release
 def test_after_a_kill_and_a_torn_line_the_history_comes_to_the_state_of_zookeeper(
     servers_folder: RunFolder, zookeeper: ZooKeeper, tmp_path: Path, release: str
 ) -> None:
@@ -62,12 +62,12 @@ def test_after_a_kill_and_a_torn_line_the_history_comes_to_the_state_of_zookeepe
     ):
         znodes = ClusterZnodes(client)
         znodes.create_topic("orders", [[1, 2], [2, 3], [3, 1]], {"min.insync.replicas": "1"})
-        wait_until(lambda: znodes.is_served("orders", [0, 1, 2]), "orders is served", deadline_s=60)
+        wait_until_served(znodes, "orders", [0, 1, 2])
         kafka.broker(3).stop()
-        wait_until(lambda: znodes.leader("orders", 2) == 1, "another broker leads", deadline_s=60)
+        wait_until_led(znodes, "orders", 2, 1)
         alter_config(kafka, "topics", "orders", "min.insync.replicas=2,flush.messages=1000")
         alter_config(kafka, "brokers", "1", "leader.replication.throttled.rate=123456,log.cleaner.backoff.ms=10000")
-        wait_until(lambda: configs_in(journal) == (ORDERS, BROKER_1), "both are recorded", deadline_s=60)
+        wait_until(lambda: configs_in(journal) == (ORDERS, BROKER_1), "both are recorded")
         controller.process.kill()
         with segments(journal)[-1].open("ab") as last:
             last.write(b'{"v":1,"cluster_id":"torn')
@@ -78,7 +78,6 @@ def test_after_a_kill_and_a_torn_line_the_history_comes_to_the_state_of_zookeepe
         wait_until(
             lambda: all(len(znodes.isr("orders", partition)) == 2 for partition in range(3)),
             "all replicas are in sync, so that the brokers' own controller has nothing to do",
-            deadline_s=60,
         )
         controller.process.stop()
         assert configs_in(journal) == (ORDERS, BROKER_1), "the next term knows them, too"
@@ -98,7 +97,7 @@ def wait_for_end(consumer: Consumer, partition: TopicPartition) -> int:
             ends.append(consumer.get_watermark_offsets(partition, timeout=5)[1])
         return bool(ends)
 
-    wait_until(is_told, "a broker tells the end of the topic", deadline_s=60)
+    wait_until(is_told, "a broker tells the end of the topic")
     return ends[-1]
 
 
@@ -119,7 +118,7 @@ def numbered(lines: Iterable[bytes]) -> dict[tuple[int, int], bytes]:
     return {(record["controller_epoch"], record["seq"]): line for record, line in records}
 
 
-@OF_EACH_RELEASE
+@of_each_release
 def test_the_topic_has_what_the_files_have_though_its_brokers_die_under_the_same_controller(
     servers_folder: RunFolder, zookeeper: ZooKeeper, tmp_path: Path, release: str
 ) -> None:
@@ -141,22 +140,22 @@ def test_the_topic_has_what_the_files_have_though_its_brokers_die_under_the_same
     ):
         znodes = ClusterZnodes(client)
         znodes.create_topic(topic, [[1, 2, 3]])
-        wait_until(lambda: znodes.is_served(topic, [0]), "the journal's topic is served", deadline_s=60)
+        wait_until_served(znodes, topic, [0])
         kafka.broker(1).kill()
-        wait_until(lambda: znodes.leader(topic, 0) in (2, 3), "another broker leads it", deadline_s=60)
+        wait_until(lambda: znodes.leader(topic, 0) in (2, 3), "another broker leads it")
         for broker in (2, 3):
             kafka.broker(broker).kill()
-        wait_until(lambda: znodes.leader(topic, 0) == -1, "nobody leads it", deadline_s=60)
+        wait_until_led(znodes, topic, 0, -1)
         kafka.start()
         znodes.create_topic("orders", [[1, 2], [2, 3]])
-        wait_until(lambda: znodes.is_served("orders", [0, 1]), "the brokers are back", deadline_s=60)
+        wait_until_served(znodes, "orders", [0, 1])
         writing = [f"kontroller_journal{kind}_records_written_total" for kind in ("", "_topic")]
 
         def has_caught_up() -> bool:
             files, messages = (controller.metric(name) for name in writing)
             return files == messages
 
-        wait_until(has_caught_up, "the topic has what waited", deadline_s=120)
+        wait_until(has_caught_up, "the topic has what waited")
         assert controller.metric("kontroller_journal_topic_records_dropped_total") == 0
         controller.process.stop()
         in_files = numbered(line for path in segments(journal) for line in path.read_bytes().splitlines())
@@ -170,9 +169,7 @@ def test_a_topic_that_is_out_of_reach_holds_up_neither_the_controller_nor_its_en
     port = reserve_port()
     settings = {"journal_topic": "journal", "journal_bootstrap": f"127.0.0.1:{port}"}
     with ControllerProcess(servers_folder, zookeeper_connect, name="unpublished", settings=settings) as controller:
-        wait_until(
-            lambda: controller.metric("kontroller_journal_topic_failing") == 1, "the failure is known", deadline_s=90
-        )
+        wait_until(lambda: controller.metric("kontroller_journal_topic_failing") == 1, "the failure is known")
         controller.process.send_signal(signal.SIGTERM)
-        wait_until(lambda: not controller.process.is_running, "the process has ended", deadline_s=25)
+        wait_until(lambda: not controller.process.is_running, "the process has ended")
     release_port(port)

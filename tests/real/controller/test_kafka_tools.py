@@ -52,7 +52,7 @@ def test_a_topic_that_a_broker_creates_by_itself_has_no_replica_on_the_controlle
     )
     znodes = our_cluster.znodes
     offsets = "__consumer_offsets"
-    wait_until(lambda: znodes.read(f"/brokers/topics/{offsets}") is not None, "the topic is created", deadline_s=30)
+    wait_until(lambda: znodes.read(f"/brokers/topics/{offsets}") is not None, "the topic is created")
     partitions = range(len(znodes.read(f"/brokers/topics/{offsets}")["partitions"]))
     our_cluster.wait_until_served(offsets, partitions)
     for partition in partitions:

@@ -23,6 +23,7 @@ from devcluster.clusters.kontroller import ControllerProcess
 from devcluster.clusters.run_folder import RunFolder
 from devcluster.clusters.zookeeper import ZooKeeper, connected_client
 from devcluster.running.processes import wait_until
+from devcluster.waiting.vocabulary import wait_until_led, wait_until_served
 
 TOPICS = ("one", "two", "three", "four")
 DEADLINE_S = 90
@@ -70,7 +71,7 @@ def folder_of(disks: list[Path], topic: str) -> Path:
     def found() -> list[Path]:
         return [folder for folder in disks if (folder / f"{topic}-0").exists()]
 
-    wait_until(lambda: bool(found()), f"broker 2 has a log of {topic}", deadline_s=DEADLINE_S)
+    wait_until(lambda: bool(found()), f"broker 2 has a log of {topic}")
     return found()[0]
 
 
@@ -99,36 +100,33 @@ def test_the_partitions_of_a_lost_directory_move_on_and_return_with_it(
     spared = [topic for topic in TOPICS if topic not in hit]
     assert (len(hit), len(spared)) == (2, 2), "a broker spreads its partitions over its directories"
     doomed = hit[1]
-    wait_until(lambda: all(znodes.is_served(topic, [0]) for topic in TOPICS), "all served", deadline_s=DEADLINE_S)
+    wait_until(lambda: all(znodes.is_served(topic, [0]) for topic in TOPICS), "all served")
 
     lose_directory(lost)
     wait_until(
         lambda: all((znodes.leader(topic, 0), znodes.isr(topic, 0)) == (1, [1]) for topic in hit),
         "the other broker leads what is lost, alone",
-        deadline_s=DEADLINE_S,
     )
     assert {(znodes.leader(topic, 0), *znodes.isr(topic, 0)) for topic in spared} == {(2, 1, 2)}
-    wait_until(lambda: offline_replicas(kafka.broker(1), "one") == [2], "clients learn of it", deadline_s=DEADLINE_S)
+    wait_until(lambda: offline_replicas(kafka.broker(1), "one") == [2], "clients learn of it")
     assert not znodes.client.get_children("/log_dir_event_notification")
 
     controller.restart_whole()
     wait_until(
         lambda: controller.metric("kontroller_offline_replicas") == len(hit),
         "the next controller finds out by asking",
-        deadline_s=DEADLINE_S,
     )
     assert {znodes.leader(topic, 0) for topic in hit} == {1}
     assert {znodes.leader(topic, 0) for topic in spared} == {2}
     assert offline_replicas(kafka.broker(1), spared[0]) == []
 
     znodes.create_topic("new", [[2, 1]])
-    wait_until(lambda: znodes.is_served("new", [0]), "a new replica goes to the sound directory", deadline_s=DEADLINE_S)
+    wait_until_served(znodes, "new", [0])
 
     znodes.mark_for_deletion(doomed)
     wait_until(
         lambda: controller.metric("kontroller_topics_ineligible_to_delete") == 1,
         "a replica that cannot be deleted holds up its topic's deletion",
-        deadline_s=DEADLINE_S,
     )
     assert znodes.partitions(doomed)
 
@@ -136,15 +134,12 @@ def test_the_partitions_of_a_lost_directory_move_on_and_return_with_it(
     lost.unlink()
     lost.mkdir()
     kafka.broker(2).start()
-    wait_until(lambda: not znodes.partitions(doomed), "now it is deleted", deadline_s=DEADLINE_S)
+    wait_until(lambda: not znodes.partitions(doomed), "now it is deleted")
     kept = ("one", *spared, "new")
-    wait_until(
-        lambda: all(znodes.is_served(topic, [0]) for topic in kept), "every replica is in sync", deadline_s=DEADLINE_S
-    )
+    wait_until(lambda: all(znodes.is_served(topic, [0]) for topic in kept), "every replica is in sync")
     wait_until(
         lambda: all(znodes.leader(topic, 0) == 2 for topic in kept),
         "the leaders go back by themselves",
-        deadline_s=DEADLINE_S,
     )
     assert offline_replicas(kafka.broker(1), "one") == []
 
@@ -155,13 +150,11 @@ def test_what_waits_for_its_replicas_gets_an_unclean_leader_when_the_configurati
     waiting = ("by-client", "by-default", "seen")
     for topic in waiting:
         znodes.create_topic(topic, [[2, 1]])
-    wait_until(lambda: all(znodes.is_served(topic, [0]) for topic in waiting), "all served", deadline_s=DEADLINE_S)
+    wait_until(lambda: all(znodes.is_served(topic, [0]) for topic in waiting), "all served")
     kafka.broker(1).stop()
-    wait_until(
-        lambda: all(znodes.isr(topic, 0) == [2] for topic in waiting), "2 alone is in sync", deadline_s=DEADLINE_S
-    )
+    wait_until(lambda: all(znodes.isr(topic, 0) == [2] for topic in waiting), "2 alone is in sync")
     kafka.broker(2).kill()
-    wait_until(lambda: all(znodes.leader(topic, 0) == -1 for topic in waiting), "nobody leads", deadline_s=DEADLINE_S)
+    wait_until(lambda: all(znodes.leader(topic, 0) == -1 for topic in waiting), "nobody leads")
     kafka.broker(1).start()
     assert {(znodes.leader(topic, 0), *znodes.isr(topic, 0)) for topic in waiting} == {(-1, 2)}
     assert controller.metric("kontroller_unclean_leader_elections_total") == 0
@@ -169,19 +162,16 @@ def test_what_waits_for_its_replicas_gets_an_unclean_leader_when_the_configurati
     wait_until(  # a client that asks before waits long until it asks again
         lambda: metadata(kafka.broker(1)).controller_id == controller.controller_id,
         "1 knows the controller",
-        deadline_s=DEADLINE_S,
     )
     allow_unclean_election(kafka.broker(1), "by-client")
-    wait_until(lambda: znodes.leader("by-client", 0) == 1, "1 leads, uncleanly", deadline_s=DEADLINE_S)
+    wait_until_led(znodes, "by-client", 0, 1)
     assert znodes.isr("by-client", 0) == [1]
     assert {znodes.leader(topic, 0) for topic in ("by-default", "seen")} == {-1}
 
     kafka.broker(1).process.send_signal(signal.SIGSTOP)  # so that it does not report at once that it has recovered
     try:
         znodes.change_config("seen", {"unclean.leader.election.enable": "true"})
-        wait_until(
-            lambda: znodes.state("seen", 0).get("leader_recovery_state") == RECOVERING, "it is to recover", deadline_s=5
-        )
+        wait_until(lambda: znodes.state("seen", 0).get("leader_recovery_state") == RECOVERING, "it is to recover")
     finally:
         kafka.broker(1).process.send_signal(signal.SIGCONT)
 
@@ -192,11 +182,11 @@ def test_what_waits_for_its_replicas_gets_an_unclean_leader_when_the_configurati
         timeout_s=DEADLINE_S,
     )
     assert altered.returncode == 0, altered.stdout + altered.stderr
-    wait_until(lambda: znodes.leader("by-default", 0) == 1, "so may all others", deadline_s=DEADLINE_S)
+    wait_until_led(znodes, "by-default", 0, 1)
     assert (controller.metric("kontroller_unclean_leader_elections_total") or 0) >= len(waiting)
 
     kafka.broker(2).start()
-    wait_until(lambda: all(znodes.is_served(topic, [0]) for topic in waiting), "2 is in sync", deadline_s=DEADLINE_S)
+    wait_until(lambda: all(znodes.is_served(topic, [0]) for topic in waiting), "2 is in sync")
     recovered = {znodes.state(topic, 0).get("leader_recovery_state", 0) for topic in waiting}
     assert recovered == {0}, "the leaders have recovered"
 

@@ -1,6 +1,7 @@
 """What an operator of Kafka watches is there to be scraped."""
 
 from devcluster.running.processes import wait_until
+from devcluster.waiting.vocabulary import wait_until_led
 from tests.real.controller.clusters import OurCluster
 
 
@@ -28,7 +29,7 @@ def wait_until_counted(cluster: OurCluster) -> None:
             and scraped(cluster, "kontroller_preferred_replica_imbalance") == out_of_place
         )
 
-    wait_until(is_counted, "the metrics say what ZooKeeper has", deadline_s=60)
+    wait_until(is_counted, "the metrics say what ZooKeeper has")
 
 
 def test_an_offline_partition_and_a_leader_out_of_place_are_counted(our_cluster: OurCluster) -> None:
@@ -38,9 +39,9 @@ def test_an_offline_partition_and_a_leader_out_of_place_are_counted(our_cluster:
     assert scraped(our_cluster, "kontroller_brokers") == 6
     wait_until_counted(our_cluster)
     our_cluster.kafka.broker(6).stop()
-    wait_until(lambda: our_cluster.znodes.leader("counted-1", 0) == -1, "the one on broker 6 alone is offline")
-    wait_until(lambda: our_cluster.znodes.leader("counted-2", 0) == 1, "the other one is led by broker 1")
+    wait_until_led(our_cluster.znodes, "counted-1", 0, -1)
+    wait_until_led(our_cluster.znodes, "counted-2", 0, 1)
     wait_until_counted(our_cluster)
     our_cluster.kafka.broker(6).start()
-    wait_until(lambda: our_cluster.znodes.leader("counted-1", 0) == 6, "the first one is back")
+    wait_until_led(our_cluster.znodes, "counted-1", 0, 6)
     wait_until_counted(our_cluster)

@@ -13,10 +13,10 @@ def test_a_reassignment_passes_through_the_rows_of_the_specification(our_cluster
     """The controller stands still before each write, so that nothing of what it makes of ZooKeeper is missed."""
     znodes, controller = our_cluster.znodes, our_cluster.controller
     our_cluster.serve_topic("table", [[1, 2, 3]], ACKED_BY_TWO)
-    controller.kill()
+    controller.kill(ends_session=False)
     controller.start_stepping("/brokers/topics/table")
     with AckedProducer(our_cluster.kafka.bootstrap_servers, "table") as producer:
-        wait_until(lambda: producer.acknowledged_count > 0, "the first acknowledgement", deadline_s=30)
+        wait_until(lambda: producer.acknowledged_count > 0, "the first acknowledgement")
         znodes.reassign({("table", 0): [4, 5, 6]})
         rows = list(rows_of(our_cluster, "table"))
     controller.restart_whole()
@@ -41,9 +41,7 @@ def rows_of(cluster: OurCluster, topic: str) -> Iterator[tuple[list[int], int, l
     znodes, controller = cluster.znodes, cluster.controller
     former = None
     while True:
-        wait_until(
-            lambda: controller.process.is_stopped or not znodes.has_reassignments(), "the next write", deadline_s=60
-        )
+        wait_until(lambda: controller.process.is_stopped or not znodes.has_reassignments(), "the next write")
         row = (sorted(znodes.assigned(topic, 0)), znodes.leader(topic, 0), znodes.isr(topic, 0))
         if row != former:
             yield row

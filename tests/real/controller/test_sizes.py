@@ -9,7 +9,7 @@ import pytest
 from devcluster.running.processes import wait_until
 from tests.real.controller.clusters import OurCluster
 
-pytestmark = [pytest.mark.long, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.timeout(600)]
 
 NOBODY = 1_000_000
 """The first of many brokers that there are not: their ids make a topic's znode large without any log on a disk."""
@@ -61,7 +61,7 @@ def test_a_plan_near_the_limit_is_taken_up_and_what_cannot_be_done_taken_out(our
     try:
         absent: dict[tuple[str, int], list[int]] = {("absent-" + "x" * 200, number): [1, 2] for number in range(3_600)}
         znodes.reassign({("planned", 0): [5, 6], **absent, ("planned", 1): [4, 5]})
-        wait_until(lambda: list(znodes.reassignments()) == [("planned", 0)], "all but one is out of it", deadline_s=60)
+        wait_until(lambda: list(znodes.reassignments()) == [("planned", 0)], "all but one is out of it")
         assert_serves(our_cluster, before, "after-a-large-plan")
     finally:
         our_cluster.kafka.broker(6).resume()

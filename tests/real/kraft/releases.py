@@ -1,10 +1,9 @@
-"""Releases of Kafka without ZooKeeper that clusters are of. Of tests with others than the usual one a commit has one."""
+"""Releases of Kafka without ZooKeeper that clusters are of."""
 
-from collections.abc import Iterable, Mapping
-from typing import Any, Final, NamedTuple
+from collections.abc import Mapping
+from typing import Final, NamedTuple
 
 from devcluster.building.java import KRAFT_VERSION, OTHER_KRAFT_VERSIONS
-from tests.real.versions.releases import usual_and
 
 
 class Raise(NamedTuple):
@@ -22,12 +21,8 @@ RAISED: Final[Mapping[str, Raise]] = {
 }
 
 
-def _usual_and(others: Iterable[str]) -> tuple[Any, ...]:
-    return usual_and(others, usual=KRAFT_VERSION, matrix="other releases without ZooKeeper")
-
-
-RELEASES: Final = _usual_and(OTHER_KRAFT_VERSIONS)
-WITH_4_1: Final = _usual_and([NEWEST])
+RELEASES: Final = (KRAFT_VERSION, *OTHER_KRAFT_VERSIONS)
+WITH_4_1: Final = (KRAFT_VERSION, NEWEST)
 """Those whose features can be raised from those of 4.0 to those of 4.1."""
-WITH_CORDONS: Final = _usual_and([NEWEST])[1:]
+WITH_CORDONS: Final = (NEWEST,)
 """Those whose controllers refuse brokers of which all log directories are cordoned."""

@@ -18,7 +18,6 @@ from tests.real.operator.operated import Objects, Operator, running_operator
 
 pytestmark = [pytest.mark.real(Part.KRAFT), pytest.mark.timeout(600)]
 
-DEADLINE_S = 180
 SAID = "includes broker 3, but all its log directories are cordoned"
 
 
@@ -61,7 +60,6 @@ def test_a_move_to_it_waits_and_goes_on_when_it_is_cordoned_no_more(
     wait_until(
         lambda: rows(objects, "there").get(("orders", 1)) == ("Done", ""),
         "the other partition has moved",
-        deadline_s=60,
     )
     step, why = rows(objects, "there")["orders", 0]
     assert step == "Waiting"
@@ -69,9 +67,7 @@ def test_a_move_to_it_waits_and_goes_on_when_it_is_cordoned_no_more(
     assert objects.status("partitionreassignment", "there")["phase"] == "Running"
 
     cordon(kafka, "--delete-config", "cordoned.log.dirs")
-    wait_until(
-        lambda: objects.status("partitionreassignment", "there")["phase"] == "Completed", "it has moved", deadline_s=60
-    )
+    wait_until(lambda: objects.status("partitionreassignment", "there")["phase"] == "Completed", "it has moved")
 
 
 def test_topics_and_drains_go_elsewhere_and_are_told_what_is_missing(
@@ -85,7 +81,7 @@ def test_topics_and_drains_go_elsewhere_and_are_told_what_is_missing(
     def why_not() -> str:
         return str(objects.condition("kafkatopic", "wanting").get("message", ""))
 
-    wait_until(lambda: "all cordoned take no new replicas: 3" in why_not(), "it is said", deadline_s=DEADLINE_S)
+    wait_until(lambda: "all cordoned take no new replicas: 3" in why_not(), "it is said")
     assert objects.condition("kafkatopic", "wanting")["reason"] == "NotEnoughBrokers"
 
     objects.apply("KafkaTopic", "elsewhere", {"partitions": 12, "replicationFactor": 2})
@@ -97,8 +93,8 @@ def test_topics_and_drains_go_elsewhere_and_are_told_what_is_missing(
     def left() -> set[tuple[str, int]]:
         return {partition for partition, (step, _) in rows(objects, "empty-4").items() if step != "Done"}
 
-    wait_until(lambda: left() == {("before", 2)}, "all has moved that Kafka moves", deadline_s=DEADLINE_S)
-    wait_until(lambda: replicas(kafka, "before")[:2] == [[1, 3], [1, 2]], "brokers know it", deadline_s=DEADLINE_S)
+    wait_until(lambda: left() == {("before", 2)}, "all has moved that Kafka moves")
+    wait_until(lambda: replicas(kafka, "before")[:2] == [[1, 3], [1, 2]], "brokers know it")
     step, why = rows(objects, "empty-4")["before", 2]
     assert (step, SAID in why) == ("Waiting", True), "it keeps a replica there, which Kafka takes for a new one"
 
@@ -106,7 +102,6 @@ def test_topics_and_drains_go_elsewhere_and_are_told_what_is_missing(
     wait_until(
         lambda: objects.status("partitionreassignment", "empty-4").get("phase") == "Completed",
         "broker 4 is empty",
-        deadline_s=DEADLINE_S,
     )
 
 

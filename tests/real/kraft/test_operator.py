@@ -14,7 +14,6 @@ from tests.real.operator.operated import Objects, Operator
 
 pytestmark = [pytest.mark.real(Part.KRAFT), pytest.mark.timeout(300)]
 
-RARE = pytest.mark.matrix("what is rare without ZooKeeper")
 OF_4_0, OF_4_1 = 25, 27
 
 
@@ -101,7 +100,6 @@ def test_work_goes_on_over_the_death_of_the_active_controller_and_of_a_broker(
     assert "TopicAdopted" not in objects.events("lasting")
 
 
-@RARE
 def test_a_partition_whose_last_replica_in_sync_is_gone_gets_another_leader_where_a_person_takes_the_loss(
     operator: Operator, objects: Objects, kafka: KRaftCluster
 ) -> None:
@@ -127,7 +125,6 @@ def test_a_partition_whose_last_replica_in_sync_is_gone_gets_another_leader_wher
     objects.wait_ready("kafkatopic", "lossy")
 
 
-@RARE
 def test_a_broker_is_emptied_of_what_it_has(operator: Operator, objects: Objects) -> None:
     def replicas() -> list[set[int]]:
         return [set(each["replicas"]) for each in objects.status("kafkatopic", "leaving")["partitions"]]

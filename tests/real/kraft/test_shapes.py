@@ -46,7 +46,7 @@ class Watched:
 
     def active(self) -> int:
         """Who leads the controllers, as soon as the command and the KafkaCluster say it alike."""
-        wait_until(lambda: self._described() == self._shown(), "both say the same", deadline_s=DEADLINE_S)
+        wait_until(lambda: self._described() == self._shown(), "both say the same")
         return self._described()
 
     def _described(self) -> int:
@@ -75,7 +75,7 @@ class Watched:
         node.stop()
         node.start()
         ready = ("ready", "--bootstrap", node.address, "--broker-id", str(node.node_id))
-        wait_until(lambda: run_command(*ready).returncode == 0, f"{node.node_id} is ready", deadline_s=DEADLINE_S)
+        wait_until(lambda: run_command(*ready).returncode == 0, f"{node.node_id} is ready")
         return drained.stdout + drained.stderr
 
     def assert_recorded(self) -> None:
@@ -147,7 +147,7 @@ def test_voters_come_and_go_and_the_one_that_leads_goes_too(
         leaving = kafka.controller(101)
         removed = ("--controller-id", "101", "--controller-directory-id", directory_id(leaving))
         change_voters(kafka, "remove-controller", *removed)
-        wait_until(lambda: cluster.active() == 102, "the other one leads", deadline_s=DEADLINE_S)
+        wait_until(lambda: cluster.active() == 102, "the other one leads")
         leaving.stop()
         cluster.make_topic("payments", partitions=1, replicationFactor=1)
         cluster.restart(kafka.broker(1))

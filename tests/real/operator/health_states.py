@@ -31,7 +31,7 @@ class Stage:
     def served(self, topic: str, *replicas: int) -> None:
         """Has a topic of one partition served."""
         self.znodes.create_topic(topic, [list(replicas)])
-        wait_until(lambda: self.znodes.is_served(topic, [0]), "the topic is served", deadline_s=60)
+        wait_until(lambda: self.znodes.is_served(topic, [0]), "the topic is served")
 
     def without_operator(self, kind: str, name: str, spec: Object) -> Object:
         """Applies something while no operator runs."""
@@ -363,7 +363,7 @@ def _catching_up(stage: Stage, name: str) -> Object:
     def is_moving() -> bool:
         return bool(stage.objects.status(kind, name).get("counts", {}).get("moving") == 1)
 
-    wait_until(is_moving, "the partition moves", deadline_s=60)
+    wait_until(is_moving, "the partition moves")
     return stage.objects.get(kind, name) or {}
 
 

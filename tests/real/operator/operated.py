@@ -89,10 +89,26 @@ class Objects:
         found = self._api.get("events", "--namespace", NAMESPACE)["items"]
         return [each["reason"] for each in found if each["involvedObject"]["name"] == name]
 
+    def wait_for_event(self, name: str, reason: str) -> None:
+        """Waits for an event about an object: the operator posts it beside the status, before or after."""
+        wait_until(lambda: reason in self.events(name), f"{name} has the event {reason}")
+
+    def wait_gone(self, kind: str, name: str) -> None:
+        """Waits until the API server has deleted an object."""
+        wait_until(lambda: self.get(kind, name) is None, f"{kind} {name} is gone")
+
     def wait_for(self, kind: str, name: str, condition: str) -> None:
-        """Waits as a script does, with kubectl."""
-        wait = ("wait", f"--for=condition={condition}", f"{kind}/{name}", "--namespace", NAMESPACE, "--timeout=60s")
-        self._api.kubectl(*wait)
+        """Waits as a script does, with kubectl, again and again for a short time each."""
+        wait = ("wait", f"--for=condition={condition}", f"{kind}/{name}", "--namespace", NAMESPACE, "--timeout=2s")
+
+        def holds() -> bool:
+            try:
+                self._api.kubectl(*wait)
+            except CommandError:
+                return False
+            return True
+
+        wait_until(holds, f"{kind} {name} has the condition {condition}")
 
     def wait_ready(self, kind: str, name: str, status: str = "True", reason: str | None = None) -> dict[str, Any]:
         """Waits until Ready is as wanted for the present generation; returns the object."""
@@ -109,7 +125,7 @@ class Objects:
 
         what = f"{kind} {name} has Ready={status} {reason or ''}"
         try:
-            wait_until(is_ready, what, deadline_s=60)
+            wait_until(is_ready, what)
         except ConditionTimeoutError as error:
             raise AssertionError(f"{error}; it is {json.dumps(self.status(kind, name), indent=1)}") from error
         return self.get(kind, name) or {}
@@ -138,7 +154,7 @@ class Operator:
             self.process.spawn()
 
     def wait_until_dead(self) -> None:
-        wait_until(lambda: not self.process.is_running, "the operator has died", deadline_s=60)
+        wait_until(lambda: not self.process.is_running, "the operator has died")
 
     def trouble(self) -> str | None:
         """Why it is not ready, as it answers its probe."""

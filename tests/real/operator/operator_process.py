@@ -2,25 +2,33 @@
 
 `python -m tests.real.operator.operator_process NAMESPACE LIVENESS_PORT [DIE_AFTER]` runs the production code with a count
 between it and its two seams. Every write is said on standard error, so that a test can read what was done and how often.
+In slow motion (`devcluster.stand_ins.slow_motion`) every write and every request to a controller is delayed, too.
 """
 
 import asyncio
 import os
 import signal
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
+from unittest.mock import patch
 
 from kubernetes_asyncio import config
 
 from controller_core.process.logging import configure_logging
+from controller_core.wire.client.request_client import RequestClient
 from controller_core.zk.session import ZkSession
 from controller_operator.kubernetes.kubernetes_objects import KubernetesObjects
 from controller_operator.main import run, zookeeper_connector
 from controller_operator.settings import OperatorSettings
+from devcluster.stand_ins.slow_motion import Delays, Slowed
+from devcluster.stand_ins.slow_motion_seed import slow_motion_seed
 
 WRITE_MARK = "WRITE "
 _WRITES_OF_OBJECTS = ("patch_status", "set_finalizers", "create", "delete")
+_ALL_WRITES_OF_OBJECTS = (*_WRITES_OF_OBJECTS, "annotate", "patch_spec", "create_event")
+_WRITES_OF_ZNODES = ("transact", "transact_many")
 
 
 class WriteCount:
@@ -53,25 +61,48 @@ class Counting:
         return self._counted.get(name) or getattr(self._inner, name)
 
 
+def _slowed(inner: Any, stream: str, names: tuple[str, ...]) -> Any:
+    """The same in slow motion, if the tests run in slow motion."""
+    seed = slow_motion_seed()
+    return inner if seed is None else Slowed(inner, Delays(seed, stream), names)
+
+
+@contextmanager
+def _slow_requests() -> Iterator[None]:
+    """Delays what is asked of controllers while the block runs, if the tests run in slow motion."""
+    if (seed := slow_motion_seed()) is None:
+        yield
+        return
+    delays, ask = Delays(seed, "requests"), RequestClient.ask
+
+    async def slow_ask(*arguments: Any, **named: Any) -> Any:
+        return await delays.around(lambda: ask(*arguments, **named))
+
+    with patch.object(RequestClient, "ask", slow_ask):
+        yield
+
+
 async def main(namespace: str, liveness_port: str, die_after: str = "") -> None:
     settings = OperatorSettings(
         namespaces=(namespace,),
         liveness=f"http://127.0.0.1:{liveness_port}/healthz",
-        zookeeper_session_timeout_ms=4000,
+        zookeeper_session_timeout_ms=30_000,
         missing_cluster_grace_s=3,
     )
     count = WriteCount(int(die_after) if die_after else None)
     connect = zookeeper_connector(settings)
 
     async def counting_connect(address: str) -> ZkSession:
-        session: Any = Counting(await connect(address), count, ("transact", "transact_many"))
+        slow = _slowed(await connect(address), "ZooKeeper", _WRITES_OF_ZNODES)
+        session: Any = Counting(slow, count, _WRITES_OF_ZNODES)
         return session  # type: ignore[no-any-return]  # a session in all but its type
 
     await config.load_kube_config()
     objects = KubernetesObjects()
-    api: Any = Counting(objects, count, _WRITES_OF_OBJECTS)
+    api: Any = Counting(_slowed(objects, "Kubernetes", _ALL_WRITES_OF_OBJECTS), count, _WRITES_OF_OBJECTS)
     try:
-        await run(settings, api=api, connect=counting_connect)
+        with _slow_requests():
+            await run(settings, api=api, connect=counting_connect)
     finally:
         await objects.close()
 

@@ -84,7 +84,7 @@ def test_two_hundred_imported_topics_become_ready_and_nothing_is_written_to_zook
         for number, name in enumerate(names):
             config = {} if number % 5 else {"retention.ms": str(600_000 + number), "cleanup.policy": "compact"}
             znodes.create_topic(name, [[first, second], [second, first]] if number % 3 else [[first]], config)
-        wait_until(lambda: all(is_served(znodes, name) for name in names), "all topics are served", deadline_s=60)
+        wait_until(lambda: all(is_served(znodes, name) for name in names), "all topics are served")
 
         written = imported(monkeypatch, kubernetes_api)
         assert (written.returncode, written.stderr) == (0, "kontroller import: 200 topics imported; left out: none\n")
@@ -94,9 +94,7 @@ def test_two_hundred_imported_topics_become_ready_and_nothing_is_written_to_zook
         before = versions(client)
         with running_operator(servers_folder, kubernetes_api) as operator:
             kubernetes_api.kubectl("apply", "--server-side", "-f", "-", stdin=written.stdout)
-            wait_until(
-                lambda: sum(map(is_ready, objects.every("kafkatopics"))) == TOPICS, "all are Ready", deadline_s=120
-            )
+            wait_until(lambda: sum(map(is_ready, objects.every("kafkatopics"))) == TOPICS, "all are Ready")
             assert operator.writes()["transact"] == 0
             assert operator.writes()["patch_status"] >= TOPICS
         assert versions(client) == before

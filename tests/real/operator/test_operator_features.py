@@ -154,7 +154,6 @@ def test_levels_are_finalized_and_shown(
     wait_until(
         lambda: objects.status("kafkacluster", "demo").get("features", {}).get("epoch") == features.epoch(),
         "the KafkaCluster shows the features",
-        deadline_s=60,
     )
     shown = objects.status("kafkacluster", "demo")["features"]["finalized"]
     assert shown == [{"name": "f", "maxVersionLevel": 3}, {"name": "g", "maxVersionLevel": 1}]
@@ -179,9 +178,9 @@ def test_a_level_that_was_changed_elsewhere_is_put_right(
     apply(objects, f=3)
     objects.wait_ready("featureset", "levels")
     features.finalize(f=2)
-    wait_until(lambda: features.finalized() == {"f": 3}, "the level is back", deadline_s=60)
+    wait_until(lambda: features.finalized() == {"f": 3}, "the level is back")
     objects.wait_ready("featureset", "levels")
-    assert "FeaturesDrifted" in objects.events("levels")
+    objects.wait_for_event("levels", "FeaturesDrifted")
     assert objects.condition("featureset", "levels", "Drifted")["status"] == "False"
 
 
@@ -210,7 +209,7 @@ def test_the_older_of_two_sets_has_a_feature_until_it_goes(
 ) -> None:
     apply(objects, "older", f=3)
     older = objects.wait_ready("featureset", "older")
-    wait_until(lambda: _is_over(older["metadata"]["creationTimestamp"]), "a second has passed", deadline_s=10)
+    wait_until(lambda: _is_over(older["metadata"]["creationTimestamp"]), "a second has passed")
     apply(objects, "younger", f=4)
     conflict = objects.wait_ready("featureset", "younger", "False", "ResourceConflict")["status"]
     assert f"{NAMESPACE}/older" in next(
@@ -231,7 +230,7 @@ def test_levels_go_with_their_set_where_its_policy_says_so(
     found = objects.wait_ready("featureset", "levels")
     assert (FINALIZER in found["metadata"].get("finalizers", [])) == (policy == "Delete")
     objects.delete("featureset", "levels")
-    wait_until(lambda: objects.get("featureset", "levels") is None, "the object is gone", deadline_s=60)
+    wait_until(lambda: objects.get("featureset", "levels") is None, "the object is gone")
     assert features.finalized() == left
 
 

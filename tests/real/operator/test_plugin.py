@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from devcluster.building.binaries import kubernetes_binaries
 from devcluster.clusters.kubernetes import CommandError, KubernetesCluster
 from devcluster.clusters.run_folder import RunFolder
+from devcluster.filling.programs import KUBECTL
 
 pytestmark = pytest.mark.real
 
@@ -53,7 +53,7 @@ def plugin(servers_folder: RunFolder, api: KubernetesCluster) -> Plugin:
     kubeconfig.write_text(json.dumps(content))
 
     def run(*arguments: str, config: Path = kubeconfig) -> subprocess.CompletedProcess[str]:
-        folders = (kubernetes_binaries(), PROJECT / "charts/krew", Path(sys.executable).parent)
+        folders = (KUBECTL.path().parent, PROJECT / "charts/krew", Path(sys.executable).parent)
         environment = {
             **os.environ,
             "KUBECONFIG": str(config),

@@ -99,7 +99,7 @@ class Znodes(ClusterZnodes):
     def delete_topic(self, topic: str) -> None:
         """Returns when the topic is gone."""
         self.mark_for_deletion(topic)
-        wait_until(lambda: self.read(f"/brokers/topics/{topic}") is None, "the topic is deleted", deadline_s=60)
+        wait_until(lambda: self.read(f"/brokers/topics/{topic}") is None, "the topic is deleted")
         wait_until(lambda: self.client.exists(f"/admin/delete_topics/{topic}") is None, "its mark is gone")
 
     def throttles(self, topic: str) -> Throttles:
@@ -212,7 +212,6 @@ class Brokers:
         wait_until(
             lambda: bool(self._ask(asking).finalized_features_epoch >= decided - 1),
             "the broker has come so far",
-            deadline_s=30,
         )
 
     def _ask(self, request: RequestPayload) -> Any:

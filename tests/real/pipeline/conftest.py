@@ -8,10 +8,12 @@ from pyspark.sql import SparkSession
 from controller_pipeline.session import local_session
 from controller_pipeline.sources.kafka_topic import connector_settings
 from devcluster.building.spark_jars import kafka_jars
+from devcluster.running.tokens import SPARK, machine_tokens
 
 
 @pytest.fixture(scope="package")
 def spark_with_kafka() -> Iterator[SparkSession]:
-    session = local_session("real tests", shuffle_partitions=2, memory="1g", more=connector_settings(kafka_jars()))
-    yield session
-    session.stop()
+    with machine_tokens().holding(SPARK):
+        session = local_session("real tests", shuffle_partitions=2, memory="1g", more=connector_settings(kafka_jars()))
+        yield session
+        session.stop()

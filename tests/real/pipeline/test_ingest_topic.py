@@ -22,10 +22,9 @@ from devcluster.building.spark_jars import kafka_jars
 from devcluster.clients.znodes import ClusterZnodes
 from devcluster.clusters.zookeeper import connected_client
 from devcluster.running.processes import wait_until
+from devcluster.waiting.vocabulary import wait_until_served
 from tests.real.conftest import StartKafka
 from tests.spark.histories import as_events, history
-
-pytestmark = [pytest.mark.long, pytest.mark.matrix("takes minutes", "ingest")]
 
 TOPIC = "controller-journal"
 DEADLINE_S = 600
@@ -53,7 +52,7 @@ class Ingest:
             self._command, stdout=log, stderr=log, start_new_session=True
         ) as running:  # fmt: skip
             try:
-                wait_until(lambda: condition() or running.poll() is not None, what, deadline_s=DEADLINE_S)
+                wait_until(lambda: condition() or running.poll() is not None, what, silence_s=DEADLINE_S)
                 assert running.poll() is None, self._log.read_text()
             finally:
                 os.killpg(running.pid, signal.SIGKILL)
@@ -105,5 +104,5 @@ def start_kafka_with_topic(start_kafka: StartKafka) -> str:
     with connected_client(kafka.zookeeper_connect) as client:
         znodes = ClusterZnodes(client)
         znodes.create_topic(TOPIC, [[1]])
-        wait_until(lambda: znodes.is_served(TOPIC, [0]), "the topic is served", deadline_s=60)
+        wait_until_served(znodes, TOPIC, [0])
     return kafka.bootstrap_servers

@@ -22,6 +22,7 @@ from devcluster.clusters.run_folder import RunFolder
 from devcluster.clusters.secured_kafka import ADMIN, PASSWORDS, SecuredKafka
 from devcluster.clusters.zookeeper import ZooKeeper, connected_client
 from devcluster.running.processes import wait_until
+from devcluster.waiting.vocabulary import wait_until_served
 from tests.real.conftest import StartKafka
 
 TOPIC = "history"
@@ -59,7 +60,7 @@ def test_spark_reads_from_the_topic_the_lines_that_the_sink_wrote(
     with connected_client(kafka.zookeeper_connect) as client:  # an admin client that asks too soon waits for good
         znodes = ClusterZnodes(client)
         znodes.create_topic(TOPIC, [[1]])
-        wait_until(lambda: znodes.is_served(TOPIC, [0]), "the topic is served", deadline_s=60)
+        wait_until_served(znodes, TOPIC, [0])
     written = lines_of("c", 0, 50)
     sink = TopicSink(TOPIC, kafka.bootstrap_servers)
     sink.write(block("c", written, 0))
@@ -84,7 +85,7 @@ def test_what_is_written_to_brokers_that_want_a_login_is_read_by_the_same_proper
         with connected_client(kafka.zookeeper_connect) as client:
             znodes = ClusterZnodes(client)
             znodes.create_topic(TOPIC, [[1]])
-            wait_until(lambda: znodes.is_served(TOPIC, [0]), "the topic is served", deadline_s=60)
+            wait_until_served(znodes, TOPIC, [0])
         written = lines_of("c", 0, 50)
         sink = TopicSink(TOPIC, kafka.bootstrap_servers, security=librdkafka_source(brokers))
         sink.write(block("c", written, 0))
@@ -108,7 +109,7 @@ def ingested(history: Path, *options: str) -> tuple[str, set[str]]:
     seen: set[str] = set()
     with (history.parent / "said").open("w+") as log:
         with subprocess.Popen(command, stdout=log, stderr=log) as running:
-            wait_until(lambda: ended(running, seen), "all is taken in", deadline_s=300)
+            wait_until(lambda: ended(running, seen), "all is taken in", silence_s=300)
         assert running.returncode == 0, (history.parent / "said").read_text()
     return (history.parent / "said").read_text(), seen
 

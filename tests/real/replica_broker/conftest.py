@@ -14,7 +14,7 @@ from devcluster.clusters.zookeeper import ZooKeeper, connected_client
 from tests.real.replica_broker.mixed import OURS, MixedCluster
 
 _PROPERTIES = {"auto.leader.rebalance.enable": "false", "controlled.shutdown.retry.backoff.ms": 200}
-CONTROLLERS = (pytest.param("kafka", marks=pytest.mark.matrix("our broker under Kafka's own controller")), "kontroller")
+CONTROLLERS = ("kafka", "kontroller")
 
 
 @pytest.fixture(scope="package", params=CONTROLLERS)

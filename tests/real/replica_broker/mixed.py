@@ -8,6 +8,7 @@ from devcluster.clusters.kafka import Broker, KafkaCluster
 from devcluster.clusters.kontroller import ControllerProcess
 from devcluster.clusters.python_broker import PythonBroker
 from devcluster.running.processes import wait_until
+from devcluster.waiting.vocabulary import wait_until_served
 
 STOCK = (1, 2)
 OURS = 3
@@ -50,7 +51,7 @@ class MixedCluster:
 
     def wait_until_served(self, topic: str) -> None:
         numbers = list(self.znodes.partitions(topic))
-        wait_until(lambda: self.znodes.is_served(topic, numbers), f"all of {topic} is in sync", deadline_s=120)
+        wait_until_served(self.znodes, topic, numbers)
 
     def wait_until_elsewhere(self, topic: str, broker: int) -> None:
         """Waits until a broker leads no partition of a topic, and every one has a leader."""
@@ -59,11 +60,10 @@ class MixedCluster:
             leaders = [self.znodes.leader(topic, number) for number in self.znodes.partitions(topic)]
             return broker not in leaders and min(leaders) >= 0
 
-        wait_until(leads_nothing, f"broker {broker} leads nothing of {topic}", deadline_s=60)
+        wait_until(leads_nothing, f"broker {broker} leads nothing of {topic}")
 
     def wait_until_moved(self, topic: str, target: Sequence[int]) -> None:
         wait_until(
             lambda: not self.znodes.has_reassignments() and self.znodes.assigned(topic, 0) == list(target),
             f"{topic}-0 moved to {target}",
-            deadline_s=120,
         )

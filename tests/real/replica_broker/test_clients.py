@@ -10,6 +10,7 @@ from devcluster.clients import tools
 from devcluster.clients.load import AckedProducer, lost, read_back
 from devcluster.clusters.kontroller import run_command
 from devcluster.running.processes import wait_until
+from devcluster.waiting.vocabulary import wait_until_led
 from tests.real.replica_broker.mixed import OURS, MixedCluster
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
@@ -154,7 +155,7 @@ def _prefer(cluster: MixedCluster, topic: str, replicas: list[int]) -> None:
     cluster.znodes.reassign({(topic, 0): replicas})
     cluster.wait_until_moved(topic, replicas)
     cluster.znodes.elect_preferred([(topic, 0)])
-    wait_until(lambda: cluster.znodes.leader(topic, 0) == replicas[0], f"{replicas[0]} leads", deadline_s=60)
+    wait_until_led(cluster.znodes, topic, 0, replicas[0])
 
 
 def test_kafkas_tools_alter_a_topic_and_move_it_under_a_throttle_through_ours(

@@ -21,12 +21,11 @@ from devcluster.clusters.run_folder import RunFolder
 from devcluster.clusters.zookeeper import ZooKeeper, connected_client
 from devcluster.running.processes import wait_until
 from devcluster.running.servers import Server
+from devcluster.waiting.vocabulary import wait_until_served
 from tests.real.conftest import StartKafka
 from tests.real.replica_broker.conftest import CONTROLLERS
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(240)]
-
-SPEAKING_2_6 = pytest.mark.matrix("a cluster that speaks inter-broker protocol 2.6")
 
 OURS = 3
 SESSION_MS = 30_000
@@ -59,7 +58,7 @@ def test_a_stock_follower_leaves_the_isr_and_joins_it_by_the_leaders_own_writes(
     ):
         znodes = ClusterZnodes(client)
         znodes.create_topic("written", [[3, 1, 2]])
-        wait_until(lambda: znodes.is_served("written", [0]), "all are in sync")
+        wait_until_served(znodes, "written", [0])
         slow, other = (1, 2) if znodes.controller() == 2 else (2, 1)
         with under_load(ours.address, "written"):
             # A session lasts longer than a follower may lag: it is the leader that takes it out.
@@ -67,7 +66,7 @@ def test_a_stock_follower_leaves_the_isr_and_joins_it_by_the_leaders_own_writes(
             wait_until(lambda: znodes.isr("written", 0) == [other, 3], f"broker {slow} is out")
             assert client.exists(f"/brokers/ids/{slow}") is not None
             kafka.broker(slow).resume()
-            wait_until(lambda: znodes.is_served("written", [0]), "all are in sync again", deadline_s=60)
+            wait_until_served(znodes, "written", [0])
         assert "Traceback" not in ours.log()
 
 
@@ -102,7 +101,7 @@ class OldCluster:
         for topic in topics:
             numbers = list(self.znodes.partitions(topic))
             what = f"all of {topic} is in sync"
-            wait_until(lambda: self.znodes.is_served(topic, numbers), what, deadline_s=60)  # noqa: B023
+            wait_until(lambda: self.znodes.is_served(topic, numbers), what)  # noqa: B023
 
     def told(self) -> dict[str, Any]:
         """What stands in the notifications of changed ISRs of each topic: one may tell of other partitions, too."""
@@ -148,13 +147,12 @@ def old_cluster(
             assert words not in ours.log()
 
 
-@SPEAKING_2_6
 def test_it_is_a_member_of_a_cluster_that_speaks_an_older_protocol(old_cluster: OldCluster) -> None:
     znodes = old_cluster.znodes
     znodes.create_topic("spoken", [[3, 1, 2], [1, 2, 3], [2, 3, 1]], {"min.insync.replicas": "2"})
     old_cluster.serve("spoken")
     with AckedProducer(old_cluster.bootstrap, "spoken") as producer:
-        wait_until(lambda: producer.acknowledged_count > 200, "two hundred acknowledgements", deadline_s=60)
+        wait_until(lambda: producer.acknowledged_count > 200, "two hundred acknowledgements")
         old_cluster.ours.pause()
         wait_until(lambda: znodes.isr("spoken", 1) == [1, 2], "a stock leader has taken ours out")
         old_cluster.ours.resume()
@@ -165,11 +163,10 @@ def test_it_is_a_member_of_a_cluster_that_speaks_an_older_protocol(old_cluster: 
     assert {one.partition for one in report.acknowledged} == {0, 1, 2}
     assert lost(report.acknowledged, read_back(old_cluster.bootstrap, "spoken")) == []
     znodes.mark_for_deletion("spoken")
-    wait_until(lambda: not znodes.partitions("spoken"), "the topic is deleted", deadline_s=60)
+    wait_until(lambda: not znodes.partitions("spoken"), "the topic is deleted")
     wait_until(lambda: not list(old_cluster.ours.log_folder.glob("spoken-*")), "its logs are gone")
 
 
-@SPEAKING_2_6
 def test_what_it_writes_when_a_follower_stops_and_is_back_is_what_a_stock_leader_writes(
     old_cluster: OldCluster,
 ) -> None:
@@ -197,4 +194,4 @@ def test_what_it_writes_when_a_follower_stops_and_is_back_is_what_a_stock_leader
     for topic in topics:
         assert told[topic] == {"version": 1, "partitions": [{"topic": topic, "partition": 0}]}
     assert again[0] == again[1]
-    wait_until(lambda: not set(old_cluster.told()) & set(topics), "the controller has heard of all", deadline_s=60)
+    wait_until(lambda: not set(old_cluster.told()) & set(topics), "the controller has heard of all")

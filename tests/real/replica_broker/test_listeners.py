@@ -18,6 +18,7 @@ from devcluster.clusters.python_broker import PythonBroker
 from devcluster.clusters.run_folder import RunFolder
 from devcluster.clusters.zookeeper import ZooKeeper, connected_client
 from devcluster.running.processes import wait_until
+from devcluster.waiting.vocabulary import wait_until_led
 from tests.real.replica_broker.conftest import CONTROLLERS
 from tests.real.replica_broker.mixed import OURS, MixedCluster
 
@@ -73,7 +74,7 @@ def test_ours_leads_and_follows_by_the_listener_between_brokers(apart: MixedClus
 def test_ours_leaves_in_order_and_is_back(apart: MixedCluster) -> None:
     apart.serve_topic("moved", [[3, 1]])
     apart.ours.stop()
-    wait_until(lambda: apart.znodes.leader("moved", 0) == 1, "its leader is the other")
+    wait_until_led(apart.znodes, "moved", 0, 1)
     assert "nothing is led here any more" in apart.ours.log()
     apart.ours.start()
     apart.wait_until_served("moved")

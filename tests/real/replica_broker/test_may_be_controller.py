@@ -8,6 +8,7 @@ from devcluster.clusters.python_broker import PythonBroker
 from devcluster.clusters.run_folder import RunFolder
 from devcluster.clusters.zookeeper import connected_client
 from devcluster.running.processes import wait_until
+from devcluster.waiting.vocabulary import wait_until_served
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(240)]
 
@@ -23,25 +24,25 @@ def test_the_broker_that_is_the_controller_is_killed_and_another_stops_in_order(
         bootstrap = ",".join(each.address for each in brokers.values())
         znodes = ClusterZnodes(client)
         znodes.create_topic("both", [[1, 2, 3], [2, 3, 1], [3, 1, 2]], {"min.insync.replicas": "2"})
-        wait_until(lambda: znodes.is_served("both", [0, 1, 2]), "all are in sync", deadline_s=60)
+        wait_until_served(znodes, "both", [0, 1, 2])
         with AckedProducer(bootstrap, "both") as producer:
             wait_until(lambda: producer.acknowledged_count > 200, "two hundred acknowledgements")
             killed = znodes.controller()
             assert killed in brokers
             brokers[killed].kill()
-            wait_until(lambda: znodes.controller() in brokers.keys() - {killed}, "another is it", deadline_s=60)
+            wait_until(lambda: znodes.controller() in brokers.keys() - {killed}, "another is it")
             goal = producer.acknowledged_count + 200
-            wait_until(lambda: producer.acknowledged_count > goal, "two hundred more", deadline_s=60)
+            wait_until(lambda: producer.acknowledged_count > goal, "two hundred more")
             brokers[killed].start()
-            wait_until(lambda: znodes.is_served("both", [0, 1, 2]), "all are in sync", deadline_s=60)
+            wait_until_served(znodes, "both", [0, 1, 2])
             leaving = znodes.controller()
             assert leaving is not None
             brokers[leaving].stop()
-            wait_until(lambda: znodes.controller() in brokers.keys() - {leaving}, "another is it", deadline_s=60)
+            wait_until(lambda: znodes.controller() in brokers.keys() - {leaving}, "another is it")
             assert "nothing is led here any more" in brokers[leaving].log()
             goal = producer.acknowledged_count + 200
-            wait_until(lambda: producer.acknowledged_count > goal, "two hundred more", deadline_s=60)
+            wait_until(lambda: producer.acknowledged_count > goal, "two hundred more")
             brokers[leaving].start()
-            wait_until(lambda: znodes.is_served("both", [0, 1, 2]), "all are in sync", deadline_s=60)
+            wait_until_served(znodes, "both", [0, 1, 2])
         report = producer.stop()
         assert lost(report.acknowledged, read_back(bootstrap, "both")) == []

@@ -17,6 +17,7 @@ from devcluster.clusters.python_broker import PythonBroker
 from devcluster.clusters.run_folder import RunFolder
 from devcluster.clusters.zookeeper import ZooKeeper, connected_client
 from devcluster.running.processes import wait_until
+from devcluster.waiting.vocabulary import wait_until_served
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
 
@@ -35,7 +36,7 @@ class OnlyOurs:
         return ",".join(broker.address for broker in self.brokers.values())
 
     def wait_until_served(self, topic: str, *partitions: int) -> None:
-        wait_until(lambda: self.znodes.is_served(topic, partitions), f"all of {topic} is in sync", deadline_s=60)
+        wait_until_served(self.znodes, topic, partitions)
 
     def wait_until_removed(self, topic: str, *partitions: int) -> None:
         """Waits until nothing is left of partitions of a topic that stays: no znode, no log, and no broker shows them."""
@@ -44,7 +45,7 @@ class OnlyOurs:
                 f"{PARTITIONS_REMOVE}/{topic}/{partition}",
                 f"/brokers/topics/{topic}/partitions/{partition}",
             )
-            wait_until(lambda path=request: not self.znodes.client.exists(path), f"{request} is gone", deadline_s=60)  # type: ignore[misc]  # a lambda with a default
+            wait_until(lambda path=request: not self.znodes.client.exists(path), f"{request} is gone")  # type: ignore[misc]  # a lambda with a default
             assert not self.znodes.client.exists(znode)
             assert self.brokers_with_a_log(topic, partition) == set()
         wait_until(
@@ -106,9 +107,9 @@ def test_nothing_is_lost_when_leaders_write_the_isr_and_one_is_killed(ours: Only
     with AckedProducer(ours.bootstrap, "alone") as producer:
         wait_until(lambda: producer.acknowledged_count > 200, "two hundred acknowledgements")
         ours.brokers[1].kill()
-        wait_until(lambda: ours.znodes.leader("alone", 0) != 1, "another leads", deadline_s=60)
+        wait_until(lambda: ours.znodes.leader("alone", 0) != 1, "another leads")
         goal = producer.acknowledged_count + 200
-        wait_until(lambda: producer.acknowledged_count > goal, "two hundred more", deadline_s=60)
+        wait_until(lambda: producer.acknowledged_count > goal, "two hundred more")
         ours.brokers[1].start()
         ours.wait_until_served("alone", 0, 1, 2)
     report = producer.stop()
@@ -119,7 +120,7 @@ def test_the_isr_that_a_leader_wrote_is_told_to_the_controller(ours: OnlyOurs) -
     ours.znodes.create_topic("told", [[2, 3]])
     ours.wait_until_served("told", 0)
     ours.brokers[3].stop()
-    wait_until(lambda: ours.znodes.isr("told", 0) == [2], "broker 3 is out", deadline_s=60)
+    wait_until(lambda: ours.znodes.isr("told", 0) == [2], "broker 3 is out")
     ours.brokers[3].start()
     ours.wait_until_served("told", 0)
     wait_until(lambda: not ours.znodes.client.get_children("/isr_change_notification"), "the controller was told")
@@ -148,7 +149,7 @@ def test_the_last_partitions_are_removed_and_the_others_go_on(ours: OnlyOurs) ->
     ours.znodes.create_topic("shrunk", [[1, 2], [2, 3], [3, 1]])
     ours.wait_until_served("beside", 0)
     ours.wait_until_served("shrunk", 0, 1, 2)
-    wait_until(lambda: ours.brokers_with_a_log("shrunk", 2) == {3, 1}, "there is something to remove", deadline_s=60)
+    wait_until(lambda: ours.brokers_with_a_log("shrunk", 2) == {3, 1}, "there is something to remove")
     with AckedProducer(ours.bootstrap, "beside") as producer:
         for number in range(3):
             ours.write("shrunk", number, f"before-{number}")
@@ -165,12 +166,12 @@ def test_the_last_partitions_are_removed_and_the_others_go_on(ours: OnlyOurs) ->
 def test_a_removal_waits_for_a_broker_that_is_down_and_goes_on_under_the_next_controller(ours: OnlyOurs) -> None:
     ours.znodes.create_topic("held-up", [[1, 2], [2, 3]])
     ours.wait_until_served("held-up", 0, 1)
-    wait_until(lambda: ours.brokers_with_a_log("held-up", 1) == {2, 3}, "there is something to remove", deadline_s=60)
+    wait_until(lambda: ours.brokers_with_a_log("held-up", 1) == {2, 3}, "there is something to remove")
     ours.brokers[3].kill()
-    wait_until(lambda: ours.znodes.isr("held-up", 1) == [2], "broker 3 is out", deadline_s=60)
+    wait_until(lambda: ours.znodes.isr("held-up", 1) == [2], "broker 3 is out")
     request = ours.znodes.ask_of_partition(PARTITIONS_REMOVE, "held-up", 1)
-    wait_until(lambda: ours.brokers_with_a_log("held-up", 1) == {3}, "only the log on 3 is left", deadline_s=60)
-    ours.controller.kill()
+    wait_until(lambda: ours.brokers_with_a_log("held-up", 1) == {3}, "only the log on 3 is left")
+    ours.controller.kill(ends_session=False)
     ours.controller.start()
     assert ours.znodes.client.exists(request)
     ours.brokers[3].start()

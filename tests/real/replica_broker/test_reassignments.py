@@ -33,12 +33,12 @@ def test_a_partition_moves_and_nothing_is_lost(
     assert cluster.znodes.leader(topic, 0) in target
     for broker in {1, 2, 3} - set(target):
         folder = cluster.broker(broker).log_folder / f"{topic}-0"
-        wait_until(lambda folder=folder: not folder.exists(), f"broker {broker} has deleted {topic}-0", deadline_s=90)  # type: ignore[misc]  # a default
+        wait_until(lambda folder=folder: not folder.exists(), f"broker {broker} has deleted {topic}-0")  # type: ignore[misc]  # a default
 
 
 def test_a_deleted_topic_leaves_nothing_on_our_broker(cluster: MixedCluster) -> None:
     cluster.serve_topic("deleted", [[3, 1], [2, 3]])
     cluster.znodes.mark_for_deletion("deleted")
-    wait_until(lambda: cluster.znodes.client.exists("/brokers/topics/deleted") is None, "it is deleted", deadline_s=60)
-    wait_until(lambda: not list(cluster.ours.log_folder.glob("deleted-*")), "its logs are gone", deadline_s=90)
+    wait_until(lambda: cluster.znodes.client.exists("/brokers/topics/deleted") is None, "it is deleted")
+    wait_until(lambda: not list(cluster.ours.log_folder.glob("deleted-*")), "its logs are gone")
     cluster.serve_topic("deleted", [[3, 1], [2, 3]])

@@ -9,6 +9,7 @@ from devcluster.clusters.python_broker import PythonBroker
 from devcluster.clusters.run_folder import RunFolder
 from devcluster.clusters.zookeeper import ZooKeeper, connected_client
 from devcluster.running.processes import wait_until
+from devcluster.waiting.vocabulary import wait_until_served
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(180)]
 
@@ -24,7 +25,7 @@ def test_it_serves_on_and_hears_afterwards_what_changed(servers_folder: RunFolde
         with connected_client(zookeeper.connect) as client:
             znodes = ClusterZnodes(client)
             znodes.create_topic("away", [[1, 2], [2, 1]])
-            wait_until(lambda: znodes.is_served("away", [0, 1]), "all are in sync")
+            wait_until_served(znodes, "away", [0, 1])
         with AckedProducer(bootstrap, "away") as producer:
             wait_until(lambda: producer.acknowledged_count > 100, "a hundred acknowledgements")
             zookeeper.kill()
@@ -34,9 +35,9 @@ def test_it_serves_on_and_hears_afterwards_what_changed(servers_folder: RunFolde
             with connected_client(zookeeper.connect) as client:
                 znodes = ClusterZnodes(client)
                 wait_until(lambda: len(client.get_children("/brokers/ids")) == 2, "both are registered")
-                wait_until(lambda: znodes.is_served("away", [0, 1]), "all are in sync", deadline_s=60)
+                wait_until_served(znodes, "away", [0, 1])
                 znodes.change_config("away", {"max.message.bytes": "10000"})
-                wait_until(lambda: "MSG_SIZE_TOO_LARGE" in _refusal(bootstrap), "the change is heard", deadline_s=60)
+                wait_until(lambda: "MSG_SIZE_TOO_LARGE" in _refusal(bootstrap), "the change is heard")
         report = producer.stop()
         assert lost(report.acknowledged, read_back(bootstrap, "away")) == []
 

@@ -19,6 +19,7 @@ from devcluster.clusters.run_folder import RunFolder
 from devcluster.clusters.secured_kafka import ADMIN, PASSWORDS, SecuredKafka
 from devcluster.clusters.zookeeper import ZooKeeper, connected_client
 from devcluster.running.processes import wait_until
+from devcluster.waiting.vocabulary import wait_until_served
 from tests.real.operator.operated import operated_namespace, running_operator
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
@@ -91,12 +92,11 @@ def test_a_broker_of_our_own_follows_leads_and_leaves_where_everybody_wants_a_lo
         servers_folder, led_by_us.zookeeper_connect, OURS, name="beside-ours", settings=settings, listeners=LISTENERS
     ) as ours:
         znodes.create_topic("followed", [[1, OURS], [OURS, 1]])
-        wait_until(lambda: znodes.is_served("followed", [0, 1]), "the topic is served", deadline_s=60)
+        wait_until_served(znodes, "followed", [0, 1])
         led_by_us.broker(1).restart()
         wait_until(
             lambda: all({1, OURS} == set(znodes.isr("followed", number)) for number in (0, 1)),
             "each is in sync with what the other leads, as the leader asked the controller for",
-            deadline_s=60,
         )
         ours.stop()
         assert znodes.leader("followed", 1) == 1
@@ -118,14 +118,12 @@ def test_the_operator_moves_partitions_by_the_login_of_the_file_and_shows_it_to_
         ):
             znodes = ClusterZnodes(client)
             znodes.create_topic("moved", [[1]])
-            wait_until(lambda: znodes.is_served("moved", [0]), "the topic is served", deadline_s=60)
+            wait_until_served(znodes, "moved", [0])
             there = {"zookeeper": {"connect": kafka.zookeeper_connect}}
             objects.apply("KafkaCluster", "demo", {**there, "bootstrapServers": "127.0.0.1:9"})
             objects.apply("PartitionReassignment", "moved", MOVE)
             message = "who is no broker is not shown the operator's login"
-            wait_until(
-                lambda: message in str(objects.status("PartitionReassignment", "moved")), "it is said", deadline_s=60
-            )
+            wait_until(lambda: message in str(objects.status("PartitionReassignment", "moved")), "it is said")
             objects.apply("KafkaCluster", "demo", there)
             assert objects.wait_ready("PartitionReassignment", "moved")["status"]["phase"] == "Completed"
             assert znodes.assigned("moved", 0) == [2]

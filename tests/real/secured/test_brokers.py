@@ -19,6 +19,7 @@ from devcluster.clusters.run_folder import RunFolder
 from devcluster.clusters.secured_kafka import ALICE, CONTROLLER, PASSWORDS, SecuredKafka
 from devcluster.clusters.zookeeper import ZooKeeper
 from devcluster.running.processes import wait_until
+from devcluster.waiting.vocabulary import wait_until_logged
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
 
@@ -34,7 +35,7 @@ _OWN: Final = ListenerNames(inter_broker="CONTROLLER", clients="CLIENT")
 
 @pytest.fixture(
     scope="module",
-    params=[pytest.param(setup, marks=pytest.mark.matrix("what brokers want to know", setup)) for setup in SETUPS],
+    params=SETUPS,
 )
 def brokers(request: pytest.FixtureRequest, servers_folder: RunFolder, zookeeper: ZooKeeper) -> Iterator[SecuredKafka]:
     """Two that want to know who comes, also to replicate, and end what does not log in again within seconds."""
@@ -74,9 +75,7 @@ def controlled(folder: RunFolder, kafka: SecuredKafka, properties: Path) -> Iter
 
 def says(controller: ControllerProcess, words: str) -> None:
     """Waits until the controller has said it."""
-    wait_until(
-        lambda: words in controller.process.log_path.read_text(), f"the controller says {words!r}", deadline_s=60
-    )
+    wait_until_logged(controller.process, words)
 
 
 def admin_of(kafka: SecuredKafka) -> AdminClient:
@@ -155,10 +154,10 @@ async def test_a_password_and_a_certificate_that_change_under_load_are_taken(
             brokers.write_properties(file.name, **login_of(brokers, ALICE, NEW_PASSWORD), **shown(new))
             old.store().unlink()
             await asyncio.to_thread(brokers.broker(2).restart)
-            await asyncio.to_thread(lambda: wait_until(lambda: len(created) > SEVERAL, "load", deadline_s=60))
+            await asyncio.to_thread(lambda: wait_until(lambda: len(created) > SEVERAL, "load"))
             already = len(created)
             await asyncio.sleep(SESSION_S)  # no session of the old password is left
-            await asyncio.to_thread(lambda: wait_until(lambda: len(created) > already + SEVERAL, "load", deadline_s=60))
+            await asyncio.to_thread(lambda: wait_until(lambda: len(created) > already + SEVERAL, "load"))
             load.cancel()
 
 

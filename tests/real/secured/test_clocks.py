@@ -24,6 +24,7 @@ from devcluster.clusters.secured_kafka import SecuredKafka
 from devcluster.clusters.zookeeper import ZooKeeper
 from devcluster.machines.set_clock import SetClock, why_impossible
 from devcluster.running.processes import wait_until
+from devcluster.waiting.vocabulary import wait_until_served
 from tests.real.secured.test_delegation_tokens import HOUR_MS, PROPERTIES, token
 
 pytestmark = pytest.mark.timeout(300)
@@ -48,9 +49,7 @@ class Stage:
 
     def serve(self, topic: str) -> None:
         self.znodes.create_topic(topic, [[1, 2], [2, 1]], {"min.insync.replicas": "2"})
-        wait_until(
-            lambda: self.znodes.is_served(topic, [0, 1]) and self._has_logs(topic), f"{topic} is served", deadline_s=60
-        )
+        wait_until(lambda: self.znodes.is_served(topic, [0, 1]) and self._has_logs(topic), f"{topic} is served")
 
     def _has_logs(self, topic: str) -> bool:
         return all((each.log_folder / f"{topic}-0").exists() for each in self.kafka.brokers.values())
@@ -95,13 +94,13 @@ def test_a_wall_clock_that_jumps_costs_neither_the_role_nor_a_login_nor_a_token(
     good = f"{paths.DELEGATION_TOKENS}/good"
     stage.znodes.client.create(good, token("good", now_ms + HOUR_MS, now_ms + HOUR_MS), makepath=True)
     with AckedProducer(stage.kafka.bootstrap_servers, "before") as producer:
-        wait_until(lambda: producer.acknowledged_count > 0, "the first acknowledgement", deadline_s=30)
+        wait_until(lambda: producer.acknowledged_count > 0, "the first acknowledgement")
         for name, days in (("ahead", YEAR_DAYS), ("behind", -YEAR_DAYS)):
             stage.clock.jump(days)
             stage.serve(f"made-{name}")
             stage.kafka.broker(1).restart()
             stage.serve(f"made-{name}-later")
-            wait_until(lambda: stage.znodes.is_served("before", [0, 1]), "all are in sync", deadline_s=60)
+            wait_until_served(stage.znodes, "before", [0, 1])
             stage.znodes.client.create(f"{good}-no-more-{name}", token("over", now_ms - HOUR_MS, now_ms))
         stage.clock.set_right()
         stage.serve("after")

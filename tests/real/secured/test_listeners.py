@@ -120,7 +120,7 @@ class Site:
 
 @pytest.fixture(
     scope="module",
-    params=[pytest.param(kind, marks=pytest.mark.matrix("what a listener speaks", kind)) for kind in PROTOCOLS],
+    params=PROTOCOLS,
 )
 def site(request: pytest.FixtureRequest, servers_folder: RunFolder, zookeeper: ZooKeeper) -> Iterator[Site]:
     made = Site(servers_folder, zookeeper, request.param)
@@ -180,7 +180,7 @@ def test_librdkafka_produces_with_ids_that_the_controller_gave_and_consumes(site
         read.update(message.value() or b"" for message in consumer.consume(100, 1) if message.error() is None)
         return len(read) == 100
 
-    wait_until(has_read_all, "all that was produced is read", deadline_s=60)
+    wait_until(has_read_all, "all that was produced is read")
     consumer.close()
 
 
@@ -218,7 +218,7 @@ def test_what_brokers_ask_of_their_controller_arrives(site: Site) -> None:
     wait_until(lambda: site.isr("moved") == [1], "who has gone is out of sync")
     assert "controlled shutdown" in site.log
     site.kafka.broker(2).start()
-    wait_until(lambda: site.isr("moved") == [1, 2], "who is back is in sync again", deadline_s=60)
+    wait_until(lambda: site.isr("moved") == [1, 2], "who is back is in sync again")
 
 
 def test_somebody_else_is_not_admitted_and_the_log_says_where_he_was(site: Site) -> None:
@@ -297,12 +297,12 @@ def test_acls_are_about_the_name_that_somebody_has_logged_in_by(authorizing: Sit
 
     asyncio.run(asked())
     site.allow_alice()
-    wait_until(lambda: asyncio.run(has_created()), "alice may create topics", deadline_s=60)
+    wait_until(lambda: asyncio.run(has_created()), "alice may create topics")
     wait_until(lambda: site.isr("admins") == [1, 2], "both are in sync")
     site.kafka.broker(2).stop()
     wait_until(lambda: site.isr("admins") == [1], "who has gone is out of sync")
     site.kafka.broker(2).start()
-    wait_until(lambda: site.isr("admins") == [1, 2], "a super user's AlterPartition is taken", deadline_s=60)
+    wait_until(lambda: site.isr("admins") == [1, 2], "a super user's AlterPartition is taken")
 
 
 def login(mechanism: str, user: str, password: str) -> str:

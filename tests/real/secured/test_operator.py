@@ -48,5 +48,4 @@ def test_a_cluster_of_which_no_file_says_anything_is_said_to_be_out_of_reach(
         wait_until(
             lambda: objects.condition("KafkaCluster", "demo").get("status") in ("False", "Unknown"),
             "the cluster is out of reach",
-            deadline_s=60,
         )

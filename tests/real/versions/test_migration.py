@@ -11,10 +11,11 @@ from devcluster.clusters.kontroller import ControllerProcess, run_command
 from devcluster.clusters.run_folder import RunFolder
 from devcluster.clusters.zookeeper import ZooKeeper, connected_client
 from devcluster.running.processes import wait_until
+from devcluster.waiting.vocabulary import wait_until_served
 from tests.real.versions.kraft_nodes import CONTROLLER_ID, Quorum, migrated
 from tests.real.versions.under_load import nothing_lost
 
-pytestmark = [pytest.mark.real, pytest.mark.long, pytest.mark.timeout(400), pytest.mark.matrix("the way to KRaft")]
+pytestmark = [pytest.mark.real, pytest.mark.timeout(400)]
 
 TOPIC = "orders"
 PARTITIONS = [0, 1, 2]
@@ -35,7 +36,7 @@ def test_a_cluster_of_ours_is_migrated_to_kraft_under_load_while_our_controller_
     ):
         znodes = ClusterZnodes(client)
         znodes.create_topic(TOPIC, [[1, 2, 3], [2, 3, 1], [3, 1, 2]], {"retention.ms": "604800000"})
-        wait_until(lambda: znodes.is_served(TOPIC, PARTITIONS), "the topic is served", deadline_s=60)
+        wait_until_served(znodes, TOPIC, PARTITIONS)
         with nothing_lost(kafka.bootstrap_servers, TOPIC):
             if handed_over:
                 done = run_command("controller", "hand-over", "--zookeeper", kafka.zookeeper_connect, "--yes")
@@ -46,16 +47,14 @@ def test_a_cluster_of_ours_is_migrated_to_kraft_under_load_while_our_controller_
             quorum.migrate(kafka.zookeeper_connect, znodes.read("/cluster/id")["id"])
             for broker in kafka.brokers.values():
                 broker.restart({"zookeeper.metadata.migration.enable": "true", **quorum.known_to_all})
-                wait_until(lambda: znodes.is_served(TOPIC, PARTITIONS), "all are in sync", deadline_s=90)
-            wait_until(lambda: znodes.controller() == CONTROLLER_ID, "the quorum has the role", deadline_s=90)
-            wait_until(
-                lambda: "Completed migration of metadata from ZooKeeper" in quorum.log, "migrated", deadline_s=90
-            )
+                wait_until_served(znodes, TOPIC, PARTITIONS)
+            wait_until(lambda: znodes.controller() == CONTROLLER_ID, "the quorum has the role")
+            wait_until(lambda: "Completed migration of metadata from ZooKeeper" in quorum.log, "migrated")
             # From here on the quorum writes both; each broker leaves ZooKeeper in turn.
             for broker in kafka.brokers.values():
                 broker.stop()
                 started.enter_context(migrated(servers_folder, broker, quorum))
-                wait_until(lambda: znodes.is_served(TOPIC, PARTITIONS), "all are in sync", deadline_s=90)
+                wait_until_served(znodes, TOPIC, PARTITIONS)
             assert znodes.controller() == CONTROLLER_ID
             assert ours.process.is_running
             assert "kraft_migration" in ours.process.log_path.read_text()

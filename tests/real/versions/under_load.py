@@ -11,9 +11,9 @@ from devcluster.running.processes import wait_until
 def nothing_lost(bootstrap_servers: str, topic: str) -> Iterator[None]:
     """Before, while and after the block messages are acknowledged, with acks=all; all of these are there in the end."""
     with AckedProducer(bootstrap_servers, topic) as producer:
-        wait_until(lambda: producer.acknowledged_count > 0, "a message is acknowledged", deadline_s=60)
+        wait_until(lambda: producer.acknowledged_count > 0, "a message is acknowledged")
         yield
         before = producer.acknowledged_count
-        wait_until(lambda: producer.acknowledged_count > before, "messages are still acknowledged", deadline_s=60)
+        wait_until(lambda: producer.acknowledged_count > before, "messages are still acknowledged")
         report = producer.stop()
     assert lost(report.acknowledged, read_back(bootstrap_servers, topic)) == []

@@ -16,7 +16,6 @@ from controller_core.wire.messages import AllocateProducerIdsRequest, ErrorCode
 from devcluster.clients.load import lost
 from devcluster.clients.znodes import PREFERRED_ELECTION
 from tests.real.conformance.clusters import PREFERRED, UNCLEAN, ConformanceCluster, Partition, Seen
-from tests.real.conformance.conftest import make_whole
 
 UNCLEAN_ALLOWED = {"unclean.leader.election.enable": "true"}
 
@@ -63,7 +62,7 @@ SERVED = (
 @pytest.fixture(scope="session")
 def crash(started_cluster: ConformanceCluster) -> Crash:
     cluster = started_cluster
-    make_whole(cluster)
+    cluster.health_gate.open()
     third, killed, successor = cluster.order
     _prepare(cluster, killed, successor, third)
     before = {topic: cluster.seen(topic) for topic in SERVED}

@@ -63,7 +63,7 @@ def test_what_a_deposed_controller_writes_too_late_is_refused(cluster: Conforman
     cluster.serve_topic("written-late", [[1, 2]])
     before = cluster.seen("written-late")
     fenced_before = own.process.log_path.read_text(errors="replace").count(FENCED)
-    own.kill()
+    own.kill(ends_session=False)
     own.start_stepping("/brokers/topics/written-late/")
     epoch = cluster.controller_epoch()
     with ThreadPoolExecutor(max_workers=1) as client:

@@ -8,7 +8,6 @@ import pytest
 from devcluster.clusters.kafka import lose_directory
 from devcluster.running.processes import wait_until
 from tests.real.conformance.clusters import ConformanceCluster, Seen
-from tests.real.conformance.conftest import make_whole
 
 NOTIFICATIONS = "/log_dir_event_notification"
 HIT, SPARED = "on-the-lost-disk", "on-the-other-disk"
@@ -30,7 +29,7 @@ class LostDirectory:
 @pytest.fixture(scope="session")
 def lost_directory(started_cluster: ConformanceCluster) -> LostDirectory:
     cluster = started_cluster
-    make_whole(cluster)
+    cluster.health_gate.open()
     other, broker, _ = cluster.order
     topics = _topics_on_both_directories(cluster, broker, other)
     before = {name: cluster.seen(topic) for name, topic in topics.items()}

@@ -79,12 +79,12 @@ def test_a_broker_of_a_release_that_cannot_be_led_is_named_and_the_others_are_se
     with stand_in_broker(telling(newest)) as port:
         register(our_cluster.znodes.client, BAD_BROKER, port)
         try:
-            wait_until(lambda: unsupported(1), "it is counted", deadline_s=30)
+            wait_until(lambda: unsupported(1), "it is counted")
             our_cluster.wait_until_logged(lack)
             our_cluster.serve_topic(f"beside-an-older-{len(newest)}", [[1, 2, 3]])
         finally:
             unregister(our_cluster.znodes.client, BAD_BROKER)
-    wait_until(lambda: unsupported(0), "it is gone", deadline_s=30)
+    wait_until(lambda: unsupported(0), "it is gone")
 
 
 def test_an_unreadable_registration_is_no_broker(our_cluster: OurCluster) -> None:

@@ -9,6 +9,7 @@ import pytest
 
 from devcluster.clients import tools
 from devcluster.running.processes import wait_until
+from devcluster.waiting.vocabulary import wait_until_served
 from tests.real.controller.clusters import OurCluster
 
 
@@ -18,10 +19,10 @@ def test_a_reassignment_waits_for_a_target_that_dies_and_completes_when_it_retur
     our_cluster.kafka.broker(6).pause()
     try:
         znodes.reassign({("interrupted", 0): [5, 6]})
-        wait_until(lambda: len(znodes.assigned("interrupted", 0)) == 4, "it has begun", deadline_s=30)
+        wait_until(lambda: len(znodes.assigned("interrupted", 0)) == 4, "it has begun")
     finally:
         our_cluster.kafka.broker(6).kill()
-    wait_until(lambda: 6 not in our_cluster.live_brokers(), "6 is gone", deadline_s=30)
+    wait_until(lambda: 6 not in our_cluster.live_brokers(), "6 is gone")
     assert sorted(znodes.assigned("interrupted", 0)) == [1, 2, 5, 6]
     assert znodes.leader("interrupted", 0) == 1
     our_cluster.kafka.broker(6).start()
@@ -56,7 +57,7 @@ def kafka_topics_describe(cluster: OurCluster, topic: str) -> str:
 def assert_a_new_topic_is_served(cluster: OurCluster, epoch_before: int) -> None:
     topic = f"beside-{secrets.token_hex(4)}"
     cluster.znodes.create_topic(topic, [[1, 2, 3]])
-    wait_until(lambda: cluster.znodes.is_served(topic, [0]), f"{topic} is served", deadline_s=10)
+    wait_until_served(cluster.znodes, topic, [0])
     assert controller_epoch(cluster) == epoch_before
     assert "Leader: 1" in kafka_topics_describe(cluster, topic)
 
@@ -106,9 +107,9 @@ def test_a_topic_that_vanishes_takes_its_reassignment_with_it(our_cluster: OurCl
     our_cluster.kafka.broker(6).pause()
     try:
         znodes.reassign({("vanishing", 0): [3, 6]})
-        wait_until(lambda: len(znodes.assigned("vanishing", 0)) == 4, "it has begun", deadline_s=30)
+        wait_until(lambda: len(znodes.assigned("vanishing", 0)) == 4, "it has begun")
         znodes.client.delete("/brokers/topics/vanishing", recursive=True)
-        wait_until(lambda: not znodes.has_reassignments(), "its request is removed", deadline_s=30)
+        wait_until(lambda: not znodes.has_reassignments(), "its request is removed")
     finally:
         our_cluster.kafka.broker(6).resume()
     znodes.reassign({("staying", 0): [2, 3]})

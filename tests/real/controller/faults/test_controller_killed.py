@@ -4,9 +4,8 @@ import pytest
 
 from devcluster.clients.load import AckedProducer, lost, read_back
 from devcluster.running.processes import wait_until
+from devcluster.waiting.vocabulary import wait_until_served
 from tests.real.controller.clusters import OurCluster
-
-pytestmark = [pytest.mark.long, pytest.mark.matrix("takes minutes", "controller")]
 
 TOPIC = "moving"
 HERE, THERE = [1, 2, 3], [4, 5, 6]
@@ -19,20 +18,19 @@ def test_a_reassignment_completes_wherever_the_controller_is_killed(our_cluster:
     """A failure point before and after each ZooKeeper write: SIGKILL, restart, and no acknowledged message is lost."""
     znodes, controller = our_cluster.znodes, our_cluster.controller
     znodes.create_topic(TOPIC, [HERE], {"min.insync.replicas": "2"})
-    wait_until(lambda: znodes.is_served(TOPIC, [0]), "the topic is served", deadline_s=30)
+    wait_until_served(znodes, TOPIC, [0])
     with AckedProducer(our_cluster.kafka.bootstrap_servers, TOPIC) as producer:
-        wait_until(lambda: producer.acknowledged_count > 0, "the first acknowledgement", deadline_s=30)
+        wait_until(lambda: producer.acknowledged_count > 0, "the first acknowledgement")
         killed_at: list[tuple[int, bool]] = []
         source, target = HERE, THERE
         write, applied = 1, False
         while True:
-            controller.kill()
+            controller.kill(ends_session=False)  # no broker is to take the role
             znodes.reassign({(TOPIC, 0): target})
             controller.start_to_die(write, applied=applied)
             wait_until(
                 lambda: not controller.process.is_running or not znodes.has_reassignments(),
                 f"the controller dies at write {write}, or has done everything without it",
-                deadline_s=60,
             )
             survived = controller.process.is_running
             if not survived:

@@ -5,7 +5,6 @@ Whatever strangers send, a new topic gets its leader, and the controller stays w
 
 import socket
 import struct
-import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 
@@ -33,7 +32,9 @@ from controller_core.wire.messages import (
 from tests.real.controller.clusters import OurCluster
 
 STRANGER = "127.0.0.77"
-SOON_S = 15
+SOON_S = 60
+LITTLE_CPU_S = 15
+"""Seconds of a processor, of which other processes take nothing away: time would fail on a busy machine."""
 
 
 class Connection:
@@ -72,13 +73,20 @@ def stranger(our_cluster: OurCluster) -> Iterator[Connection]:
 
 
 @contextmanager
+def little_work(cluster: OurCluster) -> Iterator[None]:
+    """The block costs the controller little."""
+    before_s = cluster.controller.process.cpu_s
+    yield
+    assert cluster.controller.process.cpu_s - before_s < LITTLE_CPU_S
+
+
+@contextmanager
 def unmoved(cluster: OurCluster, topic: str) -> Iterator[None]:
-    """After the block, a new topic is served soon, clients see it, and nobody else has become the controller."""
+    """After the block, a new topic is served with little work, clients see it, and the controller is the same."""
     epoch, _ = cluster.znodes.client.get("/controller_epoch")
     yield
-    began_s = time.monotonic()
-    cluster.serve_topic(topic, [[1, 2, 3], [4, 5, 6]])
-    assert time.monotonic() - began_s < SOON_S
+    with little_work(cluster):
+        cluster.serve_topic(topic, [[1, 2, 3], [4, 5, 6]])
     assert topic in AdminClient({"bootstrap.servers": cluster.bootstrap}).list_topics(topic, timeout=SOON_S).topics
     assert cluster.znodes.client.get("/controller_epoch")[0] == epoch
 
@@ -122,9 +130,8 @@ def test_millions_of_items_hold_up_nobody(our_cluster: OurCluster, address: str)
     content = struct.pack(">hhih", 20, 5, 5, -1) + b"\0" + body
     with unmoved(our_cluster, f"after-millions-{address}"):
         connection = Connection(our_cluster, address)
-        began_s = time.monotonic()
-        assert connection.send(struct.pack(">i", len(content)) + content) is None
-        assert time.monotonic() - began_s < SOON_S
+        with little_work(our_cluster):
+            assert connection.send(struct.pack(">i", len(content)) + content) is None
         connection.close()
 
 

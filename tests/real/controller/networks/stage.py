@@ -72,7 +72,7 @@ class Stage:
         return self.znodes.controller()
 
     def give_role_to(self, process: int) -> None:
-        wait_until(lambda: self.stands_by(process), f"{process} could lead", deadline_s=60)
+        wait_until(lambda: self.stands_by(process), f"{process} could lead")
         connect = self.kafka.zookeeper_connect
         done = run_command("controller", "take-over", "--zookeeper", connect, "--id", str(process), "--yes")
         assert done.returncode == 0, done.stdout + done.stderr
@@ -92,16 +92,14 @@ class Stage:
 
     def wait_until_served(self, topic: str) -> None:
         """All replicas are in sync and have a log: a new ISR is written before there are logs."""
-        wait_until(
-            lambda: self.znodes.is_served(topic, [0]) and self.has_logs(topic), f"{topic} is served", deadline_s=90
-        )
+        wait_until(lambda: self.znodes.is_served(topic, [0]) and self.has_logs(topic), f"{topic} is served")
 
     def has_logs(self, topic: str) -> bool:
         replicas = self.znodes.assigned(topic, 0)
         return all((self.kafka.broker(each).log_folder / f"{topic}-0").exists() for each in replicas)
 
     def wait_until_logged(self, text: str, *, since: int, process: int = FIRST) -> None:
-        wait_until(lambda: text in self.logged(process, since), f"{process} logs {text!r}", deadline_s=60)
+        wait_until(lambda: text in self.logged(process, since), f"{process} logs {text!r}")
 
     def logged(self, process: int = FIRST, since: int = 0) -> str:
         return self.controllers[process].process.log_path.read_text(errors="replace")[since:]
@@ -157,7 +155,7 @@ def set_up(folder: RunFolder, name: str) -> Iterator[Stage]:
         for controller in controllers.values():
             started.callback(controller.close)
             controller.process.spawn()
-        wait_until(lambda: stage.holder() in controllers, "one of ours leads", deadline_s=60)
+        wait_until(lambda: stage.holder() in controllers, "one of ours leads")
         yield stage
 
 
@@ -193,7 +191,7 @@ def under_load(stage: Stage, topic: str) -> Iterator[None]:
     vacancy = Vacancy()
     stage.serve(topic, ALL)
     with AckedProducer(stage.kafka.bootstrap_servers, topic) as producer, vacancy.watched(stage):
-        wait_until(lambda: producer.acknowledged_count > 0, "the first acknowledgement", deadline_s=30)
+        wait_until(lambda: producer.acknowledged_count > 0, "the first acknowledgement")
         yield
         began_s = time.monotonic()
         stage.serve(f"{topic}-after", ALL)

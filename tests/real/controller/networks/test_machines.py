@@ -134,4 +134,4 @@ def test_nothing_is_left_of_a_network_whose_maker_was_killed(network: Network, t
     assert len(pids) == 2, "a network beside that of the other tests"
     maker.send_signal(signal.SIGKILL)
     maker.communicate()
-    wait_until(lambda: not any(Path("/proc", pid).exists() for pid in pids), "all of it has ended", deadline_s=10)
+    wait_until(lambda: not any(Path("/proc", pid).exists() for pid in pids), "all of it has ended")

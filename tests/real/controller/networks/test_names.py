@@ -4,14 +4,10 @@ they suffer, and only as long as that lasts. Under load, every acknowledged mess
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-import pytest
-
 from controller_core.model.ids import BrokerEpoch, BrokerId
 from controller_core.model.metadata import Broker, Endpoint
 from controller_core.zk import codecs, paths
 from tests.real.controller.networks.stage import FIRST, Stage, name_of, under_load
-
-pytestmark = pytest.mark.matrix("networks")
 
 SILENT_NAME_SERVER = "10.91.0.254"
 """The router, which swallows questions."""

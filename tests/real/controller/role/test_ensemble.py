@@ -24,8 +24,6 @@ from devcluster.running.ways import Silence, Way
 from tests.real.controller.role.ensembles import Servers, by_tls, in_the_clear
 
 log = structlog.get_logger()
-pytestmark = pytest.mark.matrix("ensemble")
-
 FIRST, SECOND = 1000, 1001
 ALL = [1, 2, 3]
 SESSION_S = 4
@@ -60,14 +58,14 @@ class Stage:
             "--deadline-seconds",
             "40",
         ]
-        wait_until(lambda: self._is_ready(process), f"{process} could lead", deadline_s=60)
+        wait_until(lambda: self._is_ready(process), f"{process} could lead")
         done = run_command("controller", "take-over", *arguments)
         assert done.returncode == 0, done.stdout + done.stderr
 
     def serve_topic(self, topic: str) -> None:
         """Creates a topic as soon as ZooKeeper answers, and waits until all follow."""
-        wait_until(lambda: self._is_created(topic), "ZooKeeper takes a topic", deadline_s=60)
-        wait_until(lambda: self._is_served(topic), f"{topic} is served", deadline_s=90)
+        wait_until(lambda: self._is_created(topic), "ZooKeeper takes a topic")
+        wait_until(lambda: self._is_served(topic), f"{topic} is served")
 
     def _is_created(self, topic: str) -> bool:
         try:
@@ -123,7 +121,7 @@ def stage(request: pytest.FixtureRequest, servers_folder: RunFolder) -> Iterator
             controller.process.spawn()
         client = started.enter_context(ensemble.client(chroot))
         stage = Stage(ensemble=ensemble, kafka=kafka, controllers=controllers, ways=ways, znodes=ClusterZnodes(client))
-        wait_until(stage.is_led_by_ours, "one of ours leads", deadline_s=60)
+        wait_until(stage.is_led_by_ours, "one of ours leads")
         yield stage
 
 
@@ -132,12 +130,12 @@ def under_load(stage: Stage, topic: str) -> Iterator[None]:
     """Acknowledged writes to a topic of all brokers, which are all there in the end; a topic is made after what happens."""
     stage.serve_topic(topic)
     with AckedProducer(stage.kafka.bootstrap_servers, topic) as producer:
-        wait_until(lambda: producer.acknowledged_count > 0, "the first acknowledgement", deadline_s=30)
+        wait_until(lambda: producer.acknowledged_count > 0, "the first acknowledgement")
         began_s = time.monotonic()
         yield
         stage.serve_topic(f"{topic}-after")
         log.info("a topic is made and served", after=topic, seconds=round(time.monotonic() - began_s, 1))
-        wait_until(stage.is_led_by_ours, "one of ours leads", deadline_s=60)
+        wait_until(stage.is_led_by_ours, "one of ours leads")
     assert lost(producer.stop().acknowledged, read_back(stage.kafka.bootstrap_servers, topic)) == []
 
 
@@ -146,7 +144,7 @@ def test_the_leader_of_the_servers_is_killed(stage: Stage) -> None:
     assert leader is not None
     with under_load(stage, "leader-killed"):
         leader.kill()
-        wait_until(lambda: stage.ensemble.leader() is not None, "another server leads", deadline_s=60)
+        wait_until(lambda: stage.ensemble.leader() is not None, "another server leads")
     leader.start()
 
 
@@ -156,7 +154,7 @@ def test_the_leader_of_the_servers_hangs_for_longer_than_the_others_wait_and_com
     with under_load(stage, "leader-hung"):
         leader.pause()
         try:
-            wait_until(lambda: stage.ensemble.leader() not in (None, leader), "another server leads", deadline_s=60)
+            wait_until(lambda: stage.ensemble.leader() not in (None, leader), "another server leads")
         finally:
             leader.resume()
     leader.process.wait_until_ready()
@@ -165,7 +163,7 @@ def test_the_leader_of_the_servers_hangs_for_longer_than_the_others_wait_and_com
 def test_the_servers_are_restarted_one_after_the_other(stage: Stage) -> None:
     with under_load(stage, "rolled"):
         for _ in stage.ensemble.rolling_restart():
-            wait_until(stage.is_led_by_ours, "one of ours leads", deadline_s=60)
+            wait_until(stage.is_led_by_ours, "one of ours leads")
 
 
 @pytest.mark.parametrize("silence", [Silence.ANSWERS, Silence.REQUESTS])
@@ -176,8 +174,8 @@ def test_a_controller_that_is_cut_off_one_way_from_all_servers_loses_the_role(st
         try:
             for way in stage.ways:
                 way.swallows = silence
-            wait_until(lambda: stage.holder() not in (FIRST, None), "another has the role", deadline_s=60)
-            wait_until(lambda: not stage.controllers[FIRST].process.is_running, "it gives up", deadline_s=60)
+            wait_until(lambda: stage.holder() not in (FIRST, None), "another has the role")
+            wait_until(lambda: not stage.controllers[FIRST].process.is_running, "it gives up")
         finally:
             for way in stage.ways:
                 way.swallows = Silence.NONE
@@ -191,7 +189,7 @@ def test_a_controller_and_the_server_that_it_is_connected_to_hang_beyond_its_ses
         holder.pause()
         server.pause()
         try:
-            wait_until(lambda: stage.holder() not in (SECOND, None), "another has the role", deadline_s=90)
+            wait_until(lambda: stage.holder() not in (SECOND, None), "another has the role")
         finally:
             server.resume()
             holder.resume()

@@ -24,7 +24,7 @@ def hot_standby(cluster: OurCluster, folder: RunFolder) -> Iterator[ControllerPr
     )
     other.process.spawn()
     try:
-        wait_until(lambda: bool(says(cluster, OTHER, "hot")), "it stands by hot", deadline_s=60)
+        wait_until(lambda: bool(says(cluster, OTHER, "hot")), "it stands by hot")
         yield other
     finally:
         other.kill()
@@ -53,7 +53,7 @@ def test_the_role_goes_to_another_of_ours_to_kafka_and_back_under_load_and_nothi
         AckedProducer(our_cluster.kafka.bootstrap_servers, "moved-about") as producer,
         hot_standby(our_cluster, servers_folder) as other,
     ):
-        wait_until(lambda: producer.acknowledged_count > 0, "the first acknowledgement", deadline_s=30)
+        wait_until(lambda: producer.acknowledged_count > 0, "the first acknowledgement")
         epoch = int(znodes.read("/controller_epoch"))
         moved(our_cluster, "hand-over", "--to", str(OTHER))
         assert (znodes.controller(), int(znodes.read("/controller_epoch"))) == (OTHER, epoch + 1)
@@ -66,7 +66,7 @@ def test_the_role_goes_to_another_of_ours_to_kafka_and_back_under_load_and_nothi
         assert znodes.controller() == OTHER
         epoch = int(znodes.read("/controller_epoch"))
         other.stop()
-        wait_until(lambda: znodes.controller() == ours.controller_id, "it passes the role on", deadline_s=30)
+        wait_until(lambda: znodes.controller() == ours.controller_id, "it passes the role on")
         assert int(znodes.read("/controller_epoch")) == epoch + 1, "no broker had it in between"
         our_cluster.serve_topic("made-by-us-again", [[4, 5]])
     assert lost(producer.stop().acknowledged, read_back(our_cluster.kafka.bootstrap_servers, "moved-about")) == []

@@ -45,15 +45,15 @@ def test_the_role_passes_from_an_older_revision_to_this_one_and_back_under_load(
     znodes, ours = our_cluster.znodes, our_cluster.controller
     our_cluster.serve_topic("upgraded", [[1, 2, 3]], {"min.insync.replicas": "2"})
     with AckedProducer(our_cluster.kafka.bootstrap_servers, "upgraded") as producer:
-        wait_until(lambda: producer.acknowledged_count > 0, "the first acknowledgement", deadline_s=30)
-        wait_until(lambda: hot(our_cluster, older), "the older one is hot", deadline_s=60)
+        wait_until(lambda: producer.acknowledged_count > 0, "the first acknowledgement")
+        wait_until(lambda: hot(our_cluster, older), "the older one is hot")
         assert "leads_under" not in (znodes.read("/kontroller/processes/1005") or {}), "it is the older one that runs"
         ours.stop()
-        wait_until(lambda: znodes.controller() == older.controller_id, "the older one leads", deadline_s=60)
+        wait_until(lambda: znodes.controller() == older.controller_id, "the older one leads")
         our_cluster.serve_topic("made-by-the-older", [[4, 5]])
         ours.process.spawn()
-        wait_until(lambda: hot(our_cluster, ours), "ours is hot", deadline_s=60)
+        wait_until(lambda: hot(our_cluster, ours), "ours is hot")
         older.stop()
-        wait_until(lambda: znodes.controller() == ours.controller_id, "ours leads", deadline_s=60)
+        wait_until(lambda: znodes.controller() == ours.controller_id, "ours leads")
         our_cluster.serve_topic("made-by-the-newer", [[4, 5]])
     assert lost(producer.stop().acknowledged, read_back(our_cluster.kafka.bootstrap_servers, "upgraded")) == []

@@ -65,7 +65,7 @@ def is_served(kraft: KRaftCluster) -> bool:
 
 
 def wait_until_served(kraft: KRaftCluster) -> None:
-    wait_until(lambda: is_served(kraft), "everything is in sync", deadline_s=DEADLINE_S)
+    wait_until(lambda: is_served(kraft), "everything is in sync")
 
 
 def assert_comes_to(folded: Folded, said: MetadataResponse) -> None:
@@ -75,7 +75,7 @@ def assert_comes_to(folded: Folded, said: MetadataResponse) -> None:
 
 def wait_until_it_comes_to(journal: Path, said: MetadataResponse) -> None:
     """A recorder is told of what was decided as soon as brokers are, not sooner."""
-    wait_until(lambda: _recorded(fold(read(journal))) == _said(said), "the journal comes to it", deadline_s=DEADLINE_S)
+    wait_until(lambda: _recorded(fold(read(journal))) == _said(said), "the journal comes to it")
 
 
 def _recorded(folded: Folded) -> dict[str, object]:

@@ -79,7 +79,7 @@ def wait_until_recorded(journal: Path, kind: str, cause: str, times: int = 1) ->
     def is_recorded() -> bool:
         return [(line.kind, line.cause) for line in changes(journal)].count((kind, cause)) >= times
 
-    wait_until(is_recorded, f"{kind} by {cause} is recorded", deadline_s=DEADLINE_S)
+    wait_until(is_recorded, f"{kind} by {cause} is recorded")
 
 
 def move(kraft: KRaftCluster, replicas: list[int]) -> None:
@@ -201,7 +201,7 @@ def test_one_that_begins_or_comes_back_when_the_log_is_deleted_goes_on_from_the_
 ) -> None:
     cluster, came_back, new = forgetful.cluster, forgetful.journal, tmp_path / "new"
     ended = max(position_of(line.correlation_id) or 0 for line in changes(came_back))
-    wait_until(lambda: snapshots(cluster.controller(101))[:1] > [ended], "the log is deleted", deadline_s=DEADLINE_S)
+    wait_until(lambda: snapshots(cluster.controller(101))[:1] > [ended], "the log is deleted")
 
     with (
         recorder_of(cluster, servers_folder, came_back) as again,

@@ -21,7 +21,7 @@ from devcluster.clusters.run_folder import RunFolder
 from devcluster.demo.told import rows_of
 from devcluster.filling.parts import Part
 from devcluster.running.processes import ManagedProcess, wait_until
-from tests.real.kraft.history.recordings import DEADLINE_S, changes, metadata, recorder_of, wait_until_it_comes_to
+from tests.real.kraft.history.recordings import changes, metadata, recorder_of, wait_until_it_comes_to
 
 pytestmark = [pytest.mark.real(Part.KRAFT), pytest.mark.timeout(900)]
 
@@ -57,18 +57,18 @@ class Day:
         for topic, replicas in TOPICS.items():
             configs = {"unclean.leader.election.enable": str(topic == "risky").lower()}
             asyncio.run(self.admin.create_topic(topic, replica_assignment=replicas, configs=configs))
-        wait_until(self._are_all_known, "brokers know the topics", deadline_s=DEADLINE_S)
+        wait_until(self._are_all_known, "brokers know the topics")
         self._wait_until_all_in_sync()
         self.cluster.broker(2).kill()
         self._wait_for_state("risky", leader=3, isr=(3,))
         self.cluster.broker(3).kill()
         self._wait_for_state("alone", leader=None)
-        wait_until(lambda: ("alone", "raised") in self._told(), "an alarm tells of it", deadline_s=DEADLINE_S)
+        wait_until(lambda: ("alone", "raised") in self._told(), "an alarm tells of it")
         self.cluster.broker(2).start()
         self._wait_for_state("risky", leader=2)
         self.cluster.broker(3).start()
         self._wait_until_all_in_sync()
-        wait_until(lambda: ("alone", "cleared") in self._told(), "an alarm is over", deadline_s=DEADLINE_S)
+        wait_until(lambda: ("alone", "cleared") in self._told(), "an alarm is over")
         self._elect_another_controller()
         moves = {"version": 1, "partitions": [{"topic": "kept", "partition": 0, "replicas": [1, 3]}]}
         asyncio.run(self.admin.reassign_partitions(json.dumps(moves)))
@@ -86,7 +86,7 @@ class Day:
     def _elect_another_controller(self) -> None:
         before = self._recorded_leader()
         self.cluster.controller(before).kill()
-        wait_until(lambda: self._recorded_leader() != before, "another controller leads", deadline_s=DEADLINE_S)
+        wait_until(lambda: self._recorded_leader() != before, "another controller leads")
         self.cluster.controller(before).start()
 
     def _recorded_leader(self) -> int:
@@ -97,13 +97,13 @@ class Day:
             first = self._partitions(topic)[0]
             return first.leader == leader and isr in (None, tuple(sorted(first.isr)))
 
-        wait_until(is_so, f"{topic}-0 is led by {leader}", deadline_s=DEADLINE_S)
+        wait_until(is_so, f"{topic}-0 is led by {leader}")
 
     def _wait_until_all_in_sync(self) -> None:
         def is_so() -> bool:
             return all(set(each.isr) == set(each.replicas) for topic in TOPICS for each in self._partitions(topic))
 
-        wait_until(is_so, "everything is in sync", deadline_s=DEADLINE_S)
+        wait_until(is_so, "everything is in sync")
 
     def _partitions(self, topic: str) -> tuple[PartitionDetails, ...]:
         return asyncio.run(self.admin.describe_topic(topic)).partitions

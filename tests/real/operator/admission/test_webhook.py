@@ -142,7 +142,7 @@ def asked(asking: Asking, request: pytest.FixtureRequest) -> Asking:
     """The API server asks the operator that works, unless told; what it is told takes a moment to be in force."""
     which = getattr(request, "param", "working")
     asking.ask(asking.ports[0 if which == "working" else 1])
-    wait_until(asking.is_refused, "the webhook is in force", deadline_s=60)
+    wait_until(asking.is_refused, "the webhook is in force")
     return asking
 
 
@@ -184,12 +184,12 @@ def test_who_is_not_there_keeps_nobody_from_writing_unless_that_is_wanted(asked:
     nobody = reserve_port()
     try:
         asked.ask(nobody)
-        wait_until(lambda: not asked.is_refused(), "nobody answers, and all is written", deadline_s=60)
+        wait_until(lambda: not asked.is_refused(), "nobody answers, and all is written")
         asked.ask(nobody, failure_policy="Fail")
-        wait_until(lambda: _is_failing(asked), "nobody answers, and nothing is written", deadline_s=60)
+        wait_until(lambda: _is_failing(asked), "nobody answers, and nothing is written")
         asked.objects.annotate("kafkatopic", "taken", "what-is-no-spec=is-written")
         asked.objects.delete("kafkatopic", "taken")
-        wait_until(lambda: asked.objects.get("kafkatopic", "taken") is None, "the operator lets it go", deadline_s=60)
+        wait_until(lambda: asked.objects.get("kafkatopic", "taken") is None, "the operator lets it go")
     finally:
         release_port(nobody)
 

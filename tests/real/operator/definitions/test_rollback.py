@@ -61,12 +61,12 @@ def test_a_suspended_move_outlives_a_rollback_of_its_definition(
             wait_until(lambda: operator.trouble() is None, "it is ready")
             with rolled_back(kubernetes_api):
                 wait_until(lambda: not is_shown_suspended(objects), "the API server drops the field")
-                wait_until(lambda: "lacks spec.suspend" in (operator.trouble() or ""), "it is noticed", deadline_s=60)
+                wait_until(lambda: "lacks spec.suspend" in (operator.trouble() or ""), "it is noticed")
                 with running_operator(servers_folder, kubernetes_api) as another:
                     wait_until(lambda: "lacks spec.suspend" in (another.trouble() or ""), "it is noticed at once")
                     assert not another.writes()
                     assert znodes.assigned("kept", 0) == [1]
-            wait_until(lambda: operator.trouble() is None, "the definition is there again", deadline_s=60)
+            wait_until(lambda: operator.trouble() is None, "the definition is there again")
             assert is_shown_suspended(objects)
             assert znodes.assigned("kept", 0) == [1]
             objects.patch(KIND, "kept", {"spec": {"suspend": False}})

@@ -40,7 +40,7 @@ def test_a_log_that_moves_within_its_broker_counts_once_and_a_lost_directory_is_
     ):
         znodes = ClusterZnodes(client)
         znodes.create_topic(MOVED.topic, [[1]])
-        wait_until(lambda: znodes.is_served(MOVED.topic, [0]), "the topic is served", deadline_s=60)
+        wait_until(lambda: znodes.is_served(MOVED.topic, [0]), "the topic is served")
         _fill(kafka)
         full = _sizes(kafka)
         assert full.are_all_seen
@@ -49,11 +49,11 @@ def test_a_log_that_moves_within_its_broker_counts_once_and_a_lost_directory_is_
 
         target = next(disk for disk in disks if not (disk / f"{MOVED.topic}-0").exists())
         _move_slowly(kafka, target)
-        wait_until(lambda: _is_on_its_way(kafka), "there is a second log of it", deadline_s=60)
+        wait_until(lambda: _is_on_its_way(kafka), "there is a second log of it")
         assert _sizes(kafka) == full
 
         lose_directory(target)
-        wait_until(lambda: not _sizes(kafka).are_all_seen, "the broker has noticed", deadline_s=60)
+        wait_until(lambda: not _sizes(kafka).are_all_seen, "the broker has noticed")
         assert _sizes(kafka).bytes_of == full.bytes_of
 
 

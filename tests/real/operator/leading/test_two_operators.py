@@ -29,7 +29,6 @@ from tests.real.operator.operated import (
 pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
 
 LEASE = f"{RELEASE}-operator"
-DEADLINE_S = 90
 TOPICS = 30
 BEFORE_THE_STOP = 8
 FOLLOWED_WITHIN_S = 15
@@ -65,7 +64,7 @@ def operators(
 ) -> Iterator[tuple[Operator, Operator]]:
     """The one that works, and the one that stands by: the first has the lease before the second is there."""
     with running_operator(servers_folder, kubernetes_api, lease=LEASE) as first:
-        wait_until(lambda: holder(kubernetes_api) is not None, "somebody has the lease", deadline_s=DEADLINE_S)
+        wait_until(lambda: holder(kubernetes_api) is not None, "somebody has the lease")
         with running_operator(servers_folder, kubernetes_api, lease=LEASE) as second:
             yield first, second
 
@@ -111,7 +110,7 @@ def when_calm(api: KubernetesCluster, znodes: ClusterZnodes) -> dict[str, Any]:
         seen.append(everything(api, znodes))
         return seen[-1] == seen[-2] == seen[-3]
 
-    wait_until(is_calm, "nobody writes", deadline_s=DEADLINE_S)
+    wait_until(is_calm, "nobody writes")
     return seen[-1]
 
 
@@ -139,7 +138,7 @@ def test_a_leader_that_is_stopped_in_its_work_is_followed_and_writes_nothing_whe
     for number in range(BEFORE_THE_STOP):
         a_topic(objects, f"stopped-{number}")
     # In the midst of its writes.
-    wait_until(lambda: first.writes()["transact_many"] >= 3, "the first operator works", deadline_s=DEADLINE_S)
+    wait_until(lambda: first.writes()["transact_many"] >= 3, "the first operator works")
     first.process.send_signal(signal.SIGSTOP)
     stopped_at, of_the_first = time(), lease(kubernetes_api)
     for number in range(BEFORE_THE_STOP, TOPICS):
@@ -171,7 +170,7 @@ def test_who_ends_in_good_order_is_followed_at_once(
     first.process.send_signal(signal.SIGTERM)
     first.wait_until_dead()
     assert first.process.exit_code == 0
-    wait_until(lambda: holder(kubernetes_api) not in (None, before), "the second one leads", deadline_s=DEADLINE_S)
+    wait_until(lambda: holder(kubernetes_api) not in (None, before), "the second one leads")
     a_topic(objects, "made-by-the-second")
     objects.wait_ready("kafkatopic", "made-by-the-second")
     assert second.writes()

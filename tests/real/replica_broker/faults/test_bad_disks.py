@@ -12,9 +12,10 @@ from devcluster.clusters.python_broker import PythonBroker
 from devcluster.clusters.run_folder import RunFolder
 from devcluster.running.processes import wait_until
 from devcluster.running.small_disk import SmallDisk, why_impossible
+from devcluster.waiting.vocabulary import wait_until_served
 from tests.real.replica_broker.mixed import MixedCluster
 
-pytestmark = [pytest.mark.real, pytest.mark.timeout(240), pytest.mark.matrix("bad disks of our broker")]
+pytestmark = [pytest.mark.real, pytest.mark.timeout(240)]
 
 CONFIG = {"min.insync.replicas": "2"}
 DISK_BYTES = 64 * 1024 * 1024
@@ -43,12 +44,11 @@ class TwoDirectories:
         wait_until(
             lambda: znodes.leader(self.topic, partition) in (1, 2) and znodes.isr(self.topic, partition) == [1, 2],
             f"{self.topic}-{partition} is led by others, without the replica that is lost",
-            deadline_s=60,
         )
 
     def wait_until_in_sync(self, partition: int) -> None:
         znodes = self.cluster.znodes
-        wait_until(lambda: znodes.is_served(self.topic, [partition]), f"{self.topic}-{partition} is in sync")
+        wait_until_served(znodes, self.topic, [partition])
 
     def leads(self, partition: int) -> bool:
         state = self.cluster.znodes.state(self.topic, partition)
@@ -57,7 +57,7 @@ class TwoDirectories:
 
 def wait_for_more(producer: AckedProducer, messages: int = 100) -> None:
     goal = producer.acknowledged_count + messages
-    wait_until(lambda: producer.acknowledged_count >= goal, f"{messages} more acknowledgements", deadline_s=90)
+    wait_until(lambda: producer.acknowledged_count >= goal, f"{messages} more acknowledgements")
 
 
 def test_a_full_disk_costs_its_own_replicas_and_they_catch_up_when_there_is_room(
@@ -107,7 +107,7 @@ def test_directories_vanish_one_after_the_other_and_without_any_the_broker_ends(
             wait_for_more(producer)
             assert two.leads(two.second)
             lose_directory(second)
-            wait_until(lambda: not broker.process.is_running, "the broker without disks ends", deadline_s=60)
+            wait_until(lambda: not broker.process.is_running, "the broker without disks ends")
             assert broker.process.exit_code == FAILED
             assert "no log directory can be used any more" in broker.log()
             two.wait_until_lost(two.second)

@@ -116,7 +116,7 @@ def test_good_clients_and_followers_go_on_beside_what_is_wrong(
                 assert of_stock is not ErrorCode.none
         assert refusal(further, WHOLE, OURS) is ErrorCode.none
         goal = producer.acknowledged_count + 100
-        wait_until(lambda: producer.acknowledged_count > goal, "a hundred more", deadline_s=60)
+        wait_until(lambda: producer.acknowledged_count > goal, "a hundred more")
     report = producer.stop()
     assert report.errors == []
     assert cluster.znodes.is_served(TOPIC, [OURS, STOCK])

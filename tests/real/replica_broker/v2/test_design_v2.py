@@ -47,15 +47,15 @@ class V2Cluster:
         return sorted(int(part) for part in data.split(b",") if part)
 
     def wait_until_in_sync(self, topic: str, *members: int) -> None:
-        wait_until(lambda: self.brokers_in(topic, "ISR") == [*members], f"{members} are in sync", deadline_s=60)
+        wait_until(lambda: self.brokers_in(topic, "ISR") == [*members], f"{members} are in sync")
 
     def wait_until_led_by_another(self, topic: str, former: int) -> None:
-        wait_until(lambda: self.leader(topic) not in (None, former), "another leads", deadline_s=60)
+        wait_until(lambda: self.leader(topic) not in (None, former), "another leads")
 
 
 def wait_for_more(producer: AckedProducer) -> None:
     goal = producer.acknowledged_count + 200
-    wait_until(lambda: producer.acknowledged_count > goal, "two hundred acknowledgements more", deadline_s=60)
+    wait_until(lambda: producer.acknowledged_count > goal, "two hundred acknowledgements more")
 
 
 @pytest.fixture(scope="module")
@@ -122,7 +122,7 @@ def test_what_is_deleted_while_a_broker_is_down_is_gone_when_it_is_back(cluster:
     cluster.admin("create-topic", "--topic", "gone", "--replica-assignment", "1:2:3")
     cluster.wait_until_in_sync("gone", 1, 2, 3)
     cluster.brokers[3].kill()
-    wait_until(lambda: "3" not in cluster.client.get_children("/brokers/ids"), "broker 3 is dead", deadline_s=60)
+    wait_until(lambda: "3" not in cluster.client.get_children("/brokers/ids"), "broker 3 is dead")
     cluster.admin("delete-topic", "--topic", "gone")
     assert (cluster.brokers[3].log_folder / "gone-0").exists()
     assert cluster.client.get_children("/brokers/state/3"), "it is told to close its replica when it is back"

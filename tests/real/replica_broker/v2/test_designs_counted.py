@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 from bench.designs.__main__ import app
 from bench.designs.report.result import Result
 
-pytestmark = [pytest.mark.long, pytest.mark.real, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.real, pytest.mark.timeout(600)]
 
 PARTITIONS = 12
 """A third is led by the broker that dies."""
