@@ -14,7 +14,7 @@ export KEEP
 
 .DEFAULT_GOAL := help
 
-.PHONY: help demo demo-history demo-fleet soak test full versions lint unit nightly fuzz mutants spark real e2e node crds cli bench bench-designs bench-requests bench-operator bench-polling bench-pipeline \
+.PHONY: help demo demo-history demo-fleet soak test mapped nightly flaky slow-motion release-check versions lint unit fuzz mutants spark real e2e chart node crds cli bench bench-designs bench-requests bench-operator bench-polling bench-pipeline \
 	bench-fleet build images lock sbom audit clean
 
 help: ## Show the commands
@@ -41,7 +41,32 @@ KAFKA ?=
 soak: $(READY) ## Let things happen to a real cluster, as a seed decides, and check it all (MINUTES=30 SEED=n KAFKA=2.8.2; none: random)
 	$(BIN)/python -m devcluster.soak --minutes $(MINUTES) $(if $(SEED),--seed $(SEED)) $(if $(KAFKA),--kafka $(KAFKA))
 
-test: lint unit spark real ## Check the code and run the tests, those against real servers too (of large matrices a sample)
+test: $(READY) ## Level 1: the same checks at every commit: style, types, unit tests, and chosen cases on real servers and Spark
+	$(BIN)/python -m scripts.checks test
+
+BASE ?=
+
+mapped: $(READY) ## Run the test files that cover the change since the last commit that passed .ci/run (BASE=commit FLAGS=--list)
+	$(BIN)/python -m scripts.checks mapped --base "$(BASE)" $(FLAGS)
+
+SHARD ?= 1/1
+
+nightly: $(READY) ## Level 3: run everything, longest not run first, and keep docs/ledger.json (MINUTES=60 SHARD=n/7 SEED=n)
+	$(BIN)/python -m scripts.checks nightly --minutes $(MINUTES) --shard $(SHARD) $(if $(SEED),--seed $(SEED))
+
+N ?= 20
+HOGS ?= 2
+FILES ?=
+
+flaky: $(READY) ## Run tests N times alone, beside busy loops and in slow motion; print failures (N=20 HOGS=2 FILES="tests/real/...")
+	$(BIN)/python -m scripts.checks flaky --runs $(N) --hogs $(HOGS) $(FILES)
+
+slow-motion: $(READY) ## Run test files with every write of controllers and operators delayed by 0 to 3 s (SEED=1 FILES="tests/real/..." FLAGS="-k name")
+	@test -n "$(FILES)" || { echo 'Name files of tests, such as FILES=tests/real/conformance/procedures/test_topics.py'; exit 1; }
+	KONTROLLER_SLOW_MOTION=$(or $(SEED),1) $(BIN)/pytest -v -m real --timeout 900 $(FLAGS) $(FILES)
+
+release-check: $(READY) ## Check that everything has passed within seven days, as docs/ledger.json says
+	$(BIN)/python -m scripts.checks release
 
 OLDER ?= $(notdir $(wildcard devcluster/kafkas/*))
 KRAFTS ?= $(notdir $(wildcard devcluster/krafts/*))
@@ -54,26 +79,17 @@ versions: $(READY) ## Run the suite, the clients, the operator, the journal and 
 	for version in $(KRAFTS); do $(BIN)/pytest -v -m real -k $$version $(AT_ONCE) tests/real/kraft tests/real/operator/test_operator.py || exit 1; done
 	for version in $(SOAKED); do $(MAKE) soak KAFKA=$$version || exit 1; done
 
-full: ## As `make test`, with the large matrices whole: those of which it runs what the commit's hash chooses
-	$(MAKE) test SAMPLED=
-
 lint: $(READY) ## Check style, types and the direction of imports
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-# Of large matrices, the part that the commit's hash chooses.
-SAMPLED ?= --sample
-
 # On all cores; those of the pipeline file by file, as the tests of a file share tables, and each worker with a Spark of its own.
 WORKERS ?= logical
 
-unit: $(READY) ## Run the tests that need no servers (WORKERS=0: one after the other, in one process; SAMPLED=: large matrices whole)
-	$(BIN)/pytest -m "not real and not spark" $(SAMPLED) --numprocesses $(WORKERS) --dist worksteal --durations 20
-
-nightly: $(READY) ## Look for new examples that break a property, round by round (MINUTES=30; SEED=n: that round again)
-	scripts/nightly $(BIN)/pytest $(MINUTES) $(SEED)
+unit: $(READY) ## Run the tests of level 1 that need no servers (WORKERS=0: one after the other, in one process)
+	$(BIN)/pytest -m "not real and not spark and not nightly" --numprocesses $(WORKERS) --dist worksteal --durations 20
 
 SECONDS_EACH ?= 60
 TARGETS ?=
@@ -87,20 +103,23 @@ SAMPLE ?= 0
 mutants: $(READY) ## Try small changes of the code that tests should notice (MODULES="zk.fenced model", SAMPLE=100 SEED=n; all: hours)
 	$(BIN)/python -m scripts.mutants $(MODULES:%=--module %) --sample $(SAMPLE) $(if $(SEED),--seed $(SEED))
 
-spark: $(READY) ## Run the tests of the history's pipeline, on a Spark of their own (SAMPLED=: large matrices whole, as `make full`)
-	$(BIN)/pytest -m "spark and not real" $(SAMPLED) --numprocesses $(WORKERS) --maxprocesses 4 --dist loadfile --no-loadscope-reorder --durations 20 tests/spark
+spark: $(READY) ## Run all tests of the history's pipeline, on a Spark of their own: two hours
+	$(BIN)/pytest -m "spark and not real" --numprocesses $(WORKERS) --maxprocesses 4 --dist loadfile --no-loadscope-reorder --durations 20 tests/spark
 
 # In two parts: the clusters of the one have ended before those of the other start. Two files at a time, or two of the parts that
 # tests/real/conftest.py makes of one: mostly they wait, for sessions that end and servers that start. Each has servers of its own.
 AT_ONCE := --numprocesses 2 --dist loadgroup --no-loadscope-reorder --durations 20
 
-real: $(READY) ## Run the tests against real ZooKeeper, Kafka and Kubernetes (SAMPLED=: large matrices whole, as `make full`)
+real: $(READY) ## Run all tests against real ZooKeeper, Kafka and Kubernetes: hours
 	$(BIN)/python -m devcluster build
-	$(BIN)/pytest -v -m real $(SAMPLED) $(AT_ONCE) tests/real/conformance tests/real/clients
-	$(BIN)/pytest -v -m real $(SAMPLED) $(AT_ONCE) --ignore tests/real/conformance --ignore tests/real/clients --ignore tests/e2e
+	$(BIN)/pytest -v -m real $(AT_ONCE) tests/real/conformance tests/real/clients
+	$(BIN)/pytest -v -m real $(AT_ONCE) --ignore tests/real/conformance --ignore tests/real/clients --ignore tests/e2e
 
-e2e: $(READY) ## Install the chart on a node whose pods really run, and disturb it (KUBECONFIG: on that cluster; SAMPLED=: all other examples, too)
-	$(BIN)/pytest -v $(SAMPLED) --durations 20 tests/e2e
+e2e: $(READY) ## Install the chart on a node whose pods really run, and disturb it (KUBECONFIG: on that cluster)
+	$(BIN)/pytest -v --durations 20 tests/e2e
+
+chart: $(READY) ## Install, upgrade and uninstall the chart on a node whose pods really run: the cases of tests/chart.txt
+	$(BIN)/pytest -v --cases tests/chart.txt --without-quarantined --durations 10 tests/e2e/test_[125]_*.py
 
 node: $(READY) ## Run one node of Kubernetes with our images on it until Ctrl-C, to try the chart on (as root)
 	$(BIN)/python -m devcluster node

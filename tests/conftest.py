@@ -1,7 +1,7 @@
 """Real servers for the tests that ask for them: started at the first use, one of each for the whole run.
 
-Whatever asks for a real server is marked `real` by that alone, so `-m "not real"` never starts one. Of large matrices
-`--sample` runs a part (`tests/sampling.py`).
+Whatever asks for a real server is marked `real` by that alone, so `-m "not real"` never starts one. The options that
+select the cases of a level of checks are those of `tests/levels.py`.
 """
 
 import itertools
@@ -12,6 +12,7 @@ from typing import Any
 import hypothesis
 import pytest
 
+from devcluster.building import progress
 from devcluster.clusters.kubernetes import KubernetesCluster
 from devcluster.clusters.kubernetes import kubernetes_api as own_or_given_cluster
 from devcluster.clusters.run_folder import RunFolder, run_folder
@@ -19,15 +20,16 @@ from devcluster.clusters.zookeeper import ZooKeeper
 from devcluster.filling.fill import fill_cache
 from devcluster.filling.parts import API_SERVER, Part
 from devcluster.node.pods import prepare as prepare_pods
-from tests.sampling import Sample, commit_of
+from devcluster.running.patience import LONGEST_WAIT_S
+from devcluster.running.tokens import machine_tokens
+from tests import levels
+from tests.cpu_limit import CpuLimit
 
-# A change is judged by the same examples every time; on a developer's machine each run looks for new ones, and those of
-# `make nightly` follow from the seed that it names. No test asserts how long something takes: a busy machine would fail it.
-hypothesis.settings.register_profile("unhurried", deadline=None)
-hypothesis.settings.register_profile("ci", derandomize=True, deadline=None)
+# Every run has the same examples; those of `make nightly` follow from the seed that it prints. No test asserts how long
+# something takes: a busy machine would fail it.
+hypothesis.settings.register_profile("derandomized", derandomize=True, deadline=None, max_examples=50)
 hypothesis.settings.register_profile("nightly", derandomize=False, deadline=None, max_examples=500, print_blob=True)
-_PROFILE = os.environ.get("KONTROLLER_HYPOTHESIS") or ("ci" if os.environ.get("CI") else "unhurried")
-hypothesis.settings.load_profile(_PROFILE)
+hypothesis.settings.load_profile(os.environ.get("KONTROLLER_HYPOTHESIS", "derandomized"))
 
 # Fixtures that make a test a real one, and what the cache has to hold for them beside Kafka; `pytest.mark.real(Part.X)`
 # names more.
@@ -37,6 +39,9 @@ _REAL_FIXTURES: dict[str, tuple[Part, ...]] = {
     "pods": (*API_SERVER, Part.HELM),
 }
 _KEPT_LOGS = pytest.StashKey[list[str]]()
+
+_REAL_TIMEOUT_S = LONGEST_WAIT_S + 60
+"""A wait for real servers ends by itself if nothing moves, and says what it waited for: pytest interrupts it later."""
 
 _chroots = itertools.count(1)
 
@@ -81,14 +86,12 @@ def kubernetes_api(servers_folder: RunFolder) -> Iterator[KubernetesCluster]:
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption(
-        "--sample", action="store_true", help="of tests marked `matrix` run the part that the commit chooses"
-    )
+    levels.add_options(parser)
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    if config.getoption("--sample"):
-        config.pluginmanager.register(Sample(commit_of(config.rootpath)))
+    levels.register(config)
+    config.pluginmanager.register(CpuLimit())
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -96,18 +99,33 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         fixtures = item.fixturenames if isinstance(item, pytest.Function) else ()
         for fixture in _REAL_FIXTURES.keys() & set(fixtures):
             item.add_marker(pytest.mark.real(*_REAL_FIXTURES[fixture]))
-    items.sort(key=lambda item: item.get_closest_marker("long") is None)
+        if item.get_closest_marker("real") and not item.get_closest_marker("timeout"):
+            item.add_marker(pytest.mark.timeout(_REAL_TIMEOUT_S))
+
+
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """Makes tests wait until their servers fit beside those of other runs. Waiting is not of a test's time."""
+
+    def say(text: str) -> None:
+        capture = session.config.pluginmanager.get_plugin("capturemanager")
+        assert capture is not None
+        with capture.global_and_fixture_disabled():
+            progress.say(text)
+
+    machine_tokens().wait_for_others(say)
 
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_finish(session: pytest.Session) -> None:
     """Fills the cache before the first test: a first build takes longer than any one test may."""
-    marks = [mark for item in session.items for mark in item.iter_markers("real")]
-    if marks and not session.config.option.collectonly:
+    real = [mark for item in session.items for mark in item.iter_markers("real")]
+    needed = [mark for item in session.items for mark in item.iter_markers("needs")]
+    parts = {part for mark in (*real, *needed) for part in mark.args} | ({Part.KAFKA} if real else set())
+    if parts and not session.config.option.collectonly:
         capture = session.config.pluginmanager.get_plugin("capturemanager")
         assert capture is not None
         with capture.global_and_fixture_disabled():
-            fill_cache({Part.KAFKA, *(part for mark in marks for part in mark.args)})
+            fill_cache(parts)
             if any("e2e" in item.path.parts for item in session.items):
                 prepare_pods()
 

@@ -1,7 +1,4 @@
-"""One Spark for all tests of the pipeline. Whatever lies in this folder is marked `spark`.
-
-With `--sample` a commit runs a sixth of the files, and of those that take minutes fewer (`long_histories.py`).
-"""
+"""One Spark for all tests of the pipeline. Whatever lies in this folder is marked `spark`."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,7 +7,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from controller_pipeline.session import local_session
-from tests.sampling import deal_by_file
+from devcluster.running.tokens import SPARK, machine_tokens
 
 _TIMEOUT_S = 2400
 """The first test that asks for the session or for a shared table waits for it; on two cores that do more besides, only what
@@ -25,11 +22,17 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if here in item.path.parents:
             item.add_marker(pytest.mark.spark)
             item.add_marker(pytest.mark.timeout(_TIMEOUT_S))
-            deal_by_file(item, "histories", parts=6)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def spark_tokens() -> Iterator[None]:
+    """Room on this machine for one Spark, also for tests that start it in a process of its own."""
+    with machine_tokens().holding(SPARK):
+        yield
 
 
 @pytest.fixture(scope="session")
-def spark() -> Iterator[SparkSession]:
+def spark(spark_tokens: None) -> Iterator[SparkSession]:
     session = local_session("tests", shuffle_partitions=2, is_small=True, more=_NOTHING_COMPILED)
     yield session
     session.stop()

@@ -16,8 +16,6 @@ from controller_pipeline.transforms.continuity.doubts import doubts
 from controller_pipeline.transforms.known_spans import known_spans
 from tests.spark.journal_scenes import BEGAN, Folders, as_lines, controller, recorder
 
-pytestmark = pytest.mark.long
-
 
 def a_minute(name: str) -> Folders:
     """A controller's journal ends after a minute; the recorder saw all."""

@@ -28,10 +28,7 @@ from controller_pipeline.schemas import (
 from controller_pipeline.store import Change
 from controller_pipeline.transforms import lines
 from tests.spark.histories import as_lines, random_cluster
-from tests.spark.long_histories import slow_histories
 from tests.spark.unchangeable import unchangeable
-
-pytestmark = slow_histories("kept")
 
 SEED = 5
 MADE_OF_MARKS = (EVENTS, KNOWN_SPANS, FINDINGS)

@@ -28,9 +28,6 @@ from controller_pipeline.sources import text_logs
 from controller_pipeline.transforms.continuity.breaks import marks
 from controller_pipeline.transforms.known_spans import known_spans
 from controller_pipeline.transforms.partition_intervals import partition_intervals
-from tests.spark.long_histories import slow_histories
-
-pytestmark = slow_histories("of logs")
 
 SAMPLE = Path(__file__).parent / "data" / "text_logs"
 STRANGE = (

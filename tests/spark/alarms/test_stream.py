@@ -95,9 +95,9 @@ def test_a_live_stream_tells_of_what_stands_while_nothing_is_written(spark: Spar
     )
     query = write_alarms(alarms, str(tmp_path / "alarms"), str(tmp_path / "checkpoint"), every_seconds=0.5)
     try:
-        wait_until(lambda: {("leaderless", "raised"), ("silent", "raised")} <= told(), "all is raised", deadline_s=120)
+        wait_until(lambda: {("leaderless", "raised"), ("silent", "raised")} <= told(), "all is raised", silence_s=120)
         write(1, led(1, 1, 1, [1]), alive(2, 2))
-        wait_until(lambda: {("leaderless", "cleared"), ("silent", "cleared")} <= told(), "all is over", deadline_s=120)
+        wait_until(lambda: {("leaderless", "cleared"), ("silent", "cleared")} <= told(), "all is over", silence_s=120)
     finally:
         query.stop()
     rows = spark.read.schema(ALARMS.schema).json(str(tmp_path / "alarms")).collect()

@@ -20,9 +20,6 @@ from controller_pipeline.schemas import EVENTS, LAYERS, Table
 from devcluster.building.spark_jars import delta_jars
 from tests.spark.delta import delta_reader
 from tests.spark.histories import history
-from tests.spark.long_histories import long_histories
-
-pytestmark = long_histories("in Delta")
 
 ROOT = Path(__file__).parents[3]
 

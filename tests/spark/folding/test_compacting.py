@@ -19,9 +19,6 @@ from controller_pipeline.kept_history import KeptHistory
 from controller_pipeline.schemas import EVENTS, FINDINGS, KNOWN_SPANS, LINES, PROOFS, VIOLATIONS
 from tests.spark.histories import RandomCluster
 from tests.spark.journal_scenes import controller, recorder
-from tests.spark.long_histories import long_histories
-
-pytestmark = long_histories("compacting")
 
 SNAPSHOTS = 18
 DAY_US = 86_400_000_000

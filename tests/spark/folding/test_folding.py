@@ -22,9 +22,6 @@ from tests.spark.clocks.journals import Journal, lines
 from tests.spark.folding import nights
 from tests.spark.folding.arrivals import ROUNDS, Round, rounds
 from tests.spark.folding.nights import quiet
-from tests.spark.long_histories import long_histories
-
-pytestmark = long_histories("folding")
 
 LOGS = Path(__file__).parents[1] / "data" / "text_logs"
 BROKERS = {0: 1, 2: 3}

@@ -14,10 +14,7 @@ from controller_pipeline.transforms.config_intervals import config_intervals
 from controller_pipeline.transforms.continuity.breaks import marks
 from controller_pipeline.transforms.known_spans import known_spans
 from tests.spark.histories import ingested
-from tests.spark.long_histories import long_histories
 from tests.spark.pipelines.declared import leave_out_what_follows_events, spark_pipelines
-
-pytestmark = long_histories("declared")
 
 COMPARED = (schemas.PARTITION_INTERVALS, schemas.BROKER_INTERVALS)
 """The layers that all answers are made of."""

@@ -11,10 +11,7 @@ from controller_pipeline import schemas
 from controller_pipeline.sources import journal_files
 from devcluster.building.spark_jars import delta_jars
 from tests.spark.histories import ingested
-from tests.spark.long_histories import long_histories
 from tests.spark.pipelines.declared import leave_out_what_follows_events, spark_pipelines
-
-pytestmark = long_histories("declared, in Delta")
 
 IN_DELTA = schemas.EVENTS
 LASTING_CATALOG = """

@@ -11,9 +11,6 @@ from controller_pipeline.kept_history import KeptHistory
 from controller_pipeline.pipelines.topic import ingest
 from controller_pipeline.schemas import EVENTS, FINDINGS, LINES
 from tests.spark.histories import as_events, as_lines, history
-from tests.spark.long_histories import slow_histories
-
-pytestmark = slow_histories("in a topic")
 
 
 def test_topic_and_files_go_into_one_history_in_which_nothing_is_lost_and_nothing_twice(

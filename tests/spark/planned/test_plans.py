@@ -16,10 +16,7 @@ from controller_pipeline.schemas import ANSWERS, EVENTS, KNOWN_SPANS, LAYERS, VI
 from controller_pipeline.sources import journal_files
 from controller_pipeline.store import Change
 from tests.spark.histories import random_cluster
-from tests.spark.long_histories import slow_histories
 from tests.spark.planned.plans import Window, windows
-
-pytestmark = slow_histories("planned")
 
 WITHIN_TOPICS = {"partition", "partition_key", "hour"}
 """What divides the rows of a topic."""

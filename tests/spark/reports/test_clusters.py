@@ -19,9 +19,6 @@ from controller_pipeline.reports.selection.before import figures_before
 from controller_pipeline.reports.selection.clusters import clusters
 from controller_pipeline.reports.selection.tables import tables_of
 from tests.spark.answers.literals import DAY, DAY_1, Histories, Row, broker, partition, span, table
-from tests.spark.long_histories import slow_histories
-
-pytestmark = slow_histories("clusters")
 
 HOUR: Final = 3600
 BROKERS: Final = [broker(number, None, 0, 60 * DAY) for number in (1, 2, 3)]

@@ -20,9 +20,6 @@ from controller_pipeline.reports.selection import rows
 from controller_pipeline.reports.selection.partial_days import of_the_period
 from controller_pipeline.reports.selection.tables import Tables, tables_of
 from tests.spark.answers.literals import DAY, DAY_1, Histories, broker, event, partition, span
-from tests.spark.long_histories import slow_histories
-
-pytestmark = slow_histories("partial days")
 
 HOUR: Final = 3600
 

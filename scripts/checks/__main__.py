@@ -1,0 +1,260 @@
+"""`python -m scripts.checks`: the commands behind `make test`, `.ci/run`, `make nightly` and `make flaky`."""
+
+import os
+import random
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated, Final
+
+import typer
+
+from devcluster.filling.parts import API_SERVER
+from devcluster.filling.parts import Part as Cached
+from devcluster.running.processes import ending_on_sigterm
+from scripts.checks import commits, flaky, nightly
+from scripts.checks.ledger import Ledger, read_ledger, write_ledger
+from scripts.checks.mapping import LEVEL_1, REPETITIONS, Mapped, Project, Selection, select
+from scripts.checks.parts import Ended, Part, python, run_parts, say, table
+from scripts.checks.runs import pytest_command, read_ran, summary
+from tests.levels import QUARANTINE, files_of, read_cases, read_quarantine
+
+application = typer.Typer(no_args_is_help=True, add_completion=False, help=__doc__)
+
+_COMPUTES: Final = 10
+"""The niceness of parts that compute: servers, and the tests that wait for them, go first."""
+_MAPPED_MINUTES: Final = 12
+_BROAD_MINUTES: Final = 25
+_BROAD_FILES: Final = 150
+"""A change of more files than this is broad, such as a rename, and gets the larger budget."""
+_PROCESSES: Final = 2
+_WITHOUT_SERVERS: Final = ("tests/unit", "tests/contract")
+_SERVED: Final = (*API_SERVER, Cached.KAFKA, Cached.KRAFT)
+"""What level 1 needs in the cache; what takes longest to build comes first."""
+_SERVERS: Final = (f"--numprocesses={_PROCESSES}", "--dist=loadgroup", "--no-loadscope-reorder", "--durations=10")
+_SPARK: Final = (f"--numprocesses={_PROCESSES}", "--dist=loadfile", "--no-loadscope-reorder", "--durations=10")
+_COMPUTED: Final = ("--numprocesses=logical", "--dist=worksteal", "--durations=10")
+
+
+@application.command()
+def test() -> None:
+    """Run level 1: the same cases at every commit."""
+    logs = _logs("test")
+    files = files_of(read_cases(LEVEL_1))
+    listed = (f"--cases={LEVEL_1}", "--without-quarantined")
+    runs = {
+        "unit": (
+            *_COMPUTED,
+            "--without-quarantined",
+            "-m",
+            "not real and not spark and not nightly",
+            *_WITHOUT_SERVERS,
+        ),
+        "servers": (*_SERVERS, *listed, "-m", "real", *_below(files, "tests/real", "tests/contract")),
+        "spark": (*listed, "-m", "spark", *_below(files, "tests/spark")),
+    }
+    ran = {name: logs / f"{name}.jsonl" for name in runs}
+    parts = [Part(name="lint", command=("make", "lint"), niceness=_COMPUTES)]
+    for name, arguments in runs.items():
+        niceness = 0 if name == "servers" else _COMPUTES
+        parts.append(Part(name=name, command=pytest_command(*arguments, ran=ran[name]), niceness=niceness))
+    fill = Part(name="cache", command=python("-m", "devcluster", "build", "--politely", *_SERVED))
+    ended = run_parts([fill, *parts], logs)
+    for name, path in ran.items():
+        say(f"{name}: {summary(read_ran(path))}")
+    _finish(ended)
+
+
+@application.command()
+def mapped(
+    base: Annotated[str, typer.Option(help="The commit to compare with; the last one that passed by default.")] = "",
+    list_only: Annotated[bool, typer.Option("--list", help="Print the files and run nothing.")] = False,
+) -> None:
+    """Run the test files that cover the change since a commit, those that it touches three times."""
+    ledger = read_ledger()
+    base = commits.find_base(ledger.green, base)
+    changed = commits.changed_paths(base)
+    budget_minutes = _BROAD_MINUTES if len(changed) > _BROAD_FILES else _MAPPED_MINUTES
+    found = Project(commits.project_folder()).covering(changed)
+    selection = select(found, ledger, budget_minutes * 60 * _PROCESSES)
+    say(f"{len(changed)} files changed since {base[:12]}; budget {budget_minutes} minutes")
+    _explain(selection, ledger)
+    if not list_only:
+        _finish(_run_mapped(selection.chosen))
+
+
+@application.command(name="nightly")
+def run_nightly(
+    time_budget_minutes: Annotated[int, typer.Option("--minutes", min=1, help="No step begins later.")] = 60,
+    shard: Annotated[str, typer.Option(help="The share of this machine, such as 2/7.")] = "1/1",
+    seed: Annotated[int, typer.Option(help="Of property tests; drawn by default.")] = 0,
+) -> None:
+    """Run everything, what was not run for the longest time first, and keep the ledger."""
+    began = time.monotonic()
+    os.environ["KONTROLLER_HYPOTHESIS"] = "nightly"
+    seed = seed or random.SystemRandom().randrange(1, 2**32)
+    number, _, of = shard.partition("/")
+    mine = nightly.Shard(number=int(number), of=int(of or 1))
+    say(f"Shard {shard}; property tests have the seed {seed}")
+    logs, commit = _logs("nightly"), commits.head()
+    failed: list[str] = []
+    _run_quarantined()
+    for group, files in _ordered_groups(read_ledger(), mine):
+        if time.monotonic() - began >= time_budget_minutes * 60:
+            say("The time is over; the next run continues here.")
+            break
+        step = nightly.step_of(group, files, seed=seed, logs=logs)
+        ledger, failures = nightly.run_step(step, read_ledger(), commit, logs)
+        write_ledger(ledger)
+        failed += failures
+    say("\n".join(["", *(f"FAILED {name}" for name in failed), f"{len(failed)} failed; seed {seed}"]))
+    raise typer.Exit(1 if failed else 0)
+
+
+@application.command()
+def release() -> None:
+    """Check that every row of the ledger has passed within the last seven days."""
+    stale = read_ledger().stale(_all_names(), datetime.now(UTC))
+    say("\n".join([*stale, f"{len(stale)} of {len(_all_names())} rows have not passed within seven days"]))
+    raise typer.Exit(1 if stale else 0)
+
+
+@application.command(name="flaky")
+def run_flaky(
+    files: Annotated[list[str] | None, typer.Argument(help="Tests; all of level 1 with servers by default.")] = None,
+    runs: Annotated[int, typer.Option("--runs", "-n", min=1, help="Runs of each way.")] = 20,
+    hogs: Annotated[int, typer.Option(min=0, help="Busy loops beside the second way.")] = 2,
+    seed: Annotated[int, typer.Option(help="Draws the delays of the third way.")] = 1,
+) -> None:
+    """Run tests again and again: alone, beside busy loops, and in slow motion; print failures with their 95 % bound."""
+    logs = _logs("flaky")
+    if files:
+        arguments = list(files)
+    else:
+        listed = _below(files_of(read_cases(LEVEL_1)), "tests/real", "tests/contract")
+        arguments = ["-m", "real", f"--cases={LEVEL_1}", *listed]
+    ways: dict[str, tuple[int, dict[str, str]]] = {
+        "alone": (0, {}),
+        f"beside {hogs} busy loops": (hogs, {}),
+        "in slow motion": (0, {"KONTROLLER_SLOW_MOTION": str(seed)}),
+    }
+    reports = []
+    for way, (loops, settings) in ways.items():
+        failures: Counter[str] = Counter()
+        with ExitStack() as stack:
+            stack.enter_context(flaky.busy_loops(loops))
+            stack.enter_context(_environment(settings))
+            for number in range(1, runs + 1):
+                failures += _failures(f"{way} {number}", [*_SERVERS, *arguments], logs)
+        reports.append(flaky.report(failures, runs, way))
+        say(reports[-1])
+    say("\n".join(["", *reports]))
+
+
+@application.command()
+def passed() -> None:
+    """Note that `.ci/run` has passed for the commit that is checked out."""
+    commits.record_passed(commits.head())
+
+
+def _explain(selection: Selection, ledger: Ledger) -> None:
+    for each in selection.chosen:
+        times = f", {each.repetitions} times" if each.repetitions > 1 else ""
+        say(f"  {each.file}: {each.reason}{times}; {each.cost_s(ledger):.0f} s")
+    if selection.left_out:
+        say(f"  {len(selection.left_out)} more do not fit into the budget; `make nightly` runs them:")
+    for each in selection.left_out:
+        say(f"    {each.file}: {each.reason}; {each.cost_s(ledger):.0f} s")
+
+
+def _run_mapped(chosen: Sequence[Mapped]) -> list[Ended]:
+    logs, ended = _logs("mapped"), []
+    servers = [each.file for each in chosen if each.needs_servers]
+    spark = [each.file for each in chosen if each.file.startswith("tests/spark/")]
+    others = [each.file for each in chosen if each.file not in {*servers, *spark}]
+    again = [each.file for each in chosen if each.repetitions > 1]
+    runs = [
+        ("mapped-servers", ("-m", "not nightly", *_SERVERS), servers),
+        *((f"mapped-servers-{time}", ("-m", "not nightly", *_SERVERS), again) for time in range(2, REPETITIONS + 1)),
+        ("mapped-spark", _SPARK, spark),
+        ("mapped-others", _COMPUTED, others),
+    ]
+    for name, options, files in runs:
+        if files:
+            ran = logs / f"{name}.jsonl"
+            command = pytest_command(*options, "--without-quarantined", *files, ran=ran)
+            ended += run_parts([Part(name=name, command=command)], logs)
+            say(f"{name}: {summary(read_ran(ran))}")
+    return ended
+
+
+def _run_quarantined() -> None:
+    """Run each quarantined test 20 times and say how often it failed."""
+    quarantined = [each.test for each in read_quarantine(QUARANTINE)]
+    for test in quarantined:
+        failures: Counter[str] = Counter()
+        for number in range(1, nightly.QUARANTINE_RUNS + 1):
+            failures += _failures(f"quarantined {number}", [test], _logs("quarantined"))
+        say(flaky.report(failures, nightly.QUARANTINE_RUNS, f"quarantined {test}"))
+
+
+def _failures(name: str, arguments: Sequence[str], logs: Path) -> Counter[str]:
+    """Run tests once; return those that failed, or the run itself if it failed otherwise."""
+    ran = logs / "ran.jsonl"
+    ran.unlink(missing_ok=True)
+    (ended,) = run_parts([Part(name=name.replace(" ", "-"), command=pytest_command(*arguments, ran=ran))], logs)
+    failed = Counter(case.name for case in read_ran(ran) if case.has_failed)
+    return failed if ended.has_passed or failed else Counter(["the run itself"])
+
+
+def _all_names() -> list[str]:
+    return [*sorted(Project(commits.project_folder()).test_files), *nightly.REHEARSALS]
+
+
+def _ordered_groups(ledger: Ledger, shard: nightly.Shard) -> list[tuple[str, list[str]]]:
+    """The groups of this shard, the one with the file that was not run for the longest time first."""
+    grouped = dict(nightly.groups(Project(commits.project_folder()).test_files))
+    grouped.update((rehearsal, []) for rehearsal in nightly.REHEARSALS)
+    mine = {name: grouped[name] for name in shard.share(list(grouped))}
+    age = {name: number for number, name in enumerate(ledger.longest_not_run(_all_names()))}
+    return sorted(mine.items(), key=lambda each: min(age[name] for name in each[1] or [each[0]]))
+
+
+@contextmanager
+def _environment(settings: Mapping[str, str]) -> Iterator[None]:
+    """Give what starts in the block some more variables."""
+    os.environ.update(settings)
+    try:
+        yield
+    finally:
+        for name in settings:
+            del os.environ[name]
+
+
+def _below(files: Sequence[str], *folders: str) -> list[str]:
+    return [file for file in files if file.startswith(folders)]
+
+
+def _logs(name: str) -> Path:
+    """A new folder for what the parts print; it stays for whoever looks into it."""
+    return Path(tempfile.mkdtemp(prefix=f"kontroller-{name}-"))
+
+
+def _finish(ended: Sequence[Ended]) -> None:
+    """Print how each part ended and how long it took, and end with its exit status."""
+    say(f"\n{table(ended)}")
+    if not all(each.has_passed for each in ended):
+        raise typer.Exit(1)
+
+
+if __name__ == "__main__":
+    try:
+        with ending_on_sigterm():
+            application()
+    except commits.NoBaseError as error:
+        sys.exit(str(error))

@@ -1,0 +1,72 @@
+"""Which commits have passed `.ci/run`, and what has changed since."""
+
+import subprocess
+from collections.abc import Collection
+from pathlib import Path
+from typing import Final
+
+from devcluster.building.cache import cache_folder
+
+_PASSED: Final = "ci-passed"
+"""In the cache: the last commit that passed on this machine, for other tools to read."""
+_ALL_PASSED: Final = "ci-passed-before"
+"""In the cache: all commits that passed on this machine, a line each."""
+
+
+class NoBaseError(Exception):
+    """There is no commit to compare with; the message says what to do."""
+
+
+def head() -> str:
+    """Return the hash of the commit that is checked out."""
+    return _git("rev-parse", "HEAD").strip()
+
+
+def record_passed(commit: str) -> None:
+    """Note in the cache that `.ci/run` has passed for a commit."""
+    with (cache_folder() / _ALL_PASSED).open("a") as passed:
+        passed.write(f"{commit}\n")
+    (cache_folder() / _PASSED).write_text(f"{commit}\n")
+
+
+def find_base(green: str, given: str = "") -> str:
+    """Return the commit to compare with: the given one, or the nearest ancestor of HEAD for which `.ci/run` has passed.
+
+    `green` is the one that the ledger names; the cache of this machine knows others. HEAD itself does not count, so
+    a second run on one commit runs the same cases. Raises NoBaseError.
+    """
+    if given:
+        return _git("rev-parse", "--verify", f"{given}^{{commit}}").strip()
+    passed = cache_folder() / _ALL_PASSED
+    known = {green, *(passed.read_text().split() if passed.exists() else ())}
+    return nearest(_git("rev-list", "HEAD").split()[1:], known)
+
+
+def nearest(ancestors: Collection[str], passed: Collection[str]) -> str:
+    """Return the first of the ancestors, newest first, that has passed. Raises NoBaseError."""
+    found = next((commit for commit in ancestors if commit in passed), None)
+    if found is None:
+        raise NoBaseError(
+            "docs/ledger.json and the cache know no ancestor of HEAD that passed .ci/run: name one with BASE="
+        )
+    return found
+
+
+def changed_paths(base: str) -> list[str]:
+    """Return what differs between a commit and the working tree: changed, added, removed and untracked files."""
+    changed = _git("diff", "--name-only", "--no-renames", base).splitlines()
+    untracked = _git("ls-files", "--others", "--exclude-standard").splitlines()
+    return sorted({*changed, *untracked})
+
+
+def _git(*arguments: str) -> str:
+    command = ["git", *arguments]
+    try:
+        return subprocess.run(command, capture_output=True, text=True, check=True).stdout  # noqa: S603
+    except subprocess.CalledProcessError as error:
+        raise NoBaseError(f"{' '.join(command)}: {error.stderr.strip()}") from error
+
+
+def project_folder() -> Path:
+    """Return the top folder of the checkout."""
+    return Path(_git("rev-parse", "--show-toplevel").strip())

@@ -1,0 +1,106 @@
+"""Level 3: everything, in the order "longest not run", sharded and within a time budget.
+
+A step is a file of tests with servers or with Spark, a folder of other tests, or a rehearsal such as `make demo`. The
+ledger is written after each step.
+"""
+
+import shlex
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Final
+
+from scripts.checks.ledger import Ledger, Row
+from scripts.checks.parts import Part, run_parts
+from scripts.checks.runs import Case, pytest_command, read_ran
+
+REHEARSALS: Final = (
+    "make demo",
+    "make demo KRAFT=1",
+    "make demo-history OUTPUT=/tmp/kontroller-bad-day",
+    "make soak MINUTES=3 SEED=2024",
+    "make fuzz",
+)
+_ALONE: Final = ("tests/real/", "tests/spark/")
+_TIMEOUT_S: Final = 3600
+"""Of a test: property tests have ten times as many examples at night."""
+QUARANTINE_RUNS: Final = 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """What runs at once: the names of its rows in the ledger, and its command."""
+
+    names: tuple[str, ...]
+    command: tuple[str, ...]
+    ran: Path | None = None
+    """Where its cases are written; None for a rehearsal, which has none."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shard:
+    """One of several machines that share the work, such as `2/7`."""
+
+    number: int
+    of: int
+
+    def share(self, names: Sequence[str]) -> list[str]:
+        """Return what this one runs of all names; the shares of all shards are all names."""
+        return [name for index, name in enumerate(sorted(names)) if index % self.of == self.number - 1]
+
+
+def group_of(file: str) -> str:
+    """Return what runs together with a file of tests: the file alone, or all of its folder."""
+    if file.startswith("tests/e2e/"):
+        return "tests/e2e" if file.count("/") == 2 else file  # the files share a release, in order
+    return file if file.startswith(_ALONE) else str(Path(file).parent)
+
+
+def groups(files: Iterable[str]) -> Mapping[str, list[str]]:
+    """Return the files of each group, by the group's name."""
+    grouped: dict[str, list[str]] = defaultdict(list)
+    for file in sorted(files):
+        grouped[group_of(file)].append(file)
+    return grouped
+
+
+def step_of(group: str, files: Sequence[str], *, seed: int, logs: Path) -> Step:
+    """Return how a group is run; files without servers run on all cores."""
+    if not files:
+        return Step(names=(group,), command=tuple(shlex.split(group)))
+    ran = logs / f"{group.replace('/', '-')}.jsonl"
+    needs_servers = group.startswith((*_ALONE, "tests/e2e", "tests/contract"))
+    cores = () if needs_servers else ("--numprocesses=logical", "--dist=worksteal")
+    options = (f"--timeout={_TIMEOUT_S}", f"--hypothesis-seed={seed}", *cores)
+    return Step(names=tuple(files), command=tuple(pytest_command(*options, *files, ran=ran)), ran=ran)
+
+
+def run_step(step: Step, ledger: Ledger, commit: str, logs: Path) -> tuple[Ledger, list[str]]:
+    """Run a step; return the ledger with its rows, and the cases or rehearsals that failed."""
+    began = datetime.now(UTC)
+    name = step.names[0] if len(step.names) == 1 else str(Path(step.names[0]).parent)
+    if step.ran is not None:
+        step.ran.unlink(missing_ok=True)
+    part = Part(name=name.replace("/", "-").replace(" ", "-"), command=step.command)
+    (ended,) = run_parts([part], logs)
+    cases = read_ran(step.ran) if step.ran is not None else []
+    failed = [case.name for case in cases if case.has_failed]
+    if not ended.has_passed and not failed:
+        failed = list(step.names)
+    return recorded(ledger, step, cases, failed, Row(ran=began, commit=commit, seconds=ended.seconds)), failed
+
+
+def recorded(ledger: Ledger, step: Step, cases: Sequence[Case], failed: Sequence[str], row: Row) -> Ledger:
+    """Return the ledger with the rows of a step; a name with failures keeps what is known of its last pass."""
+    for name in step.names:
+        if any(case == name or case.startswith(f"{name}::") for case in failed):
+            before = ledger.rows.get(name, row)
+            ledger = ledger.with_row(name, replace(before, ran=row.ran))
+            continue
+        of_name = [case for case in cases if case.file == name]
+        seconds = sum(case.seconds for case in of_name) if step.ran is not None else row.seconds
+        quick = sum(case.seconds for case in of_name if not case.is_nightly)
+        ledger = ledger.with_row(name, replace(row, passed=row.ran, seconds=seconds, quick_seconds=quick))
+    return ledger

@@ -1,0 +1,56 @@
+"""Runs of pytest that report each case: its outcome and its duration."""
+
+import hashlib
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from scripts.checks.parts import python
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Case:
+    """One case that ran."""
+
+    name: str
+    """The node id, relative to the top folder."""
+    ended: str
+    """`passed`, `failed` or `skipped`."""
+    seconds: float
+    is_nightly: bool
+
+    @property
+    def file(self) -> str:
+        return self.name.partition("::")[0]
+
+    @property
+    def has_failed(self) -> bool:
+        return self.ended not in ("passed", "skipped")
+
+
+def pytest_command(*arguments: str, ran: Path) -> list[str]:
+    """Return the command line of a run that writes its cases to `ran`."""
+    return python("-m", "pytest", "-q", f"--ran={ran}", *arguments)
+
+
+def read_ran(path: Path) -> list[Case]:
+    """Return the cases of a run; none if it ended before its tests."""
+    if not path.exists():
+        return []
+    rows = [json.loads(line) for line in path.read_text().splitlines()]
+    return [
+        Case(name=row["case"], ended=row["ended"], seconds=row["seconds"], is_nightly=row["nightly"]) for row in rows
+    ]
+
+
+def digest(cases: Iterable[Case]) -> str:
+    """Return twelve digits that two runs share only if they ran the same cases."""
+    return hashlib.sha256("\n".join(sorted(case.name for case in cases)).encode()).hexdigest()[:12]
+
+
+def summary(cases: Sequence[Case]) -> str:
+    """Return how many cases ended how, and the digest of the list."""
+    failed = sum(case.has_failed for case in cases)
+    skipped = sum(case.ended == "skipped" for case in cases)
+    return f"{len(cases)} cases, {failed} failed, {skipped} skipped; list {digest(cases)}"

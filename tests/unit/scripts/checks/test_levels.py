@@ -1,0 +1,183 @@
+"""Which cases the lists of the levels select."""
+
+import json
+import os
+import subprocess
+import sys
+from datetime import date, timedelta
+from pathlib import Path
+
+import pytest
+
+from tests.levels import (
+    MOST_QUARANTINED,
+    QUARANTINE,
+    ListError,
+    Quarantined,
+    files_of,
+    matches,
+    quarantine_problems,
+    read_cases,
+    read_quarantine,
+)
+
+PROJECT = Path(__file__).parents[4]
+TODAY = date(2026, 3, 20)
+TESTS = """
+import pytest
+
+@pytest.mark.parametrize("cluster", ["kafka", "ours", "ours-SSL"])
+def test_a_topic(cluster): ...
+
+@pytest.mark.nightly("slow")
+def test_slow(): ...
+
+def test_fails(): assert False
+
+@pytest.fixture
+def broken():
+    yield
+    assert False
+
+def test_leaves_something(broken): ...
+"""
+CONFTEST = """
+from tests import levels
+
+def pytest_addoption(parser):
+    levels.add_options(parser)
+
+def pytest_configure(config):
+    config.addinivalue_line("markers", "nightly(why)")
+    levels.register(config)
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A project of its own with one file of tests and an empty quarantine."""
+    (tmp_path / "tests").mkdir()
+    (tmp_path / "pytest.ini").touch()
+    (tmp_path / "conftest.py").write_text(CONFTEST)
+    (tmp_path / "tests" / "test_x.py").write_text(TESTS)
+    (tmp_path / "tests" / "quarantine.txt").touch()
+    return tmp_path
+
+
+def run(folder: Path, *arguments: str) -> tuple[int, str, dict[str, str]]:
+    """Run pytest; return its exit status, what it printed, and how each case ended."""
+    ran = folder / "ran.jsonl"
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", f"--ran={ran}", *arguments]
+    environment = os.environ | {"PYTHONPATH": str(PROJECT)}
+    ended = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+    rows = [json.loads(line) for line in ran.read_text().splitlines()] if ran.exists() else []
+    return ended.returncode, ended.stdout + ended.stderr, {row["case"]: row["ended"] for row in rows}
+
+
+def listed(folder: Path, *lines: str) -> str:
+    (folder / "list.txt").write_text("# Some cases\n" + "".join(f"{line}\n" for line in lines))
+    return "--cases=list.txt"
+
+
+def test_a_list_selects_exactly_the_cases_that_it_names(folder: Path) -> None:
+    status, _, ran = run(
+        folder, listed(folder, "tests/test_x.py::test_a_topic[ours] # 3 s", "tests/test_x.py::test_slow")
+    )
+    assert status == 0
+    assert set(ran) == {"tests/test_x.py::test_a_topic[ours]", "tests/test_x.py::test_slow"}
+
+
+def test_a_line_that_names_no_test_is_an_error(folder: Path) -> None:
+    status, printed, _ = run(folder, listed(folder, "tests/test_x.py::test_renamed", "tests/test_x.py::test_slow"))
+    assert status != 0
+    assert "list.txt: tests/test_x.py::test_renamed names no test" in printed
+
+
+def test_a_line_whose_file_is_gone_is_an_error(folder: Path) -> None:
+    status, printed, _ = run(folder, listed(folder, "tests/test_y.py", "tests/test_x.py::test_slow"))
+    assert status != 0
+    assert "list.txt: tests/test_y.py names no test" in printed
+
+
+def test_a_line_of_a_file_that_is_not_collected_is_no_error(folder: Path) -> None:
+    (folder / "tests" / "test_y.py").write_text("def test_y(): ...")
+    cases = listed(folder, "tests/test_y.py", "tests/test_x.py::test_slow")
+    assert run(folder, cases, "tests/test_x.py")[0] == 0
+
+
+def test_quarantined_cases_are_left_out_if_asked(folder: Path) -> None:
+    quarantine = folder / "tests" / "quarantine.txt"
+    quarantine.write_text("tests/test_x.py::test_fails 2026-03-19 an event came late\n")
+    assert "tests/test_x.py::test_fails" in run(folder)[2]
+    assert "tests/test_x.py::test_fails" not in run(folder, "--without-quarantined")[2]
+
+
+def test_a_case_that_fails_after_its_end_has_failed(folder: Path) -> None:
+    assert run(folder)[2]["tests/test_x.py::test_leaves_something"] == "failed"
+
+
+@pytest.mark.parametrize(
+    ("line", "case", "is_named"),
+    [
+        ("tests/a.py", "tests/a.py::test_b[c]", True),
+        ("tests/a.py", "tests/a.pyx::test_b", False),
+        ("tests/**", "tests/a.py::test_b", True),
+        ("tests/a.py::test_b", "tests/a.py::test_b[c]", True),
+        ("tests/a.py::test_b", "tests/a.py::test_b_too", False),
+        ("tests/a.py::test_b[ours]", "tests/a.py::test_b[ours]", True),
+        ("tests/a.py::test_b[ours]", "tests/a.py::test_b[o]", False),
+        ("tests/a.py::test_b[ours-*]", "tests/a.py::test_b[ours-SSL-1]", True),
+        ("tests/a.py::test_b[ours-*]", "tests/a.py::test_b[ours]", False),
+        ("tests/a.py::TestB", "tests/a.py::TestB::test_c", True),
+    ],
+)
+def test_a_line_names_a_file_a_folder_a_test_or_a_case(line: str, case: str, is_named: bool) -> None:
+    assert matches(line, case) is is_named
+
+
+def test_the_files_of_a_list_are_named_once() -> None:
+    assert files_of(["a.py::test_b", "a.py::test_c[1]", "folder/**"]) == ["a.py", "folder"]
+
+
+def quarantined(days: int, number: int = 0) -> Quarantined:
+    return Quarantined(test=f"tests/test_{number}.py", since=TODAY - timedelta(days=days), reason="why")
+
+
+def test_a_quarantine_lasts_seven_days() -> None:
+    assert quarantine_problems([quarantined(7)], TODAY) == []
+    (problem,) = quarantine_problems([quarantined(8)], TODAY)
+    assert "tests/test_0.py is quarantined since 2026-03-12" in problem
+
+
+def test_a_quarantine_has_ten_tests_at_most() -> None:
+    few = [quarantined(0, number) for number in range(MOST_QUARANTINED)]
+    assert quarantine_problems(few, TODAY) == []
+    (problem,) = quarantine_problems([*few, quarantined(0, 99)], TODAY)
+    assert "11 tests are quarantined, 10 are allowed" in problem
+
+
+def test_a_line_without_date_or_reason_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "q.txt").write_text("tests/test_x.py::test_a[b c] why\n")
+    with pytest.raises(ListError, match="write a test, a date such as"):
+        read_quarantine(tmp_path / "q.txt")
+
+
+def test_parameters_with_spaces_can_be_quarantined(tmp_path: Path) -> None:
+    (tmp_path / "q.txt").write_text("tests/test_x.py::test_a[b c] 2026-03-19 an event came late\n")
+    (found,) = read_quarantine(tmp_path / "q.txt")
+    assert (found.test, found.since, found.reason) == (
+        "tests/test_x.py::test_a[b c]",
+        date(2026, 3, 19),
+        "an event came late",
+    )
+
+
+def test_the_projects_quarantine_is_short_and_young() -> None:
+    assert quarantine_problems(read_quarantine(PROJECT / QUARANTINE), date.today()) == []
+
+
+@pytest.mark.parametrize("name", ["level1.txt", "chart.txt"])
+def test_the_projects_lists_name_files_that_are_there(name: str) -> None:
+    lines = read_cases(PROJECT / "tests" / name)
+    assert lines
+    assert [file for file in files_of(lines) if not (PROJECT / file).exists()] == []
