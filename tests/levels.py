@@ -10,7 +10,7 @@ A line of a list is a file, a folder that ends with `/**`, a test, or a test wit
 import json
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
 from pathlib import Path
@@ -93,28 +93,25 @@ class Levels:
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_modifyitems(self, config: pytest.Config, items: list[pytest.Item]) -> None:
-        kept = items[:]
-        if self._lists:
-            wanted = {line: path for path in self._lists for line in read_cases(path)}
-            named = defaultdict(list)
-            for item in items:
-                for line in wanted:
-                    if matches(line, case_of(item)):
-                        named[line].append(item)
-            collected = {case_of(item).partition("::")[0] for item in items}
-            missing = [
-                f"{path}: {line} names no test"
-                for line, path in wanted.items()
-                if line not in named
-                and (line.partition("::")[0] in collected or not Path(files_of([line])[0]).exists())
-            ]
-            if missing:
-                raise pytest.UsageError("\n".join(missing))
-            chosen = {item for found in named.values() for item in found}
-            kept = [item for item in kept if item in chosen]
-        kept = [item for item in kept if not any(matches(each.test, case_of(item)) for each in self._quarantined)]
-        config.hook.pytest_deselected(items=[item for item in items if item not in set(kept)])
-        items[:] = kept
+        cases = {item: case_of(item) for item in items}
+        kept = self._listed(cases) if self._lists else set(cases)
+        kept -= {item for item in kept if any(matches(each.test, cases[item]) for each in self._quarantined)}
+        config.hook.pytest_deselected(items=[item for item in items if item not in kept])
+        items[:] = [item for item in items if item in kept]
+
+    def _listed(self, cases: Mapping[pytest.Item, str]) -> set[pytest.Item]:
+        """Return the items that the lists name. Raises UsageError if a line names nothing."""
+        wanted = {line: path for path in self._lists for line in read_cases(path)}
+        named = {line: {item for item, case in cases.items() if matches(line, case)} for line in wanted}
+        collected = {case.partition("::")[0] for case in cases.values()}
+        missing = [
+            f"{path}: {line} names no test"
+            for line, path in wanted.items()
+            if not named[line] and (line.partition("::")[0] in collected or not Path(files_of([line])[0]).exists())
+        ]
+        if missing:
+            raise pytest.UsageError("\n".join(missing))
+        return set().union(*named.values())
 
 
 class Ran:

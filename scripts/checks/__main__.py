@@ -119,8 +119,9 @@ def run_nightly(
 @application.command()
 def release() -> None:
     """Check that every row of the ledger has passed within the last seven days."""
-    stale = read_ledger().stale(_all_names(), datetime.now(UTC))
-    say("\n".join([*stale, f"{len(stale)} of {len(_all_names())} rows have not passed within seven days"]))
+    names = _all_names()
+    stale = read_ledger().stale(names, datetime.now(UTC))
+    say("\n".join([*stale, f"{len(stale)} of {len(names)} rows have not passed within seven days"]))
     raise typer.Exit(1 if stale else 0)
 
 
