@@ -98,8 +98,10 @@ def run_nightly(
     began = time.monotonic()
     os.environ["KONTROLLER_HYPOTHESIS"] = "nightly"
     seed = seed or random.SystemRandom().randrange(1, 2**32)
-    number, _, of = shard.partition("/")
-    mine = nightly.Shard(number=int(number), of=int(of or 1))
+    try:
+        mine = nightly.Shard.parse(shard)
+    except ValueError as error:
+        raise typer.BadParameter(str(error)) from error
     say(f"Shard {shard}; property tests have the seed {seed}")
     logs, commit = _logs("nightly"), commits.head()
     failed: list[str] = []

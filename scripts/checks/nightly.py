@@ -4,6 +4,7 @@ A step is a file of tests with servers or with Spark, a folder of other tests, o
 ledger is written after each step.
 """
 
+import re
 import shlex
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -45,6 +46,14 @@ class Shard:
 
     number: int
     of: int
+
+    @classmethod
+    def parse(cls, text: str) -> "Shard":
+        """Return the shard that a text such as `2/7` names. Raises ValueError."""
+        found = re.fullmatch(r"([1-9]\d*)/([1-9]\d*)", text)
+        if found is None or int(found[1]) > int(found[2]):
+            raise ValueError(f"{text!r} is no shard: write its number and how many there are, such as 2/7")
+        return cls(number=int(found[1]), of=int(found[2]))
 
     def share(self, names: Sequence[str]) -> list[str]:
         """Return what this one runs of all names; the shares of all shards are all names."""

@@ -3,6 +3,8 @@
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import pytest
+
 from scripts.checks.ledger import Ledger, Row, read_ledger, write_ledger
 from scripts.checks.nightly import Shard, Step, group_of, groups, recorded, step_of
 from scripts.checks.runs import Case
@@ -46,6 +48,16 @@ def test_all_shards_together_run_everything_once() -> None:
     names = [f"tests/{number}.py" for number in range(10)]
     shares = [Shard(number=number, of=3).share(names) for number in (1, 2, 3)]
     assert sorted(name for share in shares for name in share) == names
+
+
+@pytest.mark.parametrize("text", ["8/7", "0/7", "1/0", "2", "a/b", "-1/7", ""])
+def test_a_shard_that_would_run_nothing_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="such as 2/7"):
+        Shard.parse(text)
+
+
+def test_a_shard_is_its_number_and_how_many_there_are() -> None:
+    assert Shard.parse("2/7") == Shard(number=2, of=7)
 
 
 def test_files_with_servers_run_alone_and_others_by_folder() -> None:
