@@ -132,7 +132,9 @@ class AckedProducer:
             try:
                 self._send(producer, str(self._report.sent))
                 self._report.sent += 1
-                producer.poll(self._interval_s)
+                producer.poll(0)
+                # A poll ends with the first acknowledgement: only a pause of its own keeps the load to its rate.
+                self._stopping.wait(self._interval_s)
             except BufferError:
                 producer.poll(0.1)
             except KafkaException as error:

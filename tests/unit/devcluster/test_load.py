@@ -76,7 +76,6 @@ def soon_stuck(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("soon_stuck")
-@pytest.mark.nightly("took 7 s of CPU on a busy machine, as its load sends without a pause")
 def test_what_a_stuck_client_has_not_sent_the_next_one_sends_and_it_is_no_error() -> None:
     stuck, good = Client(is_stuck=True), Client(is_stuck=False)
     report = load_of(stuck, good, until=lambda load: load.acknowledged_count > 0)
