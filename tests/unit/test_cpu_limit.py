@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-from tests.cpu_limit import CpuLimit
+from tests.cpu_limit import CpuLimit, slowness_now
 
 pytest_plugins = ["pytester"]
 
@@ -19,11 +19,13 @@ def compute(seconds=0.3):
 """
 
 
-def run(pytester: pytest.Pytester, test: str) -> pytest.RunResult:
-    """Run a test that may take a tenth of a second of CPU."""
+def run(pytester: pytest.Pytester, test: str, slowness: float = 1.0) -> pytest.RunResult:
+    """Run a test that may take a tenth of a second of CPU on a machine of ours."""
     pytester.makeini("[pytest]\nmarkers = real\n spark\n nightly\nasyncio_default_fixture_loop_scope = function")
     pytester.makepyfile(BUSY + test)
-    return pytester.runpytest_inprocess("-p", "no:cacheprovider", plugins=[CpuLimit(limit_s=0.1)])
+    return pytester.runpytest_inprocess(
+        "-p", "no:cacheprovider", plugins=[CpuLimit(limit_s=0.1, slowness=lambda: slowness)]
+    )
 
 
 @pytest.mark.parametrize(
@@ -38,7 +40,15 @@ def run(pytester: pytest.Pytester, test: str) -> pytest.RunResult:
 def test_a_test_that_takes_too_much_cpu_fails_and_says_what_to_do(pytester: pytest.Pytester, busy: str) -> None:
     result = run(pytester, f"def test_it():\n    {busy}\n")
     result.assert_outcomes(failed=1)
-    result.stdout.fnmatch_lines(["*took * s of CPU*may take 0.1 s: make it smaller,*nightly(*"])
+    result.stdout.fnmatch_lines(["*took * s of CPU*1.0 times slower*may take 0.1 s there: make it smaller,*nightly(*"])
+
+
+def test_on_a_machine_that_is_slower_a_test_may_take_as_much_more(pytester: pytest.Pytester) -> None:
+    run(pytester, "def test_it():\n    compute()\n", slowness=100).assert_outcomes(passed=1)
+
+
+def test_no_machine_is_so_fast_that_a_test_may_take_less() -> None:
+    assert slowness_now() >= 1
 
 
 def test_the_fixtures_of_one_test_count(pytester: pytest.Pytester) -> None:
