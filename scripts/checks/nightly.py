@@ -20,7 +20,7 @@ from scripts.checks.runs import Case, pytest_command, read_ran
 REHEARSALS: Final = (
     "make demo",
     "make demo KRAFT=1",
-    "make demo-history OUTPUT=/tmp/kontroller-bad-day",
+    "make demo-history",
     "make soak MINUTES=3 SEED=2024",
     "make fuzz",
 )

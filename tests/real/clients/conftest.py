@@ -72,7 +72,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     skip_on_older_releases(items, "served")
 
 
-@pytest.fixture(scope="session", params=["PLAINTEXT", *SET_UPS, *OLDER_VERSIONS])
+_OTHER = pytest.mark.nightly("set-ups and older brokers change what the controller relays, not how")
+_SET_UPS = ["PLAINTEXT", *(pytest.param(name, marks=_OTHER) for name in (*SET_UPS, *OLDER_VERSIONS))]
+
+
+@pytest.fixture(scope="session", params=_SET_UPS)
 def served(request: pytest.FixtureRequest, servers_folder: RunFolder, zookeeper: ZooKeeper) -> Iterator[ServedCluster]:
     set_up = SET_UPS.get(request.param)
     with ExitStack() as stack:
