@@ -1,13 +1,13 @@
 """A gate between tests that share a cluster: each begins with a healthy one, and answers for what it leaves behind.
 
 A test may stop and kill servers. The gate starts them again, before a test and after it. What that does not mend is the
-failure of the test that left it: a server that stands still, a reassignment that does not end, or a node that does not
-learn who is there.
+failure of the test that left it: a server that stands still, a reassignment that does not end, an offline replica, or a
+node that does not learn who is there.
 """
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 from kio.schema.metadata.v12 import MetadataRequest
 
@@ -20,8 +20,8 @@ from devcluster.clusters.kontroller import ControllerProcess
 from devcluster.running.processes import ConditionTimeoutError, wait_until
 
 _ANSWER_S: Final = 10
-_NO_TOPICS: Final = MetadataRequest(
-    topics=(), allow_auto_topic_creation=False, include_topic_authorized_operations=False
+_ALL_TOPICS: Final = MetadataRequest(
+    topics=None, allow_auto_topic_creation=False, include_topic_authorized_operations=False
 )
 
 
@@ -76,10 +76,20 @@ class HealthGate:
             yield f"reassignments are under way: {sorted(moving)}"
         for node, address in nodes.items():
             try:
-                told = ask_in_its_version(address, _NO_TOPICS, identity=self.identity, timeout_s=_ANSWER_S)
+                told = ask_in_its_version(address, _ALL_TOPICS, identity=self.identity, timeout_s=_ANSWER_S)
             except (ConnectionClosed, OSError, NoCommonVersion) as error:
                 yield f"node {node} does not answer: {error!r}"
                 continue
             known = {int(each.node_id): int(each.port) for each in told.brokers}
             if (known, told.controller_id) != ({each: port for each, (_, port) in nodes.items()}, holder):
                 yield f"node {node} knows the nodes {sorted(known)} and the controller {told.controller_id}"
+            if offline := sorted(_offline(told)):
+                yield f"node {node} knows of offline replicas: {', '.join(offline)}"
+
+
+def _offline(told: Any) -> Iterator[str]:
+    """The partitions of a MetadataResponse, of any version, that have offline replicas."""
+    for topic in told.topics:
+        for partition in topic.partitions:
+            if partition.offline_replicas:
+                yield f"{topic.name}-{partition.partition_index}"
