@@ -69,38 +69,61 @@ app.kubernetes.io/component: {{ index . 1 }}
 {{- default (printf "%s-tls" (include "kontroller.webhookName" .)) $certificate.secretName }}
 {{- end }}
 
+{{- /* The reference of an image. Takes a list: the root context, the name of the image's values, and these. The digest wins over
+the tag, because not all container runtimes take both. */ -}}
+{{- define "kontroller.imageReference" -}}
+{{- $root := index . 0 }}
+{{- $image := index . 2 }}
+{{- if regexMatch "@|:[^/]*$" $image.repository }}
+{{- fail (printf "%s.repository is %s, which has a tag or a digest: set %s.tag or %s.digest instead" (index . 1) $image.repository (index . 1) (index . 1)) }}
+{{- end }}
+{{- with $image.registry | default $root.Values.image.registry }}{{ . }}/{{ end }}
+{{- $image.repository }}
+{{- if $image.digest }}@{{ $image.digest }}{{ else }}:{{ default $root.Chart.AppVersion $image.tag }}{{ end }}
+{{- end }}
+
 {{- define "kontroller.image" -}}
-{{ .Values.image.repository }}:{{ default .Chart.AppVersion .Values.image.tag }}
+{{ include "kontroller.imageReference" (list . "image" .Values.image) }}
 {{- end }}
 
 {{- define "kontroller.kafkaImage" -}}
-{{ .Values.kafka.image.repository }}:{{ default .Chart.AppVersion .Values.kafka.image.tag }}
+{{ include "kontroller.imageReference" (list . "kafka.image" .Values.kafka.image) }}
 {{- end }}
 
-{{- /* Where a pod runs. Takes a list: the root context, the values of the workload, and its component where it has several
-pods: those are rather not on one node, and rather spread over zones. */ -}}
-{{- define "kontroller.scheduling" -}}
+{{- /* Refuses two values with the same port. Takes a dict: the port by the name of its value. */ -}}
+{{- define "kontroller.checkPorts" -}}
+{{- $names := dict }}
+{{- range $name, $port := . }}
+{{- $number := toString (int $port) }}
+{{- with get $names $number }}
+{{- fail (printf "%s and %s are both %s, and one container cannot listen twice on a port: change one of them" . $name $number) }}
+{{- end }}
+{{- $_ := set $names $number $name }}
+{{- end }}
+{{- end }}
+
+{{- /* A field of an object, or nothing if its value is empty. Takes a list: the indentation, the field's name, its value. */ -}}
+{{- define "kontroller.field" -}}
+{{- with index . 2 }}
+{{- dict (index $ 1) . | toYaml | nindent (index $ 0) }}
+{{- end }}
+{{- end }}
+
+{{- /* Settings of a pod from the values of its workload. Takes a list: the root context, these values, and, for a workload of
+several pods, its component: its pods prefer nodes and zones without each other. */ -}}
+{{- define "kontroller.podSettings" -}}
 {{- $root := index . 0 }}
 {{- $workload := index . 1 }}
 {{- $component := "" }}
 {{- if gt (len .) 2 }}
 {{- $component = index . 2 }}
 {{- end }}
-{{- with $root.Values.imagePullSecrets }}
-imagePullSecrets:
-  {{- toYaml . | nindent 2 }}
-{{- end }}
-{{- with $workload.nodeSelector }}
-nodeSelector:
-  {{- toYaml . | nindent 2 }}
-{{- end }}
-{{- with $workload.tolerations }}
-tolerations:
-  {{- toYaml . | nindent 2 }}
-{{- end }}
+{{- include "kontroller.field" (list 0 "securityContext" $root.Values.podSecurityContext) }}
+{{- include "kontroller.field" (list 0 "imagePullSecrets" $root.Values.imagePullSecrets) }}
+{{- include "kontroller.field" (list 0 "nodeSelector" $workload.nodeSelector) }}
+{{- include "kontroller.field" (list 0 "tolerations" $workload.tolerations) }}
+{{- include "kontroller.field" (list 0 "affinity" $workload.affinity) }}
 {{- if $workload.affinity }}
-affinity:
-  {{- toYaml $workload.affinity | nindent 2 }}
 {{- else if $component }}
 affinity:
   podAntiAffinity:
@@ -112,9 +135,8 @@ affinity:
             matchLabels:
               {{- include "kontroller.selectorLabels" (list $root $component) | nindent 14 }}
 {{- end }}
+{{- include "kontroller.field" (list 0 "topologySpreadConstraints" $workload.topologySpreadConstraints) }}
 {{- if $workload.topologySpreadConstraints }}
-topologySpreadConstraints:
-  {{- toYaml $workload.topologySpreadConstraints | nindent 2 }}
 {{- else if $component }}
 topologySpreadConstraints:
   - maxSkew: 1
@@ -124,9 +146,13 @@ topologySpreadConstraints:
       matchLabels:
         {{- include "kontroller.selectorLabels" (list $root $component) | nindent 8 }}
 {{- end }}
-{{- with $workload.priorityClassName }}
-priorityClassName: {{ . }}
+{{- include "kontroller.field" (list 0 "priorityClassName" $workload.priorityClassName) }}
 {{- end }}
+
+{{- /* Settings of a container from the values of its workload. Takes a list: the root context, and the values. */ -}}
+{{- define "kontroller.containerSettings" -}}
+{{- include "kontroller.field" (list 0 "resources" (index . 1).resources) }}
+{{- include "kontroller.field" (list 0 "securityContext" (index . 0).Values.securityContext) }}
 {{- end }}
 
 {{- /* Labels of an object. Takes a list: the root context and the component. */ -}}

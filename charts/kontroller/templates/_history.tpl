@@ -138,11 +138,7 @@
 restartPolicy: Never
 automountServiceAccountToken: false
 enableServiceLinks: false
-securityContext:
-  {{- toYaml .Values.podSecurityContext | nindent 2 }}
-{{- with include "kontroller.scheduling" (list . .Values.history) | trim }}
-{{ . }}
-{{- end }}
+{{- include "kontroller.podSettings" (list . .Values.history) | trim | nindent 0 }}
 volumes:
   - name: tmp
     emptyDir: {}
@@ -152,7 +148,7 @@ volumes:
 
 {{- /* What all containers of the history have in common: Spark on the pod's own cores. Nothing of it listens to others. */ -}}
 {{- define "kontroller.historyContainer" -}}
-image: {{ printf "%s:%s" .Values.history.image.repository (default .Chart.AppVersion .Values.history.image.tag) | quote }}
+image: {{ include "kontroller.imageReference" (list . "history.image" .Values.history.image) | quote }}
 imagePullPolicy: {{ .Values.image.pullPolicy }}
 command:
   - spark-submit
@@ -163,10 +159,7 @@ command:
   - --conf=spark.driver.extraJavaOptions=-XX:-DontCompileHugeMethods
   - --conf=spark.sql.shuffle.partitions={{ mul 4 .Values.history.cores }}
   - /opt/spark/history.py
-resources:
-  {{- toYaml .Values.history.resources | nindent 2 }}
-securityContext:
-  {{- toYaml .Values.securityContext | nindent 2 }}
+{{- include "kontroller.containerSettings" (list . .Values.history) | trim | nindent 0 }}
 volumeMounts:
   - {name: tmp, mountPath: /tmp}
   - {name: history, mountPath: /history}

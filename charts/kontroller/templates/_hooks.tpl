@@ -49,11 +49,7 @@ automountServiceAccountToken: false
 {{- end }}
 enableServiceLinks: false
 restartPolicy: Never
-securityContext:
-  {{- toYaml $root.Values.podSecurityContext | nindent 2 }}
-{{- with include "kontroller.scheduling" (list $root $root.Values.operator) | trim }}
-{{- . | nindent 0 }}
-{{- end }}
+{{- include "kontroller.podSettings" (list $root $root.Values.operator) | trim | nindent 0 }}
 containers:
   - name: {{ .component }}
     image: {{ include "kontroller.image" $root | quote }}
@@ -68,8 +64,7 @@ containers:
     resources:
       requests: {cpu: 50m, memory: 96Mi}
       limits: {memory: 256Mi}
-    securityContext:
-      {{- toYaml $root.Values.securityContext | nindent 6 }}
+    {{- include "kontroller.field" (list 4 "securityContext" $root.Values.securityContext) }}
     volumeMounts:
       - {name: tmp, mountPath: /tmp}
       {{- with include "kontroller.connectionMount" .connection }}

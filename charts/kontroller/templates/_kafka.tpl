@@ -134,6 +134,7 @@ pod is replaced; brokers look it up at each connection, and before the pod is re
 {{- end }}
 {{- include "kontroller.checkZookeeper" (list . "controller" $controller.zookeeper) }}
 {{- end }}
+{{- include "kontroller.checkPorts" (dict "controller.port" $controller.port "controller.metricsPort" $controller.metricsPort) }}
 {{- $ports := list (int $controller.port) (int $controller.metricsPort) }}
 {{- $names := list $controller.listenerName }}
 {{- range $controller.moreListeners }}

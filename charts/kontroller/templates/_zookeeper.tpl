@@ -3,7 +3,7 @@
 {{- end }}
 
 {{- define "kontroller.zookeeperPort" -}}
-{{- ternary 2281 2181 (ne .Values.zookeeper.tls.secretName "") }}
+{{- ternary 2181 2281 (empty .Values.zookeeper.tls.secretName) }}
 {{- end }}
 
 {{- /* The servers of the chart's own ensemble, with the chroot of its brokers. */ -}}

@@ -3,7 +3,7 @@
 import json
 import os
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any, Final
@@ -75,6 +75,18 @@ def named(objects: list[Object], kind: str, name: str) -> Object:
     """The one object of that kind and name."""
     (found,) = (each for each in objects if (each["kind"], each["metadata"]["name"]) == (kind, name))
     return found
+
+
+def pods(objects: list[Object]) -> Iterator[Object]:
+    """Yield the pods of the objects, and the templates of pods."""
+    for each in objects:
+        match each["kind"]:
+            case "Pod":
+                yield each
+            case "Deployment" | "StatefulSet" | "Job":
+                yield each["spec"]["template"]
+            case "CronJob":
+                yield each["spec"]["jobTemplate"]["spec"]["template"]
 
 
 def workload(component: str, *values: str) -> Object:

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import pytest
 
@@ -17,11 +17,19 @@ from tests.unit.chart.rendering import (
     Object,
     default_values,
     named,
+    pods,
     rendered,
     run_as_pod,
 )
 
 pytestmark = pytest.mark.needs(Part.HELM)
+
+ALL_OF_IT: Final = (
+    *EVERYTHING,
+    "--set",
+    "monitoring.serviceMonitor.enabled=true,monitoring.prometheusRule.enabled=true,approvalPolicy.enabled=true,"
+    "webhook.enabled=true,webhook.certificate.certManager.enabled=true",
+)
 
 
 def unneeded(known: dict[str, Any], given: dict[str, Any], path: str) -> Iterator[str]:
@@ -43,6 +51,43 @@ def names(objects: list[Object]) -> set[tuple[str, str]]:
 def test_a_value_that_is_nothing_is_asked_for_by_name() -> None:
     schema = json.loads((Path(CHART) / "values.schema.json").read_text())
     assert list(unneeded(schema, default_values(), "")) == []
+
+
+def may_be_null(known: dict[str, Any], given: dict[str, Any], path: str = "") -> Iterator[str]:
+    """Yield the names of the values that the schema lets go."""
+    for name, value in given.items():
+        if name not in known.get("required", []):
+            yield f"{path}{name}"
+        elif isinstance(value, dict):
+            yield from may_be_null(known["properties"][name], value, f"{path}{name}.")
+
+
+def nulls(found: Any, path: str = "") -> Iterator[str]:
+    """Yield the paths of the fields that are null."""
+    if isinstance(found, dict):
+        for name, value in found.items():
+            yield from nulls(value, f"{path}.{name}")
+    elif isinstance(found, list):
+        for number, value in enumerate(found):
+            yield from nulls(value, f"{path}.{number}")
+    elif found is None:
+        yield path
+
+
+def test_every_value_that_may_be_null_leaves_its_field_out() -> None:
+    schema = json.loads((Path(CHART) / "values.schema.json").read_text())
+    optional = list(may_be_null(schema, default_values()))
+    assert {"podSecurityContext", "securityContext", "operator.resources", "kafka.image.digest"} <= set(optional)
+    objects = rendered(*ALL_OF_IT, "--set", ",".join(f"{name}=null" for name in optional))
+    assert [f"{each['kind']}{path}" for each in objects for path in nulls(each)] == []
+    usual = rendered(*ALL_OF_IT)
+    assert names(objects) == names(usual)
+    assert [each for each in objects if each["kind"] == "Service"] == [
+        each for each in usual if each["kind"] == "Service"
+    ]
+    for pod in pods(objects):
+        assert "securityContext" not in pod["spec"]
+        assert "securityContext" not in pod["spec"]["containers"][0]
 
 
 @pytest.mark.parametrize(("gone", "said"), [("kafka.drain", "'drain'"), ("image.pullPolicy", "'pullPolicy'")])

@@ -102,6 +102,8 @@ def test_the_chart_has_the_definitions_of_the_folder_crds() -> None:
         ("clusterCheck.bootstrapServers=kafka", "/clusterCheck/bootstrapServers"),
         ("clusterCheck.connectionSecrets={a}", "clusterCheck.bootstrapServers names none: set it"),
         ("clusterCheck=null", "clusterCheck"),
+        ("approvalPolicy.required=true", "approvalPolicy.required has no effect .*: set approvalPolicy.enabled=true"),
+        ("operator.livenessPort=9405", "operator.livenessPort and operator.metricsPort are both 9405"),
         ("controller.advertise=a:1,controller.enabled=true,zookeeper.enabled=true", "set controller.replicas=1"),
         ("controller.id=0,controller.enabled=true,zookeeper.enabled=true", "too low for 2 controllers"),
         (
@@ -134,6 +136,11 @@ def test_a_wrong_value_is_refused(values: str, message: str) -> None:
         (r"zookeeper.config.server\.4=zk", "zookeeper.config may not set server.4"),
         ("webhook.enabled=true", "webhook.enabled needs a certificate: set webhook.certificate.secretName"),
         ("webhook.enabled=true,webhook.certificate.secretName=a", "set webhook.certificate.caBundle"),
+        ("controller.port=9404", "controller.metricsPort and controller.port are both 9404.*: change one of them"),
+        (
+            "webhook.enabled=true,webhook.certificate.secretName=a,webhook.certificate.caBundle=YQ==,webhook.port=9405",
+            "operator.metricsPort and webhook.port are both 9405",
+        ),
         ("clusterCheck.bootstrapServers=a:1", "with kafka.enabled its own is asked"),
         ("kafka.firstBrokerId=997", "controllers' ids 999 to 1000 and the brokers' ids 997 to 999 overlap"),
     ],
