@@ -19,6 +19,7 @@ from devcluster.filling.programs import HELM
 PROJECT: Final = Path(__file__).parents[3]
 CHART: Final = str(PROJECT / "charts" / "kontroller")
 RELEASE_NAMESPACE: Final = "kontroller-system"
+KUBERNETES: Final = ("--kube-version", KUBERNETES_VERSION)
 COMPONENTS: Final = ("operator", "controller", "zookeeper", "kafka")
 
 CONTROLLER_ON: Final = ("--set", "controller.enabled=true", "--set", r"controller.zookeeper=zk-0:2181\,zk-1:2181/kafka")
@@ -66,8 +67,9 @@ def _as_json(*arguments: str) -> str:
 
 def rendered(*values: str, namespace: str = RELEASE_NAMESPACE, release: str = "kontroller") -> list[Object]:
     """Return the objects of the chart, with its hooks and tests."""
-    here = ("--namespace", namespace, "--kube-version", KUBERNETES_VERSION)
-    objects: list[Object] = json.loads(_as_json("template", release, CHART, *here, *values))
+    objects: list[Object] = json.loads(
+        _as_json("template", release, CHART, "--namespace", namespace, *KUBERNETES, *values)
+    )
     return objects
 
 

@@ -1,0 +1,41 @@
+"""The notes after an install: the commands are those that a person needs next."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+import yaml
+
+from devcluster.filling.parts import Part
+from tests.unit.chart.rendering import CHART, CONTROLLER_ON, KUBERNETES, SELF_CONTAINED, helm
+
+pytestmark = pytest.mark.needs(Part.HELM)
+
+AS_AN_OBJECT = '{{- define "notes" -}}\n%s{{- end }}\nnotes: {{ include "notes" . | toJson }}\n'
+
+
+def notes(folder: Path, *values: str) -> str:
+    """Return the notes. `helm install` needs a cluster for them, so a copy of the chart renders them as a manifest."""
+    copy = shutil.copytree(CHART, folder / "chart")
+    text = (copy / "templates" / "NOTES.txt").read_text()
+    (copy / "templates" / "notes.yaml").write_text(AS_AN_OBJECT % text)
+    shown = helm("template", "kontroller", str(copy), *KUBERNETES, "--show-only", "templates/notes.yaml", *values)
+    said: str = yaml.safe_load(shown)["notes"]
+    return said
+
+
+def test_missing_definitions_are_applied_and_the_operator_is_not_restarted(tmp_path: Path) -> None:
+    said = notes(tmp_path, "--set", "crds.install=false")
+    assert "kubectl apply --server-side --filename crds/" in said
+    assert "restart" not in said
+
+
+def test_with_its_definitions_the_release_asks_for_none(tmp_path: Path) -> None:
+    said = notes(tmp_path, *SELF_CONTAINED)
+    assert "crds/" not in said
+    for name in ("statefulset/kontroller-kafka", "statefulset/kontroller-controller", "deployment/kontroller-operator"):
+        assert f"rollout status {name}" in said
+
+
+def test_the_cluster_to_apply_is_the_one_of_the_controllers(tmp_path: Path) -> None:
+    assert "connect: zk-0:2181,zk-1:2181/kafka" in notes(tmp_path, *CONTROLLER_ON)
