@@ -14,7 +14,7 @@ export KEEP
 
 .DEFAULT_GOAL := help
 
-.PHONY: help demo demo-history demo-fleet soak test mapped nightly flaky slow-motion release-check versions lint unit fuzz mutants spark real e2e chart node crds cli bench bench-designs bench-requests bench-operator bench-polling bench-pipeline \
+.PHONY: help demo demo-history demo-fleet soak test mapped nightly flaky slow-motion release-check versions lint unit fuzz mutants spark real e2e chart node crds cli runbook bench bench-designs bench-requests bench-operator bench-polling bench-pipeline \
 	bench-fleet build images lock sbom audit clean
 
 help: ## Show the commands
@@ -129,6 +129,9 @@ crds: $(READY) ## Write the definitions of the resources from their models, into
 
 cli: $(READY) ## Write docs/cli.md from the commands
 	$(BIN)/python -m scripts.cli_page
+
+runbook: $(READY) ## Write the runbook that the chart's alerts carry, from docs/operations.md
+	$(BIN)/python -m scripts.runbook
 
 QUICK ?=
 DOCS ?=

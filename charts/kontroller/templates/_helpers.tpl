@@ -220,3 +220,12 @@ volumeClaimTemplates:
 {{- define "kontroller.operatorRules" -}}
 {{ .Files.Get "operator-rules.yaml" | trim }}
 {{- end }}
+
+{{- /* Annotations of an alert with what to do about it. Takes a list: the root context, the runbook by alert, and the alert. */ -}}
+{{- define "kontroller.runbook" -}}
+{{- $alert := index . 2 -}}
+runbook: {{ get (index . 1) $alert | required (printf "runbook.yaml has no %s" $alert) | toJson }}
+{{- with (index . 0).Values.monitoring.prometheusRule.runbookUrl }}
+runbook_url: {{ printf "%s#%s" . (lower $alert) | quote }}
+{{- end }}
+{{- end }}

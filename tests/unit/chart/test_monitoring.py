@@ -5,12 +5,22 @@ import re
 
 import pytest
 
+from devcluster.clusters.kubernetes import CommandError
 from devcluster.filling.parts import Part
-from tests.unit.chart.rendering import RELEASE_NAMESPACE, SELF_CONTAINED, Object, named, rendered
+from scripts.runbook import FILE, SOURCE, file, runbook
+from tests.unit.chart.rendering import (
+    EVERYTHING,
+    RELEASE_NAMESPACE,
+    SELF_CONTAINED,
+    Object,
+    named,
+    rendered,
+)
 
 pytestmark = pytest.mark.needs(Part.HELM)
 
 ALL_ON = ("--set", "monitoring.serviceMonitor.enabled=true,monitoring.prometheusRule.enabled=true")
+RUNBOOK = runbook(SOURCE.read_text())
 SELECTOR = re.compile(r"kontroller_\w+\{([^}]*)\}|\bup\{([^}]*)\}")
 
 
@@ -44,7 +54,52 @@ def test_every_alert_says_what_it_is_what_to_do_and_where_to_read_on() -> None:
         assert rule["labels"]["severity"] in {"warning", "critical"}
         assert said["summary"].endswith(".")
         assert len(said["description"]) > 60
-        assert said["runbook_url"] == f"docs/operations.md#{rule['alert'].lower()}"
+        assert "Means." in said["runbook"]
+        assert "{{" not in said["runbook"], "Prometheus would take it for a template"
+
+
+def test_alerts_have_links_only_to_a_page_that_exists() -> None:
+    assert [rule["alert"] for rule in rules(*EVERYTHING) if "runbook_url" in rule["annotations"]] == []
+    page = "https://wiki.example/kontroller/operations.md"
+    headings = re.findall(r"^### (\w+)$", SOURCE.read_text(), re.MULTILINE)
+    linked = rules(*EVERYTHING, "--set", f"monitoring.prometheusRule.runbookUrl={page}")
+    assert linked
+    for rule in linked:
+        url, _, anchor = rule["annotations"]["runbook_url"].partition("#")
+        assert url == page
+        assert anchor in {heading.lower() for heading in headings}
+
+
+@pytest.mark.parametrize("path", ["docs/operations.md", "https://wiki.example/page#alerts"])
+def test_a_link_that_leads_nowhere_is_refused(path: str) -> None:
+    with pytest.raises(CommandError, match="/monitoring/prometheusRule/runbookUrl"):
+        rules("--set", f"monitoring.prometheusRule.runbookUrl={path}")
+
+
+def test_the_commands_of_a_runbook_are_about_this_release() -> None:
+    texts = {rule["alert"]: rule["annotations"]["runbook"] for rule in rules(*EVERYTHING)}
+    command = "kubectl --namespace kafka delete pod kontroller-controller-0"
+    assert command in RUNBOOK["KontrollerControllerMissing"]
+    ours = command.replace("kafka", RELEASE_NAMESPACE)
+    assert ours in texts["KontrollerControllerMissing"]
+    named_otherwise = {
+        rule["alert"]: rule["annotations"]["runbook"]
+        for group in named(
+            rendered(*ALL_ON, *EVERYTHING, "--set", "fullnameOverride=kontroller-kafka"),
+            "PrometheusRule",
+            "kontroller-kafka",
+        )["spec"]["groups"]
+        for rule in group["rules"]
+    }
+    assert (
+        ours.replace("kontroller-controller", "kontroller-kafka-controller")
+        in named_otherwise["KontrollerControllerMissing"]
+    )
+
+
+def test_the_chart_s_runbook_is_that_of_the_operations() -> None:
+    assert FILE.read_text() == file(), "stale: run `make runbook`"
+    assert {rule["alert"] for rule in rules(*EVERYTHING)} == RUNBOOK.keys()
 
 
 def test_alerts_look_at_this_release_alone() -> None:
@@ -63,7 +118,6 @@ def test_a_watch_that_does_not_run_is_missed() -> None:
     service = named(rendered(*SELF_CONTAINED, *alarms), "Service", "kontroller-alarms")["metadata"]
     wanted = f'up{{namespace="{service["namespace"]}",job="{service["name"]}"}}'
     assert wanted in missed["expr"]
-    assert missed["annotations"]["runbook_url"] == "docs/operations.md#kontrollerwatchdown"
     assert "KontrollerWatchDown" not in {rule["alert"] for rule in rules(*SELF_CONTAINED)}
 
 
