@@ -23,13 +23,32 @@ begin with a digit, those of Services not. */ -}}
 {{- $whole }}
 {{- end }}
 
-{{- define "kontroller.labels" -}}
-helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
-app.kubernetes.io/name: {{ include "kontroller.name" . }}
-app.kubernetes.io/instance: {{ .Release.Name }}
-app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
-app.kubernetes.io/part-of: kontroller
-app.kubernetes.io/managed-by: {{ .Release.Service }}
+{{- /* Labels and annotations of an object. Takes a dict: root; and component, labels, annotations, which may be left out. */ -}}
+{{- define "kontroller.metadata" -}}
+{{- $root := .root }}
+{{- $labels := dict
+  "helm.sh/chart" (printf "%s-%s" $root.Chart.Name $root.Chart.Version | replace "+" "_")
+  "app.kubernetes.io/name" (include "kontroller.name" $root)
+  "app.kubernetes.io/instance" $root.Release.Name
+  "app.kubernetes.io/version" $root.Chart.AppVersion
+  "app.kubernetes.io/part-of" "kontroller"
+  "app.kubernetes.io/managed-by" $root.Release.Service
+}}
+{{- with .component }}
+{{- $_ := set $labels "app.kubernetes.io/component" . }}
+{{- end }}
+{{- dict "labels" (merge $labels (.labels | default dict) ($root.Values.commonLabels | default dict)) | toYaml }}
+{{- $annotations := merge dict (.annotations | default dict) ($root.Values.commonAnnotations | default dict) }}
+{{- include "kontroller.field" (list 0 "annotations" $annotations) }}
+{{- end }}
+
+{{- /* Labels and annotations of a pod. They have no version of the chart, which would restart it at each upgrade. Takes a dict: root,
+component, the values of its workload, and annotations of the chart, which may be left out. */ -}}
+{{- define "kontroller.podMetadata" -}}
+{{- $labels := include "kontroller.selectorLabels" (list .root .component) | fromYaml }}
+{{- dict "labels" (merge $labels (.workload.podLabels | default dict) (.root.Values.commonLabels | default dict)) | toYaml }}
+{{- $annotations := merge dict (.annotations | default dict) (.workload.podAnnotations | default dict) }}
+{{- include "kontroller.field" (list 0 "annotations" $annotations) }}
 {{- end }}
 
 {{- /* Takes a list: the root context and the component. */ -}}
@@ -90,6 +109,13 @@ the tag, because not all container runtimes take both. */ -}}
 {{ include "kontroller.imageReference" (list . "kafka.image" .Values.kafka.image) }}
 {{- end }}
 
+{{- /* More items of a list that is there already. Takes a list: the indentation, and the items. */ -}}
+{{- define "kontroller.items" -}}
+{{- with index . 1 }}
+{{- toYaml . | nindent (index $ 0) }}
+{{- end }}
+{{- end }}
+
 {{- /* Refuses two values with the same port. Takes a dict: the port by the name of its value. */ -}}
 {{- define "kontroller.checkPorts" -}}
 {{- $names := dict }}
@@ -146,19 +172,16 @@ topologySpreadConstraints:
       matchLabels:
         {{- include "kontroller.selectorLabels" (list $root $component) | nindent 8 }}
 {{- end }}
-{{- include "kontroller.field" (list 0 "priorityClassName" $workload.priorityClassName) }}
+{{- range list "priorityClassName" "dnsPolicy" "dnsConfig" "terminationGracePeriodSeconds" }}
+{{- include "kontroller.field" (list 0 . (get $workload .)) }}
+{{- end }}
 {{- end }}
 
 {{- /* Settings of a container from the values of its workload. Takes a list: the root context, and the values. */ -}}
 {{- define "kontroller.containerSettings" -}}
+{{- include "kontroller.field" (list 0 "envFrom" (index . 1).extraEnvFrom) }}
 {{- include "kontroller.field" (list 0 "resources" (index . 1).resources) }}
 {{- include "kontroller.field" (list 0 "securityContext" (index . 0).Values.securityContext) }}
-{{- end }}
-
-{{- /* Labels of an object. Takes a list: the root context and the component. */ -}}
-{{- define "kontroller.componentLabels" -}}
-{{ include "kontroller.labels" (index . 0) }}
-app.kubernetes.io/component: {{ index . 1 }}
 {{- end }}
 
 {{- /* One pod less at a time. Takes a list: the root context, the component, and the name. */ -}}
@@ -169,8 +192,7 @@ kind: PodDisruptionBudget
 metadata:
   name: {{ index . 2 }}
   namespace: {{ $root.Release.Namespace }}
-  labels:
-    {{- include "kontroller.componentLabels" (list $root (index . 1)) | nindent 4 }}
+  {{- include "kontroller.metadata" (dict "root" $root "component" (index . 1)) | nindent 2 }}
 spec:
   maxUnavailable: 1
   {{- if has (index . 1) (list "controller" "operator") }}

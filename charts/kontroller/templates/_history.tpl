@@ -144,6 +144,7 @@ volumes:
     emptyDir: {}
   - name: history
     persistentVolumeClaim: {claimName: {{ .Values.history.claimName }}}
+  {{- include "kontroller.items" (list 2 .Values.history.extraVolumes) }}
 {{- end }}
 
 {{- /* What all containers of the history have in common: Spark on the pod's own cores. Nothing of it listens to others. */ -}}
@@ -159,8 +160,10 @@ command:
   - --conf=spark.driver.extraJavaOptions=-XX:-DontCompileHugeMethods
   - --conf=spark.sql.shuffle.partitions={{ mul 4 .Values.history.cores }}
   - /opt/spark/history.py
+{{- include "kontroller.field" (list 0 "env" .Values.history.extraEnv) }}
 {{- include "kontroller.containerSettings" (list . .Values.history) | trim | nindent 0 }}
 volumeMounts:
   - {name: tmp, mountPath: /tmp}
   - {name: history, mountPath: /history}
+  {{- include "kontroller.items" (list 2 .Values.history.extraVolumeMounts) }}
 {{- end }}

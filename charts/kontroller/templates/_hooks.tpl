@@ -7,17 +7,13 @@ kind: Job
 metadata:
   name: {{ .name }}
   namespace: {{ $root.Release.Namespace }}
-  labels:
-    {{- include "kontroller.componentLabels" (list $root .component) | nindent 4 }}
-  annotations:
-    {{- include "kontroller.hook" (list .hooks 1) | nindent 4 }}
+  {{- include "kontroller.metadata" (dict "root" $root "component" .component "annotations" (include "kontroller.hook" (list .hooks 1) | fromYaml)) | nindent 2 }}
 spec:
   backoffLimit: 3
   activeDeadlineSeconds: {{ .deadline }}
   template:
     metadata:
-      labels:
-        {{- include "kontroller.selectorLabels" (list $root .component) | nindent 8 }}
+      {{- include "kontroller.podMetadata" (dict "root" $root "component" .component "workload" dict) | nindent 6 }}
     spec:
       {{- include "kontroller.commandPod" . | nindent 6 }}
 {{- end }}
@@ -29,10 +25,7 @@ kind: Pod
 metadata:
   name: {{ .name }}
   namespace: {{ .root.Release.Namespace }}
-  labels:
-    {{- include "kontroller.componentLabels" (list .root .component) | nindent 4 }}
-  annotations:
-    {{- include "kontroller.hook" (list .hooks 1) | nindent 4 }}
+  {{- include "kontroller.metadata" (dict "root" .root "component" .component "annotations" (include "kontroller.hook" (list .hooks 1) | fromYaml)) | nindent 2 }}
 spec:
   {{- include "kontroller.commandPod" . | nindent 2 }}
 {{- end }}
@@ -96,10 +89,7 @@ kind: ServiceAccount
 metadata:
   name: {{ .name }}
   namespace: {{ $root.Release.Namespace }}
-  labels:
-    {{- include "kontroller.componentLabels" (list $root .component) | nindent 4 }}
-  annotations:
-    {{- include "kontroller.hook" (list .hooks 0) | nindent 4 }}
+  {{- include "kontroller.metadata" (dict "root" $root "component" .component "annotations" (include "kontroller.hook" (list .hooks 0) | fromYaml)) | nindent 2 }}
 automountServiceAccountToken: false
 {{- range default (list "") .namespaces }}
 ---
@@ -110,10 +100,7 @@ metadata:
   {{- with . }}
   namespace: {{ . }}
   {{- end }}
-  labels:
-    {{- include "kontroller.componentLabels" (list $root $given.component) | nindent 4 }}
-  annotations:
-    {{- include "kontroller.hook" (list $given.hooks 0) | nindent 4 }}
+  {{- include "kontroller.metadata" (dict "root" $root "component" $given.component "annotations" (include "kontroller.hook" (list $given.hooks 0) | fromYaml)) | nindent 2 }}
 rules:
   {{- $given.rules | nindent 2 }}
 ---
@@ -124,10 +111,7 @@ metadata:
   {{- with . }}
   namespace: {{ . }}
   {{- end }}
-  labels:
-    {{- include "kontroller.componentLabels" (list $root $given.component) | nindent 4 }}
-  annotations:
-    {{- include "kontroller.hook" (list $given.hooks 0) | nindent 4 }}
+  {{- include "kontroller.metadata" (dict "root" $root "component" $given.component "annotations" (include "kontroller.hook" (list $given.hooks 0) | fromYaml)) | nindent 2 }}
 roleRef:
   apiGroup: rbac.authorization.k8s.io
   kind: {{ $scope }}Role

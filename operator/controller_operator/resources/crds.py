@@ -28,12 +28,8 @@ _HEADER: Final = "# Generated from the models in controller_operator/resources b
 _CHART_METADATA: Final = """\
 metadata:
   name: {name}
-  labels:
-    {{{{- include "kontroller.labels" . | nindent 4 }}}}
-  {{{{- if .Values.crds.keep }}}}
-  annotations:
-    helm.sh/resource-policy: keep
-  {{{{- end }}}}
+  {{{{- $kept := ternary (dict "helm.sh/resource-policy" "keep") dict .Values.crds.keep }}}}
+  {{{{- include "kontroller.metadata" (dict "root" . "annotations" $kept) | nindent 2 }}}}
 """
 
 _RULES: Final = "x-kubernetes-validations"

@@ -30,6 +30,12 @@ EVERYTHING: Final = (
     "history.enabled=true,alarms.enabled=true,networkPolicy.enabled=true,monitoring.dashboard.enabled=true,"
     "controller.journal.token.create=true,kafka.scramUsers.secretName=users",
 )
+ALL_OF_IT: Final = (
+    *EVERYTHING,
+    "--set",
+    "monitoring.serviceMonitor.enabled=true,monitoring.prometheusRule.enabled=true,approvalPolicy.enabled=true,"
+    "webhook.enabled=true,webhook.certificate.certManager.enabled=true",
+)
 MAY_BE_NOTHING: Final = {"resources", "podSecurityContext", "securityContext", "labels"}
 """What has a default and is of use without it: limits of nobody's, contexts that OpenShift fills in."""
 

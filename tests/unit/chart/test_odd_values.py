@@ -3,13 +3,14 @@
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import pytest
 
 from devcluster.clusters.kubernetes import CommandError
 from devcluster.filling.parts import Part
 from tests.unit.chart.rendering import (
+    ALL_OF_IT,
     CHART,
     EVERYTHING,
     MAY_BE_NOTHING,
@@ -23,13 +24,6 @@ from tests.unit.chart.rendering import (
 )
 
 pytestmark = pytest.mark.needs(Part.HELM)
-
-ALL_OF_IT: Final = (
-    *EVERYTHING,
-    "--set",
-    "monitoring.serviceMonitor.enabled=true,monitoring.prometheusRule.enabled=true,approvalPolicy.enabled=true,"
-    "webhook.enabled=true,webhook.certificate.certManager.enabled=true",
-)
 
 
 def unneeded(known: dict[str, Any], given: dict[str, Any], path: str) -> Iterator[str]:

@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from devcluster.clusters.kubernetes import CommandError
 from devcluster.filling.parts import Part
 from tests.unit.chart.rendering import COMPONENTS, SELF_CONTAINED, Object, named, rendered, workload
 
@@ -101,3 +102,50 @@ def test_each_component_has_one_policy() -> None:
         alarms = ("--set", "alarms.enabled=true")
         objects = [each for each in rendered(*SELF_CONTAINED, *values, *alarms) if each["kind"] == "NetworkPolicy"]
         assert len(objects) == len(COMPONENTS) + 1
+
+
+NAME_SERVERS = {"ports": [{"port": 53, "protocol": "UDP"}, {"port": 53, "protocol": "TCP"}]}
+API_SERVER = {"ports": [{"port": 443}, {"port": 6443}]}
+ELSEWHERE = {"to": [{"ipBlock": {"cidr": "10.1.0.0/16"}}], "ports": [{"port": 9092}]}
+LEAVING = (*ON, "--set", "networkPolicy.egress.enabled=true")
+
+
+@pytest.mark.parametrize("component", COMPONENTS)
+def test_pods_may_connect_to_their_release_to_name_servers_and_as_the_rules_say(component: str) -> None:
+    more = ("--set-json", f"networkPolicy.egress.{component}={json.dumps([ELSEWHERE])}")
+    spec = policy(component, *LEAVING, *more)
+    assert spec["policyTypes"] == ["Ingress", "Egress"]
+    release, *others = spec["egress"]
+    assert others == [NAME_SERVERS, ELSEWHERE]
+    (peer,) = release["to"]
+    for other in COMPONENTS:
+        assert selects(peer["podSelector"], workload(other)["template"]["metadata"]["labels"])
+    assert "ports" not in release
+
+
+def test_the_operator_alone_may_reach_the_api_server_unless_the_rules_say_so() -> None:
+    assert API_SERVER in policy("operator", *LEAVING)["egress"]
+    for component in ("controller", "kafka", "zookeeper"):
+        assert API_SERVER not in policy(component, *LEAVING)["egress"]
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        (("--set", "networkPolicy.egress.enabled=true"), r"set networkPolicy\.enabled=true too"),
+        (
+            (*LEAVING, "--set", "controller.zookeeper=zk:2181"),
+            r"keeps controller from .*networkPolicy\.egress\.controller",
+        ),
+        ((*LEAVING, "--set", "kafka.enabled=false"), r"keeps controller from .*networkPolicy\.egress\.controller"),
+        ((*LEAVING, "--set", "kafka.zookeeper=zk:2181"), r"keeps kafka from .*networkPolicy\.egress\.kafka"),
+    ],
+)
+def test_policies_that_keep_a_component_from_its_servers_are_refused(values: tuple[str, ...], message: str) -> None:
+    with pytest.raises(CommandError, match=message):
+        rendered(*SELF_CONTAINED, *values)
+
+
+def test_servers_of_others_can_be_named() -> None:
+    rule = ("--set-json", f"networkPolicy.egress.controller={json.dumps([ELSEWHERE])}")
+    assert ELSEWHERE in policy("controller", *LEAVING, "--set", "controller.zookeeper=zk:2181", *rule)["egress"]
