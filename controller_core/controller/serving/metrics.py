@@ -148,7 +148,7 @@ class _Gauges(Collector):
         yield _gauge("kontroller_partitions_to_remove", "Single partitions on their way out", len(state.removals))
         yield _gauge(
             "kontroller_topics_ineligible_to_delete",
-            "Topics on their way out that wait for a reassignment, a broker, or a log directory",
+            "Topics on their way out that wait for a broker, a log directory, or a removal of single partitions",
             sum(map(state.is_held_up, state.deletions)),
         )
         yield _gauge(
