@@ -54,7 +54,7 @@ component, the values of its workload, and annotations of the chart, which may b
 {{- /* Takes a list: the root context and the component. */ -}}
 {{- define "kontroller.selectorLabels" -}}
 app.kubernetes.io/name: {{ include "kontroller.name" (index . 0) }}
-app.kubernetes.io/instance: {{ (index . 0).Release.Name }}
+app.kubernetes.io/instance: {{ (index . 0).Release.Name | quote }}
 app.kubernetes.io/component: {{ index . 1 }}
 {{- end }}
 

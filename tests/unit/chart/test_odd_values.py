@@ -97,6 +97,13 @@ def test_a_release_may_have_any_name_that_helm_takes() -> None:
     assert rendered(*EVERYTHING, "--set", "fullnameOverride=first", release="1st")
 
 
+def test_a_release_s_name_that_looks_like_a_number_stays_a_text() -> None:
+    objects = rendered(*EVERYTHING, "--set", "fullnameOverride=first", release="1e3")
+    selectors = [each["spec"]["selector"] for each in objects if each["kind"] == "Service"]
+    labels = [pod["metadata"]["labels"] for pod in pods(objects)]
+    assert {each["app.kubernetes.io/instance"] for each in (*selectors, *labels)} == {"1e3"}
+
+
 def test_releases_whose_long_names_begin_alike_share_a_namespace() -> None:
     alike = [f"payments-production-europe-west-kafka-{each}" for each in ("blue", "green")]
     blue, green = (rendered(*EVERYTHING, release=each) for each in alike)
