@@ -33,7 +33,7 @@ from replica_broker.log.record_batches import (
     set_max_timestamp,
     whole_batches,
 )
-from replica_broker.log.records import latest_time_of_producer_s
+from replica_broker.log.records import latest_time_of_producer_s, record_times, records_of, require_keys
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,6 +97,8 @@ def append_of_leader(
     _require_acceptable(batches, config)
     latest_ms = [latest_time_of_producer_s(batch, data) for batch in batches]
     for batch in batches:
+        _require_acceptable_records(batch, data, config, now_ms)
+    for batch in batches:
         if batch.has_producer:
             if (known := producers.duplicate_of(batch)) is not None:
                 return known
@@ -129,6 +131,30 @@ def append_of_follower(data: bytes, log_end_offset: int) -> Append:
             raise UnexpectedOffset(f"a batch begins at offset {batch.base_offset}, where {expected} is the next")
         expected = batch.next_offset
     return Append(data=data, batches=batches)
+
+
+def _require_acceptable_records(batch: RecordBatch, data: bytes, config: LogConfig, now_ms: int) -> None:
+    """As Kafka's LogValidator: keys on compacted topics, and times near the broker's own.
+
+    Raises `InvalidRecord`, `InvalidTimestamp` and `CorruptBatch`."""
+    before_ms, after_ms = config.message_timestamp_before_max_ms, config.message_timestamp_after_max_ms
+    has_limits = config.message_timestamp_type is TimestampType.CREATE_TIME and (before_ms, after_ms) != (None, None)
+    if not config.is_compacted and not has_limits:
+        return
+    body = records_of(batch, data)
+    if config.is_compacted:
+        require_keys(batch, body)
+    if has_limits:
+        for record in record_times(batch, body):
+            ahead_ms = record.timestamp_ms - now_ms
+            is_early = before_ms is not None and ahead_ms < -before_ms
+            is_late = after_ms is not None and ahead_ms > after_ms
+            if record.timestamp_ms != NO_TIMESTAMP and (is_early or is_late):
+                name, limit_ms = ("before", before_ms) if is_early else ("after", after_ms)
+                raise InvalidTimestamp(
+                    f"a record's time is {abs(ahead_ms)} ms {name} the broker's, the topic's"
+                    f" message.timestamp.{name}.max.ms is {limit_ms}"
+                )
 
 
 def _require_acceptable(batches: Sequence[RecordBatch], config: LogConfig) -> None:

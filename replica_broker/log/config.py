@@ -23,10 +23,17 @@ class LogConfig:
     segment_ms: int = 7 * 24 * 3600 * 1000
     is_deleted: bool = True
     """Whether `cleanup.policy` has `delete`: else no segment is too old or too much, and nobody may delete messages."""
+    is_compacted: bool = False
+    """Whether `cleanup.policy` has `compact`: then each record needs a key, as the cleaner of a stock broker drops those
+    without one."""
     retention_ms: int | None = 7 * 24 * 3600 * 1000
     retention_bytes: int | None = None
     max_message_bytes: int = 1_048_588
     message_timestamp_type: TimestampType = TimestampType.CREATE_TIME
+    message_timestamp_before_max_ms: int | None = None
+    """How much earlier than the broker's clock a producer's time may be."""
+    message_timestamp_after_max_ms: int | None = None
+    """How much later than the broker's clock a producer's time may be."""
     index_interval_bytes: int = 4096
     producer_id_expiration_ms: int = 24 * 3600 * 1000
     """A producer that wrote nothing for so long is forgotten; of the broker, not of a topic."""

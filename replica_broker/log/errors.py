@@ -34,7 +34,7 @@ class InvalidRecord(LogError):
 
 
 class InvalidTimestamp(LogError):
-    """A batch that says the broker gave it its timestamps, before one did."""
+    """A batch that says the broker gave it its timestamps, before one did, or whose times the topic does not allow."""
 
     error_code = ErrorCode.invalid_timestamp
 

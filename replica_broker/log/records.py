@@ -1,11 +1,13 @@
-"""The records within an uncompressed batch: what each says of its offset and time; keys and values are passed over.
+"""The records within a batch: what each says of its offset and time, and whether it has a key; values are passed over.
 
-Records that are compressed are not looked into: the CRC and the count of their batch answer for them.
+A leader looks into compressed records only if the topic asks for something that only they say: their keys, or their times.
+Otherwise the CRC and the count of their batch answer for them.
 """
 
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
+from replica_broker.log.compression import decompress
 from replica_broker.log.errors import CorruptBatch, InvalidRecord
 from replica_broker.log.record_batches import HEADER_BYTES, MOST_OFFSET, NO_TIMESTAMP, Buffer, Compression, RecordBatch
 
@@ -68,6 +70,27 @@ def latest_time_of_producer_s(batch: RecordBatch, data: Buffer) -> int:
     except CorruptBatch as error:
         raise InvalidRecord(str(error)) from error
     return min(latest_ms, MOST_OFFSET)
+
+
+def records_of(batch: RecordBatch, data: Buffer) -> bytes:
+    """Return the records of a batch that lies in `data`, decompressed. Raises `CorruptBatch`."""
+    return decompress(batch.compression, memoryview(data)[batch.position + HEADER_BYTES : batch.end])
+
+
+def require_keys(batch: RecordBatch, body: bytes) -> None:
+    """Require that each of the decompressed records has a key. Raises `InvalidRecord` and `CorruptBatch`."""
+    position = 0
+    for number in range(batch.records_count):
+        length, position = _varint(body, position)
+        end = position + length
+        if length < _LEAST_RECORD_BYTES or end > len(body):
+            raise CorruptBatch(f"record {number} of a batch says that it has {length} bytes")
+        _, position = _varint(body, position + 1)
+        _, position = _varint(body, position)
+        key_length, position = _varint(body, position)
+        if key_length < 0:
+            raise InvalidRecord(f"record {number} of a batch has no key, and the topic is compacted: give it one")
+        position = end
 
 
 def _varint(body: bytes, position: int) -> tuple[int, int]:

@@ -24,6 +24,9 @@ OF_BROKERS: Final[Mapping[str, str]] = {
     "cleanup.policy": "log.cleanup.policy",
     "index.interval.bytes": "log.index.interval.bytes",
     "max.message.bytes": "message.max.bytes",
+    "message.timestamp.after.max.ms": "log.message.timestamp.after.max.ms",
+    "message.timestamp.before.max.ms": "log.message.timestamp.before.max.ms",
+    "message.timestamp.difference.max.ms": "log.message.timestamp.difference.max.ms",
     "message.timestamp.type": "log.message.timestamp.type",
     "min.insync.replicas": "min.insync.replicas",
     "retention.bytes": "log.retention.bytes",
@@ -33,6 +36,7 @@ OF_BROKERS: Final[Mapping[str, str]] = {
 }
 """What is heeded here, by the names that topics and brokers have for it."""
 
+_LONG_MAX: Final = (1 << 63) - 1
 _TOPICS: Final = "topics/"
 _DEFAULTS: Final = f"brokers/{paths.DEFAULT_ENTITY}"
 
@@ -125,10 +129,13 @@ class ZkTopicConfigs:
             segment_bytes=int(values["segment.bytes"]),
             segment_ms=int(values["segment.ms"]),
             is_deleted="delete" in values["cleanup.policy"],
+            is_compacted="compact" in values["cleanup.policy"],
             retention_ms=None if retention_ms < 0 else retention_ms,
             retention_bytes=None if retention_bytes < 0 else retention_bytes,
             max_message_bytes=int(values["max.message.bytes"]),
             message_timestamp_type=TimestampType(values["message.timestamp.type"]),
+            message_timestamp_before_max_ms=_timestamp_limit_ms(values, "before"),
+            message_timestamp_after_max_ms=_timestamp_limit_ms(values, "after"),
             index_interval_bytes=int(values["index.interval.bytes"]),
         )
 
@@ -142,6 +149,14 @@ class ZkTopicConfigs:
             if value is not None:
                 log.error("impossible configuration, ignored", topic=topic, config=name, why=complaint)
         return known.default
+
+
+def _timestamp_limit_ms(values: Mapping[str, str], side: str) -> int | None:
+    """Return how far producers' times may be from the broker's clock; None without a limit.
+
+    `difference` is the older name of both limits, and holds where it is the stricter one."""
+    limit_ms = min(int(values[f"message.timestamp.{name}.max.ms"]) for name in (side, "difference"))
+    return None if limit_ms == _LONG_MAX else limit_ms
 
 
 def _decoded(path: str, node: ZkNode | None) -> Mapping[str, str] | None:

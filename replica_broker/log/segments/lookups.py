@@ -1,12 +1,13 @@
 """Which record is the first at a time or after it, and which is the latest.
 
-Indexes say which batch to look into; the record is found in it where it is not compressed. Of a compressed batch the first
-offset is answered, so that whoever reads from there misses nothing; and its last one where the latest record is wanted.
+Indexes say which batch to look into, and only that one is decompressed.
 """
 
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from replica_broker.log.compression import decompress
+from replica_broker.log.errors import CorruptBatch
 from replica_broker.log.record_batches import HEADER_BYTES, Compression, RecordBatch
 from replica_broker.log.records import RecordTime, record_times
 from replica_broker.log.segments.segment import Segment
@@ -52,8 +53,6 @@ def latest_record(segments: Segments, start: int, below: int) -> TimestampedOffs
 
 
 def _latest_in(segment: Segment, batch: RecordBatch, start: int, below: int) -> TimestampedOffset | None:
-    if batch.compression is not Compression.NONE and not batch.has_log_append_time:
-        return TimestampedOffset(min(batch.last_offset, below - 1), batch.max_timestamp_ms)
     times = [time for time in _times(segment, batch, start) if start <= time.offset < below and time.timestamp_ms >= 0]
     return TimestampedOffset(*max(times, key=lambda time: (time.timestamp_ms, -time.offset))) if times else None
 
@@ -68,8 +67,15 @@ def _batches(segment: Segment, from_offset: int, below: int) -> Iterator[RecordB
 
 
 def _times(segment: Segment, batch: RecordBatch, start: int) -> Iterator[RecordTime]:
-    if batch.has_log_append_time or batch.compression is not Compression.NONE:
-        # Compressed, the first record may be earlier than what is looked for; but none of the batch may be left out.
-        return iter([RecordTime(max(batch.base_offset, start), batch.max_timestamp_ms)])
+    of_header = RecordTime(max(batch.base_offset, start), batch.max_timestamp_ms)
+    if batch.has_log_append_time:
+        return iter([of_header])
     body = segment.read_at(batch.position + HEADER_BYTES, batch.size_bytes - HEADER_BYTES)
-    return record_times(batch, body)
+    if batch.compression is Compression.NONE:
+        return record_times(batch, body)
+    try:
+        return iter(list(record_times(batch, decompress(batch.compression, body))))
+    except CorruptBatch:
+        # A leader takes compressed records as they are. Those that cannot be read must not hide what follows them, and
+        # whoever reads from the first offset of their batch misses nothing.
+        return iter([of_header])

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
+import cramjam
 from crc32c import crc32c
 
 from controller_core.model.ids import LeaderEpoch
@@ -43,6 +44,24 @@ def record(value: bytes, *, offset_delta: int = 0, timestamp_delta_ms: int = 0, 
     return varint(len(body)) + body
 
 
+def compressed(compression: Compression, records: bytes) -> bytes:
+    """As producers compress records; snappy in the frames of Java's clients."""
+    match compression:
+        case Compression.GZIP:
+            return gzip.compress(records, mtime=0)
+        case Compression.LZ4:
+            return bytes(cramjam.lz4.compress(records))
+        case Compression.ZSTD:
+            return bytes(cramjam.zstd.compress(records))
+        case Compression.SNAPPY:
+            halves = (records[: len(records) // 2], records[len(records) // 2 :])
+            blocks = [bytes(cramjam.snappy.compress_raw(half)) for half in halves]
+            frames = b"".join(struct.pack(">i", len(block)) + block for block in blocks)
+            return b"\x82SNAPPY\0" + struct.pack(">ii", 1, 1) + frames
+        case Compression.NONE:
+            return records
+
+
 def batch(
     *values: bytes,
     times_ms: Sequence[int] | None = None,
@@ -56,16 +75,18 @@ def batch(
     last_offset_delta: int | None = None,
     max_timestamp_ms: int | None = None,
     records: bytes | None = None,
+    keys: Sequence[bytes | None] | None = None,
 ) -> bytes:
-    """A batch of those values; what is given besides contradicts them."""
+    """A batch of those values, without keys if none are given; what is given besides contradicts them."""
     times = times_ms or [NOW_MS] * len(values)
+    named = keys or [None] * len(values)
     if records is None:
         records = b"".join(
-            record(value, offset_delta=number, timestamp_delta_ms=time_ms - times[0])
-            for number, (value, time_ms) in enumerate(zip(values, times, strict=True))
+            record(value, offset_delta=number, timestamp_delta_ms=time_ms - times[0], key=key)
+            for number, (value, time_ms, key) in enumerate(zip(values, times, named, strict=True))
         )
-    if attributes & 7 == Compression.GZIP:
-        records = gzip.compress(records, mtime=0)
+    if records:
+        records = compressed(Compression(attributes & 7), records)
     checked = (
         struct.pack(
             ">hiqqqhii",

@@ -1,6 +1,10 @@
 """A log keeps what it is given, in segments, and gives it back by offset and by time."""
 
+import struct
+from typing import Any
+
 import pytest
+from crc32c import crc32c
 from kio.schema.errors import ErrorCode
 
 from controller_core.model.ids import LeaderEpoch
@@ -282,17 +286,62 @@ def test_records_are_found_by_time() -> None:
     assert opened(SimulatedDisk()).offset_of_largest_timestamp(below=0) is None
 
 
-def test_of_compressed_batches_the_first_offset_is_found_so_that_nothing_is_missed() -> None:
+@pytest.mark.parametrize("compression", Compression)
+def test_records_are_found_by_time_within_a_batch_however_it_is_compressed(compression: Compression) -> None:
     log = opened(SimulatedDisk())
-    times_ms = [NOW_MS, NOW_MS + 50]
-    log.append_as_leader(batch(b"a", b"b", times_ms=times_ms, attributes=Compression.LZ4), EPOCH, NOW_MS)
-    found = log.offset_of_timestamp(NOW_MS + 30, below=2)
-    assert found is not None
-    assert found.offset == 0
-    latest = log.offset_of_largest_timestamp(below=2)
-    assert latest == (1, NOW_MS + 50)
-    log.raise_log_start(1)
-    assert log.offset_of_timestamp(NOW_MS + 30, below=2) == (1, NOW_MS + 50)
+    times_ms = [NOW_MS, NOW_MS + 50, NOW_MS + 90, NOW_MS + 20]
+    log.append_as_leader(batch(b"a", b"b", b"c", b"d", times_ms=times_ms, attributes=compression), EPOCH, NOW_MS)
+    assert log.offset_of_timestamp(NOW_MS + 30, below=4) == (1, NOW_MS + 50)
+    assert log.offset_of_timestamp(NOW_MS + 51, below=4) == (2, NOW_MS + 90)
+    assert log.offset_of_largest_timestamp(below=4) == (2, NOW_MS + 90)
+    assert log.offset_of_largest_timestamp(below=2) == (1, NOW_MS + 50)
+    log.raise_log_start(3)
+    assert log.offset_of_timestamp(NOW_MS, below=4) == (3, NOW_MS + 20)
+
+
+def test_a_batch_that_cannot_be_decompressed_is_found_by_its_first_offset_and_hides_nothing() -> None:
+    log = opened(SimulatedDisk())
+    data = bytearray(batch(b"a", b"b", times_ms=[NOW_MS, NOW_MS + 50], attributes=Compression.ZSTD))
+    data[70:] = b"?" * len(data[70:])
+    struct.pack_into(">I", data, 17, crc32c(bytes(data[21:])))
+    log.append_as_leader(bytes(data), EPOCH, NOW_MS)
+    log.append_as_leader(batch(b"c", times_ms=[NOW_MS + 99]), EPOCH, NOW_MS)
+    assert log.offset_of_timestamp(NOW_MS + 30, below=3) == (0, NOW_MS + 50)
+    assert log.offset_of_timestamp(NOW_MS + 60, below=3) == (2, NOW_MS + 99)
+
+
+@pytest.mark.parametrize("compression", Compression)
+def test_a_compacted_log_takes_no_record_without_a_key(compression: Compression) -> None:
+    log = opened(SimulatedDisk(), is_compacted=True)
+    keyed = batch(b"a", b"b", keys=[b"k", b""], attributes=compression)
+    assert log.append_as_leader(keyed, EPOCH, NOW_MS).last_offset == 1
+    with pytest.raises(InvalidRecord, match="record 1 of a batch has no key"):
+        log.append_as_leader(batch(b"a", b"b", keys=[b"k", None], attributes=compression), EPOCH, NOW_MS)
+    assert log.log_end_offset == 2
+
+
+def test_what_cannot_be_decompressed_is_not_taken_into_a_compacted_log() -> None:
+    log = opened(SimulatedDisk(), is_compacted=True)
+    data = bytearray(batch(b"a", keys=[b"k"], attributes=Compression.LZ4))
+    data[61:] = b"?" * len(data[61:])
+    struct.pack_into(">I", data, 17, crc32c(bytes(data[21:])))
+    with pytest.raises(CorruptBatch, match="no lz4"):
+        log.append_as_leader(bytes(data), EPOCH, NOW_MS)
+
+
+@pytest.mark.parametrize("compression", [Compression.NONE, Compression.SNAPPY])
+@pytest.mark.parametrize(("side", "by_ms"), [("before", -61_000), ("after", 61_000)])
+def test_a_producer_s_time_is_as_near_to_the_broker_s_as_the_topic_says(
+    side: str, by_ms: int, compression: Compression
+) -> None:
+    limit: dict[str, Any] = {f"message_timestamp_{side}_max_ms": 60_000}
+    log = opened(SimulatedDisk(), **limit)
+    times_ms = [NOW_MS - by_ms, NOW_MS + by_ms]
+    log.append_as_leader(batch(b"a", times_ms=times_ms[:1], attributes=compression), EPOCH, NOW_MS)
+    with pytest.raises(
+        InvalidTimestamp, match=f"61000 ms {side} the broker's.*message.timestamp.{side}.max.ms is 60000"
+    ):
+        log.append_as_leader(batch(b"a", b"b", times_ms=times_ms, attributes=compression), EPOCH, NOW_MS)
 
 
 def test_a_log_that_starts_within_a_batch_is_searched_from_there() -> None:

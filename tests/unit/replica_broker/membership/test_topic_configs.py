@@ -55,6 +55,21 @@ async def test_only_what_the_cleanup_policy_has_deleted_is_deleted(
     assert (await loaded(joining)).log_config(ORDERS).is_deleted is is_deleted
 
 
+@pytest.mark.parametrize(("policy", "is_compacted"), [("delete", False), ("compact", True), ("compact,delete", True)])
+async def test_a_topic_that_is_compacted_is_known_as_such(joining: Joining, policy: str, is_compacted: bool) -> None:
+    await configure(joining, paths.topic_config(ORDERS), {"cleanup.policy": policy})
+    assert (await loaded(joining)).log_config(ORDERS).is_compacted is is_compacted
+
+
+async def test_limits_of_producers_times_are_known_by_their_newer_and_their_older_name(joining: Joining) -> None:
+    newer = {"message.timestamp.before.max.ms": "7000", "message.timestamp.after.max.ms": "9000"}
+    await configure(joining, paths.topic_config(ORDERS), {**newer, "message.timestamp.difference.max.ms": "8000"})
+    configs = await loaded(joining)
+    orders, others = configs.log_config(ORDERS), configs.log_config(TopicName("others"))
+    assert (orders.message_timestamp_before_max_ms, orders.message_timestamp_after_max_ms) == (7000, 8000)
+    assert (others.message_timestamp_before_max_ms, others.message_timestamp_after_max_ms) == (None, None)
+
+
 async def test_an_impossible_value_is_passed_over(joining: Joining) -> None:
     await configure(joining, paths.topic_config(ORDERS), {"segment.bytes": "many", "min.insync.replicas": "0"})
     configs = await loaded(joining)

@@ -1,0 +1,77 @@
+"""The records of a compressed batch, decompressed by cramjam within a bound of memory."""
+
+import struct
+from collections.abc import Callable
+from typing import Any, Final
+
+import cramjam
+
+from replica_broker.log.errors import CorruptBatch
+from replica_broker.log.record_batches import Buffer, Compression
+
+MOST_BYTES: Final = 128 << 20
+"""Of one batch, decompressed. A megabyte that stands for more is made to hurt."""
+_FIRST_TRY: Final = 16
+"""Batches of text are rarely this many times larger when decompressed."""
+_LEAST_BYTES: Final = 1 << 16
+_XERIAL_MAGIC: Final = b"\x82SNAPPY\0"
+_XERIAL_HEADER_BYTES: Final = 16
+_LENGTH: Final = struct.Struct(">i")
+_DECOMPRESS_INTO: Final[dict[Compression, Callable[[Any, Any], int]]] = {
+    Compression.GZIP: cramjam.gzip.decompress_into,
+    Compression.LZ4: cramjam.lz4.decompress_into,
+    Compression.ZSTD: cramjam.zstd.decompress_into,
+}
+
+
+def decompress(compression: Compression, compressed: Buffer) -> bytes:
+    """Return the records of a batch. Raises `CorruptBatch` if they cannot be decompressed, or are above `MOST_BYTES`."""
+    data = bytes(compressed)
+    try:
+        match compression:
+            case Compression.NONE:
+                return data
+            case Compression.SNAPPY:
+                return _decompress_snappy(data)
+            case _:
+                return _decompress_within(_DECOMPRESS_INTO[compression], data)
+    except cramjam.DecompressionError as error:
+        raise CorruptBatch(f"records that are no {compression.name.lower()}, or too many bytes: {error}") from error
+
+
+def _decompress_within(decompress_into: Callable[[Any, Any], int], data: bytes) -> bytes:
+    # How large the records are is not known, and the buffer is what limits them: a small one first.
+    for size_bytes in (max(_LEAST_BYTES, _FIRST_TRY * len(data)), MOST_BYTES):
+        buffer = bytearray(min(size_bytes, MOST_BYTES))
+        try:
+            return bytes(memoryview(buffer)[: decompress_into(data, buffer)])
+        except cramjam.DecompressionError:
+            if len(buffer) == MOST_BYTES:
+                raise
+    raise AssertionError("the last buffer is as large as any")
+
+
+def _decompress_snappy(data: bytes) -> bytes:
+    """Java's clients frame blocks of snappy in a way of their own (xerial), others send one bare block."""
+    if not data.startswith(_XERIAL_MAGIC):
+        return _snappy_block(data, MOST_BYTES)
+    found = bytearray()
+    position = _XERIAL_HEADER_BYTES
+    while position < len(data):
+        if position + _LENGTH.size > len(data):
+            raise CorruptBatch("a block of snappy has no length")
+        (length,) = _LENGTH.unpack_from(data, position)
+        position += _LENGTH.size
+        if not 0 <= length <= len(data) - position:
+            raise CorruptBatch(f"a block of snappy says {length} bytes, {len(data) - position} are left")
+        found += _snappy_block(data[position : position + length], MOST_BYTES - len(found))
+        position += length
+    return bytes(found)
+
+
+def _snappy_block(block: bytes, most_bytes: int) -> bytes:
+    size_bytes = cramjam.snappy.decompress_raw_len(block)
+    if size_bytes > most_bytes:
+        raise CorruptBatch(f"a block of snappy says {size_bytes} bytes, {most_bytes} are the most")
+    buffer = bytearray(size_bytes)
+    return bytes(memoryview(buffer)[: cramjam.snappy.decompress_raw_into(block, buffer)])

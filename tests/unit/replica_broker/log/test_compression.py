@@ -1,0 +1,43 @@
+"""Compressed records are read within a bound of memory, whoever compressed them."""
+
+from contextlib import suppress
+
+import cramjam
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from replica_broker.log import compression as module
+from replica_broker.log.compression import decompress
+from replica_broker.log.errors import CorruptBatch
+from replica_broker.log.record_batches import Compression
+from tests.unit.replica_broker.log.batches import compressed
+
+
+@pytest.mark.parametrize("compression", Compression)
+@pytest.mark.parametrize("records", [b"", b"a", b"ab" * 1_000_000], ids=["nothing", "little", "much"])
+def test_what_was_compressed_is_decompressed(compression: Compression, records: bytes) -> None:
+    assert decompress(compression, compressed(compression, records)) == records
+
+
+def test_a_bare_block_of_snappy_is_read_too() -> None:
+    assert decompress(Compression.SNAPPY, bytes(cramjam.snappy.compress_raw(b"abc" * 100))) == b"abc" * 100
+
+
+@pytest.mark.parametrize("compression", [each for each in Compression if each is not Compression.NONE])
+def test_a_few_bytes_that_stand_for_too_many_are_refused(
+    compression: Compression, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "MOST_BYTES", 1 << 20)
+    with pytest.raises(CorruptBatch):
+        decompress(compression, compressed(compression, bytes((1 << 20) + 2)))
+
+
+@given(
+    st.sampled_from([each for each in Compression if each is not Compression.NONE]),
+    st.binary(max_size=200),
+    st.booleans(),
+)
+def test_bytes_of_anybody_are_decompressed_or_refused(compression: Compression, data: bytes, is_framed: bool) -> None:
+    with suppress(CorruptBatch):
+        assert len(decompress(compression, b"\x82SNAPPY\0" + data if is_framed else data)) <= module.MOST_BYTES
