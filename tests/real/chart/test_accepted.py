@@ -17,6 +17,7 @@ from tests.unit.chart.rendering import (
     Object,
     rendered,
 )
+from tests.unit.chart.test_settings import COMPONENTS, everything_of
 
 EXAMPLES: Final = PROJECT / "examples"
 ON: Final = (*SELF_CONTAINED, "--set", "history.enabled=true,alarms.enabled=true")
@@ -60,6 +61,18 @@ VALUES: Final[dict[str, tuple[str, ...]]] = {
         f"networkPolicy.clients={PEERS}",
         "--set-json",
         f"networkPolicy.monitoring={PEERS}",
+    ),
+    "egress": (*ON, "--set", "networkPolicy.enabled=true,networkPolicy.egress.enabled=true"),
+    "digest": (*EVERYTHING, "--set", f"image.registry=r.example:5000,image.digest=sha256:{'0f' * 32}"),
+    "no-contexts": (*EVERYTHING, "--set", "podSecurityContext=null,securityContext=null"),
+    "common": (*EVERYTHING, "--set", "commonLabels.cost-center=42a,commonAnnotations.owner=kafka-team"),
+    "every-setting": (*EVERYTHING, *(word for component in COMPONENTS for word in everything_of(component))),
+    "replaced-by-hand": (
+        *EVERYTHING,
+        "--set-json",
+        'operator.updateStrategy={"type":"RollingUpdate","rollingUpdate":{"maxSurge":0,"maxUnavailable":1}}',
+        "--set",
+        "kafka.updateStrategy.type=OnDelete,zookeeper.updateStrategy.type=OnDelete",
     ),
     "dashboard": ("--set", "monitoring.dashboard.enabled=true,monitoring.dashboard.annotations.grafana_folder=Kafka"),
     "longest-name": (*EVERYTHING, "--set", f"fullnameOverride={'n' * 63}"),

@@ -21,7 +21,7 @@ OF_PODS: Final[dict[str, tuple[str, Any]]] = {
     "nodeSelector": ("nodeSelector", {"disk": "ssd"}),
     "tolerations": ("tolerations", [{"key": "kafka", "operator": "Exists"}]),
     "affinity": ("affinity", {"nodeAffinity": {}}),
-    "priorityClassName": ("priorityClassName", "urgent"),
+    "priorityClassName": ("priorityClassName", "system-cluster-critical"),
     "dnsPolicy": ("dnsPolicy", "None"),
     "dnsConfig": ("dnsConfig", {"nameservers": ["10.0.0.10"], "options": [{"name": "ndots", "value": "2"}]}),
     "terminationGracePeriodSeconds": ("terminationGracePeriodSeconds", 240),
