@@ -6,7 +6,7 @@ from typing import Any, Final, Self
 
 from controller_operator.kubernetes.object_api import ObjectApi, ObjectGone
 from controller_operator.kubernetes.object_store import KIND_CLASSES, Key, Raw, key_of
-from controller_operator.resources.common import PAUSE_ANNOTATION
+from controller_operator.resources.common import pauses
 from controller_operator.resources.conditions import ConditionType
 from controller_operator.resources.reassignment import ReassignmentPhase
 
@@ -51,7 +51,7 @@ class Seen:
 
     @property
     def is_paused(self) -> bool:
-        return (self.raw["metadata"].get("annotations") or {}).get(PAUSE_ANNOTATION) == "true"
+        return pauses(self.raw["metadata"].get("annotations") or {})
 
     @property
     def awaits_approval(self) -> bool:

@@ -179,7 +179,9 @@ class Verdict:
         """All work stops; what was last known of the object stays, but for a spec that was not looked at yet."""
         before = previous.condition(ConditionType.READY)
         is_known = before is not None and before.observed_generation == metadata.generation
-        message = f"paused by the annotation {PAUSE_ANNOTATION}"
+        value = metadata.annotations.get(PAUSE_ANNOTATION, "")
+        only = "" if value == "true" else f": {value!r} pauses, too; only 'false' does not"
+        message = f"paused by the annotation {PAUSE_ANNOTATION}{only}"
         return Verdict(
             ready=before.status if before and is_known else ConditionStatus.UNKNOWN,
             reason=Reason.PAUSED,

@@ -4,6 +4,7 @@ A kind is a `Resource` with its own spec and status and a `Definition`, which ho
 beside the schema: names, printer columns, and rules over the whole object.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
@@ -79,7 +80,6 @@ REASON = Column(
     name="Reason",
     json_path='.status.conditions[?(@.type=="Ready")].reason',
     description="Why it is ready, or why not.",
-    wide=True,
 )
 MESSAGE = Column(
     name="Message",
@@ -87,6 +87,13 @@ MESSAGE = Column(
     description="What goes on, or what to change.",
     wide=True,
 )
+
+
+def pauses(annotations: Mapping[str, str]) -> bool:
+    """Return True unless the annotation is missing or `false`.
+
+    Whoever sets it wants the work to stop: `True`, `yes` and what is misspelled pause, too, and the condition says so."""
+    return annotations.get(PAUSE_ANNOTATION, "false").strip().lower() != "false"
 
 
 class Spec(Model):
@@ -157,7 +164,8 @@ class Resource(BaseModel, Generic[SpecT, StatusT]):
 
     @property
     def is_paused(self) -> bool:
-        return self.metadata.annotations.get(PAUSE_ANNOTATION) == "true"
+        """Whether a person wants all work on it to stop."""
+        return pauses(self.metadata.annotations)
 
 
 class DeletionPolicy(StrEnum):

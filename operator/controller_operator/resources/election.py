@@ -81,24 +81,29 @@ class PreferredElectionSpec(Spec):
             Rule(
                 "self.electionType != 'Unclean' || (has(self.acknowledgeDataLoss) && self.acknowledgeDataLoss)",
                 "an unclean election may lose records that were acknowledged: say acknowledgeDataLoss: true",
+                ".acknowledgeDataLoss",
             ),
             Rule(
                 "has(self.schedule) == has(oldSelf.schedule)",
                 "an election runs once or by a schedule, and cannot change from one to the other: create a new"
                 " PreferredElection",
+                ".schedule",
             ),
             Rule(
                 "!has(self.schedule) || self.electionType == 'Preferred'",
                 "an unclean election has no schedule: a person decides on each",
+                ".schedule",
             ),
             Rule(
                 "!has(self.schedule) || !has(self.ttlSecondsAfterFinished)",
                 "an election with a schedule never ends: ttlSecondsAfterFinished is for one that runs once",
+                ".ttlSecondsAfterFinished",
             ),
             Rule(
                 "has(self.schedule)"
                 " || !(has(self.timeZone) || has(self.imbalanceThresholdPercent) || has(self.suspend))",
                 "timeZone, imbalanceThresholdPercent and suspend belong to a schedule",
+                ".schedule",
             ),
         )
     )

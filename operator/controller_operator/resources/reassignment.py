@@ -121,6 +121,7 @@ class PartitionReassignmentSpec(Spec):
                 "!has(oldSelf.approval) || oldSelf.approval != 'Required'"
                 " || (has(self.approval) && self.approval == 'Required')",
                 "a reassignment that needs approval cannot do without: set approvedPlan, or create a new one",
+                ".approval",
             ),
         )
     )

@@ -54,11 +54,20 @@ class Rule:
 
     rule: str
     message: str
+    field: str = ""
+    """The path of the field to change, such as `.partitions`, from where the rule is; empty: that place itself."""
+
+    @property
+    def schema(self) -> JsonDict:
+        """The rule as the API server takes it: with the field that its error is about, and the kind of the error."""
+        reason = "FieldValueForbidden" if "oldSelf" in self.rule else "FieldValueInvalid"
+        named: JsonDict = {"fieldPath": self.field} if self.field else {}
+        return {"rule": self.rule, "message": self.message, "reason": reason, **named}
 
 
 def rules(*of_the_schema: Rule) -> JsonDict:
     """The rules as `json_schema_extra` of a field or a model."""
-    return {"x-kubernetes-validations": [{"rule": each.rule, "message": each.message} for each in of_the_schema]}
+    return {"x-kubernetes-validations": [each.schema for each in of_the_schema]}
 
 
 def keyed_by(*fields: str) -> JsonDict:

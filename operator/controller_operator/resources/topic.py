@@ -122,15 +122,17 @@ class KafkaTopicSpec(Spec):
     model_config = ConfigDict(
         json_schema_extra=rules(
             Rule("has(self.replicationFactor) != has(self.replicaAssignment)", _EITHER),
-            Rule("has(self.partitions) || has(self.replicaAssignment)", _PARTITIONS_SAID),
+            Rule("has(self.partitions) || has(self.replicaAssignment)", _PARTITIONS_SAID, ".partitions"),
             Rule(
                 "!has(self.partitions) || !has(self.replicaAssignment)"
                 " || size(self.replicaAssignment) == self.partitions",
                 _ONE_ENTRY_EACH,
+                ".replicaAssignment",
             ),
             Rule(
                 f"{_PARTITIONS.format('self')} >= {_PARTITIONS.format('oldSelf')}",
                 "the number of partitions cannot decrease: Kafka cannot take partitions away from a topic",
+                ".partitions",
             ),
         )
     )
@@ -311,10 +313,12 @@ class KafkaTopic(Resource[KafkaTopicSpec, KafkaTopicStatus]):
             Rule(
                 f"{_TOPIC_NAME.format('self')} == {_TOPIC_NAME.format('oldSelf')}",
                 "topicName cannot change: Kafka cannot rename a topic",
+                ".spec.topicName",
             ),
             Rule(
                 f"has(self.spec.topicName) || size(self.metadata.name) <= {MAX_TOPIC_NAME}",
                 f"a topic name has at most {MAX_TOPIC_NAME} characters: give a shorter topicName",
+                ".spec.topicName",
             ),
         ),
     )

@@ -303,6 +303,23 @@ def test_what_cannot_change_is_refused(
 
 
 @pytest.mark.parametrize(
+    ("kind", "before", "after", "field"),
+    [
+        ("KafkaTopic", {"partitions": 3}, {"partitions": 2}, "spec.partitions: Forbidden"),
+        ("KafkaTopic", {"topicName": "one"}, {"topicName": "other"}, "spec.topicName: Forbidden"),
+        ("KafkaTopic", {}, {"clusterRef": {"name": "other"}}, "spec.clusterRef: Forbidden"),
+        ("PreferredElection", {}, {"electionType": "Unclean"}, "spec.acknowledgeDataLoss: Invalid value"),
+    ],
+)
+def test_a_refusal_names_the_field_that_is_to_change(
+    api: KubernetesCluster, kind: str, before: dict[str, Any], after: dict[str, Any], field: str
+) -> None:
+    api.kubectl("delete", kind, "example", "--ignore-not-found", "--namespace", NAMESPACE)
+    api.kubectl("create", "-f", "-", stdin=manifest(kind, before))
+    assert field in refusal(api, "replace", "--dry-run=server", stdin=manifest(kind, {**before, **after}))
+
+
+@pytest.mark.parametrize(
     ("kind", "after"),
     [
         ("KafkaCluster", {"zookeeper": {"connect": "elsewhere:2181/kafka"}, "bootstrapServers": None}),
@@ -366,7 +383,7 @@ def test_the_columns_show_what_the_status_says(api: KubernetesCluster) -> None:
     target = ("kafkatopic", "shown", "--namespace", NAMESPACE)
     api.kubectl("patch", *target, "--subresource=status", "--type=merge", "--patch", json.dumps({"status": status}))
     header, row = api.kubectl("get", *target).splitlines()
-    assert header.split()[:9] == [
+    assert header.split()[:10] == [
         "NAME",
         "CLUSTER",
         "TOPIC",
@@ -376,8 +393,9 @@ def test_the_columns_show_what_the_status_says(api: KubernetesCluster) -> None:
         "UNDERREPLICATED",
         "DRIFT",
         "READY",
+        "REASON",
     ]
-    assert row.split()[:8] == ["shown", "demo", "shown", "12", "3", "11", "5", "False"]
+    assert row.split()[:9] == ["shown", "demo", "shown", "12", "3", "11", "5", "False", "PartitionsOffline"]
     assert "1 of 12 partitions has no leader" in api.kubectl("get", *target, "-o", "wide")
 
 

@@ -154,9 +154,14 @@ def test_a_status_that_was_written_reads_as_the_same_status() -> None:
     assert KafkaTopicStatus.model_validate(written.to_kubernetes()) == written
 
 
-def test_only_the_word_true_pauses_an_object() -> None:
-    paused = {value: topic(annotations={PAUSE_ANNOTATION: value}).is_paused for value in ("true", "false", "")}
-    assert paused == {"true": True, "false": False, "": False}
+@pytest.mark.parametrize("value", ["true", "True", "yes", "1", "on", "ture", "no", ""])
+def test_any_value_of_the_annotation_but_false_pauses_an_object(value: str) -> None:
+    assert topic(annotations={PAUSE_ANNOTATION: value}).is_paused
+
+
+@pytest.mark.parametrize("value", ["false", "False", " false "])
+def test_an_object_that_is_said_not_to_be_paused_is_not(value: str) -> None:
+    assert not topic(annotations={PAUSE_ANNOTATION: value}).is_paused
     assert not topic().is_paused
 
 

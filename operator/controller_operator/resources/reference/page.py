@@ -22,8 +22,8 @@ _BEGIN: Final = cleandoc("""
     What is not required may be left out. `[]` stands for an entry of a list, `KEY` for a key of a map. Lists
     in a status have at most 500 entries; the counts beside them are always complete.
 
-    The annotation `kontroller.dev/pause: "true"` stops all work on an object, of every kind,
-    and `status.nextSteps` then says what would be done without it;
+    The annotation `kontroller.dev/pause: "true"` stops all work on an object, of every kind (any other value but
+    `false` does so, too), and `status.nextSteps` then says what would be done without it;
     `kontroller.dev/reconcile-requested-at`, with a new value, has it looked at again.
 """)
 _CONDITIONS: Final = "status.conditions"
