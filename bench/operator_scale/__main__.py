@@ -20,7 +20,6 @@ from pathlib import Path
 from typing import Annotated, Final
 
 import typer
-from kubernetes_asyncio import config
 from rich.console import Console
 
 from bench.operator_scale.goals import missed
@@ -28,6 +27,8 @@ from bench.operator_scale.phases import RESTART, RESYNC, Phase, Phases, Sizes
 from bench.operator_scale.surroundings import Surroundings, surroundings
 from bench.operator_scale.watching import Watching
 from bench.setup.machine import machine
+from controller_operator.kubernetes.api_client import api_client
+from controller_operator.kubernetes.api_server import load_configuration
 from controller_operator.kubernetes.kubernetes_objects import KubernetesObjects
 from devcluster.clusters.run_folder import run_folder
 from devcluster.filling.fill import fill_cache
@@ -83,9 +84,9 @@ def main(
 
 
 async def _measure(around: Surroundings, sizes: Sizes) -> list[Phase]:
-    await config.load_kube_config(config_file=str(around.kubernetes.kubeconfig))
-    api = KubernetesObjects()
-    watching = Watching(api)
+    configuration = await load_configuration(kubeconfig=around.kubernetes.kubeconfig)
+    api, client = KubernetesObjects(configuration), api_client(configuration)
+    watching = Watching(api, client)
     watches = [asyncio.create_task(watching.run(kind)) for kind in ("KafkaTopic", "KafkaCluster")]
     phases = Phases(around, api, watching, sizes, lambda text: console.print(text, soft_wrap=True))
     work = asyncio.create_task(phases.all())
@@ -101,6 +102,7 @@ async def _measure(around: Surroundings, sizes: Sizes) -> list[Phase]:
             watch.cancel()
         await asyncio.gather(work, *watches, return_exceptions=True)
         await api.close()
+        await client.close()
 
 
 def needless_writes(found: list[Phase]) -> str:

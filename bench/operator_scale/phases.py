@@ -15,15 +15,13 @@ from statistics import median
 from time import monotonic
 from typing import Any, Final
 
-import kubernetes_asyncio.client as kubernetes
-
 from bench.operator_scale.counters import Written, looks, memory_mb, written
 from bench.operator_scale.surroundings import NAMESPACE, Surroundings, topic
 from bench.operator_scale.watching import Staleness, Watching
 from controller_core.zk import paths
-from controller_operator.kubernetes.object_api import ObjectApi
+from controller_operator.kubernetes.kubernetes_objects import KubernetesObjects
+from controller_operator.kubernetes.object_store import Key
 from controller_operator.resources import KafkaTopic
-from controller_operator.resources.common import GROUP, VERSION
 from devcluster.clusters.kontroller import OperatorProcess
 
 FROM_NOTHING: Final = "from nothing until all are Ready"
@@ -90,7 +88,9 @@ class Phase:
 class Phases:
     """Measures one operator after the other, in these surroundings."""
 
-    def __init__(self, around: Surroundings, api: ObjectApi, watching: Watching, sizes: Sizes, say: Say) -> None:
+    def __init__(
+        self, around: Surroundings, api: KubernetesObjects, watching: Watching, sizes: Sizes, say: Say
+    ) -> None:
         self._around = around
         self._api = api
         self._watching = watching
@@ -207,14 +207,8 @@ class Phases:
 
     async def _change(self, name: str) -> float:
         began = monotonic()
-        patch = {"spec": {"config": {"retention.ms": str(next(self._retention))}}}
-        objects: Any = kubernetes.CustomObjectsApi()
-        plural = KafkaTopic.definition.plural
-        merge = "application/merge-patch+json"
-        changed = await objects.patch_namespaced_custom_object(
-            GROUP, VERSION, NAMESPACE, plural, name, patch, _content_type=merge
-        )
-        await objects.api_client.close()
+        patch = {"config": {"retention.ms": str(next(self._retention))}}
+        changed = await self._api.patch_spec(Key(KafkaTopic.definition.kind, NAMESPACE, name), patch)
         generation = changed["metadata"]["generation"]
         await self._watching.until(lambda: self._watching.ready.get(name, 0) >= generation, self._sizes.deadline_s)
         return monotonic() - began

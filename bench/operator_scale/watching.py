@@ -3,22 +3,28 @@ cluster is."""
 
 import asyncio
 import sys
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import AsyncIterator, Callable
 from typing import Any, Final
 
+import orjson
+from aiohttp import ClientError
+from kubernetes.aio.client.api_client import ApiClient
+
 from bench.operator_scale.surroundings import NAMESPACE
-from controller_operator.kubernetes.object_api import ApiUnavailable, ObjectApi, VersionExpired
+from controller_operator.kubernetes.kubernetes_objects import objects_path
+from controller_operator.kubernetes.object_api import ObjectApi
 
 _WAIT_S: Final = 600.0
 _BETWEEN_WATCHES_S: Final = 0.1
+_GONE: Final = 410
 
 
 class Watching:
     """Follows KafkaTopics and the KafkaCluster; `run` it for each kind in a task."""
 
-    def __init__(self, api: ObjectApi) -> None:
+    def __init__(self, api: ObjectApi, client: ApiClient) -> None:
         self._api = api
+        self._client = client
         self._changed = asyncio.Condition()
         self.ready: dict[str, int] = {}
         """The generation for which a topic was Ready last, by name."""
@@ -33,24 +39,34 @@ class Watching:
                 version = page.version
                 for each in page.items:
                     await self._take(each)
-            with suppress(VersionExpired):
-                await self._follow(kind, version)
+            await self._follow(kind, version)
 
     async def _follow(self, kind: str, version: str) -> None:
         """The API server ends watches, at the latest after some minutes: the next one goes on. Thousands of objects that
-        are listed again would be seconds in which no change is seen, and would count as the operator's."""
+        are listed again would be seconds in which no change is seen, and would count as the operator's. Returns if the
+        version is too old."""
         while True:
             try:
-                async with self._api.watch(kind, NAMESPACE, version) as changes:
-                    async for change in changes:
-                        if change.type in ("ADDED", "MODIFIED"):
-                            await self._take(change.raw)
-                        version = change.version
-            except VersionExpired:
-                raise
-            except ApiUnavailable as error:
+                async for change in self._changes(kind, version):
+                    if change["type"] == "ERROR" and change["object"]["code"] == _GONE:
+                        return
+                    if change["type"] in ("ADDED", "MODIFIED"):
+                        await self._take({"kind": kind, **change["object"]})
+                    version = change["object"]["metadata"]["resourceVersion"]
+            except (ClientError, TimeoutError) as error:
                 sys.stderr.write(f"the watch of {kind} ends, and goes on: {error}\n")
             await asyncio.sleep(_BETWEEN_WATCHES_S)
+
+    async def _changes(self, kind: str, version: str) -> AsyncIterator[dict[str, Any]]:
+        query = [("watch", "true"), ("resourceVersion", version), ("allowWatchBookmarks", "true")]
+        parameters = await self._client.param_serialize(
+            "GET", objects_path(kind, NAMESPACE), query_params=query, auth_settings=["BearerToken"]
+        )
+        answer: Any = await self._client.call_api(*parameters)
+        async with answer.response as response:
+            response.raise_for_status()
+            async for line in response.content:
+                yield orjson.loads(line)
 
     async def until(self, condition: Callable[[], bool], deadline_s: float = _WAIT_S) -> None:
         """Waits for something of what is seen. Raises TimeoutError."""

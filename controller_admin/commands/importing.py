@@ -158,7 +158,7 @@ async def _import_live(
 
     from controller_admin.importing.live_topics import LeftOut, import_topics
     from controller_admin.importing.object_names import ObjectNames
-    from controller_operator.main import zookeeper_connector
+    from controller_operator.connecting import zookeeper_connector
     from controller_operator.settings import OperatorSettings
 
     address = zookeeper or (known.connect if known else "")

@@ -51,6 +51,7 @@ def run(
     from controller_core.security.properties_file import InvalidProperties
     from controller_operator.kubernetes.api_server import NoKubernetes
     from controller_operator.kubernetes.object_api import ApiRefused
+    from controller_operator.kubernetes.watcher import WatchEnded
     from controller_operator.leading.leadership import NotLeading
     from controller_operator.main import run as run_operator
     from controller_operator.settings import OperatorSettings
@@ -79,7 +80,7 @@ def run(
         asyncio.run(run_operator(settings))
     except InvalidProperties as error:
         raise usage_error(error) from error
-    except (NoKubernetes, ApiRefused, NotLeading, OSError) as error:
+    except (NoKubernetes, ApiRefused, NotLeading, WatchEnded, OSError) as error:
         raise failure(error) from error
 
 

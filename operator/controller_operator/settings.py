@@ -65,7 +65,7 @@ class OperatorSettings(BaseSettings):
         description="What this process is called in the Lease, and no other; none: the host and a random number.",
     )
     lease_duration_s: int = Field(
-        default=10, ge=3, le=300, description="For how long an operator that has stopped to renew the Lease keeps it."
+        default=15, ge=3, le=300, description="For how long an operator that has stopped to renew the Lease keeps it."
     )
     workers: int = Field(
         default=8,

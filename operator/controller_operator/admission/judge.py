@@ -89,10 +89,12 @@ class Judge:
         self._now = now
         self._patience_s = patience_s
 
-    async def judge(self, asked: Raw, before: Raw | None = None) -> Judgement:
-        """Whether an object may be as asked; `before`: as it is, where it is there already.
+    async def judge(self, asked: Raw | None, before: Raw | None = None) -> Judgement:
+        """Whether an object may be as asked, or (None) may go; `before`: as it is, where it is there already.
 
         Both are what the API server sent, of one of our kinds, with a name and a namespace."""
+        if asked is None:
+            return _FINE
         if asked["metadata"].get("deletionTimestamp") is not None:
             return _FINE  # it is let go whatever its spec says
         if before is not None and before.get("spec") == asked.get("spec"):

@@ -1,9 +1,9 @@
 """AdmissionReview, version 1, as the API server sends it and wants it answered."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Annotated, Any, Final
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 from pydantic.alias_generators import to_camel
 
 from controller_operator.kubernetes.object_store import KIND_CLASSES, Raw
@@ -13,7 +13,7 @@ API_VERSION: Final = "admission.k8s.io/v1"
 _WARNING_LIMIT: Final = 250
 _WARNINGS_LIMIT: Final = 10
 _MESSAGE_LIMIT: Final = 2_000
-_UNPROCESSABLE: Final = 422
+UNPROCESSABLE: Final = 422
 
 
 def _ours(raw: Raw) -> Raw:
@@ -31,27 +31,78 @@ class _Sent(BaseModel):
     model_config = ConfigDict(alias_generator=to_camel, extra="ignore", frozen=True)
 
 
+class AskedResource(_Sent):
+    """Which kind of objects it is about."""
+
+    group: str
+    version: str
+    resource: str
+
+
 class Asked(_Sent):
     """What somebody wants to do with an object."""
 
     uid: str = Field(min_length=1, max_length=253)
     """Of this question."""
     operation: str
+    resource: AskedResource
     namespace: str = ""
     name: str = ""
-    object: Ours
+    user_info: Mapping[str, Any] = Field(default_factory=dict)
+    object: Ours | None = None
+    """None when the object is deleted."""
     old_object: Ours | None = None
+    """None when the object is created."""
+    dry_run: bool = False
 
-    def named(self, raw: Raw) -> Raw:
-        """An object with the name and the namespace that it may have only here."""
+    @model_validator(mode="after")
+    def _is_about_something(self) -> "Asked":
+        if self.object is None and self.old_object is None:
+            raise ValueError("neither an object nor an old one")
+        return self
+
+    def __str__(self) -> str:
+        return f"{self.namespace}/{self.name}"
+
+    def for_kopf(self) -> Any:
+        """Return the question as kopf wants it."""
+        request = {
+            "uid": self.uid,
+            "operation": self.operation,
+            "resource": self.resource.model_dump(),
+            "userInfo": dict(self.user_info),
+            "object": self._named(self.object),
+            "oldObject": self._named(self.old_object),
+            "dryRun": self.dry_run,
+        }
+        return {"apiVersion": API_VERSION, "kind": "AdmissionReview", "request": request}
+
+    def _named(self, raw: Raw | None) -> Raw | None:
+        """Return an object with the name and the namespace that may be in the question alone."""
         known: Raw = {"namespace": self.namespace, "name": self.name, "uid": ""}
-        return {**raw, "metadata": known | raw["metadata"]}
+        return {**raw, "metadata": known | raw["metadata"]} if raw is not None else None
 
 
 class AdmissionReview(_Sent):
     """A question."""
 
     request: Asked
+
+
+class NotJudged(Exception):
+    """A handler failed: it did not refuse. The API server does as the webhook's `failurePolicy` says."""
+
+
+def answer_of_kopf(uid: str, said: Any) -> dict[str, Any]:
+    """Return the answer to the question with this uid. Raises `NotJudged` if a handler failed."""
+    response = said["response"]
+    warnings = response.get("warnings", ())
+    if response["allowed"]:
+        return answer(uid, None, warnings)
+    status = response["status"]
+    if status["code"] != UNPROCESSABLE:
+        raise NotJudged(status["message"])
+    return answer(uid, status["message"], warnings)
 
 
 def answer(uid: str, refusal: str | None, warnings: Iterable[str] = ()) -> dict[str, Any]:
@@ -62,7 +113,7 @@ def answer(uid: str, refusal: str | None, warnings: Iterable[str] = ()) -> dict[
     response: dict[str, Any] = {"uid": uid, "allowed": refusal is None}
     if refusal is not None:
         message = _cut(refusal, _MESSAGE_LIMIT)
-        response["status"] = {"code": _UNPROCESSABLE, "reason": "Invalid", "message": message}
+        response["status"] = {"code": UNPROCESSABLE, "reason": "Invalid", "message": message}
     if said:
         response["warnings"] = said
     return {"apiVersion": API_VERSION, "kind": "AdmissionReview", "response": response}

@@ -7,18 +7,18 @@ the same time. What cannot be answered fails for the API server, which then does
 
 import asyncio
 import ssl
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
 
+import kopf
 import orjson
 import structlog
 from aiohttp import web
 
 from controller_core.supervision import supervised
-from controller_operator.admission.judge import Judge
-from controller_operator.admission.review import AdmissionReview, answer
+from controller_operator.admission.review import AdmissionReview, Asked, NotJudged, answer_of_kopf
 
 PATH: Final = "/validate"
 _MAX_QUESTION_BYTES: Final = 8 << 20
@@ -59,53 +59,65 @@ class Certificate:
         return tuple(file.read_bytes() for file in self._files)
 
 
-async def serve_admission(endpoint: str, certificate: Certificate, judge: Judge) -> Callable[[], Awaitable[None]]:
-    """Serves at `endpoint` (https://HOST:PORT), at `PATH`; returns what stops it.
+class AdmissionServer:
+    """The webhook's server, as kopf takes one (`settings.admission.server`). It serves at one path, `PATH`.
 
-    Raises `OSError` where the port is taken."""
-    where = urlsplit(endpoint)
-    application = web.Application(client_max_size=_MAX_QUESTION_BYTES)
-    application.add_routes([web.post(PATH, _answering(judge))])
-    runner = web.AppRunner(application, access_log=None)
-    await runner.setup()
-    await web.TCPSite(runner, where.hostname, where.port, ssl_context=certificate.context).start()
-    renewal = supervised(lambda: _keep_renewed(certificate), name="certificate of the webhook")
+    kopf's own `WebhookServer` limits neither the size of a question nor how many there are at once, refuses what a handler
+    could not judge, and does not read a renewed certificate."""
 
-    async def stop() -> None:
-        renewal.cancel()
-        await runner.cleanup()
+    def __init__(self, endpoint: str, certificate: Certificate) -> None:
+        """`endpoint`: https://HOST:PORT."""
+        self._endpoint = endpoint
+        self._certificate = certificate
 
-    return stop
+    async def __call__(self, fn: kopf.WebhookFn) -> AsyncIterator[kopf.WebhookClientConfig]:
+        """Serves until it is closed. Raises `OSError` if the port is taken."""
+        where = urlsplit(self._endpoint)
+        application = web.Application(client_max_size=_MAX_QUESTION_BYTES)
+        application.add_routes([web.post(PATH, _answering(fn))])
+        runner = web.AppRunner(application, access_log=None, handle_signals=False)
+        await runner.setup()
+        renewal = supervised(self._keep_renewed, name="certificate of the webhook")
+        try:
+            await web.TCPSite(runner, where.hostname, where.port, ssl_context=self._certificate.context).start()
+            yield {"url": f"{self._endpoint}{PATH}"}
+            await asyncio.Event().wait()
+        finally:
+            renewal.cancel()
+            await runner.cleanup()
+
+    async def _keep_renewed(self) -> None:
+        while True:
+            await asyncio.sleep(_RENEWED_S)
+            self._certificate.renew()
 
 
-async def _keep_renewed(certificate: Certificate) -> None:
-    while True:
-        await asyncio.sleep(_RENEWED_S)
-        certificate.renew()
-
-
-def _answering(judge: Judge) -> Callable[[web.Request], Awaitable[web.Response]]:
+def _answering(fn: kopf.WebhookFn) -> Callable[[web.Request], Awaitable[web.Response]]:
     room = asyncio.Semaphore(_AT_ONCE)
 
     async def respond(request: web.Request) -> web.Response:
         if room.locked():
             raise web.HTTPServiceUnavailable(text="too many questions at once\n")
         async with room:
+            asked = await _read(request)
             try:
-                async with asyncio.timeout(_READ_S):
-                    sent = await request.read()
-                asked = AdmissionReview.model_validate(orjson.loads(sent)).request
-            except TimeoutError as error:
-                raise web.HTTPRequestTimeout from error
-            except ValueError as error:  # of JSON and of a model are such, too
-                raise web.HTTPBadRequest(text=f"not an AdmissionReview about one of our kinds: {error}\n") from error
-            old = asked.old_object
-            judgement = await judge.judge(asked.named(asked.object), asked.named(old) if old is not None else None)
-        if judgement.refusal is not None:
-            _log.info(
-                "refused", kind=asked.object["kind"], object=f"{asked.namespace}/{asked.name}", why=judgement.refusal
-            )
-        said = answer(asked.uid, judgement.refusal, judgement.warnings)
+                said = answer_of_kopf(asked.uid, await fn(asked.for_kopf()))
+            except NotJudged as error:
+                _log.error("not judged", object=str(asked), error=str(error))
+                raise web.HTTPInternalServerError from error
+        if not said["response"]["allowed"]:
+            _log.info("refused", object=str(asked), why=said["response"]["status"]["message"])
         return web.Response(body=orjson.dumps(said), content_type="application/json")
 
     return respond
+
+
+async def _read(request: web.Request) -> Asked:
+    try:
+        async with asyncio.timeout(_READ_S):
+            sent = await request.read()
+        return AdmissionReview.model_validate(orjson.loads(sent)).request
+    except TimeoutError as error:
+        raise web.HTTPRequestTimeout from error
+    except ValueError as error:  # of JSON and of a model are such, too
+        raise web.HTTPBadRequest(text=f"not an AdmissionReview about one of our kinds: {error}\n") from error

@@ -1,37 +1,121 @@
-"""Clients of the API server that ask the environment once.
+"""Requests to the API server, by the client of the package `kubernetes`.
 
-The library has aiohttp look for a proxy in the environment and for a password in `~/.netrc` before every request, each on
-a thread. Over thousands of requests that was a fifth of the operator's processor time, and two threads to wait for in each
-of them. Here the proxy is found when a client is made. A `.netrc` is not read, nor does kubectl read one: what it said of
-the API server would only be in the way of the credentials of the kubeconfig.
+The client knows the kubeconfig, tokens and TLS. The generated classes beside it (`CoreV1Api`, ...) are not used: they load
+models of all kinds, and check and copy every argument and every answer. `ApiRequests` asks for JSON and gives JSON.
+
+The client looks for a proxy in the environment when it is made, and not before every request. It reads no `~/.netrc`, as
+kubectl does not: a password there would replace the credentials of the kubeconfig.
 """
 
+import copy
+from collections.abc import Mapping
 from typing import Any, Final
 from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
 
-import kubernetes_asyncio.client as kubernetes
-from aiohttp import ClientSession
+import orjson
+from aiohttp import ClientError, ClientResponse, ClientTimeout
+from kubernetes.aio.client.api_client import ApiClient
+from kubernetes.aio.client.configuration import Configuration
 
-_READ_BUFFER_BYTES: Final = 1 << 21
-"""An event of a watch is a line, and as long as its object."""
+from controller_operator.kubernetes.object_api import (
+    ApiError,
+    ApiForbidden,
+    ApiRefused,
+    ApiUnavailable,
+    ObjectChanged,
+    ObjectGone,
+    VersionExpired,
+)
+
+_ANSWER_S: Final = 60.0
+_CONNECT_S: Final = 30.0
+MERGE_PATCH: Final = "application/merge-patch+json"
 
 
-def api_client(*, connections: int | None = None) -> kubernetes.ApiClient:
-    """A client by the configuration that was loaded, with so many connections; 0: any number; None: the library's."""
-    configuration: Any = kubernetes.Configuration.get_default_copy()
-    configuration.proxy = configuration.proxy or proxy_for(configuration.host)
+def api_client(configuration: Configuration, *, connections: int | None = None) -> ApiClient:
+    """Make a client. `connections`: how many at once; 0: any number; None: the default of the package."""
+    own = copy.deepcopy(configuration)
+    own.proxy = own.proxy or proxy_for(own.host)
+    own.client_session_kwargs = {"trust_env": False}
     if connections is not None:
-        configuration.connection_pool_maxsize = connections
-    client = kubernetes.ApiClient(configuration)
-    rest: Any = client.rest_client
-    connector = rest.pool_manager.connector
-    rest.pool_manager.detach()
-    rest.pool_manager = ClientSession(connector=connector, read_bufsize=_READ_BUFFER_BYTES)
-    return client
+        own.connection_pool_maxsize = connections
+    return ApiClient(own)
 
 
 def proxy_for(address: str) -> str | None:
-    """The proxy that the environment (`HTTPS_PROXY`, `NO_PROXY`, ...) has for an address; None where it has none."""
+    """Return the proxy that the environment (`HTTPS_PROXY`, `NO_PROXY`, ...) has for an address; None without one."""
     url = urlsplit(address)
     return None if proxy_bypass(url.hostname or "") else getproxies().get(url.scheme)
+
+
+class ApiRequests:
+    """Asks the API server. Every request has a time limit, and raises `ApiError`s."""
+
+    def __init__(self, configuration: Configuration, *, connections: int | None = None) -> None:
+        self._client = api_client(configuration, connections=connections)
+
+    async def ask(
+        self,
+        method: str,
+        path: str,
+        *,
+        query: Mapping[str, str] | None = None,
+        body: Any = None,
+        content_type: str = "application/json",
+        timeout_s: float = _ANSWER_S,
+    ) -> Any:
+        """Return the answer to one request, as JSON."""
+        timeout = ClientTimeout(total=timeout_s, sock_connect=_CONNECT_S)
+        try:
+            async with await self._send(method, path, query, body, content_type, timeout) as response:
+                answer = await response.read()
+        except (ClientError, TimeoutError, OSError) as error:
+            raise ApiUnavailable(f"{type(error).__name__}: {error}") from error
+        if not response.ok:
+            said = answer[:500].decode(errors="replace")
+            raise error_of(response.status, f"{response.status} {response.reason}: {said}")
+        try:
+            return orjson.loads(answer)
+        except orjson.JSONDecodeError as error:
+            raise ApiUnavailable(f"an answer that is no JSON: {answer[:100]!r}") from error
+
+    async def close(self) -> None:
+        """Close all connections."""
+        await self._client.close()
+
+    async def _send(
+        self,
+        method: str,
+        path: str,
+        query: Mapping[str, str] | None,
+        body: Any,
+        content_type: str,
+        timeout: ClientTimeout,
+    ) -> ClientResponse:
+        parameters = await self._client.param_serialize(
+            method,
+            path,
+            query_params=[*(query or {}).items()],
+            header_params={"Accept": "application/json", "Content-Type": content_type},
+            body=body,
+            auth_settings=["BearerToken"],
+        )
+        answer: Any = await self._client.call_api(*parameters, _request_timeout=timeout)
+        response: ClientResponse = answer.response
+        return response
+
+
+def error_of(status: int, message: str) -> ApiError:
+    """Return the error that an HTTP status stands for."""
+    if status == 404:
+        return ObjectGone(message)
+    if status == 410:
+        return VersionExpired(message)
+    if status == 409:
+        return ObjectChanged(message)
+    if status in (401, 403):
+        return ApiForbidden(message)
+    if status in (400, 422):
+        return ApiRefused(message)
+    return ApiUnavailable(message)

@@ -5,7 +5,8 @@ from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Final
 
-from kubernetes_asyncio import config
+from kubernetes.aio import config
+from kubernetes.aio.client.configuration import Configuration
 from yaml import YAMLError
 
 from controller_operator.kubernetes.kubernetes_objects import KubernetesObjects
@@ -32,8 +33,7 @@ async def kubernetes_objects(context: str | None = None) -> AsyncIterator[Kubern
     """The objects of the API server of the pod, or of `KUBECONFIG`, there by `context` or the current one.
 
     Raises `NoKubernetes`."""
-    await _load_kubernetes_config(context)
-    objects = KubernetesObjects()
+    objects = KubernetesObjects(await load_configuration(context))
     try:
         yield objects
     finally:
@@ -52,15 +52,21 @@ def current_namespace(context: str | None = None) -> str:
     return str(((named or {}).get("context") or {}).get("namespace") or "default")
 
 
-async def _load_kubernetes_config(context: str | None) -> None:
-    """The pod's service account, or the kubeconfig of `KUBECONFIG` or the home folder, where a context is one. Raises
-    `NoKubernetes`."""
-    if context is None:
+async def load_configuration(context: str | None = None, *, kubeconfig: Path | None = None) -> Configuration:
+    """Return how to reach the API server: by the pod's service account, or by a kubeconfig.
+
+    A kubeconfig is used if there is no service account, or if one of its contexts or its path is given. Its path is that
+    of `KUBECONFIG`, or the one in the home folder. Raises `NoKubernetes`."""
+    configuration = Configuration()
+    if context is None and kubeconfig is None:
         with suppress(config.ConfigException):
-            config.load_incluster_config()  # type: ignore[no-untyped-call]  # kubernetes_asyncio leaves it untyped
-            return
+            config.load_incluster_config(client_configuration=configuration)
+            return configuration
     try:
-        await config.load_kube_config(context=context)
+        await config.load_kube_config(
+            str(kubeconfig) if kubeconfig else None, context=context, client_configuration=configuration
+        )
     except _NO_KUBECONFIG as error:
         message = f"neither a service account nor a usable kubeconfig: set KUBECONFIG to one ({error})"
         raise NoKubernetes(message) from error
+    return configuration

@@ -4,8 +4,7 @@ Statuses are written as merge patches of what differs, and finalizers as a whole
 that they were decided on. The real thing is `kubernetes_objects`.
 """
 
-from collections.abc import AsyncIterator, Mapping
-from contextlib import AbstractAsyncContextManager
+from collections.abc import AsyncGenerator, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -29,7 +28,7 @@ class ApiUnavailable(ApiError):
 
 
 class VersionExpired(ApiUnavailable):
-    """What a watch or the next page of a listing would go on from is too old: list again."""
+    """What the next page of a listing would go on from is too old: list again."""
 
 
 class ApiRefused(ApiError):
@@ -48,19 +47,6 @@ class Listing:
     version: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Change:
-    """What a watch saw."""
-
-    type: str
-    """ADDED, MODIFIED or DELETED; BOOKMARK where only time went by."""
-    raw: Raw
-
-    @property
-    def version(self) -> str:
-        return str(self.raw["metadata"]["resourceVersion"])
-
-
 class ObjectApi(Protocol):
     """What the operator does with objects. Every method raises `ApiError`s."""
 
@@ -68,18 +54,14 @@ class ObjectApi(Protocol):
         """All objects of a kind, in a namespace or (None) everywhere."""
         ...
 
-    def pages(self, kind: str, namespace: str | None) -> AsyncIterator[Listing]:
+    def pages(self, kind: str, namespace: str | None) -> AsyncGenerator[Listing, None]:
         """The same, some hundred at a time: all as JSON in memory at once would take several times what is kept of them.
 
         There is one page at least, and all have the same version."""
         ...
 
-    def watch(
-        self, kind: str, namespace: str | None, version: str
-    ) -> AbstractAsyncContextManager[AsyncIterator[Change]]:
-        """Gives, once the API server agrees, every change after a version until it ends the watch.
-
-        Raises `VersionExpired`, at once or between two changes."""
+    async def served_kinds(self) -> frozenset[str]:
+        """The kinds of ours that the API server serves."""
         ...
 
     async def get(self, key: Key) -> Raw: ...

@@ -1,8 +1,8 @@
 """The objects as the API server last showed them, and how they refer to each other.
 
-A feed of each kind (`object_feed`) brings them in order; only the answers to the operator's own writes come beside it,
-sooner or later than the watch shows the same. So an object is not replaced by an older version of itself: versions that
-are decimal numbers rise (Kubernetes promises that since 1.35, and etcd has always kept it), others are taken as they come.
+An intake (`object_intake`) brings them; the answers to the operator's own writes come beside it, sooner or later than a
+watch shows the same. So an object is not replaced by an older version of itself: versions that are decimal numbers rise
+(Kubernetes promises that since 1.35, and etcd has always kept it), others are taken as they come.
 
 There may be ten thousand of them, and next to all of them are not looked at now: what is kept of each is its JSON, and what
 is asked of all together. A model of it, with all its dictionaries, is some ten times as large, and is made when it is asked
@@ -64,6 +64,11 @@ class _Version(NamedTuple):
         if self.uid == other.uid and self.number.isdecimal() and other.number.isdecimal():
             return int(self.number) > int(other.number)
         return self != other
+
+    def is_later_namesake_of(self, other: "_Version") -> bool:
+        """Return True if this is of another object, and written later."""
+        are_numbers = self.number.isdecimal() and other.number.isdecimal()
+        return self.uid != other.uid and are_numbers and int(self.number) > int(other.number)
 
 
 class StoredObject:
@@ -179,6 +184,11 @@ class ObjectStore:
         """Whether an object is not known, or may be newer than what is known of it."""
         known = self._objects.get(key_of(raw))
         return known is None or _version_of(raw).is_newer_than(known.version)
+
+    def has_later_namesake(self, raw: Raw) -> bool:
+        """Return True if another object of the same name is known that was written later."""
+        known, version = self._objects.get(key_of(raw)), _version_of(raw)
+        return known is not None and known.version.is_later_namesake_of(version)
 
     def put(self, raw: Raw) -> StoredObject | None:
         """Takes in an object; returns it, or None where what is known is as new."""

@@ -34,7 +34,7 @@ def boot_time_s() -> float:
 class LeaseTimes:
     """How long what may take."""
 
-    duration_s: int = 10
+    duration_s: int = 15
     """For how long the others leave a lease alone that is not renewed."""
 
     @property

@@ -3,10 +3,9 @@
 Besides, each write is on the condition of the version that it was decided on, or on the absence of what it creates: what
 is sent in the moment in which the lease is lost changes nothing that the next leader has touched."""
 
-from collections.abc import AsyncIterator, Mapping
-from contextlib import AbstractAsyncContextManager
+from collections.abc import AsyncGenerator, Mapping
 
-from controller_operator.kubernetes.object_api import Change, Listing, ObjectApi
+from controller_operator.kubernetes.object_api import Listing, ObjectApi
 from controller_operator.kubernetes.object_store import Key, Raw
 from controller_operator.leading.leadership import Leadership
 
@@ -21,13 +20,11 @@ class FencedObjects:
     async def list_all(self, kind: str, namespace: str | None) -> Listing:
         return await self._api.list_all(kind, namespace)
 
-    def pages(self, kind: str, namespace: str | None) -> AsyncIterator[Listing]:
+    def pages(self, kind: str, namespace: str | None) -> AsyncGenerator[Listing, None]:
         return self._api.pages(kind, namespace)
 
-    def watch(
-        self, kind: str, namespace: str | None, version: str
-    ) -> AbstractAsyncContextManager[AsyncIterator[Change]]:
-        return self._api.watch(kind, namespace, version)
+    async def served_kinds(self) -> frozenset[str]:
+        return await self._api.served_kinds()
 
     async def get(self, key: Key) -> Raw:
         return await self._api.get(key)

@@ -3,16 +3,12 @@
 from datetime import UTC, datetime
 from typing import Any, Final
 
-import kubernetes_asyncio.client as kubernetes
-
-from controller_operator.kubernetes.kubernetes_objects import asked
+from controller_operator.kubernetes.api_client import MERGE_PATCH, ApiRequests
 from controller_operator.kubernetes.object_api import ObjectGone
 from controller_operator.kubernetes.object_store import Raw
 from controller_operator.leading.lease import NOBODY, Claim, Lease
 
-_PLACE: Final = ("coordination.k8s.io", "v1")
-_PLURAL: Final = "leases"
-_MERGE: Final = "application/merge-patch+json"
+_API_VERSION: Final = "coordination.k8s.io/v1"
 _UNWRITTEN: Final = datetime.fromtimestamp(0, UTC)
 _MICRO_TIME: Final = "%Y-%m-%dT%H:%M:%S.%fZ"
 
@@ -20,40 +16,34 @@ _MICRO_TIME: Final = "%Y-%m-%dT%H:%M:%S.%fZ"
 class KubernetesLease:
     """`LeaseApi` for the Lease of a name in a namespace."""
 
-    def __init__(self, client: kubernetes.ApiClient, namespace: str, name: str) -> None:
-        # As any other object: the generated model of a Lease reads times and writes them back with less precision.
-        self._objects: Any = kubernetes.CustomObjectsApi(client)
+    def __init__(self, requests: ApiRequests, namespace: str, name: str) -> None:
+        self._requests = requests
         self._namespace = namespace
         self._name = name
+        self._leases = f"/apis/{_API_VERSION}/namespaces/{namespace}/leases"
 
     async def read(self, timeout_s: float) -> Lease | None:
         """See `LeaseApi`."""
-        where = (*_PLACE, self._namespace, _PLURAL, self._name)
         try:
-            return _lease(await asked(self._objects.get_namespaced_custom_object(*where, _request_timeout=timeout_s)))
+            return _lease(await self._requests.ask("GET", f"{self._leases}/{self._name}", timeout_s=timeout_s))
         except ObjectGone:
             return None
 
     async def create(self, claim: Claim, timeout_s: float) -> Lease:
         """See `LeaseApi`."""
         body = {
-            "apiVersion": "/".join(_PLACE),
+            "apiVersion": _API_VERSION,
             "kind": "Lease",
             "metadata": {"name": self._name, "namespace": self._namespace},
             "spec": _spec(claim),
         }
-        where = (*_PLACE, self._namespace, _PLURAL)
-        request = self._objects.create_namespaced_custom_object(*where, body, _request_timeout=timeout_s)
-        return _lease(await asked(request))
+        return _lease(await self._requests.ask("POST", self._leases, body=body, timeout_s=timeout_s))
 
     async def write(self, known: Lease, claim: Claim, timeout_s: float) -> Lease:
         """See `LeaseApi`."""
         body = {"metadata": {"uid": known.uid, "resourceVersion": known.version}, "spec": _spec(claim)}
-        where = (*_PLACE, self._namespace, _PLURAL, self._name)
-        request = self._objects.patch_namespaced_custom_object(
-            *where, body, _content_type=_MERGE, _request_timeout=timeout_s
-        )
-        return _lease(await asked(request))
+        path = f"{self._leases}/{self._name}"
+        return _lease(await self._requests.ask("PATCH", path, body=body, content_type=MERGE_PATCH, timeout_s=timeout_s))
 
 
 def _spec(claim: Claim) -> Raw:
@@ -66,7 +56,7 @@ def _spec(claim: Claim) -> Raw:
     }
 
 
-def _lease(raw: Raw) -> Lease:
+def _lease(raw: Any) -> Lease:
     """A Lease as the API server has it; people may have left out anything of what it says."""
     spec = raw.get("spec") or {}
     claim = Claim(

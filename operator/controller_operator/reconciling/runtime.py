@@ -6,16 +6,17 @@ An object is looked at when it changes, when the cluster that it refers to chang
 an object that it depends on changes, after a time that its plan asked for, and after errors with growing pauses. Where all
 are looked at, at the beginning, now and then, and when a cluster is back, what somebody changes meanwhile goes first.
 
-A feed per kind keeps the store as the API server has it (`object_feed`), and nothing has to be kept anywhere: all that a
-plan must remember is in the statuses. Before anything is decided all objects were listed once, because which of two objects
-is older can only be said over both.
+A watcher (`kubernetes.watcher`, kopf in production) shows what the API server has, and the store takes it in
+(`kubernetes.object_intake`). Nothing has to be kept anywhere: all that a plan must remember is in the statuses. Before
+anything is decided all objects were listed once, because which of two objects is older can only be said over both.
 
-Feeds and workers are supervised: one that fails is begun anew. `trouble` says what keeps the operator from its work, and
-`is_stuck` what only a new process would cure.
+Workers are supervised: one that fails is begun anew. `trouble` says what keeps the operator from its work, and `is_stuck`
+what only a new process would cure.
 """
 
 import asyncio
 from collections.abc import Callable, Coroutine, Iterable, Sequence
+from contextlib import aclosing
 from functools import partial
 from time import perf_counter
 from typing import Final
@@ -32,9 +33,10 @@ from controller_operator.kafka.broker_listeners import ListenerOf, OpenClient, a
 from controller_operator.kafka.cluster_view import ClusterView
 from controller_operator.kafka.log_sizes import OpenBroker
 from controller_operator.kubernetes.definitions import Definitions
-from controller_operator.kubernetes.object_api import ApiError, ObjectApi
-from controller_operator.kubernetes.object_feed import ObjectFeed
+from controller_operator.kubernetes.object_api import ApiError, ApiRefused, ObjectApi, ObjectGone
+from controller_operator.kubernetes.object_intake import ObjectIntake, Stream
 from controller_operator.kubernetes.object_store import KIND_CLASSES, Key, ObjectStore, StoredObject, key_of_resource
+from controller_operator.kubernetes.watcher import Watcher
 from controller_operator.leading.leadership import NotLeading
 from controller_operator.metrics import OperatorMetrics
 from controller_operator.observation.observation import Observation
@@ -51,6 +53,8 @@ from controller_operator.settings import OperatorSettings
 
 _FIRST_PAUSE_S: Final = 0.5
 _LONGEST_PAUSE_S: Final = 60.0
+_LONGEST_START_PAUSE_S: Final = 30.0
+_NO_SUCH_KIND: Final = "no such kind: are the CustomResourceDefinitions installed?"
 _STUCK_S: Final = 600.0
 _DEFINITIONS_S: Final = 30.0
 _ABOUT_ALL_S: Final = 10.0
@@ -66,6 +70,7 @@ class OperatorRuntime:
         self,
         settings: OperatorSettings,
         api: ObjectApi,
+        watcher: Watcher,
         connect: Connect,
         open_client: OpenClient = RequestClient,
         now: Now = utc_now,
@@ -76,6 +81,7 @@ class OperatorRuntime:
     ) -> None:
         self._settings = settings
         self._api = api
+        self._watcher = watcher
         self._definitions = Definitions(api)
         self._store = ObjectStore()
         self._queue = WorkQueue()
@@ -111,20 +117,11 @@ class OperatorRuntime:
         self._once: list[asyncio.Task[None]] = []
         self._at_work: dict[Key, float] = {}
         self._is_listed = False
+        self._starting_trouble = "objects are being listed"
+        self._streams: list[Stream] = []
         self._is_at_work = False
         self._at_beginning: list[Callable[[], Coroutine[None, None, None]]] = []
-        self._feeds = [
-            ObjectFeed(
-                api,
-                self._store,
-                kind,
-                namespace,
-                self._on_objects,
-                relist_interval_s=settings.resync_interval_s,
-            )
-            for kind in KIND_CLASSES
-            for namespace in (settings.namespaces or (None,))
-        ]
+        self._intake = ObjectIntake(self._store, self._on_objects)
         for kind in KIND_CLASSES:
             self.metrics.objects.labels(kind).set_function(partial(self._store.count, kind))
 
@@ -134,14 +131,43 @@ class OperatorRuntime:
         self.begin_work()
 
     async def watch(self) -> None:
-        """Lists all objects and follows what becomes of them. Raises `ApiRefused` where the rights for that are missing."""
+        """Has all objects watched, and waits until all are known. Raises `ApiRefused` if rights are missing."""
         await self._definitions.look()
-        for feed in self._feeds:
-            await feed.begin()
-        for feed in self._feeds:
-            self._spawn(feed.run, f"feed of {feed.kind}")
+        self._streams = await self._served_streams()
+        self._intake.expect(self._streams)
+        self._spawn(self._intake.run, "intake")
+        await self._watcher.start(self._intake, self._streams)
+        await self._intake.wait_for_all()
         self._spawn(self._watch_definitions, "definitions")
+        self._spawn(self._resync, "resync")
         self._is_listed = True
+
+    async def _served_streams(self) -> list[Stream]:
+        """Waits until there is something to watch; returns that of it which the API server serves."""
+        pause_s = _FIRST_PAUSE_S
+        while True:
+            try:
+                return await self._look_for_streams()
+            except ApiRefused:
+                raise
+            except ApiError as error:
+                if str(error) != self._starting_trouble:
+                    _log.warning("objects out of sight", trouble=str(error))
+                self._starting_trouble = str(error)
+            await asyncio.sleep(pause_s)
+            pause_s = min(2 * pause_s, _LONGEST_START_PAUSE_S)
+
+    async def _look_for_streams(self) -> list[Stream]:
+        """Asks for a page of each: a right that is missing is found before anything is watched."""
+        served = await self._api.served_kinds()
+        if (cluster := KafkaCluster.definition.kind) not in served:
+            raise ObjectGone(f"{cluster}: {_NO_SUCH_KIND}")
+        namespaces = self._settings.namespaces or (None,)
+        streams = [Stream(kind, namespace) for kind in KIND_CLASSES if kind in served for namespace in namespaces]
+        for stream in streams:
+            async with aclosing(self._api.pages(*stream)) as pages:
+                await anext(pages)
+        return streams
 
     def when_it_works(self, do: Callable[[], Coroutine[None, None, None]]) -> None:
         """Has something done once, at the moment at which the work begins."""
@@ -158,7 +184,6 @@ class OperatorRuntime:
             if (stored := self._store.get(key)) is not None:
                 self._concerned_by_cluster(stored)
         self._queue.add_unhurried(self._store.keys())
-        self._spawn(self._resync, "resync")
         for number in range(self._settings.workers):
             self._spawn(self._work, f"worker {number}")
 
@@ -178,8 +203,12 @@ class OperatorRuntime:
     @property
     def trouble(self) -> str | None:
         """Why the operator does not do its work now; None where it does."""
-        troubles = [*(feed.trouble for feed in self._feeds), self._definitions.trouble]
-        return "; ".join(filter(None, troubles)) or (None if self._is_listed else "objects are being listed")
+        if not self._streams:
+            return self._starting_trouble
+        watched = {stream.kind for stream in self._streams}
+        missing = [f"{kind}: {_NO_SUCH_KIND}" for kind in KIND_CLASSES if kind not in watched]
+        troubles = [self._watcher.trouble, self._definitions.trouble, *missing]
+        return "; ".join(filter(None, troubles)) or (None if self._is_listed else self._starting_trouble)
 
     def is_stuck(self) -> str | None:
         """What has come to an end that should never end, or has been at one object for far too long."""
@@ -195,13 +224,14 @@ class OperatorRuntime:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+        await self._watcher.stop()
         self._queue.close()
         await self._reconciler.close()
         await self._recorder.close()
         await self._access.close()
 
     async def _on_objects(self, changed: Sequence[StoredObject], gone: Sequence[StoredObject]) -> None:
-        """Has looked at whatever is concerned by what a feed brought."""
+        """Has looked at whatever is concerned by what the intake took in."""
         if not self._is_at_work:
             return
         for stored in changed:
@@ -339,16 +369,23 @@ class OperatorRuntime:
         while True:
             await asyncio.sleep(_DEFINITIONS_S)
             changed = await self._definitions.look()
-            for feed in self._feeds:
-                if feed.kind in changed and self._definitions.trouble_of(feed.kind) is None:
-                    await feed.read_again()
+            for stream in self._streams:
+                if stream.kind in changed and self._definitions.trouble_of(stream.kind) is None:
+                    await self._intake.read_again(self._api, stream)
             if changed:
                 self._queue.add_unhurried(self._store.keys())
 
     async def _resync(self) -> None:
+        """Compares the store with listings now and then, whatever the watches said, and looks at all objects."""
         while True:
             await asyncio.sleep(self._settings.resync_interval_s)
-            self._queue.add_unhurried(self._store.keys())
+            for stream in self._streams:
+                try:
+                    await self._intake.list_all(self._api, stream)
+                except ApiError as error:
+                    _log.warning("not compared with a listing", objects=str(stream), error=str(error))
+            if self._is_at_work:
+                self._queue.add_unhurried(self._store.keys())
 
     def _spawn(self, work: Callable[[], Coroutine[None, None, None]], name: str) -> None:
         self._tasks.add(supervised(work, name=f"operator {name}"))

@@ -4,8 +4,9 @@ import json
 from collections.abc import Iterator
 
 import pytest
-from kubernetes_asyncio import config
+from kubernetes.aio.client.configuration import Configuration
 
+from controller_operator.kubernetes.api_server import load_configuration
 from controller_operator.kubernetes.kubernetes_objects import KubernetesObjects
 from controller_operator.kubernetes.object_api import Listing
 from controller_operator.kubernetes.object_store import Raw
@@ -134,8 +135,8 @@ def test_definitions_that_are_not_kept_go_with_all_their_resources(api: Kubernet
 class StaleListing(KubernetesObjects):
     """Lists what was there when it was asked first."""
 
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, configuration: Configuration) -> None:
+        super().__init__(configuration)
         self._first: dict[str, Listing] = {}
 
     async def list_all(self, kind: str, namespace: str | None) -> Listing:
@@ -148,8 +149,7 @@ async def test_objects_that_change_or_go_meanwhile_are_looked_at_again(api: Kube
     install(api)
     for name in ("changed", "released", "gone"):
         create_topic(api, "payments", name, FINALIZER)
-    await config.load_kube_config(str(api.kubeconfig))
-    objects = StaleListing()
+    objects = StaleListing(await load_configuration(kubeconfig=api.kubeconfig))
     try:
         await objects.list_all("KafkaTopic", None)
         api.kubectl("label", "kafkatopic", "changed", "a=b", "--namespace", "payments")

@@ -143,6 +143,8 @@ class Operator:
         leading = {"KONTROLLER_LEASE": lease, "KONTROLLER_LEASE_NAMESPACE": NAMESPACE} if lease else {}
         self._env = {**leading, **(env or {})}
         self._port = reserve_port()
+        self.metrics_port: int | None = None
+        """If the environment says that metrics are served."""
         self.process = self._make(None)
 
     def start(self, *, die_after: int | None = None) -> None:
@@ -163,6 +165,12 @@ class Operator:
                 return None
         except HTTPError as error:
             return error.read().decode()
+
+    def count(self, kind: str) -> int:
+        """How many objects of a kind it knows, by its metrics."""
+        with urlopen(f"http://127.0.0.1:{self.metrics_port}/metrics", timeout=10) as answer:
+            lines = answer.read().decode().splitlines()
+        return next(int(float(line.split()[-1])) for line in lines if f'objects{{kind="{kind}"}}' in line)
 
     def log(self) -> str:
         return self.process.log_path.read_text(errors="replace")

@@ -14,13 +14,12 @@ from contextlib import contextmanager
 from typing import Any
 from unittest.mock import patch
 
-from kubernetes_asyncio import config
-
 from controller_core.process.logging import configure_logging
 from controller_core.wire.client.request_client import RequestClient
 from controller_core.zk.session import ZkSession
-from controller_operator.kubernetes.kubernetes_objects import KubernetesObjects
-from controller_operator.main import run, zookeeper_connector
+from controller_operator.connecting import zookeeper_connector
+from controller_operator.kubernetes.api_server import kubernetes_objects
+from controller_operator.main import run
 from controller_operator.settings import OperatorSettings
 from devcluster.stand_ins.slow_motion import Delays, Slowed
 from devcluster.stand_ins.slow_motion_seed import slow_motion_seed
@@ -97,14 +96,10 @@ async def main(namespace: str, liveness_port: str, die_after: str = "") -> None:
         session: Any = Counting(slow, count, _WRITES_OF_ZNODES)
         return session  # type: ignore[no-any-return]  # a session in all but its type
 
-    await config.load_kube_config()
-    objects = KubernetesObjects()
-    api: Any = Counting(_slowed(objects, "Kubernetes", _ALL_WRITES_OF_OBJECTS), count, _WRITES_OF_OBJECTS)
-    try:
+    async with kubernetes_objects() as objects:
+        api: Any = Counting(_slowed(objects, "Kubernetes", _ALL_WRITES_OF_OBJECTS), count, _WRITES_OF_OBJECTS)
         with _slow_requests():
             await run(settings, api=api, connect=counting_connect)
-    finally:
-        await objects.close()
 
 
 if __name__ == "__main__":

@@ -136,4 +136,4 @@ def test_a_probe_loads_neither_the_operator_nor_the_controller() -> None:
     ended = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     loaded = ended.stdout.splitlines()[-1].split()
     assert "kio" in loaded
-    assert not {"kazoo", "kubernetes_asyncio", "aiohttp", "structlog", "prometheus_client"} & set(loaded)
+    assert not {"kazoo", "kopf", "kubernetes", "aiohttp", "structlog", "prometheus_client"} & set(loaded)

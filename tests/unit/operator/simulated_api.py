@@ -2,17 +2,16 @@
 
 import asyncio
 from collections import Counter, deque
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from copy import deepcopy
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import count
 from typing import Any
 
 from controller_operator.kubernetes.object_api import (
     ApiError,
     ApiUnavailable,
-    Change,
     Listing,
     ObjectChanged,
     ObjectGone,
@@ -26,6 +25,18 @@ SCHEMAS: dict[str, Raw] = {
     definition["spec"]["names"]["kind"]: definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
     for definition in map(custom_resource_definition, KINDS)
 }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """What a watch sees: ADDED, MODIFIED or DELETED, or BOOKMARK if only time went by."""
+
+    type: str
+    raw: Raw
+
+    @property
+    def version(self) -> str:
+        return str(self.raw["metadata"]["resourceVersion"])
 
 
 class SimulatedApiServer:
@@ -118,7 +129,7 @@ class SimulatedApiServer:
             await self.before_listing_arrives()
         return Listing(items=items, version=version)
 
-    async def pages(self, kind: str, namespace: str | None) -> AsyncIterator[Listing]:
+    async def pages(self, kind: str, namespace: str | None) -> AsyncGenerator[Listing, None]:
         """Two objects at a time."""
         listing = await self.list_all(kind, namespace)
         for first in range(0, max(1, len(listing.items)), 2):
@@ -159,6 +170,10 @@ class SimulatedApiServer:
         if self._same(raw)["metadata"]["uid"] != raw["metadata"]["uid"]:
             raise ObjectChanged("another uid")
         await self.remove(key_of(raw))
+
+    async def served_kinds(self) -> frozenset[str]:
+        self.requests["served_kinds"] += 1
+        return frozenset(SCHEMAS.keys() - self.missing_kinds)
 
     async def schemas(self) -> Mapping[str, Raw]:
         self.requests["schemas"] += 1

@@ -1,12 +1,21 @@
 """A client of the API server knows the proxy of the environment, and does not ask the environment at each request."""
 
-from collections.abc import Iterator
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 
-import kubernetes_asyncio.client as kubernetes
 import pytest
 from aiohttp import web
+from kubernetes.aio.client.configuration import Configuration
 
-from controller_operator.kubernetes.api_client import api_client, proxy_for
+from controller_operator.kubernetes.api_client import ApiRequests, api_client, proxy_for
+from controller_operator.kubernetes.object_api import (
+    ApiForbidden,
+    ApiRefused,
+    ApiUnavailable,
+    ObjectChanged,
+    ObjectGone,
+    VersionExpired,
+)
 
 API_SERVER = "https://api.example:6443"
 PROXY = "http://user:secret@proxy.example:3128"
@@ -18,13 +27,25 @@ def _no_proxies(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv(name, raising=False)
 
 
-@pytest.fixture(autouse=True)
-def configuration() -> Iterator[kubernetes.Configuration]:
-    before = kubernetes.Configuration.get_default_copy()
-    changed = kubernetes.Configuration(host=API_SERVER)
-    kubernetes.Configuration.set_default(changed)
-    yield changed
-    kubernetes.Configuration.set_default(before)
+@asynccontextmanager
+async def serving(answer: web.Response) -> AsyncIterator[tuple[Configuration, list[web.Request]]]:
+    """An API server that gives one answer; the configuration to ask it, and what it was asked."""
+    asked: list[web.Request] = []
+
+    async def respond(request: web.Request) -> web.Response:
+        await request.read()
+        asked.append(request)
+        return answer
+
+    app = web.Application()
+    app.router.add_route("*", "/{path:.*}", respond)
+    runner = web.AppRunner(app)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0).start()
+    try:
+        yield Configuration(host=f"http://127.0.0.1:{runner.addresses[0][1]}"), asked
+    finally:
+        await runner.cleanup()
 
 
 @pytest.mark.parametrize(
@@ -39,44 +60,69 @@ def test_the_proxy_is_that_of_the_environment(
 
 
 async def test_a_client_goes_by_the_proxy_of_the_kubeconfig_before_that_of_the_environment(
-    monkeypatch: pytest.MonkeyPatch, configuration: kubernetes.Configuration
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("HTTPS_PROXY", PROXY)
-    async with api_client() as client:
+    configuration = Configuration(host=API_SERVER)
+    async with api_client(configuration) as client:
         assert client.rest_client.proxy == PROXY
     configuration.proxy = "http://of-the-kubeconfig.example:1"
-    kubernetes.Configuration.set_default(configuration)
-    async with api_client(connections=0) as client:
+    async with api_client(configuration, connections=0) as client:
         assert client.rest_client.proxy == "http://of-the-kubeconfig.example:1"
-        assert client.rest_client.pool_manager.connector.limit == 0
+        assert client.rest_client.maxsize == 0
 
 
 async def test_a_netrc_is_nothing_to_it(
-    monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory, configuration: kubernetes.Configuration
+    monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     """With a password for the same machine the library would refuse to send the token of the kubeconfig."""
     netrc = tmp_path_factory.mktemp("home") / "netrc"
     netrc.write_text("machine 127.0.0.1 login somebody password of-something-else\n")
     monkeypatch.setenv("NETRC", str(netrc))
-    asked: list[str | None] = []
+    async with serving(web.json_response({"items": []})) as (configuration, asked):
+        configuration.api_key = {"BearerToken": "of-the-kubeconfig"}
+        configuration.api_key_prefix = {"BearerToken": "Bearer"}
+        requests = ApiRequests(configuration)
+        try:
+            assert await requests.ask("GET", "/apis", query={"limit": "2"}) == {"items": []}
+        finally:
+            await requests.close()
+    (request,) = asked
+    assert request.headers["Authorization"] == "Bearer of-the-kubeconfig"
+    assert request.path_qs == "/apis?limit=2"
 
-    async def answer(request: web.Request) -> web.Response:
-        asked.append(request.headers.get("Authorization"))
-        return web.json_response({"items": []})
 
-    app = web.Application()
-    app.router.add_get("/{path:.*}", answer)
-    runner = web.AppRunner(app)
-    await runner.setup()
-    site = web.TCPSite(runner, "127.0.0.1", 0)
-    await site.start()
-    configuration.host = f"http://127.0.0.1:{runner.addresses[0][1]}"
-    configuration.api_key = {"BearerToken": "of-the-kubeconfig"}
-    configuration.api_key_prefix = {"BearerToken": "Bearer"}
-    kubernetes.Configuration.set_default(configuration)
+@pytest.mark.parametrize(
+    ("status", "error"),
+    [
+        (400, ApiRefused),
+        (401, ApiForbidden),
+        (403, ApiForbidden),
+        (404, ObjectGone),
+        (409, ObjectChanged),
+        (410, VersionExpired),
+        (422, ApiRefused),
+        (429, ApiUnavailable),
+        (503, ApiUnavailable),
+    ],
+)
+async def test_an_error_of_the_api_server_says_what_may_come_of_it(status: int, error: type[Exception]) -> None:
+    async with serving(web.Response(status=status, text="the reason")) as (configuration, _):
+        requests = ApiRequests(configuration)
+        try:
+            with pytest.raises(error, match="the reason"):
+                await requests.ask("PATCH", "/apis", body={"a": 1})
+        finally:
+            await requests.close()
+
+
+async def test_an_api_server_that_is_not_there_is_unavailable() -> None:
+    async with serving(web.Response(text="no JSON")) as (configuration, _):
+        requests = ApiRequests(configuration)
+        with pytest.raises(ApiUnavailable, match="no JSON"):
+            await requests.ask("GET", "/apis")
     try:
-        async with api_client() as client:
-            await kubernetes.CustomObjectsApi(client).list_cluster_custom_object("kontroller.dev", "v1", "kafkatopics")
+        with pytest.raises(ApiUnavailable):
+            await requests.ask("GET", "/apis")
     finally:
-        await runner.cleanup()
-    assert asked == ["Bearer of-the-kubeconfig"]
+        await requests.close()

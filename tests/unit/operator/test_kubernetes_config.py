@@ -26,7 +26,7 @@ def test_it_is_that_of_the_context(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, context: str | None, namespace: str
 ) -> None:
     path = kubeconfig(tmp_path, a="kafka", b="shop", c=None)
-    monkeypatch.setattr("kubernetes_asyncio.config.kube_config.KUBE_CONFIG_DEFAULT_LOCATION", str(path))
+    monkeypatch.setattr("kubernetes.aio.config.kube_config.KUBE_CONFIG_DEFAULT_LOCATION", str(path))
     assert current_namespace(context) == namespace
 
 
@@ -36,7 +36,7 @@ def test_without_a_usable_kubeconfig_it_is_default(
 ) -> None:
     path = tmp_path / "config"
     path.write_text(content)
-    monkeypatch.setattr("kubernetes_asyncio.config.kube_config.KUBE_CONFIG_DEFAULT_LOCATION", str(path))
+    monkeypatch.setattr("kubernetes.aio.config.kube_config.KUBE_CONFIG_DEFAULT_LOCATION", str(path))
     assert current_namespace() == "default"
 
 

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from itertools import count
 
-import kubernetes_asyncio.client as kubernetes
 import pytest
-from kubernetes_asyncio import config
 
+from controller_operator.kubernetes.api_client import ApiRequests
+from controller_operator.kubernetes.api_server import load_configuration
 from controller_operator.kubernetes.object_api import ApiUnavailable, ObjectChanged, ObjectGone
 from controller_operator.leading.kubernetes_lease import KubernetesLease
 from controller_operator.leading.lease import NOBODY, first_claim, given_back, renewed, taken
@@ -51,13 +51,15 @@ async def kept(request: pytest.FixtureRequest, kubernetes_api: KubernetesCluster
     async def kubectl(*arguments: str) -> None:
         kubernetes_api.kubectl(*arguments, "--namespace", "default")
 
-    await config.load_kube_config(str(kubernetes_api.kubeconfig))
-    async with kubernetes.ApiClient() as client:
+    requests = ApiRequests(await load_configuration(kubeconfig=kubernetes_api.kubeconfig))
+    try:
         yield Kept(
-            KubernetesLease(client, "default", name),
+            KubernetesLease(requests, "default", name),
             lambda: kubectl("label", "lease", name, "a=label"),
             lambda: kubectl("delete", "lease", name),
         )
+    finally:
+        await requests.close()
 
 
 async def test_a_lease_is_read_as_it_was_written(kept: Kept) -> None:
@@ -111,7 +113,9 @@ async def test_a_deleted_lease_is_gone_and_the_next_one_is_another(kept: Kept) -
 
 
 async def test_an_api_server_that_does_not_answer_in_time_is_unavailable(kubernetes_api: KubernetesCluster) -> None:
-    await config.load_kube_config(str(kubernetes_api.kubeconfig))
-    async with kubernetes.ApiClient() as client:
+    requests = ApiRequests(await load_configuration(kubeconfig=kubernetes_api.kubeconfig))
+    try:
         with pytest.raises(ApiUnavailable):
-            await KubernetesLease(client, "default", "whichever").read(0.000_1)
+            await KubernetesLease(requests, "default", "whichever").read(0.000_1)
+    finally:
+        await requests.close()

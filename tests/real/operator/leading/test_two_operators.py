@@ -31,7 +31,7 @@ pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
 LEASE = f"{RELEASE}-operator"
 TOPICS = 30
 BEFORE_THE_STOP = 8
-FOLLOWED_WITHIN_S = 15
+FOLLOWED_WITHIN_S = 22
 
 
 @pytest.fixture(scope="module")

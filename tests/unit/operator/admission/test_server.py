@@ -3,7 +3,7 @@
 import asyncio
 import ssl
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -11,9 +11,8 @@ from typing import Any
 import aiohttp
 import pytest
 
-from controller_operator.admission.judge import Judge, Judgement
-from controller_operator.admission.server import PATH, Certificate, serve_admission
-from controller_operator.kubernetes.object_store import ObjectStore, Raw
+from controller_operator.admission.server import PATH, AdmissionServer, Certificate
+from controller_operator.kubernetes.object_store import Raw
 from devcluster.clusters.certificates import CertificateFiles, make_certificate
 from devcluster.running.ports import release_port, reserve_port
 from tests.unit.operator.clusters import raw
@@ -23,13 +22,24 @@ TOPIC = raw("KafkaTopic", {"partitions": 1})
 
 @dataclass
 class Answering:
-    """A judge that answers as told, and what it was asked; and where it is served."""
+    """kopf, which answers as told, and what it was asked; and where the webhook is served."""
 
-    judgement: Judgement = field(default_factory=Judgement)
-    error: Exception | None = None
-    heard: list[tuple[Raw, Raw | None]] = field(default_factory=list)
+    refusal: str | None = None
+    code: int = 422
+    warnings: tuple[str, ...] = ()
+    heard: list[tuple[Raw | None, Raw | None]] = field(default_factory=list)
     is_held: asyncio.Event = field(default_factory=asyncio.Event)
     port: int = 0
+
+    async def review(self, request: Any, **_: Any) -> Any:
+        """What kopf does with a question."""
+        asked = request["request"]
+        self.heard.append((asked["object"], asked["oldObject"]))
+        await self.is_held.wait()
+        response = {"uid": asked["uid"], "allowed": self.refusal is None, "warnings": [*self.warnings]}
+        if self.refusal is not None:
+            response["status"] = {"message": self.refusal, "code": self.code}
+        return {"response": response}
 
     async def ask(self, question: Any, trusted: Path, *, method: str = "POST", path: str = PATH) -> tuple[int, Any]:
         context = ssl.create_default_context(cafile=trusted)
@@ -39,22 +49,6 @@ class Answering:
             async with client.request(method, url, ssl=context, **given) as response:
                 is_json = response.content_type == "application/json"
                 return response.status, await (response.json() if is_json else response.text())
-
-
-class ScriptedJudge(Judge):
-    def __init__(self, around: Answering) -> None:
-        async def nowhere() -> Any:
-            raise AssertionError("nothing is looked up")
-
-        super().__init__(ObjectStore(), nowhere)
-        self._around = around
-
-    async def judge(self, asked: Raw, before: Raw | None = None) -> Judgement:
-        self._around.heard.append((asked, before))
-        await self._around.is_held.wait()
-        if self._around.error is not None:
-            raise self._around.error
-        return self._around.judgement
 
 
 @pytest.fixture(scope="module")
@@ -68,11 +62,11 @@ async def answering(certificate: Certificate, **script: Any) -> AsyncIterator[An
     around.is_held.set()
     around.port = reserve_port()
     release_port(around.port)
-    stop = await serve_admission(f"https://127.0.0.1:{around.port}", certificate, ScriptedJudge(around))
-    try:
+    server = AdmissionServer(f"https://127.0.0.1:{around.port}", certificate)
+    serving: Any = server(around.review)
+    async with aclosing(serving):
+        await anext(serving)
         yield around
-    finally:
-        await stop()
 
 
 def served(files: CertificateFiles) -> Certificate:
@@ -83,6 +77,8 @@ def review(new: Any = TOPIC, old: Any = None, **request: Any) -> dict[str, Any]:
     about = {
         "uid": "question-1",
         "operation": "CREATE",
+        "resource": {"group": "kontroller.dev", "version": "v1alpha1", "resource": "kafkatopics"},
+        "userInfo": {"username": "somebody"},
         "namespace": "shop",
         "name": "orders",
         "object": new,
@@ -104,8 +100,8 @@ async def test_what_may_be_is_allowed(files: CertificateFiles) -> None:
 
 
 async def test_a_refusal_says_why_and_warnings_are_passed_on(files: CertificateFiles) -> None:
-    judgement = Judgement(refusal="TooLarge: ask for less", warnings=("UnknownBroker: " + "9" * 300,))
-    async with answering(served(files), judgement=judgement) as around:
+    said = {"refusal": "TooLarge: ask for less", "warnings": ("UnknownBroker: " + "9" * 300,)}
+    async with answering(served(files), **said) as around:
         _, said = await around.ask(review(), files.certificate)
     response = said["response"]
     assert response["allowed"] is False
@@ -119,7 +115,15 @@ async def test_a_name_that_is_only_in_the_question_is_the_object_s(files: Certif
     async with answering(served(files)) as around:
         await around.ask(review({**TOPIC, "metadata": {"generateName": "orders-"}}), files.certificate)
     ((asked, _),) = around.heard
+    assert asked is not None
     assert asked["metadata"] == {"generateName": "orders-", "namespace": "shop", "name": "orders", "uid": ""}
+
+
+async def test_a_deletion_is_asked_about_with_what_is_there(files: CertificateFiles) -> None:
+    async with answering(served(files)) as around:
+        status, _ = await around.ask(review(None, TOPIC, operation="DELETE"), files.certificate)
+    assert status == 200
+    assert around.heard == [(None, TOPIC)]
 
 
 @pytest.mark.parametrize(
@@ -155,11 +159,11 @@ async def test_a_question_that_is_too_long_is_refused(files: CertificateFiles) -
 
 
 async def test_what_cannot_be_judged_fails_so_that_the_failure_policy_decides(files: CertificateFiles) -> None:
-    async with answering(served(files), error=RuntimeError("a plan stumbled")) as around:
+    async with answering(served(files), refusal="a plan stumbled", code=500) as around:
         status, said = await around.ask(review(), files.certificate)
         assert status == 500
         assert "stumbled" not in said
-        around.error = None
+        around.refusal = None
         status, _ = await around.ask(review(), files.certificate)
     assert status == 200
 

@@ -16,13 +16,13 @@ from typing import Any, TypeVar
 
 import pytest
 
-from controller_operator.kubernetes.object_api import ApiUnavailable, Change, ObjectApi
+from controller_operator.kubernetes.object_api import ApiUnavailable, ObjectApi
 from controller_operator.kubernetes.object_store import Key, Raw, key_of
 from controller_operator.reconciling.runtime import OperatorRuntime
 from simulation.fast_loop import LoopClock
 from simulation.mortality import Life
 from tests.unit.operator.clusters import raw
-from tests.unit.operator.simulated_api import SimulatedApiServer
+from tests.unit.operator.simulated_api import Change, SimulatedApiServer
 
 T = TypeVar("T")
 Act = Callable[[], Awaitable[T]]

@@ -23,6 +23,7 @@ from simulation.kraft.changes import failed
 from simulation.kraft.clients import SimulatedKeptClient, answered
 from simulation.kraft.partitions import NOBODY
 from tests.unit.operator.crashes.operated import CLUSTER, Operated
+from tests.unit.operator.running.simulated_watcher import SimulatedWatcher
 
 BROKERS: Final = (1, 2, 3, 4, 5, 6)
 _REPLICATION_PAUSE_S: Final = 0.5
@@ -50,6 +51,7 @@ class QuorumWorld(Operated):
         return OperatorRuntime(
             OperatorSettings(all_namespaces=True),
             api,
+            SimulatedWatcher(api),
             _no_zookeeper,
             self._client,
             now,

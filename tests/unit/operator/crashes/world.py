@@ -26,6 +26,7 @@ from simulation.controller_client import Answer, SimulatedControllerClient
 from simulation.mortality import MortalSession
 from simulation.zookeeper_session import SimulatedSession
 from tests.unit.operator.crashes.operated import CLUSTER, Operated
+from tests.unit.operator.running.simulated_watcher import SimulatedWatcher
 
 T = TypeVar("T")
 BROKERS = (1, 2, 3, 4, 5, 6)
@@ -51,7 +52,10 @@ class World(Operated):
 
     def new_operator(self, api: ObjectApi, now: Callable[[], datetime]) -> OperatorRuntime:
         settings = OperatorSettings(all_namespaces=True)
-        return OperatorRuntime(settings, api, self._connect, self._client, now, open_broker=self._broker_client)
+        watcher = SimulatedWatcher(api)
+        return OperatorRuntime(
+            settings, api, watcher, self._connect, self._client, now, open_broker=self._broker_client
+        )
 
     def kafka(self) -> Mapping[str, Any]:
         """What is in the znodes."""

@@ -16,6 +16,7 @@ from controller_operator.settings import OperatorSettings
 from simulation.zookeeper import SimulatedZooKeeper
 from simulation.zookeeper_session import SimulatedSession
 from tests.unit.operator.clusters import broker, raw
+from tests.unit.operator.running.simulated_watcher import SimulatedWatcher
 from tests.unit.operator.simulated_api import SimulatedApiServer
 
 CONNECT = "zk:2181"
@@ -36,6 +37,7 @@ class Operating:
     sessions: list[SimulatedSession] = field(default_factory=list)
     is_zookeeper_away: bool = False
     runtime: OperatorRuntime = field(init=False)
+    watcher: SimulatedWatcher = field(init=False)
 
     async def connect(self, _connect: str) -> ZkSession:
         if self.is_zookeeper_away:
@@ -111,7 +113,10 @@ async def watching(*objects: dict[str, Any], **settings: Any) -> AsyncIterator[O
         if each["kind"] == "KafkaCluster":
             each["spec"] = {"zookeeper": {"connect": CONNECT}}
         await around.api.apply(each)
-    around.runtime = OperatorRuntime(OperatorSettings(all_namespaces=True, **settings), around.api, around.connect)
+    around.watcher = SimulatedWatcher(around.api)
+    around.runtime = OperatorRuntime(
+        OperatorSettings(all_namespaces=True, **settings), around.api, around.watcher, around.connect
+    )
     try:
         await around.runtime.watch()
         yield around

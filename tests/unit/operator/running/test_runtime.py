@@ -8,7 +8,7 @@ from aiohttp import ClientSession
 
 from controller_core.model.ids import TopicName
 from controller_core.zk import paths
-from controller_operator.kubernetes.object_api import ApiUnavailable, ObjectGone
+from controller_operator.kubernetes.object_api import ApiForbidden, ApiUnavailable, ObjectGone
 from controller_operator.kubernetes.object_store import Key
 from controller_operator.probes import serve_probes
 from controller_operator.reconciling.kinds import TopicHandler
@@ -17,6 +17,7 @@ from controller_operator.settings import OperatorSettings
 from devcluster.running.ports import release_port, reserve_port
 from tests.unit.operator.clusters import raw
 from tests.unit.operator.running.operating import CLUSTER, Operating, operating
+from tests.unit.operator.running.simulated_watcher import SimulatedWatcher
 
 ORDERS = Key("KafkaTopic", "shop", "orders")
 
@@ -63,8 +64,9 @@ async def test_the_operator_is_ready_as_long_as_it_sees_its_objects() -> None:
 
 async def test_an_operator_that_waits_for_its_definitions_is_alive_and_not_ready() -> None:
     around = Operating()
-    around.api.missing_kinds.add("KafkaTopic")
-    runtime = OperatorRuntime(OperatorSettings(all_namespaces=True), around.api, around.connect)
+    around.api.missing_kinds.add("KafkaCluster")
+    watcher = SimulatedWatcher(around.api)
+    runtime = OperatorRuntime(OperatorSettings(all_namespaces=True), around.api, watcher, around.connect)
     beginning = asyncio.create_task(runtime.start())
     await around.until(lambda: "CustomResourceDefinitions" in (runtime.trouble or ""))
     assert runtime.is_stuck() is None
@@ -72,6 +74,60 @@ async def test_an_operator_that_waits_for_its_definitions_is_alive_and_not_ready
     await beginning
     assert runtime.trouble is None
     await runtime.stop()
+
+
+async def test_an_operator_serves_the_kinds_that_are_there_and_says_which_is_missing() -> None:
+    around = Operating()
+    around.api.missing_kinds.add("FeatureSet")
+    await around.api.apply(a_topic())
+    watcher = SimulatedWatcher(around.api)
+    runtime = OperatorRuntime(OperatorSettings(all_namespaces=True), around.api, watcher, around.connect)
+    await runtime.start()
+    assert runtime.store.get(ORDERS) is not None
+    assert runtime.trouble == "FeatureSet: no such kind: are the CustomResourceDefinitions installed?"
+    await runtime.stop()
+
+
+async def test_a_right_that_is_missing_ends_the_beginning(monkeypatch: pytest.MonkeyPatch) -> None:
+    around = Operating()
+    runtime = OperatorRuntime(
+        OperatorSettings(all_namespaces=True), around.api, SimulatedWatcher(around.api), around.connect
+    )
+
+    async def refuse() -> None:
+        raise ApiForbidden("403")
+
+    around.api.before_listing_arrives = refuse
+    with pytest.raises(ApiForbidden):
+        await runtime.start()
+    assert runtime.trouble is not None
+    await runtime.stop()
+
+
+async def test_an_api_server_that_is_away_at_the_start_is_waited_for() -> None:
+    around = Operating()
+    runtime = OperatorRuntime(
+        OperatorSettings(all_namespaces=True), around.api, SimulatedWatcher(around.api), around.connect
+    )
+
+    async def reset() -> None:
+        around.api.before_listing_arrives = None
+        raise ApiUnavailable("connection reset")
+
+    around.api.before_listing_arrives = reset
+    await runtime.start()
+    assert runtime.trouble is None
+    await runtime.stop()
+
+
+async def test_what_no_watch_told_is_found_by_the_next_comparison_with_a_listing() -> None:
+    async with operating(a_topic(), resync_interval_s=0.05) as around:
+        await around.until_said(CLUSTER, "Reconciled")
+        await around.watcher.stop()
+        await around.api.remove(ORDERS)
+        await around.api.apply(a_topic("late"))
+        await around.until(lambda: around.runtime.store.get(ORDERS) is None)
+        await around.until(lambda: has_topic(around, "late"))
 
 
 async def test_a_background_task_that_ended_is_no_health() -> None:

@@ -7,7 +7,7 @@ from controller_operator.kubernetes.object_store import Key
 from tests.unit.operator.clusters import raw
 from tests.unit.operator.running.operating import CLUSTER, Operating, watching
 
-READS = {"schemas", "list", "watch", "get"}
+READS = {"served_kinds", "schemas", "list", "watch", "get"}
 
 
 def a_topic(name: str) -> dict[str, object]:

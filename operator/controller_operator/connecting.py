@@ -1,0 +1,66 @@
+"""How the operator reaches ZooKeeper and brokers, by its settings."""
+
+from functools import partial
+
+from controller_core.security.properties_file import InvalidProperties
+from controller_core.zk.kazoo.session import KazooSession
+from controller_core.zk.learned_limit import LearnedLimitSession
+from controller_core.zk.session import ZkSession
+from controller_operator.clusters.pool import Connect
+from controller_operator.kafka.broker_listeners import BrokerListener, ListenerOf
+from controller_operator.kafka.client_files import ClientFiles
+from controller_operator.kafka.ensembles import Ensembles
+from controller_operator.observation.observation import NotCurrent
+from controller_operator.observation.observer import ChrootMissing
+from controller_operator.resources.cluster_address import AtBrokers, AtZooKeeper, ClusterAddress
+from controller_operator.settings import OperatorSettings
+
+
+def secured_listeners(settings: OperatorSettings, ensembles: Ensembles) -> ListenerOf:
+    """How brokers are spoken to, of clusters with ZooKeeper and of those without. Raises `InvalidProperties`."""
+    files = ClientFiles(settings.properties)
+    files.check()
+
+    def listener_of(address: ClusterAddress) -> BrokerListener:
+        match address:
+            case AtZooKeeper(connect=connect):
+                return ensembles.listener_of(connect)
+            case AtBrokers():
+                return files.listener_of(address)
+
+    return listener_of
+
+
+def zookeeper_connector(settings: OperatorSettings, ensembles: Ensembles | None = None) -> Connect:
+    """Opens real ZooKeeper sessions, with the timeouts of the settings. Raises `InvalidProperties`."""
+    ensembles = ensembles or Ensembles(settings.properties)
+    ensembles.check()
+
+    async def connect(address: str) -> ZkSession:
+        try:
+            session = await KazooSession.connect(
+                address,
+                makes_chroot=False,
+                session_timeout_ms=settings.zookeeper_session_timeout_ms,
+                connect_timeout_ms=settings.zookeeper_connect_timeout_ms,
+                jute_maxbuffer_bytes=settings.zookeeper_jute_maxbuffer_bytes,
+                security=partial(ensembles.security_of, address),
+            )
+        except (ValueError, InvalidProperties) as error:
+            raise NotCurrent(str(error)) from error
+        try:
+            await _require_chroot(address, session)
+        except BaseException:
+            await session.close()
+            raise
+        return LearnedLimitSession(session)
+
+    return connect
+
+
+async def _require_chroot(address: str, session: ZkSession) -> None:
+    """Only brokers make a chroot: one that somebody mistyped would look like a cluster without anything."""
+    (root,) = await session.read_many(["/"])
+    if root is None:
+        chroot = address.partition("/")[2]
+        raise ChrootMissing(f"there is no /{chroot}: end zookeeper.connect like that of the brokers, or start them")

@@ -1,0 +1,56 @@
+"""An event loop in a thread of its own, for work that the rest of the process must neither delay nor end."""
+
+import asyncio
+import threading
+from collections.abc import Coroutine
+from typing import Any, Final, TypeVar
+
+T = TypeVar("T")
+_LAST_S: Final = 2.0
+_abandoned: list[asyncio.AbstractEventLoop] = []
+"""Loops whose tasks do not end when they are cancelled: kept, so that nothing of them is destroyed half done."""
+
+
+class LoopThread:
+    """A thread that runs an event loop. It ends with the process, also if its work hangs."""
+
+    def __init__(self, name: str) -> None:
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
+        self._thread.start()
+
+    async def call(self, work: Coroutine[Any, Any, T]) -> T:
+        """Does some work in the thread, and returns or raises what it does. Cancellation is passed on."""
+        return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, self._loop))
+
+    async def close(self, timeout_s: float) -> bool:
+        """Cancels what is under way and ends the thread. Returns False if it is still there after the timeout."""
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        await asyncio.to_thread(self._thread.join, timeout_s)
+        return not self._thread.is_alive()
+
+    def _run(self) -> None:
+        asyncio.set_event_loop(self._loop)
+        try:
+            self._loop.run_forever()
+            if self._loop.run_until_complete(_cancel_all()):
+                self._loop.run_until_complete(self._loop.shutdown_asyncgens())
+                self._loop.close()
+            else:
+                _abandoned.append(self._loop)
+        finally:
+            asyncio.set_event_loop(None)
+
+
+async def _cancel_all() -> bool:
+    """Cancels all other tasks; returns False if some of them do not end."""
+    tasks = asyncio.all_tasks() - {asyncio.current_task()}
+    for task in tasks:
+        task.cancel()
+    pending = (await asyncio.wait(tasks, timeout=_LAST_S))[1] if tasks else ()
+    return not pending
+
+
+async def call_in(loop: asyncio.AbstractEventLoop, work: Coroutine[Any, Any, T]) -> T:
+    """Does some work in the event loop of another thread, and returns or raises what it does."""
+    return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, loop))

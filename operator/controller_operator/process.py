@@ -1,0 +1,174 @@
+"""The operator: its runtime, its Lease, its probes, its webhook and its connections, put together."""
+
+import asyncio
+import socket
+from collections.abc import Callable
+from contextlib import AsyncExitStack
+from functools import partial
+from typing import Final
+from uuid import uuid4
+
+import structlog
+
+from controller_core.process.http import serve_metrics
+from controller_core.supervision import until_one_ends
+from controller_core.wire.client.request_client import RequestClient
+from controller_core.zk.session import ZkSession
+from controller_operator.admission.judge import Judge
+from controller_operator.admission.onlooking import Onlooker
+from controller_operator.admission.server import AdmissionServer, Certificate
+from controller_operator.clusters.pool import Connect
+from controller_operator.connecting import secured_listeners, zookeeper_connector
+from controller_operator.kafka.broker_listeners import ListenerOf, any_plaintext
+from controller_operator.kafka.ensembles import Ensembles
+from controller_operator.kubernetes.api_client import ApiRequests
+from controller_operator.kubernetes.api_server import current_namespace, kubernetes_objects, load_configuration
+from controller_operator.kubernetes.object_api import ObjectApi
+from controller_operator.kubernetes.watcher import Watcher
+from controller_operator.leading.elector import Elector, LeaseTimes
+from controller_operator.leading.elector_thread import ElectorThread
+from controller_operator.leading.fenced_objects import FencedObjects
+from controller_operator.leading.fenced_session import FencedSession
+from controller_operator.leading.kubernetes_lease import KubernetesLease
+from controller_operator.leading.leadership import Leadership
+from controller_operator.loop_thread import LoopThread
+from controller_operator.probes import serve_probes
+from controller_operator.reconciling.runtime import OperatorRuntime
+from controller_operator.reconciling.wall_clock import utc_now
+from controller_operator.settings import OperatorSettings
+from controller_operator.watching.kopf_watcher import KopfWatcher
+
+_EXIT_S: Final = 30.0
+_log = structlog.get_logger(__name__)
+
+
+MakeWatcher = Callable[[ObjectApi], KopfWatcher]
+"""Makes the watcher of the objects of an API server."""
+
+
+async def operate(
+    settings: OperatorSettings,
+    make_watcher: MakeWatcher,
+    *,
+    api: ObjectApi | None = None,
+    connect: Connect | None = None,
+) -> None:
+    """Operates until it is cancelled.
+
+    `api` and `connect` are the seams to the API server and to ZooKeeper, for who wants to stand in between. Raises
+    `NoKubernetes`, `ApiRefused` if rights are missing, `OSError` if a port is taken or the webhook's certificate is of no
+    use, `InvalidProperties`, `NotLeading` if there is a lease and it was lost, and `WatchEnded` if objects are watched no
+    more. After the last two a new process has to follow.
+    """
+    ensembles = Ensembles(settings.properties)
+    ensembles.check_brokers()
+    connect = connect or zookeeper_connector(settings, ensembles)
+    listener_of = secured_listeners(settings, ensembles)
+    async with AsyncExitStack() as stack:
+        objects = api if api is not None else await stack.enter_async_context(kubernetes_objects())
+        watcher = make_watcher(objects)
+        elector = await _start_elector(settings, stack)
+        runtime = (
+            leading_runtime(settings, objects, watcher, connect, elector, listener_of)
+            if elector
+            else OperatorRuntime(settings, objects, watcher, connect, listener_of=listener_of)
+        )
+        if settings.metrics_port is not None:
+            stop_serving = await serve_metrics(settings.metrics_host, settings.metrics_port, runtime.metrics.registry)
+            stack.push_async_callback(stop_serving)
+        if settings.liveness is not None:
+            readiness = partial(_trouble, runtime, elector)
+            stop_answering = await serve_probes(settings.liveness, health=runtime.is_stuck, readiness=readiness)
+            stack.push_async_callback(stop_answering)
+        _serve_webhook(settings, runtime, watcher, stack, zookeeper_connector(settings, ensembles), listener_of)
+        _log.info("operator begins", namespaces=settings.namespaces or "all", lease=settings.lease)
+        try:
+            await until_one_ends(_lead(runtime, elector), watcher.keep())
+        finally:
+            await _end(runtime, elector)
+
+
+async def _start_elector(settings: OperatorSettings, stack: AsyncExitStack) -> ElectorThread | None:
+    """Who asks for the Lease of the settings, in a thread and over connections of its own: nothing else delays it."""
+    if settings.lease is None:
+        return None
+    thread = LoopThread("lease")
+    elector, requests = await thread.call(_make_elector(settings, settings.lease))
+    running = ElectorThread(elector, thread)
+    stack.push_async_callback(running.close)
+    stack.push_async_callback(lambda: thread.call(requests.close()))
+    return running
+
+
+async def _make_elector(settings: OperatorSettings, name: str) -> tuple[Elector, ApiRequests]:
+    requests = ApiRequests(await load_configuration())
+    lease = KubernetesLease(requests, settings.lease_namespace or current_namespace(), name)
+    identity = settings.lease_identity or f"{socket.gethostname()}_{uuid4()}"
+    return Elector(lease, identity, LeaseTimes(duration_s=settings.lease_duration_s), now=utc_now), requests
+
+
+def _serve_webhook(
+    settings: OperatorSettings,
+    runtime: OperatorRuntime,
+    watcher: KopfWatcher,
+    stack: AsyncExitStack,
+    connect: Connect,
+    listener_of: ListenerOf,
+) -> None:
+    endpoint, chain, key = settings.webhook, settings.webhook_certificate, settings.webhook_key
+    if endpoint is None or chain is None or key is None:  # the settings have all of them or none
+        return
+    onlooker = Onlooker(runtime.working_access, runtime.store, connect, listener_of)
+    stack.push_async_callback(onlooker.close)
+    runtime.when_it_works(onlooker.close)
+    server = AdmissionServer(endpoint, Certificate(chain, key))
+    watcher.serve_webhook(server, Judge(runtime.store, onlooker.access))
+
+
+def _trouble(runtime: OperatorRuntime, elector: ElectorThread | None) -> str | None:
+    return runtime.trouble or (elector.trouble if elector else None)
+
+
+def leading_runtime(
+    settings: OperatorSettings,
+    api: ObjectApi,
+    watcher: Watcher,
+    connect: Connect,
+    leadership: Leadership,
+    listener_of: ListenerOf = any_plaintext,
+) -> OperatorRuntime:
+    """An operator that writes nowhere unless it leads."""
+
+    async def connect_fenced(address: str) -> ZkSession:
+        session = FencedSession(await connect(address), leadership)
+        try:
+            await session.raise_fence()
+        except BaseException:
+            await session.close()
+            raise
+        return session
+
+    open_client = partial(RequestClient, before_sending=leadership.require)
+    objects = FencedObjects(api, leadership)
+    return OperatorRuntime(settings, objects, watcher, connect_fenced, open_client, listener_of=listener_of)
+
+
+async def _lead(runtime: OperatorRuntime, elector: ElectorThread | None) -> None:
+    """Watches, and works as long as it leads."""
+    await runtime.watch()
+    if elector is not None:
+        await elector.acquire()
+    runtime.begin_work()
+    await (elector.keep() if elector is not None else asyncio.Event().wait())
+
+
+async def _end(runtime: OperatorRuntime, elector: ElectorThread | None) -> None:
+    """Gives what is under way a moment to end, then gives the Lease back."""
+    try:
+        async with asyncio.timeout(_EXIT_S):
+            await runtime.stop()
+    except TimeoutError:
+        _log.warning("the work did not end in time", waited_s=_EXIT_S)
+    if elector is not None:
+        await elector.release()
+    _log.info("operator ends")

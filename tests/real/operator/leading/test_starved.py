@@ -1,0 +1,78 @@
+"""A machine that has far too much to do does not take the Lease from an operator."""
+
+import asyncio
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+
+import pytest
+
+from controller_operator.kubernetes.api_client import ApiRequests
+from controller_operator.kubernetes.api_server import load_configuration
+from controller_operator.leading.elector import Elector, LeaseTimes
+from controller_operator.leading.elector_thread import ElectorThread
+from controller_operator.leading.kubernetes_lease import KubernetesLease
+from controller_operator.leading.lease import Lease
+from controller_operator.loop_thread import LoopThread
+from controller_operator.settings import OperatorSettings
+from devcluster.clusters.kubernetes import KubernetesCluster
+
+pytestmark = [pytest.mark.real, pytest.mark.timeout(180), pytest.mark.nightly("keeps the whole machine busy")]
+
+LOAD_PER_CORE = 7
+TIMES = LeaseTimes(duration_s=OperatorSettings.model_fields["lease_duration_s"].default)
+
+
+@contextmanager
+def busy_machine() -> Iterator[None]:
+    """Processes that compute all the time, seven for each core."""
+    command = [sys.executable, "-c", "while True: pass"]
+    processes = [subprocess.Popen(command) for _ in range(LOAD_PER_CORE * (os.cpu_count() or 1))]
+    try:
+        yield
+    finally:
+        for process in processes:
+            process.kill()
+            process.wait()
+
+
+async def test_the_lease_is_renewed_in_time_on_a_machine_with_too_much_to_do(
+    kubernetes_api: KubernetesCluster,
+) -> None:
+    thread = LoopThread("lease")
+
+    async def make() -> tuple[Elector, KubernetesLease]:
+        configuration = await load_configuration(kubeconfig=kubernetes_api.kubeconfig)
+        lease = KubernetesLease(ApiRequests(configuration), "default", "starved")
+        return Elector(lease, "starved", TIMES, now=lambda: datetime.now(UTC)), lease
+
+    elector, lease = await thread.call(make())
+    running = ElectorThread(elector, thread)
+    try:
+        await running.acquire()
+        keeping = asyncio.create_task(running.keep())
+        before = await _read(thread, lease)
+        with busy_machine():
+            for _ in range(3):
+                await asyncio.sleep(0)
+                until_s = time.monotonic() + TIMES.duration_s
+                while time.monotonic() < until_s:  # the operator's own loop computes, too
+                    running.require()
+        after = await _read(thread, lease)
+        assert after.claim.renewed_at > before.claim.renewed_at
+        assert after.claim.transitions == before.claim.transitions
+        assert not keeping.done()
+        keeping.cancel()
+        await running.release()
+    finally:
+        await running.close()
+
+
+async def _read(thread: LoopThread, lease: KubernetesLease) -> Lease:
+    found = await thread.call(lease.read(60))
+    assert found is not None
+    return found
