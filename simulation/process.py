@@ -43,8 +43,8 @@ class ProcessSettings:
     delete_topic_enable: bool = True
     removed_replicas_retention_days: int = 90
     delegation_token_check_interval_ms: int | None = None
-    num_partitions: int = 1
-    default_replication_factor: int = 1
+    num_partitions: int | None = 1
+    default_replication_factor: int | None = 1
     remote_log_storage_system_enable: bool = False
     zookeeper_timeout_ms: int = 60_000
     brokers_timeout_ms: int = 30_000

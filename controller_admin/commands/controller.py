@@ -82,10 +82,13 @@ def run(
     ] = None,
     delete_topic_enable: Annotated[bool | None, typer.Option(help="Whether topics may be deleted at all.")] = None,
     num_partitions: Annotated[
-        int | None, typer.Option(help="Partitions of topics created without saying how many.")
+        int | None, typer.Option(help="num.partitions of the brokers' files: for topics whose creator does not say it.")
     ] = None,
     default_replication_factor: Annotated[
-        int | None, typer.Option(help="Replicas of topics created without saying how many.")
+        int | None,
+        typer.Option(
+            help="default.replication.factor of the brokers' files: for topics whose creator does not say it."
+        ),
     ] = None,
     remote_log_storage_system_enable: Annotated[
         bool | None, typer.Option(help="Whether the brokers have remote storage.")

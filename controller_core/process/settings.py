@@ -136,9 +136,17 @@ class ControllerProcessSettings(ProcessSettings, ControllerLimitSettings):
         ge=0,
         description="How long what a broker has to delete is remembered after it was there last; 0: for ever.",
     )
-    num_partitions: int = Field(default=1, ge=1, description="Partitions of topics created without saying how many.")
-    default_replication_factor: int = Field(
-        default=1, ge=1, description="Replicas of each partition of topics created without saying how many."
+    num_partitions: int | None = Field(
+        default=None,
+        ge=1,
+        description="Partitions of a topic whose creator does not say how many: num.partitions of the brokers' files. By "
+        "default such a creation is refused.",
+    )
+    default_replication_factor: int | None = Field(
+        default=None,
+        ge=1,
+        description="Replicas of each partition of a topic whose creator does not say how many: default.replication.factor "
+        "of the brokers' files. By default such a creation is refused.",
     )
     remote_log_storage_system_enable: bool = Field(
         default=False, description="Whether the brokers have it, so that topics may be created with remote storage."

@@ -65,6 +65,8 @@ class ControllerProcess(SessionHolder):
                     "metrics_port": self.metrics_port,
                     "zookeeper_session_timeout_ms": SESSION_TIMEOUT_MS,
                     "auto_leader_rebalance_enable": False,
+                    "num_partitions": 1,
+                    "default_replication_factor": 1,
                     **(settings or {}),
                 }
             )

@@ -70,7 +70,8 @@ def running_cluster(stage: Stage, folder: RunFolder) -> Iterator[Cluster]:
             "Our controller takes the role",
             "One transaction bumps the controller epoch and makes /controller ours; Kafka's own resigns.",
         )
-        controller = stack.enter_context(ControllerProcess(folder, kafka.zookeeper_connect))
+        settings = {"default_replication_factor": 3}  # as the brokers have it
+        controller = stack.enter_context(ControllerProcess(folder, kafka.zookeeper_connect, settings=settings))
         stage.expect(
             znodes.controller() == controller.controller_id,
             f"/controller names {znodes.controller()}, which no broker is; epoch {znodes.read('/controller_epoch')}",

@@ -66,6 +66,7 @@
   "auto.create.topics.enable" "false"
   "default.replication.factor" $copies
   "min.insync.replicas" (ternary 2 1 (ge $copies 3))
+  "num.partitions" 1
   "offsets.topic.replication.factor" $copies
   "transaction.state.log.replication.factor" $copies
   "transaction.state.log.min.isr" (ternary 2 1 (ge $copies 3))

@@ -21,7 +21,7 @@ from controller_core.admin.refusals import EXCEEDED, Refused, contended
 from controller_core.controller.loop.slices import sliced, turn_after
 from controller_core.controller.operations import topics
 from controller_core.controller.serving.served_api import Answer, Charged, ServedApi, Waiting
-from controller_core.controller.term.term import Term
+from controller_core.controller.term.term import Settings, Term
 from controller_core.controller.znodes.config_writes import ensure_paths, write_config
 from controller_core.model.ids import BrokerId, PartitionId, TopicName, TopicPartition
 from controller_core.model.metadata import ReplicaAssignment, TopicAssignment
@@ -47,6 +47,10 @@ TOPIC_WEIGHT: Final = 10
 _PLACED_AT_ONCE: Final = 5_000
 """So many partitions are placed before the event loop has its turn: some milliseconds."""
 
+_UNKNOWN: Final = (
+    "The request leaves the {0} to the cluster's default, which this controller does not know: give the {0}, or start the "
+    "controller with {1} (what {2} says in the brokers' files)."
+)
 _REMOTE_STORAGE: Final = "remote.storage.enable"
 _TOPIC_SOURCE: Final = i8(1)
 _DEFAULT_SOURCE: Final = i8(5)
@@ -216,9 +220,8 @@ def _given_replicas(topic: CreatableTopic, budget: Budget) -> dict[PartitionId, 
 async def _placed_replicas(
     term: Term, topic: CreatableTopic, budget: Budget
 ) -> dict[PartitionId, tuple[BrokerId, ...]]:
-    settings = term.settings
-    count = settings.num_partitions if topic.num_partitions == NOT_GIVEN else topic.num_partitions
-    factor = settings.default_replication_factor if topic.replication_factor == NOT_GIVEN else topic.replication_factor
+    factor = _factor(term.settings, topic)
+    count = _count(term.settings, topic)
     if count <= 0:
         raise Refused(ErrorCode.invalid_partitions, "Number of partitions must be larger than 0.")
     if count > MAX_PARTITIONS_PER_REQUEST:
@@ -232,6 +235,29 @@ async def _placed_replicas(
         raise Refused(ErrorCode.invalid_replication_factor, message)
     budget.spend(count)
     return await placed_in_slices(TopicName(topic.name), range(count), factor, racks)
+
+
+def _factor(settings: Settings, topic: CreatableTopic) -> int:
+    """Return the replicas of each partition. Raise `Refused` if the request leaves them to an unknown default.
+
+    The brokers' files hold the cluster's defaults and the controller cannot read them. One replica where they say three
+    would lose data with the first disk."""
+    if topic.replication_factor != NOT_GIVEN:
+        return topic.replication_factor
+    if settings.default_replication_factor is None:
+        message = _UNKNOWN.format("replication factor", "--default-replication-factor", "default.replication.factor")
+        raise Refused(ErrorCode.invalid_replication_factor, message)
+    return settings.default_replication_factor
+
+
+def _count(settings: Settings, topic: CreatableTopic) -> int:
+    """Return the number of partitions. Raise `Refused` if the request leaves it to an unknown default."""
+    if topic.num_partitions != NOT_GIVEN:
+        return topic.num_partitions
+    if settings.num_partitions is None:
+        message = _UNKNOWN.format("number of partitions", "--num-partitions", "num.partitions")
+        raise Refused(ErrorCode.invalid_partitions, message)
+    return settings.num_partitions
 
 
 def at_rest(replicas: Mapping[PartitionId, tuple[BrokerId, ...]]) -> dict[PartitionId, ReplicaAssignment]:

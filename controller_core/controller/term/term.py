@@ -66,13 +66,13 @@ class Settings(Protocol):
         ...
 
     @property
-    def num_partitions(self) -> int:
-        """The partitions of a topic that is created without saying how many."""
+    def num_partitions(self) -> int | None:
+        """The partitions of a topic whose creator does not say how many; None if the cluster's default is unknown."""
         ...
 
     @property
-    def default_replication_factor(self) -> int:
-        """The replicas of each partition of a topic that is created without saying how many."""
+    def default_replication_factor(self) -> int | None:
+        """The replicas of a partition whose creator does not say how many; None if the cluster's default is unknown."""
         ...
 
     @property

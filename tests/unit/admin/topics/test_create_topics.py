@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
 from datetime import timedelta
 from typing import Any
 
@@ -56,11 +57,18 @@ async def codes(cluster: Cluster, *topics: CreatableTopic) -> list[ErrorCode]:
     return [result.error_code for result in response.topics]
 
 
-@pytest.fixture
-async def served() -> AsyncIterator[Cluster]:
+@asynccontextmanager
+async def served_with(settings: ProcessSettings) -> AsyncIterator[Cluster]:
     async with simulated_cluster() as cluster:
+        cluster.settings = settings
         cluster.start_brokers(1, 2, 3)
         await cluster.serve()
+        yield cluster
+
+
+@pytest.fixture
+async def served() -> AsyncIterator[Cluster]:
+    async with served_with(ProcessSettings()) as cluster:
         cluster.create_topic("there", [1, 2])
         await cluster.settle()
         yield cluster
@@ -93,6 +101,31 @@ async def test_what_is_not_said_is_the_clusters_default(served: Cluster) -> None
     assert await codes(served, topic("orders")) == [ErrorCode.none]
     assert len(served.topic("orders").partitions) == served.settings.num_partitions
     assert len(served.assigned(tp("orders"))) == served.settings.default_replication_factor
+
+
+@pytest.mark.parametrize(
+    ("known", "asked", "code", "option"),
+    [
+        ((None, None), topic("orders"), ErrorCode.invalid_replication_factor, "--default-replication-factor"),
+        ((6, None), topic("orders", 2), ErrorCode.invalid_replication_factor, "--default-replication-factor"),
+        ((None, 3), topic("orders", factor=2), ErrorCode.invalid_partitions, "--num-partitions"),
+    ],
+)
+async def test_a_default_that_the_controller_does_not_know_is_refused_with_the_option_to_set(
+    known: tuple[int | None, int | None], asked: CreatableTopic, code: ErrorCode, option: str
+) -> None:
+    async with served_with(ProcessSettings(num_partitions=known[0], default_replication_factor=known[1])) as cluster:
+        before = cluster.zk.tree.zxid
+        (result,) = (await cluster.request(request(asked))).topics
+        assert result.error_code is code
+        assert option in str(result.error_message)
+        assert cluster.zk.tree.zxid == before
+
+
+async def test_a_topic_that_says_its_numbers_needs_no_defaults() -> None:
+    async with served_with(ProcessSettings(num_partitions=None, default_replication_factor=None)) as cluster:
+        asked = topic("orders", 2, 3), topic("listed", assignment={0: [3, 1]})
+        assert await codes(cluster, *asked) == [ErrorCode.none] * 2
 
 
 @pytest.mark.parametrize(
