@@ -8,6 +8,7 @@ from typing import Annotated, Any, Final
 from pydantic import Field, field_validator, model_validator
 from pydantic_settings import NoDecode
 
+from controller_core.admin.authorizing.authorizer_properties import AUTHORIZER_CLASS, authorizer_class
 from controller_core.model.ids import BrokerId
 from controller_core.model.metadata import Endpoint, FeatureRange
 from controller_core.process.listener_addresses import (
@@ -20,6 +21,7 @@ from controller_core.process.listener_addresses import (
     unreachable,
 )
 from controller_core.process.settings import ControllerProcessSettings, load
+from controller_core.security.properties_file import InvalidProperties
 from controller_core.wire.limits.limit_settings import ListenerLimitSettings
 from replica_broker.replicas.settings import IsrWrites, ReplicaSettings, TruncateTo
 from replica_broker.v2.settings import V2Settings
@@ -166,6 +168,20 @@ class BrokerProcessSettings(ListenerLimitSettings):
             if match is None or not int(match["min"]) <= int(match["max"]) <= _MOST:
                 raise ValueError(f"{text!r} is not of the form NAME:MIN-MAX, such as group_coordinator:1-3")
         return value
+
+    @model_validator(mode="after")
+    def _names_no_authorizer(self) -> "BrokerProcessSettings":
+        try:
+            named = authorizer_class(self.properties)
+        except InvalidProperties as error:
+            raise ValueError(f"properties: {error}") from error
+        if named is not None:
+            raise ValueError(
+                f"properties: {AUTHORIZER_CLASS} is {named}, and this broker asks no authorizer: all that it forbids would "
+                "be allowed here. Run a stock broker, or, if everybody who reaches this broker may do everything, give a "
+                "copy of the file without that line"
+            )
+        return self
 
     @model_validator(mode="after")
     def _has_a_controller_or_none(self) -> "BrokerProcessSettings":

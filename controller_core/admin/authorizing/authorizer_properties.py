@@ -12,13 +12,20 @@ from controller_core.security.properties_file import InvalidProperties, read_pro
 from controller_core.security.property_types import what_is_wrong
 
 ACL_AUTHORIZER: Final = "kafka.security.authorizer.AclAuthorizer"
-_CLASS: Final = "authorizer.class.name"
+AUTHORIZER_CLASS: Final = "authorizer.class.name"
 _SUPER_USERS: Final = "super.users"
 
 
 def authorizer_rules(file: Path | None) -> AuthorizerRules | None:
     """What a file of properties says; None where no ACLs are asked. Raises `InvalidProperties`."""
     return None if file is None else authorizer_rules_of(read_properties(file))
+
+
+def authorizer_class(file: Path | None) -> str | None:
+    """Return the name of the authorizer's class in a file of properties, of whichever kind; None without one.
+
+    Raises `InvalidProperties`."""
+    return (read_properties(file).get(AUTHORIZER_CLASS, "").strip() or None) if file is not None else None
 
 
 def authorizer_rules_of(properties: Mapping[str, str]) -> AuthorizerRules | None:
@@ -33,8 +40,8 @@ def authorizer_rules_of(properties: Mapping[str, str]) -> AuthorizerRules | None
         return None
     if given.class_name != ACL_AUTHORIZER:
         raise InvalidProperties(
-            f"{_CLASS} is {given.class_name}, and what that forbids is not known here: of authorizers there is only "
-            f"{ACL_AUTHORIZER}, which clusters with ZooKeeper have"
+            f"{AUTHORIZER_CLASS} is {given.class_name}, and what that forbids is not known here: of authorizers "
+            f"there is only {ACL_AUTHORIZER}, which clusters with ZooKeeper have"
         )
     return AuthorizerRules(super_users=_principals(given.super_users), allows_unless_acl=given.allows_unless_acl)
 
@@ -50,6 +57,6 @@ def _principals(text: str) -> frozenset[Principal]:
 class _AuthorizerProperties(BaseModel):
     model_config = ConfigDict(extra="ignore", frozen=True, hide_input_in_errors=True, str_strip_whitespace=True)
 
-    class_name: str = Field(default="", alias=_CLASS)
+    class_name: str = Field(default="", alias=AUTHORIZER_CLASS)
     super_users: str = Field(default="", alias=_SUPER_USERS)
     allows_unless_acl: bool = Field(default=False, alias="allow.everyone.if.no.acl.found")

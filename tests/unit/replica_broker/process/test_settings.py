@@ -68,6 +68,20 @@ def test_what_cannot_be_is_refused_in_words(changed: dict[str, Any], words: str)
         load_settings({**GIVEN, **changed})
 
 
+@pytest.mark.parametrize("named", ["kafka.security.authorizer.AclAuthorizer", "org.example.Own"])
+def test_a_file_that_names_an_authorizer_is_refused(tmp_path: Path, named: str) -> None:
+    properties = tmp_path / "server.properties"
+    properties.write_text(f"authorizer.class.name={named}\nsuper.users=User:admin\n")
+    with pytest.raises(InvalidSettings, match=f"authorizer.class.name is {named}, and this broker asks no authorizer"):
+        load_settings({**GIVEN, "properties": properties})
+
+
+def test_a_file_that_names_no_authorizer_is_taken(tmp_path: Path) -> None:
+    properties = tmp_path / "server.properties"
+    properties.write_text("authorizer.class.name=\nsuper.users=User:admin\n")
+    assert load_settings({**GIVEN, "properties": properties}).properties == properties
+
+
 def test_several_listeners_have_an_address_each_and_one_is_that_between_brokers() -> None:
     settings = load_settings(
         {
