@@ -38,21 +38,6 @@ class Need(Enum):
     KEEPER_OF_CREDENTIALS = auto()
 
 
-_NEEDS: Final = {
-    7: Need.BROKER,  # ControlledShutdown
-    56: Need.BROKER,  # AlterPartition
-    67: Need.BROKER,  # AllocateProducerIds
-    19: Need.ADMINISTRATOR,  # CreateTopics
-    20: Need.ADMINISTRATOR,  # DeleteTopics
-    37: Need.ADMINISTRATOR,  # CreatePartitions
-    43: Need.ADMINISTRATOR,  # ElectLeaders
-    44: Need.ADMINISTRATOR,  # IncrementalAlterConfigs
-    45: Need.ADMINISTRATOR,  # AlterPartitionReassignments
-    57: Need.ADMINISTRATOR,  # UpdateFeatures
-    51: Need.KEEPER_OF_CREDENTIALS,  # AlterUserScramCredentials
-}
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AccessRules:
     """Which networks belong to whom, beside the addresses of registered brokers."""
@@ -77,11 +62,6 @@ class AccessRules:
     def is_brokers(self, address: Address, registered: Set[Address]) -> bool:
         """Whether the address is a broker's."""
         return address in registered or _is_in(address, self.brokers)
-
-
-def need_of(api_key: int) -> Need:
-    """Who must be asking for an API."""
-    return _NEEDS.get(api_key, Need.NOBODY)
 
 
 def parse_address(text: str) -> Address | None:

@@ -18,7 +18,8 @@ from dataclasses import dataclass
 
 from controller_core.controller.loop.clock import Clock
 from controller_core.controller.loop.events import BrokerAnswered, Event, RequestReceived, RoleEvent, TopicModified
-from controller_core.model.access import Need, need_of
+from controller_core.model.access import Need
+from controller_core.wire.api_table import need_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

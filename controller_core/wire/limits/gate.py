@@ -9,8 +9,9 @@ from typing import Protocol
 import structlog
 from kio.schema.errors import ErrorCode
 
-from controller_core.model.access import LOCALHOST, AccessRules, Address, Need, need_of
+from controller_core.model.access import LOCALHOST, AccessRules, Address, Need
 from controller_core.model.authorization.principal import Caller
+from controller_core.wire.api_table import need_of
 from controller_core.wire.limits.broker_addresses import BrokerAddresses, is_of_this_machine
 from controller_core.wire.limits.complaints import Complaints
 

@@ -61,7 +61,7 @@ class _RefusedApiError(Exception):
 
 
 class _NotPassedOnError(Exception):
-    """A request that a broker would answer, where none is asked."""
+    """A request that a broker would answer, and that is not passed on to one."""
 
 
 _COMPLAINTS: Final[Mapping[type[Exception], str]] = {
@@ -219,7 +219,9 @@ class ClientConnection:
         head, api = start.head, self._apis.get(start.head.api_key)
         if api is None:
             self._require_passed_on(head)
-        refusal = None if api is None else await self._gate.why_not(head.api_key, self._caller)
+        refusal = await self._gate.why_not(head.api_key, self._caller)
+        if api is None and refusal is not None:
+            raise _NotPassedOnError(f"API {head.api_key} is passed on only for who may ask that: {refusal.name}")
         limit = self._most_bytes(head, api, is_refused=refusal is not None)
         if start.length > limit:
             raise FrameTooLarge(

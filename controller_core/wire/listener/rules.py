@@ -6,8 +6,8 @@ The controller's port and that of a broker are the same listener. What differs i
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from controller_core.model.access import Need, need_of
-from controller_core.wire.api_table import HANDLING, Handling
+from controller_core.model.access import Need
+from controller_core.wire.api_table import HANDLING, Handling, need_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

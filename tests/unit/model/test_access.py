@@ -4,7 +4,8 @@ from ipaddress import ip_network
 
 import pytest
 
-from controller_core.model.access import AccessRules, Address, Need, need_of, parse_address
+from controller_core.model.access import AccessRules, Address, Need, parse_address
+from controller_core.wire.api_table import need_of
 from controller_core.wire.listener.owned_api import INTER_BROKER_API_KEYS
 
 STRANGER = "127.0.0.77"

@@ -4,10 +4,10 @@ from typing import Final
 
 from kio.schema.index import api_key_map
 
-from controller_core.model.access import Need, need_of
+from controller_core.model.access import Need
 from controller_core.process.listening import ListenerAssembly
 from controller_core.process.run import SERVED_APIS
-from controller_core.wire.api_table import API_TABLE, HANDLING, REFUSED_API_KEYS, Handling
+from controller_core.wire.api_table import API_TABLE, HANDLING, REFUSED_API_KEYS, Handling, need_of
 from controller_core.wire.limits.request_limits import LIMITS
 from simulation.zookeeper import SimulatedZooKeeper
 
@@ -24,11 +24,11 @@ async def never(*_: object) -> object:
 
 
 def test_every_api_of_kafka_3_9_is_in_the_table_exactly_once() -> None:
-    assert [key for key, _, _ in API_TABLE] == list(range(LAST_OF_3_9 + 1))
+    assert [row.key for row in API_TABLE] == list(range(LAST_OF_3_9 + 1))
 
 
 def test_they_have_their_names() -> None:
-    for key, name, _ in API_TABLE:
+    for key, name, *_ in API_TABLE:
         if key in NOT_IN_KIO or key in RENAMED:
             assert name == (NOT_IN_KIO | RENAMED)[key]
         else:
@@ -49,4 +49,21 @@ def test_the_process_answers_what_the_table_says_that_it_answers() -> None:
 def test_what_is_answered_here_has_limits_and_nothing_else_is_judged_by_them() -> None:
     own = {key for key, handling in HANDLING.items() if handling is Handling.OWN}
     assert LIMITS.keys() == own
-    assert {key for key in HANDLING if need_of(key) is not Need.NOBODY} <= own
+
+
+CHANGES_BROKERS: Final = {
+    "DeleteRecords", "CreateAcls", "DeleteAcls", "AlterConfigs", "CreateDelegationToken", "RenewDelegationToken",
+    "ExpireDelegationToken", "DeleteGroups", "OffsetDelete", "AlterClientQuotas",
+}  # fmt: skip
+"""What tools of administrators ask of any broker, and so may ask of the controller."""
+
+
+def test_what_changes_the_cluster_is_not_passed_on_for_everybody() -> None:
+    judged = {row.name for row in API_TABLE if row.handling is Handling.RELAY and row.need is not Need.NOBODY}
+    assert judged == CHANGES_BROKERS
+
+
+def test_nothing_that_reads_or_writes_records_needs_an_administrator() -> None:
+    names = {"Produce", "Fetch", "OffsetCommit", "JoinGroup", "EndTxn", "InitProducerId", "DescribeConfigs"}
+    assert {row.need for row in API_TABLE if row.name in names} == {Need.NOBODY}
+    assert need_of(LAST_OF_3_9 + 1) is Need.NOBODY

@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterat
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from datetime import timedelta
+from ipaddress import ip_network
 from typing import Any
 
 import pytest
@@ -24,6 +25,7 @@ from kio.static.primitive import i16, i32Timedelta
 from kio.static.protocol import RequestPayload, ResponsePayload
 from structlog.testing import capture_logs
 
+from controller_core.model.access import AccessRules
 from controller_core.model.ids import BrokerEpoch, BrokerId, ControllerEpoch
 from controller_core.wire.codecs.frames import (
     decode_response,
@@ -35,7 +37,8 @@ from controller_core.wire.codecs.frames import (
     with_length,
 )
 from controller_core.wire.codecs.versions import Versions, converted
-from controller_core.wire.limits.gate import Gate
+from controller_core.wire.limits.broker_addresses import BrokerAddresses
+from controller_core.wire.limits.gate import AddressGate, Gate
 from controller_core.wire.listener.listener import (
     Acceptor,
     Api,
@@ -663,6 +666,47 @@ async def test_what_only_controllers_or_brokers_send_and_what_is_krafts_is_never
         assert await peer.receive() is None
         assert len(broker.received) == 1
         assert warnings(logged) == [("connection closed: refused request", "")]
+
+
+def gate_for(administrators: str, *, is_controller: bool = True) -> Gate:
+    async def in_charge() -> bool:
+        return is_controller
+
+    rules = AccessRules(administrators=(ip_network(administrators),))
+    return AddressGate(rules, BrokerAddresses(lambda: []), in_charge, is_own=lambda _: False)
+
+
+ALTER_CONFIGS: bytes = with_length(struct.pack(">hhih", 33, 1, 2, -1))
+
+
+async def test_what_changes_the_cluster_is_not_passed_on_for_who_may_not_change_it(
+    broker: ScriptedBroker, logged: list[Any]
+) -> None:
+    async with listening(broker, gate=gate_for("203.0.113.0/24")) as listener, connected(listener) as peer:
+        peer.send(METADATA)
+        await peer.answer()
+        peer.send(ALTER_CONFIGS)
+        assert await peer.receive() is None
+        assert len(broker.received) == 1
+        assert [event for event, _ in warnings(logged)] == [
+            "request refused",
+            "connection closed: nothing is passed on",
+        ]
+
+
+async def test_an_administrators_change_is_passed_on(broker: ScriptedBroker) -> None:
+    async with listening(broker, gate=gate_for("127.0.0.0/8")) as listener, connected(listener) as peer:
+        peer.send(ALTER_CONFIGS)
+        await peer.answer()
+        assert [content[:2] for content in broker.received] == [ALTER_CONFIGS[4:6]]
+
+
+async def test_a_change_is_not_passed_on_by_a_process_that_is_not_the_controller(broker: ScriptedBroker) -> None:
+    gate = gate_for("127.0.0.0/8", is_controller=False)
+    async with listening(broker, gate=gate) as listener, connected(listener) as peer:
+        peer.send(ALTER_CONFIGS)
+        assert await peer.receive() is None
+        assert broker.received == []
 
 
 async def test_what_kafka_3_9_does_not_know_is_no_request(broker: ScriptedBroker, logged: list[Any]) -> None:
