@@ -2,7 +2,7 @@
 
 import asyncio
 import threading
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from typing import Any, Final, TypeVar
 
 T = TypeVar("T")
@@ -23,9 +23,13 @@ class LoopThread:
         """Does some work in the thread, and returns or raises what it does. Cancellation is passed on."""
         return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, self._loop))
 
+    def call_soon(self, callback: Callable[[], object]) -> None:
+        """Has the thread's loop call something, and does not wait for it."""
+        self._loop.call_soon_threadsafe(callback)
+
     async def close(self, timeout_s: float) -> bool:
         """Cancels what is under way and ends the thread. Returns False if it is still there after the timeout."""
-        self._loop.call_soon_threadsafe(self._loop.stop)
+        self.call_soon(self._loop.stop)
         await asyncio.to_thread(self._thread.join, timeout_s)
         return not self._thread.is_alive()
 

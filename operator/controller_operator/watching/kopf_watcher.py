@@ -8,6 +8,7 @@ that are served change, `keep` raises `WatchEnded`: the process ends in good ord
 
 import asyncio
 import time
+from collections import deque
 from collections.abc import Collection
 from typing import Any, Final, NoReturn, cast
 
@@ -43,6 +44,7 @@ class KopfWatcher:
         self._requests: WatchRequests | None = None
         self._kinds: set[str] = set()
         self._is_started = asyncio.Event()
+        self._handed: deque[tuple[str | None, Raw]] = deque()
         self._server: AdmissionServer | None = None
         self._judge: Judge | None = None
         self._logged_in_at_s = float("-inf")
@@ -82,6 +84,12 @@ class KopfWatcher:
     async def stop(self) -> None:
         """See `Watcher`."""
 
+    def _pass_on(self) -> None:
+        """Gives the intake what the handlers handed over."""
+        assert self._intake is not None
+        while self._handed:
+            self._intake.hand_event(*self._handed.popleft())
+
     async def _find_other_kinds(self) -> str | None:
         """Return which definitions came or went since the start; None if none did, or nobody tells."""
         try:
@@ -108,10 +116,11 @@ class KopfWatcher:
 
     def hand_over(self, event: kopf.RawEvent) -> None:
         """Passes an event on."""
-        assert self._intake is not None
         raw: Any = event["object"]
         metadata = {name: value for name, value in raw["metadata"].items() if name != "managedFields"}
-        self._loop.call_soon_threadsafe(self._intake.hand_event, event["type"], {**raw, "metadata": metadata})
+        self._handed.append((event["type"], {**raw, "metadata": metadata}))
+        if len(self._handed) == 1:  # otherwise the operator's loop has been woken, and takes this one as well
+            self._loop.call_soon_threadsafe(self._pass_on)
 
     async def judge(self, asked: Raw | None, before: Raw | None) -> Judgement:
         """Return the judgement of a change: None stands for an object that is not there before, or afterwards."""
@@ -140,7 +149,7 @@ class KopfThread(KopfWatcher):
         if self._thread is None or self._running is None:
             return
         if self._stop_flag is not None:
-            await self._thread.call(self._set(self._stop_flag))
+            self._thread.call_soon(self._stop_flag.set)
         await asyncio.wait((self._running,), timeout=_STOP_S)
         if not self._running.done():
             _log.warning("kopf did not stop in time", waited_s=_STOP_S)
@@ -168,10 +177,6 @@ class KopfThread(KopfWatcher):
             identity=cast(Any, "kontroller"),  # its own would be looked up in DNS; without peers nobody reads it
             stop_flag=self._stop_flag,
         )
-
-    @staticmethod
-    async def _set(flag: asyncio.Event) -> None:
-        flag.set()
 
 
 async def _serve_no_webhook(_: kopf.WebhookFn) -> Any:

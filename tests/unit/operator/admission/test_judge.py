@@ -163,6 +163,10 @@ async def test_a_change_of_anything_but_the_spec_is_not_judged(operated: Operate
     assert await judge(operated).judge(labelled, wrong) == Judgement()
 
 
+async def test_what_is_deleted_is_not_judged(operated: Operated) -> None:
+    assert await judge(operated).judge(None, a_topic(config={"retention": "1"})) == Judgement()
+
+
 async def test_partitions_cannot_be_taken_away(operated: Operated) -> None:
     before = a_topic(topicName="grown", partitions=3)
     key = await operated.add("KafkaTopic", "asked", before["spec"], namespace="shop")
