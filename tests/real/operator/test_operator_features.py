@@ -150,7 +150,7 @@ def test_levels_are_finalized_and_shown(
         ("g", 1, {"minVersion": 1, "maxVersion": 2}),
     ]
     printed = kubernetes_api.kubectl("get", "kfs", "levels", "--namespace", NAMESPACE)
-    assert printed.splitlines()[0].split() == ["NAME", "CLUSTER", "FINALIZED", "EPOCH", "READY", "AGE"]
+    assert printed.splitlines()[0].split() == ["NAME", "CLUSTER", "FINALIZED", "EPOCH", "READY", "REASON", "AGE"]
     wait_until(
         lambda: objects.status("kafkacluster", "demo").get("features", {}).get("epoch") == features.epoch(),
         "the KafkaCluster shows the features",
