@@ -94,11 +94,6 @@ class ObjectIntake:
         """Waits until the store has what the first listings showed."""
         await self._has_all.wait()
 
-    @property
-    def unlisted(self) -> Set[Stream]:
-        """The streams whose first listing is not there yet."""
-        return self._unlisted
-
     async def run(self) -> None:
         """Feeds the store with what is handed over, for ever."""
         while True:
