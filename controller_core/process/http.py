@@ -11,6 +11,7 @@ from prometheus_client import CollectorRegistry
 from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 
 from controller_core.controller.role.readiness import Readiness
+from controller_core.process.bounded_http import serve_http
 
 
 async def serve_metrics(
@@ -26,10 +27,7 @@ async def serve_metrics(
 
     application = web.Application()
     application.add_routes([web.get("/metrics", metrics), web.get("/healthz", healthz), *further])
-    runner = web.AppRunner(application, access_log=None)
-    await runner.setup()
-    await web.TCPSite(runner, host, port).start()
-    return runner.cleanup
+    return await serve_http(application, host, port)
 
 
 def readiness_route(look: Callable[[], Readiness]) -> web.RouteDef:

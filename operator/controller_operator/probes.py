@@ -11,6 +11,8 @@ from urllib.parse import urlsplit
 
 from aiohttp import web
 
+from controller_core.process.bounded_http import serve_http
+
 Look = Callable[[], str | None]
 """Says what is wrong; None where nothing is."""
 _READY_PATH: Final = "/readyz"
@@ -23,10 +25,7 @@ async def serve_probes(endpoint: str, *, health: Look, readiness: Look) -> Calla
     where = urlsplit(endpoint)
     application = web.Application()
     application.add_routes([web.get(where.path or "/", _answer(health)), web.get(_READY_PATH, _answer(readiness))])
-    runner = web.AppRunner(application, access_log=None)
-    await runner.setup()
-    await web.TCPSite(runner, where.hostname, where.port).start()
-    return runner.cleanup
+    return await serve_http(application, where.hostname, where.port or 80)
 
 
 def _answer(look: Look) -> Callable[[web.Request], Awaitable[web.Response]]:

@@ -6,6 +6,7 @@ is bounded below the process's limit of descriptors, and strangers leave room fo
 """
 
 import resource
+import sys
 from collections import Counter
 from dataclasses import replace
 from typing import Final
@@ -50,6 +51,12 @@ class Admission:
         self._of_address[address] -= 1
         if not self._of_address[address]:
             del self._of_address[address]
+
+
+def descriptor_limit() -> int:
+    """Return how many descriptors the process may have now."""
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return sys.maxsize if soft == resource.RLIM_INFINITY else soft
 
 
 def raise_descriptor_limit() -> int:
