@@ -1,15 +1,21 @@
 """An elector in a thread and an event loop of its own: nothing that the operator does can delay a renewal.
 
 The operator's loop may be busy for seconds, with a plan over very many partitions for example, and kopf's as well. A thread
-gets the interpreter every few milliseconds all the same, so renewals go on as long as the process does.
+gets the interpreter every few milliseconds all the same. An operator whose loop stands still for good must not keep the
+Lease, though: renewals end after a minute without a sign of life from it.
 """
 
-from typing import Final
+import asyncio
+from typing import Final, NoReturn
 
-from controller_operator.leading.elector import Elector
+from controller_core.supervision import until_one_ends
+from controller_operator.leading.elector import Elector, boot_time_s
+from controller_operator.leading.leadership import NotLeading
 from controller_operator.loop_thread import LoopThread
 
 _STOP_S: Final = 5.0
+_SIGN_OF_LIFE_S: Final = 1.0
+_SILENT_S: Final = 60.0
 
 
 class ElectorThread:
@@ -19,6 +25,8 @@ class ElectorThread:
         """The connections of the elector must be those of the thread's event loop."""
         self._elector = elector
         self._thread = thread
+        self._seen_s = 0.0
+        """When the caller's event loop gave its last sign of life."""
 
     @property
     def trouble(self) -> str | None:
@@ -43,12 +51,27 @@ class ElectorThread:
         await self._thread.call(self._elector.acquire())
 
     async def keep(self) -> None:
-        """See `Elector`."""
-        await self._thread.call(self._elector.keep())
+        """See `Elector`. Raises `NotLeading`, too, if the caller's event loop stands still for too long."""
+        self._seen_s = boot_time_s()
+        await until_one_ends(self._thread.call(self._keep_while_seen()), self._give_signs_of_life())
 
     async def release(self) -> None:
         """See `Elector`."""
         await self._thread.call(self._elector.release())
+
+    async def _keep_while_seen(self) -> None:
+        """Renews, in the thread."""
+        await until_one_ends(self._elector.keep(), self._watch_caller())
+
+    async def _watch_caller(self) -> NoReturn:
+        while boot_time_s() - self._seen_s < _SILENT_S:  # noqa: ASYNC110 - another thread gives the signs
+            await asyncio.sleep(_SIGN_OF_LIFE_S)
+        raise NotLeading(f"the operator's event loop stood still for {_SILENT_S:.0f} s: the lease is not renewed")
+
+    async def _give_signs_of_life(self) -> NoReturn:
+        while True:
+            self._seen_s = boot_time_s()
+            await asyncio.sleep(_SIGN_OF_LIFE_S)
 
     async def close(self) -> None:
         """Ends the thread."""

@@ -8,10 +8,11 @@ from datetime import UTC, datetime
 
 import pytest
 
+from controller_operator.leading import elector_thread
 from controller_operator.leading.elector import Elector, LeaseTimes
 from controller_operator.leading.elector_thread import ElectorThread
 from controller_operator.leading.leadership import NotLeading
-from controller_operator.leading.lease import NOBODY
+from controller_operator.leading.lease import NOBODY, Lease
 from controller_operator.loop_thread import LoopThread
 from tests.unit.operator.leading.simulated_lease import SimulatedLease
 
@@ -28,6 +29,15 @@ async def electing(lease: SimulatedLease) -> AsyncIterator[ElectorThread]:
         await running.close()
 
 
+async def renewed(lease: SimulatedLease) -> Lease | None:
+    """Waits for a renewal; returns the Lease afterwards."""
+    before = lease.lease
+    async with asyncio.timeout(60):
+        while lease.lease == before:  # noqa: ASYNC110 - another thread renews
+            await asyncio.sleep(0.01)
+    return lease.lease
+
+
 def stay_busy(duration_s: float) -> None:
     """Runs Python all the time, as a plan over very many partitions does."""
     until_s = time.monotonic() + duration_s
@@ -40,8 +50,7 @@ async def test_an_operator_that_is_busy_for_longer_than_the_deadline_still_leads
     async with electing(lease) as elector:
         await elector.acquire()
         keeping = asyncio.create_task(elector.keep())
-        await asyncio.sleep(0)
-        before = lease.lease
+        before = await renewed(lease)
         stay_busy(2 * QUICK.renew_deadline_s)
         elector.require()
         assert lease.lease != before
@@ -50,6 +59,21 @@ async def test_an_operator_that_is_busy_for_longer_than_the_deadline_still_leads
         await elector.release()
         assert lease.lease is not None
         assert lease.lease.claim.holder == NOBODY
+
+
+async def test_an_operator_that_stands_still_for_good_does_not_keep_the_lease(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(elector_thread, "_SILENT_S", 0.2)
+    monkeypatch.setattr(elector_thread, "_SIGN_OF_LIFE_S", 0.05)
+    lease = SimulatedLease()
+    async with electing(lease) as elector:
+        await elector.acquire()
+        keeping = asyncio.create_task(elector.keep())
+        await renewed(lease)
+        stay_busy(0.5 + QUICK.renew_deadline_s)
+        with pytest.raises(NotLeading):
+            elector.require()
+        with pytest.raises(NotLeading, match="stood still"):
+            await keeping
 
 
 async def test_a_lease_that_somebody_deletes_is_lost() -> None:
