@@ -33,6 +33,9 @@ SUPERVISED_ITSELF: Final = {
     "controller_core/supervision.py": "here it is done",
     "controller_core/names.py": "whoever asks for the name is told, also of an error",
     "controller_core/wire/listener/listener.py": "looks at each connection that has ended",
+    "operator/controller_operator/development.py": "the end of the work ends kopf, which hosts it, with its error",
+    "operator/controller_operator/loop_thread.py": "its thread has a loop alone, and what is done there is the asker's",
+    "operator/controller_operator/watching/kopf_watcher.py": "`keep` raises what ended kopf, and ends the process",
     "replica_broker/process/own_controller.py": "the broker's process awaits it beside all else, and ends with it",
 }
 
