@@ -65,6 +65,15 @@ class Operating:
             while not condition():  # noqa: ASYNC110 - the conditions are those of many tests
                 await asyncio.sleep(0.005)
 
+    async def until_quiet(self) -> None:
+        """Waits until the operator has seen all that was written, its own writes too, and looks at nothing."""
+        await self.until(self._is_quiet)
+
+    def _is_quiet(self) -> bool:
+        known = {key: stored.version for key in self.api.objects if (stored := self.runtime.store.get(key))}
+        has_seen_all = known == {key: raw["metadata"]["resourceVersion"] for key, raw in self.api.objects.items()}
+        return has_seen_all and not len(self.runtime._queue) and not self.runtime._at_work
+
     def condition(self, key: Key, type_: str = "Ready") -> dict[str, Any]:
         conditions = (self.api.peek(key) or {}).get("status", {}).get("conditions", [])
         found: dict[str, Any] = next((each for each in conditions if each["type"] == type_), {})

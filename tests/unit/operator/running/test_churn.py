@@ -144,6 +144,7 @@ async def test_what_a_user_changes_goes_before_all_that_are_looked_at_again() ->
     names = [f"t{number}" for number in range(50)]
     async with operating(*map(a_topic, names), workers=1) as around:
         await around.until(lambda: all(around.condition(Key("KafkaTopic", "shop", name)) for name in names))
+        await around.until_quiet()
         looks = _looks_of(around)
         around.runtime._queue.add_unhurried(Key("KafkaTopic", "shop", name) for name in names)
         around.runtime.look_at([Key("KafkaTopic", "shop", "t49")])
