@@ -19,6 +19,8 @@ _LONGEST_VARINT_BITS: Final = 70
 class RecordTime(NamedTuple):
     offset: int
     timestamp_ms: int
+    key_at: int = 0
+    """Where in the bytes behind the header the length of the key begins; 0 if no record was read for it."""
 
 
 def record_times(batch: RecordBatch, behind_header: Buffer) -> Iterator[RecordTime]:
@@ -41,7 +43,7 @@ def record_times(batch: RecordBatch, behind_header: Buffer) -> Iterator[RecordTi
         timestamp_ms = (
             batch.max_timestamp_ms if batch.has_log_append_time else batch.first_timestamp_ms + timestamp_delta_ms
         )
-        yield RecordTime(batch.base_offset + offset_delta, timestamp_ms)
+        yield RecordTime(batch.base_offset + offset_delta, timestamp_ms, position)
         position = end
     if position != len(body):
         raise CorruptBatch(
@@ -79,18 +81,10 @@ def records_of(batch: RecordBatch, data: Buffer) -> bytes:
 
 def require_keys(batch: RecordBatch, body: bytes) -> None:
     """Require that each of the decompressed records has a key. Raises `InvalidRecord` and `CorruptBatch`."""
-    position = 0
-    for number in range(batch.records_count):
-        length, position = _varint(body, position)
-        end = position + length
-        if length < _LEAST_RECORD_BYTES or end > len(body):
-            raise CorruptBatch(f"record {number} of a batch says that it has {length} bytes")
-        _, position = _varint(body, position + 1)
-        _, position = _varint(body, position)
-        key_length, position = _varint(body, position)
+    for number, record in enumerate(record_times(batch, body)):
+        key_length, _ = _varint(body, record.key_at)
         if key_length < 0:
             raise InvalidRecord(f"record {number} of a batch has no key, and the topic is compacted: give it one")
-        position = end
 
 
 def _varint(body: bytes, position: int) -> tuple[int, int]:

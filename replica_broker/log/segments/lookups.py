@@ -29,9 +29,9 @@ def record_not_before(segments: Segments, timestamp_ms: int, start: int, below: 
         from_offset = max(segment.indexes.offset_before(timestamp_ms), start)
         for batch in _batches(segment, from_offset, below):
             if batch.max_timestamp_ms >= timestamp_ms:
-                for offset, found_ms in _times(segment, batch, start):
-                    if found_ms >= timestamp_ms and start <= offset < below:
-                        return TimestampedOffset(offset, found_ms)
+                for found in _times(segment, batch, start):
+                    if found.timestamp_ms >= timestamp_ms and start <= found.offset < below:
+                        return TimestampedOffset(found.offset, found.timestamp_ms)
     return None
 
 
@@ -54,7 +54,10 @@ def latest_record(segments: Segments, start: int, below: int) -> TimestampedOffs
 
 def _latest_in(segment: Segment, batch: RecordBatch, start: int, below: int) -> TimestampedOffset | None:
     times = [time for time in _times(segment, batch, start) if start <= time.offset < below and time.timestamp_ms >= 0]
-    return TimestampedOffset(*max(times, key=lambda time: (time.timestamp_ms, -time.offset))) if times else None
+    if not times:
+        return None
+    latest = max(times, key=lambda time: (time.timestamp_ms, -time.offset))
+    return TimestampedOffset(latest.offset, latest.timestamp_ms)
 
 
 def _batches(segment: Segment, from_offset: int, below: int) -> Iterator[RecordBatch]:
