@@ -21,7 +21,7 @@ class LoopThread:
 
     async def call(self, work: Coroutine[Any, Any, T]) -> T:
         """Does some work in the thread, and returns or raises what it does. Cancellation is passed on."""
-        return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, self._loop))
+        return await call_in(self._loop, work)
 
     def call_soon(self, callback: Callable[[], object]) -> None:
         """Has the thread's loop call something, and does not wait for it."""
