@@ -48,16 +48,8 @@ class Fed:
 
     async def in_step(self) -> None:
         """Waits until the store holds the topics that there are, and no others."""
-
-        def is_same() -> bool:
-            there = {
-                each["metadata"]["uid"]: each["metadata"]["resourceVersion"] for each in self.api.all("KafkaTopic")
-            }
-            known = [stored for each in self.store.keys("KafkaTopic") if (stored := self.store.get(each))]
-            return there == {each.uid: each.version for each in known}
-
         async with asyncio.timeout(60):
-            while not is_same():  # noqa: ASYNC110 - threads are waited for
+            while not self.api.is_held_by(self.store, "KafkaTopic"):  # noqa: ASYNC110 - threads are waited for
                 await asyncio.sleep(0.01)
 
 

@@ -17,7 +17,7 @@ from controller_operator.kubernetes.object_api import (
     ObjectGone,
     VersionExpired,
 )
-from controller_operator.kubernetes.object_store import Key, Raw, key_of
+from controller_operator.kubernetes.object_store import Key, ObjectStore, Raw, key_of
 from controller_operator.resources import KINDS
 from controller_operator.resources.crds import custom_resource_definition
 
@@ -118,6 +118,12 @@ class SimulatedApiServer:
 
     def all(self, kind: str) -> list[Raw]:
         return [raw for key, raw in self.objects.items() if key.kind == kind]
+
+    def is_held_by(self, store: ObjectStore, kind: str | None = None) -> bool:
+        """Whether a store holds the objects of a kind, or all, as they are now, and no others."""
+        there = {_uid_and_version(raw) for key, raw in self.objects.items() if kind in (None, key.kind)}
+        held = [stored for key in store.keys(kind) if (stored := store.get(key))]
+        return there == {(each.uid, each.version) for each in held}
 
     # the seam
 
@@ -264,6 +270,10 @@ def _without(schema: Raw, field: str | None) -> Raw:
     spec = schema["properties"]["spec"]
     known = {name: inner for name, inner in spec["properties"].items() if name != field}
     return {"properties": {**schema["properties"], "spec": {**spec, "properties": known}}}
+
+
+def _uid_and_version(raw: Raw) -> tuple[str, str]:
+    return raw["metadata"]["uid"], raw["metadata"]["resourceVersion"]
 
 
 def _is_of(key: Key, kind: str, namespace: str | None) -> bool:

@@ -58,6 +58,14 @@ def is_seen(objects: Objects, name: str) -> bool:
     return bool(objects.condition("kafkatopic", name))
 
 
+def goes_on(operator: Operator, objects: Objects, name: str) -> None:
+    """Waits until the operator is ready again and sees a new topic of this name: it is still the same process."""
+    wait_until(lambda: operator.trouble() is None, "it goes on")
+    a_topic(objects, name)
+    wait_until(lambda: is_seen(objects, name), "it watches")
+    assert operator.process.is_running
+
+
 def remove_definition(api: KubernetesCluster) -> None:
     api.kubectl("delete", "-f", str(DEFINITION), "--wait=true")
 
@@ -114,10 +122,7 @@ def test_an_api_server_that_stands_still_and_one_that_is_restarted_are_waited_fo
             wait_until(lambda: operator.trouble() is not None, "it says that the API server does not answer")
         finally:
             kubernetes_api.process.send_signal(signal.SIGCONT)
-        wait_until(lambda: operator.trouble() is None, "it goes on")
-        a_topic(objects, "afterwards")
-        wait_until(lambda: is_seen(objects, "afterwards"), "it watches")
-        assert operator.process.is_running
+        goes_on(operator, objects, "afterwards")
 
 
 def test_rights_that_are_taken_away_are_said_and_waited_for(
@@ -129,10 +134,7 @@ def test_rights_that_are_taken_away_are_said_and_waited_for(
         wait_until(lambda: "403" in (operator.trouble() or ""), "it says that it may not")
         given = {**binding, "metadata": {"name": ROLE, "namespace": NAMESPACE}}
         kubernetes_api.kubectl("apply", "-f", "-", stdin=json.dumps(given))
-        wait_until(lambda: operator.trouble() is None, "it goes on")
-        a_topic(objects, "allowed")
-        wait_until(lambda: is_seen(objects, "allowed"), "it watches")
-        assert operator.process.is_running
+        goes_on(operator, objects, "allowed")
 
 
 def test_definitions_that_go_and_come_end_the_process_and_the_next_one_serves_what_is_there(

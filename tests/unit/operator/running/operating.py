@@ -70,8 +70,7 @@ class Operating:
         await self.until(self._is_quiet)
 
     def _is_quiet(self) -> bool:
-        known = {key: stored.version for key in self.api.objects if (stored := self.runtime.store.get(key))}
-        has_seen_all = known == {key: raw["metadata"]["resourceVersion"] for key, raw in self.api.objects.items()}
+        has_seen_all = self.api.is_held_by(self.runtime.store)
         return has_seen_all and not len(self.runtime._queue) and not self.runtime._at_work
 
     def condition(self, key: Key, type_: str = "Ready") -> dict[str, Any]:

@@ -71,15 +71,7 @@ class Fed:
 
     async def in_step(self) -> None:
         """Waits until the store holds what there is, and nothing else."""
-
-        def is_same() -> bool:
-            there = {
-                each["metadata"]["uid"]: each["metadata"]["resourceVersion"] for each in self.api.all("KafkaTopic")
-            }
-            known = [stored for each in self.store.keys("KafkaTopic") if (stored := self.store.get(each))]
-            return there == {each.uid: each.version for each in known}
-
-        await self.until(is_same)
+        await self.until(lambda: self.api.is_held_by(self.store, "KafkaTopic"))
 
 
 @pytest.fixture
