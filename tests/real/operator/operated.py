@@ -242,8 +242,8 @@ def _over_zookeeper(kafka: KafkaCluster, act: Callable[[ZkSession], Awaitable[No
 
 @contextmanager
 def operated_namespace(api: KubernetesCluster, connect: str | None = None, **cluster: Any) -> Iterator[Objects]:
-    """The namespace with the KafkaCluster `demo`, at a ZooKeeper or as the fields of its spec say; emptied at the end, with
-    the finalizers that are left."""
+    """The namespace with the KafkaCluster `demo`, at a ZooKeeper or as the fields of its spec say; at the end its objects
+    go, with the finalizers that are left, and the events about them."""
     spec = {**({"zookeeper": {"connect": connect}} if connect is not None else {}), **cluster}
     api.kubectl("apply", "--server-side", "--force-conflicts", "-f", str(PROJECT / "crds"))
     api.wait_until_established()
@@ -266,6 +266,8 @@ def _empty(api: KubernetesCluster, found: Objects) -> None:
         for each in found.every(kind):
             patch = '{"metadata":{"finalizers":null}}'
             api.kubectl("patch", kind, each["metadata"]["name"], "--namespace", NAMESPACE, "--type=merge", "-p", patch)
+    # Events outlive what they are about, and whoever has objects of the same names next counts its own.
+    api.kubectl("delete", "events", "--all", "--namespace", NAMESPACE, "--wait=false")
 
 
 @contextmanager
