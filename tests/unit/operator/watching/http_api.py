@@ -29,11 +29,22 @@ class HttpApi:
     requests: list[tuple[str, str]] = field(default_factory=list)
     """Methods and paths, with queries."""
     port: int = 0
+    token: str = "one"
+    """With which clients are to log in from now on."""
+    tokens: list[str] = field(default_factory=list)
+    """With which they did, for each request."""
     _hurry: asyncio.Event = field(default_factory=asyncio.Event)
 
     @property
     def configuration(self) -> Configuration:
-        return Configuration(host=f"http://127.0.0.1:{self.port}")
+        def refresh(refreshed: Any) -> None:
+            refreshed.api_key["BearerToken"] = self.token
+
+        configuration: Any = Configuration(host=f"http://127.0.0.1:{self.port}")
+        configuration.refresh_api_key_hook = refresh
+        configuration.api_key = {"BearerToken": ""}
+        configuration.api_key_prefix = {"BearerToken": "Bearer"}
+        return configuration  # type: ignore[no-any-return]  # the hook is typed as None
 
     def asked(self, part: str) -> int:
         """How many requests there were with this in them."""
@@ -47,6 +58,7 @@ class HttpApi:
 
     async def answer(self, request: web.Request) -> web.StreamResponse:
         self.requests.append((request.method, request.path_qs))
+        self.tokens.append(request.headers.get("Authorization", ""))
         match request.path.strip("/").split("/"):
             case ["api"]:
                 return web.json_response({"versions": ["v1"]})

@@ -126,14 +126,28 @@ async def test_an_api_server_that_refuses_for_a_while_is_said_and_waited_for(
         await around.until(lambda: around.store.get(key("late")))
 
 
-async def test_credentials_that_are_no_longer_valid_are_loaded_again(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_credentials_that_are_no_longer_valid_are_loaded_again_or_end_the_process(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """kopf closes all connections then. One that it has just opened may end it."""
     monkeypatch.setattr(kopf_watcher, "_LOGIN_S", 0.1)
     async with watched(monkeypatch) as around:
         around.http.faults.append(401)
         await around.http.end_watches()
         await around.until(lambda: not around.http.faults)
         await around.http.api.apply(a_topic("late"))
-        await around.until(lambda: around.store.get(key("late")))
+        keeping = asyncio.create_task(around.end())
+        await around.until(lambda: around.store.get(key("late")) or keeping.done())
+        keeping.cancel()
+
+
+async def test_every_request_has_the_token_of_the_moment(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with watched(monkeypatch) as around:
+        assert around.http.tokens[-1] == "Bearer one"
+        around.http.token = "two"
+        await around.http.end_watches()
+        await around.until(lambda: around.http.tokens[-1] == "Bearer two")
+        assert around.watcher.trouble is None
 
 
 async def test_a_definition_that_goes_ends_the_process(monkeypatch: pytest.MonkeyPatch) -> None:
