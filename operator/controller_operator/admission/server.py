@@ -62,8 +62,8 @@ class Certificate:
 class AdmissionServer:
     """The webhook's server, as kopf takes one (`settings.admission.server`). It serves at one path, `PATH`.
 
-    kopf's own `WebhookServer` limits neither the size of a question nor how many there are at once, refuses what a handler
-    could not judge, and does not read a renewed certificate."""
+    kopf's own `WebhookServer` takes questions of 1 MB at most and any number at once, refuses what a handler could not
+    judge, and does not read a renewed certificate."""
 
     def __init__(self, endpoint: str, certificate: Certificate) -> None:
         """`endpoint`: https://HOST:PORT."""
