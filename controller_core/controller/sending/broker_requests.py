@@ -23,7 +23,7 @@ from controller_core.model.ids import (
 from controller_core.model.listeners import ControllerListeners
 from controller_core.model.metadata import Endpoint, SecurityProtocol
 from controller_core.wire.codecs import entries
-from controller_core.wire.codecs.encoding import require_encodable
+from controller_core.wire.codecs.encoding import SharedArray, require_encodable
 from controller_core.wire.codecs.frames import Unencodable
 from controller_core.wire.messages import (
     ControlRequest,
@@ -96,7 +96,9 @@ class BrokerRequests:
         self._entries = PartitionEntries(state, deleted)
         self._deleted = deleted
         self._whole = whole.values()
-        self._live_brokers = tuple(self._all_brokers())
+        self._live_brokers = SharedArray(self._all_brokers())
+        self._live_leaders: dict[frozenset[BrokerId], SharedArray[LeaderAndIsrLiveLeader]] = {}
+        """What was made of leaders, made once for all who are sent the same ones."""
         self._metadata: list[tuple[Partitions, list[tuple[UpdateMetadataTopicState, ...]]]] = []
         """What was made of partitions, made once for all who are sent the same ones."""
 
@@ -120,7 +122,12 @@ class BrokerRequests:
         self, broker: BrokerId, epoch: BrokerEpoch, partitions: Mapping[TopicPartition, bool]
     ) -> Iterator[LeaderAndIsrRequest | None]:
         whole = [topic for topic in self._whole if broker in topic.leader_and_isr]
-        live_leaders = self._live_leaders(self._entries.leaders(partitions).union(*{topic.leaders for topic in whole}))
+        if not (partitions or whole):
+            return
+        leaders = frozenset(self._entries.leaders(partitions).union(*{topic.leaders for topic in whole}))
+        live_leaders = self._live_leaders.get(leaders)
+        if live_leaders is None:
+            live_leaders = self._live_leaders[leaders] = SharedArray(self._endpoints_of(leaders))
         written = (topic.leader_and_isr[broker] for topic in whole)
         for topics in _request_sized(chain(written, self._entries.leader_and_isr(partitions))):
             yield (
@@ -135,13 +142,11 @@ class BrokerRequests:
                 )
             )
 
-    def _live_leaders(self, leaders: Iterable[BrokerId]) -> tuple[LeaderAndIsrLiveLeader, ...]:
+    def _endpoints_of(self, leaders: Iterable[BrokerId]) -> Iterator[LeaderAndIsrLiveLeader]:
         listener = self._identity.listeners.inter_broker
-        return tuple(
-            LeaderAndIsrLiveLeader(broker_id=leader, host_name=endpoint.host, port=endpoint.port)
-            for leader in sorted(leaders)
-            if (broker := self._state.brokers.get(leader)) and (endpoint := broker.endpoint(listener))
-        )
+        for leader in sorted(leaders):
+            if (broker := self._state.brokers.get(leader)) and (endpoint := broker.endpoint(listener)):
+                yield LeaderAndIsrLiveLeader(broker_id=leader, host_name=endpoint.host, port=endpoint.port)
 
     # UpdateMetadata
 

@@ -6,7 +6,7 @@ when the term ends. Everybody reads it, and whoever changes it does so by its me
 read-only. Topics and their assignments are in a part of its own (`assigned_replicas`).
 """
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Set
 from typing import Final, TypeVar
 
@@ -147,10 +147,10 @@ class ClusterState(AssignedReplicas):
     def rack_of_controller(self) -> str | None:
         """The rack that the controller has to brokers, which place replicas on racks only where every broker has one:
         the largest, where one more changes least. None where they do not place by racks anyway."""
-        racks = [broker.rack for broker in self.brokers.values()]
-        if not racks or None in racks:
+        racks = Counter(broker.rack for broker in self.brokers.values())
+        if None in racks:
             return None
-        return min((rack for rack in racks if rack is not None), key=lambda rack: (-racks.count(rack), rack))
+        return min(((-number, rack) for rack, number in racks.items() if rack is not None), default=(0, None))[1]
 
     def live_replicas(self, topic_partition: TopicPartition) -> Set[BrokerId]:
         """The assigned replicas that may lead: on a broker that may, and in a sound log directory."""

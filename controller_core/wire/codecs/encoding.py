@@ -13,8 +13,8 @@ recovery state. Their topics are the same bytes else. The answers are the same i
 import io
 import struct
 from collections.abc import Mapping
-from functools import lru_cache
-from typing import Any, Final
+from functools import cached_property, lru_cache
+from typing import Any, Final, TypeVar
 
 from kio.serial import entity_writer
 from kio.serial.errors import SerialError
@@ -32,6 +32,8 @@ from controller_core.wire.messages import (
     StopReplicaRequest,
     UpdateMetadataRequest,
 )
+
+T = TypeVar("T")
 
 _LENGTH: Final = struct.Struct(">i")
 _LEADER_AND_ISR_START: Final = struct.Struct(">i?iqb")
@@ -102,10 +104,19 @@ def _behind(request: ControlRequest) -> bytes:
     return (b"" if isinstance(request, StopReplicaRequest) else _array(request.live_brokers)) + NO_TAGGED_FIELDS
 
 
-@lru_cache(maxsize=64)
+class SharedArray(tuple[T, ...]):
+    """An array that several requests carry, as they name the same brokers: it is written once, whoever it is sent to.
+
+    No cache by value does that: it would compare all brokers for each broker."""
+
+    @cached_property
+    def content(self) -> bytes:
+        """The array as it lies on the wire. Raises what kio raises for what no request can carry."""
+        return unsigned_varint(len(self) + 1) + b"".join(map(_written_by_kio, self))
+
+
 def _array(items: tuple[Any, ...]) -> bytes:
-    """Brokers, as each request of the same time names them."""
-    return unsigned_varint(len(items) + 1) + b"".join(map(_written_by_kio, items))
+    return (items if isinstance(items, SharedArray) else SharedArray(items)).content
 
 
 def require_encodable(entity: Any) -> None:

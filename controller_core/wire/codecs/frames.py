@@ -13,6 +13,7 @@ import io
 import struct
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final, TypeVar
 
 from kio.schema.request_header.v1.header import RequestHeader as RequestHeaderV1
@@ -207,14 +208,20 @@ def encode_request_header(
     request: RequestPayload, correlation_id: int, client_id: str, *, version: int | None = None
 ) -> bytes:
     """The header that belongs in front of a request; `version`: None for the request's own. Raises `Unencodable`."""
-    header_type: type[RequestHeaderV1] | type[RequestHeaderV2] = request.__header_schema__
-    header = header_type(
-        request_api_key=request.__api_key__,
-        request_api_version=request.__version__ if version is None else i16(version),
-        correlation_id=i32(correlation_id),
-        client_id=client_id,
-    )
-    return _written(header)
+    version = int(request.__version__) if version is None else version
+    try:
+        head = _HEAD.pack(request.__api_key__, version, correlation_id)
+    except struct.error as error:
+        raise Unencodable(f"the header of {type(request).__name__} cannot be written: {error}") from error
+    return head + _header_end(client_id, is_flexible=request.__header_schema__ is RequestHeaderV2)
+
+
+@lru_cache(maxsize=64)
+def _header_end(client_id: str, *, is_flexible: bool) -> bytes:
+    """What follows the fields that differ from request to request."""
+    header_type: type[RequestHeaderV1] | type[RequestHeaderV2] = RequestHeaderV2 if is_flexible else RequestHeaderV1
+    header = header_type(request_api_key=i16(0), request_api_version=i16(0), correlation_id=i32(0), client_id=client_id)
+    return _written(header)[_HEAD.size :]
 
 
 def encode_response(response: ResponsePayload, correlation_id: int) -> bytes:
