@@ -53,6 +53,20 @@ class Admission:
             del self._of_address[address]
 
 
+class Place:
+    """The place of an admitted connection, which can be given back before the connection ends."""
+
+    def __init__(self, admission: Admission, address: str) -> None:
+        self._admission: Admission | None = admission
+        self._address = address
+
+    def give_back(self) -> None:
+        """Makes room for another connection. Idempotent."""
+        admission, self._admission = self._admission, None
+        if admission is not None:
+            admission.leave(self._address)
+
+
 def descriptor_limit() -> int:
     """Return how many descriptors the process may have now."""
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)

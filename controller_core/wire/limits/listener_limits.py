@@ -13,6 +13,9 @@ class ListenerLimits:
 
     max_connections: int = 5_000
     max_connections_per_address: int = 1_000
+    max_unauthenticated_connections: int = 256
+    """In a handshake of TLS or a login at the same time: what these take in memory is in no budget of requests."""
+    max_unauthenticated_connections_per_address: int = 64
     max_frame_bytes: int = DEFAULT_MAX_FRAME_BYTES
     """For what is passed on: records that are produced."""
     max_passed_on_bytes: int = 16 * _MB

@@ -35,6 +35,7 @@ from controller_core.wire.codecs.frames import (
     read_request_start,
     read_rest,
 )
+from controller_core.wire.limits.admission import Place
 from controller_core.wire.limits.budget import ByteBudget
 from controller_core.wire.limits.complaints import Complaints
 from controller_core.wire.limits.gate import Gate
@@ -80,6 +81,7 @@ class ClientConnection:
         writer: asyncio.StreamWriter,
         *,
         caller: Caller,
+        place: Place | None,
         secured: SecuredListener | None,
         apis: Mapping[int, Api],
         relay_targets: RelayTargets | None,
@@ -90,7 +92,9 @@ class ClientConnection:
         silent: SilentBrokers,
         complaints: Complaints,
     ) -> None:
-        """`caller`: who asks, unless he logs in here, as `secured` may want; None: it is PLAINTEXT. `relay_targets`: None
+        """`place`: one among the connections before a login, given back after that; None on PLAINTEXT.
+
+        `caller`: who asks, unless he logs in here, as `secured` may want; None: it is PLAINTEXT. `relay_targets`: None
         where nothing is passed on; `budgets`: by who must be asking; `silent`, `complaints`: those of all connections."""
         self._reader = reader
         self._writer = writer
@@ -101,6 +105,7 @@ class ClientConnection:
         self._rules = rules
         self._complaints = complaints
         self._unnamed = caller
+        self._place = place
         self._logins: Logins | None = None
         if secured is not None and secured.has_logins:
             self._logins = Logins(
@@ -125,6 +130,8 @@ class ClientConnection:
         """Answers requests until the client leaves or something is wrong; the connection is closed on return."""
         try:
             if self._logins is None or await self._logins.begin():
+                if self._place is not None:
+                    self._place.give_back()
                 await self._answer_all()
         except (LoginFailed, CredentialsOutOfReach, _NotPassedOnError) as error:
             self._complain(error)

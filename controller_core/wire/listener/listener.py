@@ -1,8 +1,8 @@
 """The controller's own ports: brokers report to it here, and clients that take it for a broker are served by one.
 
 Each connection is a task of its own (`client_connection`), so a slow or hostile one holds up nobody else; their
-number is bounded (`admission`), and so is what their requests take in memory (`budget`). A controller that resigns
-closes them all: brokers stay with the controller they know until it disconnects.
+number is bounded (`admission`), in all and before a login, and so is what their requests take in memory (`budget`).
+A controller that resigns closes them all: brokers stay with the controller they know until it disconnects.
 """
 
 import asyncio
@@ -18,7 +18,7 @@ from controller_core.model.authorization.principal import Caller
 from controller_core.wire.authentication.secured_listener import SecuredListener
 from controller_core.wire.authentication.tls import HandshakeFailed, by_tls, hold
 from controller_core.wire.connections.sockets import notice_silence
-from controller_core.wire.limits.admission import Admission
+from controller_core.wire.limits.admission import Admission, Place
 from controller_core.wire.limits.budget import ByteBudget
 from controller_core.wire.limits.complaints import Complaints
 from controller_core.wire.limits.gate import Gate, OpenGate
@@ -86,6 +86,10 @@ class Listener:
         self._admission = Admission(
             most=self._limits.max_connections, most_of_an_address=self._limits.max_connections_per_address
         )
+        self._unauthenticated = Admission(
+            most=self._limits.max_unauthenticated_connections,
+            most_of_an_address=self._limits.max_unauthenticated_connections_per_address,
+        )
         budget = partial(ByteBudget, most_requests=self._limits.max_requests_in_flight)
         administrators = budget(self._limits.administrators_bytes)
         self._budgets = {
@@ -150,20 +154,34 @@ class Listener:
     ) -> None:
         caller = Caller(address=_peer_address(writer))
         address = str(caller.address)
-        why_not = self._admission.admit(address, is_broker=self._gate.is_broker(caller))
+        is_broker = self._gate.is_broker(caller)
+        why_not = self._admission.admit(address, is_broker=is_broker)
         if why_not is not None:
-            self._complaints.warn((address, why_not), "connection refused: too many", address=address, why=why_not)
-            writer.transport.abort()
+            self._refuse(writer, address, "connection refused: too many", why_not)
             return
+        place: Place | None = None
+        if acceptor.secured is not None:
+            why_not = self._unauthenticated.admit(address, is_broker=is_broker)
+            if why_not is not None:
+                self._admission.leave(address)
+                self._refuse(writer, address, "connection refused: too many before a login", why_not)
+                return
+            place = Place(self._unauthenticated, address)
         if acceptor.secured is not None and acceptor.secured.has_tls:
             hold(writer)
-            serving = self._serve_by_tls(acceptor.secured, acceptor, apis, writer, caller)
+            serving = self._serve_by_tls(acceptor.secured, acceptor, apis, writer, caller, place)
         else:
-            serving = self._connection(acceptor, apis, reader, writer, caller).serve()
+            serving = self._connection(acceptor, apis, reader, writer, caller, place).serve()
         task = asyncio.create_task(serving)
         task.add_done_callback(lambda _: self._admission.leave(address))
+        if place is not None:
+            task.add_done_callback(lambda _: place.give_back())
         self._connections[task] = writer
         task.add_done_callback(self._finished)
+
+    def _refuse(self, writer: asyncio.StreamWriter, address: str, event: str, why: str) -> None:
+        self._complaints.warn((address, event, why), event, address=address, why=why)
+        writer.transport.abort()
 
     async def _serve_by_tls(
         self,
@@ -172,13 +190,14 @@ class Listener:
         apis: Mapping[int, Api],
         writer: asyncio.StreamWriter,
         caller: Caller,
+        place: Place | None,
     ) -> None:
         timeout_s = self._limits.tls_handshake_timeout_ms / 1000
         try:
             async with by_tls(
                 writer, caller, secured, timeout_s=timeout_s, read_ahead_bytes=READ_AHEAD_BYTES
             ) as stream:
-                await self._connection(acceptor, apis, stream.reader, stream.writer, stream.caller).serve()
+                await self._connection(acceptor, apis, stream.reader, stream.writer, stream.caller, place).serve()
         except HandshakeFailed as error:
             why, address = str(error), str(caller.address)
             self._complaints.warn((address, why), "connection closed: no TLS", address=address, why=why)
@@ -190,12 +209,14 @@ class Listener:
         reader: asyncio.StreamReader,
         writer: asyncio.StreamWriter,
         caller: Caller,
+        place: Place | None,
     ) -> ClientConnection:
         why_not_passed_on = acceptor.why_not_passed_on or self._rules.why_not_passed_on
         return ClientConnection(
             reader,
             writer,
             caller=caller,
+            place=place,
             secured=acceptor.secured,
             apis=apis,
             relay_targets=acceptor.relay_targets,

@@ -110,6 +110,23 @@ async def test_who_knows_the_password_is_known_by_his_name(open_site: Site, mech
         assert open_site.judge.seen[-1].is_authenticated
 
 
+async def test_logins_of_one_address_have_so_many_places_and_who_has_logged_in_takes_none(open_site: Site) -> None:
+    async with (
+        open_site.listening("SASL_PLAINTEXT", max_unauthenticated_connections_per_address=2) as listener,
+        talking(listener) as one,
+        talking(listener) as two,
+    ):
+        await one.handshake()
+        await two.handshake()
+        async with talking(listener) as three:
+            assert await three.say(SaslHandshakeRequest(mechanism="PLAIN")) is None
+        await one.authenticate()
+        async with talking(listener) as four:
+            await four.handshake()
+            await four.authenticate()
+            assert [await four.is_served(), await one.is_served()] == [True, True]
+
+
 @pytest.mark.parametrize("mechanism", MECHANISMS)
 async def test_a_login_goes_before_a_certificate(
     open_site: Site, server: CertificateFiles, client: CertificateFiles, mechanism: str

@@ -13,6 +13,8 @@ from controller_core.wire.listener.listener import Listener
 from devcluster.clusters.certificates import Authority, CertificateFiles, make_certificate
 from tests.unit.wire.authentication.secured_site import DEADLINE_S, SHUTDOWN, Site
 
+TOO_MANY = "connection refused: too many before a login"
+
 
 async def until(condition: Any) -> None:
     async with asyncio.timeout(DEADLINE_S):
@@ -158,6 +160,53 @@ async def test_half_open_handshakes_are_counted_and_end_in_time_and_disturb_nobo
         await until(lambda: not listener._connections)
         assert await site.asked(listener, tls=site.client_tls()) == ANONYMOUS
     assert said(logged) == ["it left in the middle of its handshake, or took too long"]
+
+
+async def test_handshakes_of_one_address_have_so_many_places_and_give_them_back(
+    site: Site, server: CertificateFiles, logged: list[Any]
+) -> None:
+    site.write(site.tls(server))
+    limits = {"max_unauthenticated_connections_per_address": 2, "tls_handshake_timeout_ms": 60_000}
+    async with site.listening("SSL", **limits) as listener:
+        silent = [await asyncio.open_connection("127.0.0.1", listener.port) for _ in range(2)]
+        await until(lambda: len(listener._connections) == 2)
+        with pytest.raises(CannotConnect):
+            await site.asked(listener, tls=site.client_tls())
+        assert said(logged, TOO_MANY) == ["the address has 2 connections"]
+        for _, writer in silent:
+            writer.close()
+        await until(lambda: not listener._connections)
+        assert await site.asked(listener, tls=site.client_tls()) == ANONYMOUS
+
+
+async def test_all_handshakes_together_have_so_many_places(site: Site, server: CertificateFiles) -> None:
+    site.write(site.tls(server))
+    limits = {"max_unauthenticated_connections": 2, "tls_handshake_timeout_ms": 60_000}
+    async with site.listening("SSL", **limits) as listener:
+        silent = [
+            await asyncio.open_connection("127.0.0.1", listener.port, local_addr=(f"127.0.0.{number}", 0))
+            for number in (2, 3)
+        ]
+        await until(lambda: len(listener._connections) == 2)
+        with pytest.raises(CannotConnect):
+            await site.asked(listener, tls=site.client_tls())
+        for _, writer in silent:
+            writer.close()
+
+
+async def test_who_is_done_with_the_handshake_takes_no_place_of_others(site: Site, server: CertificateFiles) -> None:
+    site.write(site.tls(server))
+    async with site.listening("SSL", max_unauthenticated_connections_per_address=1) as listener:
+        served = []
+        for _ in range(5):
+            reader, writer = await asyncio.open_connection("localhost", listener.port, ssl=site.client_tls())
+            writer.write(SHUTDOWN)
+            async with asyncio.timeout(DEADLINE_S):
+                assert await read_frame(reader) is not None
+            served.append(writer)
+        assert len(listener._connections) == 5
+        for writer in served:
+            writer.close()
 
 
 async def test_what_arrives_with_the_last_of_a_handshake_is_not_lost(site: Site, server: CertificateFiles) -> None:
