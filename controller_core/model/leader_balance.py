@@ -1,32 +1,14 @@
-"""Whether leaders should go back to their preferred replicas, broker by broker (Kafka's automatic leader rebalance)."""
+"""Which brokers' leaders should go back to their preferred replicas (Kafka's automatic leader rebalance)."""
 
-from collections import Counter
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
 
-from controller_core.model.ids import BrokerId, TopicPartition
+from controller_core.model.ids import BrokerId
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Leadership:
-    """Who should lead a partition, who does, and whether the one who should could."""
+def brokers_over(
+    missed: Mapping[BrokerId, int], preferred: Mapping[BrokerId, int], threshold_percent: int
+) -> list[BrokerId]:
+    """Return the brokers that miss more of the partitions that they should lead than the threshold.
 
-    preferred: BrokerId
-    leader: BrokerId
-    can_lead: bool
-    """The preferred replica is live and in sync: an election that must fail is not held (KAFKA-9866)."""
-
-
-def partitions_to_rebalance(
-    leaderships: Mapping[TopicPartition, Leadership], threshold_percent: int
-) -> list[TopicPartition]:
-    """The partitions to elect their preferred replicas for: of brokers that miss more of theirs than the threshold."""
-    missed = {partition: each for partition, each in leaderships.items() if each.leader != each.preferred}
-    total = _by_preferred(leaderships.values())
-    missing = _by_preferred(missed.values())
-    over = {broker for broker, count in missing.items() if count * 100 > threshold_percent * total[broker]}
-    return [partition for partition, each in missed.items() if each.preferred in over and each.can_lead]
-
-
-def _by_preferred(leaderships: Iterable[Leadership]) -> Counter[BrokerId]:
-    return Counter(each.preferred for each in leaderships)
+    `preferred` has the number of partitions that each broker should lead; `missed` how many of them it does not."""
+    return [broker for broker, number in missed.items() if number * 100 > threshold_percent * preferred[broker]]

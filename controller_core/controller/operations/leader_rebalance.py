@@ -10,9 +10,11 @@ import structlog
 from controller_core.controller.loop.events import BalanceDue
 from controller_core.controller.machines import partition_machine
 from controller_core.controller.machines.partition_machine import Election
+from controller_core.controller.state.cluster_state import ClusterState
 from controller_core.controller.state.liveness import Liveness
 from controller_core.controller.term.term import Term
-from controller_core.model.leader_balance import Leadership, partitions_to_rebalance
+from controller_core.model.ids import TopicPartition
+from controller_core.model.leader_balance import brokers_over
 
 log = structlog.get_logger()
 
@@ -27,20 +29,30 @@ def start_balancing(term: Term) -> None:
 
 async def on_balance_due(term: Term) -> None:
     """Elects preferred replicas where brokers miss too many of their leaderships, and arms the timer again."""
-    live = Liveness(term.state, term.state.live)
-    leaderships = {
-        partition: Leadership(
-            preferred=preferred,
-            leader=state.leader_and_isr.leader,
-            can_lead=preferred in live(partition) and preferred in state.leader_and_isr.isr,
-        )
-        for partition, state in term.state.states.items()
-        if term.state.has(partition)
-        and partition.topic not in term.state.deletions
-        and (preferred := term.state.assignment(partition).preferred) is not None
-    }
-    wanted = partitions_to_rebalance(leaderships, term.settings.leader_imbalance_per_broker_percentage)
+    wanted = partitions_to_give_back(term.state, term.settings.leader_imbalance_per_broker_percentage)
     if wanted:
         log.info("rebalancing leaders", partitions=len(wanted))
         await partition_machine.to_online(term, wanted, Election.PREFERRED)
     term.enqueue_later(BalanceDue(), term.settings.leader_imbalance_check_interval_seconds * 1000)
+
+
+def partitions_to_give_back(state: ClusterState, threshold_percent: int) -> list[TopicPartition]:
+    """Return the partitions of brokers above the threshold whose preferred replica can lead.
+
+    Topics that are being deleted do not count. An election that must fail is not held (KAFKA-9866)."""
+    preferred, missed = state.tally.by_preferred(), state.tally.missed()
+    for name in state.deletions:
+        led = filter(state.states.__contains__, state.partitions_of(name))
+        preferred.subtract(broker for each in led if (broker := state.assignment(each).preferred) is not None)
+    if state.deletions:
+        missed = {
+            broker: {partition for partition in partitions if partition.topic not in state.deletions}
+            for broker, partitions in missed.items()
+        }
+    live = Liveness(state, state.live)
+    return [
+        partition
+        for broker in brokers_over({broker: len(each) for broker, each in missed.items()}, preferred, threshold_percent)
+        for partition in missed[broker]
+        if broker in live(partition) and broker in state.states[partition].leader_and_isr.isr
+    ]

@@ -12,7 +12,6 @@ from prometheus_client.registry import Collector
 
 from controller_core.controller.loop.faults import Fault
 from controller_core.controller.role.hindrance import Hindrance
-from controller_core.controller.state.partition_counts import partition_counts
 from controller_core.controller.state.unusable_znodes import UnusableZnodes
 from controller_core.controller.term.term import Term
 
@@ -123,7 +122,7 @@ class _Gauges(Collector):
         if term is None:
             return
         state = term.state
-        partitions = partition_counts(state)
+        partitions = state.tally.counts(state.live_or_shutting_down)
         yield _gauge("kontroller_controller_epoch", "The controller epoch of the present term", term.identity.epoch)
         yield _gauge("kontroller_brokers", "Registered brokers", len(state.brokers))
         yield _gauge(

@@ -13,7 +13,7 @@ from controller_core.model.ids import BrokerId, PartitionId, PartitionReplica, T
 from controller_core.model.metadata import ReplicaAssignment, TopicAssignment
 from controller_core.zk.session import ZkVersion
 
-_NONE: Final[Mapping[PartitionId, ReplicaAssignment]] = MappingProxyType({})
+NO_PARTITIONS: Final[Mapping[PartitionId, ReplicaAssignment]] = MappingProxyType({})
 
 
 class Topic:
@@ -69,7 +69,7 @@ class AssignedReplicas:
         name: TopicName,
         topic_id: TopicId | None,
         czxid: int,
-        partitions: Mapping[PartitionId, ReplicaAssignment] = _NONE,
+        partitions: Mapping[PartitionId, ReplicaAssignment] = NO_PARTITIONS,
     ) -> None:
         """A topic that is not known yet, with its assignments."""
         self._revision += 1

@@ -7,10 +7,11 @@ read-only. Topics and their assignments are in a part of its own (`assigned_repl
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Mapping, Set
+from collections.abc import Collection, Hashable, Iterable, Mapping, Set
 from typing import Final, TypeVar
 
-from controller_core.controller.state.assigned_replicas import AssignedReplicas
+from controller_core.controller.state.assigned_replicas import NO_PARTITIONS, AssignedReplicas
+from controller_core.controller.state.partition_counts import PartitionTally
 from controller_core.controller.state.partition_removals import PartitionRemovals
 from controller_core.controller.state.reassignments import Reassignments
 from controller_core.controller.state.removed_replicas import RemovedReplicas
@@ -22,11 +23,13 @@ from controller_core.journal.configs import RecordedConfig, StaticConfig
 from controller_core.model.features import FinalizedFeatures
 from controller_core.model.ids import (
     BrokerId,
+    PartitionId,
     PartitionReplica,
+    TopicId,
     TopicName,
     TopicPartition,
 )
-from controller_core.model.metadata import Broker, PartitionState
+from controller_core.model.metadata import Broker, PartitionState, ReplicaAssignment
 from controller_core.model.transitions import PartitionStatus
 from controller_core.zk import paths
 
@@ -72,6 +75,8 @@ class ClusterState(AssignedReplicas):
         self._finalized_features: FinalizedFeatures | None = None
         self.removed_replicas: Final = RemovedReplicas()
         self._deleted_topics: Mapping[TopicName, int] = {}
+        self._tally: PartitionTally | None = None
+        """None until somebody asks: reading a whole cluster is not slower for it."""
 
     @property
     def is_loaded(self) -> bool:
@@ -137,7 +142,7 @@ class ClusterState(AssignedReplicas):
         """A broker is registered no more."""
         self._brokers.pop(broker, None)
         self._shutting_down.discard(broker)
-        self._failed_replicas.pop(broker, None)
+        self.set_failed_replicas(broker, frozenset())
         self._static_configs.pop(broker, None)
 
     def begin_shutdown(self, broker: BrokerId) -> None:
@@ -167,13 +172,34 @@ class ClusterState(AssignedReplicas):
             self._failed_replicas.pop(broker, None)
         elif failed != self._failed_replicas.get(broker):
             self._failed_replicas[broker] = failed
+        if self._tally is not None:
+            led = self.led_by(filter(self.has, failed), {broker})
+            self._tally.set_led_on_failed(broker, len(led))
 
     # Topics and partitions
+
+    def add_topic(
+        self,
+        name: TopicName,
+        topic_id: TopicId | None,
+        czxid: int,
+        partitions: Mapping[PartitionId, ReplicaAssignment] = NO_PARTITIONS,
+    ) -> None:
+        """See `AssignedReplicas`."""
+        super().add_topic(name, topic_id, czxid, partitions)
+        self._count_in(self.partitions_of(name))
+
+    def set_assignment(self, topic_partition: TopicPartition, assignment: ReplicaAssignment) -> None:
+        """See `AssignedReplicas`."""
+        self._count_out((topic_partition,))
+        super().set_assignment(topic_partition, assignment)
+        self._count_in((topic_partition,))
 
     def take_over(self, read: "ClusterState") -> None:
         """Topics and the states of their partitions, as somebody else has read them, whose they are no longer.
 
         Before anything else is known of topics. They are in the order of their names, as ZooKeeper lists them."""
+        self._tally = None
         self._take_over_topics(read)
         self._states.update(read.states)
 
@@ -184,6 +210,7 @@ class ClusterState(AssignedReplicas):
         self.removals.forget_topic(name)
         self._deletions.pop(name, None)
         self._topic_configs.pop(name, None)
+        self._count_out(forgotten)
         self._forget_topic(name)
         return forgotten
 
@@ -192,11 +219,13 @@ class ClusterState(AssignedReplicas):
         for topic_partition in partitions:
             self.removals.begin(topic_partition, self.known_replicas(topic_partition))
         self._forget_leaderships(partitions)
+        self._count_out(partitions)
         for topic_partition in partitions:
             self._forget_partition(topic_partition)
 
     def _forget_leaderships(self, partitions: Iterable[TopicPartition]) -> None:
         forgotten = list(partitions)
+        self._count_out(forgotten)
         for topic_partition in forgotten:
             for broker in self.known_replicas(topic_partition):
                 self.replica_status.remove(PartitionReplica(topic_partition, broker))
@@ -204,6 +233,7 @@ class ClusterState(AssignedReplicas):
             self._partition_status.pop(topic_partition, None)
             if topic_partition in self.reassignments:
                 self.reassignments.end(topic_partition)
+        self._count_in(forgotten)
         for broker, failed in list(self.failed_replicas.items()):
             if not failed.isdisjoint(forgotten):
                 self.set_failed_replicas(broker, failed.difference(forgotten))
@@ -252,11 +282,15 @@ class ClusterState(AssignedReplicas):
 
     def set_states(self, states: Mapping[TopicPartition, PartitionState]) -> None:
         """The states of these partitions, as they were read or written."""
+        self._count_out(states)
         self._states.update(states)
+        self._count_in(states)
 
     def forget_state(self, topic_partition: TopicPartition) -> None:
         """What was read of a partition's state is so no longer."""
+        self._count_out((topic_partition,))
         self._states.pop(topic_partition, None)
+        self._count_in((topic_partition,))
 
     def start_partitions(self, statuses: Mapping[TopicPartition, PartitionStatus]) -> None:
         """The first status of partitions."""
@@ -274,6 +308,47 @@ class ClusterState(AssignedReplicas):
                 statuses[partition] = status
                 changed[before].append(partition)
         return changed
+
+    # Counts
+
+    @property
+    def tally(self) -> PartitionTally:
+        """The counts of the partitions, kept from the first time on that they are asked for: that looks at all of them."""
+        if self._tally is None:
+            self._tally = PartitionTally(self.failed_replicas)
+            self._count_in(self.all_partitions())
+        return self._tally
+
+    def _count_in(self, partitions: Iterable[TopicPartition]) -> None:
+        if self._tally is not None:
+            for alike in self._alike(partitions):
+                self._tally.count_in(*alike)
+
+    def _count_out(self, partitions: Iterable[TopicPartition]) -> None:
+        """Before anything of them is changed that counts."""
+        if self._tally is not None:
+            for alike in self._alike(partitions):
+                self._tally.count_out(*alike)
+
+    def _alike(
+        self, partitions: Iterable[TopicPartition]
+    ) -> Iterable[tuple[list[TopicPartition], ReplicaAssignment, PartitionState | None]]:
+        """The known ones of the partitions, those together that count alike: a cluster has few different ones."""
+        found: dict[Hashable, tuple[list[TopicPartition], ReplicaAssignment, PartitionState | None]] = {}
+        topics, states = self.topics, self.states
+        for partition in partitions:
+            topic = topics.get(partition.topic)
+            assignment = topic.partitions.get(partition.partition) if topic is not None else None
+            if assignment is None:
+                continue
+            state = states.get(partition)
+            # An assignment is shared by all partitions that have the same.
+            key = id(assignment), state and (state.leader_and_isr.leader, state.leader_and_isr.isr)
+            alike = found.get(key)
+            if alike is None:
+                alike = found[key] = [], assignment, state
+            alike[0].append(partition)
+        return found.values()
 
     # Questions of the operations
 

@@ -1,12 +1,16 @@
-"""How many partitions are not as they should be: what monitoring asks every few seconds, of all partitions, in one pass.
+"""How many partitions are not as they should be: kept with each change, as monitoring asks every few seconds.
 
-Nobody else has a turn meanwhile, so it is quick: whether an ISR lacks a replica is answered once for all that are alike.
+Whoever asks looks at brokers and not at partitions. `ClusterState` keeps the counts from when they are first asked for, so
+a process that stands by, and is not asked, counts nothing.
 """
 
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
+from typing import Final, Literal
 
-from controller_core.controller.state.cluster_state import ClusterState
-from controller_core.model.ids import BrokerId
+from controller_core.model.ids import BrokerId, TopicPartition
+from controller_core.model.metadata import PartitionState, ReplicaAssignment
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,33 +26,82 @@ class PartitionCounts:
     """Led by another than their first assigned replica, or by nobody."""
 
 
-def partition_counts(state: ClusterState) -> PartitionCounts:
-    """Counts all partitions; one that was never led is offline, and nothing else."""
-    total = offline = under_replicated = not_led_by_preferred = 0
-    states, brokers, failed = state.states, state.brokers, state.failed_replicas
-    lacks_replica: dict[tuple[int, tuple[BrokerId, ...]], bool] = {}
-    for topic in state.topics.values():
-        total += len(topic.known)
-        assignments = topic.partitions
-        for number, partition in topic.known.items():
-            known = states.get(partition)
-            if known is None:
-                offline += 1
-                continue
-            leadership, assignment = known.leader_and_isr, assignments[number]
-            leader, isr = leadership.leader, leadership.isr
-            if leader not in brokers or (failed and not state.is_served_by(partition, leader)):
-                offline += 1
-            if leader != assignment.preferred:
-                not_led_by_preferred += 1
-            alike = id(assignment), isr  # an assignment is shared by all partitions that have the same
-            lacks = lacks_replica.get(alike)
-            if lacks is None:
-                lacks = lacks_replica[alike] = not set(assignment.origin) <= set(isr)
-            under_replicated += lacks
-    return PartitionCounts(
-        total=total,
-        offline=offline,
-        under_replicated=under_replicated,
-        not_led_by_preferred=not_led_by_preferred,
-    )
+class PartitionTally:
+    """Counts of the partitions that were counted in and not out again, those together that are alike.
+
+    `failed`: the replicas in failed log directories, by their brokers; as it is when a partition is counted."""
+
+    def __init__(self, failed: Mapping[BrokerId, Set[TopicPartition]]) -> None:
+        self._failed: Final = failed
+        self._total = 0
+        self._never_led = 0
+        self._under_replicated = 0
+        self._led: Counter[BrokerId] = Counter()
+        """By leader, be it nobody (-1) or a broker that is not there."""
+        self._led_on_failed: Counter[BrokerId] = Counter()
+        """Those of them whose leader's replica is in a failed log directory."""
+        self._by_preferred: Counter[BrokerId | None] = Counter()
+        """Those that were ever led, by their preferred replica."""
+        self._missed: defaultdict[BrokerId | None, dict[TopicPartition, None]] = defaultdict(dict)
+        """Those of them that another leads, or nobody."""
+
+    def count_in(
+        self, partitions: Sequence[TopicPartition], assignment: ReplicaAssignment, state: PartitionState | None
+    ) -> None:
+        """Partitions are as said from now on. Those without a state were never led: they are offline, and nothing else."""
+        self._count(partitions, assignment, state, 1)
+        if state is not None and state.leader_and_isr.leader != assignment.preferred:
+            self._missed[assignment.preferred].update(dict.fromkeys(partitions))
+
+    def count_out(
+        self, partitions: Sequence[TopicPartition], assignment: ReplicaAssignment, state: PartitionState | None
+    ) -> None:
+        """Partitions that were counted in as said are so no longer."""
+        self._count(partitions, assignment, state, -1)
+        if state is not None and state.leader_and_isr.leader != assignment.preferred:
+            missed = self._missed[assignment.preferred]
+            for partition in partitions:
+                del missed[partition]
+
+    def _count(
+        self,
+        partitions: Sequence[TopicPartition],
+        assignment: ReplicaAssignment,
+        state: PartitionState | None,
+        sign: Literal[1, -1],
+    ) -> None:
+        number = sign * len(partitions)
+        self._total += number
+        if state is None:
+            self._never_led += number
+            return
+        leader, isr = state.leader_and_isr.leader, state.leader_and_isr.isr
+        self._led[leader] += number
+        if failed := self._failed.get(leader):
+            self._led_on_failed[leader] += sign * sum(partition in failed for partition in partitions)
+        if not set(assignment.origin).issubset(isr):
+            self._under_replicated += number
+        self._by_preferred[assignment.preferred] += number
+
+    def set_led_on_failed(self, broker: BrokerId, number: int) -> None:
+        """So many partitions are led by a replica of the broker that is in a failed log directory."""
+        self._led_on_failed[broker] = number
+
+    def counts(self, live: Set[BrokerId]) -> PartitionCounts:
+        """The counts, where these brokers can lead."""
+        led_by_the_dead = sum(number for leader, number in self._led.items() if leader not in live)
+        led_on_failed = sum(number for leader, number in self._led_on_failed.items() if leader in live)
+        return PartitionCounts(
+            total=self._total,
+            offline=self._never_led + led_by_the_dead + led_on_failed,
+            under_replicated=self._under_replicated,
+            not_led_by_preferred=sum(map(len, self._missed.values())),
+        )
+
+    def by_preferred(self) -> Counter[BrokerId]:
+        """How many partitions that were ever led each broker should lead."""
+        return Counter({broker: number for broker, number in self._by_preferred.items() if broker is not None})
+
+    def missed(self) -> Mapping[BrokerId, Set[TopicPartition]]:
+        """Those of them that the broker does not lead."""
+        return {broker: missed.keys() for broker, missed in self._missed.items() if broker is not None and missed}
