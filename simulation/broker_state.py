@@ -115,6 +115,7 @@ class SimulatedReplicas:
     logs: dict[TopicPartition, TopicId | None] = field(default_factory=dict)
     log_bytes: dict[TopicPartition, int] = field(default_factory=dict)
     offline: set[TopicPartition] = field(default_factory=set)
+    unopened: set[TopicPartition] = field(default_factory=set)
 
     def become_leader_or_follower(self, request: LeaderAndIsrRequest) -> LeaderAndIsrResponse:
         topics = []
@@ -136,6 +137,8 @@ class SimulatedReplicas:
     ) -> ErrorCode:
         if topic_partition in self.offline:
             return ErrorCode.kafka_storage_error
+        if topic_partition in self.unopened:
+            return ErrorCode.unknown_server_error
         known_id = self.logs.get(topic_partition)
         if known_id is not None and topic_id is not None and known_id != topic_id:
             return ErrorCode.inconsistent_topic_id

@@ -71,6 +71,7 @@ class SimulatedBroker:
         self._running = asyncio.Event()
         self._running.set()
         self._errors: deque[ErrorCode] = deque()
+        self._refuses: tuple[ErrorCode, type[ControlRequest]] | None = None
         self._answers_to_lose = 0
         self._kinds_to_delay: list[type[ControlRequest]] = []
         self._delayed: list[ControlRequest] = []
@@ -94,6 +95,11 @@ class SimulatedBroker:
     def offline(self) -> set[TopicPartition]:
         """The partitions whose log is on a failed directory: add to it to make one fail."""
         return self._state.offline
+
+    @property
+    def unopened(self) -> set[TopicPartition]:
+        """The partitions whose log cannot be opened: UNKNOWN_SERVER_ERROR. Add to it to make one fail."""
+        return self._state.unopened
 
     def leads(self, topic_partition: TopicPartition) -> bool:
         """Whether it takes itself for the leader."""
@@ -148,6 +154,14 @@ class SimulatedBroker:
         """The next request is not applied, and gets this error as its top-level code. Calls add up."""
         self._errors.append(error)
 
+    def refuse_from_now_on(self, error: ErrorCode, kind: type[ControlRequest]) -> None:
+        """Requests of one API are not applied, and get this error as their top-level code, until `obey`."""
+        self._refuses = error, kind
+
+    def obey(self) -> None:
+        """Ends `refuse_from_now_on`."""
+        self._refuses = None
+
     def delay_next(self, *kinds: type[ControlRequest]) -> None:
         """The connection of the next request of each of these kinds dies before the broker has read it. A copy stays, which
         the broker reads in `read_delayed`, or never where it ends before. Calls add up."""
@@ -200,6 +214,8 @@ class SimulatedBroker:
         self.requests.append(request)
         if self._errors:
             return _refusal(request, self._errors.popleft())
+        if self._refuses is not None and isinstance(request, self._refuses[1]):
+            return _refusal(request, self._refuses[0])
         response = self._judge(request)
         if self._answers_to_lose:
             self._answers_to_lose -= 1

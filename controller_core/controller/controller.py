@@ -121,7 +121,8 @@ class Controller:
     def readiness(self) -> Readiness:
         """Whether this process has the role, or would do well with it."""
         if self._term is not None:
-            return self._role.readiness("controller")
+            not_obeying = self._term.refusals.standing(self._term.state.brokers)
+            return self._role.readiness("controller", brokers_not_obeying=not_obeying)
         return self._role.readiness("standby", hot=self._standby.is_hot)
 
     async def run(self) -> None:
@@ -296,7 +297,7 @@ class Controller:
         term, self._term = self._term, None
         if term is None:
             return
-        self._role.end(failed=failed)
+        self._role.end(term.identity.epoch, failed=failed)
         log.warning("resigning", reason=reason, controller_epoch=term.identity.epoch)
         term.journal.end_term(reason)
         term.batch.discard()

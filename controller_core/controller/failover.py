@@ -23,6 +23,7 @@ from controller_core.controller.operations.topics import add_topics, read_topic_
 from controller_core.controller.reassigning import drop, reassignment, requested, throttle_cleanup
 from controller_core.controller.resizing import adding, removing
 from controller_core.controller.sending.prepared_topic import Prepared
+from controller_core.controller.term import epoch_raise
 from controller_core.controller.term.term import Term
 from controller_core.controller.znodes import delegation_tokens, deleted_topics, recorded_configs, removed_replicas
 from controller_core.controller.znodes.partition_states import read_states
@@ -87,6 +88,7 @@ async def _load(term: Term) -> tuple[list[TopicPartition], Prepared]:
     phantoms = await add_topics(term, {name: z for name, z in znodes.items() if name not in term.state.topics})
     await recorded_configs.load_of_topics(term, term.state.topics)
     await _load_states(term, [name for name in term.state.topics if name not in prepared])
+    await epoch_raise.rise_above_states(term)
     await removing.load(term)
     await deletion.load_deletions(term)
     await removed_replicas.load(term)

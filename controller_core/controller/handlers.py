@@ -1,11 +1,8 @@
 """Which operation handles which event while this process is the controller."""
 
-from collections.abc import Iterable
-from typing import Final, assert_never
+from typing import assert_never
 
-import structlog
-from kio.schema.errors import ErrorCode
-
+from controller_core.controller.answers import answered, refused
 from controller_core.controller.loop.events import (
     AnswerOverdue,
     BalanceDue,
@@ -29,6 +26,7 @@ from controller_core.controller.loop.events import (
     ReassignmentsEnded,
     ReassignmentsRequested,
     RequestReceived,
+    ResendDue,
     RoleDue,
     SessionEnded,
     StaticConfigAnswered,
@@ -53,21 +51,7 @@ from controller_core.controller.reassigning import completion, requested, thrott
 from controller_core.controller.resizing import adding, removing
 from controller_core.controller.term import epoch_raise
 from controller_core.controller.term.term import Term
-from controller_core.controller.znodes import delegation_tokens, removed_replicas, removed_replicas_retention
-from controller_core.model.ids import PartitionId, TopicPartition
-from controller_core.wire.codecs.answers import is_all_well
-from controller_core.wire.codecs.entries import deleted_by
-from controller_core.wire.messages import (
-    LeaderAndIsrResponse,
-    LeaderAndIsrTopicError,
-    StopReplicaRequest,
-    StopReplicaResponse,
-)
-
-log = structlog.get_logger()
-
-_EQUAL_TOPIC_ID: Final = (ErrorCode.none, ErrorCode.stale_controller_epoch)
-"""A broker compares the topic id before the leader epoch; it answers the second for an epoch that it has already."""
+from controller_core.controller.znodes import delegation_tokens, removed_replicas_retention
 
 
 class RequestNotSent(Exception):
@@ -120,7 +104,9 @@ async def handle(term: Term, event: Event) -> None:  # noqa: C901 - one line for
         case FeaturesChanged():
             await features.on_features_changed(term)
         case BrokerAnswered():
-            await on_broker_answered(term, event)
+            await answered.on_broker_answered(term, event)
+        case ResendDue():
+            await refused.on_resend_due(term, event)
         case BrokerBehind(broker, epoch):
             await brokers.on_broker_behind(term, broker, epoch)
         case StreamBroken(broker, epoch, error):
@@ -136,93 +122,3 @@ async def handle(term: Term, event: Event) -> None:  # noqa: C901 - one line for
             raise AssertionError(f"{event} decides about the role, and is not an event of a term")
         case _:
             assert_never(event)
-
-
-async def on_broker_answered(term: Term, answered: BrokerAnswered) -> None:
-    """Reports the errors of an answer, and goes on with what waited for deleted replicas.
-
-    What a former term of this process asked for is no business of this one, which asked again."""
-    if not term.identity.has_had(answered.request.controller_epoch):
-        return
-    if answered.response.error_code is not ErrorCode.none:
-        log.error(
-            "broker refused a control request",
-            broker=answered.broker,
-            request=type(answered.request).__name__,
-            error=answered.response.error_code.name,
-        )
-    match answered.response:
-        case LeaderAndIsrResponse() as applied:
-            for topic in () if is_all_well(applied) else applied.topics:
-                for partition in topic.partition_errors:
-                    _report(answered, str(topic.topic_id), partition.partition_index, partition.error_code)
-            await log_dirs.on_leader_and_isr_answered(term, answered, applied)
-            await _on_replicas_applied(term, answered, applied.topics)
-        case StopReplicaResponse() as stopped:
-            for failure in () if is_all_well(stopped) else stopped.partition_errors:
-                _report(answered, failure.topic_name, failure.partition_index, failure.error_code)
-            await _on_replicas_deleted(term, answered, stopped)
-
-
-async def _on_replicas_applied(term: Term, answered: BrokerAnswered, topics: Iterable[LeaderAndIsrTopicError]) -> None:
-    """What the broker's answer says about the logs it has: of the present topics, or of former ones of their names."""
-    if answered.response.error_code is not ErrorCode.none or not _is_of_present_life(term, answered):
-        return
-    if not term.state.removed_replicas:
-        return
-    present, other = [], []
-    for topic in topics:
-        name = term.state.topic_named(topic.topic_id) if topic.topic_id else None
-        if name is None:
-            continue
-        for partition in topic.partition_errors:
-            if partition.error_code in _EQUAL_TOPIC_ID:
-                present.append(TopicPartition(name, partition.partition_index))
-            elif partition.error_code is ErrorCode.inconsistent_topic_id:
-                other.append(TopicPartition(name, partition.partition_index))
-    await removed_replicas.on_replicas_accepted(term, answered.broker, present)
-    removed_replicas.on_other_topic_found(term, answered.broker, other)
-
-
-def _is_of_present_life(term: Term, answered: BrokerAnswered) -> bool:
-    known = term.state.brokers.get(answered.broker)
-    return known is not None and known.epoch == answered.broker_epoch
-
-
-async def _on_replicas_deleted(term: Term, answered: BrokerAnswered, response: StopReplicaResponse) -> None:
-    if not isinstance(answered.request, StopReplicaRequest) or not _is_of_present_life(term, answered):
-        return
-    asked = deleted_by(answered.request)
-    if not asked:
-        return
-    failed = {
-        partition
-        for failure in (() if is_all_well(response) else response.partition_errors)
-        if failure.error_code is not ErrorCode.none
-        and (partition := TopicPartition(failure.topic_name, failure.partition_index)) in asked
-    }
-    if response.error_code is not ErrorCode.none:
-        failed.update(asked)
-    deleted = {partition: epoch for partition, epoch in asked.items() if partition not in failed}
-    removed_replicas.on_replicas_not_deleted(term, answered.broker, failed)
-    await removed_replicas.on_replicas_deleted(term, answered.broker, deleted)
-    # A replica that cannot be deleted holds up its topic's deletion, but no reassignment: the partition is served already.
-    completion.on_replicas_deleted(term, answered.broker, deleted)
-    completion.on_replicas_not_deleted(term, answered.broker, failed)
-    deletion.on_replicas_not_deleted(term, answered.broker, failed)
-    await deletion.on_replicas_deleted(term, answered.broker, deleted)
-    removing.on_replicas_not_deleted(term, answered.broker, failed)
-    await removing.on_replicas_deleted(term, answered.broker, deleted)
-
-
-def _report(answered: BrokerAnswered, topic: str, partition: PartitionId, error_code: ErrorCode) -> None:
-    # A broker answers STALE_CONTROLLER_EPOCH for a partition whose leader epoch it has already, which changes nothing.
-    if error_code not in (ErrorCode.none, ErrorCode.stale_controller_epoch):
-        log.error(
-            "broker could not apply a partition's state",
-            broker=answered.broker,
-            request=type(answered.request).__name__,
-            topic=topic,
-            partition=partition,
-            error=error_code.name,
-        )

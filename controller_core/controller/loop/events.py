@@ -146,6 +146,16 @@ class BrokerAnswered:
     broker_epoch: BrokerEpoch
     request: ControlRequest
     response: ControlResponse
+    is_last: bool = True
+    """Whether nothing else waited for the broker when it answered."""
+
+
+@dataclass(frozen=True, slots=True)
+class ResendDue:
+    """It is time to send a broker everything again, because it refused something."""
+
+    broker: BrokerId
+    broker_epoch: BrokerEpoch
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,6 +230,7 @@ Event: TypeAlias = (
     | TokensDue
     | FeaturesChanged
     | BrokerAnswered
+    | ResendDue
     | BrokerBehind
     | StreamBroken
     | StaticConfigAnswered

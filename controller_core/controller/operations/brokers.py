@@ -87,7 +87,7 @@ async def on_broker_startup(term: Term, brokers: Mapping[BrokerId, Broker]) -> N
         term.state.add_broker(broker)
         term.channels.add(broker)
     term.unserved.report(brokers.values())
-    await _send_everything(term, brokers)
+    await send_everything(term, brokers)
 
 
 async def on_broker_behind(term: Term, broker_id: BrokerId, epoch: BrokerEpoch) -> None:
@@ -95,10 +95,11 @@ async def on_broker_behind(term: Term, broker_id: BrokerId, epoch: BrokerEpoch) 
     known = term.state.brokers.get(broker_id)
     if known is not None and known.epoch == epoch and term.channels.catch_up(broker_id):
         log.info("broker can be reached again, it is sent everything", broker=broker_id)
-        await _send_everything(term, {broker_id: known})
+        await send_everything(term, {broker_id: known})
 
 
-async def _send_everything(term: Term, brokers: Mapping[BrokerId, Broker]) -> None:
+async def send_everything(term: Term, brokers: Mapping[BrokerId, Broker]) -> None:
+    """Sends brokers all that they must know, and goes on with what waited for them."""
     # 1. send UpdateMetadata requests for all partitions to newly started brokers; the others learn of the brokers
     term.batch.update_metadata(term.state.states, brokers.keys())
     term.batch.update_metadata(())

@@ -2,22 +2,19 @@
 
 A broker that loses a directory leaves a notification in ZooKeeper which says only that it did. Which replicas are gone
 is found out by sending it LeaderAndIsr for all of them: it answers KAFKA_STORAGE_ERROR for those that it cannot serve.
-They count as dead until the broker answers otherwise, or starts again.
+They count as dead until the broker answers otherwise, or starts again (`answers.refused`).
 """
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 
 import structlog
-from kio.schema.errors import ErrorCode
 
-from controller_core.controller.loop.events import BrokerAnswered, LogDirsFailed
+from controller_core.controller.loop.events import LogDirsFailed
 from controller_core.controller.machines import partition_machine, replica_machine
 from controller_core.controller.operations.brokers import elect_offline_partitions
 from controller_core.controller.term.term import Term
 from controller_core.model.ids import BrokerId, PartitionReplica, TopicPartition
 from controller_core.model.transitions import PartitionStatus
-from controller_core.wire.codecs.answers import is_all_well
-from controller_core.wire.messages import LeaderAndIsrResponse
 from controller_core.zk import codecs, paths
 from controller_core.zk.codecs import MalformedZnode
 from controller_core.zk.session import Delete
@@ -54,48 +51,20 @@ async def remove_notifications(term: Term) -> None:
     await term.writer.write({path: [Delete(path=path)] for path in await _notifications(term)})
 
 
-async def on_leader_and_isr_answered(term: Term, answered: BrokerAnswered, response: LeaderAndIsrResponse) -> None:
-    """Notes which replicas of a broker are in failed directories, and makes them dead or alive accordingly."""
-    broker = term.state.brokers.get(answered.broker)
-    if broker is None or broker.epoch != answered.broker_epoch:
-        return
-    known = term.state.failed_replicas.get(broker.id, frozenset())
-    if not known and is_all_well(response):
-        return
-    failed: list[TopicPartition] = []
-    repaired: list[TopicPartition] = []
-    for partition, error_code in _answers(term, broker.id, response):
-        if error_code is ErrorCode.none and partition in known:
-            repaired.append(partition)
-        elif error_code is ErrorCode.kafka_storage_error and partition not in known:
-            failed.append(partition)
-    if repaired:
-        term.state.set_failed_replicas(broker.id, known.difference(repaired))
-        term.batch.update_metadata(repaired)
-        await elect_offline_partitions(term)
-    if failed:
-        await on_replicas_become_offline(term, broker.id, failed)
-
-
-def _answers(
-    term: Term, broker: BrokerId, response: LeaderAndIsrResponse
-) -> Iterator[tuple[TopicPartition, ErrorCode]]:
-    """What a broker answered for each of its replicas, without those that are gone or were taken from it meanwhile."""
-    for topic in response.topics:
-        name = term.state.topic_named(topic.topic_id) if topic.topic_id else None
-        if name is None:
-            continue
-        for answer in topic.partition_errors:
-            partition = TopicPartition(name, answer.partition_index)
-            if PartitionReplica(partition, broker) in term.state.replica_status:
-                yield partition, answer.error_code
+async def on_replicas_become_online(term: Term, broker: BrokerId, partitions: Collection[TopicPartition]) -> None:
+    """Replicas that were offline are served again by their broker, and may lead."""
+    known = term.state.failed_replicas.get(broker, frozenset())
+    term.state.set_failed_replicas(broker, known.difference(partitions))
+    term.batch.update_metadata(partitions)
+    await elect_offline_partitions(term)
 
 
 async def on_replicas_become_offline(term: Term, broker: BrokerId, partitions: Collection[TopicPartition]) -> None:
     """The steps of onBrokerFailure, for some replicas of a broker that lives on (Kafka's onReplicasBecomeOffline).
 
+    They are in a failed log directory, or their broker cannot serve them for another reason.
     A topic that is being deleted keeps waiting for such a replica until its broker starts with the directory repaired."""
-    log.error("replicas in failed log directories", broker=broker, partitions=list(map(str, partitions))[:20])
+    log.error("replicas cannot be served by their broker", broker=broker, partitions=list(map(str, partitions))[:20])
     known = term.state.failed_replicas.get(broker, frozenset())
     term.state.set_failed_replicas(broker, known.union(partitions))
     # 1. partitions w/o leader -> OfflinePartition

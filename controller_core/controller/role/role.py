@@ -88,6 +88,8 @@ class Role:
         self._wishes = Wishes(own_id, self._presence, is_exclusive=settings.exclusive)
         self._request: RequestedRole | None = None
         self._began_ms: float | None = None
+        self._used_epoch = ControllerEpoch(-1)
+        """The largest controller epoch that this process had in a term."""
         self._alarm: asyncio.Task[None] | None = None
 
     async def claim_id(self) -> None:
@@ -157,8 +159,9 @@ class Role:
             return None
         return await self._take(node, holder)
 
-    def end(self, *, failed: bool) -> None:
-        """The term is over."""
+    def end(self, epoch: ControllerEpoch, *, failed: bool) -> None:
+        """The term is over. `epoch`: its last one."""
+        self._used_epoch = max(self._used_epoch, epoch)
         if self._began_ms is not None:
             self._failed_terms.on_term_ended(
                 began_ms=self._began_ms, ended_ms=self._clock.monotonic_ms(), failed=failed
@@ -188,7 +191,7 @@ class Role:
 
     async def _take(self, node: ZkNode | None, holder: Holder) -> Won | None:
         used_up = self._request.used_up if self._request is not None else ()
-        won = await role_znode.take_role(self._zk, self._id, node, self._clock, used_up)
+        won = await role_znode.take_role(self._zk, self._id, node, self._clock, used_up, used=self._used_epoch)
         if won is None:
             self._enqueue(RoleDue())
             return None

@@ -17,6 +17,7 @@ from typing import Final
 import structlog
 
 from controller_core.controller.loop.clock import Clock
+from controller_core.controller.term.controller_epochs import epoch_above
 from controller_core.model.ids import BrokerId, ControllerEpoch
 from controller_core.zk import codecs, paths
 from controller_core.zk.codecs import MalformedZnode
@@ -37,6 +38,7 @@ from controller_core.zk.session import (
 
 log = structlog.get_logger()
 
+_NO_EPOCH: Final = ControllerEpoch(-1)
 _FIRST_EPOCH: Final = Create(path=paths.CONTROLLER_EPOCH, data=codecs.encode_controller_epoch(ControllerEpoch(0)))
 
 
@@ -86,9 +88,17 @@ def holder_of(
 
 
 async def take_role(
-    zk: ZkSession, own_id: BrokerId, node: ZkNode | None, clock: Clock, further: Sequence[WriteOp] = ()
+    zk: ZkSession,
+    own_id: BrokerId,
+    node: ZkNode | None,
+    clock: Clock,
+    further: Sequence[WriteOp] = (),
+    *,
+    used: ControllerEpoch = _NO_EPOCH,
 ) -> HeldRole | None:
     """Takes the role from whoever has it according to `node`; None where someone else was faster. `further` is done too.
+
+    `used`: the largest epoch that this process had before. `/controller_epoch` may say less if somebody restored a backup.
 
     Raises `ConnectionLost` when it is unknown whether the role was taken: look at `/controller` again."""
     await ensure_znodes(zk, [_FIRST_EPOCH], zk.transact)
@@ -96,7 +106,7 @@ async def take_role(
     # Every new holder raises the epoch: one that came before this read has another znode, a later one fails the write.
     if epoch_node is None or (present and present.czxid) != (node and node.czxid):
         return None
-    epoch = ControllerEpoch(codecs.decode_controller_epoch(epoch_node.data) + 1)
+    epoch = epoch_above(ControllerEpoch(codecs.decode_controller_epoch(epoch_node.data) + 1), [used])
     data = codecs.encode_controller(own_id, clock.now_ms())
     ops: list[WriteOp] = [
         SetData(path=paths.CONTROLLER_EPOCH, data=codecs.encode_controller_epoch(epoch), version=epoch_node.version)

@@ -182,7 +182,9 @@ class _Channel:
                 await self._clock.sleep_ms(RETRY_BACKOFF_MS)
             else:
                 self._is_failing = False
-                self._enqueue(BrokerAnswered(self._broker.id, self._broker.epoch, request, response))
+                self._enqueue(
+                    BrokerAnswered(self._broker.id, self._broker.epoch, request, response, len(self._queue) == 1)
+                )
                 if self.is_behind:
                     self._enqueue(BrokerBehind(self._broker.id, self._broker.epoch))
                 return

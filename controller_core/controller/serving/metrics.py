@@ -10,6 +10,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
+from controller_core.controller.loop.answer_meanings import Meaning
 from controller_core.controller.loop.faults import Fault
 from controller_core.controller.role.hindrance import Hindrance
 from controller_core.controller.state.unusable_znodes import UnusableZnodes
@@ -55,12 +56,22 @@ class ControllerMetrics:
             "Leaders elected from outside the ISR: acknowledged messages may be lost",
             registry=registry,
         )
+        self.broker_refusals = Counter(
+            "kontroller_broker_refusals_total",
+            "Errors in brokers' answers to control requests: of a whole request, or of one partition in it",
+            ["request", "error", "meaning"],
+            registry=registry,
+        )
         self._registry = registry
 
     def leaders_elected(self, number: int, *, unclean: int) -> None:
         """Counts elections of partitions' leaders, and how many of them were unclean."""
         self.leader_elections.inc(number)
         self.unclean_leader_elections.inc(unclean)
+
+    def request_refused(self, request: str, error: str, meaning: Meaning) -> None:
+        """Counts an error in a broker's answer."""
+        self.broker_refusals.labels(request.removesuffix("Request"), error, meaning.value).inc()
 
     def event_failed(self, event: str, fault: Fault) -> None:
         """Counts an event that ended in an error that its operation has no answer for."""
@@ -126,6 +137,11 @@ class _Gauges(Collector):
         yield _gauge("kontroller_controller_epoch", "The controller epoch of the present term", term.identity.epoch)
         yield _gauge("kontroller_brokers", "Registered brokers", len(state.brokers))
         yield _gauge(
+            "kontroller_brokers_not_obeying",
+            "Registered brokers that refused a control request and have not obeyed since",
+            len(term.refusals.standing(state.brokers)),
+        )
+        yield _gauge(
             "kontroller_unserved_listeners",
             "Listeners of brokers under which the controller is not found",
             len(term.identity.listeners.unserved(state.brokers.values())),
@@ -152,7 +168,7 @@ class _Gauges(Collector):
         )
         yield _gauge(
             "kontroller_offline_replicas",
-            "Replicas in failed log directories of live brokers",
+            "Replicas that live brokers cannot serve: in a failed log directory, or for another reason",
             sum(map(len, state.failed_replicas.values())),
         )
         yield from _unusable(state.unusable)

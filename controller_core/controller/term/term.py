@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from controller_core.controller.loop.answer_meanings import Meaning
 from controller_core.controller.loop.clock import Clock
 from controller_core.controller.loop.events import Event
 from controller_core.controller.loop.faults import Fault
@@ -20,6 +21,7 @@ from controller_core.controller.sending.broker_requests import ControllerIdentit
 from controller_core.controller.sending.channels import BrokerChannels
 from controller_core.controller.sending.request_batch import RequestBatch
 from controller_core.controller.state.cluster_state import ClusterState
+from controller_core.controller.state.refusals import Refusals
 from controller_core.controller.term.standby import Standby
 from controller_core.controller.term.unserved_listeners import UnservedListeners
 from controller_core.supervision import noticed
@@ -88,6 +90,10 @@ class Counts(Protocol):
         """So many partitions that had one before got a leader; so many of them from outside the ISR."""
         ...
 
+    def request_refused(self, request: str, error: str, meaning: Meaning) -> None:
+        """A broker answered a control request, or one partition in it, with an error; `request`: the name of its type."""
+        ...
+
     def event_failed(self, event: str, fault: Fault) -> None:
         """An event met an error that its operation has no answer for."""
         ...
@@ -127,6 +133,7 @@ class Term:
     enqueue: Callable[[Event], None]
     pauses: Pauses
     unserved: UnservedListeners
+    refusals: Refusals = field(default_factory=Refusals)
     timers: set[asyncio.Task[None]] = field(default_factory=set)
     """What will queue events later; they end with the term."""
 

@@ -39,6 +39,7 @@ SAID: Final[Mapping[str, str]] = {
     "broker_answered": "a broker answered the controller",
     "epoch_outdated": "the controller raised its epoch",
     "broker_behind": "a broker could be reached again",
+    "resend_due": "a broker had refused a request, and was sent everything again",
     "stream_broken": "a request for a broker could not be sent",
     "static_config_answered": "a broker said what its own file configures",
     "ledger_due": "replicas to be deleted were looked for",

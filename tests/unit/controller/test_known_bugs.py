@@ -10,7 +10,7 @@ from types import FrameType
 
 import pytest
 
-from controller_core.controller.handlers import on_broker_answered
+from controller_core.controller.answers.answered import on_broker_answered
 from controller_core.controller.loop.events import BrokerAnswered
 from controller_core.model.ids import EPOCH_DURING_DELETE, BrokerId
 from controller_core.wire.messages import (

@@ -107,12 +107,12 @@ async def test_a_replica_that_could_not_be_deleted_is_tried_again_when_its_broke
     if error is ErrorCode.kafka_storage_error:
         served.broker(3).offline.add(tp("orders", 1))
     else:
-        for _ in ("UpdateMetadata", "StopReplica"):
-            served.broker(3).answer_next_with(error)
+        served.broker(3).refuse_from_now_on(error, StopReplicaRequest)
     served.request_deletion("orders")
     await served.settle()
     assert served.exists(paths.delete_topic(ORDERS.topic))
     served.broker(3).offline.clear()
+    served.broker(3).obey()
     served.bounce_broker(3)
     await served.settle()
     assert_deleted(served)

@@ -213,11 +213,11 @@ async def test_a_replica_that_could_not_be_deleted_is_tried_again_when_its_broke
 
 
 async def test_a_broker_that_refuses_the_request_is_asked_again_when_it_restarts(ours: Cluster) -> None:
-    for _ in ("UpdateMetadata", "StopReplica"):
-        ours.broker(3).answer_next_with(ErrorCode.unknown_server_error)
+    ours.broker(3).refuse_from_now_on(ErrorCode.unknown_server_error, StopReplicaRequest)
     ours.request_of_partition(REMOVE, LAST)
     await ours.settle()
     assert 2 in ours.topic("orders").partitions
+    ours.broker(3).obey()
     ours.bounce_broker(3)
     await ours.settle()
     assert_removed(ours, 2)

@@ -1,0 +1,1 @@
+"""The consequences of brokers' answers to control requests."""

@@ -1,0 +1,100 @@
+"""Each answer of a broker goes to all that waits for it: topics' deletions, reassignments, removed replicas, refusals."""
+
+from collections.abc import Iterable
+from typing import Final
+
+from kio.schema.errors import ErrorCode
+
+from controller_core.controller.answers import refused
+from controller_core.controller.loop.events import BrokerAnswered
+from controller_core.controller.operations import deletion
+from controller_core.controller.reassigning import completion
+from controller_core.controller.resizing import removing
+from controller_core.controller.term.term import Term
+from controller_core.controller.znodes import removed_replicas
+from controller_core.model.ids import TopicPartition
+from controller_core.wire.codecs.answers import is_all_well
+from controller_core.wire.codecs.entries import deleted_by
+from controller_core.wire.messages import (
+    LeaderAndIsrResponse,
+    LeaderAndIsrTopicError,
+    StopReplicaRequest,
+    StopReplicaResponse,
+)
+
+_EQUAL_TOPIC_ID: Final = (ErrorCode.none, ErrorCode.stale_controller_epoch)
+"""A broker compares the topic id before the leader epoch; it answers the second for an epoch that it has already."""
+
+
+async def on_broker_answered(term: Term, answered: BrokerAnswered) -> None:
+    """Reports the errors of an answer, and goes on with what waited for deleted replicas.
+
+    What a former term of this process asked for is no business of this one, which asked again."""
+    if not term.identity.has_had(answered.request.controller_epoch):
+        return
+    match answered.response:
+        case LeaderAndIsrResponse() as applied:
+            await refused.on_leader_and_isr_answered(term, answered, applied)
+            await _on_replicas_applied(term, answered, applied.topics)
+        case StopReplicaResponse() as stopped:
+            _report_not_stopped(term, answered, stopped)
+            await _on_replicas_deleted(term, answered, stopped)
+    await refused.on_broker_answered(term, answered)
+
+
+async def _on_replicas_applied(term: Term, answered: BrokerAnswered, topics: Iterable[LeaderAndIsrTopicError]) -> None:
+    """What the broker's answer says about the logs it has: of the present topics, or of former ones of their names."""
+    if answered.response.error_code is not ErrorCode.none or not _is_of_present_life(term, answered):
+        return
+    if not term.state.removed_replicas:
+        return
+    present, other = [], []
+    for topic in topics:
+        name = term.state.topic_named(topic.topic_id) if topic.topic_id else None
+        if name is None:
+            continue
+        for partition in topic.partition_errors:
+            if partition.error_code in _EQUAL_TOPIC_ID:
+                present.append(TopicPartition(name, partition.partition_index))
+            elif partition.error_code is ErrorCode.inconsistent_topic_id:
+                other.append(TopicPartition(name, partition.partition_index))
+    await removed_replicas.on_replicas_accepted(term, answered.broker, present)
+    removed_replicas.on_other_topic_found(term, answered.broker, other)
+
+
+def _is_of_present_life(term: Term, answered: BrokerAnswered) -> bool:
+    known = term.state.brokers.get(answered.broker)
+    return known is not None and known.epoch == answered.broker_epoch
+
+
+async def _on_replicas_deleted(term: Term, answered: BrokerAnswered, response: StopReplicaResponse) -> None:
+    if not isinstance(answered.request, StopReplicaRequest) or not _is_of_present_life(term, answered):
+        return
+    asked = deleted_by(answered.request)
+    if not asked:
+        return
+    failed = {
+        partition
+        for failure in (() if is_all_well(response) else response.partition_errors)
+        if failure.error_code is not ErrorCode.none
+        and (partition := TopicPartition(failure.topic_name, failure.partition_index)) in asked
+    }
+    if response.error_code is not ErrorCode.none:
+        failed.update(asked)
+    deleted = {partition: epoch for partition, epoch in asked.items() if partition not in failed}
+    removed_replicas.on_replicas_not_deleted(term, answered.broker, failed)
+    await removed_replicas.on_replicas_deleted(term, answered.broker, deleted)
+    # A replica that cannot be deleted holds up its topic's deletion, but no reassignment: the partition is served already.
+    completion.on_replicas_deleted(term, answered.broker, deleted)
+    completion.on_replicas_not_deleted(term, answered.broker, failed)
+    deletion.on_replicas_not_deleted(term, answered.broker, failed)
+    await deletion.on_replicas_deleted(term, answered.broker, deleted)
+    removing.on_replicas_not_deleted(term, answered.broker, failed)
+    await removing.on_replicas_deleted(term, answered.broker, deleted)
+
+
+def _report_not_stopped(term: Term, answered: BrokerAnswered, response: StopReplicaResponse) -> None:
+    if not is_all_well(response) and response.error_code is ErrorCode.none:
+        for answer in response.partition_errors:
+            partition = TopicPartition(answer.topic_name, answer.partition_index)
+            refused.report_partition(term, answered, partition, answer.error_code)

@@ -1,0 +1,178 @@
+"""The consequences of brokers' refusals of control requests; `loop.answer_meanings` has the table of meanings.
+
+A broker that refuses a request is sent everything again, under a later controller epoch if it knows one. A replica that its
+broker cannot serve counts as offline. A refused deletion has its consequences where it is awaited (`answers.answered`).
+"""
+
+from collections.abc import Iterator
+from typing import Final
+
+import structlog
+from kio.schema.errors import ErrorCode
+
+from controller_core.controller.loop.answer_meanings import Meaning, meaning_for_partition, meaning_of_answer
+from controller_core.controller.loop.events import BrokerAnswered, ResendDue
+from controller_core.controller.operations import brokers, log_dirs
+from controller_core.controller.state.refusals import LONGEST_PAUSE_MS
+from controller_core.controller.term import epoch_raise
+from controller_core.controller.term.controller_epochs import epoch_after_refusal
+from controller_core.controller.term.term import Term
+from controller_core.model.ids import BrokerId, PartitionReplica, TopicPartition
+from controller_core.wire.codecs.answers import is_all_well
+from controller_core.wire.messages import LeaderAndIsrResponse
+
+log = structlog.get_logger()
+
+PATIENCE: Final = 2
+"""After so many refusals in a row another replica leads, if one is in sync: the broker may need long, or never obey."""
+
+
+async def on_broker_answered(term: Term, answered: BrokerAnswered) -> None:
+    """Notes whether a broker of the present obeyed the request as a whole, and does what follows if it did not."""
+    known = term.state.brokers.get(answered.broker)
+    if known is None or known.epoch != answered.broker_epoch:
+        return
+    error = answered.response.error_code
+    meaning = meaning_of_answer(type(answered.request), error)
+    if meaning is Meaning.OBEYED:
+        _note_obedience(term, answered)
+        return
+    request = type(answered.request).__name__
+    term.counts.request_refused(request, error.name, meaning)
+    log.error(
+        "broker refused a control request", broker=known.id, request=request, error=error.name, meaning=meaning.value
+    )
+    if meaning is Meaning.DELETE_AT_START:
+        _note_obedience(term, answered)  # what it did not delete, others wait for
+        return
+    if meaning is Meaning.RAISE_EPOCH and await _raise_epoch(term, answered):
+        return
+    _send_again_later(term, answered, error.name, meaning)
+    if isinstance(answered.response, LeaderAndIsrResponse):
+        await _give_up_leaderships(term, answered, answered.response)
+
+
+def _send_again_later(term: Term, answered: BrokerAnswered, error: str, meaning: Meaning) -> None:
+    """Has the broker sent everything again after a pause, unless that is on its way already."""
+    refusal, is_due = term.refusals.add(answered.broker, answered.broker_epoch, _reason(answered, error))
+    if is_due:
+        pause_ms = refusal.pause_ms if meaning is Meaning.SEND_AGAIN else LONGEST_PAUSE_MS
+        term.enqueue_later(ResendDue(answered.broker, answered.broker_epoch), pause_ms)
+
+
+async def on_leader_and_isr_answered(term: Term, answered: BrokerAnswered, response: LeaderAndIsrResponse) -> None:
+    """Notes which replicas of a broker are offline, and does what follows for them."""
+    broker = term.state.brokers.get(answered.broker)
+    if broker is None or broker.epoch != answered.broker_epoch or response.error_code is not ErrorCode.none:
+        return
+    offline = term.state.failed_replicas.get(broker.id, frozenset())
+    if not offline and is_all_well(response):
+        return
+    failed: list[TopicPartition] = []
+    repaired: list[TopicPartition] = []
+    for partition, error in _answers(term, broker.id, response):
+        meaning = report_partition(term, answered, partition, error)
+        if meaning is Meaning.OBEYED and partition in offline:
+            repaired.append(partition)
+        elif meaning is Meaning.REPLICA_OFFLINE and partition not in offline:
+            failed.append(partition)
+        if meaning is Meaning.TELL_PERSON or error is ErrorCode.unknown_server_error:
+            _send_again_later(term, answered, error.name, Meaning.TELL_PERSON)
+    if repaired:
+        await log_dirs.on_replicas_become_online(term, broker.id, repaired)
+    if failed:
+        await log_dirs.on_replicas_become_offline(term, broker.id, failed)
+
+
+def report_partition(term: Term, answered: BrokerAnswered, partition: TopicPartition, error: ErrorCode) -> Meaning:
+    """Logs and counts the error of one partition, unless the broker obeyed. Returns what the error means."""
+    meaning = meaning_for_partition(type(answered.request), error)
+    if meaning is not Meaning.OBEYED:
+        request = type(answered.request).__name__
+        term.counts.request_refused(request, error.name, meaning)
+        log.error(
+            "broker could not apply a partition's state",
+            broker=answered.broker,
+            request=request,
+            topic=partition.topic,
+            partition=partition.partition,
+            error=error.name,
+            meaning=meaning.value,
+        )
+    return meaning
+
+
+async def on_resend_due(term: Term, due: ResendDue) -> None:
+    """Sends a broker everything again, if it is still the one that refused."""
+    refusal, known = term.refusals.find(due.broker, due.broker_epoch), term.state.brokers.get(due.broker)
+    if refusal is None or known is None or known.epoch != due.broker_epoch:
+        return
+    refusal.sent_again_under = term.identity.epoch
+    if known.id in term.state.shutting_down:
+        term.batch.update_metadata(term.state.states, [known.id])  # it must not follow again what it was relieved of
+    else:
+        await brokers.send_everything(term, {known.id: known})
+
+
+def _note_obedience(term: Term, answered: BrokerAnswered) -> None:
+    refusal = term.refusals.find(answered.broker, answered.broker_epoch)
+    if refusal is not None and refusal.sent_again_under is not None and answered.is_last:
+        log.info("broker obeys again", broker=answered.broker)
+        term.refusals.end(answered.broker)
+
+
+async def _raise_epoch(term: Term, answered: BrokerAnswered) -> bool:
+    """Raises the controller epoch above the refused one, and sends the broker everything under the present one.
+
+    Returns False if it must not be raised further. Raises `Fenced` if the brokers refuse us because somebody else has the
+    role."""
+    broker, broker_epoch = answered.broker, answered.broker_epoch
+    refused, error = answered.request.controller_epoch, answered.response.error_code.name
+    if refused >= term.identity.epoch:
+        epoch = epoch_after_refusal(refused, term.refusals.epoch_raises)
+        if epoch is None:
+            return False
+        term.refusals.note_epoch_raise()
+        await epoch_raise.raise_epoch(term, epoch, reason=f"broker {broker} knows a later one than {refused}")
+        await term.journal.begin_term()
+    known = term.refusals.find(broker, broker_epoch)
+    if known is None or known.sent_again_under != term.identity.epoch:
+        term.refusals.add(broker, broker_epoch, _reason(answered, error))
+        await on_resend_due(term, ResendDue(broker, broker_epoch))
+    return True
+
+
+async def _give_up_leaderships(term: Term, answered: BrokerAnswered, response: LeaderAndIsrResponse) -> None:
+    """Lets others lead what a broker refuses to hear of again and again, if others are in sync."""
+    broker = answered.broker
+    refusal = term.refusals.find(broker, answered.broker_epoch)
+    if refusal is None or refusal.in_a_row < PATIENCE:
+        return
+    refused = [partition for partition, _ in _answers(term, broker, response)]
+    replaceable = [
+        partition
+        for partition in term.state.led_by(refused, {broker})
+        if not (term.state.live_replicas(partition) - {broker}).isdisjoint(
+            term.state.states[partition].leader_and_isr.isr
+        )
+    ]
+    if replaceable:
+        await log_dirs.on_replicas_become_offline(term, broker, replaceable)
+
+
+def _reason(answered: BrokerAnswered, error: str) -> str:
+    return f"{type(answered.request).__name__.removesuffix('Request')}: {error}"
+
+
+def _answers(
+    term: Term, broker: BrokerId, response: LeaderAndIsrResponse
+) -> Iterator[tuple[TopicPartition, ErrorCode]]:
+    """What a broker answered for each of its replicas, without those that are gone or were taken from it meanwhile."""
+    for topic in response.topics:
+        name = term.state.topic_named(topic.topic_id) if topic.topic_id else None
+        if name is None:
+            continue
+        for answer in topic.partition_errors:
+            partition = TopicPartition(name, answer.partition_index)
+            if PartitionReplica(partition, broker) in term.state.replica_status:
+                yield partition, answer.error_code

@@ -1,0 +1,77 @@
+"""The brokers that refused control requests, until they obeyed: which of them must be sent everything again, and when."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from controller_core.model.ids import BrokerEpoch, BrokerId, ControllerEpoch
+from controller_core.model.metadata import Broker
+
+FIRST_PAUSE_MS: Final = 1000
+LONGEST_PAUSE_MS: Final = 60_000
+
+
+@dataclass(slots=True, kw_only=True)
+class Refusal:
+    """A broker that has not obeyed."""
+
+    broker_epoch: BrokerEpoch
+    """The life of the broker in which it refused."""
+    reason: str
+    """The request and the error, such as `UpdateMetadata: unknown_server_error`."""
+    in_a_row: int = 1
+    """How many times in a row the broker was sent everything and refused something."""
+    sent_again_under: ControllerEpoch | None = None
+    """The controller epoch under which it was sent everything after the last refusal; None if that is still to be done."""
+
+    @property
+    def pause_ms(self) -> int:
+        """Milliseconds until the broker is sent everything again: 1 s after the first refusal, then doubled up to 60 s."""
+        return int(min(FIRST_PAUSE_MS * 2 ** min(self.in_a_row - 1, 10), LONGEST_PAUSE_MS))
+
+
+class Refusals:
+    """The refusals of one term."""
+
+    def __init__(self) -> None:
+        self._standing: dict[BrokerId, Refusal] = {}
+        self._epoch_raises = 0
+
+    @property
+    def epoch_raises(self) -> int:
+        """How often this term raised the controller epoch because a broker refused it as stale."""
+        return self._epoch_raises
+
+    def note_epoch_raise(self) -> None:
+        """Count a raise of the controller epoch."""
+        self._epoch_raises += 1
+
+    def find(self, broker: BrokerId, epoch: BrokerEpoch) -> Refusal | None:
+        """Return the refusal of a broker in its present life."""
+        refusal = self._standing.get(broker)
+        return refusal if refusal is not None and refusal.broker_epoch == epoch else None
+
+    def add(self, broker: BrokerId, epoch: BrokerEpoch, reason: str) -> tuple[Refusal, bool]:
+        """Note a refusal. Return it, and True if the broker must be sent everything again: that is not under way yet."""
+        known = self.find(broker, epoch)
+        if known is None:
+            known = self._standing[broker] = Refusal(broker_epoch=epoch, reason=reason)
+            return known, True
+        known.reason = reason
+        if known.sent_again_under is None:
+            return known, False
+        known.sent_again_under = None
+        known.in_a_row += 1
+        return known, True
+
+    def end(self, broker: BrokerId) -> None:
+        """The broker obeyed."""
+        self._standing.pop(broker, None)
+
+    def standing(self, brokers: Mapping[BrokerId, Broker]) -> dict[BrokerId, str]:
+        """Return the reasons of those among the registered brokers that have not obeyed in their present life."""
+        return {
+            broker: refusal.reason
+            for broker, refusal in sorted(self._standing.items())
+            if (known := brokers.get(broker)) is not None and known.epoch == refusal.broker_epoch
+        }

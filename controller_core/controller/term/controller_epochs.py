@@ -1,0 +1,34 @@
+"""Choosing controller epochs that brokers accept: above every epoch that anybody may have used before.
+
+A broker refuses requests under a smaller controller epoch than the largest that it has seen. `/controller_epoch` has the
+last epoch, unless somebody deleted the znode, or restored an older copy of it. The partition states keep the epochs under
+which they were written. Epochs that left no trace in ZooKeeper are known to brokers only, which do not tell them. So the
+controller raises its epoch in growing steps until they accept it.
+"""
+
+from collections.abc import Iterable
+from typing import Final
+
+from controller_core.model.ids import ControllerEpoch
+
+HIGHEST_EPOCH: Final = ControllerEpoch((1 << 31) - (1 << 24))
+"""No raise goes beyond this epoch, so that the numbers of the type, int32, are never used up by raising."""
+STEPS: Final = (1, 16, 256, 4096, 65_536, 1_048_576)
+"""How far each raise after a refusal goes beyond the epoch that was refused. There are no more raises in one term."""
+
+
+def epoch_above(current: ControllerEpoch, used: Iterable[ControllerEpoch]) -> ControllerEpoch:
+    """Return the current epoch if it is larger than all that were used, otherwise the first one that is.
+
+    Used epochs above `HIGHEST_EPOCH` are ignored: a znode that names one was not written by a controller."""
+    largest = max((epoch for epoch in used if epoch < HIGHEST_EPOCH), default=None)
+    return current if largest is None or largest < current else ControllerEpoch(largest + 1)
+
+
+def epoch_after_refusal(refused: ControllerEpoch, raises: int) -> ControllerEpoch | None:
+    """Return the epoch to try after a broker refused one as stale; None if the controller must not raise it further.
+
+    `raises`: how often this term has raised its epoch for such a refusal."""
+    if raises >= len(STEPS) or refused + STEPS[raises] > HIGHEST_EPOCH:
+        return None
+    return ControllerEpoch(refused + STEPS[raises])
