@@ -1,0 +1,117 @@
+"""`/controller_epoch` is lost under running brokers; ZooKeeper is restored from an older copy, as operations.md says."""
+
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from confluent_kafka.admin import AdminClient
+
+from devcluster.clients.load import AckedProducer, lost, read_back
+from devcluster.clients.znodes import ClusterZnodes
+from devcluster.clusters.kafka import KafkaCluster
+from devcluster.clusters.kontroller import ControllerProcess
+from devcluster.clusters.run_folder import RunFolder
+from devcluster.clusters.zookeeper import ZooKeeper
+from devcluster.running.processes import wait_until
+from devcluster.waiting.vocabulary import wait_until_led, wait_until_logged, wait_until_served
+from tests.real.conftest import StartKafka
+
+
+def acknowledge_some(kafka: KafkaCluster, topic: str) -> AckedProducer:
+    """Produces to a topic until something is acknowledged by all of its ISR."""
+    with AckedProducer(kafka.bootstrap_servers, topic) as producer:
+        wait_until(lambda: producer.acknowledged_count > 0, f"something is acknowledged in {topic}")
+    return producer
+
+
+def wait_until_known(kafka: KafkaCluster, topic: str) -> None:
+    """Waits until every broker tells clients of a topic."""
+    for broker in kafka.brokers.values():
+        list_topics = AdminClient({"bootstrap.servers": broker.address, "log_level": 2}).list_topics
+        wait_until(lambda: topic in list_topics(timeout=30).topics, f"{broker.name} knows {topic}")  # noqa: B023
+
+
+@contextmanager
+def znodes_of(zookeeper: ZooKeeper, chroot: str) -> Iterator[ClusterZnodes]:
+    with zookeeper.client(chroot) as client:
+        yield ClusterZnodes(client)
+
+
+def test_brokers_that_know_later_epochs_than_zookeeper_are_led_all_the_same(
+    servers_folder: RunFolder, zookeeper: ZooKeeper, zookeeper_chroot: str, start_kafka: StartKafka
+) -> None:
+    kafka = start_kafka()
+    with (
+        ControllerProcess(servers_folder, kafka.zookeeper_connect, name="lowered-controller") as controller,
+        znodes_of(zookeeper, zookeeper_chroot) as znodes,
+    ):
+        znodes.create_topic("orders", [[1, 2, 3]])
+        wait_until_served(znodes, "orders", [0])
+        for _ in range(3):
+            controller.restart_whole()  # each raises the epoch, and rewrites no partition's state
+        known = int(znodes.client.get("/controller_epoch")[0])
+        controller.kill(ends_session=False)
+        znodes.client.set("/controller_epoch", b"1")
+        controller.restart_whole()
+
+        kafka.broker(1).kill()
+        wait_until_led(znodes, "orders", 0, 2)
+        acknowledge_some(kafka, "orders")
+        znodes.create_topic("later", [[2, 3]])
+        wait_until_served(znodes, "later", [0])
+        acknowledge_some(kafka, "later")
+        assert known <= int(znodes.client.get("/controller_epoch")[0])
+        wait_until(lambda: controller.metric("kontroller_brokers_not_obeying") == 0, "all brokers obey")
+        kafka.broker(1).start()
+        wait_until_served(znodes, "orders", [0])
+
+
+def test_a_restored_backup_is_served_and_logs_of_lost_topics_stand_in_nobody_s_way(servers_folder: RunFolder) -> None:
+    """The runbook: everybody stops, ZooKeeper gets the older copy, brokers start, then the controller."""
+    with (
+        ZooKeeper(servers_folder, name="restored-zookeeper") as zookeeper,
+        KafkaCluster(servers_folder, zookeeper, brokers=3, chroot="/restored") as kafka,
+        ControllerProcess(servers_folder, kafka.zookeeper_connect, name="restored-controller") as controller,
+    ):
+        version_2 = zookeeper.data_folder / "version-2"
+        with znodes_of(zookeeper, "/restored") as znodes:
+            znodes.create_topic("orders", [[1, 2, 3]], {"min.insync.replicas": "2"})
+            wait_until_served(znodes, "orders", [0])
+            acknowledged = acknowledge_some(kafka, "orders")
+            shutil.copytree(version_2, zookeeper.data_folder / "backup")
+            znodes.create_topic("since", [[1, 2]])
+            wait_until_served(znodes, "since", [0])
+            controller.restart_whole()
+
+        controller.stop()
+        for broker in kafka.brokers.values():
+            broker.stop()
+        zookeeper.stop()
+        shutil.rmtree(version_2)
+        shutil.copytree(zookeeper.data_folder / "backup", version_2)
+        zookeeper.start()
+        with znodes_of(zookeeper, "/restored") as znodes:
+            assert znodes.client.get_children("/brokers/topics") == ["orders"]
+            znodes.client.delete("/kontroller", recursive=True)
+            for broker in kafka.brokers.values():
+                broker.start()
+            controller.start()
+            wait_until_served(znodes, "orders", [0])
+            wait_until_known(kafka, "orders")
+            assert lost(acknowledged.stop().acknowledged, read_back(kafka.bootstrap_servers, "orders")) == []
+
+            # Broker 1 has a log of the topic of that name that the backup does not know, and refuses to lead.
+            znodes.create_topic("since", [[1, 3]])
+            wait_until_led(znodes, "since", 0, 3)
+            acknowledge_some(kafka, "since")
+            assert znodes.isr("since", 0) == [3]
+            assert controller.metric("kontroller_offline_replicas") == 1
+            wait_until_logged(controller.process, "inconsistent_topic_id")
+
+            # The runbook's cure.
+            broker = kafka.broker(1)
+            broker.stop()
+            shutil.move(broker.log_folder / "since-0", servers_folder.data("moved-out"))
+            broker.start()
+            wait_until_served(znodes, "since", [0])
+            assert controller.metric("kontroller_offline_replicas") == 0
