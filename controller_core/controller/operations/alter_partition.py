@@ -9,9 +9,11 @@ for the ISR, RAR alone in its last steps. Who is in the ISR already, and was dro
 else the leader could not change the ISR at all. Who is not assigned is refused as one that is not live: a leader drops
 that request and goes on from the ISR that it knows, where after INVALID_REQUEST it would wait for the next LeaderAndIsr.
 
-Who is shutting down or dead may not join either (KIP-841), unless a leader of before Kafka 3.3 asks, whose own controller
-takes whoever is assigned: one of 2.8 to 3.1 that is refused, with whatever error, waits for the next LeaderAndIsr, and
-until then nobody joins any more. Who is taken and does not follow the leader drops itself (`replica.lag.time.max.ms`).
+A broker that is shutting down or dead may not join either (KIP-841). Members of the present ISR may stay: a leader that is
+shutting down itself must be able to let a replica join that takes over from it. A leader of before Kafka 3.3 may ask for a
+replica on any broker, as its own controller takes whoever is assigned: one of 2.8 to 3.1 that is refused, with whatever
+error, waits for the next LeaderAndIsr, and until then nobody joins any more. Who is taken and does not follow the leader
+drops itself (`replica.lag.time.max.ms`).
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
@@ -83,7 +85,7 @@ def check(
 ) -> ErrorCode | None:
     """Why a change is refused, or None. Whether it is there already is asked between the epochs: `is_there_already`.
 
-    `eligible`: of whom members may be; None: of all brokers."""
+    `eligible`: the brokers that may join the ISR; None: all brokers."""
     state = term.state.states.get(partition) if term.state.has(partition) else None
     if state is None:
         return ErrorCode.unknown_topic_or_partition
@@ -116,11 +118,10 @@ def _check_recovery_and_members(
         return ErrorCode.invalid_request
     if wanted.leader not in wanted.isr or len(set(wanted.isr)) != len(wanted.isr):
         return ErrorCode.invalid_request
-    if eligible is not None and not eligible >= set(wanted.isr):
+    joining = set(wanted.isr).difference(current.isr)
+    if eligible is not None and not joining <= eligible:
         return ErrorCode.ineligible_replica
-    if not all(member in assigned or member in current.isr for member in wanted.isr):
-        return ErrorCode.ineligible_replica
-    return None
+    return None if joining.issubset(assigned) else ErrorCode.ineligible_replica
 
 
 def _is_of_before_3_3(request: AlterPartitionRequest) -> bool:

@@ -191,6 +191,45 @@ async def test_a_broker_that_is_shutting_down_does_not_join_again(served: Cluste
     assert served.leadership(ORDERS) == (1, [1, 3])
 
 
+async def test_a_leader_that_shuts_down_lets_another_replica_join_and_hands_over(cluster: Cluster) -> None:
+    """Nobody was in sync when it first asked, so it still leads."""
+    cluster.start_brokers(1, 2, 3)
+    await cluster.serve()
+    cluster.create_topic("orders", [1, 2])
+    await cluster.settle()
+    cluster.kill_broker(2)
+    await cluster.settle()
+    cluster.start_broker(2)
+    await cluster.settle()
+    first = await cluster.shut_down(1)
+    assert first is not None
+    assert len(first.remaining_partitions) == 1
+    assert await cluster.alter_isr(ORDERS, [1, 2]) is ErrorCode.none
+    second = await cluster.shut_down(1)
+    assert second is not None
+    assert second.remaining_partitions == ()
+    assert cluster.leadership(ORDERS) == (2, [2])
+    assert_sound(cluster)
+
+
+async def test_a_reassignment_away_from_a_leader_that_shuts_down_ends(cluster: Cluster) -> None:
+    cluster.start_brokers(1, 2, 3)
+    await cluster.serve()
+    cluster.create_topic("orders", [1])
+    await cluster.settle()
+    cluster.request_reassignment({ORDERS: [2]})
+    await cluster.settle()
+    await cluster.shut_down(1)
+    assert await cluster.alter_isr(ORDERS, [1, 2]) is ErrorCode.none
+    await cluster.settle()
+    assert cluster.leadership(ORDERS) == (2, [2])
+    assert cluster.assigned(ORDERS) == [2]
+    second = await cluster.shut_down(1)
+    assert second is not None
+    assert second.remaining_partitions == ()
+    assert_sound(cluster)
+
+
 @dataclass(slots=True)
 class OlderLeader:
     """Broker 2, of before Kafka 3.3: it names topics by their names."""
