@@ -52,12 +52,18 @@ def initial_leader(assigned: Sequence[BrokerId], live: Set[BrokerId]) -> Selecti
 
 
 def offline_partition_leader(
-    assigned: Sequence[BrokerId], current: LeaderAndIsr, live: Set[BrokerId], *, unclean_allowed: bool
+    assigned: Sequence[BrokerId],
+    current: LeaderAndIsr,
+    live: Set[BrokerId],
+    *,
+    unclean_allowed: bool,
+    adding: Sequence[BrokerId] = (),
 ) -> Selection | NoLeader:
     """OfflinePartitionLeaderSelector: a live replica of the ISR and the live ISR.
 
     Where no replica of the ISR is live: the first live assigned replica alone, if the topic allows unclean elections.
-    Such a leader may miss acknowledged messages; it starts as RECOVERING (KIP-704).
+    Such a leader may miss acknowledged messages; it starts as RECOVERING (KIP-704). A replica that a reassignment is
+    `adding` comes after all others, because its log may be empty.
     """
     receivers, live_isr, leader = _first_in_sync(tuple(assigned), current.isr, frozenset(live))
     if leader is not None:
@@ -68,9 +74,10 @@ def offline_partition_leader(
         return NoLeader(
             reason=f"none of the in-sync replicas {list(current.isr)} is live, and unclean leader election is off"
         )
+    leader = next((replica for replica in receivers if replica not in adding), receivers[0])
     chosen = LeaderAndIsr(
-        leader=receivers[0],
-        isr=(receivers[0],),
+        leader=leader,
+        isr=(leader,),
         leader_epoch=next_epoch(current.leader_epoch),
         leader_recovery_state=LeaderRecoveryState.RECOVERING,
     )

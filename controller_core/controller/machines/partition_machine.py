@@ -163,7 +163,11 @@ def _selector(term: Term, election: Election, unclean_topics: Set[TopicName] = f
         case Election.OFFLINE | Election.UNCLEAN:
             is_unclean = election is Election.UNCLEAN
             return lambda p, current: leader_selectors.offline_partition_leader(
-                assignment(p).replicas, current, live(p), unclean_allowed=is_unclean or p.topic in unclean_topics
+                assignment(p).replicas,
+                current,
+                live(p),
+                unclean_allowed=is_unclean or p.topic in unclean_topics,
+                adding=assignment(p).adding,
             )
         case Election.REASSIGNED:
             return lambda p, current: leader_selectors.reassigned_partition_leader(

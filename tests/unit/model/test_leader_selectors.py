@@ -68,6 +68,21 @@ class TestOfflinePartitionLeader:
         assert selection.unclean
         assert selection.leader_and_isr.leader_recovery_state is LeaderRecoveryState.RECOVERING
 
+    @pytest.mark.parametrize(
+        ("live", "leader"),
+        [
+            pytest.param((2, 3, 4), 2, id="one from before the reassignment"),
+            pytest.param((3, 4), 3, id="one that is added, if there is no other"),
+        ],
+    )
+    def test_an_unclean_leader_is_one_that_a_reassignment_adds_only_if_no_other_is_live(
+        self, live: Sequence[int], leader: int
+    ) -> None:
+        selection = selectors.offline_partition_leader(
+            ids(3, 4, 1, 2), led_by(1, 1), set(ids(*live)), unclean_allowed=True, adding=ids(3, 4)
+        )
+        assert chosen(selection)[:2] == (leader, (leader,))
+
     def test_an_election_is_not_unclean_where_the_isr_lives_though_that_were_allowed(self) -> None:
         selection = selectors.offline_partition_leader(ids(1, 2), led_by(1, 1, 2), set(ids(2)), unclean_allowed=True)
         assert isinstance(selection, Selection)

@@ -166,3 +166,23 @@ async def test_a_clean_candidate_is_preferred_where_unclean_elections_are_allowe
     cluster.kill_broker(1)
     await cluster.settle()
     assert cluster.leadership(ORDERS) == (3, [3])
+
+
+async def test_an_unclean_leader_has_a_log_from_before_the_reassignment_if_there_is_one(cluster: Cluster) -> None:
+    """The replicas that are being added may have nothing, and the others would cut their logs to match."""
+    cluster.start_brokers(1, 2, 3, 4)
+    await cluster.serve()
+    cluster.create_topic("orders", [1, 2], config={"unclean.leader.election.enable": "true"})
+    await cluster.settle()
+    cluster.bounce_broker(2)
+    await cluster.settle()
+    cluster.request_reassignment({ORDERS: [3, 4]})
+    await cluster.settle()
+    cluster.kill_broker(1)
+    await cluster.settle()
+    assert cluster.assigned(ORDERS) == [3, 4, 1, 2]
+    assert cluster.leadership(ORDERS) == (2, [2])
+    await cluster.replicate()
+    await cluster.settle()
+    assert cluster.assigned(ORDERS) == [3, 4]
+    assert_sound(cluster)
