@@ -61,8 +61,8 @@ def is_done(term: Term, partition: TopicPartition, target: tuple[BrokerId, ...])
 
 
 def not_live(term: Term, partition: TopicPartition, target: tuple[BrokerId, ...]) -> list[BrokerId]:
-    """The brokers that would have to begin a replica, and are not live."""
-    present = reassignment.full_assignment(term, partition).replicas if term.state.has(partition) else ()
+    """Return the brokers that are not live among those that must begin a replica, also for the reassignment that runs."""
+    present = reassignment.full_assignment(term, partition).origin if term.state.has(partition) else ()
     return [broker for broker in target if broker not in present and broker not in term.state.live]
 
 

@@ -96,6 +96,18 @@ async def test_an_impossible_target_is_refused_and_the_others_are_served(
     assert (served.assigned(ORDERS), served.assigned(tp("orders", 1))) == ([1, 2, 3], [4, 5])
 
 
+async def test_a_dead_broker_is_no_target_though_it_is_being_added_already(served: Cluster) -> None:
+    await ask(served, {ORDERS: [1, 4]})
+    served.kill_broker(4)
+    await served.settle()
+    answers = await ask(served, {ORDERS: [1, 4, 5]})
+    assert answers[ORDERS][0] is ErrorCode.invalid_replica_assignment
+    assert "not alive. Replica list: [4]" in str(answers[ORDERS][1])
+    assert await ask(served, {ORDERS: [1, 5]}) == {ORDERS: BEGUN}
+    await served.replicate()
+    assert served.assigned(ORDERS) == [1, 5]
+
+
 @pytest.mark.parametrize("partition", [tp("unknown"), tp("orders", 9), tp("", -1)])
 async def test_what_is_not_there_cannot_move(served: Cluster, partition: TopicPartition) -> None:
     assert await ask(served, {partition: [1, 2]}) == {
