@@ -12,6 +12,7 @@ from controller_core.controller.loop.events import IsrChangesNotified, JournalDu
 from controller_core.controller.operations import (
     brokers,
     config_changes,
+    controlled_shutdown,
     deletion,
     elections,
     features,
@@ -51,6 +52,7 @@ async def on_controller_failover(term: Term) -> None:
     await term.send_all_requests()
     # 2. partitionStateMachine.startup()
     await startup.partition_startup(term, partitions, whole)
+    await controlled_shutdown.resume(term)
     await drop.expel_dropped(term, [name for name in term.state.topics if name not in whole])
     await reassignment.announce(term, repaired)
     # 3. resume partition reassignment, if any

@@ -5,7 +5,13 @@ The broker asks with ControlledShutdown until nothing remains that it leads, and
 The last broker that is not shutting down has nobody to hand over to. It stays in service and hears what remains, so
 that a new topic still finds a leader, and ISRs grow when another broker comes; it asks again, or stops. Kafka's
 controller takes it for one that shuts down all the same, and no broker is left that may lead.
+
+A shutdown is granted if nothing remains. The broker does not ask again, so the grant is kept in
+`/kontroller/granted_shutdowns`, with the epoch of the broker: the next controller gives it no leaderships either. The next
+grant drops the entries of brokers that are not registered under that epoch any more.
 """
+
+from collections.abc import Mapping
 
 import structlog
 from kio.schema.errors import ErrorCode
@@ -13,8 +19,13 @@ from kio.schema.errors import ErrorCode
 from controller_core.controller.machines import partition_machine, replica_machine
 from controller_core.controller.machines.partition_machine import Election
 from controller_core.controller.term.term import Term
-from controller_core.model.ids import BrokerId, PartitionReplica, TopicPartition
+from controller_core.model.ids import BrokerEpoch, BrokerId, PartitionReplica, TopicPartition
+from controller_core.model.metadata import Broker
 from controller_core.wire.messages import ControlledShutdownRequest, ControlledShutdownResponse, RemainingPartition
+from controller_core.zk import codecs, paths
+from controller_core.zk.codecs import LaterVersion, MalformedZnode
+from controller_core.zk.compare_and_set import Contended, compare_and_set, ensure_znodes, put, reading
+from controller_core.zk.session import Create, TransactionFailed, WriteOp, ZkNode
 
 log = structlog.get_logger()
 
@@ -30,6 +41,8 @@ async def on_controlled_shutdown(term: Term, request: ControlledShutdownRequest)
         return refusal(ErrorCode.stale_broker_epoch)
     if term.state.live - {broker.id}:
         remaining = await shutdown_broker(term, broker.id)
+        if not remaining:
+            await _keep_grant(term, broker)
     else:
         remaining = sorted(term.state.led_by(_replicated(term, broker.id), {broker.id}))
     log.info("controlled shutdown", broker=broker.id, remaining=[str(partition) for partition in remaining])
@@ -56,6 +69,58 @@ async def shutdown_broker(term: Term, broker: BrokerId) -> list[TopicPartition]:
     followers = [PartitionReplica(partition, broker) for partition in replicated if partition not in led]
     await replica_machine.take_out(term, followers)
     return sorted(term.state.led_by(replicated, {broker}))
+
+
+async def resume(term: Term) -> None:
+    """A new controller takes the leaderships again from brokers whose shutdown a former one granted."""
+    for broker in await _granted(term):
+        if term.state.live - {broker}:
+            log.info("shutdown was granted by a former controller", broker=broker)
+            await shutdown_broker(term, broker)
+
+
+async def _granted(term: Term) -> list[BrokerId]:
+    node = (await term.zk.read_many([paths.GRANTED_SHUTDOWNS]))[0]
+    if node is None:
+        return []
+    try:
+        return sorted(_of_present_life(term, codecs.decode_granted_shutdowns(node.data)))
+    except LaterVersion as error:
+        term.state.unusable.report(paths.GRANTED_SHUTDOWNS, "list of granted shutdowns is left alone", error)
+    except MalformedZnode as error:
+        term.state.unusable.report(paths.GRANTED_SHUTDOWNS, "unreadable list of granted shutdowns, begun anew", error)
+    return []
+
+
+def _of_present_life(term: Term, granted: Mapping[BrokerId, BrokerEpoch]) -> dict[BrokerId, BrokerEpoch]:
+    """Return the grants of brokers that have been registered ever since."""
+    known = term.state.brokers
+    return {id_: epoch for id_, epoch in granted.items() if id_ in known and known[id_].epoch == epoch}
+
+
+async def _keep_grant(term: Term, broker: Broker) -> None:
+    """Writes the grant, fenced. If it cannot be written the broker may stop nevertheless."""
+
+    def entered(node: ZkNode | None) -> list[WriteOp]:
+        granted: Mapping[BrokerId, BrokerEpoch] = {}
+        try:
+            granted = codecs.decode_granted_shutdowns(node.data) if node else {}
+        except LaterVersion:
+            return []
+        except MalformedZnode:
+            pass
+        if granted.get(broker.id) == broker.epoch:
+            return []
+        data = codecs.encode_granted_shutdowns(_of_present_life(term, granted) | {broker.id: broker.epoch})
+        return [put(paths.GRANTED_SHUTDOWNS, node, data)]
+
+    try:
+        await ensure_znodes(term.zk, [Create(path=paths.KONTROLLER)], term.writer.transact)
+        await compare_and_set(reading(term.zk, paths.GRANTED_SHUTDOWNS), entered, term.writer.transact)
+    except (Contended, TransactionFailed) as why:
+        term.state.unusable.report(paths.GRANTED_SHUTDOWNS, "list of granted shutdowns not written", why)
+    else:
+        term.state.unusable.clear(paths.GRANTED_SHUTDOWNS)
 
 
 def _replicated(term: Term, broker: BrokerId) -> list[TopicPartition]:

@@ -17,7 +17,12 @@ from controller_core.zk.codecs.admin import (
     encode_reassignment,
     encode_replicas,
 )
-from controller_core.zk.codecs.brokers import decode_broker, encode_broker
+from controller_core.zk.codecs.brokers import (
+    decode_broker,
+    decode_granted_shutdowns,
+    encode_broker,
+    encode_granted_shutdowns,
+)
 from controller_core.zk.codecs.configs import (
     decode_config,
     decode_config_change,
@@ -78,6 +83,7 @@ __all__ = [
     "decode_controller_epoch",
     "decode_deleted_topics",
     "decode_features",
+    "decode_granted_shutdowns",
     "decode_isr_change",
     "decode_log_dir_event",
     "decode_partition_removal",
@@ -100,6 +106,7 @@ __all__ = [
     "encode_controller_epoch",
     "encode_deleted_topics",
     "encode_features",
+    "encode_granted_shutdowns",
     "encode_isr_change",
     "encode_log_dir_event",
     "encode_partition_removal",

@@ -25,11 +25,13 @@ from controller_core.zk.codecs.json_fields import (
     integer,
     json_object,
     require_sendable,
+    require_version,
     text,
 )
 from controller_core.zk.session import ZkNode
 
 _VERSION: Final = 5
+_SHUTDOWNS_VERSION: Final = 1
 _IS_OURS: Final = "kontroller_broker"
 _PLAINTEXT: Final = SecurityProtocol.PLAINTEXT.name
 _ENDPOINT: Final = re.compile(r"(?P<listener>[^:/]+)://\[?(?P<host>[0-9a-zA-Z\-%._:]+)\]?:(?P<port>[0-9]{1,5})")
@@ -129,3 +131,23 @@ def _features(path: str, features: Mapping[str, Any]) -> dict[str, FeatureRange]
             max_version=integer(path, versions, "max_version", at_most=INT16_MAX),
         )
     return ranges
+
+
+def decode_granted_shutdowns(data: bytes) -> dict[BrokerId, BrokerEpoch]:
+    """`/kontroller/granted_shutdowns`: the brokers that may stop, with the epochs under which they asked.
+
+    Raises `MalformedZnode` and `LaterVersion`."""
+    path = paths.GRANTED_SHUTDOWNS
+    json = json_object(path, data)
+    require_version(path, json, _SHUTDOWNS_VERSION)
+    granted: dict[BrokerId, BrokerEpoch] = {}
+    for entry in field(path, json, "brokers", list, []):
+        if type(entry) is not dict:
+            raise MalformedZnode(path, f'"brokers" must be a list of objects, found {described(entry)}')
+        granted[BrokerId(integer(path, entry, "id"))] = BrokerEpoch(field(path, entry, "epoch", int))
+    return granted
+
+
+def encode_granted_shutdowns(granted: Mapping[BrokerId, BrokerEpoch]) -> bytes:
+    entries = [{"id": broker, "epoch": epoch} for broker, epoch in granted.items()]
+    return orjson.dumps({"version": _SHUTDOWNS_VERSION, "brokers": entries})

@@ -76,6 +76,7 @@ WELL_FORMED: Final[dict[str, object]] = {
     paths.CLUSTER_ID: {"version": "1", "id": "Yw_zLcjRQe2"},
     f"{paths.REMOVED_REPLICAS}/2,orders,0": {"version": 1, "topic_id": "XRwcjopbTw6dfgEjRWeJqw"},
     paths.DELETED_TOPICS: {"version": 1, "topics": [{"name": "gone", "partitions": 2}]},
+    paths.GRANTED_SHUTDOWNS: {"version": 1, "brokers": [{"id": 2, "epoch": 7}]},
     paths.THROTTLES: {"version": 1, "claims": {"topics/orders": {"leader.replication.throttled.replicas": CLAIM}}},
     f"{paths.THROTTLES}/somebody": THROTTLE,
 }

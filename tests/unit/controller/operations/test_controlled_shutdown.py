@@ -1,16 +1,20 @@
 """`shutdownBroker` of seed 000: a broker that stops hands over its leaderships and leaves the ISRs first."""
 
+from dataclasses import replace
+
 import pytest
 
-from controller_core.model.ids import BrokerEpoch, BrokerId
+from controller_core.model.ids import BrokerEpoch, BrokerId, ControllerEpoch, LeaderEpoch
 from controller_core.wire.messages import (
     ControlledShutdownRequest,
     ControlledShutdownResponse,
     ErrorCode,
     StopReplicaRequest,
 )
+from controller_core.zk import codecs, paths
 from simulation.checks import assert_sound
 from simulation.cluster import Cluster, tp
+from simulation.process import ProcessSettings
 
 
 @pytest.fixture
@@ -164,3 +168,77 @@ async def test_a_broker_can_stop_while_it_is_being_moved_to_and_away_from(served
     assert served.assigned(tp("led")) == [4, 2]
     assert served.assigned(tp("followed")) == [2, 3]
     assert_sound(served)
+
+
+# A new controller
+
+
+async def fail_over(cluster: Cluster) -> None:
+    await cluster.active.kill()
+    await cluster.serve(1001)
+    await cluster.settle()
+
+
+async def test_a_new_controller_gives_no_leadership_to_a_broker_that_is_about_to_stop(cluster: Cluster) -> None:
+    cluster.settings = ProcessSettings(auto_leader_rebalance_enable=True)
+    cluster.start_brokers(1, 2, 3)
+    await cluster.serve()
+    cluster.create_topic("led", *[[1, 2]] * 10)
+    cluster.create_topic("alone", [1])
+    await cluster.settle()
+    assert remaining(await cluster.shut_down(1)) == []
+    await fail_over(cluster)
+    await cluster.replicate()
+    await cluster.settle(passing_ms=600_000)
+    assert [cluster.leadership(tp("led", number)) for number in range(10)] == [(2, [2])] * 10
+    assert cluster.leadership(tp("alone")) == (1, [1])
+    assert cluster.broker(1).leads(tp("alone"))
+    cluster.bounce_broker(1)
+    await cluster.replicate()
+    await cluster.settle(passing_ms=600_000)
+    assert cluster.leadership(tp("led")) == (1, [2, 1])
+    assert_sound(cluster)
+
+
+async def test_a_new_controller_takes_leaderships_again_that_another_one_gave(served: Cluster) -> None:
+    await served.shut_down(1)
+    await served.active.kill()
+    state = served.state(tp("led")).leader_and_isr
+    given = replace(state, leader=BrokerId(1), isr=(BrokerId(1), BrokerId(2)), leader_epoch=LeaderEpoch(9))
+    served.put(paths.partition_state(tp("led")), codecs.encode_partition_state(given, ControllerEpoch(1)))
+    await served.serve(1001)
+    await served.settle()
+    assert served.leadership(tp("led")) == (2, [2])
+    assert_sound(served)
+
+
+async def test_a_shutdown_that_was_granted_to_the_former_life_of_a_broker_is_over(served: Cluster) -> None:
+    await served.shut_down(1)
+    served.bounce_broker(1)
+    await served.settle()
+    await fail_over(served)
+    await served.replicate()
+    assert served.leadership(tp("led")) == (2, [2, 3, 1])
+    assert await served.shut_down(2) is not None
+    granted = codecs.decode_granted_shutdowns(served.data(paths.GRANTED_SHUTDOWNS) or b"")
+    assert granted == {BrokerId(2): served.broker(2).epoch}
+
+
+async def test_the_last_broker_goes_on_under_a_new_controller_though_it_may_stop(served: Cluster) -> None:
+    await served.shut_down(1)
+    served.kill_broker(2)
+    served.kill_broker(3)
+    await served.settle()
+    await fail_over(served)
+    served.create_topic("later", [1])
+    await served.settle()
+    assert served.leadership(tp("later")) == (1, [1])
+
+
+async def test_an_unreadable_list_of_granted_shutdowns_is_begun_anew(served: Cluster) -> None:
+    await served.shut_down(1)
+    served.put(paths.GRANTED_SHUTDOWNS, b"{")
+    await fail_over(served)
+    assert remaining(await served.shut_down(2)) == []
+    granted = codecs.decode_granted_shutdowns(served.data(paths.GRANTED_SHUTDOWNS) or b"")
+    assert granted == {BrokerId(2): served.broker(2).epoch}

@@ -188,6 +188,16 @@ class TestLaterVersions:
         assert not served.exists(paths.topic(ORDERS)), "the topic is deleted all the same"
         assert served.data(paths.DELETED_TOPICS) == later
 
+    async def test_a_list_of_granted_shutdowns_is_neither_read_nor_written(self, served: Cluster) -> None:
+        later = b'{"version":2,"brokers":{}}'
+        served.put(paths.KONTROLLER, b"")
+        served.put(paths.GRANTED_SHUTDOWNS, later)
+        await take_over(served)
+        answer = await served.shut_down(1)
+        assert answer is not None
+        assert answer.remaining_partitions == ()
+        assert served.data(paths.GRANTED_SHUTDOWNS) == later
+
     async def test_an_entry_of_a_removed_replica_is_left_alone(self, served: Cluster) -> None:
         path = f"{paths.REMOVED_REPLICAS}/3,orders,0"
         later = b'{"version":2,"topic_ids":["a","b"]}'
