@@ -152,6 +152,8 @@ class SimulatedReplicas:
             return ErrorCode.stale_controller_epoch
         if self.broker not in state.replicas:
             return ErrorCode.unknown_topic_or_partition
+        if current is not None and state.partition_epoch < current.partition_epoch:
+            return ErrorCode.none  # it goes on as it was, and says nothing
         self.logs[topic_partition] = topic_id or known_id
         self.hosted[topic_partition] = _replica(topic_id, state)
         return ErrorCode.none

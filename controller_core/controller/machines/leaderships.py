@@ -12,9 +12,15 @@ from typing import Final
 import structlog
 
 from controller_core.controller.term.term import Term
-from controller_core.controller.znodes.partition_states import create_states, reread, states_of, write_states
+from controller_core.controller.znodes.partition_states import (
+    create_states,
+    reread,
+    restore_states,
+    states_of,
+    write_states,
+)
 from controller_core.model.ids import BrokerId, TopicPartition
-from controller_core.model.leader_selectors import Selection
+from controller_core.model.leader_selectors import Selection, raised
 from controller_core.model.metadata import LeaderAndIsr, PartitionState
 from controller_core.zk.compare_and_set import compare_and_set_each, conflicts_in
 from controller_core.zk.session import Conflict, TransactionFailed
@@ -55,14 +61,14 @@ Attempt = Callable[[Mapping[TopicPartition, PartitionState]], Awaitable[Mapping[
 async def until_committed(term: Term, partitions: Iterable[TopicPartition], attempt: Attempt) -> None:
     """Attempts it with the states that this term knows; and with those that somebody else has written since, again.
 
-    A partition whose state is gone meanwhile is left out, and one that somebody writes all the time, with an error in
+    A partition whose topic is gone meanwhile is left out, and one that somebody writes all the time, with an error in
     the log."""
     states = await states_of(term, partitions)
 
     async def attempt_and_reread(_: Sequence[TopicPartition]) -> dict[TopicPartition, Conflict]:
         nonlocal states
         lost = conflicts_in(await attempt(states))
-        states = await reread(term, lost)
+        states = await reread_or_restore(term, lost)
         return {partition: conflict for partition, conflict in lost.items() if partition in states}
 
     for partition, error in (await compare_and_set_each(states, attempt_and_reread)).items():
@@ -79,9 +85,38 @@ async def commit_first(
     failed = await create_states(term, leaderships) if decided else {}
     existing = {p: _as_it_is(state.leader_and_isr) for p, state in (await reread(term, failed)).items()}
     failed = {partition: error for partition, error in failed.items() if partition not in existing}
-    committed = {p: existing.get(p, selection) for p, selection in decided.items() if p not in failed}
+    states = term.state.states
+    committed = {
+        p: existing.get(p) or selection._replace(leader_and_isr=states[p].leader_and_isr)
+        for p, selection in decided.items()
+        if p not in failed
+    }
     _log_and_send(term, committed, _NO_STATES, is_new=True)
     return failed
+
+
+async def reread_or_restore(term: Term, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, PartitionState]:
+    """Returns the states that ZooKeeper has now. A state that somebody deleted is written again from memory."""
+    former = {p: state for p in partitions if (state := term.state.states.get(p)) is not None}
+    found = await reread(term, partitions)
+    gone = {p: state for p, state in former.items() if p not in found and not term.state.is_being_deleted(p.topic)}
+    return found | await restore(term, gone) if gone else found
+
+
+async def restore(term: Term, former: Mapping[TopicPartition, PartitionState]) -> dict[TopicPartition, PartitionState]:
+    """Writes states again whose znodes somebody deleted, under the next leader epoch: brokers pass over one they know.
+
+    Returns those that were written: without those of topics that are gone, and those that have a znode."""
+    decided = {p: raised(state.leader_and_isr) for p, state in former.items() if term.state.has(p)}
+    failed = await restore_states(term, decided, former)
+    for partition, why in failed.items():
+        log.error("state of a partition cannot be restored", partition=str(partition), error=str(why))
+    restored = [partition for partition in decided if partition not in failed]
+    for partition in restored:
+        log.error("state of a partition was deleted by somebody, and is restored", partition=str(partition))
+    receivers = {p: Selection(decided[p], receivers=term.state.assignment(p).replicas) for p in restored}
+    _log_and_send(term, receivers, former)
+    return {partition: term.state.states[partition] for partition in restored}
 
 
 def _as_it_is(leader_and_isr: LeaderAndIsr) -> Selection:

@@ -10,12 +10,12 @@ from dataclasses import dataclass
 from enum import Enum, auto
 from functools import partial
 
-from controller_core.controller.machines.leaderships import commit, commit_first
+from controller_core.controller.machines.leaderships import commit, commit_first, reread_or_restore
 from controller_core.controller.state.liveness import Liveness
 from controller_core.controller.term.groups import in_groups
 from controller_core.controller.term.term import Term
 from controller_core.controller.znodes import topic_configs
-from controller_core.controller.znodes.partition_states import reread, states_of
+from controller_core.controller.znodes.partition_states import states_of
 from controller_core.model import leader_selectors
 from controller_core.model.ids import TopicName, TopicPartition
 from controller_core.model.leader_selectors import NoLeader, Selection
@@ -110,7 +110,7 @@ async def _elect(term: Term, partitions: Sequence[TopicPartition], *, election: 
     not_elected: NotElectedPartitions = {}
 
     async def elect_from_zookeeper(remaining: Sequence[TopicPartition]) -> dict[TopicPartition, Conflict]:
-        found = await reread(term, remaining)
+        found = await reread_or_restore(term, remaining)
         unclean_topics = await _topics_allowing_unclean(term, found) if election is Election.OFFLINE else set()
         selections, refused = _select(term, found, _selector(term, election, unclean_topics))
         unreadable = NotElected(reason="it has no readable state in ZooKeeper")

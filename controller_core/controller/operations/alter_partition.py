@@ -24,10 +24,9 @@ import structlog
 from kio.schema.errors import ErrorCode
 
 from controller_core.controller.loop.events import IsrChangesNotified
-from controller_core.controller.machines.leaderships import commit
+from controller_core.controller.machines.leaderships import commit, reread_or_restore
 from controller_core.controller.reassigning import reassignment
 from controller_core.controller.term.term import Term
-from controller_core.controller.znodes.partition_states import reread
 from controller_core.model.ids import (
     BrokerId,
     PartitionEpoch,
@@ -158,7 +157,7 @@ async def _alter(
 
 async def refresh(term: Term, partitions: Iterable[TopicPartition]) -> None:
     """Reads states again that someone else wrote, and sends them to all brokers."""
-    term.batch.update_metadata(await reread(term, partitions))
+    term.batch.update_metadata(await reread_or_restore(term, partitions))
 
 
 async def on_isr_changes_notified(term: Term) -> None:

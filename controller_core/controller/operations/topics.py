@@ -10,6 +10,7 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence, Set
 from dataclasses import replace
 from itertools import chain
+from types import MappingProxyType
 from typing import Final
 
 import structlog
@@ -22,6 +23,7 @@ from controller_core.controller.loop.events import (
     TopicsChanged,
 )
 from controller_core.controller.machines import partition_machine, replica_machine
+from controller_core.controller.machines.leaderships import restore
 from controller_core.controller.operations import startup
 from controller_core.controller.reassigning import reassignment
 from controller_core.controller.term.groups import in_groups
@@ -46,6 +48,7 @@ log = structlog.get_logger()
 
 SHOWN: Final = 300
 """How much is said of a name that may be very long."""
+_NOTHING: Final[Mapping[TopicPartition, PartitionState]] = MappingProxyType({})
 ADDED_AT_ONCE: Final = 100
 """Topics that are taken into the cluster state before others on the event loop have their turn: a few milliseconds."""
 
@@ -61,12 +64,27 @@ async def on_topics_changed(term: Term, suspects: Collection[TopicName] = ()) ->
     recreated = [name for name, znode in znodes.items() if known[name].czxid != znode.czxid]
     present = set(names)
     vanished = [name for name in known if name not in present]
+    former = _states_of_same(term, {name: znodes[name] for name in recreated})
     on_topics_vanished(term, [*vanished, *recreated])
     # A batch has a partition once: that the former one is gone must have been sent before its successor is.
     term.send_requests()
     new = [name for name in names if name not in term.state.topics]
     if new:
-        await on_new_topic_creation(term, new)
+        await on_new_topic_creation(term, new, former)
+
+
+def _states_of_same(term: Term, znodes: Mapping[TopicName, TopicZnode]) -> dict[TopicPartition, PartitionState]:
+    """The states of topics that somebody deleted and created again with the same id and replicas.
+
+    Brokers take such a topic for the one that they know: they pass over the leader epochs of a new one."""
+    same = [name for name, znode in znodes.items() if znode.content.topic_id == known_id(term, name) is not None]
+    return {
+        partition: state
+        for name in same
+        for number, assignment in znodes[name].content.partitions.items()
+        if (state := term.state.states.get(partition := TopicPartition(name, number))) is not None
+        and set(assignment.replicas).issuperset(state.leader_and_isr.isr)
+    }
 
 
 async def read_topic_names(term: Term) -> list[TopicName]:
@@ -99,12 +117,17 @@ def on_topics_vanished(term: Term, topics: Iterable[TopicName]) -> None:
         term.enqueue(ReassignmentsEnded())
 
 
-async def on_new_topic_creation(term: Term, topics: Iterable[TopicName]) -> None:
-    """onNewTopicCreation: the topics' partitions are created, but for those that were served before."""
+async def on_new_topic_creation(
+    term: Term, topics: Iterable[TopicName], former: Mapping[TopicPartition, PartitionState] = _NOTHING
+) -> None:
+    """onNewTopicCreation: the topics' partitions are created, but for those that were served before.
+
+    `former`: states that are restored if the partitions have none any more."""
     loaded = await load_topics(term, topics)
     partitions = [partition for name in loaded for partition in term.state.partitions_of(name)]
     log.info("new topics", topics=listed(sorted(loaded)), partitions=len(partitions))
     served = await _served_before(term, partitions)
+    served |= await restore(term, {p: former[p] for p in partitions if p in former and p not in served})
     await on_new_partition_creation(term, [partition for partition in partitions if partition not in served])
     await _take_up(term, served)
     # One of them may be marked, or be asked to move, since before it was known.

@@ -6,20 +6,41 @@ race for one partition is reported for that partition; it never aborts the other
 
 import asyncio
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Final
+
+import structlog
 
 from controller_core.controller.state.unusable_znodes import UnusableZnodes
 from controller_core.controller.term.term import Term
-from controller_core.model.ids import PartitionEpoch, TopicPartition
+from controller_core.model.ids import LeaderEpoch, PartitionEpoch, TopicPartition
 from controller_core.model.metadata import LeaderAndIsr, PartitionState
 from controller_core.zk import codecs, paths
 from controller_core.zk.codecs import MalformedZnode
-from controller_core.zk.session import Create, NodeExists, SetData, TransactionFailed, ZkNode, ZkSession, ZkVersion
+from controller_core.zk.compare_and_set import ensure_znodes
+from controller_core.zk.session import (
+    Create,
+    NodeExists,
+    SetData,
+    TransactionFailed,
+    WriteOp,
+    ZkNode,
+    ZkSession,
+    ZkVersion,
+)
+
+log = structlog.get_logger()
 
 READ_AT_ONCE: Final = 10_000
 """States that are read at one time; those of two such reads are in memory as they were read."""
 DECODED_AT_ONCE: Final = 5000
 """States that are decoded before others on the event loop have their turn: a few milliseconds."""
+LOST_LEADER_EPOCH: Final = LeaderEpoch(1 << 16)
+"""The leader epoch of a partition whose state was lost: above any that brokers know, and far from the largest number."""
+_LOST_PARTITION_EPOCH: Final = PartitionEpoch(1000)
+_MOST_REWRITES: Final = 100_000
+"""At most so many writes raise the partition epochs of lost states, so that very many of them do not hold up a takeover."""
+_OPS_AT_ONCE: Final = 500
 
 
 async def read_states(
@@ -115,7 +136,10 @@ async def write_states(
 async def create_states(
     term: Term, states: Mapping[TopicPartition, LeaderAndIsr]
 ) -> dict[TopicPartition, TransactionFailed]:
-    """Creates the state znodes of new partitions with their parents; returns those that could not be created."""
+    """Creates the state znodes of new partitions with their parents; returns those that could not be created.
+
+    A state is created together with its parent. If only the parent is there, the state was lost, and brokers may know
+    the partition: it begins above all epochs that they can know."""
     topics = dict.fromkeys(partition.topic for partition in states)
     await term.writer.write({topic: [Create(path=paths.partitions(topic))] for topic in topics})
     created = {
@@ -128,16 +152,60 @@ async def create_states(
     outcome = await term.writer.write(
         {partition: [Create(path=paths.partition(partition)), create] for partition, create in created.items()}
     )
-    written, failed = list(outcome.written), outcome.failed
-    half_made = [partition for partition, error in failed.items() if isinstance(error, NodeExists)]
-    if half_made:
-        retried = await term.writer.write({partition: [created[partition]] for partition in half_made})
-        written += retried.written
-        failed = {
-            partition: error for partition, error in failed.items() if partition not in half_made
-        } | retried.failed
-    _remember(term, {partition: (states[partition], PartitionEpoch(0)) for partition in written})
+    _remember(term, {partition: (states[partition], PartitionEpoch(0)) for partition in outcome.written})
+    half_made = [partition for partition, error in outcome.failed.items() if isinstance(error, NodeExists)]
+    begun = await _begin_lost(term, {partition: states[partition] for partition in half_made}) if half_made else set()
+    return {partition: error for partition, error in outcome.failed.items() if partition not in begun}
+
+
+async def _begin_lost(term: Term, states: Mapping[TopicPartition, LeaderAndIsr]) -> set[TopicPartition]:
+    """Begins partitions whose states were lost. Returns those that had none and have one now."""
+    partitions = list(states)
+    nodes = await _read(term.zk, partitions)
+    lost = [partition for partition, node in zip(partitions, nodes, strict=True) if node is None]
+    above = PartitionEpoch(min(_LOST_PARTITION_EPOCH, _MOST_REWRITES // max(len(lost), 1)))
+    begun: set[TopicPartition] = set()
+    for partition in lost:
+        leader_and_isr = replace(states[partition], leader_epoch=LOST_LEADER_EPOCH)
+        if (why := await _create_above(term, partition, leader_and_isr, above)) is not None:
+            log.error("state of a partition cannot be written", partition=str(partition), error=str(why))
+            continue
+        log.error("state of a partition was lost: all live replicas count as in sync", partition=str(partition))
+        begun.add(partition)
+    return begun
+
+
+async def restore_states(
+    term: Term, decided: Mapping[TopicPartition, LeaderAndIsr], before: Mapping[TopicPartition, PartitionState]
+) -> dict[TopicPartition, TransactionFailed]:
+    """Creates the state znodes of partitions that had one, above their former partition epochs. Returns what failed."""
+    failed: dict[TopicPartition, TransactionFailed] = {}
+    for partition, leader_and_isr in decided.items():
+        why = await _create_above(term, partition, leader_and_isr, before[partition].partition_epoch)
+        if why is not None:
+            failed[partition] = why
     return failed
+
+
+async def _create_above(
+    term: Term, partition: TopicPartition, leader_and_isr: LeaderAndIsr, above: PartitionEpoch
+) -> TransactionFailed | None:
+    """Creates a state znode with a partition epoch above the given one, which brokers may know.
+
+    Brokers pass over a state with a smaller partition epoch than their own, which is the version of the znode. A new znode
+    has version 0, and each write adds one. Returns why it was not written."""
+    state, data = paths.partition_state(partition), codecs.encode_partition_state(leader_and_isr, term.identity.epoch)
+    ops: list[WriteOp] = [Create(path=state, data=data)]
+    ops += [SetData(path=state, data=data, version=ZkVersion(version)) for version in range(above + 1)]
+    try:
+        parents = [Create(path=paths.partitions(partition.topic)), Create(path=paths.partition(partition))]
+        await ensure_znodes(term.zk, parents, term.writer.transact)
+        for start in range(0, len(ops), _OPS_AT_ONCE):
+            await term.writer.transact(ops[start : start + _OPS_AT_ONCE])
+    except TransactionFailed as why:
+        return why
+    _remember(term, {partition: (leader_and_isr, PartitionEpoch(above + 1))})
+    return None
 
 
 def _remember(term: Term, written: Mapping[TopicPartition, tuple[LeaderAndIsr, PartitionEpoch]]) -> None:
