@@ -23,6 +23,7 @@ from controller_core.zk import codecs, paths
 from controller_core.zk.codecs import MalformedZnode
 from controller_core.zk.compare_and_set import ensure_znodes
 from controller_core.zk.session import Create, ZkSession
+from replica_broker.log.directories import LogDirectories
 
 log = structlog.get_logger()
 
@@ -61,6 +62,14 @@ async def read_cluster_id(zk: ZkSession) -> str:
     if znode is None:
         raise MalformedZnode(paths.CLUSTER_ID, "it was removed in the moment it was created")
     return codecs.decode_cluster_id(znode.data)
+
+
+async def delete_unassigned(zk: ZkSession, broker: BrokerId, directories: LogDirectories) -> None:
+    """Deletes the logs of partitions that this broker has no replica of any more."""
+    local = {where: directories.topic_id_of(where) for where in directories.logs}
+    for where, why in (await unassigned(zk, broker, local)).items():
+        log.warning("deleting the log of a partition that is not assigned here any more", partition=str(where), why=why)
+        directories.delete(where)
 
 
 async def unassigned(

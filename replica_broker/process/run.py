@@ -27,7 +27,7 @@ from replica_broker.membership.features import Features
 from replica_broker.membership.log_dir_events import notify_failed_log_dir
 from replica_broker.membership.node import UNREGISTERED, Node
 from replica_broker.membership.registration import Registration
-from replica_broker.membership.startup import ensure_parents, read_cluster_id, unassigned
+from replica_broker.membership.startup import delete_unassigned, ensure_parents, read_cluster_id
 from replica_broker.membership.topic_configs import ZkTopicConfigs
 from replica_broker.process.listening import listening
 from replica_broker.process.metrics import ReplicaGauges, begin_metrics
@@ -139,12 +139,7 @@ class _Process:
             config_of=lambda topic: self._configs.log_config(topic),
             clock=self._clock,
         )
-        local = {where: directories.topic_id_of(where) for where in directories.logs}
-        for where, why in (await unassigned(self._zk, self._node.id, local)).items():
-            log.warning(
-                "deleting the log of a partition that is not assigned here any more", partition=str(where), why=why
-            )
-            directories.delete(where)
+        await delete_unassigned(self._zk, self._node.id, directories)
         return directories
 
     def _replicas(self, directories: LogDirectories) -> Replicas:

@@ -7,6 +7,7 @@ once, whatever became of the request.
 """
 
 import asyncio
+from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
 from typing import TypeVar
 
@@ -26,6 +27,8 @@ class SimulatedNetwork:
     def __init__(self) -> None:
         self.running: dict[BrokerId, Replicas] = {}
         """Put a broker's replicas in when it starts, and take them out with `stop`."""
+        self.connections: Counter[tuple[BrokerId, BrokerId]] = Counter()
+        """How many links were made, by who made them and to whom."""
         self._cut: set[frozenset[BrokerId]] = set()
         self._in_flight: dict[asyncio.Timeout, frozenset[BrokerId]] = {}
 
@@ -33,6 +36,7 @@ class SimulatedNetwork:
         """The links that a broker makes."""
 
         def link(leader: LeaderEndpoint) -> LeaderLink:
+            self.connections[asking, leader.broker] += 1
             return SimulatedLeaderLink(self, asking, leader.broker)
 
         return link

@@ -4,7 +4,8 @@ from collections.abc import Sequence
 
 import pytest
 
-from controller_core.model.ids import BrokerId, TopicName
+from controller_core.model.ids import BrokerId, PartitionReplica, TopicName
+from controller_core.model.transitions import ReplicaStatus
 from controller_core.wire.messages import (
     ControlRequest,
     ErrorCode,
@@ -345,6 +346,35 @@ async def test_a_target_that_dies_and_returns_is_waited_for(served: Cluster) -> 
     served.start_broker(6)
     await served.replicate()
     assert_moved(served, [4, 5, 6], gone=[1, 2, 3])
+
+
+async def test_a_move_to_the_last_replica_in_sync_ends_when_its_broker_starts(served: Cluster) -> None:
+    """Nobody can lead it before that, and no ISR changes afterwards: only the start can take it up again."""
+    for broker in (1, 3, 2):
+        served.kill_broker(broker)
+        await served.settle()
+    assert served.leadership(ORDERS) == (-1, [2])
+    served.request_reassignment({ORDERS: [2]})
+    await served.settle()
+    assert served.assigned(ORDERS) == [2, 1, 3]
+    served.start_broker(2)
+    await served.settle()
+    assert served.leadership(ORDERS) == (2, [2])
+    assert served.assigned(ORDERS) == [2]
+    assert not served.exists(paths.REASSIGN_PARTITIONS)
+
+
+async def test_the_new_replicas_are_online_before_the_old_ones_are_gone(served: Cluster) -> None:
+    served.broker(2).hang()
+    served.request_reassignment({ORDERS: [4, 5, 6]})
+    await served.settle()
+    status = served.active.term.state.replica_status
+    new = [PartitionReplica(ORDERS, broker) for broker in ids([4, 5, 6])]
+    assert {status[replica] for replica in new} == {ReplicaStatus.NEW}
+    await served.join_isr(ORDERS, 4, 5, 6)
+    await served.settle()
+    assert served.assignment(ORDERS).is_being_reassigned, "2 has not deleted its replica"
+    assert {status[replica] for replica in new} == {ReplicaStatus.ONLINE}
 
 
 async def test_a_target_that_dies_before_it_was_sent_anything_is_started_when_it_returns(served: Cluster) -> None:

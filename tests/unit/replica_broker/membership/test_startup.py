@@ -1,13 +1,17 @@
 """What a broker finds in ZooKeeper before it joins."""
 
+from pathlib import PurePath
 from uuid import UUID
 
 from controller_core.model.ids import BrokerId, PartitionId, TopicId, TopicName, TopicPartition
 from controller_core.model.metadata import ReplicaAssignment, TopicAssignment
 from controller_core.zk import codecs, paths
 from controller_core.zk.session import Create
+from replica_broker.log.config import LogConfig
+from replica_broker.log.directories import LogDirectories
 from replica_broker.membership.log_dir_events import notify_failed_log_dir
-from replica_broker.membership.startup import read_cluster_id, unassigned
+from replica_broker.membership.startup import delete_unassigned, read_cluster_id, unassigned
+from simulation.replicas.disk import SimulatedDisk
 from tests.unit.replica_broker.membership.clusters import OWN, Joining
 
 ORDERS, BROKEN, GONE = map(TopicName, ("orders", "broken", "gone"))
@@ -38,6 +42,29 @@ async def test_logs_of_what_is_assigned_to_others_are_named_with_the_reason(join
         at(ORDERS, 2): "it is assigned to others",
         at(GONE): "there is no such topic any more",
     }
+
+
+async def test_logs_of_what_is_assigned_to_others_are_deleted_and_no_others(joining: Joining) -> None:
+    replicas = {PartitionId(number): tuple(map(BrokerId, ids)) for number, ids in {0: [1, 3], 1: [1, 2]}.items()}
+    assignment = TopicAssignment(
+        topic_id=NEW_ID, partitions={n: ReplicaAssignment(replicas=brokers) for n, brokers in replicas.items()}
+    )
+    await joining.zk.transact([Create(path=paths.topic(ORDERS), data=codecs.encode_topic(assignment))])
+    disk = SimulatedDisk()
+
+    def opened() -> LogDirectories:
+        return LogDirectories.opened(
+            disk, [PurePath("/data")], broker_id=OWN, cluster_id="c", config_of=lambda _: LogConfig()
+        )
+
+    directories = opened()
+    for number in (0, 1):
+        directories.log_for(at(ORDERS, number), NEW_ID, LogConfig())
+    directories.log_for(at(GONE), OLD_ID, LogConfig())
+    await delete_unassigned(joining.zk, OWN, directories)
+    assert set(directories.logs) == {at(ORDERS)}
+    directories.close()
+    assert set(opened().logs) == {at(ORDERS)}
 
 
 async def test_a_log_of_an_earlier_topic_of_the_same_name_is_not_assigned(joining: Joining) -> None:

@@ -204,6 +204,30 @@ def test_an_isr_is_certain_only_when_its_answer_came_and_both_count_until_then()
     run_fast(with_cluster(scenario, Cluster()))
 
 
+def test_nothing_is_committed_without_a_member_while_it_is_uncertain_whether_it_has_left_the_isr() -> None:
+    """Seed 004, discussion 3: B may still be elected by the ISR that is written."""
+
+    async def scenario(cluster: Cluster) -> None:
+        cluster.start(A, B)
+        await cluster.create(A, B)
+        await cluster.produce(A, "committed")
+        cluster.controller.deaf_to.add(A)
+        await cluster.crash(B)
+        partition = cluster.partition(A)
+        await cluster.produce(A, "only on A", acks=1)
+        await cluster.until(lambda: partition.proposed is not None)
+        assert partition.proposed is not None
+        assert partition.proposed.isr == (A,)
+        await cluster.produce(A, "this, too", acks=1)
+        await asyncio.sleep(100)
+        assert partition.maximal_isr == {A, B}
+        assert partition.high_watermark == 1
+        cluster.controller.deaf_to.clear()
+        await cluster.until(lambda: partition.high_watermark == 3)
+
+    run_fast(with_cluster(scenario, Cluster()))
+
+
 def test_who_may_not_join_is_not_waited_for() -> None:
     async def scenario(cluster: Cluster) -> None:
         cluster.start(A, B)
@@ -388,13 +412,14 @@ def test_a_new_leader_does_not_say_what_is_committed_before_it_knows() -> None:
 def test_several_partitions_of_a_leader_are_fetched_together(fetchers: int) -> None:
     async def scenario(cluster: Cluster) -> None:
         cluster.start(A, B)
-        partitions = [ORDERS._replace(partition=PartitionId(number)) for number in range(5)]
+        partitions = [ORDERS._replace(partition=PartitionId(number)) for number in range(12)]
         for each in partitions:
             await cluster.create(A, B, topic_partition=each)
         for each in partitions:
             await cluster.produce(A, str(each), to=each)
         for each in partitions:
             assert cluster.values(B, each) == [str(each)]
+        assert cluster.network.connections == {(B, A): fetchers}
 
     def settings(broker: BrokerId) -> ReplicaSettings:
         return ReplicaSettings(broker_id=broker, fetchers_per_leader=fetchers, flush_interval_ms=None)

@@ -64,6 +64,24 @@ def test_nothing_acknowledged_is_lost_when_the_leader_is_killed() -> None:
     run_fast(with_cluster(scenario))
 
 
+def test_a_new_leader_starts_the_replica_of_a_broker_that_has_closed_its_own() -> None:
+    """The last lines of the seed's `becomeLeader`: start-replica to every other broker of AR."""
+
+    async def scenario(cluster: Cluster) -> None:
+        await cluster.start(A, B, C)
+        await cluster.create(A, B, C)
+        await cluster.produce(A, "one")
+        await cluster.brokers[C]._hosting.close_replica(ORDERS)
+        assert not cluster.has_log(C)
+        await cluster.kill(A)
+        leader = await cluster.until_led(not_by=A)
+        await cluster.until_isr(B, C)
+        assert leader == B
+        assert cluster.values(C) == ["one"]
+
+    run_fast(with_cluster(scenario))
+
+
 def test_who_is_not_in_the_isr_never_leads() -> None:
     async def scenario(cluster: Cluster) -> None:
         await cluster.start(A, B)
