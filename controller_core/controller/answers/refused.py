@@ -24,7 +24,7 @@ from controller_core.wire.messages import LeaderAndIsrResponse
 log = structlog.get_logger()
 
 PATIENCE: Final = 2
-"""After so many refusals in a row another replica leads, if one is in sync: the broker may need long, or never obey."""
+"""After so many refusals in a row another replica leads, if one is in sync and its broker obeys."""
 
 
 async def on_broker_answered(term: Term, answered: BrokerAnswered) -> None:
@@ -143,16 +143,19 @@ async def _raise_epoch(term: Term, answered: BrokerAnswered) -> bool:
 
 
 async def _give_up_leaderships(term: Term, answered: BrokerAnswered, response: LeaderAndIsrResponse) -> None:
-    """Lets others lead what a broker refuses to hear of again and again, if others are in sync."""
+    """Lets others lead what a broker refuses to hear of again and again, if others are in sync, and obey.
+
+    If all brokers refuse, each partition keeps its leader and its ISR: another leader would be no better."""
     broker = answered.broker
     refusal = term.refusals.find(broker, answered.broker_epoch)
     if refusal is None or refusal.in_a_row < PATIENCE:
         return
+    disobedient = {broker, *term.refusals.standing(term.state.brokers)}
     refused = [partition for partition, _ in _answers(term, broker, response)]
     replaceable = [
         partition
         for partition in term.state.led_by(refused, {broker})
-        if not (term.state.live_replicas(partition) - {broker}).isdisjoint(
+        if not (term.state.live_replicas(partition) - disobedient).isdisjoint(
             term.state.states[partition].leader_and_isr.isr
         )
     ]

@@ -54,6 +54,23 @@ async def test_where_a_new_leader_refuses_again_another_replica_in_sync_leads(se
     assert_sound(served)
 
 
+@pytest.mark.parametrize("error", [ErrorCode.cluster_authorization_failed, ErrorCode.unknown_server_error])
+async def test_where_all_brokers_refuse_no_leader_and_no_isr_changes(served: Cluster, error: ErrorCode) -> None:
+    for number in (1, 2, 3):
+        served.broker(number).refuse_from_now_on(error, LeaderAndIsrRequest)
+    served.create_topic("more", [1, 2, 3])
+    await served.settle(passing_ms=10 * LONGEST_PAUSE_MS)
+    assert served.leadership(MORE) == (1, [1, 2, 3])
+    assert served.leadership(ORDERS) == (1, [1, 2, 3])
+    assert set(refusing_brokers(served)) == {1, 2, 3}
+    for number in (1, 2, 3):
+        served.broker(number).obey()
+    await served.settle(passing_ms=2 * LONGEST_PAUSE_MS)
+    assert served.broker(1).leads(MORE)
+    assert refusing_brokers(served) == {}
+    assert_sound(served)
+
+
 async def test_a_leader_keeps_what_nobody_else_could_lead_and_leads_when_it_obeys(served: Cluster) -> None:
     served.broker(3).refuse_from_now_on(ErrorCode.unknown_server_error, LeaderAndIsrRequest)
     served.create_topic("more", [3])
