@@ -159,8 +159,9 @@ class SimulatedBroker:
         self._refuses = error, kind
 
     def obey(self) -> None:
-        """Ends `refuse_from_now_on`."""
+        """Ends `refuse_from_now_on` and `answer_next_with`."""
         self._refuses = None
+        self._errors.clear()
 
     def delay_next(self, *kinds: type[ControlRequest]) -> None:
         """The connection of the next request of each of these kinds dies before the broker has read it. A copy stays, which

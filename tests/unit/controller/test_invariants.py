@@ -17,10 +17,17 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition,
 from structlog.testing import capture_logs
 
 from controller_core.controller.sending import channels
+from controller_core.controller.state.refusals import LONGEST_PAUSE_MS
 from controller_core.controller.term import groups
 from controller_core.model.ids import NO_LEADER, PartitionId, TopicName, TopicPartition
 from controller_core.model.metadata import LeaderAndIsr
-from controller_core.wire.messages import ControlRequest, LeaderAndIsrRequest, StopReplicaRequest
+from controller_core.wire.messages import (
+    ControlRequest,
+    ErrorCode,
+    LeaderAndIsrRequest,
+    StopReplicaRequest,
+    UpdateMetadataRequest,
+)
 from controller_core.zk import paths
 from simulation.checks import (
     assert_configs_are_recorded,
@@ -43,6 +50,12 @@ brokers = st.sampled_from(BROKERS)
 topics = st.sampled_from(TOPICS)
 replica_lists = st.lists(brokers, min_size=1, max_size=3, unique=True)
 steps = st.integers(1, 6)
+REFUSALS: Final = (
+    ErrorCode.unknown_server_error,
+    ErrorCode.cluster_authorization_failed,
+    ErrorCode.stale_controller_epoch,
+)
+KINDS: Final[tuple[type[ControlRequest], ...]] = (LeaderAndIsrRequest, UpdateMetadataRequest)
 
 
 class Writes:
@@ -107,6 +120,8 @@ class ClusterMachine(RuleBasedStateMachine):
         self.expired: set[int] = set()
         """Brokers whose processes live on without a session."""
         self.is_broken = False
+        self.has_history = True
+        """Whether no controller epoch was used twice."""
 
     def run(self, act: Coroutine[Any, Any, object]) -> None:
         try:
@@ -352,7 +367,8 @@ class ClusterMachine(RuleBasedStateMachine):
         assert_no_log_is_nobodys(self.cluster)
         assert self.writes.violations == []
         assert_configs_are_recorded(self.cluster)
-        assert_journal_folds_to(self.cluster.active.term.state, self.journal)
+        if self.has_history:
+            assert_journal_folds_to(self.cluster.active.term.state, self.journal)
 
     def teardown(self) -> None:
         try:
@@ -445,3 +461,40 @@ class FewRequestsWait(ClusterMachine):
 
 TestClusterWhereFewRequestsWait = FewRequestsWait.TestCase
 TestClusterWhereFewRequestsWait.settings = TestCluster.settings
+
+
+class BrokersRefuse(ClusterMachine):
+    """The same where brokers refuse what they are sent, and somebody lowers the controller epoch in ZooKeeper."""
+
+    @rule(number=brokers, error=st.sampled_from(REFUSALS), rest=st.booleans())
+    def refuse_the_next(self, number: int, error: ErrorCode, rest: bool) -> None:
+        self.cluster.broker(number).answer_next_with(error)
+        self.do(rest=rest)
+
+    @rule(number=brokers, error=st.sampled_from(REFUSALS[:2]), kind=st.sampled_from(KINDS))
+    def refuse_from_now_on(self, number: int, error: ErrorCode, kind: type[ControlRequest]) -> None:
+        self.cluster.broker(number).refuse_from_now_on(error, kind)
+
+    @rule(number=brokers)
+    def obey(self, number: int) -> None:
+        self.cluster.broker(number).obey()
+
+    @rule(rest=st.booleans())
+    def lower_the_controller_epoch(self, rest: bool) -> None:
+        async def act() -> None:
+            self.cluster.put(paths.CONTROLLER_EPOCH, b"1")
+
+        self.has_history = False
+        self.run(act())
+        self.do(rest=rest)
+
+    async def _come_to_rest(self) -> None:
+        for broker in self.cluster.brokers.values():
+            broker.resume()
+            broker.obey()
+        await self.cluster.settle(passing_ms=2 * LONGEST_PAUSE_MS)
+        await super()._come_to_rest()
+
+
+TestClusterWhereBrokersRefuse = BrokersRefuse.TestCase
+TestClusterWhereBrokersRefuse.settings = TestCluster.settings
