@@ -217,14 +217,17 @@ class Controller:
         self.topic_id: TopicId | None = TopicId(uuid4())
         self.partition = TopicPartition(self.topic, PartitionId(0))
 
-    def leadership(self, leader_epoch: int, *, replicas: tuple[BrokerId, ...] = (ID,)) -> LeaderAndIsrRequest:
+    def leadership(
+        self, leader_epoch: int, *, replicas: tuple[BrokerId, ...] = (ID,), partition_epoch: int | None = None
+    ) -> LeaderAndIsrRequest:
+        """`partition_epoch`: as large as the leader epoch if it is not given."""
         state = LeaderAndIsrPartitionState(
             partition_index=PartitionId(0),
             controller_epoch=self.epoch,
             leader=replicas[0],
             leader_epoch=LeaderEpoch(leader_epoch),
             isr=replicas,
-            partition_epoch=PartitionEpoch(leader_epoch),
+            partition_epoch=PartitionEpoch(leader_epoch if partition_epoch is None else partition_epoch),
             replicas=replicas,
             is_new=True,
         )
@@ -332,6 +335,15 @@ async def test_a_leader_epoch_that_is_not_larger_is_not_applied(link: BrokerLink
     assert await lead(link, controller.leadership(5)) == ErrorCode.stale_controller_epoch
     assert await lead(link, controller.leadership(4)) == ErrorCode.stale_controller_epoch
     assert await lead(link, controller.leadership(6)) == ErrorCode.none
+
+
+async def test_a_larger_leader_epoch_with_a_smaller_partition_epoch_is_passed_over_in_silence(
+    link: BrokerLink, controller: Controller
+) -> None:
+    assert await lead(link, controller.leadership(5, partition_epoch=9)) == ErrorCode.none
+    assert await lead(link, controller.leadership(6, partition_epoch=3)) == ErrorCode.none
+    assert await lead(link, controller.leadership(6, partition_epoch=9)) == ErrorCode.none, "it did not take 6 before"
+    assert await lead(link, controller.leadership(6, partition_epoch=9)) == ErrorCode.stale_controller_epoch
 
 
 async def test_a_topic_id_is_accepted_later_at_the_same_leader_epoch(link: BrokerLink, controller: Controller) -> None:

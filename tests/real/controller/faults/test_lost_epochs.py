@@ -1,4 +1,4 @@
-"""`/controller_epoch` is lost under running brokers; ZooKeeper is restored from an older copy, as operations.md says."""
+"""Epochs are lost: in `/controller_epoch` or a state znode under running brokers, or by an older copy of ZooKeeper."""
 
 import shutil
 from collections.abc import Iterator
@@ -115,3 +115,28 @@ def test_a_restored_backup_is_served_and_logs_of_lost_topics_stand_in_nobody_s_w
             broker.start()
             wait_until_served(znodes, "since", [0])
             assert controller.metric("kontroller_offline_replicas") == 0
+
+
+def test_a_partition_whose_state_somebody_deleted_is_led_again(
+    servers_folder: RunFolder, zookeeper: ZooKeeper, zookeeper_chroot: str, start_kafka: StartKafka
+) -> None:
+    """Brokers pass over leader epochs and partition epochs that are not above those that they know."""
+    kafka = start_kafka()
+    with (
+        ControllerProcess(servers_folder, kafka.zookeeper_connect, name="deleted-state-controller"),
+        znodes_of(zookeeper, zookeeper_chroot) as znodes,
+    ):
+        znodes.create_topic("orders", [[1, 2, 3]])
+        wait_until_served(znodes, "orders", [0])
+        for broker in (1, 2):
+            kafka.broker(broker).restart()
+            wait_until_served(znodes, "orders", [0])
+        before = znodes.state("orders", 0)
+        znodes.client.delete("/brokers/topics/orders/partitions/0/state")
+        kafka.broker(before["leader"]).kill()
+        wait_until(lambda: znodes.state("orders", 0)["leader"] > 0, "another broker leads")
+        assert znodes.state("orders", 0)["leader_epoch"] > before["leader_epoch"]
+        acknowledge_some(kafka, "orders")
+        kafka.broker(before["leader"]).start()
+        wait_until_served(znodes, "orders", [0])
+        acknowledge_some(kafka, "orders")
