@@ -16,6 +16,7 @@ from controller_operator.kubernetes.object_api import ObjectApi, merge_patch
 from controller_operator.kubernetes.object_store import AnyResource, Key, ObjectStore, Raw, StoredObject
 from controller_operator.metrics import OperatorMetrics
 from controller_operator.plans.outcome import FinalizerWish, Notice, Plan, Verdict, conditions
+from controller_operator.plans.state_news import state_news
 from controller_operator.reconciling.event_recorder import EventRecorder
 from controller_operator.reconciling.wall_clock import Now
 from controller_operator.resources.common import FINALIZER, ObjectMeta, Status
@@ -83,11 +84,11 @@ class ObjectWriter:
             running = {uid: at for uid, at in self._next_progress_at.items() if at > now}
             pause_s = max(_LEAST_BETWEEN_PROGRESS_S, len(orjson.dumps(patch)) / _PROGRESS_BYTES_PER_S)
             self._next_progress_at = {**running, stored.uid: now + pause_s}
-        return await self._patch_status(stored, patch)
+        return await self._patch_with_event(stored, plan.status, patch)
 
     async def write_status(self, stored: StoredObject, status: Status) -> StoredObject:
         """Writes what differs, and nothing where nothing does."""
-        return await self._patch_status(stored, merge_patch(_status_of(stored), status.to_kubernetes()))
+        return await self._patch_with_event(stored, status, merge_patch(_status_of(stored), status.to_kubernetes()))
 
     async def write_unreadable(self, stored: StoredObject) -> StoredObject:
         """Says in the status that the object cannot be read, and nothing else: the rest may be another version's."""
@@ -100,6 +101,14 @@ class ObjectWriter:
         stored = await self._patch_status(stored, merge_patch(before, after))
         await self._recorder.post(stored.raw, Notice(reason="InvalidSpec", message=message, is_warning=True))
         return stored
+
+    async def _patch_with_event(self, stored: StoredObject, status: Status, patch: Raw) -> StoredObject:
+        """Writes a status. The event about a new state comes first: after a crash in between, the state is still new."""
+        before = stored.resource.status if stored.resource is not None else Status()
+        notice = state_news(stored.key.kind, before, status) if patch else None
+        if notice is not None:
+            await self._recorder.post(stored.raw, notice)
+        return await self._patch_status(stored, patch)
 
     async def _patch_status(self, stored: StoredObject, patch: Raw) -> StoredObject:
         if not patch:

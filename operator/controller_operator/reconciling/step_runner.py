@@ -6,8 +6,9 @@ from typing import Final
 
 import structlog
 
+from controller_core.model.wording import counted
 from controller_operator.clusters.cluster import Reply
-from controller_operator.kafka.actions import Outcome
+from controller_operator.kafka.actions import CreateTopic, Outcome
 from controller_operator.kubernetes.object_api import ObjectApi, ObjectChanged, ObjectGone
 from controller_operator.kubernetes.object_store import Key, ObjectStore, Raw, StoredObject
 from controller_operator.metrics import OperatorMetrics
@@ -57,6 +58,8 @@ class StepRunner:
             _log.info("done", object=str(stored.key), step=type(step).__name__, outcome=outcome.value)
             if outcome is Outcome.DONE:
                 done.append(step)
+                if isinstance(step, CreateTopic):
+                    await self._recorder.post(stored.raw, _creation_notice(step))
         return done, replies
 
     async def _carry_out_one(self, stored: StoredObject, step: StartMove | ForgetMove) -> Outcome:
@@ -84,6 +87,13 @@ class StepRunner:
             with suppress(ObjectGone):
                 await self._api.delete(known.raw)
             self._store.remove(key, known.uid)
+
+
+def _creation_notice(step: CreateTopic) -> Notice:
+    partitions = step.assignment.partitions
+    factor = max((len(each.replicas) for each in partitions.values()), default=0)
+    message = f"created topic {step.topic} with {counted(len(partitions), 'partition')}, replication factor {factor}"
+    return Notice(reason="TopicCreated", message=message, occurrence=str(step.assignment.topic_id))
 
 
 def _move(stored: StoredObject, step: StartMove) -> Raw:
