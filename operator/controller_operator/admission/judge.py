@@ -11,13 +11,15 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
-from controller_operator.kubernetes.object_store import AnyResource, Key, ObjectStore, Raw, StoredObject
+from controller_operator.kubernetes.object_store import AnyResource, Key, ObjectStore, Raw, StoredObject, key_of
+from controller_operator.plans.cluster_deletion import explain_refusal, is_forced
 from controller_operator.plans.outcome import Context, Verdict, conditions
 from controller_operator.reconciling.access import ClusterAccess, Granted, Withheld
 from controller_operator.reconciling.kinds import KindHandler, kind_handlers
 from controller_operator.reconciling.move_meter import OVER_TCP, MoveMeter
 from controller_operator.reconciling.wall_clock import Now, utc_now
 from controller_operator.resources import KafkaCluster, PartitionReassignment, PreferredElection
+from controller_operator.resources.common import ObjectMeta
 from controller_operator.resources.conditions import Condition, ConditionStatus, ConditionType, Reason
 
 _PATIENCE_S: Final = 1.0
@@ -79,7 +81,9 @@ _FINE: Final = Judgement()
 
 
 class Judge:
-    """Judges objects of all kinds but KafkaCluster, which would have to be connected with first."""
+    """Judges objects that are written, and the deletion of KafkaClusters.
+
+    Of a KafkaCluster that is written only the fields are judged, because its cluster is not connected yet."""
 
     def __init__(
         self, store: ObjectStore, clusters: Clusters, now: Now = utc_now, *, patience_s: float = _PATIENCE_S
@@ -90,11 +94,11 @@ class Judge:
         self._patience_s = patience_s
 
     async def judge(self, asked: Raw | None, before: Raw | None = None) -> Judgement:
-        """Whether an object may be as asked, or (None) may go; `before`: as it is, where it is there already.
+        """Return whether an object may be as asked, or be deleted if `asked` is None; `before`: the object as it is.
 
         Both are what the API server sent, of one of our kinds, with a name and a namespace."""
         if asked is None:
-            return _FINE
+            return self._judge_deletion(before) if before is not None else _FINE
         if asked["metadata"].get("deletionTimestamp") is not None:
             return _FINE  # it is let go whatever its spec says
         if before is not None and before.get("spec") == asked.get("spec"):
@@ -108,6 +112,17 @@ class Judge:
         if known is not None and known.is_refused and known.reason is foreseen.reason:
             return Judgement(warnings=(str(foreseen),))
         return Judgement(refusal=str(foreseen))
+
+    def _judge_deletion(self, raw: Raw) -> Judgement:
+        """Refuse the deletion of a KafkaCluster that objects need.
+
+        Objects that are being deleted do not count, so that all may be deleted at once. The finalizer waits for them."""
+        cluster = ObjectMeta.model_validate(raw["metadata"])
+        key = key_of(raw)
+        staying = self._store.staying(key) if key.kind == KafkaCluster.definition.kind else set()
+        if not staying or cluster.deletion_timestamp is not None or is_forced(cluster):
+            return _FINE
+        return Judgement(refusal=explain_refusal(cluster, staying))
 
     async def _foresee(self, raw: Raw) -> _Foreseen | None:
         """What would be wrong with an object; None where nothing would."""

@@ -48,6 +48,7 @@ class Key(NamedTuple):
         return f"{self.kind} {self.namespace}/{self.name}"
 
 
+_RUNS_ONCE: Final = frozenset({PartitionReassignment.definition.kind, PreferredElection.definition.kind})
 _Name = TypeVar("_Name", str, Key)
 _OPEN: Final = 500
 """Models that are kept: of what is being looked at, and of the few objects that all others refer to."""
@@ -138,6 +139,8 @@ class _Kept:
     is_under_way: bool
     """Of a PartitionReassignment, whether it has begun and not ended."""
     said: tuple[Said, ...]
+    is_going: bool
+    """It is being deleted."""
 
 
 class ObjectStore:
@@ -243,6 +246,14 @@ class ObjectStore:
         """The objects that refer to a KafkaCluster."""
         return self._dependents.get(cluster, set())
 
+    def unfinished(self, cluster: Key) -> set[Key]:
+        """The objects that refer to a KafkaCluster and need it: all but moves and elections that have ended."""
+        return {key for key in self.dependents(cluster) if key.kind not in _RUNS_ONCE} | self.askers(cluster)
+
+    def staying(self, cluster: Key) -> set[Key]:
+        """Those of them that are not being deleted."""
+        return {key for key in self.unfinished(cluster) if not self._objects[key].is_going}
+
     def dependents_about(self, cluster: Key, topics: Iterable[str]) -> set[Key]:
         """The objects that refer to a KafkaCluster and name some topics of it."""
         names = [*topics]
@@ -327,6 +338,7 @@ class ObjectStore:
             asks_about=_asks_about(resource),
             is_under_way=isinstance(resource, PartitionReassignment) and resource.status.is_under_way,
             said=self._sayings.setdefault(said, said),
+            is_going=stored.raw["metadata"].get("deletionTimestamp") is not None,
         )
 
     def _keep_references(self, key: Key, kept: _Kept) -> None:

@@ -32,6 +32,7 @@ _TROUBLES: Final = frozenset({
     Reason.FEATURE_UNSUPPORTED,
     Reason.DOWNGRADE_NOT_ALLOWED,
     Reason.REQUEST_REFUSED,
+    Reason.WAITING_FOR_DEPENDENTS,
 })  # fmt: skip
 _CLUSTER_TROUBLES: Final = frozenset({
     Reason.ZOOKEEPER_UNAVAILABLE,

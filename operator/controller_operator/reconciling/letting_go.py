@@ -3,18 +3,22 @@
 A namespace that is being deleted must not hang on a Kafka cluster. So whatever stands in the way (the KafkaCluster is gone,
 ZooKeeper does not answer, a write is refused, the object cannot be read), the finalizer goes after a bounded time, and an
 event says what is left behind. An operator that was away itself tries for a while before it gives anything up.
+
+A KafkaCluster waits without a limit for the objects that need it: until they are gone, or a person forces its deletion.
 """
 
 from collections.abc import Mapping
 from datetime import timedelta
 from typing import Final
 
-from controller_operator.kubernetes.object_store import AnyResource, StoredObject
+from controller_operator.kubernetes.object_store import AnyResource, Key, ObjectStore, StoredObject
+from controller_operator.plans.cluster_deletion import describe_dependents, is_forced, waiting_verdict
 from controller_operator.plans.outcome import DELETION_PATIENCE, Notice, is_overdue
 from controller_operator.reconciling.access import Withheld
 from controller_operator.reconciling.kinds import KindHandler
-from controller_operator.reconciling.object_writer import ObjectWriter
+from controller_operator.reconciling.object_writer import ObjectWriter, status_saying
 from controller_operator.reconciling.wall_clock import Now
+from controller_operator.resources import KafkaCluster
 from controller_operator.resources.common import FINALIZER, ObjectMeta
 
 _TRIES_FIRST: Final = timedelta(seconds=60)
@@ -33,7 +37,11 @@ class LettingGo:
         self._began = now()
 
     def is_overdue(self, stored: StoredObject) -> bool:
-        """Whether the object has waited for its deletion long enough, whatever is in the way."""
+        """Return True if the object has waited for its deletion long enough, whatever is in the way.
+
+        A KafkaCluster never has: without it the data of its topics would stay."""
+        if stored.key.kind == KafkaCluster.definition.kind:
+            return False
         now = self._now()
         return _is_held(stored) and now >= self._began + _TRIES_FIRST and is_overdue(_metadata(stored), now)
 
@@ -64,6 +72,41 @@ class LettingGo:
         """Lets an object go whose deletion fails again and again."""
         why = f"not deleted within {DELETION_PATIENCE}, as {type(error).__name__}: {error}"
         await self.let_go(stored, "DeletionUnfinished", why)
+
+
+class ClusterDeletion:
+    """Puts the finalizer on KafkaClusters with dependents, and decides when a deleted one may go."""
+
+    def __init__(self, store: ObjectStore, writer: ObjectWriter, now: Now) -> None:
+        self._store = store
+        self._writer = writer
+        self._now = now
+
+    async def hold(self, stored: StoredObject) -> StoredObject:
+        """Puts the finalizer on a KafkaCluster when the first object refers to it.
+
+        An object that has ended counts, too. Otherwise short elections would set the finalizer only now and then."""
+        is_held = FINALIZER in stored.raw["metadata"].get("finalizers", ())
+        return stored if is_held or not self._store.dependents(stored.key) else await self._writer.hold(stored)
+
+    async def let_go(self, stored: StoredObject, cluster: KafkaCluster) -> bool:
+        """Takes the finalizer off if no object needs the KafkaCluster, or if its deletion is forced.
+
+        Otherwise says in the status what it waits for, and returns False. A pause or an outage changes nothing."""
+        needed_by = self._store.unfinished(stored.key)
+        if needed_by and not is_forced(cluster.metadata):
+            await self._writer.write_status(
+                stored, status_saying(waiting_verdict(cluster.metadata, needed_by), cluster, self._now())
+            )
+            return False
+        if FINALIZER in cluster.metadata.finalizers:
+            await self._writer.release(stored, (_loss_notice(needed_by),) if needed_by else ())
+        return True
+
+
+def _loss_notice(needed_by: set[Key]) -> Notice:
+    message = f"deleted before its dependents; their topics and data stay: {describe_dependents(needed_by)}"
+    return Notice(reason="DeletedBeforeDependents", message=message, is_warning=True)
 
 
 def _metadata(stored: StoredObject) -> ObjectMeta:

@@ -61,7 +61,7 @@ class ObjectWriter:
     async def settle(self, stored: StoredObject, plan: Plan[Status]) -> StoredObject | None:
         """Writes down what the plan says before anything is done; None where the object is let go with that."""
         if plan.finalizer is FinalizerWish.HOLD:
-            stored = await self._set_finalizers(stored, (FINALIZER,))
+            stored = await self.hold(stored)
         elif plan.finalizer is FinalizerWish.RELEASE:
             stored = await self.release(stored, plan.notices)
         if plan.finalizer is not FinalizerWish.KEEP_AS_IS and _is_going(stored):
@@ -70,6 +70,10 @@ class ObjectWriter:
         for notice in plan.notices:
             await self._recorder.post(stored.raw, notice)
         return stored
+
+    async def hold(self, stored: StoredObject) -> StoredObject:
+        """Puts the finalizer on the object."""
+        return await self._set_finalizers(stored, (FINALIZER,))
 
     async def release(self, stored: StoredObject, notices: Iterable[Notice] = ()) -> StoredObject:
         """Says why the finalizer goes, and takes it off the object."""

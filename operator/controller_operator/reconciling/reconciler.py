@@ -31,7 +31,7 @@ from controller_operator.plans.outcome import Context, Notice, Plan, Step, Verdi
 from controller_operator.reconciling.access import ClusterAccess, Granted, Withheld
 from controller_operator.reconciling.event_recorder import EventRecorder
 from controller_operator.reconciling.kinds import kind_handlers, with_next_steps
-from controller_operator.reconciling.letting_go import LettingGo
+from controller_operator.reconciling.letting_go import ClusterDeletion, LettingGo
 from controller_operator.reconciling.move_meter import OVER_TCP, MoveMeter
 from controller_operator.reconciling.object_writer import ObjectWriter, status_saying
 from controller_operator.reconciling.step_runner import StepRunner
@@ -43,6 +43,7 @@ from controller_operator.resources.conditions import ConditionType, Reason
 _ROUNDS: Final = 6
 _AGAIN_S: Final = 0.5
 _HELD_S: Final = 60.0
+_DEPENDENTS_S: Final = 15.0
 RunsOnce = PartitionReassignment | PreferredElection
 _log = structlog.get_logger(__name__)
 
@@ -85,6 +86,7 @@ class Reconciler:
         self._access = access
         self._recorder = recorder
         self._writer = ObjectWriter(store, api, recorder, metrics, tell, now)
+        self._cluster_deletion = ClusterDeletion(store, self._writer, now)
         self._steps = StepRunner(store, api, self._writer, recorder, metrics)
         self._meter = MoveMeter(open_broker, tell, now)
         self._handlers = kind_handlers(store, access, self._meter)
@@ -140,6 +142,10 @@ class Reconciler:
             return await self._keep_unreadable(stored)
         if isinstance(resource, RunsOnce) and resource.ending is not None:
             return await self._keep_ended(stored, resource, resource.ending)
+        if isinstance(resource, KafkaCluster):
+            if resource.metadata.deletion_timestamp is not None:
+                return await self._delete_cluster(stored, resource)
+            stored = await self._cluster_deletion.hold(stored)
         grant = self._access.of(resource)
         if isinstance(grant, Withheld):
             return await self._without_cluster(stored, resource, grant)
@@ -179,6 +185,11 @@ class Reconciler:
         await self._api.delete(stored.raw)
         _log.info("deleted, as its time is over", object=str(stored.key))
         return Result(word="deleted")
+
+    async def _delete_cluster(self, stored: StoredObject, resource: KafkaCluster) -> Result:
+        if await self._cluster_deletion.let_go(stored, resource):
+            return Result(word="released")
+        return Result(word="held", look_again_in_s=_DEPENDENTS_S)
 
     async def _without_cluster(self, stored: StoredObject, resource: AnyResource, grant: Withheld) -> Result:
         if self._letting_go.may_go(stored, resource, grant):

@@ -35,7 +35,14 @@ from controller_operator.kafka.log_sizes import OpenBroker
 from controller_operator.kubernetes.definitions import Definitions
 from controller_operator.kubernetes.object_api import ApiError, ApiRefused, ObjectApi, ObjectGone
 from controller_operator.kubernetes.object_intake import ObjectIntake, Stream
-from controller_operator.kubernetes.object_store import KIND_CLASSES, Key, ObjectStore, StoredObject, key_of_resource
+from controller_operator.kubernetes.object_store import (
+    KIND_CLASSES,
+    Key,
+    ObjectStore,
+    StoredObject,
+    cluster_key,
+    key_of_resource,
+)
 from controller_operator.kubernetes.watcher import Watcher
 from controller_operator.leading.leadership import NotLeading
 from controller_operator.metrics import OperatorMetrics
@@ -49,6 +56,7 @@ from controller_operator.reconciling.wall_clock import Now, utc_now
 from controller_operator.reconciling.work_queue import WorkQueue
 from controller_operator.resources import FeatureSet, KafkaCluster, PartitionReassignment
 from controller_operator.resources.cluster_address import ClusterAddress
+from controller_operator.resources.common import FINALIZER
 from controller_operator.settings import OperatorSettings
 
 _FIRST_PAUSE_S: Final = 0.5
@@ -57,6 +65,7 @@ _LONGEST_START_PAUSE_S: Final = 30.0
 _NO_SUCH_KIND: Final = "no such kind: are the CustomResourceDefinitions installed?"
 _STUCK_S: Final = 600.0
 _DEFINITIONS_S: Final = 30.0
+_DEPENDENTS_S: Final = 0.5
 _ABOUT_ALL_S: Final = 10.0
 """So long a move or an election that is about all topics may wait after one of them has changed. Over 120,000 partitions
 its plan takes half a second, in which nothing else is done."""
@@ -239,10 +248,21 @@ class OperatorRuntime:
             self._queue.add_unhurried(self._concerned_by_cluster(stored))
         for stored in gone:
             await self._forget(stored)
+        for cluster in {key for each in (*changed, *gone) if (key := cluster_key(each.resource)) is not None}:
+            self._look_at_finalizer_of(cluster)
         if any(isinstance(stored.resource, KafkaCluster) for stored in (*changed, *gone)):
             await self._access.keep_needed()
             needed = self._store.addresses()
             self._last_views = {at: view for at, view in self._last_views.items() if at in needed}
+
+    def _look_at_finalizer_of(self, cluster: Key) -> None:
+        """Has a KafkaCluster looked at if its finalizer may be due, because its dependents have changed.
+
+        Thousands of objects that come or go make one look."""
+        stored = self._store.get(cluster)
+        metadata = stored.raw["metadata"] if stored is not None else {}
+        if stored is not None and ("deletionTimestamp" in metadata or FINALIZER not in metadata.get("finalizers", ())):
+            self._queue.add_later(cluster, _DEPENDENTS_S)
 
     async def _forget(self, gone: StoredObject) -> None:
         self._failures.pop(gone.key, None)

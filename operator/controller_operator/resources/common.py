@@ -33,6 +33,8 @@ _LABEL: Final = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
 PAUSE_ANNOTATION: Final = f"{GROUP}/pause"
 MAX_NEXT_STEPS: Final = 20
 RECONCILE_REQUESTED_ANNOTATION: Final = f"{GROUP}/reconcile-requested-at"
+DELETE_FIRST_ANNOTATION: Final = f"{GROUP}/delete-before-dependents"
+"""`true` lets a KafkaCluster be deleted although objects still refer to it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -103,6 +103,10 @@ class Reason(StrEnum):
         "Some brokers are of a release or a mode of Kafka that the controller cannot lead; it goes on without them.",
     )
     PARTITIONS_OFFLINE = "PartitionsOffline", "Some partitions have no leader."
+    WAITING_FOR_DEPENDENTS = (
+        "WaitingForDependents",
+        "The KafkaCluster is being deleted, and objects that refer to it are still there.",
+    )
 
     RESOURCE_CONFLICT = "ResourceConflict", "An older resource claims the same topic, partition or feature; it wins."
     NOT_ADOPTED = "NotAdopted", "The topic exists already and spec.adoptionPolicy does not take it over as it is."

@@ -172,6 +172,18 @@ def test_a_webhook_s_certificate_comes_of_cert_manager_where_that_is_wanted() ->
     assert "Issuer" not in {each["kind"] for each in others}
 
 
+def test_the_webhook_is_asked_about_the_deletion_of_kafkaclusters_alone() -> None:
+    wanted = "webhook.enabled=true,webhook.certificate.certManager.enabled=true"
+    configuration = named(
+        rendered("--set", wanted), "ValidatingWebhookConfiguration", f"kontroller.{RELEASE_NAMESPACE}"
+    )
+    (webhook,) = configuration["webhooks"]
+    deletions = [rule["resources"] for rule in webhook["rules"] if "DELETE" in rule["operations"]]
+    assert deletions == [["kafkaclusters"]]
+    conditions = {each["name"]: each["expression"] for each in webhook["matchConditions"]}
+    assert conditions["the-spec-changes"].startswith("request.operation == 'DELETE' || ")
+
+
 def test_values_at_the_limit_are_taken() -> None:
     assert rendered(*SELF_CONTAINED, "--set", "kafka.drain.deadlineSeconds=120,kafka.firstBrokerId=996")
     assert rendered(*SELF_CONTAINED, "--set", "controller.id=10000,kafka.firstBrokerId=10001")

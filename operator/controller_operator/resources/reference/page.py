@@ -24,7 +24,9 @@ _BEGIN: Final = cleandoc("""
 
     The annotation `kontroller.dev/pause: "true"` stops all work on an object, of every kind (any other value but
     `false` does so, too), and `status.nextSteps` then says what would be done without it;
-    `kontroller.dev/reconcile-requested-at`, with a new value, has it looked at again.
+    `kontroller.dev/reconcile-requested-at`, with a new value, has it looked at again. With
+    `kontroller.dev/delete-before-dependents: "true"` a KafkaCluster is deleted before the objects that refer to it; their
+    topics and data stay.
 """)
 _CONDITIONS: Final = "status.conditions"
 

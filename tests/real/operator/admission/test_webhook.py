@@ -180,6 +180,20 @@ def test_a_topic_that_is_there_otherwise_is_seen(asked: Asking) -> None:
         asked.write("second", {"topicName": "shared", "partitions": 2, "replicationFactor": 1})
 
 
+def test_the_deletion_of_a_cluster_that_objects_need_is_refused_unless_it_is_forced(asked: Asking) -> None:
+    asked.write("needing", {"partitions": 1, "replicationFactor": 1})
+    asked.objects.wait_ready("kafkatopic", "needing")
+    delete = ("delete", "kafkacluster", "demo", "--namespace", NAMESPACE, "--dry-run=server")
+    with pytest.raises(
+        CommandError, match=rf"denied the request: KafkaCluster {NAMESPACE}/demo is still needed: \d+ Kafka"
+    ):
+        asked.api.kubectl(*delete)
+    force = "kontroller.dev/delete-before-dependents"
+    asked.objects.annotate("kafkacluster", "demo", f"{force}=true")
+    asked.api.kubectl(*delete)
+    asked.objects.annotate("kafkacluster", "demo", f"{force}-")
+
+
 def test_who_is_not_there_keeps_nobody_from_writing_unless_that_is_wanted(asked: Asking) -> None:
     nobody = reserve_port()
     try:

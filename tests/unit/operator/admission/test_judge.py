@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from controller_operator.admission.judge import Judge, Judgement
-from controller_operator.kubernetes.object_store import Raw
+from controller_operator.kubernetes.object_store import Key, Raw
 from controller_operator.resources.conditions import Reason
 from simulation.zookeeper import SimulatedZooKeeper
 from tests.unit.operator.clusters import raw
@@ -15,6 +15,7 @@ from tests.unit.operator.tenants.operated import Operated, kafka_cluster
 REF = {"name": "demo", "namespace": "platform"}
 ALLOWED = [{"namespace": "platform"}, {"namespace": "shop"}, {"namespace": "payments", "topicPrefix": "payments."}]
 MAX_REQUEST_BYTES = 20_000
+CLUSTER = Key("KafkaCluster", "platform", "demo")
 
 
 @pytest.fixture
@@ -194,3 +195,46 @@ async def test_a_cluster_that_cannot_be_seen_now_only_warns(operated: Operated) 
     assert judgement == Judgement(
         warnings=(f"{Reason.ZOOKEEPER_UNAVAILABLE}: not checked: its cluster is being read, or out of reach",)
     )
+
+
+async def deletion_of(operated: Operated, key: Key, **annotations: str) -> Judgement:
+    known = operated.api.peek(key)
+    assert known is not None
+    metadata = {
+        **known["metadata"],
+        "annotations": {f"kontroller.dev/{k}".replace("_", "-"): v for k, v in annotations.items()},
+    }
+    return await judge(operated).judge(None, {**known, "metadata": metadata})
+
+
+async def test_the_deletion_of_a_cluster_that_objects_need_is_refused_with_how_many_and_how_to_go_on(
+    operated: Operated,
+) -> None:
+    for name in ("a", "b"):
+        await operated.add("KafkaTopic", name, a_topic(topicName=name)["spec"])
+    await operated.add("FeatureSet", "levels", {"clusterRef": REF, "features": [{"name": "f", "maxVersionLevel": 1}]})
+    judgement = await deletion_of(operated, CLUSTER)
+    assert judgement.refusal == (
+        "KafkaCluster platform/demo is still needed: 1 FeatureSet and 2 KafkaTopics (shop/a, shop/b, shop/levels) refer"
+        " to it. Delete these first. To delete it without them, so that their topics and data stay: kubectl annotate"
+        " kafkacluster demo --namespace platform kontroller.dev/delete-before-dependents=true"
+    )
+
+
+@pytest.mark.parametrize(("value", "is_refused"), [("true", False), ("True", False), ("yes", True), ("false", True)])
+async def test_only_true_forces_the_deletion_of_a_cluster(operated: Operated, value: str, is_refused: bool) -> None:
+    await operated.add("KafkaTopic", "a", a_topic()["spec"])
+    judgement = await deletion_of(operated, CLUSTER, delete_before_dependents=value)
+    assert (judgement.refusal is not None) is is_refused
+
+
+async def test_what_is_going_itself_or_has_ended_keeps_no_cluster(operated: Operated) -> None:
+    await operated.add("KafkaTopic", "a", a_topic()["spec"], deletionTimestamp="2026-01-01T00:00:00Z")
+    move = await operated.add("PartitionReassignment", "moved", a_move(1, 2)["spec"])
+    await operated.look(move)
+    assert await deletion_of(operated, CLUSTER) == Judgement()
+
+
+async def test_any_other_object_may_be_deleted(operated: Operated) -> None:
+    key = await operated.add("KafkaTopic", "a", a_topic()["spec"])
+    assert await deletion_of(operated, key) == Judgement()
