@@ -25,13 +25,17 @@ _NAMED: Final = 10
 """As many brokers as a message names."""
 
 
-def plan_cluster(cluster: KafkaCluster, view: ClusterView, context: Context) -> Plan[KafkaClusterStatus]:
-    """The status of the cluster. The id that it had when it was first seen stays: another one is another cluster."""
+def plan_cluster(
+    cluster: KafkaCluster, view: ClusterView, context: Context, *, decider: KafkaCluster | None = None
+) -> Plan[KafkaClusterStatus]:
+    """The status of the cluster. The id that it had when it was first seen stays: another one is another cluster.
+
+    `decider`: the other KafkaCluster whose `allowedNamespaces` also holds for this one."""
     controller = view.controller
     return Plan(
         status=KafkaClusterStatus(
             observed_generation=cluster.metadata.generation,
-            conditions=conditions(_verdict(cluster, view), cluster.status, cluster.metadata, context.now),
+            conditions=conditions(_verdict(cluster, view, decider), cluster.status, cluster.metadata, context.now),
             cluster_id=cluster.status.cluster_id or view.cluster_id,
             controller=ControllerStatus(
                 id=controller.id, epoch=controller.epoch, kind=ControllerKind(controller.kind.value)
@@ -52,7 +56,7 @@ def is_other_cluster(cluster: KafkaCluster, view: ClusterView) -> bool:
     return known is not None and view.cluster_id is not None and known != view.cluster_id
 
 
-def _verdict(cluster: KafkaCluster, view: ClusterView) -> Verdict:
+def _verdict(cluster: KafkaCluster, view: ClusterView, decider: KafkaCluster | None) -> Verdict:
     if is_other_cluster(cluster, view):
         return Verdict.stalled(
             Reason.CLUSTER_CHANGED,
@@ -72,9 +76,13 @@ def _verdict(cluster: KafkaCluster, view: ClusterView) -> Verdict:
         return Verdict.working(
             Reason.PARTITIONS_OFFLINE, f"{view.counts.offline} of {view.counts.partitions} partitions have no leader"
         )
+    shape = f"controller {view.controller.id}, {len(view.brokers)} brokers, {view.counts.partitions} partitions"
+    if decider is None:
+        return Verdict.good(Reason.RECONCILED, shape)
+    other = f"KafkaCluster {decider.metadata.namespace}/{decider.metadata.name}"
     return Verdict.good(
-        Reason.RECONCILED,
-        f"controller {view.controller.id}, {len(view.brokers)} brokers, {view.counts.partitions} partitions",
+        Reason.OTHER_CLUSTER_DECIDES,
+        f"{shape}; {other} is for the same Kafka cluster, and its spec.allowedNamespaces also holds for this one",
     )
 
 

@@ -11,8 +11,8 @@ from controller_operator.resources import KafkaCluster
 from controller_operator.resources.common import Status
 from controller_operator.resources.conditions import Condition, ConditionType, Reason
 
-_WANTED: Final = frozenset({Reason.PAUSED, Reason.AWAITING_APPROVAL})
-"""States that somebody asked for."""
+_WANTED: Final = frozenset({Reason.PAUSED, Reason.AWAITING_APPROVAL, Reason.OTHER_CLUSTER_DECIDES})
+"""States in which nothing is wrong and which people must know."""
 _TROUBLES: Final = frozenset({
     Reason.CLUSTER_NOT_FOUND,
     Reason.NAMESPACE_NOT_ALLOWED,

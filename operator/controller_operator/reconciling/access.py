@@ -9,7 +9,6 @@ of their own would give themselves whatever they like.
 import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from itertools import islice
 from typing import Final, NamedTuple
 
 from controller_core.wire.client.request_client import RequestClient
@@ -138,6 +137,16 @@ class ClusterAccess:
         identity = self.identity(cluster)
         return [each for each in self._store.clusters() if self.identity(each) == identity]
 
+    def decider(self, cluster: KafkaCluster) -> KafkaCluster | None:
+        """Return the other KafkaCluster for the same Kafka cluster whose `allowedNamespaces` also holds for this one.
+
+        The oldest KafkaCluster with such a list decides; None if that is this one, or if none has a list."""
+        found = self._oldest_with_list(cluster)
+        return found if found is not None and found.metadata.uid != cluster.metadata.uid else None
+
+    def _oldest_with_list(self, cluster: KafkaCluster) -> KafkaCluster | None:
+        return next((each for each in self.siblings(cluster) if each.spec.allowed_namespaces is not None), None)
+
     def claims_of(self, resource: KafkaTopic) -> tuple[KafkaTopic, tuple[str, ...]]:
         """Whose topic it is: of all objects that claim it, and may have it, the oldest one. And the objects that claim a
         topic of this name in what is taken for another cluster, as namespace/name."""
@@ -185,9 +194,9 @@ class ClusterAccess:
     def _permission(self, resource: AnyResource, cluster: KafkaCluster) -> Permission | Verdict:
         """What the object's namespace may do with the cluster, or why the object gets nothing of it."""
         namespace = resource.metadata.namespace
-        listing = (each for each in self.siblings(cluster) if each.spec.allowed_namespaces is not None)
+        listing = self._oldest_with_list(cluster)
         prefixes: dict[str, None] = {}
-        for each in (cluster, *islice(listing, 1)):
+        for each in (cluster, listing) if listing is not None else (cluster,):
             entry = each.spec.permission_for(namespace, home=each.metadata.namespace)
             if entry is None:
                 return _not_allowed(namespace, cluster, each)

@@ -40,14 +40,15 @@ class ClusterHandler:
 
     leftover = None
 
-    def __init__(self, store: ObjectStore) -> None:
+    def __init__(self, store: ObjectStore, access: ClusterAccess) -> None:
         self._store = store
+        self._access = access
         self._told: dict[str, Told] = {}
 
     def plan(self, resource: KafkaCluster, grant: Granted, context: Context) -> Plan[Status]:
         if paused := _paused(resource, context):
             return paused
-        plan = plan_cluster(resource, grant.view, context)
+        plan = plan_cluster(resource, grant.view, context, decider=self._access.decider(resource))
         if is_other_cluster(resource, grant.view):
             return plan
         uid = resource.metadata.uid
@@ -122,7 +123,7 @@ class ReassignmentHandler:
 def kind_handlers(store: ObjectStore, access: ClusterAccess, meter: MoveMeter) -> Mapping[str, KindHandler]:
     """The handler of each kind, by its name."""
     return {
-        KafkaCluster.definition.kind: ClusterHandler(store),
+        KafkaCluster.definition.kind: ClusterHandler(store, access),
         KafkaTopic.definition.kind: TopicHandler(store, access),
         PartitionReassignment.definition.kind: ReassignmentHandler(access, meter),
         PreferredElection.definition.kind: ElectionHandler(),

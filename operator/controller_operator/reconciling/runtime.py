@@ -303,9 +303,11 @@ class OperatorRuntime:
         return siblings | self._store.dependents(stored.key)
 
     def _dependents_of_siblings(self, cluster: KafkaCluster) -> set[Key]:
-        """The objects whose rights and claims may be others when this KafkaCluster, or what it leads to, is another."""
+        """The KafkaClusters for the same Kafka cluster, and their objects.
+
+        Their rights and claims may change with this KafkaCluster, or with the Kafka cluster that it leads to."""
         siblings = map(key_of_resource, self._access.siblings(cluster))
-        return {key for sibling in siblings for key in self._store.dependents(sibling)}
+        return {key for sibling in siblings for key in (sibling, *self._store.dependents(sibling))}
 
     def _on_observation(self, address: ClusterAddress, observation: Observation) -> None:
         view = observation.view

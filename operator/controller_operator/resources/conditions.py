@@ -103,6 +103,10 @@ class Reason(StrEnum):
         "Some brokers are of a release or a mode of Kafka that the controller cannot lead; it goes on without them.",
     )
     PARTITIONS_OFFLINE = "PartitionsOffline", "Some partitions have no leader."
+    OTHER_CLUSTER_DECIDES = (
+        "OtherClusterDecides",
+        "Another KafkaCluster is for the same Kafka cluster, and its spec.allowedNamespaces also holds for this one.",
+    )
     WAITING_FOR_DEPENDENTS = (
         "WaitingForDependents",
         "The KafkaCluster is being deleted, and objects that refer to it are still there.",

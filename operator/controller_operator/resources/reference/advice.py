@@ -71,6 +71,8 @@ REMEDIES: Final[Mapping[Reason, str]] = {
     Reason.CLUSTER_CHANGED: "Correct the address in the spec, or, for the other cluster, create the object anew.",
     Reason.BROKERS_UNSUPPORTED: "Start them as a [supported release](versions.md), or take them out of the cluster.",
     Reason.PARTITIONS_OFFLINE: "See [a partition is offline](operations.md#a-partition-is-offline).",
+    Reason.OTHER_CLUSTER_DECIDES: "Nothing, if that is wanted. Otherwise change the one that the message names, or "
+    "delete one of the two.",
     Reason.WAITING_FOR_DEPENDENTS: "Delete the objects that the message names, or set the annotation that it names.",
     Reason.RESOURCE_CONFLICT: "Delete one of the two objects; the message names the one that wins.",
     Reason.NOT_ADOPTED: "Make the spec equal to the topic (`kontroller import`), or set `adoptionPolicy: Always`.",

@@ -154,3 +154,30 @@ async def test_a_copy_in_another_part_of_the_same_zookeeper_is_another_cluster(
     for key in keys:
         await operated.look(key)
     assert (retention(original), retention(copy)) == (("1", 0), ("2", 0))
+
+
+async def test_a_second_object_for_the_same_cluster_says_that_the_list_of_the_first_decides(
+    zookeeper: SimulatedZooKeeper, operating: Callable[..., Operated]
+) -> None:
+    operated = operating({"zk-0:2181": zookeeper, "zk-1:2181": zookeeper})
+    first = await operated.cluster("one", ONE_WAY, [{"namespace": "*"}], creationTimestamp=OLDER)
+    second = await operated.cluster("other", OTHER_WAY, creationTimestamp=YOUNGER)
+    for key in (first, second):
+        await operated.look(key)
+    assert operated.ready(first)["reason"] == Reason.RECONCILED
+    said = operated.ready(second)
+    assert (said["status"], said["reason"]) == ("True", Reason.OTHER_CLUSTER_DECIDES)
+    assert said["message"].endswith(
+        "; KafkaCluster platform/one is for the same Kafka cluster, and its spec.allowedNamespaces also holds for this one"
+    )
+
+
+async def test_of_two_objects_for_one_cluster_without_a_list_neither_decides_for_the_other(
+    zookeeper: SimulatedZooKeeper, operating: Callable[..., Operated]
+) -> None:
+    operated = operating({"zk-0:2181": zookeeper, "zk-1:2181": zookeeper})
+    first = await operated.cluster("one", ONE_WAY, creationTimestamp=OLDER)
+    second = await operated.cluster("other", OTHER_WAY, creationTimestamp=YOUNGER)
+    for key in (first, second):
+        await operated.look(key)
+    assert {operated.ready(key)["reason"] for key in (first, second)} == {Reason.RECONCILED}
