@@ -85,6 +85,9 @@ def run(
     metrics_host: Annotated[str | None, typer.Option(help="Address of /metrics and /healthz.")] = None,
     metrics_port: Annotated[int | None, typer.Option(help="Port of /metrics and /healthz.")] = None,
     log_format: Annotated[str | None, typer.Option(help="json or console.")] = None,
+    log_level: Annotated[
+        str | None, typer.Option(help="The least severe lines to log: debug, info, warning or error (info).")
+    ] = None,
     settings: Annotated[Path | None, typer.Option(help="A YAML file with these settings.")] = None,
 ) -> None:
     """Hosts replicas of a cluster's partitions, as its controller says: Kafka's own or ours.
@@ -112,7 +115,7 @@ def run(
 
     try:
         loaded = load_settings(given, settings)
-        configure_logging(loaded.log_format)
+        configure_logging(loaded.log_format, loaded.log_level)
         asyncio.run(run_v2_broker(loaded) if loaded.design == "v2" else run_broker(loaded))
     except (InvalidSettings, BrokerIdInUse, IdInUse, ClusterHasController) as error:
         raise usage_error(error) from error

@@ -135,6 +135,9 @@ def run(
     journal_topic: Annotated[str | None, typer.Option(help="A Kafka topic that the journal is written to.")] = None,
     journal_bootstrap: Annotated[str | None, typer.Option(help="HOST:PORT[,HOST:PORT...] of its brokers.")] = None,
     log_format: Annotated[str | None, typer.Option(help="json or console.")] = None,
+    log_level: Annotated[
+        str | None, typer.Option(help="The least severe lines to log: debug, info, warning or error (info).")
+    ] = None,
     settings: Annotated[Path | None, typer.Option(help="A YAML file with these settings.")] = None,
 ) -> None:
     """Stands for the controller's role of a cluster, and does its work while it has it.
@@ -153,7 +156,7 @@ def run(
 
     try:
         loaded = load_settings(given, settings)
-        configure_logging(loaded.log_format)
+        configure_logging(loaded.log_format, loaded.log_level)
         asyncio.run(run_controller(loaded))
     except (InvalidSettings, IdInUse) as error:
         raise usage_error(error) from error

@@ -2,7 +2,7 @@
 
 import asyncio
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -38,6 +38,10 @@ def run(
     ] = None,
     webhook_key: Annotated[Path | None, typer.Option(help="The file of the certificate's key.")] = None,
     log_format: Annotated[str, typer.Option(help="json or console.", envvar="KONTROLLER_LOG_FORMAT")] = "json",
+    log_level: Annotated[
+        Literal["debug", "info", "warning", "error"],
+        typer.Option(help="The least severe lines to log.", envvar="KONTROLLER_LOG_LEVEL"),
+    ] = "info",
 ) -> None:
     """Turns the resources of kontroller.dev (KafkaCluster, KafkaTopic, FeatureSet, ...) into what a controller acts on.
 
@@ -75,7 +79,7 @@ def run(
         settings = OperatorSettings(**{name: value for name, value in given.items() if value is not None})
     except ValidationError as error:
         raise usage_error(invalid(error)) from error
-    configure_logging(log_format)
+    configure_logging(log_format, log_level)
     try:
         asyncio.run(run_operator(settings))
     except InvalidProperties as error:

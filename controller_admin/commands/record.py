@@ -47,6 +47,9 @@ def record(
         int | None, typer.Option(help="After how long without a record it says that the controller is alive.")
     ] = None,
     log_format: Annotated[str | None, typer.Option(help="json or console.")] = None,
+    log_level: Annotated[
+        str | None, typer.Option(help="The least severe lines to log: debug, info, warning or error (info).")
+    ] = None,
     settings: Annotated[Path | None, typer.Option(help="A YAML file with these settings.")] = None,
 ) -> None:
     """Records what changes in a cluster whose controller is Kafka's own, without ever writing to it.
@@ -69,7 +72,7 @@ def record(
 
     try:
         loaded = load(RecorderProcessSettings, given, settings)
-        configure_logging(loaded.log_format)
+        configure_logging(loaded.log_format, loaded.log_level)
         asyncio.run(run_recorder(loaded))
     except (InvalidSettings, UnusableDirectory, AnotherCluster) as error:
         raise usage_error(error) from error

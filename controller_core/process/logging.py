@@ -2,20 +2,26 @@
 
 import logging
 import sys
+from typing import Final
 
 import orjson
 import structlog
 
+LEVELS: Final = {"debug": logging.DEBUG, "info": logging.INFO, "warning": logging.WARNING, "error": logging.ERROR}
 
-def configure_logging(log_format: str) -> None:
-    """`json` or `console`. The logs of libraries go the same way, from warnings up."""
+
+def configure_logging(log_format: str, log_level: str = "info") -> None:
+    """Writes lines as `json` or for the `console`, from one of `LEVELS` up; those of libraries from warnings up."""
+    level = LEVELS[log_level]
     structlog.configure(
         processors=processors(log_format),
-        wrapper_class=structlog.make_filtering_bound_logger(logging.INFO),
+        wrapper_class=structlog.make_filtering_bound_logger(level),
         logger_factory=structlog.WriteLoggerFactory(file=sys.stderr),
         cache_logger_on_first_use=True,
     )
-    logging.basicConfig(level=logging.WARNING, stream=sys.stderr, format="%(levelname)s %(name)s: %(message)s")
+    logging.basicConfig(
+        level=max(level, logging.WARNING), stream=sys.stderr, format="%(levelname)s %(name)s: %(message)s"
+    )
 
 
 def processors(log_format: str) -> list[structlog.types.Processor]:

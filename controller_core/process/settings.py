@@ -72,6 +72,11 @@ class ProcessSettings(BaseSettings):
         default=10, ge=1, description="After how long without a record it says that the controller is alive."
     )
     log_format: str = Field(default="json", pattern="^(json|console)$", description="json, or console for people.")
+    log_level: str = Field(
+        default="info",
+        pattern="^(debug|info|warning|error)$",
+        description="The least severe lines that are logged: debug, info, warning or error.",
+    )
 
 
 class ControllerProcessSettings(ProcessSettings, ControllerLimitSettings):

@@ -38,6 +38,7 @@ class WatchSettings(BaseSettings):
     metrics_host: str = "127.0.0.1"
     metrics_port: int | None = Field(default=None, ge=0, le=65535)
     log_format: str = Field(default="json", pattern="^(json|console)$")
+    log_level: str = Field(default="info", pattern="^(debug|info|warning|error)$")
 
     @field_validator("journal", "journal_token_file", "alertmanager", mode="before")
     @classmethod

@@ -126,6 +126,11 @@ class BrokerProcessSettings(ListenerLimitSettings):
     metrics_host: str = Field(default="127.0.0.1", description="The address that serves /metrics and /healthz.")
     metrics_port: int | None = Field(default=None, ge=0, le=65535, description="Its port; none: not served.")
     log_format: str = Field(default="json", pattern="^(json|console)$", description="json, or console for people.")
+    log_level: str = Field(
+        default="info",
+        pattern="^(debug|info|warning|error)$",
+        description="The least severe lines that are logged: debug, info, warning or error.",
+    )
 
     @field_validator("listen", "advertise", "log_directory", "feature", mode="before")
     @classmethod

@@ -14,6 +14,21 @@ structlog.get_logger().warning("odd", by_number={1: "one"}, members={1, 2}, erro
 """
 
 
+LEVELLED = """
+import structlog
+from controller_core.process.logging import configure_logging
+configure_logging("json", "warning")
+structlog.get_logger().info("usual")
+structlog.get_logger().warning("unusual")
+"""
+
+
+@pytest.mark.timeout(60)
+def test_lines_below_the_level_are_not_written() -> None:
+    ended = subprocess.run([sys.executable, "-c", LEVELLED], capture_output=True, text=True, check=True, timeout=50)
+    assert [json.loads(line)["event"] for line in ended.stderr.splitlines()] == ["unusual"]
+
+
 @pytest.mark.timeout(60)
 def test_values_that_json_does_not_have_are_written_all_the_same() -> None:
     ended = subprocess.run([sys.executable, "-c", LOGGED], capture_output=True, text=True, check=True, timeout=50)
