@@ -1,8 +1,8 @@
 """The operator's metrics, on a registry of its own."""
 
 from collections import Counter as CounterOf
-from collections.abc import Callable, Iterator
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Iterator
+from typing import Final, NamedTuple
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from prometheus_client.core import GaugeMetricFamily, Metric
@@ -18,8 +18,24 @@ class Said(NamedTuple):
     reason: str
 
 
+class Unready(NamedTuple):
+    """An object that is not Ready, as a label set. Prometheus itself sets `namespace`, to that of the operator."""
+
+    kind: str
+    object_namespace: str
+    name: str
+    status: str
+    reason: str
+
+
+MOST_UNREADY: Final = 1_000
+"""As many objects as the metrics name, so that an outage with ten thousand topics does not flood a Prometheus."""
+
+
 class OperatorMetrics:
-    """One operator's metrics. No label is an object's or a topic's name: there may be many thousands."""
+    """One operator's metrics.
+
+    Objects are named only while they are not Ready, at most `MOST_UNREADY` of them, as there may be many thousands."""
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
@@ -64,9 +80,12 @@ class OperatorMetrics:
             registry=self.registry,
         )
 
-    def observe(self, conditions: Callable[[], CounterOf[Said]]) -> None:
-        """Registers the gauge that counts conditions when it is scraped."""
+    def observe(self, conditions: Callable[[], CounterOf[Said]], unready: Callable[[int], Iterable[Unready]]) -> None:
+        """Registers the gauges that count conditions and name objects when they are scraped.
+
+        `unready` returns at most so many objects that are not Ready."""
         self.registry.register(_Conditions(conditions))
+        self.registry.register(_Unready(unready))
 
 
 class _Conditions(Collector):
@@ -79,4 +98,19 @@ class _Conditions(Collector):
         )
         for said, count in self._conditions().items():
             gauge.add_metric(said, count)
+        yield gauge
+
+
+class _Unready(Collector):
+    def __init__(self, unready: Callable[[int], Iterable[Unready]]) -> None:
+        self._unready = unready
+
+    def collect(self) -> Iterator[Metric]:
+        gauge = GaugeMetricFamily(
+            "kontroller_operator_object_not_ready",
+            f"1 for each object whose condition Ready is not True; stalled ones first, at most {MOST_UNREADY:,}.",
+            labels=Unready._fields,
+        )
+        for each in self._unready(MOST_UNREADY):
+            gauge.add_metric(each, 1)
         yield gauge

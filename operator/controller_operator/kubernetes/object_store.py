@@ -18,7 +18,7 @@ from typing import Any, Final, NamedTuple, TypeVar
 import orjson
 from pydantic import ValidationError
 
-from controller_operator.metrics import Said
+from controller_operator.metrics import Said, Unready
 from controller_operator.resources import (
     KINDS,
     FeatureSet,
@@ -29,6 +29,7 @@ from controller_operator.resources import (
 )
 from controller_operator.resources.cluster_address import ClusterAddress
 from controller_operator.resources.common import API_VERSION, ClusterRef
+from controller_operator.resources.conditions import ConditionStatus, ConditionType
 
 Raw = dict[str, Any]
 """An object as JSON."""
@@ -159,6 +160,7 @@ class ObjectStore:
         self._cluster_keys: dict[Key, None] = {}
         self._under_way: dict[Key, None] = {}
         self._said: Counter[Said] = Counter()
+        self._unready: dict[Key, Said] = {}
         self._sayings: dict[tuple[Said, ...], tuple[Said, ...]] = {}
         """Thousands say the same: they share it."""
 
@@ -241,6 +243,11 @@ class ObjectStore:
     def conditions(self) -> Counter[Said]:
         """How many objects say what."""
         return Counter(self._said)
+
+    def unready(self, limit: int) -> list[Unready]:
+        """Return at most `limit` objects whose condition Ready is not True, those that need a person first."""
+        by_need = sorted(self._unready.items(), key=lambda item: not _is_stalled(self._objects[item[0]].said))
+        return [Unready(*key, said.status, said.reason) for key, said in by_need[:limit]]
 
     def dependents(self, cluster: Key) -> set[Key]:
         """The objects that refer to a KafkaCluster."""
@@ -343,6 +350,8 @@ class ObjectStore:
 
     def _keep_references(self, key: Key, kept: _Kept) -> None:
         self._said.update(kept.said)
+        if (ready := _unready_of(kept.said)) is not None:
+            self._unready[key] = ready
         for owner in kept.owners:
             self._owned.setdefault(owner, set()).add(key)
         if kept.cluster is not None:
@@ -365,6 +374,7 @@ class ObjectStore:
             return
         self._said.subtract(kept.said)
         self._said = +self._said
+        self._unready.pop(key, None)
         for owner in kept.owners:
             _discard(self._owned, owner, key)
         if kept.cluster is not None:
@@ -393,6 +403,16 @@ def _asks_about(resource: AnyResource | None) -> Set[str] | None:
             return frozenset(map(str, (*(resource.spec.topics or ()), *named)))
         case _:
             return frozenset()
+
+
+def _unready_of(said: tuple[Said, ...]) -> Said | None:
+    """Return the condition Ready; None if it is True, or if there is none yet."""
+    ready = next((each for each in said if each.type == ConditionType.READY), None)
+    return ready if ready is not None and ready.status != ConditionStatus.TRUE else None
+
+
+def _is_stalled(said: tuple[Said, ...]) -> bool:
+    return any(each.type == ConditionType.STALLED for each in said)
 
 
 def _discard(index: dict[_Name, set[Key]], name: _Name, key: Key) -> None:

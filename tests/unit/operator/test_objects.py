@@ -135,13 +135,39 @@ def test_conditions_are_counted_as_they_are_now() -> None:
         }
 
     store, metrics = ObjectStore(), OperatorMetrics()
-    metrics.observe(store.conditions)
+    metrics.observe(store.conditions, store.unready)
     store.put({**topic_raw("one"), "status": {"conditions": [said("True", "Reconciled")]}})
     store.put({**topic_raw("two", resourceVersion="1"), "status": {"conditions": [said("True", "Reconciled")]}})
     assert conditions() == {("KafkaTopic", "Ready", "True", "Reconciled"): 2}
     store.put({**topic_raw("two", resourceVersion="2"), "status": {"conditions": [said("False", "ClusterNotFound")]}})
     store.remove(Key("KafkaTopic", "shop", "one"))
     assert conditions() == {("KafkaTopic", "Ready", "False", "ClusterNotFound"): 1}
+
+
+def test_objects_that_are_not_ready_are_named_and_those_that_need_a_person_come_first() -> None:
+    def topic(name: str, status: str, reason: str, *more: str, version: int = 1) -> dict[str, Any]:
+        base = {"message": "", "lastTransitionTime": "2026-01-01T00:00:00Z", "observedGeneration": 1, "reason": reason}
+        said = [
+            {**base, "type": "Ready", "status": status},
+            *({**base, "type": each, "status": "True"} for each in more),
+        ]
+        return {**topic_raw(name, resourceVersion=str(version)), "status": {"conditions": said}}
+
+    store, metrics = ObjectStore(), OperatorMetrics()
+    metrics.observe(store.conditions, store.unready)
+    store.put(topic("waiting", "Unknown", "ZooKeeperUnavailable", "Reconciling"))
+    store.put(topic("well", "True", "Reconciled"))
+    store.put(topic("wrong", "False", "InvalidConfig", "Stalled"))
+    store.put(topic_raw("new", resourceVersion="1"))
+    wrong = ("KafkaTopic", "shop", "wrong", "False", "InvalidConfig")
+    waiting = ("KafkaTopic", "shop", "waiting", "Unknown", "ZooKeeperUnavailable")
+    assert store.unready(10) == [wrong, waiting]
+    assert store.unready(1) == [wrong]
+    labels = dict(zip(("kind", "object_namespace", "name", "status", "reason"), wrong, strict=True))
+    assert metrics.registry.get_sample_value("kontroller_operator_object_not_ready", labels) == 1
+    store.put(topic("wrong", "True", "Reconciled", version=2))
+    store.remove(Key("KafkaTopic", "shop", "waiting"))
+    assert store.unready(10) == []
 
 
 def test_of_thousands_of_topics_only_those_that_changed_are_looked_for() -> None:

@@ -37,8 +37,8 @@ async def exported(cluster: Cluster) -> set[str]:
     """The names of what a controller with a cluster, and an operator, show."""
     cluster.start_brokers(1, 2, 3)
     await cluster.serve()
-    operator = OperatorMetrics()
-    operator.observe(ObjectStore().conditions)
+    operator, store = OperatorMetrics(), ObjectStore()
+    operator.observe(store.conditions, store.unready)
     return names(cluster.active.registry.collect()) | names(operator.registry.collect())
 
 
