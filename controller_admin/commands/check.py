@@ -43,6 +43,42 @@ def check_cluster(
     run_and_exit(_wait(lambda: look_at_cluster(client), deadline_seconds))
 
 
+@commands.command("empty-brokers")
+def check_empty_brokers(
+    bootstrap: Bootstrap,
+    broker: Annotated[
+        list[int],
+        typer.Option(
+            "--broker", help="Id of a broker that is to be shut down for good. Several times for several.", min=0
+        ),
+    ],
+    deadline_seconds: DeadlineSeconds = 60,
+    command_config: CommandConfig = None,
+    properties: PropertiesOfBrokers = None,
+) -> None:
+    """Checks that brokers hold no replicas, so that they can be shut down for good. They may be down already.
+
+    Exits with 0 if they hold none, with 1 if they hold some or nobody answers in time, with 2 when the command is wrong."""
+    addresses = bootstrap_addresses(bootstrap)
+
+    from controller_admin.checks.empty_brokers import ReplicasLeft, look_for_replicas
+    from controller_core.model.ids import BrokerId
+    from controller_core.wire.client.request_client import RequestClient
+
+    timeout_ms = min(_LONGEST_ASK_MS, deadline_seconds * 1000 // 3)
+    security = security_of(command_config, bootstrap, properties)
+    client = RequestClient(addresses, timeout_ms=timeout_ms, connect_timeout_ms=timeout_ms, security=security)
+    brokers = [BrokerId(each) for each in broker]
+
+    async def run() -> int:
+        try:
+            return await _wait(lambda: look_for_replicas(client, brokers), deadline_seconds)
+        except ReplicasLeft as error:
+            return failure(error).exit_code
+
+    run_and_exit(run())
+
+
 @commands.command("api")
 def check_api(
     namespace: Annotated[

@@ -1,5 +1,5 @@
 {{- /* A job of Helm's: it runs one command of the `kontroller` image with a service account of its own.
-Takes a dict: root, name, component, hooks, serviceAccount, deadline (seconds), args. */ -}}
+Takes a dict: root, name, component, hooks, serviceAccount, deadline (seconds), args, retries (3 when left out). */ -}}
 {{- define "kontroller.job" -}}
 {{- $root := .root -}}
 apiVersion: batch/v1
@@ -9,7 +9,7 @@ metadata:
   namespace: {{ $root.Release.Namespace }}
   {{- include "kontroller.metadata" (dict "root" $root "component" .component "annotations" (include "kontroller.hook" (list .hooks 1) | fromYaml)) | nindent 2 }}
 spec:
-  backoffLimit: 3
+  backoffLimit: {{ ternary .retries 3 (hasKey . "retries") }}
   activeDeadlineSeconds: {{ .deadline }}
   template:
     metadata:

@@ -12,14 +12,21 @@ from kio.schema.list_partition_reassignments.v0 import (
     ListPartitionReassignmentsResponse,
 )
 from kio.schema.metadata.v11 import MetadataResponse
-from kio.schema.metadata.v11.response import MetadataResponseBroker
+from kio.schema.metadata.v11.response import (
+    MetadataResponseBroker,
+    MetadataResponsePartition,
+    MetadataResponseTopic,
+)
 from kio.schema.types import BrokerId as WireBrokerId
+from kio.schema.types import TopicName
 from kio.static.primitive import i32
 from kio.static.protocol import RequestPayload, ResponsePayload
 
 from controller_admin.checks.api import look_at_api
 from controller_admin.checks.cluster import look_at_cluster
+from controller_admin.checks.empty_brokers import ReplicasLeft, look_for_replicas
 from controller_admin.checks.waiting import NotWell, wait_until_well
+from controller_core.model.ids import BrokerId
 from controller_core.wire.client.request_client import Address, ControllerUnreachable
 from controller_operator.kubernetes.object_api import ApiError, ApiForbidden, ApiRefused, ApiUnavailable, ObjectGone
 from controller_operator.resources import KINDS
@@ -40,6 +47,7 @@ class SimulatedMembers:
     quorum: DescribeQuorumResponse | None = None
     """What is said of it, where there is one."""
     asked: int = 1
+    topics: tuple[MetadataResponseTopic, ...] = ()
 
     def at(self, address: Address) -> "SimulatedMembers":
         return replace(self, asked=address.port)
@@ -56,7 +64,7 @@ class SimulatedMembers:
             ),
             cluster_id="c",
             controller_id=WireBrokerId(controller),
-            topics=(),
+            topics=self.topics,
         )
         assert isinstance(metadata, response_type)
         return metadata
@@ -116,6 +124,51 @@ async def test_a_cluster_without_zookeeper_is_well_when_its_quorum_has_a_leader_
 async def test_what_is_wrong_with_a_cluster_is_said(cluster: SimulatedMembers, told: str) -> None:
     with pytest.raises(NotWell, match=told):
         await look_at_cluster(cluster)
+
+
+def topic(name: str, *replicas: tuple[int, ...], error: ErrorCode = ErrorCode.none) -> MetadataResponseTopic:
+    partitions = tuple(
+        MetadataResponsePartition(
+            error_code=ErrorCode.none,
+            partition_index=i32(number),
+            leader_id=WireBrokerId(each[0]),
+            replica_nodes=tuple(map(WireBrokerId, each)),
+            isr_nodes=tuple(map(WireBrokerId, each)),
+            offline_replicas=(),
+        )
+        for number, each in enumerate(replicas)
+    )
+    return MetadataResponseTopic(
+        error_code=error, name=TopicName(name), topic_id=None, is_internal=False, partitions=partitions
+    )
+
+
+def holding(*topics: MetadataResponseTopic) -> SimulatedMembers:
+    return replace(members(), topics=topics)
+
+
+async def test_brokers_without_replicas_may_end() -> None:
+    cluster = holding(topic("orders", (1, 2), (2, 1)), topic("new", error=ErrorCode.leader_not_available))
+    assert await look_for_replicas(cluster, [BrokerId(3)]) == "broker 3 holds no replicas"
+    assert await look_for_replicas(cluster, [BrokerId(4), BrokerId(3)]) == "brokers 3, 4 hold no replicas"
+
+
+async def test_replicas_that_would_be_lost_are_counted_and_what_to_do_is_said() -> None:
+    cluster = holding(topic("orders", (1, 2), (2, 3), (3, 1)), topic("payments", (1, 2)))
+    with pytest.raises(ReplicasLeft) as raised:
+        await look_for_replicas(cluster, [BrokerId(3)])
+    assert str(raised.value) == (
+        "broker 3 still has replicas of 2 partitions, which would be lost: orders-1, orders-2. Move them away first: create"
+        " a PartitionReassignment with drainBrokers: [3], wait until it is Complete, and try again"
+    )
+
+
+async def test_nothing_is_said_of_brokers_while_a_topic_does_not_show_its_replicas() -> None:
+    cluster = holding(topic("secret", error=ErrorCode.topic_authorization_failed))
+    with pytest.raises(NotWell, match="the replicas of some topics are not shown: secret"):
+        await look_for_replicas(cluster, [BrokerId(3)])
+    with pytest.raises(NotWell, match="no broker says what the brokers hold: 1 cannot be reached"):
+        await look_for_replicas(SimulatedMembers({}), [BrokerId(3)])
 
 
 @dataclass

@@ -10,7 +10,7 @@ import pytest
 
 from devcluster.clients.znodes import ClusterZnodes
 from devcluster.clusters.kafka import KafkaCluster
-from devcluster.clusters.kontroller import ControllerProcess
+from devcluster.clusters.kontroller import ControllerProcess, run_command
 from devcluster.clusters.kubernetes import KubernetesCluster
 from devcluster.clusters.run_folder import RunFolder
 from devcluster.clusters.zookeeper import ZooKeeper, connected_client
@@ -40,6 +40,11 @@ def drain(api: KubernetesCluster, *arguments: str) -> str:
     return done.stdout
 
 
+def check_empty(kafka: KafkaCluster, broker: int) -> subprocess.CompletedProcess[str]:
+    """What `kontroller check empty-brokers` says."""
+    return run_command("check", "empty-brokers", "--bootstrap", kafka.bootstrap_servers, "--broker", str(broker))
+
+
 def test_a_broker_is_emptied_by_the_plan_that_was_shown_while_it_was_suspended(
     kafka: KafkaCluster, servers_folder: RunFolder, kubernetes_api: KubernetesCluster
 ) -> None:
@@ -49,6 +54,10 @@ def test_a_broker_is_emptied_by_the_plan_that_was_shown_while_it_was_suspended(
         znodes = ClusterZnodes(client)
         znodes.create_topic("emptied", [[1, 2], [2, 3], [3, 1], [4, 1]])
         wait_until(lambda: znodes.is_served("emptied", range(4)), "the topic is served")
+        still = check_empty(kafka, 1)
+        assert still.returncode == 1
+        assert "broker 1 still has replicas of 3 partitions" in still.stderr
+        assert "create a PartitionReassignment with drainBrokers: [1]" in still.stderr
         spec = {"drainBrokers": [1], "maxConcurrentPartitions": 2, "suspend": True}
         objects.apply("PartitionReassignment", "empty-1", spec)
         objects.wait_ready("partitionreassignment", "empty-1", "False", "Suspended")
@@ -62,6 +71,7 @@ def test_a_broker_is_emptied_by_the_plan_that_was_shown_while_it_was_suspended(
             number: znodes.assigned("emptied", number) for number in (0, 2, 3)
         }
         assert znodes.assigned("emptied", 1) == [2, 3]
+        wait_until(lambda: check_empty(kafka, 1).returncode == 0, "brokers say that broker 1 holds no replicas")
         shown = drain(kubernetes_api, "2", "--dry-run")
         wait_until(lambda: objects.get("partitionreassignment", "drain-2") is None, "nothing of it is left")
         assert "taken away again" in shown
