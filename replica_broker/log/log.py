@@ -302,7 +302,9 @@ class Log:
         self._epochs.cut_before(self.log_start_offset)
         if is_known and is_clean:
             return
-        self._epochs.learn(self._segments.batches(from_offset=self.log_start_offset))
+        # An epoch is on the disk before its first batch is appended, so what was flushed says nothing new.
+        known_to = self.recovery_point if is_known else self.log_start_offset
+        self._epochs.learn(self._segments.batches(from_offset=max(known_to, self.log_start_offset)))
 
     def _load_producers(self) -> None:
         segments = {segment.base_offset for segment in self._segments}
