@@ -173,6 +173,18 @@ class Replicas:
         self._committing.advance(partition)
         partition.notify()
 
+    def is_offline(self, topic_partition: TopicPartition) -> bool:
+        """Whether the log is in a directory that failed."""
+        return self._storage.is_offline(topic_partition)
+
+    def may_be_offline(self, topic_partition: TopicPartition) -> bool:
+        """Whether the log is in a directory that failed, or there is none and it may have been in such a directory."""
+        return self._storage.may_be_offline(topic_partition)
+
+    def when_offline(self, listener: Callable[[Partition], object]) -> None:
+        """Calls it with every replica whose log directory fails."""
+        self._storage.when_offline(listener)
+
     def on_directory_offline(self) -> None:
         """For `LogDirectories(on_offline=)`: a directory failed in something that nobody here did."""
         self._storage.take_offline()

@@ -36,6 +36,11 @@ class Storage:
         """Whether its log is in a directory that failed."""
         return topic_partition in self.directories.offline
 
+    def may_be_offline(self, topic_partition: TopicPartition) -> bool:
+        """Whether its log is in a directory that failed, or there is none and it may have been in such a directory."""
+        is_elsewhere = self.directories.log_of(topic_partition) is not None
+        return self.is_offline(topic_partition) or (bool(self.directories.offline_paths) and not is_elsewhere)
+
     def when_offline(self, listener: Callable[[Partition], object]) -> None:
         """Calls it with every replica that goes offline."""
         self._listeners.append(listener)

@@ -130,7 +130,7 @@ class Becoming:
 
         Where a directory has failed, the log may be there: it is created anew elsewhere only where there was none."""
         directories = self._storage.directories
-        if directories.log_of(topic_partition) is None and directories.offline_paths and not is_new:
+        if self._storage.may_be_offline(topic_partition) and not is_new:
             raise StorageFailed(topic_partition, "its log may be in the directory that failed")
         with self._storage.guarded(topic_partition):
             its_log = directories.log_for(topic_partition, topic_id, self._configs.log_config(topic_partition.topic))

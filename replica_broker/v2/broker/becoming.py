@@ -155,6 +155,7 @@ class Becoming:
             isr=isr,
             partition_epoch=znodes.partition_epoch,
             replicas=znodes.hosts,
+            is_new=self.node.id not in znodes.isr or znodes.is_first_led_by(self.zk.session_id),
         )
         topic = LeaderAndIsrTopicState(topic_name=where.topic, topic_id=znodes.topic_id, partition_states=(state,))
         response = await self.replicas.on_leader_and_isr_command(

@@ -7,6 +7,9 @@ waits for KeepInSyncTime, holds up no other partition, and each partition does o
 
 A replica is started where it is in the AR, or is to be (RAR): `startReplica` of the seed throws while `replicas` is not
 there, and the admin writes that only when the replicas have started.
+
+The seed does not say what becomes of a replica whose log directory fails. What it led it gives up, and leaves the ISR with
+that, so that another one can lead; it takes part in no election until the broker starts again with its log.
 """
 
 import asyncio
@@ -18,7 +21,7 @@ from controller_core.model.ids import EPOCH_DURING_DELETE, BrokerId, ControllerE
 from controller_core.supervision import supervised
 from controller_core.wire.messages import StopReplicaPartitionState, StopReplicaRequest, StopReplicaTopicState
 from controller_core.zk.codecs import MalformedZnode
-from controller_core.zk.session import ConnectionLost, Delete, SessionExpired
+from controller_core.zk.session import Conflict, ConnectionLost, Delete, SessionExpired
 from replica_broker.membership.looking import until_connected
 from replica_broker.v2.broker.becoming import Becoming
 from replica_broker.v2.broker.leader_election import leader_election
@@ -41,6 +44,7 @@ class Hosting:
         self._own = becoming.node.id
         self._woken: dict[TopicPartition, asyncio.Event] = {}
         self._tasks: dict[TopicPartition, asyncio.Task[None]] = {}
+        becoming.replicas.when_offline(lambda partition: self.on_leader_change(partition.topic_partition))
 
     @property
     def started(self) -> Iterable[TopicPartition]:
@@ -115,6 +119,8 @@ class Hosting:
         znodes = await read_partition(self._zk, where)
         if self._own not in znodes.hosts:
             return True  # a close-replica is on its way
+        if self._is_lost(znodes):
+            return await self._give_up(znodes)
         if znodes.leader is None:
             becoming = self._becoming
             return not await leader_election(self._zk, where, self._own, becoming.settings, becoming.clock)
@@ -126,6 +132,29 @@ class Hosting:
             await self._becoming.become_leader(znodes)
         else:
             log.info("the leader is an earlier life of this broker, whose session has to end", partition=str(where))
+        return True
+
+    def _is_lost(self, znodes: PartitionZnodes) -> bool:
+        """Whether what this replica had is in a directory that failed. One that was never in sync had nothing to lose."""
+        replicas, where = self._becoming.replicas, znodes.topic_partition
+        if replicas.is_offline(where):
+            return True
+        is_new = self._own not in znodes.isr or znodes.is_first_led_by(self._zk.session_id)
+        return not is_new and replicas.may_be_offline(where)
+
+    async def _give_up(self, znodes: PartitionZnodes) -> bool:
+        """Gives a leadership back, and leaves the ISR where others are in it. False: the znodes are to be read again."""
+        where, leader = znodes.topic_partition, znodes.leader
+        self._becoming.close(where)
+        if leader is None or znodes.leader_session != self._zk.session_id:
+            return True
+        others = tuple(broker for broker in znodes.isr if broker != self._own)
+        isr = znodes.with_isr(others, assigned=znodes.assigned) if others else []
+        try:
+            await self._zk.transact([znodes.fenced(leader.epoch), Delete(path=paths.leader(where)), *isr])
+        except Conflict:
+            return False
+        log.error("a leader gave up, as its log directory failed", partition=str(where), in_sync=others or self._own)
         return True
 
     def _is_done(self, znodes: PartitionZnodes) -> bool:

@@ -22,6 +22,8 @@ from replica_broker.v2.znodes.codecs import Leader
 log = structlog.get_logger()
 
 NO_VERSION = ZkVersion(-1)
+FIRST_EPOCH = LeaderEpoch(1)
+"""The counter of epochs is created with version 0, which the first leader raises."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,6 +62,10 @@ class PartitionZnodes:
     def partition_epoch(self) -> PartitionEpoch:
         """The version of the ISR, by the name that replicas have for it."""
         return PartitionEpoch(self.isr_version)
+
+    def is_first_led_by(self, session: SessionId) -> bool:
+        """Whether the partition has its first leader, and that is of this session."""
+        return self.leader is not None and self.leader.epoch == FIRST_EPOCH and self.leader_session == session
 
     def fenced(self, epoch: LeaderEpoch) -> Check:
         """Fails a transaction of a leader that was replaced."""

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
 from kazoo.client import KazooClient
@@ -10,6 +11,7 @@ from kazoo.exceptions import NoNodeError
 
 from devcluster.clients import tools
 from devcluster.clients.load import AckedProducer, lost, read_back
+from devcluster.clusters.kafka import lose_directory
 from devcluster.clusters.kontroller import run_command
 from devcluster.clusters.python_broker import PythonBroker
 from devcluster.clusters.run_folder import RunFolder
@@ -46,6 +48,12 @@ class V2Cluster:
         data = self.client.get(f"/brokers/topics/{topic}/0/{name}")[0]
         return sorted(int(part) for part in data.split(b",") if part)
 
+    def directory_of(self, topic: str, broker: int) -> Path | None:
+        """The log directory that has partition 0 of a topic."""
+        folder = self.brokers[broker].log_folder
+        found = [each for each in (folder, folder.with_name("log-2")) if (each / f"{topic}-0").exists()]
+        return found[0] if found else None
+
     def wait_until_in_sync(self, topic: str, *members: int) -> None:
         wait_until(lambda: self.brokers_in(topic, "ISR") == [*members], f"{members} are in sync")
 
@@ -64,8 +72,14 @@ def v2(servers_folder: RunFolder, zookeeper: ZooKeeper) -> Iterator[V2Cluster]:
     with ExitStack() as stack:
         brokers = {}
         for broker in (1, 2, 3):
-            settings = {"design": "v2", "min_insync_replicas": 2}
-            brokers[broker] = PythonBroker(servers_folder, connect, broker, name=f"v2-{broker}", settings=settings)
+            name = f"v2-{broker}"
+            directories = [servers_folder.data(name) / "log", servers_folder.data(name) / "log-2"]
+            settings = {
+                "design": "v2",
+                "min_insync_replicas": 2,
+                "log_directory": [str(directory) for directory in directories],
+            }
+            brokers[broker] = PythonBroker(servers_folder, connect, broker, name=name, settings=settings)
             stack.enter_context(brokers[broker])
         client = stack.enter_context(connected_client(connect))
         yield V2Cluster(connect=connect, brokers=brokers, client=client)
@@ -118,17 +132,37 @@ def test_nothing_acknowledged_is_lost_when_leaders_are_killed(cluster: V2Cluster
     assert lost(report.acknowledged, read_back(cluster.bootstrap, "loaded")) == []
 
 
+def test_a_leader_whose_log_directory_is_lost_gives_up_and_serves_the_rest_on(cluster: V2Cluster) -> None:
+    cluster.admin("create-topic", "--topic", "on-two-disks", "--replica-assignment", "1:2:3")
+    cluster.wait_until_in_sync("on-two-disks", 1, 2, 3)
+    with AckedProducer(cluster.bootstrap, "on-two-disks") as producer:
+        wait_for_more(producer)
+        leader = cluster.leader("on-two-disks")
+        assert leader is not None
+        directory = cluster.directory_of("on-two-disks", leader)
+        assert directory is not None
+        lose_directory(directory)
+        cluster.wait_until_led_by_another("on-two-disks", leader)
+        wait_for_more(producer)
+        cluster.wait_until_in_sync("on-two-disks", *(broker for broker in cluster.brokers if broker != leader))
+        assert str(leader) in cluster.client.get_children("/brokers/ids")
+        directory.unlink()
+        cluster.brokers[leader].restart()
+        cluster.wait_until_in_sync("on-two-disks", 1, 2, 3)
+    report = producer.stop()
+    assert lost(report.acknowledged, read_back(cluster.bootstrap, "on-two-disks")) == []
+
+
 def test_what_is_deleted_while_a_broker_is_down_is_gone_when_it_is_back(cluster: V2Cluster) -> None:
     cluster.admin("create-topic", "--topic", "gone", "--replica-assignment", "1:2:3")
     cluster.wait_until_in_sync("gone", 1, 2, 3)
     cluster.brokers[3].kill()
     wait_until(lambda: "3" not in cluster.client.get_children("/brokers/ids"), "broker 3 is dead")
     cluster.admin("delete-topic", "--topic", "gone")
-    assert (cluster.brokers[3].log_folder / "gone-0").exists()
+    assert cluster.directory_of("gone", 3) is not None
     assert cluster.client.get_children("/brokers/state/3"), "it is told to close its replica when it is back"
     cluster.brokers[3].start()
-    for broker in cluster.brokers.values():
-        assert not (broker.log_folder / "gone-0").exists()
+    assert [cluster.directory_of("gone", broker) for broker in cluster.brokers] == [None] * 3
     assert "gone" not in cluster.client.get_children("/brokers/topics")
 
 
@@ -142,4 +176,4 @@ def test_a_partition_moves_with_its_messages(cluster: V2Cluster) -> None:
     report = producer.stop()
     assert lost(report.acknowledged, read_back(cluster.bootstrap, "moved")) == []
     assert cluster.brokers_in("moved", "replicas") == [2, 3]
-    wait_until(lambda: not (cluster.brokers[1].log_folder / "moved-0").exists(), "the log left behind is deleted")
+    wait_until(lambda: cluster.directory_of("moved", 1) is None, "the log left behind is deleted")

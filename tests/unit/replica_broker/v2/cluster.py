@@ -34,7 +34,7 @@ from tests.unit.replica_broker.replicas.messages import batch, values_in
 A, B, C, D = map(BrokerId, (1, 2, 3, 4))
 TOPIC = TopicName("orders")
 ORDERS = TopicPartition(TOPIC, PartitionId(0))
-FOLDER = PurePath("/data")
+FOLDER, OTHER_FOLDER = PurePath("/data"), PurePath("/more-data")
 BOUND = 20
 
 
@@ -68,7 +68,7 @@ class Cluster:
         await ensure_parents(session)
         directories = self.directories[broker] = LogDirectories.opened(
             self.disks.setdefault(broker, SimulatedDisk()),
-            [FOLDER],
+            [FOLDER, OTHER_FOLDER],
             broker_id=broker,
             cluster_id="cluster",
             config_of=self.configs.log_config,
@@ -140,7 +140,12 @@ class Cluster:
 
     def has_log(self, broker: BrokerId, where: TopicPartition = ORDERS) -> bool:
         """Whether anything of the partition is on the disk."""
-        return self.disks[broker].exists(FOLDER / str(where))
+        return any(self.disks[broker].exists(folder / str(where)) for folder in (FOLDER, OTHER_FOLDER))
+
+    def break_directory(self, broker: BrokerId) -> None:
+        """The log directory that has the partition fails in whatever is done with it next."""
+        path = str(self.directories[broker].path_of(ORDERS))
+        self.disks[broker].broken = lambda each: each.startswith(path)
 
     async def produce(self, broker: BrokerId, *values: str, acks: int = -1) -> int:
         appended = await self.running[broker].append(ORDERS, batch(*values), acks=acks, timeout_ms=20_000)

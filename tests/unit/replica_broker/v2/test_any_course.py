@@ -22,11 +22,13 @@ class Course:
         self._cluster = cluster
         self._random = random.Random(seed)
         self._sent = 0
+        self._broken: BrokerId | None = None
         self.acknowledged: list[str] = []
 
     async def step(self) -> None:
         happens = self._random.choice(
-            [self._produce] * 6 + [self._kill, self._start, self._expire, self._cut, self._mend]
+            [self._produce] * 6
+            + [self._kill, self._start, self._expire, self._cut, self._mend, self._break_a_directory]
         )
         await happens()
         await self._cluster.clock.sleep_ms(self._random.choice([0, 50, 2_000, 8_000, 40_000]))
@@ -40,7 +42,9 @@ class Course:
 
     async def _kill(self) -> None:
         if len(self._cluster.running) > 1:
-            await self._cluster.kill(self._some_running())
+            killed = self._some_running()
+            await self._cluster.kill(killed)
+            self._broken = None if self._broken == killed else self._broken
 
     async def _start(self) -> None:
         for broker in ALL:
@@ -56,6 +60,18 @@ class Course:
     async def _mend(self) -> None:
         self._cluster.network.mend()
 
+    async def _break_a_directory(self) -> None:
+        """Of one broker at a time, which has it back when it starts again."""
+        broker = self._some_running()
+        if self._broken is None and self._cluster.directories[broker].path_of(ORDERS) is not None:
+            self._cluster.break_directory(broker)
+            self._broken = broker
+
+    async def start_with_all_directories(self) -> None:
+        if self._broken is not None:
+            await self._cluster.kill(self._broken)
+        await self._start()
+
     def _some_running(self) -> BrokerId:
         return self._random.choice(sorted(self._cluster.running))
 
@@ -70,7 +86,7 @@ def test_nothing_acknowledged_is_lost(seed: int) -> None:
         for _ in range(STEPS):
             await course.step()
         await course._mend()
-        await course._start()
+        await course.start_with_all_directories()
         leader = await cluster.until_led()
         await cluster.until_isr(*ALL)
         await cluster.produce(leader, "the last one", acks=1)
