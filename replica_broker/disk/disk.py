@@ -12,8 +12,9 @@ It differs from a general file system in three ways:
 - **Names are flushed apart from content** (`flush_folder`), as file systems do it: a file that was created, renamed or
   removed is so after a crash where its folder, or the file itself, was flushed since.
 
-Calls block: a small broker writes to the page cache, and has what takes long (`File.flush`) done by a thread. `flush` may
-be called beside anything else; all other calls of one disk come from one thread at a time.
+Calls block: a small broker writes to the page cache, and has what takes long (`File.flush`, `write_whole`) done by a
+thread. These two may be called beside anything else, `write_whole` once at a time for each path; all other calls of one
+disk come from one thread at a time.
 """
 
 from pathlib import PurePath

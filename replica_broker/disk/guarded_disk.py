@@ -3,7 +3,8 @@
 It stands around the disk of one log directory. The first `DiskError` of any call is kept, and told to whoever owns the
 directory; every later call raises `DirectoryOffline`. A file that is missing and a lock that somebody has are no failures.
 
-A file's flush may fail in another thread than the owner's. Its failure is told with the next call, or by `tell`.
+A file's flush, and `write_whole_beside`, may fail in another thread than the owner's. Such a failure is told with the next
+call, or by `tell`.
 """
 
 from collections.abc import Callable, Iterator
@@ -46,10 +47,15 @@ class GuardedDisk:
             raise
 
     def flush(self, file: File) -> None:
-        """As a `watched` call that tells nobody."""
+        """Flushes a file, in another thread perhaps: a failure tells nobody."""
+        with self._untold():
+            file.flush()
+
+    @contextmanager
+    def _untold(self) -> Iterator[None]:
         self.require_online()
         try:
-            file.flush()
+            yield
         except DiskError as error:
             self.failure = error
             raise
@@ -92,6 +98,11 @@ class GuardedDisk:
 
     def write_whole(self, path: DiskPath, content: bytes) -> None:
         with self.watched():
+            self._disk.write_whole(path, content)
+
+    def write_whole_beside(self, path: DiskPath, content: bytes) -> None:
+        """As `write_whole`, in another thread: a failure tells nobody."""
+        with self._untold():
             self._disk.write_whole(path, content)
 
     def read_whole(self, path: DiskPath) -> bytes:

@@ -6,7 +6,7 @@ whether the directories are still where they were.
 """
 
 import asyncio
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import PurePath
@@ -17,6 +17,7 @@ import structlog
 from controller_core.controller.loop.clock import SystemClock
 from controller_core.model.ids import BrokerId, TopicId, TopicName, TopicPartition
 from replica_broker.disk.disk import Disk, DiskError, DiskPath
+from replica_broker.log.checkpoint_files import Checkpoint
 from replica_broker.log.config import LogConfig
 from replica_broker.log.directory import LogDirectory
 from replica_broker.log.errors import DirectoryRefused, LogOffline
@@ -36,8 +37,12 @@ class OfflineDirectory:
     topic_partitions: frozenset[TopicPartition]
 
 
+Beside = Callable[[Callable[[], None]], Awaitable[None]]
+"""Does what blocks for long, and lets the event loop go on meanwhile."""
+
+
 class LogDirectories:
-    """The directories of one broker. All calls come from one thread, but for `flush`."""
+    """The directories of one broker. All calls come from one thread."""
 
     def __init__(
         self,
@@ -47,6 +52,7 @@ class LogDirectories:
         broker_id: BrokerId,
         clock: Clock = _SYSTEM_CLOCK,
         on_offline: Callable[[OfflineDirectory], object] = lambda _: None,
+        beside: Beside = asyncio.to_thread,
     ) -> None:
         self.paths = tuple(PurePath(path) for path in paths)
         self.on_offline = on_offline
@@ -54,6 +60,7 @@ class LogDirectories:
         self._failed = asyncio.Event()
         self._broker_id = broker_id
         self._clock = clock
+        self._beside = beside
 
     @classmethod
     def opened(
@@ -66,9 +73,10 @@ class LogDirectories:
         config_of: Callable[[TopicName], LogConfig],
         clock: Clock = _SYSTEM_CLOCK,
         on_offline: Callable[[OfflineDirectory], object] = lambda _: None,
+        beside: Beside = asyncio.to_thread,
     ) -> "LogDirectories":
         """As made, and loaded."""
-        directories = cls(disk, paths, broker_id=broker_id, clock=clock, on_offline=on_offline)
+        directories = cls(disk, paths, broker_id=broker_id, clock=clock, on_offline=on_offline, beside=beside)
         directories.load(cluster_id, config_of)
         return directories
 
@@ -161,6 +169,23 @@ class LogDirectories:
                 directory.require_in_place()
                 directory.checkpoint_high_watermarks(offsets)
 
+    async def checkpoint_beside(self, high_watermarks: Mapping[TopicPartition, int]) -> None:
+        """Writes down how far replicas are committed, what was flushed, and where logs start, beside all else. A directory
+        that fails with it, or is not there any more, is offline; nothing is raised."""
+        prepared: dict[LogDirectory, tuple[Checkpoint, ...]] = {}
+        for directory in self._live:
+            with suppress(DiskError):
+                directory.require_in_place()
+                prepared[directory] = directory.prepare_checkpoints(high_watermarks)
+
+        def write() -> None:
+            for directory, checkpoints in prepared.items():
+                with suppress(DiskError):
+                    directory.write_beside(checkpoints)
+
+        await self._beside(write)
+        self._tell()
+
     def checkpoint_recovery_points(self) -> None:
         """Writes down what was flushed. A directory that fails with it is offline; nothing is raised."""
         for directory in self._live:
@@ -181,18 +206,19 @@ class LogDirectories:
         failures = "; ".join(str(directory.failure) for directory in self._directories)
         raise DiskError(f"no log directory can be used any more: {failures}")
 
-    def flush(self) -> None:
-        """Has all that was appended survive a crash of the machine. Blocks; nothing is raised."""
-        for directory in self._live:
-            with suppress(DiskError):
-                directory.flush()
-
     async def flush_beside(self) -> None:
-        """As `flush`, by a thread; then what survives is written down."""
-        await asyncio.to_thread(self.flush)
-        for directory in self._directories:
-            directory.tell()
-        self.checkpoint_recovery_points()
+        """Has all that was appended survive a crash of the machine, and writes that down, beside all else. A directory that
+        fails with it is offline; nothing is raised."""
+        flushing = self._live
+
+        def flush() -> None:
+            for directory in flushing:
+                with suppress(DiskError):
+                    directory.flush()
+
+        await self._beside(flush)
+        self._tell()
+        await self.checkpoint_beside({})
 
     def close(self, high_watermarks: Mapping[TopicPartition, int] | None = None) -> None:
         """Closes all logs in order. Directories that fail with it are read at the next start; nothing is raised."""
@@ -214,6 +240,11 @@ class LogDirectories:
 
     def _directory_of(self, where: TopicPartition) -> LogDirectory | None:
         return next((directory for directory in self._live if where in directory.logs), None)
+
+    def _tell(self) -> None:
+        """Tells of failures that another thread met."""
+        for directory in self._directories:
+            directory.tell()
 
     def _has_failed(self, directory: LogDirectory) -> None:
         error = directory.failure

@@ -4,7 +4,7 @@ All is called and written as Kafka does it. The marker of a clean end is taken a
 that whatever comes between that and the next clean end has the logs read.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import PurePath
 from typing import Final
 
@@ -13,12 +13,12 @@ import structlog
 from controller_core.model.ids import BrokerId, TopicId, TopicName, TopicPartition
 from replica_broker.disk.disk import Disk, DiskError, DiskPath, Lock
 from replica_broker.disk.guarded_disk import GuardedDisk
+from replica_broker.log.checkpoint_files import Checkpoint, CheckpointFiles
 from replica_broker.log.checkpoints import (
     decode_meta_properties,
     decode_offsets,
     decode_partition_metadata,
     encode_meta_properties,
-    encode_offsets,
     encode_partition_metadata,
 )
 from replica_broker.log.config import LogConfig
@@ -52,8 +52,8 @@ class LogDirectory:
         self.high_watermarks: dict[TopicPartition, int] = {}
         """As they were written last."""
         self._disk = GuardedDisk(disk, lambda _: on_failure(self))
+        self._checkpoints = CheckpointFiles(self._disk, self.path)
         self._lock: Lock | None = None
-        self._written: dict[str, bytes] = {}
 
     @property
     def failure(self) -> DiskError | None:
@@ -136,7 +136,7 @@ class LogDirectory:
         deleted = self.logs.pop(where)
         self.topic_ids.pop(where, None)
         self.high_watermarks.pop(where, None)
-        self._write_offsets(HIGH_WATERMARKS, self.high_watermarks)
+        self._checkpoints.write(HIGH_WATERMARKS, self.high_watermarks)
         self.checkpoint_recovery_points()
         deleted.delete()
 
@@ -146,14 +146,28 @@ class LogDirectory:
             self._lock.require_in_place()
 
     def checkpoint_high_watermarks(self, offsets: Mapping[TopicPartition, int]) -> None:
-        self.high_watermarks |= {where: offset for where, offset in offsets.items() if where in self.logs}
-        self._write_offsets(HIGH_WATERMARKS, self.high_watermarks)
+        """Writes how far replicas are committed."""
+        self._learn_high_watermarks(offsets)
+        self._checkpoints.write(HIGH_WATERMARKS, self.high_watermarks)
 
     def checkpoint_recovery_points(self) -> None:
         """Writes what survives a crash of the machine, and where logs start."""
-        points = {where: its.recovery_point for where, its in self.logs.items()}
-        self._write_offsets(RECOVERY_POINTS, points)
-        self._write_offsets(LOG_STARTS, {where: its.log_start_offset for where, its in self.logs.items()})
+        self._checkpoints.write(RECOVERY_POINTS, self._recovery_points())
+        self._checkpoints.write(LOG_STARTS, self._log_starts())
+
+    def prepare_checkpoints(self, offsets: Mapping[TopicPartition, int]) -> tuple[Checkpoint, ...]:
+        """All of that as it is now, for `write_beside`."""
+        self._learn_high_watermarks(offsets)
+        return (
+            self._checkpoints.prepare(HIGH_WATERMARKS, self.high_watermarks),
+            self._checkpoints.prepare(RECOVERY_POINTS, self._recovery_points()),
+            self._checkpoints.prepare(LOG_STARTS, self._log_starts()),
+        )
+
+    def write_beside(self, checkpoints: Iterable[Checkpoint]) -> None:
+        """Writes what was prepared. Another thread may call it than makes the other calls."""
+        for checkpoint in checkpoints:
+            self._checkpoints.write_beside(checkpoint)
 
     def flush(self) -> None:
         """May be called by another thread than the other calls."""
@@ -181,6 +195,15 @@ class LogDirectory:
         if self._lock is not None:
             self._lock.release()
 
+    def _learn_high_watermarks(self, offsets: Mapping[TopicPartition, int]) -> None:
+        self.high_watermarks |= {where: offset for where, offset in offsets.items() if where in self.logs}
+
+    def _recovery_points(self) -> dict[TopicPartition, int]:
+        return {where: its.recovery_point for where, its in self.logs.items()}
+
+    def _log_starts(self) -> dict[TopicPartition, int]:
+        return {where: its.log_start_offset for where, its in self.logs.items()}
+
     def _add(self, opened: Log) -> None:
         opened.on_recovery_point_lowered = self.checkpoint_recovery_points
         self.logs[opened.topic_partition] = opened
@@ -199,9 +222,3 @@ class LogDirectory:
         except MalformedFile as error:
             log.warning("checkpoint is taken for none", reason=str(error))
             return {}
-
-    def _write_offsets(self, name: str, offsets: Mapping[TopicPartition, int]) -> None:
-        content = encode_offsets(offsets)
-        if content != self._written.get(name):
-            self._disk.write_whole(self.path / name, content)
-            self._written[name] = content

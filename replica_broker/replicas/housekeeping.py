@@ -48,7 +48,8 @@ async def keep_checkpointing(storage: Storage, settings: ReplicaSettings, clock:
     """Every few seconds, until it is cancelled."""
     while True:
         await clock.sleep_ms(settings.high_watermark_checkpoint_interval_ms)
-        checkpoint(storage)
+        await storage.directories.checkpoint_beside(high_watermarks(storage))
+        storage.take_offline()
 
 
 async def keep_flushing(storage: Storage, settings: ReplicaSettings, clock: Clock) -> None:

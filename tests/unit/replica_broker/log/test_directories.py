@@ -3,6 +3,7 @@
 import asyncio
 import subprocess
 import sys
+import threading
 from collections.abc import Sequence
 from pathlib import Path, PurePath
 from uuid import UUID
@@ -12,7 +13,9 @@ from kio.schema.errors import ErrorCode
 
 from controller_core.model.ids import BrokerId, PartitionId, TopicId, TopicName, TopicPartition
 from replica_broker.disk.disk import DirectoryInUse, Disk, DiskError
+from replica_broker.disk.guarded_disk import GuardedDisk
 from replica_broker.disk.local_disk import LocalDisk
+from replica_broker.log.checkpoint_files import CheckpointFiles
 from replica_broker.log.directories import LogDirectories, OfflineDirectory
 from replica_broker.log.errors import DirectoryRefused, InconsistentTopicId, LogOffline
 from simulation.replicas.disk import SimulatedDisk
@@ -26,7 +29,15 @@ OTHER_ID = TopicId(UUID("11111111-2222-3333-4444-666666666666"))
 
 
 class Told(list[OfflineDirectory]):
-    """What the owner of the replicas was told."""
+    """What the owner of the replicas was told, in its own thread."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._owner = threading.get_ident()
+
+    def append(self, failed: OfflineDirectory) -> None:
+        assert threading.get_ident() == self._owner
+        super().append(failed)
 
 
 def loaded(
@@ -128,7 +139,9 @@ def test_a_directory_is_used_by_one_at_a_time() -> None:
 
 def test_another_process_has_the_lock_as_long_as_it_lives(tmp_path: Path) -> None:
     program = f"""
+from replica_broker.disk.guarded_disk import GuardedDisk
 from replica_broker.disk.local_disk import LocalDisk
+from replica_broker.log.checkpoint_files import CheckpointFiles
 lock = LocalDisk().lock({str(tmp_path / ".lock")!r})
 print("locked", flush=True)
 input()
@@ -167,17 +180,45 @@ def test_a_directory_that_fails_takes_its_logs_offline_and_no_others() -> None:
     assert loaded(disk).high_watermark_of(ORDERS_1) == 1
 
 
-async def test_a_flush_that_fails_in_another_thread_is_told_in_the_owner_s() -> None:
+@pytest.mark.parametrize("broken", ["/one/orders-0", "/one/recovery-point-offset-checkpoint"])
+async def test_what_fails_in_another_thread_is_told_in_the_owner_s(broken: str) -> None:
     disk, told = SimulatedDisk(), Told()
     directories = loaded(disk, told=told)
     for where in (ORDERS_0, ORDERS_1):
         directories.log_for(where, None, SMALL).append_as_leader(batch(b"a"), EPOCH, NOW_MS)
-    disk.broken = lambda path: path.startswith("/one")
-    directories.flush()
-    assert not told
+    disk.broken = lambda path: path.startswith(broken)
     await directories.flush_beside()
     assert [it.path for it in told] == [ONE]
     assert disk.read_whole(OTHER / "recovery-point-offset-checkpoint") == b"0\n1\norders 1 1\n"
+
+
+async def test_the_event_loop_goes_on_while_checkpoints_are_written() -> None:
+    written_by: list[int] = []
+    disk = SimulatedDisk()
+    directories = loaded(disk)
+    directories.log_for(ORDERS_0, None, SMALL).append_as_leader(batch(b"a"), EPOCH, NOW_MS)
+
+    def notice(path: str) -> bool:
+        written_by.extend([threading.get_ident()] if path.endswith("checkpoint") else [])
+        return False
+
+    disk.broken = notice
+    await directories.checkpoint_beside({ORDERS_0: 1})
+    assert written_by
+    assert threading.get_ident() not in written_by
+    assert disk.read_whole(ONE / "replication-offset-checkpoint") == b"0\n1\norders 0 1\n"
+
+
+def test_a_checkpoint_that_is_written_late_replaces_no_later_one() -> None:
+    disk = SimulatedDisk()
+    disk.make_folder("/one")
+    files = CheckpointFiles(GuardedDisk(disk, lambda _: None), ONE)
+    before = files.prepare("points", {ORDERS_0: 9})
+    files.write("points", {ORDERS_0: 2})
+    files.write_beside(before)
+    assert disk.read_whole(ONE / "points") == b"0\n1\norders 0 2\n"
+    files.write_beside(files.prepare("points", {ORDERS_0: 3}))
+    assert disk.read_whole(ONE / "points") == b"0\n1\norders 0 3\n"
 
 
 def test_a_directory_that_fails_at_the_start_is_offline_and_all_of_them_are_an_error() -> None:
@@ -252,7 +293,7 @@ def test_nothing_that_was_known_of_a_deleted_log_holds_for_the_next_one_of_its_n
     directories = loaded(disk, [ONE])
     log = directories.log_for(ORDERS_0, ORDERS_ID, SMALL)
     log.append_as_leader(batch(b"a"), EPOCH, NOW_MS)
-    directories.flush()
+    log.flush()
     directories.checkpoint_recovery_points()
     directories.checkpoint_high_watermarks({ORDERS_0: 1})
     directories.delete(ORDERS_0)
@@ -325,7 +366,7 @@ def test_what_was_cut_and_written_anew_is_read_after_a_crash(is_crash: bool) -> 
     log = directories.log_for(ORDERS_0, None, SMALL)
     for _ in range(9):
         log.append_as_leader(batch(b"x" * 50), EPOCH, NOW_MS)
-    directories.flush()
+    log.flush()
     directories.checkpoint_recovery_points()
     assert log.recovery_point == 9
     log.truncate_to(2)

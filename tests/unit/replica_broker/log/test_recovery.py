@@ -219,7 +219,7 @@ class Course:
                 self.appended.append(replicated(b"x" * number, at=log.log_end_offset, epoch=self.epoch))
                 log.append_as_leader(batch(b"x" * number), self.epoch, NOW_MS)
             elif kind == "flush":
-                directories.flush()
+                log.flush()
                 self.flushed = len(self.appended)
                 directories.checkpoint_recovery_points()
             elif kind == "cut":

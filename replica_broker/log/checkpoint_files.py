@@ -1,0 +1,63 @@
+"""The checkpoint files of one log directory: an offset for each of its logs.
+
+A file is written whole and flushed, which may take a disk some tenths of a second. So what is written every few seconds is
+written by a thread. Meanwhile the owner's thread may have to write the same file, as where a log was cut: then what was
+prepared last stays, whoever comes first.
+"""
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import PurePath
+from threading import Lock
+
+from controller_core.model.ids import TopicPartition
+from replica_broker.disk.guarded_disk import GuardedDisk
+from replica_broker.log.checkpoints import encode_offsets
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Checkpoint:
+    """What a file is to have. `number` rises with every one of the same file."""
+
+    name: str
+    content: bytes
+    number: int
+
+
+class CheckpointFiles:
+    """The files, and what they have. Writing raises `DiskError`."""
+
+    def __init__(self, disk: GuardedDisk, folder: PurePath) -> None:
+        self._disk = disk
+        self._folder = folder
+        self._prepared: Counter[str] = Counter()
+        self._latest: Counter[str] = Counter()
+        self._written: dict[str, bytes] = {}
+        self._writing = Lock()
+
+    def prepare(self, name: str, offsets: Mapping[TopicPartition, int]) -> Checkpoint:
+        """A checkpoint of the offsets as they are now. The owner's thread calls it."""
+        self._prepared[name] += 1
+        return Checkpoint(name=name, content=encode_offsets(offsets), number=self._prepared[name])
+
+    def write(self, name: str, offsets: Mapping[TopicPartition, int]) -> None:
+        """Writes a file at once. The owner's thread calls it."""
+        checkpoint = self.prepare(name, offsets)
+        with self._writing:
+            if self._is_news(checkpoint):
+                self._disk.write_whole(self._folder / name, checkpoint.content)
+                self._written[name] = checkpoint.content
+
+    def write_beside(self, checkpoint: Checkpoint) -> None:
+        """Writes a file, unless a later one of it is written. Another thread calls it."""
+        with self._writing:
+            if self._is_news(checkpoint):
+                self._disk.write_whole_beside(self._folder / checkpoint.name, checkpoint.content)
+                self._written[checkpoint.name] = checkpoint.content
+
+    def _is_news(self, checkpoint: Checkpoint) -> bool:
+        if checkpoint.number < self._latest[checkpoint.name]:
+            return False
+        self._latest[checkpoint.name] = checkpoint.number
+        return checkpoint.content != self._written.get(checkpoint.name)
