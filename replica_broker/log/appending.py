@@ -8,10 +8,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from controller_core.model.ids import LeaderEpoch
+from replica_broker.log.compression import compress
 from replica_broker.log.config import LogConfig, TimestampType
 from replica_broker.log.errors import (
     BatchesTooLarge,
     BatchTooLarge,
+    ConfigUnsupported,
     InvalidRecord,
     InvalidTimestamp,
     TransactionsUnsupported,
@@ -24,6 +26,7 @@ from replica_broker.log.record_batches import (
     MAGIC,
     MAGIC_AT,
     NO_TIMESTAMP,
+    Compression,
     RecordBatch,
     batches_in,
     placed,
@@ -32,6 +35,7 @@ from replica_broker.log.record_batches import (
     require_magic_2,
     set_max_timestamp,
     whole_batches,
+    with_records,
 )
 from replica_broker.log.records import latest_time_of_producer_s, record_times, records_of, require_keys
 
@@ -93,6 +97,8 @@ def append_of_leader(
     """What a leader writes of what a producer sent; or the batch that is there already, where it was sent again.
 
     Raises `LogError`."""
+    if config.unsupported is not None:
+        raise ConfigUnsupported(config.unsupported)
     batches = tuple(batches_in(data))
     _require_acceptable(batches, config)
     latest_ms = [latest_time_of_producer_s(batch, data) for batch in batches]
@@ -103,6 +109,10 @@ def append_of_leader(
             if (known := producers.duplicate_of(batch)) is not None:
                 return known
             producers.require_next(batch)
+    if any(config.compression not in (None, batch.compression) for batch in batches):
+        data = b"".join(_compressed(batch, data, config.compression) for batch in batches)
+        batches = tuple(batches_in(data))
+        _require_acceptable_sizes(batches, config)
     has_log_append_time = config.message_timestamp_type is TimestampType.LOG_APPEND_TIME
     log_append_time_ms = now_ms if has_log_append_time else NO_TIMESTAMP
     written = bytearray(placed(data, first_offset, leader_epoch, now_ms if has_log_append_time else None))
@@ -133,6 +143,14 @@ def append_of_follower(data: bytes, log_end_offset: int) -> Append:
     return Append(data=data, batches=batches)
 
 
+def _compressed(batch: RecordBatch, data: bytes, compression: Compression | None) -> bytes:
+    """The batch with its records compressed as the topic says it. Raises `CorruptBatch`."""
+    if compression is None or compression is batch.compression:
+        return data[batch.position : batch.end]
+    header = data[batch.position : batch.position + HEADER_BYTES]
+    return with_records(header, compress(compression, bytes(records_of(batch, data))), compression)
+
+
 def _require_acceptable_records(batch: RecordBatch, data: bytes, config: LogConfig, now_ms: int) -> None:
     """As Kafka's LogValidator: keys on compacted topics, and times near the broker's own.
 
@@ -160,16 +178,21 @@ def _require_acceptable_records(batch: RecordBatch, data: bytes, config: LogConf
 def _require_acceptable(batches: Sequence[RecordBatch], config: LogConfig) -> None:
     if len(batches) > 1 and any(batch.has_producer for batch in batches):
         raise InvalidRecord(f"an idempotent producer sends one batch at a time, found {len(batches)}")
+    _require_acceptable_sizes(batches, config)
     for batch in batches:
-        if batch.size_bytes > config.max_message_bytes:
-            raise BatchTooLarge(
-                f"a batch has {batch.size_bytes} bytes, the topic's max.message.bytes is {config.max_message_bytes}"
-            )
         if batch.is_control:
             raise InvalidRecord("only brokers write control records")
         if batch.is_transactional:
             raise TransactionsUnsupported("this broker leads no transactions: have a topic for them led by another one")
         if batch.has_log_append_time:
             raise InvalidTimestamp("a producer's batch says that its times are those of a broker")
+
+
+def _require_acceptable_sizes(batches: Sequence[RecordBatch], config: LogConfig) -> None:
+    for batch in batches:
+        if batch.size_bytes > config.max_message_bytes:
+            raise BatchTooLarge(
+                f"a batch has {batch.size_bytes} bytes, the topic's max.message.bytes is {config.max_message_bytes}"
+            )
     if (total_bytes := sum(batch.size_bytes for batch in batches)) > config.segment_bytes:
         raise BatchesTooLarge(f"batches have {total_bytes} bytes, the topic's segment.bytes is {config.segment_bytes}")

@@ -1,7 +1,7 @@
-"""The records of a compressed batch, decompressed by cramjam within a bound of memory."""
+"""The records of a batch, compressed and decompressed as Kafka's clients frame them, within a bound of memory."""
 
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, Final
 
 import cramjam
@@ -17,11 +17,50 @@ _LEAST_BYTES: Final = 1 << 16
 _XERIAL_MAGIC: Final = b"\x82SNAPPY\0"
 _XERIAL_HEADER_BYTES: Final = 16
 _LENGTH: Final = struct.Struct(">i")
+_XERIAL_HEADER: Final = _XERIAL_MAGIC + struct.pack(">ii", 1, 1)
+_XERIAL_BLOCK_BYTES: Final = 32 << 10
+_LZ4_HEADER: Final = bytes.fromhex("04224d18604082")
+"""Of a frame of blocks that do not depend on each other, 64 KiB at most: Java's clients read no others."""
+_LZ4_BLOCK_BYTES: Final = 64 << 10
+_LZ4_LENGTH: Final = struct.Struct("<I")
+_LZ4_NOT_COMPRESSED: Final = 1 << 31
+_LZ4_END: Final = _LZ4_LENGTH.pack(0)
 _DECOMPRESS_INTO: Final[dict[Compression, Callable[[Any, Any], int]]] = {
     Compression.GZIP: cramjam.gzip.decompress_into,
     Compression.LZ4: cramjam.lz4.decompress_into,
     Compression.ZSTD: cramjam.zstd.decompress_into,
 }
+
+
+def compress(compression: Compression, records: bytes) -> bytes:
+    """Return the records of a batch as clients of every kind can decompress them."""
+    match compression:
+        case Compression.NONE:
+            return records
+        case Compression.GZIP:
+            return bytes(cramjam.gzip.compress(records))
+        case Compression.SNAPPY:
+            return _XERIAL_HEADER + b"".join(map(_snappy_framed, _blocks(records, _XERIAL_BLOCK_BYTES)))
+        case Compression.LZ4:
+            return _LZ4_HEADER + b"".join(map(_lz4_framed, _blocks(records, _LZ4_BLOCK_BYTES))) + _LZ4_END
+        case Compression.ZSTD:
+            return bytes(cramjam.zstd.compress(records))
+
+
+def _blocks(records: bytes, most_bytes: int) -> Iterator[bytes]:
+    return (records[position : position + most_bytes] for position in range(0, len(records), most_bytes))
+
+
+def _snappy_framed(block: bytes) -> bytes:
+    compressed = bytes(cramjam.snappy.compress_raw(block))
+    return _LENGTH.pack(len(compressed)) + compressed
+
+
+def _lz4_framed(block: bytes) -> bytes:
+    compressed = bytes(cramjam.lz4.compress_block(block, store_size=False))
+    if len(compressed) >= len(block):
+        return _LZ4_LENGTH.pack(len(block) | _LZ4_NOT_COMPRESSED) + block
+    return _LZ4_LENGTH.pack(len(compressed)) + compressed
 
 
 def decompress(compression: Compression, compressed: Buffer) -> bytes:

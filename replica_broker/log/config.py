@@ -4,6 +4,8 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Final
 
+from replica_broker.log.record_batches import Compression
+
 MOST_SEGMENT_BYTES: Final = (1 << 31) - 1
 """Positions in an index have four bytes."""
 
@@ -28,6 +30,10 @@ class LogConfig:
     without one."""
     retention_ms: int | None = 7 * 24 * 3600 * 1000
     retention_bytes: int | None = None
+    unsupported: str | None = None
+    """Why no producer may write here: the topic asks for what this broker does not do."""
+    compression: Compression | None = None
+    """How the leader compresses records; None: they stay as producers sent them."""
     max_message_bytes: int = 1_048_588
     message_timestamp_type: TimestampType = TimestampType.CREATE_TIME
     message_timestamp_before_max_ms: int | None = None

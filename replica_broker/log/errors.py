@@ -51,6 +51,12 @@ class BatchesTooLarge(LogError):
     error_code = ErrorCode.record_list_too_large
 
 
+class ConfigUnsupported(LogError):
+    """A topic whose configuration asks for what this broker does not do."""
+
+    error_code = ErrorCode.invalid_config
+
+
 class TransactionsUnsupported(LogError):
     """A batch of a transaction, whose end this broker could not mark."""
 

@@ -34,6 +34,8 @@ MAGIC_AT: Final = 16
 _EXTENT: Final = struct.Struct(">qi11xi")
 _HEADER: Final = struct.Struct(">qiibIhiqqqhii")
 _BASE_OFFSET: Final = struct.Struct(">q")
+_LENGTH: Final = struct.Struct(">i")
+_LENGTH_AT: Final = 8
 _EPOCH: Final = struct.Struct(">i")
 _EPOCH_AT: Final = 12
 _CRC: Final = struct.Struct(">I")
@@ -222,6 +224,16 @@ def placed(data: Buffer, first_offset: int, leader_epoch: LeaderEpoch, log_appen
             set_max_timestamp(written, batch, log_append_time_ms)
         offset += batch.last_offset - batch.base_offset + 1
         position = batch.end
+    return bytes(written)
+
+
+def with_records(header: Buffer, records: bytes, compression: Compression) -> bytes:
+    """A batch of whose header the bytes are, with its records compressed in another way."""
+    written = bytearray(header) + records
+    _LENGTH.pack_into(written, _LENGTH_AT, len(written) - LENGTH_OVERHEAD_BYTES)
+    (attributes,) = _ATTRIBUTES.unpack_from(written, CRC_FROM)
+    _ATTRIBUTES.pack_into(written, CRC_FROM, attributes & ~_COMPRESSION_BITS | compression)
+    _CRC.pack_into(written, _CRC_AT, crc32c(memoryview(written)[CRC_FROM:]))
     return bytes(written)
 
 

@@ -16,27 +16,21 @@ from controller_core.zk import codecs, paths
 from controller_core.zk.codecs import MalformedZnode
 from controller_core.zk.session import Watch, ZkNode, ZkSession
 from replica_broker.log.config import LogConfig, TimestampType
+from replica_broker.log.record_batches import Compression
+from replica_broker.membership.heeded_configs import OF_BROKERS, refusal
 from replica_broker.membership.looking import keep_looking
 
 log = structlog.get_logger()
 
-OF_BROKERS: Final[Mapping[str, str]] = {
-    "cleanup.policy": "log.cleanup.policy",
-    "index.interval.bytes": "log.index.interval.bytes",
-    "max.message.bytes": "message.max.bytes",
-    "message.timestamp.after.max.ms": "log.message.timestamp.after.max.ms",
-    "message.timestamp.before.max.ms": "log.message.timestamp.before.max.ms",
-    "message.timestamp.difference.max.ms": "log.message.timestamp.difference.max.ms",
-    "message.timestamp.type": "log.message.timestamp.type",
-    "min.insync.replicas": "min.insync.replicas",
-    "retention.bytes": "log.retention.bytes",
-    "retention.ms": "log.retention.ms",
-    "segment.bytes": "log.segment.bytes",
-    "segment.ms": "log.roll.ms",
-}
-"""What is heeded here, by the names that topics and brokers have for it."""
-
 _LONG_MAX: Final = (1 << 63) - 1
+_CODECS: Final[Mapping[str, Compression | None]] = {
+    "producer": None,
+    "uncompressed": Compression.NONE,
+    "gzip": Compression.GZIP,
+    "snappy": Compression.SNAPPY,
+    "lz4": Compression.LZ4,
+    "zstd": Compression.ZSTD,
+}
 _TOPICS: Final = "topics/"
 _DEFAULTS: Final = f"brokers/{paths.DEFAULT_ENTITY}"
 
@@ -132,6 +126,8 @@ class ZkTopicConfigs:
             is_compacted="compact" in values["cleanup.policy"],
             retention_ms=None if retention_ms < 0 else retention_ms,
             retention_bytes=None if retention_bytes < 0 else retention_bytes,
+            unsupported=refusal(self.overrides(topic)),
+            compression=_CODECS[values["compression.type"]],
             max_message_bytes=int(values["max.message.bytes"]),
             message_timestamp_type=TimestampType(values["message.timestamp.type"]),
             message_timestamp_before_max_ms=_timestamp_limit_ms(values, "before"),

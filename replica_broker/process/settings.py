@@ -94,6 +94,33 @@ class BrokerProcessSettings(ListenerLimitSettings):
     )
     fetchers_per_leader: int = Field(default=1, ge=1, description="How many fetches go to one leader side by side.")
     fetch_wait_max_ms: int = Field(default=500, ge=1, description="How long a leader may wait for something new.")
+    compression_type: str = Field(
+        default="producer",
+        pattern="^(producer|uncompressed|gzip|snappy|lz4|zstd)$",
+        description="How a leader compresses records of topics that do not say it (compression.type); producer: they stay "
+        "as they are sent.",
+    )
+    retention_ms: int = Field(
+        default=604_800_000,
+        ge=-1,
+        description="How long topics that do not say it keep records (log.retention.ms); -1: without a limit.",
+    )
+    retention_bytes: int = Field(
+        default=-1,
+        ge=-1,
+        description="How much partitions of topics that do not say it keep (log.retention.bytes); -1: without a limit.",
+    )
+    retention_check_interval_ms: int = Field(
+        default=300_000,
+        ge=1,
+        description="How often is looked for what is to be deleted (log.retention.check.interval.ms).",
+    )
+    flush_interval_ms: int | None = Field(
+        default=60_000,
+        ge=1,
+        description="How often all logs are flushed to the disk, beside all else; none: when the "
+        "broker ends. What was not flushed is read when it starts after a crash, and replicas have it meanwhile.",
+    )
     min_insync_replicas: int = Field(default=1, ge=1, description="The default of topics that do not say it.")
     controlled_shutdown_retry_backoff_ms: int = Field(
         default=5_000, ge=0, description="How long after a controller that could not move all leaders is asked again."
@@ -246,6 +273,8 @@ class BrokerProcessSettings(ListenerLimitSettings):
             isr_writes=isr_writes,
             fetch_wait_max_ms=self.fetch_wait_max_ms,
             fetchers_per_leader=self.fetchers_per_leader,
+            retention_check_interval_ms=self.retention_check_interval_ms,
+            flush_interval_ms=self.flush_interval_ms,
         )
 
     @property
@@ -289,6 +318,10 @@ class BrokerProcessSettings(ListenerLimitSettings):
             "inter.broker.listener.name": self.between_brokers,
             "log.dirs": ",".join(map(str, self.log_directory)),
             "min.insync.replicas": str(self.min_insync_replicas),
+            "compression.type": self.compression_type,
+            "log.retention.ms": str(self.retention_ms),
+            "log.retention.bytes": str(self.retention_bytes),
+            "log.retention.check.interval.ms": str(self.retention_check_interval_ms),
             "auto.create.topics.enable": "false",
             "replica.lag.time.max.ms": str(self.max_time_lag_ms),
             "replica.fetch.wait.max.ms": str(self.fetch_wait_max_ms),

@@ -25,6 +25,7 @@ from controller_core.model.ids import TopicName
 from controller_core.model.topics.topic_configs import TOPIC_CONFIGS, ConfigType
 from controller_core.wire.codecs.versions import Versions
 from controller_core.wire.messages import NO_THROTTLE
+from replica_broker.membership.heeded_configs import OF_BROKERS, TREATMENTS, Heeded
 from replica_broker.membership.node import Node
 
 DESCRIBE_CLUSTER: Final = Versions(DescribeClusterRequest, oldest=0)
@@ -89,50 +90,66 @@ def on_describe_configs(
     node: Node, configs: DescribedConfigs, request: DescribeConfigsRequest
 ) -> DescribeConfigsResponse:
     """Each resource is answered for itself."""
-    results = tuple(_described(node, configs, resource, request.include_synonyms) for resource in request.resources)
+    results = tuple(_described(node, configs, resource, request) for resource in request.resources)
     return DescribeConfigsResponse(throttle_time=NO_THROTTLE, results=results)
 
 
 def _described(
-    node: Node, configs: DescribedConfigs, resource: DescribeConfigsResource, synonyms: bool
+    node: Node, configs: DescribedConfigs, resource: DescribeConfigsResource, request: DescribeConfigsRequest
 ) -> DescribeConfigsResult:
     name = resource.resource_name
     if resource.resource_type == _TOPIC:
         topic = TopicName(name)
         if not node.metadata.partitions(topic):
             return _result(resource, ErrorCode.unknown_topic_or_partition, None)
-        return _result(resource, ErrorCode.none, None, _of_topic(configs, topic, resource, synonyms))
+        return _result(resource, ErrorCode.none, None, _of_topic(configs, topic, resource, request))
     if resource.resource_type != _BROKER:
         return _result(resource, ErrorCode.invalid_request, "only topics and brokers are described here")
     if name != str(node.id):
         return _result(resource, ErrorCode.invalid_request, f"this is broker {node.id}: ask broker {name} itself")
-    return _result(resource, ErrorCode.none, None, _of_broker(configs, resource, synonyms))
+    return _result(resource, ErrorCode.none, None, _of_broker(configs, resource, request))
 
 
 def _of_topic(
-    configs: DescribedConfigs, topic: TopicName, resource: DescribeConfigsResource, synonyms: bool
+    configs: DescribedConfigs, topic: TopicName, resource: DescribeConfigsResource, request: DescribeConfigsRequest
 ) -> Iterator[DescribeConfigsResourceResult]:
     overrides = configs.overrides(topic)
     for name, known in TOPIC_CONFIGS.items():
         if _is_wanted(resource, name):
+            own = configs.own.get(OF_BROKERS.get(name, ""), known.default)
             said = [
                 (overrides.get(name), _OF_TOPIC),
                 (configs.defaults.get(name), _DYNAMIC_DEFAULT),
+                (own if own != known.default else None, _STATIC),
                 (known.default, _DEFAULT),
             ]
-            yield _entry(name, said, _TYPES[known.type], synonyms, read_only=False)
+            documentation = _not_done(name) if request.include_documentation else None
+            synonyms = request.include_synonyms
+            yield _entry(name, said, _TYPES[known.type], synonyms, read_only=False, documentation=documentation)
 
 
 def _of_broker(
-    configs: DescribedConfigs, resource: DescribeConfigsResource, synonyms: bool
+    configs: DescribedConfigs, resource: DescribeConfigsResource, request: DescribeConfigsRequest
 ) -> Iterator[DescribeConfigsResourceResult]:
     for name, value in configs.own.items():
         if _is_wanted(resource, name):
-            yield _entry(name, [(value, _STATIC)], i8(2), synonyms, read_only=True)
+            yield _entry(name, [(value, _STATIC)], i8(2), request.include_synonyms, read_only=True)
+
+
+def _not_done(name: str) -> str | None:
+    """What whoever asks has to know of a configuration that is not heeded here."""
+    treatment = TREATMENTS[name]
+    return None if isinstance(treatment, Heeded) else f"Not heeded by this broker: {treatment.why}."
 
 
 def _entry(
-    name: str, said: list[tuple[str | None, i8]], kind: i8, synonyms: bool, *, read_only: bool
+    name: str,
+    said: list[tuple[str | None, i8]],
+    kind: i8,
+    synonyms: bool,
+    *,
+    read_only: bool,
+    documentation: str | None = None,
 ) -> DescribeConfigsResourceResult:
     there = [(value, source) for value, source in said if value is not None]
     value, source = there[0]
@@ -146,7 +163,7 @@ def _entry(
         if synonyms
         else (),
         config_type=kind,
-        documentation=None,
+        documentation=documentation,
     )
 
 

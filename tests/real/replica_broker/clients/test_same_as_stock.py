@@ -9,6 +9,8 @@ from confluent_kafka import Consumer as Consumer
 from confluent_kafka import KafkaError, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
+from devcluster.clients import tools
+from replica_broker.log.record_batches import batches_in
 from tests.real.replica_broker.mixed import MixedCluster
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
@@ -81,3 +83,37 @@ def test_times_that_the_topic_does_not_allow_are_refused(cluster: MixedCluster, 
         (error,) = produce(cluster, topic, partition, "lz4", keys=[None])
         is_refused = error is not None and error.code() == KafkaError.INVALID_TIMESTAMP
         assert is_refused == (side == "before"), f"partition {partition}: {error}"
+
+
+@pytest.mark.parametrize("codec", ["uncompressed", *CODECS[1:]])
+def test_records_are_stored_as_the_topic_says_it_and_are_read_by_every_client(
+    cluster: MixedCluster, codec: str
+) -> None:
+    topic = f"stored-{codec}"
+    cluster.serve_topic(topic, OURS_AND_STOCK, {"compression.type": codec})
+    sent = "zstd" if codec == "uncompressed" else "none"
+    for partition in (0, 1):
+        assert produce(cluster, topic, partition, sent, keys=[None] * 100) == [None] * 100
+        log_file = cluster.broker(3 if partition == 0 else 1).log_folder / f"{topic}-{partition}" / f"{0:020d}.log"
+        stored = {each.compression.name.lower() for each in batches_in(log_file.read_bytes())}
+        assert stored == {codec.replace("uncompressed", "none")}, partition
+        read = tools.run_tool(
+            tools.CONSOLE_CONSUMER,
+            *("--bootstrap-server", cluster.bootstrap, "--topic", topic, "--partition", str(partition)),
+            *("--offset", "earliest", "--max-messages", "100", "--timeout-ms", "60000"),
+        )
+        assert read.stdout.splitlines() == ["value" * 20] * 100, read.stderr
+    nobody = {"group.id": "nobody", "enable.auto.commit": False}
+    consumer = Consumer({"bootstrap.servers": cluster.bootstrap, **nobody})
+    try:
+        consumer.assign([TopicPartition(topic, partition, 0) for partition in (0, 1)])
+        found = [message.value() for message in consumer.consume(200, timeout=60)]
+        assert found == [b"value" * 20] * 200
+    finally:
+        consumer.close()
+
+
+def test_producers_are_refused_where_a_topic_asks_for_what_is_not_done_here(cluster: MixedCluster) -> None:
+    cluster.serve_topic("flushed-each", OURS_AND_STOCK, {"flush.messages": "1"})
+    (ours,), (stock,) = (produce(cluster, "flushed-each", partition, "none", keys=[None]) for partition in (0, 1))
+    assert (ours and ours.code(), stock) == (KafkaError.INVALID_CONFIG, None)

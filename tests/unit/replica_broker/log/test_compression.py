@@ -1,5 +1,6 @@
 """Compressed records are read within a bound of memory, whoever compressed them."""
 
+import struct
 from contextlib import suppress
 
 import cramjam
@@ -8,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from replica_broker.log import compression as module
-from replica_broker.log.compression import decompress
+from replica_broker.log.compression import compress, decompress
 from replica_broker.log.errors import CorruptBatch
 from replica_broker.log.record_batches import Compression
 from tests.unit.replica_broker.log.batches import compressed
@@ -18,6 +19,18 @@ from tests.unit.replica_broker.log.batches import compressed
 @pytest.mark.parametrize("records", [b"", b"a", b"ab" * 1_000_000], ids=["nothing", "little", "much"])
 def test_what_was_compressed_is_decompressed(compression: Compression, records: bytes) -> None:
     assert decompress(compression, compressed(compression, records)) == records
+
+
+@given(st.sampled_from(Compression), st.binary(max_size=300_000))
+def test_what_is_compressed_here_is_decompressed_here(compression: Compression, records: bytes) -> None:
+    assert decompress(compression, compress(compression, records)) == records
+
+
+def test_blocks_of_lz4_do_not_depend_on_each_other_as_java_s_clients_want_it() -> None:
+    framed = compress(Compression.LZ4, bytes(range(256)) * 1_000)
+    assert framed[:7].hex() == "04224d18604082"
+    (length,) = struct.unpack_from("<I", framed, 7)
+    assert len(cramjam.lz4.decompress_block(framed[11 : 11 + length], output_len=1 << 16)) == 1 << 16
 
 
 def test_a_bare_block_of_snappy_is_read_too() -> None:

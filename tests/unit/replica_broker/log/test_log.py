@@ -13,6 +13,7 @@ from replica_broker.log.config import TimestampType
 from replica_broker.log.errors import (
     BatchesTooLarge,
     BatchTooLarge,
+    ConfigUnsupported,
     CorruptBatch,
     InvalidRecord,
     InvalidTimestamp,
@@ -24,6 +25,7 @@ from replica_broker.log.errors import (
     UnsupportedFormat,
 )
 from replica_broker.log.record_batches import Compression, batches_in
+from replica_broker.log.records import record_times, records_of
 from simulation.replicas.disk import SimulatedDisk
 from tests.unit.replica_broker.log.batches import (
     CONTROL,
@@ -157,6 +159,39 @@ def test_compressed_records_are_taken_as_their_batch_says(compression: Compressi
     log.append_as_leader(batch(b"a", b"b", attributes=compression), EPOCH, NOW_MS)
     (found,) = batches_in(all_bytes(log))
     assert (found.compression, found.last_offset) == (compression, 1)
+
+
+@pytest.mark.parametrize("wanted", Compression)
+@pytest.mark.parametrize("sent", Compression)
+def test_a_leader_compresses_records_as_the_topic_says_it(sent: Compression, wanted: Compression) -> None:
+    values = [bytes([number]) * 3_000 for number in range(30)]
+    log = opened(SimulatedDisk(), compression=wanted, segment_bytes=200_000)
+    times_ms = [NOW_MS + number for number in range(30)]
+    log.append_as_leader(batch(*values, times_ms=times_ms, attributes=sent) * 2, EPOCH, NOW_MS)
+    found = list(batches_in(all_bytes(log)))
+    assert [(each.compression, each.base_offset, each.last_offset) for each in found] == [
+        (wanted, 0, 29),
+        (wanted, 30, 59),
+    ]
+    for each in found:
+        body = records_of(each, all_bytes(log))
+        assert [record.timestamp_ms for record in record_times(each, body)] == times_ms
+        assert all(value in body for value in values)
+
+
+def test_records_that_are_too_large_as_the_topic_compresses_them_are_refused() -> None:
+    log = opened(SimulatedDisk(), compression=Compression.NONE, max_message_bytes=1_000)
+    with pytest.raises(BatchTooLarge):
+        log.append_as_leader(batch(b"x" * 5_000, attributes=Compression.GZIP), EPOCH, NOW_MS)
+    assert log.log_end_offset == 0
+
+
+def test_a_topic_that_asks_for_what_is_not_done_here_takes_nothing_from_producers() -> None:
+    log = opened(SimulatedDisk(), unsupported="the topic's flush.ms is 5")
+    with pytest.raises(ConfigUnsupported, match=r"flush\.ms is 5"):
+        log.append_as_leader(batch(b"a"), EPOCH, NOW_MS)
+    log.append_as_follower(replicated(b"a", at=0))
+    assert log.log_end_offset == 1
 
 
 def test_a_latest_time_that_a_client_left_as_it_was_is_put_right() -> None:

@@ -5,9 +5,12 @@ import asyncio
 import pytest
 
 from controller_core.model.ids import TopicName
+from controller_core.model.topics.topic_configs import TOPIC_CONFIGS
 from controller_core.zk import codecs, paths
 from controller_core.zk.session import Create, CreateMode, SetData
 from replica_broker.log.config import TimestampType
+from replica_broker.log.record_batches import Compression
+from replica_broker.membership.heeded_configs import TREATMENTS, refusal
 from replica_broker.membership.topic_configs import ZkTopicConfigs
 from tests.unit.replica_broker.membership.clusters import Joining
 
@@ -68,6 +71,33 @@ async def test_limits_of_producers_times_are_known_by_their_newer_and_their_olde
     orders, others = configs.log_config(ORDERS), configs.log_config(TopicName("others"))
     assert (orders.message_timestamp_before_max_ms, orders.message_timestamp_after_max_ms) == (7000, 8000)
     assert (others.message_timestamp_before_max_ms, others.message_timestamp_after_max_ms) == (None, None)
+
+
+@pytest.mark.parametrize("value", ["producer", "uncompressed", *(each.name.lower() for each in Compression if each)])
+async def test_how_records_are_compressed_is_known(joining: Joining, value: str) -> None:
+    await configure(joining, paths.topic_config(ORDERS), {"compression.type": value})
+    expected = {"producer": None, "uncompressed": Compression.NONE}
+    wanted = expected[value] if value in expected else Compression[value.upper()]
+    assert (await loaded(joining)).log_config(ORDERS).compression is wanted
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("flush.messages", "1"), ("flush.ms", "50"), ("remote.storage.enable", "true")]
+)
+async def test_producers_of_a_topic_that_asks_for_what_is_not_done_here_are_refused_in_words(
+    joining: Joining, name: str, value: str
+) -> None:
+    await configure(joining, paths.topic_config(ORDERS), {name: value, "segment.jitter.ms": "5"})
+    configs = await loaded(joining)
+    unsupported = configs.log_config(ORDERS).unsupported
+    assert unsupported is not None
+    assert unsupported.startswith(f"the topic's {name} is {value}: ")
+    assert configs.log_config(TopicName("others")).unsupported is None
+
+
+def test_the_table_says_of_every_configuration_what_is_made_of_it() -> None:
+    assert [*TREATMENTS] == [*TOPIC_CONFIGS]
+    assert all(refusal({name: known.default}) is None for name, known in TOPIC_CONFIGS.items())
 
 
 async def test_an_impossible_value_is_passed_over(joining: Joining) -> None:

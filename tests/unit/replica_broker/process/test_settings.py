@@ -103,6 +103,14 @@ def test_several_listeners_have_an_address_each_and_one_is_that_between_brokers(
     assert settings.own_configs["inter.broker.listener.name"] == "INTERNAL"
 
 
+def test_what_topics_do_not_say_and_when_it_is_done_can_be_set() -> None:
+    given = {"retention_ms": 5_000, "retention_bytes": 7, "retention_check_interval_ms": 900, "flush_interval_ms": 800}
+    settings = load_settings({**GIVEN, **given, "compression_type": "zstd"})
+    assert (settings.replicas.retention_check_interval_ms, settings.replicas.flush_interval_ms) == (900, 800)
+    own = settings.own_configs
+    assert (own["log.retention.ms"], own["log.retention.bytes"], own["compression.type"]) == ("5000", "7", "zstd")
+
+
 def test_the_first_listener_is_that_between_brokers_where_nobody_says_another() -> None:
     assert load_settings({**GIVEN, "listen": ["A://h:1", "B://h:2"]}).between_brokers == "A"
 

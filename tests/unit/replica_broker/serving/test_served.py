@@ -41,7 +41,7 @@ from tests.unit.replica_broker.serving.told import broker, node, state, topic, u
 
 
 class Configs:
-    own: Mapping[str, str] = {"min.insync.replicas": "2"}
+    own: Mapping[str, str] = {"min.insync.replicas": "2", "compression.type": "zstd"}
     defaults: Mapping[str, str] = {"retention.ms": "5"}
 
     def overrides(self, topic: TopicName) -> Mapping[str, str]:
@@ -199,6 +199,7 @@ async def test_each_producer_gets_an_id_of_its_own_over_the_end_of_a_block(clien
         (2, "orders", "min.insync.replicas", "3", 1),
         (2, "orders", "retention.ms", "5", 3),
         (2, "orders", "segment.bytes", "1073741824", 5),
+        (2, "orders", "compression.type", "zstd", 4),
         (4, "3", "min.insync.replicas", "2", 4),
     ],
 )
@@ -208,6 +209,13 @@ async def test_a_configuration_is_told_with_its_source(
     (result,) = await _configs(client, kind, name, key)
     (entry,) = result.configs
     assert (entry.value, entry.config_source, entry.synonyms[0].source) == (value, source, source)
+
+
+async def test_a_configuration_that_is_not_heeded_says_so(client: RequestClient) -> None:
+    (heeded,) = (await _configs(client, 2, "orders", "retention.ms"))[0].configs
+    (not_heeded,) = (await _configs(client, 2, "orders", "segment.jitter.ms"))[0].configs
+    assert heeded.documentation is None
+    assert not_heeded.documentation == "Not heeded by this broker: segments roll when they are due."
 
 
 @pytest.mark.parametrize(
@@ -227,5 +235,5 @@ async def test_what_is_not_ours_to_tell_is_refused(
 
 async def _configs(client: RequestClient, kind: int, name: str, key: str) -> Any:
     resource = DescribeConfigsResource(resource_type=i8(kind), resource_name=name, configuration_keys=(key,))
-    request = DescribeConfigsRequest(resources=(resource,), include_synonyms=True)
+    request = DescribeConfigsRequest(resources=(resource,), include_synonyms=True, include_documentation=True)
     return (await client.ask_one(request, DescribeConfigsResponse)).results
