@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import os
 import sys
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator, Mapping
@@ -171,6 +172,11 @@ class Operator:
         with urlopen(f"http://127.0.0.1:{self.metrics_port}/metrics", timeout=10) as answer:
             lines = answer.read().decode().splitlines()
         return next(int(float(line.split()[-1])) for line in lines if f'objects{{kind="{kind}"}}' in line)
+
+    def resident_bytes(self) -> int:
+        """Its memory, as the kernel counts it."""
+        pages = Path(f"/proc/{self.process.pid}/statm").read_text().split()[1]
+        return int(pages) * os.sysconf("SC_PAGE_SIZE")
 
     def log(self) -> str:
         return self.process.log_path.read_text(errors="replace")

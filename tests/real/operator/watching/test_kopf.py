@@ -4,14 +4,13 @@ import json
 import signal
 import sys
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from typing import Any
 
 import pytest
 
-from devcluster.clusters.kubernetes import CommandError, KubernetesApi, KubernetesCluster
+from devcluster.clusters.kubernetes import KubernetesApi, KubernetesCluster
 from devcluster.clusters.run_folder import RunFolder
-from devcluster.running.ports import release_port, reserve_port
 from devcluster.running.processes import ManagedProcess, wait_until
 from tests.real.operator.operated import (
     NAMESPACE,
@@ -20,14 +19,18 @@ from tests.real.operator.operated import (
     Objects,
     Operator,
     operated_namespace,
-    running_operator,
+)
+from tests.real.operator.watching.watched import (
+    NOWHERE,
+    a_topic,
+    is_seen,
+    remove_definition,
+    restore_definition,
+    watching,
 )
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
 
-NOWHERE = "127.0.0.1:1"
-"""A ZooKeeper that nobody serves: these tests are about objects."""
-DEFINITION = PROJECT / "crds" / "featuresets.yaml"
 ROLE = f"{RELEASE}-operator"
 TOPICS = 40
 
@@ -38,48 +41,12 @@ def objects(kubernetes_api: KubernetesCluster) -> Iterator[Objects]:
         yield found
 
 
-@contextmanager
-def watching(folder: RunFolder, api: KubernetesCluster) -> Iterator[Operator]:
-    with ExitStack() as stack:
-        port = reserve_port()
-        stack.callback(release_port, port)
-        settings = {"KONTROLLER_METRICS_PORT": str(port)}
-        operator = stack.enter_context(running_operator(folder, api, env=settings))
-        operator.metrics_port = port
-        wait_until(lambda: operator.trouble() is None, "it is ready")
-        yield operator
-
-
-def a_topic(objects: Objects, name: str) -> None:
-    objects.apply("KafkaTopic", name, {"partitions": 1, "replicationFactor": 1})
-
-
-def is_seen(objects: Objects, name: str) -> bool:
-    return bool(objects.condition("kafkatopic", name))
-
-
 def goes_on(operator: Operator, objects: Objects, name: str) -> None:
     """Waits until the operator is ready again and sees a new topic of this name: it is still the same process."""
     wait_until(lambda: operator.trouble() is None, "it goes on")
     a_topic(objects, name)
     wait_until(lambda: is_seen(objects, name), "it watches")
     assert operator.process.is_running
-
-
-def remove_definition(api: KubernetesCluster) -> None:
-    api.kubectl("delete", "-f", str(DEFINITION), "--wait=true")
-
-
-def restore_definition(api: KubernetesCluster) -> None:
-    def is_applied() -> bool:
-        try:
-            api.kubectl("apply", "--server-side", "--force-conflicts", "-f", str(DEFINITION))
-        except CommandError:  # the earlier one is going
-            return False
-        return True
-
-    wait_until(is_applied, "the definition is there")
-    api.wait_until_established("featuresets.kontroller.dev")
 
 
 def test_what_went_while_nobody_watched_is_known_and_kopf_writes_nothing(
