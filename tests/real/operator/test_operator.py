@@ -25,6 +25,7 @@ from devcluster.clusters.run_folder import RunFolder
 from devcluster.clusters.zookeeper import ZooKeeper
 from devcluster.filling.parts import Part
 from devcluster.running.processes import ConditionTimeoutError, wait_until
+from devcluster.waiting.health_gate import HealthGate
 from tests.real.operator.operated import (
     FINALIZER,
     NAMESPACE,
@@ -59,8 +60,19 @@ UNCLEAN = {"electionType": "Unclean", "acknowledgeDataLoss": True}
 _numbers = count(1)
 
 
+@pytest.fixture(scope="module")
+def controllers() -> list[ControllerProcess]:
+    """Our controllers that run for the module: of `kafka`, where one of ours leads it."""
+    return []
+
+
 @pytest.fixture(scope="module", params=CLUSTERS)
-def kafka(request: pytest.FixtureRequest, servers_folder: RunFolder, zookeeper: ZooKeeper) -> Iterator[Any]:
+def kafka(
+    request: pytest.FixtureRequest,
+    servers_folder: RunFolder,
+    zookeeper: ZooKeeper,
+    controllers: list[ControllerProcess],
+) -> Iterator[Any]:
     """Three brokers under Kafka's own controller, or under ours, or three without ZooKeeper and as many controllers."""
     controller, _, release = request.param.partition("-")
     if controller == "KRaft":
@@ -75,9 +87,9 @@ def kafka(request: pytest.FixtureRequest, servers_folder: RunFolder, zookeeper: 
         with zookeeper.client() as client:
             client.ensure_path(chroot)
         if controller == "Kontroller":
-            stack.enter_context(
-                ControllerProcess(servers_folder, cluster.zookeeper_connect, name="operated-controller")
-            )
+            ours = ControllerProcess(servers_folder, cluster.zookeeper_connect, name="operated-controller")
+            controllers.append(stack.enter_context(ours))
+            stack.callback(controllers.remove, ours)
         yield stack.enter_context(cluster)
 
 
@@ -102,7 +114,21 @@ def objects(kubernetes_api: KubernetesCluster, kafka: KafkaCluster | KRaftCluste
 
 
 @pytest.fixture
-def operator(servers_folder: RunFolder, kubernetes_api: KubernetesCluster, objects: Objects) -> Iterator[Operator]:
+def healthy(kafka: Any, witness: Witness, controllers: list[ControllerProcess]) -> Iterator[None]:
+    """A healthy cluster for each test, which answers for what it leaves behind; without ZooKeeper Kafka sees to it."""
+    if not isinstance(kafka, KafkaCluster) or not isinstance(witness, Znodes):
+        yield
+        return
+    gate = HealthGate(kafka=kafka, znodes=witness, controller=next(iter(controllers), None))
+    gate.open()
+    yield
+    gate.close()
+
+
+@pytest.fixture
+def operator(
+    servers_folder: RunFolder, kubernetes_api: KubernetesCluster, objects: Objects, healthy: None
+) -> Iterator[Operator]:
     """A running operator with exactly the rights that the chart gives it; whatever it did, it understood."""
     with running_operator(servers_folder, kubernetes_api) as running:
         yield running
