@@ -17,7 +17,7 @@ import structlog
 from controller_core.controller.loop.clock import SystemClock
 from controller_core.model.ids import BrokerId, TopicId, TopicName, TopicPartition
 from replica_broker.disk.disk import Disk, DiskError, DiskPath
-from replica_broker.log.checkpoint_files import Checkpoint
+from replica_broker.log.checkpoints.files import Checkpoint
 from replica_broker.log.config import LogConfig
 from replica_broker.log.directory import LogDirectory
 from replica_broker.log.errors import DirectoryRefused, LogOffline

@@ -13,8 +13,8 @@ import structlog
 from controller_core.model.ids import BrokerId, TopicId, TopicName, TopicPartition
 from replica_broker.disk.disk import Disk, DiskError, DiskPath, Lock
 from replica_broker.disk.guarded_disk import GuardedDisk
-from replica_broker.log.checkpoint_files import Checkpoint, CheckpointFiles
-from replica_broker.log.checkpoints import (
+from replica_broker.log.checkpoints.files import Checkpoint, CheckpointFiles
+from replica_broker.log.checkpoints.formats import (
     decode_meta_properties,
     decode_offsets,
     decode_partition_metadata,

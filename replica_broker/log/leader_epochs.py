@@ -12,7 +12,7 @@ import structlog
 
 from controller_core.model.ids import NO_EPOCH, LeaderEpoch
 from replica_broker.disk.disk import Disk, DiskPath
-from replica_broker.log.checkpoints import decode_epochs, encode_epochs
+from replica_broker.log.checkpoints.formats import decode_epochs, encode_epochs
 from replica_broker.log.errors import MalformedFile
 from replica_broker.log.record_batches import RecordBatch
 

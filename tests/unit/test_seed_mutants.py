@@ -35,7 +35,9 @@ def run(mutant: SeedMutant) -> subprocess.CompletedProcess[str]:
     """Runs the tests of the mutant's row with the mutant."""
     command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "-p", "tests.unit.mutated_module"]
     env = {**os.environ, VARIABLE: json.dumps([mutant.module, mutant.code, mutant.instead])}
-    return subprocess.run([*command, *named_tests(mutant)], cwd=ROOT, env=env, capture_output=True, text=True, check=False)
+    return subprocess.run(
+        [*command, *named_tests(mutant)], cwd=ROOT, env=env, capture_output=True, text=True, check=False
+    )
 
 
 @EACH

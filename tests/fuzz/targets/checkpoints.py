@@ -9,7 +9,7 @@ from uuid import UUID
 from crc32c import crc32c
 
 from controller_core.model.ids import LeaderEpoch, PartitionId, TopicId, TopicName, TopicPartition
-from replica_broker.log import checkpoints
+from replica_broker.log.checkpoints import formats
 from replica_broker.log.errors import LogError
 from replica_broker.log.producers.snapshot_format import decode_snapshot, encode_snapshot
 from tests.fuzz.target import Target
@@ -24,10 +24,10 @@ def _with_crc(content: bytes) -> bytes:
 
 
 READERS: Final[tuple[Callable[[bytes], object], ...]] = (
-    lambda content: checkpoints.decode_epochs(_PATH, content),
-    lambda content: checkpoints.decode_offsets(_PATH, content),
-    lambda content: checkpoints.decode_partition_metadata(_PATH, content),
-    lambda content: checkpoints.decode_meta_properties(_PATH, content),
+    lambda content: formats.decode_epochs(_PATH, content),
+    lambda content: formats.decode_offsets(_PATH, content),
+    lambda content: formats.decode_partition_metadata(_PATH, content),
+    lambda content: formats.decode_meta_properties(_PATH, content),
     lambda content: decode_snapshot(_PATH, content, end_offset=100),
     lambda content: decode_snapshot(_PATH, _with_crc(content), end_offset=100),
 )
@@ -36,10 +36,10 @@ READERS: Final[tuple[Callable[[bytes], object], ...]] = (
 def examples() -> Iterator[bytes]:
     partition = TopicPartition(TopicName("orders"), PartitionId(3))
     contents = (
-        checkpoints.encode_epochs([(LeaderEpoch(1), 0), (LeaderEpoch(4), 17)]),
-        checkpoints.encode_offsets({partition: 12}),
-        checkpoints.encode_partition_metadata(TopicId(UUID(int=7))),
-        checkpoints.encode_meta_properties(3, "a-cluster"),
+        formats.encode_epochs([(LeaderEpoch(1), 0), (LeaderEpoch(4), 17)]),
+        formats.encode_offsets({partition: 12}),
+        formats.encode_partition_metadata(TopicId(UUID(int=7))),
+        formats.encode_meta_properties(3, "a-cluster"),
         encode_snapshot([]),
         _HEAD.pack(1, 0) + struct.pack(">i", 1) + struct.pack(">qhiqiqiq", 7, 1, 3, 12, 0, 99, 0, -1),
     )

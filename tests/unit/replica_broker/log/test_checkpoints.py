@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from controller_core.model.ids import LeaderEpoch, PartitionId, TopicId, TopicName, TopicPartition
-from replica_broker.log import checkpoints
+from replica_broker.log.checkpoints import formats
 from replica_broker.log.errors import MalformedFile
 from replica_broker.log.folder_names import is_log_folder, name_to_delete, topic_partition_of
 
@@ -19,29 +19,29 @@ _partitions = st.builds(TopicPartition, _names, st.integers(0, 2**31 - 1).map(Pa
 
 @given(st.dictionaries(_partitions, st.integers(0, 2**63 - 1), max_size=5))
 def test_offsets_are_read_as_they_were_written(offsets: dict[TopicPartition, int]) -> None:
-    assert checkpoints.decode_offsets("f", checkpoints.encode_offsets(offsets)) == offsets
+    assert formats.decode_offsets("f", formats.encode_offsets(offsets)) == offsets
 
 
 @given(st.lists(st.integers(0, 2**31 - 1), unique=True, max_size=5).map(sorted))
 def test_epochs_are_read_as_they_were_written(numbers: list[int]) -> None:
     entries = [(LeaderEpoch(number), number * 7) for number in numbers]
-    assert checkpoints.decode_epochs("f", checkpoints.encode_epochs(entries)) == entries
+    assert formats.decode_epochs("f", formats.encode_epochs(entries)) == entries
 
 
 @given(st.uuids())
 def test_topic_ids_are_read_as_they_were_written(topic_id: UUID) -> None:
-    written = checkpoints.encode_partition_metadata(TopicId(topic_id))
+    written = formats.encode_partition_metadata(TopicId(topic_id))
     for content in (written, written + b"\n"):
-        assert checkpoints.decode_partition_metadata("f", content) == topic_id
+        assert formats.decode_partition_metadata("f", content) == topic_id
 
 
 @pytest.mark.parametrize(
     "decode",
     [
-        checkpoints.decode_offsets,
-        checkpoints.decode_epochs,
-        checkpoints.decode_partition_metadata,
-        checkpoints.decode_meta_properties,
+        formats.decode_offsets,
+        formats.decode_epochs,
+        formats.decode_partition_metadata,
+        formats.decode_meta_properties,
     ],
 )
 @given(content=st.one_of(st.binary(), st.text(alphabet="01 9\nav:-_=\\u").map(str.encode)))

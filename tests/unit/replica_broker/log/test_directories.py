@@ -15,7 +15,7 @@ from controller_core.model.ids import BrokerId, PartitionId, TopicId, TopicName,
 from replica_broker.disk.disk import DirectoryInUse, Disk, DiskError
 from replica_broker.disk.guarded_disk import GuardedDisk
 from replica_broker.disk.local_disk import LocalDisk
-from replica_broker.log.checkpoint_files import CheckpointFiles
+from replica_broker.log.checkpoints.files import CheckpointFiles
 from replica_broker.log.directories import LogDirectories, OfflineDirectory
 from replica_broker.log.errors import DirectoryRefused, InconsistentTopicId, LogOffline
 from simulation.replicas.disk import SimulatedDisk
@@ -139,9 +139,7 @@ def test_a_directory_is_used_by_one_at_a_time() -> None:
 
 def test_another_process_has_the_lock_as_long_as_it_lives(tmp_path: Path) -> None:
     program = f"""
-from replica_broker.disk.guarded_disk import GuardedDisk
 from replica_broker.disk.local_disk import LocalDisk
-from replica_broker.log.checkpoint_files import CheckpointFiles
 lock = LocalDisk().lock({str(tmp_path / ".lock")!r})
 print("locked", flush=True)
 input()

@@ -13,7 +13,7 @@ from threading import Lock
 
 from controller_core.model.ids import TopicPartition
 from replica_broker.disk.guarded_disk import GuardedDisk
-from replica_broker.log.checkpoints import encode_offsets
+from replica_broker.log.checkpoints.formats import encode_offsets
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
