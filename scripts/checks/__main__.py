@@ -190,7 +190,7 @@ def _run_mapped(chosen: Sequence[Mapped]) -> list[Ended]:
     for name, options, files in runs:
         if files:
             ran = logs / f"{name}.jsonl"
-            command = pytest_command(*options, "--without-quarantined", *files, ran=ran)
+            command = pytest_command(*options, "--without-quarantined", "--may-select-none", *files, ran=ran)
             ended += run_parts([Part(name=name, command=command)], logs)
             say(f"{name}: {summary(read_ran(ran))}")
     return ended

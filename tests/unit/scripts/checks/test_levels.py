@@ -181,3 +181,16 @@ def test_the_projects_lists_name_files_that_are_there(name: str) -> None:
     lines = read_cases(PROJECT / "tests" / name)
     assert lines
     assert [file for file in files_of(lines) if not (PROJECT / file).exists()] == []
+
+
+NOTHING = ("-m", "nightly and not nightly")
+
+
+def test_a_selection_that_is_empty_fails_unless_it_may_be(folder: Path) -> None:
+    assert run(folder, *NOTHING)[0] == pytest.ExitCode.NO_TESTS_COLLECTED
+    assert run(folder, "--may-select-none", *NOTHING)[0] == pytest.ExitCode.OK
+    assert run(folder, "--may-select-none")[0] == pytest.ExitCode.TESTS_FAILED
+
+
+def test_it_may_be_empty_in_several_processes_too(folder: Path) -> None:
+    assert run(folder, "--may-select-none", "--numprocesses=1", *NOTHING)[0] == pytest.ExitCode.OK
