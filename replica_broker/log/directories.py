@@ -6,7 +6,7 @@ whether the directories are still where they were.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import PurePath
@@ -178,13 +178,7 @@ class LogDirectories:
                 directory.require_in_place()
                 prepared[directory] = directory.prepare_checkpoints(high_watermarks)
 
-        def write() -> None:
-            for directory, checkpoints in prepared.items():
-                with suppress(DiskError):
-                    directory.write_beside(checkpoints)
-
-        await self._beside(write)
-        self._tell()
+        await self._beside_each(prepared, lambda directory: directory.write_beside(prepared[directory]))
 
     def checkpoint_recovery_points(self) -> None:
         """Writes down what was flushed. A directory that fails with it is offline; nothing is raised."""
@@ -209,15 +203,7 @@ class LogDirectories:
     async def flush_beside(self) -> None:
         """Has all that was appended survive a crash of the machine, and writes that down, beside all else. A directory that
         fails with it is offline; nothing is raised."""
-        flushing = self._live
-
-        def flush() -> None:
-            for directory in flushing:
-                with suppress(DiskError):
-                    directory.flush()
-
-        await self._beside(flush)
-        self._tell()
+        await self._beside_each(self._live, LogDirectory.flush)
         await self.checkpoint_beside({})
 
     def close(self, high_watermarks: Mapping[TopicPartition, int] | None = None) -> None:
@@ -241,8 +227,15 @@ class LogDirectories:
     def _directory_of(self, where: TopicPartition) -> LogDirectory | None:
         return next((directory for directory in self._live if where in directory.logs), None)
 
-    def _tell(self) -> None:
-        """Tells of failures that another thread met."""
+    async def _beside_each(self, directories: Iterable[LogDirectory], act: Callable[[LogDirectory], None]) -> None:
+        """Does something with each directory beside all else, and tells then of failures that the other thread met."""
+
+        def act_on_each() -> None:
+            for directory in directories:
+                with suppress(DiskError):
+                    act(directory)
+
+        await self._beside(act_on_each)
         for directory in self._directories:
             directory.tell()
 

@@ -6,12 +6,13 @@ prepared last stays, whoever comes first.
 """
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import PurePath
 from threading import Lock
 
 from controller_core.model.ids import TopicPartition
+from replica_broker.disk.disk import DiskPath
 from replica_broker.disk.guarded_disk import GuardedDisk
 from replica_broker.log.checkpoints.formats import encode_offsets
 
@@ -43,17 +44,16 @@ class CheckpointFiles:
 
     def write(self, name: str, offsets: Mapping[TopicPartition, int]) -> None:
         """Writes a file at once. The owner's thread calls it."""
-        checkpoint = self.prepare(name, offsets)
-        with self._writing:
-            if self._is_news(checkpoint):
-                self._disk.write_whole(self._folder / name, checkpoint.content)
-                self._written[name] = checkpoint.content
+        self._write(self.prepare(name, offsets), self._disk.write_whole)
 
     def write_beside(self, checkpoint: Checkpoint) -> None:
         """Writes a file, unless a later one of it is written. Another thread calls it."""
+        self._write(checkpoint, self._disk.write_whole_beside)
+
+    def _write(self, checkpoint: Checkpoint, write_whole: Callable[[DiskPath, bytes], None]) -> None:
         with self._writing:
             if self._is_news(checkpoint):
-                self._disk.write_whole_beside(self._folder / checkpoint.name, checkpoint.content)
+                write_whole(self._folder / checkpoint.name, checkpoint.content)
                 self._written[checkpoint.name] = checkpoint.content
 
     def _is_news(self, checkpoint: Checkpoint) -> bool:
