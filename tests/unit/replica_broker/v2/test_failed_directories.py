@@ -8,6 +8,15 @@ from simulation.fast_loop import run_fast
 from tests.unit.replica_broker.v2.cluster import ORDERS, A, B, C, Cluster, with_cluster
 
 
+async def have_on_one_alone(cluster: Cluster) -> None:
+    """A alone is in sync, and has what B, which is dead, has not."""
+    await cluster.start(A, B)
+    await cluster.create(A, B)
+    await cluster.kill(B)
+    await cluster.produce(A, "on one alone", acks=1)
+    await cluster.until_isr(A)
+
+
 def test_a_leader_whose_directory_fails_gives_up_and_leaves_the_isr_in_one_step() -> None:
     async def scenario(cluster: Cluster) -> None:
         await cluster.start(A, B, C)
@@ -30,11 +39,7 @@ def test_a_leader_whose_directory_fails_gives_up_and_leaves_the_isr_in_one_step(
 
 def test_the_last_one_in_sync_gives_up_and_stays_in_the_isr_until_its_log_is_back() -> None:
     async def scenario(cluster: Cluster) -> None:
-        await cluster.start(A, B)
-        await cluster.create(A, B)
-        await cluster.kill(B)
-        await cluster.produce(A, "on one alone", acks=1)
-        await cluster.until_isr(A)
+        await have_on_one_alone(cluster)
         cluster.break_directory(A)
         with pytest.raises(StorageFailed):
             await cluster.produce(A, "refused")
@@ -53,11 +58,7 @@ def test_the_last_one_in_sync_gives_up_and_stays_in_the_isr_until_its_log_is_bac
 
 def test_who_starts_without_its_log_stands_in_no_election() -> None:
     async def scenario(cluster: Cluster) -> None:
-        await cluster.start(A, B)
-        await cluster.create(A, B)
-        await cluster.kill(B)
-        await cluster.produce(A, "on one alone", acks=1)
-        await cluster.until_isr(A)
+        await have_on_one_alone(cluster)
         folder = str(cluster.directories[A].path_of(ORDERS))
         await cluster.kill(A)
         cluster.disks[A].broken = lambda each: each.startswith(folder)
