@@ -8,6 +8,7 @@ import typer
 
 from controller_admin.commands import options
 from controller_admin.commands.endings import failure, usage_error
+from controller_admin.commands.options import LogLevel
 from controller_admin.commands.v2 import admin
 
 commands = typer.Typer(help="A broker of our own, beside stock ones.", no_args_is_help=True)
@@ -85,9 +86,7 @@ def run(
     metrics_host: Annotated[str | None, typer.Option(help="Address of /metrics and /healthz.")] = None,
     metrics_port: Annotated[int | None, typer.Option(help="Port of /metrics and /healthz.")] = None,
     log_format: Annotated[str | None, typer.Option(help="json or console.")] = None,
-    log_level: Annotated[
-        str | None, typer.Option(help="The least severe lines to log: debug, info, warning or error (info).")
-    ] = None,
+    log_level: LogLevel = None,
     settings: Annotated[Path | None, typer.Option(help="A YAML file with these settings.")] = None,
 ) -> None:
     """Hosts replicas of a cluster's partitions, as its controller says: Kafka's own or ours.

@@ -9,7 +9,7 @@ import typer
 from controller_admin.commands import options
 from controller_admin.commands.administering.connection import Yes, confirmed
 from controller_admin.commands.endings import failure, usage_error
-from controller_admin.commands.options import DeadlineSeconds
+from controller_admin.commands.options import DeadlineSeconds, LogLevel
 
 if TYPE_CHECKING:
     from controller_admin.role.obstacles import Obstacle
@@ -135,9 +135,7 @@ def run(
     journal_topic: Annotated[str | None, typer.Option(help="A Kafka topic that the journal is written to.")] = None,
     journal_bootstrap: Annotated[str | None, typer.Option(help="HOST:PORT[,HOST:PORT...] of its brokers.")] = None,
     log_format: Annotated[str | None, typer.Option(help="json or console.")] = None,
-    log_level: Annotated[
-        str | None, typer.Option(help="The least severe lines to log: debug, info, warning or error (info).")
-    ] = None,
+    log_level: LogLevel = None,
     settings: Annotated[Path | None, typer.Option(help="A YAML file with these settings.")] = None,
 ) -> None:
     """Stands for the controller's role of a cluster, and does its work while it has it.

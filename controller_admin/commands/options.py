@@ -42,6 +42,9 @@ PropertiesOfBrokers = Annotated[
         show_default=False,
     ),
 ]
+LogLevel = Annotated[
+    str | None, typer.Option(help="The least severe lines to log: debug, info, warning or error (info).")
+]
 JournalsOption = Annotated[
     list[str] | None,
     typer.Option(help="A folder of segments, or a controller's http://HOST:9404/journal. Several times for several."),

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from controller_admin.commands.endings import failure, usage_error
+from controller_admin.commands.options import LogLevel
 
 
 def record(
@@ -47,9 +48,7 @@ def record(
         int | None, typer.Option(help="After how long without a record it says that the controller is alive.")
     ] = None,
     log_format: Annotated[str | None, typer.Option(help="json or console.")] = None,
-    log_level: Annotated[
-        str | None, typer.Option(help="The least severe lines to log: debug, info, warning or error (info).")
-    ] = None,
+    log_level: LogLevel = None,
     settings: Annotated[Path | None, typer.Option(help="A YAML file with these settings.")] = None,
 ) -> None:
     """Records what changes in a cluster whose controller is Kafka's own, without ever writing to it.

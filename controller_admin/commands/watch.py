@@ -11,6 +11,7 @@ from controller_admin.commands.options import (
     JournalsOption,
     JournalTokenFilesOption,
     JournalTopicOption,
+    LogLevel,
     TopicBootstrapOption,
     TopicPropertiesOption,
 )
@@ -55,9 +56,7 @@ def watch(
     metrics_host: Annotated[str | None, typer.Option(help="Address of /metrics, /healthz and /readyz.")] = None,
     metrics_port: Annotated[int | None, typer.Option(help="Port of /metrics, /healthz and /readyz.")] = None,
     log_format: Annotated[str | None, typer.Option(help="json or console.")] = None,
-    log_level: Annotated[
-        str | None, typer.Option(help="The least severe lines to log: debug, info, warning or error (info).")
-    ] = None,
+    log_level: LogLevel = None,
 ) -> None:
     """Follows journals until it is stopped, and raises an alarm when a partition has no leader or too few replicas in sync
     for too long, or when nothing comes of a cluster any more. Needs no Spark.
