@@ -31,6 +31,7 @@ from controller_core.model.ids import (
     TopicName,
     TopicPartition,
 )
+from controller_core.model.metadata import LogEnd
 from controller_core.wire.messages import (
     NO_THROTTLE,
     ErrorCode,
@@ -114,6 +115,7 @@ class SimulatedReplicas:
     hosted: dict[TopicPartition, SimulatedReplica] = field(default_factory=dict)
     logs: dict[TopicPartition, TopicId | None] = field(default_factory=dict)
     log_bytes: dict[TopicPartition, int] = field(default_factory=dict)
+    log_epochs: dict[TopicPartition, list[LogEnd]] = field(default_factory=dict)
     offline: set[TopicPartition] = field(default_factory=set)
     unopened: set[TopicPartition] = field(default_factory=set)
 
@@ -156,7 +158,17 @@ class SimulatedReplicas:
             return ErrorCode.none  # it goes on as it was, and says nothing
         self.logs[topic_partition] = topic_id or known_id
         self.hosted[topic_partition] = _replica(topic_id, state)
+        if state.leader == self.broker:
+            self._begin_epoch(topic_partition, state.leader_epoch)
         return ErrorCode.none
+
+    def end_of_epoch(self, topic_partition: TopicPartition, epoch: LeaderEpoch) -> LogEnd | None:
+        """Where the records of an epoch, or of the latest one before it, end; None where the log has no later one."""
+        ends = self.log_epochs.get(topic_partition, [])
+        if not ends or epoch > ends[-1].leader_epoch:
+            return None
+        earlier = [end for end in ends if end.leader_epoch <= epoch]
+        return earlier[-1] if earlier else LogEnd(epoch, 0)
 
     def stop(self, request: StopReplicaRequest) -> StopReplicaResponse:
         errors = tuple(
@@ -181,9 +193,18 @@ class SimulatedReplicas:
             self.hosted.pop(topic_partition, None)
             self.logs.pop(topic_partition, None)
             self.log_bytes.pop(topic_partition, None)
+            self.log_epochs.pop(topic_partition, None)
         elif current is not None:
             self.hosted[topic_partition] = replace(current, is_stopped=True)
         return ErrorCode.none
+
+    def _begin_epoch(self, topic_partition: TopicPartition, epoch: LeaderEpoch) -> None:
+        ends = self.log_epochs.setdefault(topic_partition, [])
+        offset = ends[-1].offset if ends else 0
+        began_at = ends[-2].offset if len(ends) > 1 else 0
+        if ends and began_at == offset:
+            ends.pop()  # an epoch without records is forgotten when the next one begins where it did
+        ends.append(LogEnd(epoch, offset))
 
 
 def _replica(topic_id: TopicId | None, state: LeaderAndIsrPartitionState) -> SimulatedReplica:

@@ -16,12 +16,13 @@ from controller_core.model.ids import (
     BrokerEpoch,
     BrokerId,
     ControllerEpoch,
+    LeaderEpoch,
     PartitionId,
     TopicId,
     TopicName,
     TopicPartition,
 )
-from controller_core.model.metadata import Broker
+from controller_core.model.metadata import Broker, LogEnd
 from controller_core.wire.codecs.encoding import encode_control_request
 from controller_core.wire.link import (
     BrokerLink,
@@ -90,6 +91,11 @@ class SimulatedBroker:
     def log_bytes(self) -> dict[TopicPartition, int]:
         """How large its logs are, where they are not empty: a follower with less than its leader has not caught up."""
         return self._state.log_bytes
+
+    @property
+    def log_epochs(self) -> dict[TopicPartition, list[LogEnd]]:
+        """Where each epoch of a log ends, in order; the last one is the log's end. To lead adds one, without records."""
+        return self._state.log_epochs
 
     @property
     def offline(self) -> set[TopicPartition]:
@@ -194,6 +200,17 @@ class SimulatedBroker:
             raise UnreadableAnswer(f"broker {self.id} was asked for the configuration of broker {broker}")
         return {name: value for name, value in self.static_config.items() if name in names}
 
+    async def tell_log_ends(
+        self, epochs: Mapping[TopicPartition, LeaderEpoch]
+    ) -> Mapping[TopicPartition, LogEnd | None]:
+        """Says where the records of an epoch end in its logs. Raises `BrokerUnreachable` where a fault asks for it."""
+        await self.answer_connection()
+        return {
+            each: self._state.end_of_epoch(each, epoch)
+            for each, epoch in epochs.items()
+            if each in self.metadata.partitions and each in self.replicas and each not in self.offline
+        }
+
     async def describe_log_dirs(self, request: DescribeLogDirsRequest) -> DescribeLogDirsResponse:
         """Says how large its logs are, and nothing of those in a directory that failed. Raises `BrokerUnreachable` where a
         fault asks for it."""
@@ -260,6 +277,10 @@ class SimulatedBrokerLink:
     async def static_config(self, broker: BrokerId, names: Collection[str]) -> Mapping[str, str]:
         """See `BrokerLink.static_config`."""
         return await self._ask(lambda answering: answering.tell_static_config(broker, names))
+
+    async def log_ends(self, epochs: Mapping[TopicPartition, LeaderEpoch]) -> Mapping[TopicPartition, LogEnd | None]:
+        """See `BrokerLink.log_ends`."""
+        return await self._ask(lambda answering: answering.tell_log_ends(epochs))
 
     async def _ask(self, ask: Callable[[SimulatedBroker], Awaitable[T]]) -> T:
         async with self._turn:

@@ -5,7 +5,8 @@ from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NoReturn, TypeVar
 
-from controller_core.model.ids import BrokerId
+from controller_core.model.ids import BrokerId, LeaderEpoch, TopicPartition
+from controller_core.model.metadata import LogEnd
 from controller_core.wire.link import BrokerLink
 from controller_core.wire.messages import ControlRequest, ControlResponse
 from controller_core.zk.delegating_session import DelegatingSession
@@ -118,6 +119,11 @@ class MortalLink:
         if self._life.is_over:
             await self._life.never()
         return await self._life.unless_over(self._link.static_config(broker, names))
+
+    async def log_ends(self, epochs: Mapping[TopicPartition, LeaderEpoch]) -> Mapping[TopicPartition, LogEnd | None]:
+        if self._life.is_over:
+            await self._life.never()
+        return await self._life.unless_over(self._link.log_ends(epochs))
 
     async def close(self) -> None:
         await self._link.close()

@@ -37,6 +37,7 @@ class ProcessSettings:
     """The settings of a controller process in tests."""
 
     unclean_leader_election_enable: bool = False
+    unclean_recovery_timeout_ms: int = 5000
     auto_leader_rebalance_enable: bool = False
     leader_imbalance_per_broker_percentage: int = 10
     leader_imbalance_check_interval_seconds: int = 300

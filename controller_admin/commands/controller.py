@@ -71,6 +71,13 @@ def run(
     unclean_leader_election_enable: Annotated[
         bool | None, typer.Option(help="Default of topics that do not set it themselves.")
     ] = None,
+    unclean_recovery_timeout_ms: Annotated[
+        int | None,
+        typer.Option(
+            help="How long brokers may take to say whose log is the longest, before an unclean election that somebody asks "
+            "for; 0: they are not asked, and the first live replica leads."
+        ),
+    ] = None,
     auto_leader_rebalance_enable: Annotated[
         bool | None, typer.Option(help="Whether leaders go back to their preferred replicas by themselves.")
     ] = None,

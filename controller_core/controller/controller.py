@@ -36,6 +36,7 @@ from controller_core.controller.role.role import Role, Won
 from controller_core.controller.role.seams import ControllerSettings, Seams
 from controller_core.controller.sending.broker_requests import ControllerIdentity
 from controller_core.controller.sending.channels import BrokerChannels
+from controller_core.controller.sending.log_ends import LogEnds
 from controller_core.controller.sending.request_batch import RequestBatch
 from controller_core.controller.serving.between_groups import RequestsBetweenGroups
 from controller_core.controller.serving.metrics import ControllerMetrics
@@ -278,6 +279,7 @@ class Controller:
                 own_config=topic_configs.own_config(self._settings),
             ),
             static_configs=StaticConfigs(links=self._seams.links, clock=self._seams.clock, enqueue=self._queue.put),
+            log_ends=LogEnds(links=self._seams.links, clock=self._seams.clock),
             counts=self._metrics,
             clock=self._seams.clock,
             settings=self._settings,

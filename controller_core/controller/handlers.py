@@ -19,6 +19,7 @@ from controller_core.controller.loop.events import (
     JournalDue,
     LedgerDue,
     LogDirsFailed,
+    LogEndsAnswered,
     PartitionRemovalsRequested,
     PartitionsRequested,
     PreferredElectionRequested,
@@ -91,6 +92,8 @@ async def handle(term: Term, event: Event) -> None:  # noqa: C901 - one line for
             await config_changes.on_configs_changed(term)
         case BalanceDue():
             await leader_rebalance.on_balance_due(term)
+        case LogEndsAnswered():
+            await elections.on_log_ends_answered(event)
         case StaticConfigAnswered():
             config_changes.on_static_config_answered(term, event)
         case JournalDue():

@@ -8,9 +8,10 @@ a LeaderAndIsr request that does not raise it.
 directory of the replica online.
 """
 
-from collections.abc import Sequence, Set
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import lru_cache
+from types import MappingProxyType
 from typing import NamedTuple
 
 from controller_core.model.ids import (
@@ -19,7 +20,7 @@ from controller_core.model.ids import (
     BrokerId,
     LeaderEpoch,
 )
-from controller_core.model.metadata import LeaderAndIsr, LeaderRecoveryState
+from controller_core.model.metadata import LeaderAndIsr, LeaderRecoveryState, LogEnd
 
 
 class Selection(NamedTuple):
@@ -58,12 +59,14 @@ def offline_partition_leader(
     *,
     unclean_allowed: bool,
     adding: Sequence[BrokerId] = (),
+    log_ends: Mapping[BrokerId, LogEnd] = MappingProxyType({}),
 ) -> Selection | NoLeader:
     """OfflinePartitionLeaderSelector: a live replica of the ISR and the live ISR.
 
-    Where no replica of the ISR is live: the first live assigned replica alone, if the topic allows unclean elections.
-    Such a leader may miss acknowledged messages; it starts as RECOVERING (KIP-704). A replica that a reassignment is
-    `adding` comes after all others, because its log may be empty.
+    Where no replica of the ISR is live: a live assigned replica alone, if the topic allows unclean elections. Such a leader
+    may miss acknowledged messages; it starts as RECOVERING (KIP-704). It is the one with the longest log, where it is known
+    of some how far these reach; else the first one, where a replica that a reassignment is `adding` comes after all others,
+    because its log may be empty.
     """
     receivers, live_isr, leader = _first_in_sync(tuple(assigned), current.isr, frozenset(live))
     if leader is not None:
@@ -74,7 +77,7 @@ def offline_partition_leader(
         return NoLeader(
             reason=f"none of the in-sync replicas {list(current.isr)} is live, and unclean leader election is off"
         )
-    leader = next((replica for replica in receivers if replica not in adding), receivers[0])
+    leader = _replica_outside_isr(receivers, adding, log_ends)
     chosen = LeaderAndIsr(
         leader=leader,
         isr=(leader,),
@@ -82,6 +85,17 @@ def offline_partition_leader(
         leader_recovery_state=LeaderRecoveryState.RECOVERING,
     )
     return Selection(leader_and_isr=chosen, receivers=receivers, unclean=True)
+
+
+def _replica_outside_isr(
+    live: Sequence[BrokerId], adding: Sequence[BrokerId], log_ends: Mapping[BrokerId, LogEnd]
+) -> BrokerId:
+    """The one that leads; of equal ones the first. A log that is being copied counts only where all ends are known."""
+    if all(replica in log_ends for replica in live):
+        return max(live, key=log_ends.__getitem__)
+    candidates = [replica for replica in live if replica not in adding] or live
+    told = [replica for replica in candidates if replica in log_ends]
+    return max(told, key=log_ends.__getitem__) if told else candidates[0]
 
 
 @lru_cache(maxsize=1 << 12)

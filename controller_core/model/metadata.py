@@ -7,6 +7,7 @@ machines and selectors of this package decide over them, and `controller_core.wi
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum
+from typing import NamedTuple, TypeAlias
 
 from controller_core.model.ids import (
     INITIAL_LEADER_EPOCH,
@@ -18,6 +19,7 @@ from controller_core.model.ids import (
     PartitionEpoch,
     PartitionId,
     TopicId,
+    TopicPartition,
 )
 
 
@@ -72,6 +74,19 @@ class LeaderRecoveryState(IntEnum):
 
     RECOVERED = 0
     RECOVERING = 1
+
+
+class LogEnd(NamedTuple):
+    """How far a replica's log reaches. Of two replicas the one with the greater end has more of what was written last."""
+
+    leader_epoch: LeaderEpoch
+    """The last one that the log has; -1 where it has none."""
+    offset: int
+    """The first one that it does not have."""
+
+
+EndsOfLogs: TypeAlias = Mapping[TopicPartition, Mapping[BrokerId, LogEnd]]
+"""How far the logs of some replicas of partitions reach."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

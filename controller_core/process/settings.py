@@ -128,6 +128,13 @@ class ControllerProcessSettings(ProcessSettings, ControllerLimitSettings):
     unclean_leader_election_enable: bool = Field(
         default=False, description="The default of topics that do not set unclean.leader.election.enable."
     )
+    unclean_recovery_timeout_ms: int = Field(
+        default=5000,
+        ge=0,
+        le=300_000,
+        description="How long brokers may take to say whose log is the longest, before an unclean election that somebody "
+        "asks for; 0: the first live replica leads.",
+    )
     auto_leader_rebalance_enable: bool = Field(
         default=True, description="Whether leaders go back to their preferred replicas by themselves."
     )

@@ -11,8 +11,8 @@ controller knows whether the broker is still the one that the request was meant 
 from collections.abc import Collection, Mapping
 from typing import Protocol
 
-from controller_core.model.ids import BrokerId
-from controller_core.model.metadata import Broker
+from controller_core.model.ids import BrokerId, LeaderEpoch, TopicPartition
+from controller_core.model.metadata import Broker, LogEnd
 from controller_core.wire.messages import ControlRequest, ControlResponse
 
 
@@ -62,6 +62,15 @@ class BrokerLink(Protocol):
         Kafka's defaults. Connects first where there is no connection.
 
         Raises `BrokerUnreachable`, or `UnreadableAnswer` also where the broker refuses to tell. Nothing on it changes.
+        """
+        ...
+
+    async def log_ends(self, epochs: Mapping[TopicPartition, LeaderEpoch]) -> Mapping[TopicPartition, LogEnd | None]:
+        """Where the records of an epoch end in the broker's logs, whether it leads or follows: of the latest epoch up to
+        the asked one, and None where the log has nothing of the asked epoch or a later one. Of a partition of which the
+        broker does not say it there is no entry. Connects first where there is no connection.
+
+        Raises `BrokerUnreachable`, or `UnreadableAnswer`. Nothing on the broker changes.
         """
         ...
 

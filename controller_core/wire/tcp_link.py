@@ -18,9 +18,10 @@ from functools import partial
 from typing import Final, TypeVar
 
 from kio.schema.api_versions.v0 import ApiVersionsRequest, ApiVersionsResponse
+from kio.static.protocol import RequestPayload
 
-from controller_core.model.ids import BrokerId
-from controller_core.model.metadata import Broker
+from controller_core.model.ids import BrokerId, LeaderEpoch, TopicPartition
+from controller_core.model.metadata import Broker, LogEnd
 from controller_core.wire.codecs.answers import decode_control_response
 from controller_core.wire.codecs.decoding import Undecodable
 from controller_core.wire.codecs.encoding import OLDEST, control_request_pieces
@@ -33,6 +34,7 @@ from controller_core.wire.codecs.frames import (
     read_correlation_id,
     read_frame,
 )
+from controller_core.wire.codecs.log_ends import decode_log_ends, log_ends_request
 from controller_core.wire.codecs.static_configs import decode_static_config, static_config_request
 from controller_core.wire.connections.broker_properties import NO_FILE, SourceOfListener
 from controller_core.wire.connections.connecting import CannotConnect, Connection, open_connection
@@ -107,16 +109,11 @@ class TcpBrokerLink:
 
     async def static_config(self, broker: BrokerId, names: Collection[str]) -> Mapping[str, str]:
         """See `BrokerLink.static_config`."""
-        correlation_id = next(self._correlation_ids)
-        request = static_config_request(broker, names)
+        return await self._ask_plainly(static_config_request(broker, names), decode_static_config)
 
-        def read(content: bytes) -> Mapping[str, str]:
-            _check_correlation(content, correlation_id)
-            return decode_static_config(content)
-
-        return await self._ask(
-            "DescribeConfigs", lambda: [encode_request(request, correlation_id, self._client_id)], read
-        )
+    async def log_ends(self, epochs: Mapping[TopicPartition, LeaderEpoch]) -> Mapping[TopicPartition, LogEnd | None]:
+        """See `BrokerLink.log_ends`."""
+        return await self._ask_plainly(log_ends_request(epochs), decode_log_ends)
 
     async def close(self) -> None:
         """See `BrokerLink.close`. Requests that wait for their turn, or are sent later, fail too."""
@@ -124,6 +121,17 @@ class TcpBrokerLink:
         if self._until_closed is not None:
             self._until_closed.reschedule(asyncio.get_running_loop().time())
         self._disconnect()
+
+    async def _ask_plainly(self, request: RequestPayload, decode: Callable[[bytes], R]) -> R:
+        """Asks in the version that the request has, which all brokers take that know what a controller asks."""
+        correlation_id = next(self._correlation_ids)
+
+        def read(content: bytes) -> R:
+            _check_correlation(content, correlation_id)
+            return decode(content)
+
+        name = type(request).__name__.removesuffix("Request")
+        return await self._ask(name, lambda: [encode_request(request, correlation_id, self._client_id)], read)
 
     async def _ask(self, what: str, frame: Callable[[], Sequence[bytes]], read: Callable[[bytes], R]) -> R:
         async def ask() -> R:
@@ -284,6 +292,9 @@ class _NoWay:
         raise BrokerUnreachable(self.reason)
 
     async def static_config(self, broker: BrokerId, names: Collection[str]) -> Mapping[str, str]:
+        raise BrokerUnreachable(self.reason)
+
+    async def log_ends(self, epochs: Mapping[TopicPartition, LeaderEpoch]) -> Mapping[TopicPartition, LogEnd | None]:
         raise BrokerUnreachable(self.reason)
 
     async def close(self) -> None:

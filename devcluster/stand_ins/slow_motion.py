@@ -13,8 +13,8 @@ from contextlib import contextmanager
 from typing import Any, Final, TypeVar
 from unittest.mock import patch
 
-from controller_core.model.ids import BrokerId
-from controller_core.model.metadata import Broker
+from controller_core.model.ids import BrokerId, LeaderEpoch, TopicPartition
+from controller_core.model.metadata import Broker, LogEnd
 from controller_core.process import connections, run
 from controller_core.wire import tcp_link
 from controller_core.wire.link import BrokerLink, BrokerLinkFactory
@@ -89,6 +89,10 @@ class SlowLink:
     async def static_config(self, broker: BrokerId, names: Collection[str]) -> Mapping[str, str]:
         """See `BrokerLink`."""
         return await self._link.static_config(broker, names)
+
+    async def log_ends(self, epochs: Mapping[TopicPartition, LeaderEpoch]) -> Mapping[TopicPartition, LogEnd | None]:
+        """See `BrokerLink`."""
+        return await self._link.log_ends(epochs)
 
     async def close(self) -> None:
         """See `BrokerLink`."""

@@ -149,11 +149,15 @@ class Partition:
             now_ms=now_ms,
         )
 
+    def require_log(self) -> None:
+        """Raises `StorageFailed`."""
+        if self.is_offline:
+            raise StorageFailed(self.topic_partition, "its log directory failed")
+
     def require_leader(self, current_leader_epoch: LeaderEpoch = NO_EPOCH) -> None:
         """Raises `StorageFailed`, `FencedLeaderEpoch` and `UnknownLeaderEpoch` (KIP-320), and `NotLeader`, in this
         order."""
-        if self.is_offline:
-            raise StorageFailed(self.topic_partition, "its log directory failed")
+        self.require_log()
         if current_leader_epoch != NO_EPOCH and current_leader_epoch < self.leader_epoch:
             raise FencedLeaderEpoch(
                 self.topic_partition, f"the epoch is {self.leader_epoch} by now, and not {current_leader_epoch}"

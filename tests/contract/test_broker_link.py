@@ -31,7 +31,7 @@ from controller_core.model.ids import (
     TopicName,
     TopicPartition,
 )
-from controller_core.model.metadata import Broker, Endpoint
+from controller_core.model.metadata import Broker, Endpoint, LogEnd
 from controller_core.wire.codecs.frames import decode_response, encode_request, read_frame
 from controller_core.wire.link import (
     BrokerLink,
@@ -587,4 +587,46 @@ async def test_who_cannot_be_reached_says_nothing_of_its_file(subject: Subject) 
     link = subject.connect(subject.unreachable)
     with pytest.raises(NotConnected):
         await link.static_config(OTHER, {"min.insync.replicas"})
+    await link.close()
+
+
+async def test_a_log_says_where_it_ends_under_its_last_epoch_and_nothing_of_a_later_one(
+    link: BrokerLink, controller: Controller
+) -> None:
+    assert await lead(link, controller.leadership(0)) == ErrorCode.none
+    assert await lead(link, controller.leadership(3)) == ErrorCode.none
+    await link.send(controller.metadata())
+
+    async def end(epoch: int) -> LogEnd | None:
+        return (await link.log_ends({controller.partition: LeaderEpoch(epoch)}))[controller.partition]
+
+    assert await end(3) == LogEnd(LeaderEpoch(3), 0)
+    assert await end(4) is None
+    assert await end(2) == LogEnd(LeaderEpoch(2), 0), "its records of that epoch would end where those of 3 begin"
+
+
+async def test_a_follower_says_where_its_log_ends_as_well(link: BrokerLink, controller: Controller) -> None:
+    assert await lead(link, controller.leadership(0)) == ErrorCode.none
+    assert await lead(link, controller.leadership(3, replicas=(OTHER, ID))) == ErrorCode.none
+    await link.send(controller.metadata(leader=OTHER))
+    assert await link.log_ends({controller.partition: LeaderEpoch(0)}) == {
+        controller.partition: LogEnd(LeaderEpoch(0), 0)
+    }
+    assert await link.log_ends({controller.partition: LeaderEpoch(3)}) == {controller.partition: None}
+
+
+async def test_of_a_partition_that_a_broker_does_not_have_it_says_no_end(
+    link: BrokerLink, controller: Controller
+) -> None:
+    assert await lead(link, controller.leadership(0)) == ErrorCode.none
+    await link.send(controller.metadata())
+    elsewhere = TopicPartition(controller.topic, PartitionId(7))
+    told = await link.log_ends({controller.partition: LeaderEpoch(0), elsewhere: LeaderEpoch(0)})
+    assert told == {controller.partition: LogEnd(LeaderEpoch(0), 0)}
+
+
+async def test_who_cannot_be_reached_says_nothing_of_its_logs(subject: Subject, controller: Controller) -> None:
+    link = subject.connect(subject.unreachable)
+    with pytest.raises(NotConnected):
+        await link.log_ends({controller.partition: LeaderEpoch(0)})
     await link.close()

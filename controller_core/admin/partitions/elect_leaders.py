@@ -5,7 +5,8 @@ that acknowledged messages may be lost. It is held only where there is no live l
 """
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
+from datetime import timedelta
 from typing import Final
 
 from kio.schema.elect_leaders.v2.request import ElectLeadersRequest
@@ -18,9 +19,11 @@ from controller_core.admin.refusals import Refused
 from controller_core.controller.loop.slices import sliced
 from controller_core.controller.machines import partition_machine
 from controller_core.controller.machines.partition_machine import Election
-from controller_core.controller.serving.served_api import ServedApi
+from controller_core.controller.operations import elections
+from controller_core.controller.serving.served_api import Answer, ServedApi, Waiting
 from controller_core.controller.term.term import Term
 from controller_core.model.ids import PartitionId, TopicName, TopicPartition
+from controller_core.model.metadata import EndsOfLogs
 from controller_core.wire.codecs.versions import Versions
 from controller_core.wire.messages import NO_THROTTLE
 
@@ -32,20 +35,46 @@ _NOT_ELECTED: Final = {
 }
 
 
-async def on_elect_leaders(term: Term, request: ElectLeadersRequest) -> ElectLeadersResponse:
-    """Holds the elections; of all partitions, where none are named, and then only what came of them is answered."""
+async def on_elect_leaders(term: Term, request: ElectLeadersRequest) -> Answer:
+    """Holds the elections; of all partitions, where none are named, and then only what came of them is answered.
+
+    Of an unclean one the answer waits where brokers are asked first who has the longest log."""
     election = ELECTIONS.get(request.election_type)
     if election is None:
         return refusal(request, ErrorCode.invalid_request)
     asked = None if request.topic_partitions is None else {one: None async for one in sliced(_named(request))}
-    partitions = list(asked) if asked is not None else _known_to_clients(term)
-    refused = {
-        partition: why
-        async for partition in sliced(partitions)
-        if (why := _why_not(term, partition, election)) is not None
-    }
-    wanted = [partition for partition in partitions if partition not in refused]
-    not_elected = await partition_machine.to_online(term, wanted, election)
+    if election is Election.UNCLEAN and (waiting := await _recovery(term, request, asked)) is not None:
+        return waiting
+    return await _hold(term, asked, election, {})
+
+
+async def _recovery(
+    term: Term, request: ElectLeadersRequest, asked: Collection[TopicPartition] | None
+) -> Waiting | None:
+    """An unclean election that begins with a question to brokers; None where there is nothing to ask."""
+    _, wanted = await _refused_and_wanted(term, asked, Election.UNCLEAN)
+    response: ElectLeadersResponse | None = None
+
+    async def hold(ends: EndsOfLogs) -> None:
+        nonlocal response
+        response = await _hold(term, asked, Election.UNCLEAN, ends)
+
+    if not elections.begin_unclean_recovery(term, wanted, hold):
+        return None
+    return Waiting(
+        timeout_ms=max(request.timeout / timedelta(milliseconds=1), 2 * term.settings.unclean_recovery_timeout_ms),
+        outcome=lambda _: response,
+        overdue=lambda _: refusal(request, ErrorCode.request_timed_out),
+    )
+
+
+async def _hold(
+    term: Term, asked: Collection[TopicPartition] | None, election: Election, log_ends: EndsOfLogs
+) -> ElectLeadersResponse:
+    """Holds the elections; `asked`: None for all partitions."""
+    refused, wanted = await _refused_and_wanted(term, asked, election)
+    partitions = asked if asked is not None else [*refused, *wanted]
+    not_elected = await partition_machine.to_online(term, wanted, election, log_ends)
     results = refused | {
         partition: Refused(_NOT_ELECTED[election], failure.reason) for partition, failure in not_elected.items()
     }
@@ -59,6 +88,21 @@ async def on_elect_leaders(term: Term, request: ElectLeadersRequest) -> ElectLea
     async for partition in sliced(partitions):
         by_topic[partition.topic].append(_result(partition, results.get(partition)))
     return _response(ErrorCode.none, by_topic)
+
+
+async def _refused_and_wanted(
+    term: Term, asked: Collection[TopicPartition] | None, election: Election
+) -> tuple[dict[TopicPartition, Refused], list[TopicPartition]]:
+    """The partitions that get no election, and why; and the others."""
+    refused: dict[TopicPartition, Refused] = {}
+    wanted: list[TopicPartition] = []
+    async for partition in sliced(asked if asked is not None else _known_to_clients(term)):
+        why = _why_not(term, partition, election)
+        if why is not None:
+            refused[partition] = why
+        else:
+            wanted.append(partition)
+    return refused, wanted
 
 
 def refusal(request: ElectLeadersRequest, error_code: ErrorCode) -> ElectLeadersResponse:

@@ -5,6 +5,7 @@ makes two equal events in a row as good as one, and the queue keeps only the fir
 """
 
 from asyncio import Future
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
@@ -12,6 +13,7 @@ from kio.static.protocol import RequestPayload, ResponsePayload
 
 from controller_core.journal.configs import StaticConfig
 from controller_core.model.ids import BrokerEpoch, BrokerId, ControllerEpoch, TopicName
+from controller_core.model.metadata import EndsOfLogs
 from controller_core.model.quotas.mutation_quota import UNLIMITED, MutationQuota
 from controller_core.wire.messages import ControlRequest, ControlResponse
 
@@ -183,6 +185,15 @@ class StaticConfigAnswered:
     config: StaticConfig
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class LogEndsAnswered:
+    """Brokers said how far logs reach, or their time is over: the unclean election that waited for it can be held."""
+
+    ends: EndsOfLogs
+    hold: Callable[[EndsOfLogs], Awaitable[None]] = field(repr=False)
+    """Holds it."""
+
+
 @dataclass(frozen=True, slots=True)
 class EpochOutdated:
     """A broker must be sent something under a later controller epoch than this one."""
@@ -234,6 +245,7 @@ Event: TypeAlias = (
     | BrokerBehind
     | StreamBroken
     | StaticConfigAnswered
+    | LogEndsAnswered
     | EpochOutdated
     | RequestReceived
     | AnswerOverdue

@@ -9,6 +9,8 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence, Se
 from dataclasses import dataclass
 from enum import Enum, auto
 from functools import partial
+from types import MappingProxyType
+from typing import Final
 
 from controller_core.controller.machines.leaderships import commit, commit_first, reread_or_restore
 from controller_core.controller.state.liveness import Liveness
@@ -17,12 +19,14 @@ from controller_core.controller.term.term import Term
 from controller_core.controller.znodes import topic_configs
 from controller_core.controller.znodes.partition_states import states_of
 from controller_core.model import leader_selectors
-from controller_core.model.ids import TopicName, TopicPartition
+from controller_core.model.ids import BrokerId, TopicName, TopicPartition
 from controller_core.model.leader_selectors import NoLeader, Selection
-from controller_core.model.metadata import LeaderAndIsr, PartitionState
+from controller_core.model.metadata import EndsOfLogs, LeaderAndIsr, LogEnd, PartitionState
 from controller_core.model.transitions import PartitionStatus, sort_partitions
 from controller_core.zk.compare_and_set import compare_and_set_each, conflicts_in
 from controller_core.zk.session import Conflict
+
+_NOTHING_KNOWN: Final[Mapping[BrokerId, LogEnd]] = MappingProxyType({})
 
 
 class Election(Enum):
@@ -62,9 +66,14 @@ def to_non_existent(term: Term, partitions: Iterable[TopicPartition]) -> None:
 
 
 async def to_online(
-    term: Term, partitions: Iterable[TopicPartition], election: Election = Election.OFFLINE
+    term: Term,
+    partitions: Iterable[TopicPartition],
+    election: Election = Election.OFFLINE,
+    log_ends: EndsOfLogs = MappingProxyType({}),
 ) -> NotElectedPartitions:
-    """-> OnlinePartition: a first leader for new partitions, another leader by the given selector for the others."""
+    """-> OnlinePartition: a first leader for new partitions, another leader by the given selector for the others.
+
+    `log_ends`: what is known of the logs of replicas outside the ISR, for an unclean election."""
     legal = _legal(term, partitions, PartitionStatus.ONLINE)
     status = term.state.partition_status
     new = [partition for partition in legal if status[partition] is PartitionStatus.NEW]
@@ -79,7 +88,7 @@ async def to_online(
         not_elected.update(failures)
 
     await in_groups(term, new, partial(bring_online, step=_initialize))
-    await in_groups(term, others, partial(bring_online, step=partial(_elect, election=election)))
+    await in_groups(term, others, partial(bring_online, step=partial(_elect, election=election, log_ends=log_ends)))
     return not_elected
 
 
@@ -101,18 +110,20 @@ async def _initialize(term: Term, partitions: Sequence[TopicPartition]) -> NotEl
     return not_elected | {partition: NotElected(reason=str(error)) for partition, error in failed.items()}
 
 
-async def _elect(term: Term, partitions: Sequence[TopicPartition], *, election: Election) -> NotElectedPartitions:
+async def _elect(
+    term: Term, partitions: Sequence[TopicPartition], *, election: Election, log_ends: EndsOfLogs
+) -> NotElectedPartitions:
     """Elects from the states that this term knows. What cannot be decided from them, and what someone else has written
     since, is decided from the states that ZooKeeper has, until that succeeds or says why not."""
     known = await states_of(term, partitions)
-    selections, _ = _select(term, known, _selector(term, election))
+    selections, _ = _select(term, known, _selector(term, election, log_ends))
     lost = await _lead(term, known, selections)
     not_elected: NotElectedPartitions = {}
 
     async def elect_from_zookeeper(remaining: Sequence[TopicPartition]) -> dict[TopicPartition, Conflict]:
         found = await reread_or_restore(term, remaining)
         unclean_topics = await _topics_allowing_unclean(term, found) if election is Election.OFFLINE else set()
-        selections, refused = _select(term, found, _selector(term, election, unclean_topics))
+        selections, refused = _select(term, found, _selector(term, election, log_ends, unclean_topics))
         unreadable = NotElected(reason="it has no readable state in ZooKeeper")
         not_elected.update(dict.fromkeys((p for p in remaining if p not in found), unreadable) | refused)
         return await _lead(term, found, selections)
@@ -154,7 +165,9 @@ async def _lead(
 _Selector = Callable[[TopicPartition, LeaderAndIsr], Selection | NoLeader]
 
 
-def _selector(term: Term, election: Election, unclean_topics: Set[TopicName] = frozenset()) -> _Selector:
+def _selector(
+    term: Term, election: Election, log_ends: EndsOfLogs, unclean_topics: Set[TopicName] = frozenset()
+) -> _Selector:
     """The selector of an election, with what it has to know of each partition. Good until the next `await`."""
     state = term.state
     assignment, shutting_down = state.assignment, state.shutting_down
@@ -168,6 +181,7 @@ def _selector(term: Term, election: Election, unclean_topics: Set[TopicName] = f
                 live(p),
                 unclean_allowed=is_unclean or p.topic in unclean_topics,
                 adding=assignment(p).adding,
+                log_ends=log_ends.get(p, _NOTHING_KNOWN),
             )
         case Election.REASSIGNED:
             return lambda p, current: leader_selectors.reassigned_partition_leader(

@@ -14,6 +14,7 @@ import structlog
 
 from controller_core.controller.loop.clock import Clock
 from controller_core.controller.loop.events import Event, StaticConfigAnswered
+from controller_core.controller.loop.side_by_side import ask_side_by_side
 from controller_core.controller.state.cluster_state import ClusterState
 from controller_core.journal.configs import STATIC_CONFIGS, StaticConfig, recorded
 from controller_core.model.ids import BrokerEpoch, BrokerId
@@ -65,16 +66,7 @@ class StaticConfigs:
 
     async def _ask_all(self, brokers: Iterable[Broker]) -> None:
         turns = asyncio.Semaphore(AT_ONCE)
-        alarm = asyncio.create_task(self.clock.sleep_ms(ROUND_MS))
-        pending = {asyncio.create_task(self._ask(broker, turns)) for broker in brokers}
-        try:
-            while pending and not alarm.done():
-                done, _ = await asyncio.wait({*pending, alarm}, return_when=asyncio.FIRST_COMPLETED)
-                pending.difference_update(done)
-        finally:
-            for task in (*pending, alarm):
-                task.cancel()
-            await asyncio.gather(*pending, alarm, return_exceptions=True)
+        await ask_side_by_side((self._ask(broker, turns) for broker in brokers), self.clock, ROUND_MS)
 
     async def _ask(self, broker: Broker, turns: asyncio.Semaphore) -> None:
         async with turns:

@@ -19,6 +19,7 @@ from controller_core.controller.recording.static_configs import StaticConfigs
 from controller_core.controller.recording.term_journal import TermJournal
 from controller_core.controller.sending.broker_requests import ControllerIdentity
 from controller_core.controller.sending.channels import BrokerChannels
+from controller_core.controller.sending.log_ends import LogEnds
 from controller_core.controller.sending.request_batch import RequestBatch
 from controller_core.controller.state.cluster_state import ClusterState
 from controller_core.controller.state.refusals import Refusals
@@ -35,6 +36,11 @@ class Settings(Protocol):
     @property
     def unclean_leader_election_enable(self) -> bool:
         """The default of topics that do not say `unclean.leader.election.enable` themselves."""
+        ...
+
+    @property
+    def unclean_recovery_timeout_ms(self) -> int:
+        """How long brokers may take to say how far logs reach before an unclean election; 0: they are not asked."""
         ...
 
     @property
@@ -127,6 +133,7 @@ class Term:
     state_change_log: StateChangeLog
     journal: TermJournal
     static_configs: StaticConfigs
+    log_ends: LogEnds
     counts: Counts
     clock: Clock
     settings: Settings

@@ -4,6 +4,9 @@
 watermark may move, and producers may be answered. Kafka's checks come before: an epoch that another leader made, a
 replica that is not assigned, and a log that parts from the leader's (KIP-320, KIP-595) count for nothing.
 
+Consumers that say of which epoch their last message is are answered by followers as well (KIP-392): a controller asks so
+how far each replica's log reaches before an unclean election. Others have to ask the leader.
+
 Consumers see what is committed. Behind it and up to the log's end there is nothing *yet*: a new leader's high
 watermark may be behind that of the leader before, and a consumer that was there already must not be told that its
 offset is wrong.
@@ -140,6 +143,9 @@ class Fetches:
             raise InconsistentTopicId(
                 partition.topic_partition, f"the topic's id is {partition.topic_id} and not {one.topic_id}"
             )
+        if not asked.is_from_follower and one.last_fetched_epoch != NO_EPOCH:
+            partition.require_log()
+            return None
         partition.require_leader(one.current_leader_epoch)
         if not asked.is_from_follower:
             return None

@@ -1,6 +1,6 @@
 """Who leads, by each of the selectors of the specification."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import pytest
@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from controller_core.model import leader_selectors as selectors
 from controller_core.model.ids import NO_LEADER, BrokerId, LeaderEpoch
 from controller_core.model.leader_selectors import NoLeader, Selection
-from controller_core.model.metadata import LeaderAndIsr, LeaderRecoveryState
+from controller_core.model.metadata import LeaderAndIsr, LeaderRecoveryState, LogEnd
 
 EPOCH = LeaderEpoch(7)
 
@@ -82,6 +82,36 @@ class TestOfflinePartitionLeader:
             ids(3, 4, 1, 2), led_by(1, 1), set(ids(*live)), unclean_allowed=True, adding=ids(3, 4)
         )
         assert chosen(selection)[:2] == (leader, (leader,))
+
+    @pytest.mark.parametrize(
+        ("log_ends", "leader"),
+        [
+            pytest.param({3: (4, 10), 4: (4, 30), 2: (4, 20)}, 4, id="the longest log"),
+            pytest.param({3: (5, 10), 4: (4, 30), 2: (4, 20)}, 3, id="one of a later epoch, however short"),
+            pytest.param({3: (4, 20), 4: (4, 20), 2: (4, 20)}, 3, id="the first of equal ones"),
+            pytest.param({2: (4, 20), 5: (4, 30)}, 5, id="not one that is added, as long as some end is unknown"),
+            pytest.param({3: (4, 30), 4: (4, 30)}, 5, id="the first from before, where of these nothing is known"),
+        ],
+    )
+    def test_an_unclean_leader_is_the_one_with_the_longest_log_where_that_is_known(
+        self, log_ends: Mapping[int, tuple[int, int]], leader: int
+    ) -> None:
+        selection = selectors.offline_partition_leader(
+            ids(3, 4, 1, 5, 2),
+            led_by(1, 1),
+            set(ids(2, 3, 4) if len(log_ends) == 3 else ids(2, 3, 4, 5)),
+            unclean_allowed=True,
+            adding=ids(3, 4),
+            log_ends={BrokerId(broker): LogEnd(LeaderEpoch(epoch), end) for broker, (epoch, end) in log_ends.items()},
+        )
+        assert chosen(selection)[:2] == (leader, (leader,))
+
+    def test_the_ends_of_logs_change_nothing_where_the_isr_lives(self) -> None:
+        ends = {BrokerId(1): LogEnd(LeaderEpoch(4), 99), BrokerId(2): LogEnd(LeaderEpoch(4), 1)}
+        selection = selectors.offline_partition_leader(
+            ids(1, 2), led_by(2, 2), set(ids(1, 2)), unclean_allowed=True, log_ends=ends
+        )
+        assert chosen(selection)[:2] == (2, (2,))
 
     def test_an_election_is_not_unclean_where_the_isr_lives_though_that_were_allowed(self) -> None:
         selection = selectors.offline_partition_leader(ids(1, 2), led_by(1, 1, 2), set(ids(2)), unclean_allowed=True)

@@ -510,6 +510,26 @@ def test_a_log_that_parts_from_the_leader_s_is_told_where() -> None:
     run_fast(with_cluster(scenario, Cluster()))
 
 
+def test_a_follower_says_where_its_log_ends_to_who_names_an_epoch() -> None:
+    async def scenario(cluster: Cluster) -> None:
+        cluster.start(A, B)
+        await cluster.create(A, B)
+        await cluster.produce(A, "one")
+        await cluster.elect(A, [A, B])
+        await cluster.produce(A, "two")
+
+        async def asked_about(epoch: int) -> Fetched:
+            asked = Asked(offset=2**63 - 1, max_bytes=0, last_fetched_epoch=LeaderEpoch(epoch))
+            return (await cluster.running[B].fetch(Fetch(partitions={ORDERS: asked})))[ORDERS]
+
+        assert (await asked_about(1)).diverging_epoch == EpochEnd(LeaderEpoch(1), 2)
+        assert (await asked_about(0)).diverging_epoch == EpochEnd(LeaderEpoch(0), 1)
+        assert (await asked_about(2)).error_code is ErrorCode.offset_out_of_range
+        assert (await cluster.consume(B, 0)).error_code is ErrorCode.not_leader_or_follower
+
+    run_fast(with_cluster(scenario, Cluster()))
+
+
 def test_the_end_of_a_transaction_is_written_by_its_leader_and_is_on_all_replicas_when_that_is_answered() -> None:
     async def scenario(cluster: Cluster) -> None:
         cluster.start(A, B)

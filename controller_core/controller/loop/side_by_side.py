@@ -1,0 +1,21 @@
+"""Questions to many brokers that are under way together, and are over in time whatever some of them do."""
+
+import asyncio
+from collections.abc import Coroutine, Iterable
+from typing import Any
+
+from controller_core.controller.loop.clock import Clock
+
+
+async def ask_side_by_side(questions: Iterable[Coroutine[Any, Any, None]], clock: Clock, timeout_ms: float) -> None:
+    """Returns when all have ended, or when the time is over: those that have not are cancelled then."""
+    alarm = asyncio.create_task(clock.sleep_ms(timeout_ms))
+    pending = {asyncio.create_task(question) for question in questions}
+    try:
+        while pending and not alarm.done():
+            done, _ = await asyncio.wait({*pending, alarm}, return_when=asyncio.FIRST_COMPLETED)
+            pending.difference_update(done)
+    finally:
+        for task in (*pending, alarm):
+            task.cancel()
+        await asyncio.gather(*pending, alarm, return_exceptions=True)

@@ -1,0 +1,71 @@
+"""Somebody asks for an unclean election on real brokers: whoever has the longest log leads."""
+
+import pytest
+from confluent_kafka import Consumer
+from confluent_kafka import TopicPartition as WatchedPartition
+
+from controller_admin.client.admin_client import BlockingAdminClient
+from controller_core.model.ids import PartitionId, TopicName, TopicPartition
+from devcluster.clients.load import AckedProducer, Acknowledged
+from devcluster.clients.znodes import ClusterZnodes
+from devcluster.clusters.kafka import KafkaCluster
+from devcluster.clusters.kontroller import ControllerProcess
+from devcluster.clusters.run_folder import RunFolder
+from devcluster.clusters.zookeeper import ZooKeeper
+from devcluster.running.processes import wait_until
+from devcluster.waiting.vocabulary import wait_until_led, wait_until_served
+from tests.real.conftest import StartKafka
+from tests.real.versions.releases import of_each_release
+
+pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
+
+TOPIC = "orders"
+CHOICE = '{"partitions":[{"topic":"orders","partition":0}]}'
+
+
+def acknowledge_some(kafka: KafkaCluster) -> list[Acknowledged]:
+    """What is acknowledged until something is."""
+    with AckedProducer(kafka.bootstrap_servers, TOPIC) as producer:
+        wait_until(lambda: producer.acknowledged_count > 0, "something is acknowledged")
+    return producer.stop().acknowledged
+
+
+def log_end(kafka: KafkaCluster) -> int:
+    """The first offset that there is not, as clients see it."""
+    consumer = Consumer({"bootstrap.servers": kafka.bootstrap_servers, "group.id": "none", "log_level": 2})
+    try:
+        _, end = consumer.get_watermark_offsets(WatchedPartition(TOPIC, 0), timeout=30)
+    finally:
+        consumer.close()
+    return int(end)
+
+
+@of_each_release
+def test_the_replica_that_was_in_sync_longest_leads_and_has_what_was_acknowledged_until_then(
+    servers_folder: RunFolder, zookeeper: ZooKeeper, zookeeper_chroot: str, start_kafka: StartKafka, release: str
+) -> None:
+    kafka = start_kafka(version=release)
+    with (
+        ControllerProcess(servers_folder, kafka.zookeeper_connect, name=f"recovery-{release}") as controller,
+        zookeeper.client(zookeeper_chroot) as client,
+        BlockingAdminClient({"bootstrap.servers": controller.address}) as admin,
+    ):
+        znodes = ClusterZnodes(client)
+        znodes.create_topic(TOPIC, [[1, 2, 3]])
+        wait_until_served(znodes, TOPIC, [0])
+        acknowledged = {}
+        for leader, next_leader in {1: 2, 2: 3, 3: -1}.items():
+            acknowledged[leader] = acknowledge_some(kafka)
+            kafka.broker(leader).kill()
+            wait_until_led(znodes, TOPIC, 0, next_leader)
+        kafka.broker(1).start()
+        kafka.broker(2).start()
+        wait_until(lambda: controller.metric("kontroller_brokers") == 2, "the controller knows both")
+        assert (znodes.leader(TOPIC, 0), znodes.isr(TOPIC, 0)) == (-1, [3])
+
+        assert admin.elect_unclean(CHOICE) == {TopicPartition(TopicName(TOPIC), PartitionId(0)): None}
+
+        assert znodes.leader(TOPIC, 0) == 2
+        wait_until(lambda: sorted(znodes.isr(TOPIC, 0)) == [1, 2], "the other one follows")
+        end = log_end(kafka)
+        assert acknowledged[2][-1].offset < end <= acknowledged[3][0].offset
