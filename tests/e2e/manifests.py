@@ -41,6 +41,16 @@ def reassignment(name: str, topic_name: str, targets: list[list[int]]) -> dict[s
     }
 
 
+def emptying(name: str, broker: int) -> dict[str, Any]:
+    """A PartitionReassignment that moves everything away from a broker."""
+    return {
+        "apiVersion": "kontroller.dev/v1alpha1",
+        "kind": "PartitionReassignment",
+        "metadata": {"name": name},
+        "spec": {"clusterRef": {"name": "demo"}, "drainBrokers": [broker]},
+    }
+
+
 def ready_condition(release: Release, kind: str, name: str) -> dict[str, str]:
     """The Ready condition of a resource; empty texts where it has none yet."""
     conditions = release.status(kind, name).get("conditions", [])

@@ -5,8 +5,10 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from tests.e2e.manifests import reassignment, topic
-from tests.e2e.release import KAFKA, NAME, Release
+from devcluster.clusters.kubernetes import CommandError
+from tests.e2e.manifests import emptying, reassignment, topic
+from tests.e2e.release import BROKERS as BROKER_IDS
+from tests.e2e.release import KAFKA, NAME, PROJECT, Release
 from tests.e2e.toolbox import Load, Toolbox
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(900)]
@@ -16,6 +18,9 @@ CONTROLLERS = "app.kubernetes.io/component=controller"
 OPERATORS = "app.kubernetes.io/component=operator"
 ZOOKEEPER_POD = f"{NAME}-zookeeper-0"
 ALL_REPLICAS = [[1, 2, 3], [2, 3, 1], [3, 1, 2]]
+ADDED = 4
+ADDED_POD = f"{NAME}-kafka-{ADDED - 1}"
+SCALE_DOWN_CHECK = f"job/{NAME}-drain-brokers-first"
 
 
 @pytest.fixture
@@ -156,9 +161,41 @@ def test_an_upgrade_while_a_reassignment_runs_lets_both_end_well(
     assert load.lost() == set()
 
 
+def test_a_broker_that_holds_replicas_is_kept_until_it_is_drained(release: Release) -> None:
+    release.kubectl("apply", "--server-side", "-f", str(PROJECT / "examples" / "cluster.yaml"))
+    release.upgrade("--set", f"kafka.replicas={ADDED}")
+    release.wait_for(lambda: brokers(release) == [*BROKER_IDS, ADDED], "the added broker is registered")
+    release.apply(topic("on-the-added-broker", [[ADDED, 1]]))
+    release.wait_ready("kafkatopic", "on-the-added-broker")
+    uid = release.get("pod", ADDED_POD)["metadata"]["uid"]
+
+    with pytest.raises(CommandError, match="drain-brokers-first"):
+        release.upgrade()
+    said = release.kubectl("logs", SCALE_DOWN_CHECK)
+    assert f"broker {ADDED} still has replicas of 1 partition" in said
+    assert f"drainBrokers: [{ADDED}]" in said
+    assert release.get(KAFKA)["spec"]["replicas"] == ADDED
+    assert release.get("pod", ADDED_POD)["metadata"]["uid"] == uid
+
+    release.apply(emptying("drain-the-added-broker", ADDED))
+    ended = release.wait_ready("partitionreassignment", "drain-the-added-broker")
+    assert [ADDED in partition["replicas"] for partition in ended["partitions"]] == [False]
+
+    release.upgrade()
+    release.wait_for(lambda: brokers(release) == list(BROKER_IDS), "the drained broker has left")
+    release.wait_healthy()
+    assert release.kubectl("get", "pod", "--ignore-not-found", ADDED_POD) == ""
+    assert ADDED not in release.status("kafkatopic", "on-the-added-broker")["partitions"][0]["replicas"]
+
+
 def phase(release: Release, name: str) -> str | None:
     return release.status("partitionreassignment", name).get("phase")
 
 
 def has_our_controller(release: Release) -> bool:
     return bool(release.status("kafkacluster", "demo").get("controller", {}).get("kind") == "Kontroller")
+
+
+def brokers(release: Release) -> list[int]:
+    """The ids of the brokers that are registered."""
+    return [broker["id"] for broker in release.status("kafkacluster", "demo")["brokers"]]
