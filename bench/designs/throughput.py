@@ -1,12 +1,15 @@
-"""How many messages a second the Python broker takes and gives, beside a stock one: one client, one partition each.
+"""How many messages a second the Python broker takes and gives, beside a stock one: one client, topics of several shapes.
 
-Both are members of one cluster with our controller, and each leads a topic of one partition with one replica. librdkafka
-writes records of 1,000 bytes to the one and the other in turn, with acks=all, and reads them back. What is compared is what
-that client sees, on a machine where all of them share the processors: a ratio of the same minute, and no broker's limit.
+All are members of one cluster with our controller. A topic is led, and followed if it has two replicas, by brokers of one
+kind. librdkafka writes records of 1,000 bytes to the one kind and the other in turn, with acks=all, and reads those of a
+single partition back. What is compared is what that client sees, on a machine where all of them share the processors: a
+ratio of the same minute, and no broker's limit.
 """
 
 import time
 from collections.abc import Iterator
+from contextlib import ExitStack
+from itertools import product
 from typing import Any, Final
 
 from confluent_kafka import Consumer, Producer, TopicPartition
@@ -17,46 +20,57 @@ from devcluster.clusters.kontroller import ControllerProcess
 from devcluster.clusters.python_broker import PythonBroker
 from devcluster.clusters.run_folder import RunFolder
 from devcluster.clusters.zookeeper import ZooKeeper, connected_client
-from devcluster.running.processes import wait_until
+from devcluster.waiting.vocabulary import wait_until_served
 
 RECORD_BYTES: Final = 1_000
 _READ_AT_ONCE: Final = 10_000
 _AWAITED_OF: Final = 100
 """One in so many is written once more with nothing else under way, which takes so much longer."""
 _POLL_S: Final = 60
-_STOCK, _OURS = 1, 2
+_STOCK, _OURS = (1, 3), (2, 4)
+SHAPES: Final = ((1, 1), (6, 2), (100, 2))
+"""Partitions and replicas of each."""
 
 
 def throughput(folder: RunFolder, records: int, rounds: int) -> Iterator[dict[str, Any]]:
     """Records a second, written and read, of each broker in each round."""
-    with ZooKeeper(folder, name="throughput-zookeeper") as zookeeper:
+    with ExitStack() as stack:
+        zookeeper = stack.enter_context(ZooKeeper(folder, name="throughput-zookeeper"))
         connect = f"{zookeeper.connect}/throughput"
-        with (
-            ControllerProcess(folder, connect, name="throughput-controller"),
-            Broker(folder, connect, _STOCK, name="throughput-stock") as stock,
-            PythonBroker(folder, connect, _OURS, name="throughput-ours") as ours,
-            connected_client(connect) as client,
-        ):
-            znodes = ClusterZnodes(client)
-            for number in range(1, rounds + 1):
-                for name, broker in (("stock", stock), ("python", ours)):
-                    topic = f"{name}-{number}"
-                    znodes.create_topic(topic, [[broker.broker_id]])
-                    wait_until(lambda topic=topic: znodes.is_served(topic, [0]), f"{topic} is led")  # type: ignore[misc]  # a default
-                    written_s = _write(broker.address, topic, records)
-                    read_s = _read(broker.address, topic, records)
-                    awaited_s = _write(broker.address, topic, records // _AWAITED_OF, is_each_awaited=True)
-                    yield {
-                        "broker": name,
-                        "run": number,
-                        "records": records,
-                        "written_per_s": round(records / written_s),
-                        "read_per_s": round(records / read_s),
-                        "awaited_per_s": round(records // _AWAITED_OF / awaited_s),
-                    }
+        stack.enter_context(ControllerProcess(folder, connect, name="throughput-controller"))
+        brokers: dict[str, list[Broker | PythonBroker]] = {
+            "stock": [Broker(folder, connect, each, name=f"throughput-stock-{each}") for each in _STOCK],
+            "python": [PythonBroker(folder, connect, each, name=f"throughput-ours-{each}") for each in _OURS],
+        }
+        for broker in (each for kind in brokers.values() for each in kind):
+            stack.enter_context(broker)
+        znodes = ClusterZnodes(stack.enter_context(connected_client(connect)))
+        for (partitions, replicas), number in product(SHAPES, range(1, rounds + 1)):
+            for kind, members in brokers.items():
+                topic = f"{kind}-{partitions}-{number}"
+                ids = [broker.broker_id for broker in members]
+                orders = [ids[:replicas], ids[::-1][:replicas] if replicas > 1 else ids[:1]]
+                znodes.create_topic(topic, [orders[each % 2] for each in range(partitions)])
+                wait_until_served(znodes, topic, range(partitions))
+                measured = _measure(members[0].address, topic, partitions, records)
+                yield {"broker": kind, "run": number, "records": records, "replicas": replicas, **measured}
 
 
-def _write(bootstrap: str, topic: str, records: int, *, is_each_awaited: bool = False) -> float:
+def _measure(bootstrap: str, topic: str, partitions: int, records: int) -> dict[str, Any]:
+    """Records a second: written, and of a single partition read and written one by one, too."""
+    measured: dict[str, Any] = {
+        "partitions": partitions,
+        "written_per_s": round(records / _write(bootstrap, topic, partitions, records)),
+    }
+    if partitions == 1:
+        awaited = records // _AWAITED_OF
+        awaited_s = _write(bootstrap, topic, partitions, awaited, is_each_awaited=True)
+        measured["read_per_s"] = round(records / _read(bootstrap, topic, records))
+        measured["awaited_per_s"] = round(awaited / awaited_s)
+    return measured
+
+
+def _write(bootstrap: str, topic: str, partitions: int, records: int, *, is_each_awaited: bool = False) -> float:
     """Seconds from the first record until the last acknowledgement. Raises `ValueError` where one fails."""
     failed: list[object] = []
 
@@ -70,10 +84,10 @@ def _write(bootstrap: str, topic: str, records: int, *, is_each_awaited: bool = 
     producer.list_topics(topic, _POLL_S)
     value = bytes(RECORD_BYTES)
     began_s = time.monotonic()
-    for _ in range(records):
+    for number in range(records):
         while True:
             try:
-                producer.produce(topic, value, partition=0)
+                producer.produce(topic, value, partition=number % partitions)
                 break
             except BufferError:
                 producer.poll(0.1)

@@ -55,9 +55,12 @@ class Throughput(_Row):
     broker: Literal["stock", "python"]
     run: int
     records: int
+    partitions: int = 1
+    replicas: int = 1
     written_per_s: float
-    read_per_s: float
-    awaited_per_s: float
+    read_per_s: float | None = None
+    awaited_per_s: float | None = None
+    """The last two are of a single partition alone."""
 
 
 class Failure(_Row):

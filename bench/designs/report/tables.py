@@ -4,12 +4,13 @@ How long a scenario takes is shown only of a run that had the machine to itself.
 """
 
 import statistics
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final
 
-from bench.designs.report.result import TITLES, Counted, Result
+from bench.designs.report.result import TITLES, Counted, Result, Throughput
 from bench.report.document import NOT_MEASURED, table_of
 from bench.report.tables import facts_of
+from controller_core.model import wording
 
 _COUNTS: Final[dict[str, Callable[[Counted], float]]] = {
     "transactions in ZooKeeper": lambda row: row.transactions,
@@ -102,20 +103,29 @@ def growth(result: Result) -> str:
 
 def throughput(result: Result) -> str:
     """How many times as many records the stock broker takes and gives."""
-    runs = sorted({row.run for row in result.throughput})
+    shapes = sorted({(row.partitions, row.replicas) for row in result.throughput})
+    measures = [
+        (shape, what, name)
+        for shape in shapes
+        for what, name in (
+            ("written, many under way", "written_per_s"),
+            ("written, each awaited", "awaited_per_s"),
+            ("read", "read_per_s"),
+        )
+    ]
     rows = []
-    for what, name in (
-        ("written, many under way", "written_per_s"),
-        ("written, each awaited", "awaited_per_s"),
-        ("read", "read_per_s"),
-    ):
-        of = {(row.broker, row.run): getattr(row, name) for row in result.throughput}
-        ratios = [
-            of["stock", run] / of["python", run] for run in runs if {("stock", run), ("python", run)} <= of.keys()
-        ]
-        if ratios:
-            rows.append([what, " ".join(f"{ratio:.1f}" for ratio in ratios), f"**{statistics.median(ratios):.1f}x**"])
+    for (partitions, replicas), what, name in measures:
+        of_shape = [row for row in result.throughput if (row.partitions, row.replicas) == (partitions, replicas)]
+        if ratios := _ratios(of_shape, name):
+            title = f"{what}: {wording.counted(partitions, 'partition')}, {wording.counted(replicas, 'replica')} each"
+            rows.append([title, " ".join(f"{ratio:.1f}" for ratio in ratios), f"**{statistics.median(ratios):.1f}x**"])
     return table_of(["records of 1 kB a second", "stock / Python, each round", "median"], rows)
+
+
+def _ratios(rows: Sequence[Throughput], name: str) -> list[float]:
+    of = {(row.broker, row.run): value for row in rows if (value := getattr(row, name)) is not None}
+    runs = sorted({row.run for row in rows})
+    return [of["stock", run] / of["python", run] for run in runs if {("stock", run), ("python", run)} <= of.keys()]
 
 
 def failures(result: Result) -> str:

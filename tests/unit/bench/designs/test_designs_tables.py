@@ -79,7 +79,20 @@ def test_growth_shows_what_was_measured_at_each_size(result: Result) -> None:
 
 
 def test_the_stock_broker_stands_beside_the_python_one_round_by_round(result: Result) -> None:
-    assert rows(TABLES["throughput"](result))[0] == ["written, many under way", "2.0 3.0 1.5", "**2.0x**"]
+    title = "written, many under way: 1 partition, 1 replica each"
+    assert rows(TABLES["throughput"](result))[0] == [title, "2.0 3.0 1.5", "**2.0x**"]
+
+
+def test_topics_of_several_partitions_stand_below_and_are_only_written() -> None:
+    rates = {"stock": 900, "python": 300}
+    measured = [
+        {"broker": broker, "run": 1, "records": 9, "partitions": 6, "replicas": 2, "written_per_s": rate}
+        for broker, rate in rates.items()
+    ]
+    result = Result.model_validate({"throughput": [*measured, *ROUNDS]})
+    assert rows(TABLES["throughput"](result))[3:] == [
+        ["written, many under way: 6 partitions, 2 replicas each", "3.0", "**3.0x**"]
+    ]
 
 
 def test_a_life_that_failed_is_reported() -> None:
