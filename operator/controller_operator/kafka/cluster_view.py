@@ -84,6 +84,11 @@ class Counts:
         """Partitions that had a leader, and have none now."""
         return self.offline - self.never_led
 
+    @property
+    def lost_replicas(self) -> int:
+        """Under-replicated partitions that had a leader: those of a new topic have no ISR for a moment."""
+        return max(0, self.under_replicated - self.never_led)
+
     def __add__(self, other: "Counts") -> "Counts":
         return self._with(other, 1)
 
@@ -139,6 +144,11 @@ class TopicView:
     def counts(self) -> Counts:
         return count_partitions(self)
 
+    @cached_property
+    def holders(self) -> frozenset[BrokerId]:
+        """The brokers that replicas are assigned to."""
+        return frozenset(broker for assignment in self.partitions.values() for broker in assignment.replicas)
+
 
 @dataclass(frozen=True, kw_only=True)
 class ClusterView:
@@ -171,10 +181,19 @@ class ClusterView:
     """What can be done to the cluster."""
     known_counts: Counts | None = None
     """The counts of all topics together, where whoever made the view has kept them; else they are summed up."""
+    known_holders: frozenset[BrokerId] | None = None
+    """The holders of all topics together, likewise."""
 
     @cached_property
     def counts(self) -> Counts:
         return self.known_counts or sum_counts(topic.counts for topic in self.topics.values())
+
+    @cached_property
+    def holders(self) -> frozenset[BrokerId]:
+        """The brokers that replicas are assigned to, registered or not."""
+        if self.known_holders is not None:
+            return self.known_holders
+        return frozenset().union(*(topic.holders for topic in self.topics.values()))
 
     @cached_property
     def metric_names(self) -> Mapping[str, TopicName]:

@@ -140,6 +140,7 @@ class KnownZnodes:
             malformed=dict(self._malformed),
             changed=changed,
             known_counts=self._views.counts,
+            known_holders=self._views.holders,
             unsupported_brokers=self._unsupported_brokers,
         )
 

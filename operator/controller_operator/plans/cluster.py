@@ -1,15 +1,15 @@
 """KafkaCluster: nothing to do, only to show how the cluster is doing."""
 
+from dataclasses import replace
 from typing import Final
 
 from controller_core.model.features import FinalizedFeatures
-from controller_core.model.metadata import Broker
 from controller_core.model.wording import listed
 from controller_operator.kafka.cluster_view import ClusterView
+from controller_operator.plans.cluster_health import degraded, list_brokers
 from controller_operator.plans.outcome import Context, Plan, Verdict, conditions
 from controller_operator.plans.partition_rows import count_fields
 from controller_operator.resources.cluster import (
-    BrokerStatus,
     ClusterCounts,
     ControllerKind,
     ControllerStatus,
@@ -18,7 +18,7 @@ from controller_operator.resources.cluster import (
     KafkaCluster,
     KafkaClusterStatus,
 )
-from controller_operator.resources.conditions import Reason
+from controller_operator.resources.conditions import ConditionStatus, ConditionType, Reason
 from controller_operator.resources.schema import MAX_STATUS_ENTRIES
 
 _NAMED: Final = 10
@@ -31,22 +31,32 @@ def plan_cluster(
     """The status of the cluster. The id that it had when it was first seen stays: another one is another cluster.
 
     `decider`: the other KafkaCluster whose `allowedNamespaces` also holds for this one."""
+    if is_other_cluster(cluster, view):
+        return _plan_other(cluster, view, context)
     controller = view.controller
+    brokers = list_brokers(cluster.status.brokers, view, context.now)
+    verdict = replace(_verdict(view, decider), others=(degraded(brokers.missing, view.counts),))
     return Plan(
         status=KafkaClusterStatus(
             observed_generation=cluster.metadata.generation,
-            conditions=conditions(_verdict(cluster, view, decider), cluster.status, cluster.metadata, context.now),
+            conditions=conditions(verdict, cluster.status, cluster.metadata, context.now),
             cluster_id=cluster.status.cluster_id or view.cluster_id,
             controller=ControllerStatus(
                 id=controller.id, epoch=controller.epoch, kind=ControllerKind(controller.kind.value)
             )
             if controller
             else None,
-            brokers=tuple(_broker(broker) for broker in view.brokers.values())[:MAX_STATUS_ENTRIES],
+            brokers=brokers.rows,
             features=_features(view, view.features, cluster.status.features) if view.features else None,
-            counts=ClusterCounts(brokers=len(view.brokers), topics=len(view.topics), **count_fields(view.counts)),
+            counts=ClusterCounts(
+                brokers=len(view.brokers),
+                missing_brokers=len(brokers.missing),
+                topics=len(view.topics),
+                **count_fields(view.counts),
+            ),
         ),
         is_progress=True,
+        look_again_in_s=brokers.next_forgotten_in_s,
     )
 
 
@@ -56,13 +66,20 @@ def is_other_cluster(cluster: KafkaCluster, view: ClusterView) -> bool:
     return known is not None and view.cluster_id is not None and known != view.cluster_id
 
 
-def _verdict(cluster: KafkaCluster, view: ClusterView, decider: KafkaCluster | None) -> Verdict:
-    if is_other_cluster(cluster, view):
-        return Verdict.stalled(
-            Reason.CLUSTER_CHANGED,
-            f"the cluster at {cluster.spec.address} is {view.cluster_id}, and this object was made for "
-            f"{cluster.status.cluster_id}: correct the address, or delete the object and create it again",
-        )
+def _plan_other(cluster: KafkaCluster, view: ClusterView, context: Context) -> Plan[KafkaClusterStatus]:
+    """The status stays as it was, because everything in the view is another cluster's."""
+    message = (
+        f"the cluster at {cluster.spec.address} is {view.cluster_id}, and this object was made for "
+        f"{cluster.status.cluster_id}: correct the address, or delete the object and create it again"
+    )
+    unseen = (ConditionType.DEGRADED, ConditionStatus.UNKNOWN, Reason.CLUSTER_CHANGED, message)
+    verdict = replace(Verdict.stalled(Reason.CLUSTER_CHANGED, message), others=(unseen,))
+    said = conditions(verdict, cluster.status, cluster.metadata, context.now)
+    update = {"observed_generation": cluster.metadata.generation, "conditions": said}
+    return Plan(status=cluster.status.model_copy(update=update))
+
+
+def _verdict(view: ClusterView, decider: KafkaCluster | None) -> Verdict:
     if view.controller is None:
         return Verdict.working(Reason.NO_CONTROLLER, _leaderless(view))
     if view.unsupported_brokers:
@@ -103,9 +120,3 @@ def _features(view: ClusterView, features: FinalizedFeatures, before: FeaturesSt
     are_same = before is not None and before.finalized == finalized
     epoch = view.features_epoch(before.epoch if before else None, are_same=are_same)
     return FeaturesStatus(epoch=features.epoch if epoch is None else epoch, finalized=finalized)
-
-
-def _broker(broker: Broker) -> BrokerStatus:
-    endpoints = tuple(f"{e.security_protocol}://{e.host}:{e.port}" for e in broker.endpoints)
-    epoch = broker.epoch if broker.epoch >= 0 else None
-    return BrokerStatus(id=broker.id, epoch=epoch, rack=broker.rack, endpoints=endpoints)

@@ -5,12 +5,17 @@ broker that was away for a moment and is back is no news, and however much happe
 cluster that was quiet is told of at once; then more and more time passes between two tellings as long as there is news each
 time, so that a thousand brokers that come and go all day make a few events an hour.
 
+A warning waits for no other news: each kind of warning has pauses of its own, half a minute at most. A warning is about
+what is worse than in the best picture since the last one of its kind, so a broker that crashes again and again is told of
+each time, although nobody was told that it came back.
+
 After a restart the picture in the KafkaCluster's status is the one that was told of last.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
+from enum import StrEnum
 from itertools import islice
 from typing import Final
 
@@ -18,10 +23,26 @@ from controller_core.model.ids import NO_LEADER, BrokerEpoch, BrokerId, TopicPar
 from controller_core.model.wording import MOST_NAMED, counted, listed
 from controller_operator.kafka.cluster_view import ClusterView, Controller, ControllerKind
 from controller_operator.plans.outcome import Notice
-from controller_operator.resources.cluster import KafkaClusterStatus
+from controller_operator.resources.cluster import BrokerState, BrokerStatus, KafkaClusterStatus
 
-_FIRST_PAUSE: Final = timedelta(seconds=30)
-_LONGEST_PAUSE: Final = timedelta(minutes=10)
+
+class Sort(StrEnum):
+    """A sort of news, with pauses of its own."""
+
+    BROKERS_GONE = "brokers gone"
+    PARTITIONS_OFFLINE = "partitions offline"
+    OTHER = "other"
+
+
+_WARNING_PAUSES: Final = (timedelta(seconds=1), timedelta(seconds=30))
+_PAUSES: Final = {
+    Sort.BROKERS_GONE: _WARNING_PAUSES,
+    Sort.PARTITIONS_OFFLINE: _WARNING_PAUSES,
+    Sort.OTHER: (timedelta(seconds=30), timedelta(minutes=10)),
+}
+"""The first pause after an event, and the longest."""
+_REST: Final = timedelta(seconds=30)
+"""Pauses become shorter again only after a rest of this length, or of the pause itself if that is longer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,12 +57,23 @@ class Picture:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Pause:
+    """How long nothing of one sort is told."""
+
+    until: datetime
+    length: timedelta
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Told:
     """What was told of a cluster, and when there may be more."""
 
     picture: Picture
-    quiet_until: datetime | None = None
-    pause: timedelta = field(default=_FIRST_PAUSE)
+    live: frozenset[BrokerId]
+    """The brokers that were registered since the last warning about brokers."""
+    least_lost: int
+    """The least partitions without a leader since the last warning about partitions."""
+    pauses: Mapping[Sort, Pause] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,18 +89,52 @@ class News:
 def news_of(told: Told | None, status: KafkaClusterStatus, view: ClusterView, now: datetime) -> News:
     """What to tell of a cluster now. `told` is what came of the last time; None after a restart."""
     if told is None:
-        told = Told(picture=_picture_in(status, view))
-    notices = tuple(_changes(told.picture, view, str(now)))
-    if not notices:
-        return News(told=told)
-    left = timedelta() if told.quiet_until is None else told.quiet_until - now
-    if timedelta() < left <= _LONGEST_PAUSE:
-        return News(told=told, look_again_in_s=left.total_seconds())
-    # Far from it on either side: it was quiet for long, or the clock was set back.
-    is_restless = told.quiet_until is not None and abs(left) <= told.pause
-    pause = min(2 * told.pause, _LONGEST_PAUSE) if is_restless else _FIRST_PAUSE
-    picture = _picture_of(view, told.picture.controller)
-    return News(told=Told(picture=picture, quiet_until=now + pause, pause=pause), notices=notices)
+        picture = _picture_in(status, view)
+        told = Told(picture=picture, live=frozenset(picture.brokers), least_lost=picture.lost)
+    after = _picture_of(view, told.picture.controller)
+    told = replace(told, live=told.live | after.brokers.keys(), least_lost=min(told.least_lost, after.lost))
+    notices: list[Notice] = []
+    waits: list[timedelta] = []
+    for sort, found in _news(told, after, view, str(now)).items():
+        wait = _wait(sort, told.pauses.get(sort), now)
+        if found and wait:
+            waits.append(wait)
+        elif found:
+            notices += found
+            pauses = {**told.pauses, sort: _next_pause(sort, told.pauses.get(sort), now)}
+            told = replace(_having_told(sort, told, after), pauses=pauses)
+    look_again_in_s = min(waits).total_seconds() if waits else None
+    return News(told=told, notices=tuple(notices), look_again_in_s=look_again_in_s)
+
+
+def _wait(sort: Sort, pause: Pause | None, now: datetime) -> timedelta:
+    """Return how long news must wait. A pause far ahead was set by another clock, and counts as over."""
+    left = timedelta() if pause is None else pause.until - now
+    return left if timedelta() < left <= _PAUSES[sort][1] else timedelta()
+
+
+def _next_pause(sort: Sort, last: Pause | None, now: datetime) -> Pause:
+    first, longest = _PAUSES[sort]
+    is_restless = last is not None and abs(last.until - now) <= max(last.length, _REST)
+    length = min(2 * last.length, longest) if last is not None and is_restless else first
+    return Pause(until=now + length, length=length)
+
+
+def _having_told(sort: Sort, told: Told, after: Picture) -> Told:
+    """Return what was told, with the news of one sort.
+
+    A broker that was told to be gone leaves the picture, so that its return is news. One that has gone and was not told
+    yet stays in it."""
+    picture = told.picture
+    match sort:
+        case Sort.BROKERS_GONE:
+            brokers = {each: epoch for each, epoch in picture.brokers.items() if each in after.brokers}
+            return replace(told, live=frozenset(after.brokers), picture=replace(picture, brokers=brokers))
+        case Sort.PARTITIONS_OFFLINE:
+            return replace(told, least_lost=after.lost, picture=replace(picture, lost=after.lost))
+        case Sort.OTHER:
+            brokers, lost = {**picture.brokers, **after.brokers}, min(picture.lost, after.lost)
+            return replace(told, picture=Picture(controller=after.controller, brokers=brokers, lost=lost))
 
 
 def _picture_of(view: ClusterView, last_controller: Controller | None) -> Picture:
@@ -86,7 +152,7 @@ def _picture_in(status: KafkaClusterStatus, view: ClusterView) -> Picture:
         return now
     seen = status.controller
     controller = Controller(id=seen.id, epoch=seen.epoch, kind=ControllerKind(seen.kind.value)) if seen else None
-    is_complete = len(status.brokers) == status.counts.brokers
+    is_complete = len(_registered(status)) == status.counts.brokers
     return Picture(
         controller=controller or now.controller,
         brokers=_epochs_in(status, now) if is_complete else now.brokers,
@@ -98,33 +164,50 @@ def _epochs_in(status: KafkaClusterStatus, now: Picture) -> dict[BrokerId, Broke
     """Where no epoch is shown there is no news of it."""
     return {
         each.id: each.epoch if each.epoch is not None else now.brokers.get(each.id, BrokerEpoch(-1))
-        for each in status.brokers
+        for each in _registered(status)
     }
 
 
-def _changes(before: Picture, view: ClusterView, occurrence: str) -> Iterator[Notice]:
-    """One event at most of each kind."""
+def _registered(status: KafkaClusterStatus) -> list[BrokerStatus]:
+    return [each for each in status.brokers if each.state is BrokerState.REGISTERED]
 
-    def notice(reason: str, message: str, *, is_warning: bool = False) -> Notice:
-        return Notice(reason=reason, message=message, is_warning=is_warning, occurrence=occurrence)
 
-    after = _picture_of(view, before.controller)
+def _news(told: Told, after: Picture, view: ClusterView, occurrence: str) -> dict[Sort, list[Notice]]:
+    """Return what is new by its sort, with one event at most of each kind."""
+    return {
+        Sort.BROKERS_GONE: list(_brokers_gone(told, after, occurrence)),
+        Sort.PARTITIONS_OFFLINE: list(_partitions_offline(told, after, view, occurrence)),
+        Sort.OTHER: list(_other_changes(told.picture, after, occurrence)),
+    }
+
+
+def _brokers_gone(told: Told, after: Picture, occurrence: str) -> Iterator[Notice]:
+    if gone := sorted(told.live - after.brokers.keys()):
+        message = f"{_brokers(gone)} not registered any more"
+        yield Notice(reason="BrokersGone", message=message, is_warning=True, occurrence=occurrence)
+
+
+def _partitions_offline(told: Told, after: Picture, view: ClusterView, occurrence: str) -> Iterator[Notice]:
+    if after.lost > told.least_lost:
+        named = [str(partition) for partition in islice(_lost_partitions(view), MOST_NAMED)]
+        more = f" and {after.lost - len(named)} more" if after.lost > len(named) else ""
+        message = f"{counted(after.lost, 'partition')} without a leader: {', '.join(named)}{more}"
+        yield Notice(reason="PartitionsOffline", message=message, is_warning=True, occurrence=occurrence)
+
+
+def _other_changes(before: Picture, after: Picture, occurrence: str) -> Iterator[Notice]:
+    def notice(reason: str, message: str) -> Notice:
+        return Notice(reason=reason, message=message, occurrence=occurrence)
+
     if after.controller is not None and after.controller != before.controller:
         was = f"; before it {_named(before.controller)}" if before.controller else ""
         yield notice("ControllerMoved", f"the controller is {_named(after.controller)}{was}")
-    if gone := sorted(before.brokers.keys() - after.brokers.keys()):
-        yield notice("BrokersGone", f"{_brokers(gone)} not registered any more", is_warning=True)
     if new := sorted(after.brokers.keys() - before.brokers.keys()):
         yield notice("BrokersCame", f"{_brokers(new)} registered now")
     both = before.brokers.keys() & after.brokers.keys()
     if again := sorted(each for each in both if before.brokers[each] != after.brokers[each]):
         yield notice("BrokersRestarted", f"{_brokers(again)} registered anew")
-    if after.lost > before.lost:
-        named = [str(partition) for partition in islice(_lost_partitions(view), MOST_NAMED)]
-        more = f" and {after.lost - len(named)} more" if after.lost > len(named) else ""
-        message = f"{counted(after.lost, 'partition')} without a leader: {', '.join(named)}{more}"
-        yield notice("PartitionsOffline", message, is_warning=True)
-    elif before.lost and not after.lost:
+    if before.lost and not after.lost:
         yield notice("PartitionsOnline", f"{counted(before.lost, 'partition')} without a leader have one again")
 
 

@@ -130,6 +130,10 @@ class Context:
     """How much of the object's move is left to copy, as far as it is known."""
 
 
+Said = tuple[ConditionType, ConditionStatus, Reason, str]
+"""A condition without its times, with its message."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
     """What the conditions are to say."""
@@ -140,7 +144,7 @@ class Verdict:
     is_reconciling: bool = False
     is_stalled: bool = False
     ending: Ending | None = None
-    others: tuple[tuple[ConditionType, ConditionStatus, Reason, str], ...] = ()
+    others: tuple[Said, ...] = ()
 
     @staticmethod
     def good(reason: Reason, message: str) -> "Verdict":
@@ -202,7 +206,7 @@ class Verdict:
 
 def conditions(verdict: Verdict, previous: Status, meta: ObjectMeta, now: datetime) -> tuple[Condition, ...]:
     """The conditions of a verdict; `lastTransitionTime` moves only where a status does."""
-    said = [(ConditionType.READY, verdict.ready, verdict.reason, verdict.message)]
+    said: list[Said] = [(ConditionType.READY, verdict.ready, verdict.reason, verdict.message)]
     if verdict.is_reconciling:
         said.append((ConditionType.RECONCILING, ConditionStatus.TRUE, verdict.reason, verdict.message))
     if verdict.is_stalled:
@@ -215,6 +219,9 @@ def conditions(verdict: Verdict, previous: Status, meta: ObjectMeta, now: dateti
     if drifted is not None and not is_told and drifted.observed_generation == meta.generation:
         # It also says that the topic was in order at this generation, which stays true whatever else goes wrong.
         said.append((ConditionType.DRIFTED, drifted.status, drifted.reason, drifted.message))
+    degraded = previous.condition(ConditionType.DEGRADED)
+    if degraded is not None and not any(type_ is ConditionType.DEGRADED for type_, *_ in said):
+        said.append(_out_of_sight(verdict, degraded))
 
     def since(type_: ConditionType, status: ConditionStatus) -> datetime:
         before = previous.condition(type_)
@@ -231,6 +238,13 @@ def conditions(verdict: Verdict, previous: Status, meta: ObjectMeta, now: dateti
         )
         for type_, status, reason, message in said
     )
+
+
+def _out_of_sight(verdict: Verdict, degraded: Condition) -> Said:
+    """Return the condition Degraded of a cluster that nobody looks at: unknown, or as it was last seen."""
+    if verdict.ready is ConditionStatus.UNKNOWN:
+        return ConditionType.DEGRADED, ConditionStatus.UNKNOWN, verdict.reason, verdict.message
+    return ConditionType.DEGRADED, degraded.status, degraded.reason, degraded.message
 
 
 def released(status: StatusT, reason: str, message: str, *, is_warning: bool = False) -> Plan[StatusT]:

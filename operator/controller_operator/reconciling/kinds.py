@@ -55,7 +55,8 @@ class ClusterHandler:
         news = news_of(self._told.get(uid), resource.status, grant.view, context.now)
         present = {each.metadata.uid for each in self._store.clusters()}
         self._told = {known: told for known, told in self._told.items() if known in present} | {uid: news.told}
-        return replace(plan, notices=news.notices, look_again_in_s=news.look_again_in_s)
+        pauses = [each for each in (plan.look_again_in_s, news.look_again_in_s) if each is not None]
+        return replace(plan, notices=news.notices, look_again_in_s=min(pauses, default=None))
 
 
 class ElectionHandler:

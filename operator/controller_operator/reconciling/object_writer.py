@@ -20,7 +20,7 @@ from controller_operator.plans.state_news import state_news
 from controller_operator.reconciling.event_recorder import EventRecorder
 from controller_operator.reconciling.wall_clock import Now
 from controller_operator.resources.common import FINALIZER, ObjectMeta, Status
-from controller_operator.resources.conditions import Reason
+from controller_operator.resources.conditions import ConditionStatus, ConditionType, Reason
 
 _LEAST_BETWEEN_PROGRESS_S: Final = 1.0
 _PROGRESS_BYTES_PER_S: Final = 10_000
@@ -153,13 +153,18 @@ def _status_of(stored: StoredObject) -> Raw:
 
 
 def _is_mere_progress(before: Status, plan: Plan[Status]) -> bool:
-    """Whether a plan does nothing, and its status says in other numbers what the one before said."""
+    """Whether a plan does nothing, and its status says in other numbers what the one before said.
+
+    A cluster that is no longer degraded counts as progress, so one that changes all the time is written seldom."""
     if not plan.is_progress or plan.steps or plan.notices or plan.finalizer is not FinalizerWish.KEEP_AS_IS:
         return False
+    recovered = plan.status.condition(ConditionType.DEGRADED)
+    waits = {ConditionType.DEGRADED} if recovered is not None and recovered.status is ConditionStatus.FALSE else set()
     words = [
-        [(each.type, each.status, each.reason, each.observed_generation) for each in status.conditions]
+        [(each.type, each.status, each.reason, each.observed_generation) for each in status.conditions
+         if each.type not in waits]
         for status in (before, plan.status)
-    ]
+    ]  # fmt: skip
     return words[0] == words[1]
 
 

@@ -18,13 +18,16 @@ from controller_operator.resources.common import (
     Resource,
     Spec,
     Status,
+    condition_column,
 )
+from controller_operator.resources.conditions import ConditionType
 from controller_operator.resources.schema import (
     MAX_STATUS_ENTRIES,
     TOPIC_CHARACTERS,
     Model,
     Observed,
     Rule,
+    Timestamp,
     keyed_by,
     rules,
 )
@@ -157,11 +160,25 @@ class ControllerStatus(Observed):
     """Kontroller, Kafka where one of the brokers is the controller, or KRaft where a quorum of Kafka's controllers is."""
 
 
+class BrokerState(StrEnum):
+    """Whether a broker is there."""
+
+    REGISTERED = "Registered"
+    MISSING = "Missing"
+
+
 class BrokerStatus(Observed):
-    """A broker that is registered now."""
+    """A broker of the cluster, as it registered last."""
 
     id: BrokerId
     """Id of the broker."""
+
+    state: BrokerState = BrokerState.REGISTERED
+    """Registered, or Missing: not registered, although replicas are assigned to it or it was registered before. A missing
+    broker without replicas leaves the list ten minutes after it has gone."""
+
+    since: Timestamp | None = None
+    """When the operator first saw the broker in this state, or in this registration."""
 
     epoch: Annotated[BrokerEpoch, Field(json_schema_extra={"format": "int64"})] | None = None
     """Epoch of the registration: another one means that the broker has restarted. Missing without ZooKeeper, where
@@ -179,6 +196,9 @@ class ClusterCounts(PartitionCounts):
 
     brokers: int = 0
     """Brokers that are registered now."""
+
+    missing_brokers: int = 0
+    """Brokers that are missing."""
 
     topics: int = 0
     """Topics, those being deleted included."""
@@ -216,7 +236,7 @@ class KafkaClusterStatus(Status):
     """The cluster's controller; missing while there is none."""
 
     brokers: Annotated[tuple[BrokerStatus, ...], Field(max_length=MAX_STATUS_ENTRIES)] = ()
-    """The brokers that are registered now; the first 500 by id."""
+    """The brokers that are registered, and those that are missing; 500 at most, missing ones before others."""
 
     features: FeaturesStatus | None = None
     """The finalized features; missing where no controller has set them up, or nobody can understand them."""
@@ -248,6 +268,7 @@ class KafkaCluster(Resource[KafkaClusterSpec, KafkaClusterStatus]):
             _count("Offline", "offline", "Partitions without a leader."),
             _count("UnderReplicated", "underReplicated", "Partitions with replicas that are not in sync."),
             READY,
+            condition_column(ConditionType.DEGRADED),
             Column(
                 name="Kind",
                 json_path=".status.controller.kind",

@@ -2,7 +2,8 @@
 
 They follow the Kubernetes API conventions and kstatus, so that `kubectl wait`, Flux and Argo CD read them right:
 `Ready` is there from first sight on, and `Reconciling` and `Stalled` are there only while they are true. What runs once
-ends with `Complete` or `Failed`, as a Job does: one of them, for good.
+ends with `Complete` or `Failed`, as a Job does: one of them, for good. `Degraded` says how a Kafka cluster is doing, and
+leaves `Ready` alone: no spec asks for brokers.
 """
 
 from enum import StrEnum
@@ -22,6 +23,7 @@ class ConditionType(StrEnum):
     PAUSED = "Paused"
     DRIFTED = "Drifted"
     CONFLICT = "Conflict"
+    DEGRADED = "Degraded"
     COMPLETE = "Complete"
     FAILED = "Failed"
 
@@ -103,6 +105,12 @@ class Reason(StrEnum):
         "Some brokers are of a release or a mode of Kafka that the controller cannot lead; it goes on without them.",
     )
     PARTITIONS_OFFLINE = "PartitionsOffline", "Some partitions have no leader."
+    BROKERS_MISSING = (
+        "BrokersMissing",
+        "Some brokers are not registered although replicas are assigned to them, or have gone in the last ten minutes.",
+    )
+    PARTITIONS_UNDER_REPLICATED = "PartitionsUnderReplicated", "Some partitions have replicas that are not in sync."
+    HEALTHY = "Healthy", "No broker is missing, every partition has a leader, and all replicas are in sync."
     OTHER_CLUSTER_DECIDES = (
         "OtherClusterDecides",
         "Another KafkaCluster is for the same Kafka cluster, and its spec.allowedNamespaces also holds for this one.",
@@ -173,8 +181,9 @@ class Condition(Observed):
 
     type: ConditionType
     """What is said: Ready (the object is as its spec says), Reconciling (work goes on), Stalled (only a person can
-    help), Paused, Drifted (changed elsewhere), Conflict (an older resource wins); and where the one run of an object is
-    over, Complete (it did all that was asked for) or Failed (it did not, and never will)."""
+    help), Paused, Drifted (changed elsewhere), Conflict (an older resource wins), Degraded (brokers or replicas of the
+    Kafka cluster are missing); and where the one run of an object is over, Complete (it did all that was asked for) or
+    Failed (it did not, and never will)."""
 
     status: ConditionStatus
     """Whether it holds."""

@@ -681,9 +681,13 @@ def test_a_stopped_broker_shows_in_the_topic_and_so_does_its_return(
                 lambda reason=reason: Counter(objects.events("demo"))[reason] == told[reason] + 1,  # type: ignore[misc]  # a lambda with defaults
                 f"the cluster has an event {reason}",
             )
+        objects.wait_for("kcl", "demo", "Degraded")
+        assert objects.condition("kafkacluster", "demo", "Degraded")["message"].startswith("broker 3 is missing; ")
+        assert {each["id"]: each["state"] for each in objects.status("kafkacluster", "demo")["brokers"]}[3] == "Missing"
     finally:
         kafka.broker(3).start()
     objects.wait_ready("kafkatopic", topic)
+    objects.wait_for("kcl", "demo", "Degraded=False")
 
 
 @with_zookeeper

@@ -51,6 +51,7 @@ class Views:
             voters=known.voters,
             changed=changed,
             known_counts=self._topics.counts,
+            known_holders=self._topics.holders,
             abilities=ABILITIES,
         )
 

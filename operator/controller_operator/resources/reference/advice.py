@@ -31,6 +31,11 @@ CONDITIONS: Final[Mapping[ConditionType, tuple[str, str]]] = {
         "An older resource claims the same, and wins. There only while it is true.",
         "Delete one of the two, or let them name different things; the message names the winner.",
     ),
+    ConditionType.DEGRADED: (
+        "Of a KafkaCluster: True if brokers are missing, or partitions have no leader or too few replicas in sync. Unknown"
+        " while the cluster cannot be seen. `Ready` does not follow it.",
+        "`kubectl kontroller status` names the missing brokers; the reason says what to do.",
+    ),
     ConditionType.COMPLETE: (
         "The one run of the object is over, and did all that was asked for. Stays for good.",
         "Nothing. Scripts wait for it: `kubectl wait --for=condition=Complete`.",
@@ -71,6 +76,12 @@ REMEDIES: Final[Mapping[Reason, str]] = {
     Reason.CLUSTER_CHANGED: "Correct the address in the spec, or, for the other cluster, create the object anew.",
     Reason.BROKERS_UNSUPPORTED: "Start them as a [supported release](versions.md), or take them out of the cluster.",
     Reason.PARTITIONS_OFFLINE: "See [a partition is offline](operations.md#a-partition-is-offline).",
+    Reason.BROKERS_MISSING: "See [KontrollerClusterDegraded](operations.md#kontrollerclusterdegraded).",
+    Reason.PARTITIONS_UNDER_REPLICATED: (
+        "Wait if a broker has just started. Otherwise see"
+        " [KontrollerUnderReplicatedPartitions](operations.md#kontrollerunderreplicatedpartitions)."
+    ),
+    Reason.HEALTHY: _NOTHING,
     Reason.OTHER_CLUSTER_DECIDES: "Nothing, if that is wanted. Otherwise change the one that the message names, or "
     "delete one of the two.",
     Reason.WAITING_FOR_DEPENDENTS: "Delete the objects that the message names, or set the annotation that it names.",

@@ -23,6 +23,8 @@ LIFECYCLES: Final[Mapping[str, tuple[Change, ...]]] = {
         Change("Unknown", "Ready", "the cluster is read, a controller is there, all partitions have leaders"),
         Change("Ready", "Reconciling", "no controller, or partitions without a leader"),
         Change("Reconciling", "Ready", "they are back"),
+        Change("Ready", "Degraded", "a broker is missing, or replicas are not in sync (still Ready)"),
+        Change("Degraded", "Ready", "all brokers and replicas are back"),
         Change("Ready", "Unknown", "the cluster does not answer"),
         Change("Unknown", "Stalled", "another Kafka cluster answers"),
         Change("Stalled", "Unknown", "the address corrected"),

@@ -26,17 +26,17 @@ CALM = view(topic(LED, LED), brokers=(1, 2, 3))
 ALL_LOST = view(topic(*[LOST] * 40), brokers=(1, 2, 3))
 
 
-def shown(cluster: ClusterView) -> KafkaClusterStatus:
-    """The status of a KafkaCluster that shows a view, as it comes back."""
+def shown(cluster: ClusterView, before: KafkaClusterStatus | None = None, now: datetime = BEGIN) -> KafkaClusterStatus:
+    """The status of a KafkaCluster that shows a view, as it comes back. `before` is what it showed last."""
     resource = KafkaCluster.model_validate(
         {
             "kind": "KafkaCluster",
             "metadata": {"name": "demo", "namespace": "shop", "generation": 1},
             "spec": {"zookeeper": {"connect": "zk:2181"}},
-            "status": {},
+            "status": before.to_kubernetes() if before else {},
         }
     )
-    return KafkaClusterStatus.model_validate(status_of(plan_cluster(resource, cluster, Context(now=BEGIN))))
+    return KafkaClusterStatus.model_validate(status_of(plan_cluster(resource, cluster, Context(now=now))))
 
 
 class Watched:
@@ -51,7 +51,7 @@ class Watched:
     def look(self, cluster: ClusterView, after: timedelta = LONG) -> News:
         self.now += after
         news = news_of(self.told, self.status, cluster, self.now)
-        self.told, self.status = news.told, shown(cluster)
+        self.told, self.status = news.told, shown(cluster, self.status, self.now)
         self.notices.extend(news.notices)
         return news
 
@@ -148,6 +148,7 @@ class TestNoEvent:
         large = with_brokers(*range(1, 1_001))
         watched = Watched(large)
         assert len(watched.status.brokers) == 500
+        watched.restart()
         assert not watched.look(large).notices
         assert reasons(watched.look(with_brokers(*range(1, 1_000))).notices) == ["BrokersGone"]
 
@@ -157,21 +158,96 @@ class TestARestart:
         watched = Watched()
         watched.restart()
         assert reasons(watched.look(with_controller(2, 5)).notices) == ["ControllerMoved"]
+        watched.restart()
+        assert reasons(watched.look(with_brokers(1, 2)).notices) == ["BrokersGone", "ControllerMoved"]
+
+    def test_does_not_tell_again_that_a_broker_is_missing(self) -> None:
+        watched = Watched()
+        watched.look(with_brokers(1, 2))
+        watched.restart()
+        assert not watched.look(with_brokers(1, 2), after=timedelta(minutes=1)).notices
+        watched.restart()
+        assert reasons(watched.look(CALM, after=timedelta(minutes=1)).notices) == ["BrokersCame"]
+
+
+class TestAWarning:
+    def test_waits_for_no_other_news(self) -> None:
+        watched = Watched()
+        for number in range(60):
+            watched.look(with_brokers(1, 2, 3, epochs=number), after=timedelta(seconds=10))
+        held = watched.look(with_brokers(1, 2, 3, epochs=99), after=timedelta(seconds=1))
+        assert (held.notices, held.look_again_in_s is not None) == ((), True)
+        gone = watched.look(with_brokers(1, 2, epochs=99), after=timedelta())
+        assert reasons(gone.notices) == ["BrokersGone"]
+
+    def test_waits_for_no_other_kind_of_warning(self) -> None:
+        watched = Watched()
+        assert reasons(watched.look(with_brokers(1, 2)).notices) == ["BrokersGone"]
+        lost = replace(ALL_LOST, brokers=with_brokers(1, 2).brokers)
+        assert reasons(watched.look(lost, after=timedelta()).notices) == ["PartitionsOffline"]
+
+    def test_about_a_broker_that_crashes_again_and_again_comes_each_time(self) -> None:
+        watched = Watched()
+        for number in range(40):
+            crashed = watched.look(with_brokers(1, 2), after=timedelta(seconds=10))
+            assert "BrokersGone" in reasons(crashed.notices)
+            watched.look(with_brokers(1, 2, 3, epochs=number), after=timedelta(seconds=85))
+
+    def test_about_partitions_that_lose_their_leaders_again_comes_although_their_return_was_not_told(self) -> None:
+        watched = Watched()
+        watched.look(with_controller(2, 5))
+        for _ in range(2):
+            lost = watched.look(ALL_LOST, after=timedelta(seconds=2))
+            assert reasons(lost.notices) == ["PartitionsOffline"]
+            assert not watched.look(CALM, after=timedelta(seconds=2)).notices
+
+    def test_that_is_repeated_at_once_waits_a_second_and_names_all_that_have_gone_since(self) -> None:
+        watched = Watched(with_brokers(*range(1, 101)))
+        watched.look(with_brokers(*range(1, 100)))
+        soon = watched.look(with_brokers(*range(1, 99)), after=timedelta())
+        assert (soon.notices, soon.look_again_in_s) == ((), 1.0)
+        (notice,) = watched.look(with_brokers(1), after=timedelta(seconds=1)).notices
+        assert notice.message == "brokers 2, 3, 4, 5, 6 and 93 more are not registered any more"
+
+    def test_about_a_broker_that_is_back_before_it_is_due_is_none(self) -> None:
+        watched = Watched()
+        watched.look(with_brokers(1, 2))
+        assert not watched.look(with_brokers(1), after=timedelta()).notices
+        assert not watched.look(with_brokers(1, 2), after=timedelta(seconds=2)).notices
+
+    def test_never_waits_longer_than_half_a_minute(self) -> None:
+        watched = Watched()
+        waits = [
+            watched.look(with_brokers(1, 2) if number % 2 else CALM, after=timedelta(seconds=3)).look_again_in_s or 0.0
+            for number in range(2_000)
+        ]
+        in_last_hour = [notice for notice in watched.notices if notice.reason == "BrokersGone"][-120:]
+        assert max(waits[100:]) > 10, "pauses have grown"
+        assert datetime.fromisoformat(in_last_hour[0].occurrence) > watched.now - timedelta(minutes=70)
+
+    @pytest.mark.parametrize("step", [timedelta(days=-365), timedelta(days=365)])
+    def test_is_not_silenced_by_a_clock_that_is_set(self, step: timedelta) -> None:
+        watched = Watched()
+        watched.look(with_brokers(1, 2))
+        assert reasons(watched.look(with_brokers(1), after=step).notices) == ["BrokersGone"]
 
 
 class TestUnrest:
     def test_is_told_of_when_some_time_has_passed(self) -> None:
         watched = Watched()
-        assert reasons(watched.look(with_brokers(1, 2)).notices) == ["BrokersGone"]
-        soon = watched.look(CALM, after=timedelta(seconds=10))
+        assert reasons(watched.look(with_brokers(1, 2, 3, epochs=1)).notices) == ["BrokersRestarted"]
+        soon = watched.look(with_brokers(1, 2, 3, epochs=2), after=timedelta(seconds=10))
         assert (soon.notices, soon.look_again_in_s) == ((), 20.0)
-        assert reasons(watched.look(CALM, after=timedelta(seconds=20)).notices) == ["BrokersCame"]
+        later = watched.look(with_brokers(1, 2, 3, epochs=2), after=timedelta(seconds=20))
+        assert reasons(later.notices) == ["BrokersRestarted"]
 
     def test_that_is_over_before_that_is_no_news(self) -> None:
         watched = Watched()
-        watched.look(with_brokers(1, 2))
-        assert not watched.look(with_brokers(1), after=timedelta(seconds=10)).notices
-        assert not watched.look(with_brokers(1, 2), after=timedelta(seconds=40)).notices
+        watched.look(with_brokers(1, 2, 3, 4))
+        assert not watched.look(with_brokers(1, 2, 3, 4, 5), after=timedelta()).notices
+        gone = watched.look(with_brokers(1, 2, 3, 4), after=timedelta(seconds=10))
+        assert reasons(gone.notices) == ["BrokersGone"], "which nobody is told came"
+        assert not watched.look(with_brokers(1, 2, 3, 4), after=timedelta(seconds=40)).notices
 
     def test_of_a_thousand_brokers_for_a_day_has_few_events(self) -> None:
         everyone, random = range(1, 1_001), Random(7)
@@ -182,22 +258,25 @@ class TestUnrest:
             news = news_of(told, watched.status, clusters[number % 7], BEGIN + timedelta(seconds=10 * number))
             told = news.told
             watched.notices.extend(news.notices)
-        assert 100 < len(watched.notices) < 24 * 6 * 3 + 30, "three at most each ten minutes"
+        warnings = [notice for notice in watched.notices if notice.is_warning]
+        others = len(watched.notices) - len(warnings)
+        assert 100 < others < 24 * 6 * 2 + 30, "two at most each ten minutes"
+        assert 100 < len(warnings) < 24 * 60 * 2 + 10, "one at most each half minute"
         assert max(len(notice.message) for notice in watched.notices) < 200
 
     def test_that_has_ended_is_forgotten(self) -> None:
         watched = Watched()
         for number in range(20):
-            watched.look(with_brokers(1, 2) if number % 2 else CALM, after=timedelta(minutes=11))
-        watched.look(CALM)
-        assert watched.look(with_brokers(1), after=timedelta(days=1)).notices
-        assert watched.look(CALM, after=timedelta(seconds=31)).notices
+            watched.look(with_controller(2, number), after=timedelta(minutes=11))
+        watched.look(with_controller(2, 20))
+        assert watched.look(with_controller(2, 21), after=timedelta(days=1)).notices
+        assert watched.look(with_controller(2, 22), after=timedelta(seconds=31)).notices
 
     @pytest.mark.parametrize("step", [timedelta(days=-365), timedelta(days=365)])
     def test_does_not_silence_it_where_a_clock_is_set(self, step: timedelta) -> None:
         watched = Watched()
-        watched.look(with_brokers(1, 2))
-        assert reasons(watched.look(CALM, after=step).notices) == ["BrokersCame"]
+        watched.look(with_controller(2, 5))
+        assert reasons(watched.look(with_controller(2, 6), after=step).notices) == ["ControllerMoved"]
 
 
 async def test_an_operator_posts_an_event_when_a_broker_goes() -> None:

@@ -1,0 +1,97 @@
+"""The health of a Kafka cluster: which brokers are there or missing, since when, and whether the cluster is degraded.
+
+A broker is missing if it is not registered although replicas are assigned to it, or if it was registered when the status
+was last written. A missing broker without replicas is forgotten after a time, because a broker that was drained and
+removed never comes back. Everything else follows from the view, so an operator that restarts says the same.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Final
+
+from controller_core.model.ids import BrokerId
+from controller_core.model.metadata import Broker
+from controller_core.model.wording import counted, listed
+from controller_operator.kafka.cluster_view import ClusterView, Counts
+from controller_operator.plans.outcome import Said
+from controller_operator.resources.cluster import BrokerState, BrokerStatus
+from controller_operator.resources.conditions import ConditionStatus, ConditionType, Reason
+from controller_operator.resources.schema import MAX_STATUS_ENTRIES
+
+FORGOTTEN_AFTER: Final = timedelta(minutes=10)
+"""Longer than Kubernetes waits before it restarts a container that crashes again and again, which is five minutes."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BrokerList:
+    """The brokers of a cluster."""
+
+    rows: tuple[BrokerStatus, ...]
+    """By id; if there are too many for a status, registered brokers are left out first."""
+    missing: tuple[BrokerId, ...]
+    next_forgotten_in_s: float | None
+    """Seconds until a missing broker leaves the list; None if all stay."""
+
+
+def list_brokers(before: Iterable[BrokerStatus], view: ClusterView, now: datetime) -> BrokerList:
+    """Return the brokers that a status shows. `before` are those that it showed last."""
+    known = {row.id: row for row in before}
+    registered = [_registered(broker, known.get(broker.id), now) for broker in view.brokers.values()]
+    gone = sorted((known.keys() | view.holders) - view.brokers.keys())
+    rows = [_missing(each, known.get(each), now) for each in gone]
+    left = {row.id: (row.since or now) + FORGOTTEN_AFTER - now for row in rows if row.id not in view.holders}
+    missing = [row for row in rows if left.get(row.id, FORGOTTEN_AFTER) > timedelta()]
+    shown = sorted([*missing, *registered][:MAX_STATUS_ENTRIES], key=lambda row: row.id)
+    return BrokerList(
+        rows=tuple(shown),
+        missing=tuple(row.id for row in missing),
+        next_forgotten_in_s=min((time.total_seconds() for time in left.values() if time > timedelta()), default=None),
+    )
+
+
+def degraded(missing: Iterable[BrokerId], counts: Counts) -> Said:
+    """Return the condition Degraded. The first reason is the cause of the others, so it stays while the counts change."""
+    found = [
+        (Reason.BROKERS_MISSING, _missing_brokers(list(missing))),
+        (Reason.PARTITIONS_OFFLINE, _of(counts.lost_leader, counts, "without a leader")),
+        (Reason.PARTITIONS_UNDER_REPLICATED, _of(counts.lost_replicas, counts, "under-replicated")),
+    ]
+    troubles = [(reason, words) for reason, words in found if words]
+    if not troubles:
+        return ConditionType.DEGRADED, ConditionStatus.FALSE, Reason.HEALTHY, Reason.HEALTHY.meaning
+    message = "; ".join(words for _, words in troubles)
+    return ConditionType.DEGRADED, ConditionStatus.TRUE, troubles[0][0], message
+
+
+def _registered(broker: Broker, before: BrokerStatus | None, now: datetime) -> BrokerStatus:
+    epoch = broker.epoch if broker.epoch >= 0 else None
+    is_same = before is not None and before.state is BrokerState.REGISTERED and before.epoch == epoch
+    return BrokerStatus(
+        id=broker.id,
+        state=BrokerState.REGISTERED,
+        since=_since(before if is_same else None, now),
+        epoch=epoch,
+        rack=broker.rack,
+        endpoints=tuple(f"{each.security_protocol}://{each.host}:{each.port}" for each in broker.endpoints),
+    )
+
+
+def _missing(number: BrokerId, before: BrokerStatus | None, now: datetime) -> BrokerStatus:
+    is_same = before is not None and before.state is BrokerState.MISSING
+    since = _since(before if is_same else None, now)
+    return (before or BrokerStatus(id=number)).model_copy(update={"state": BrokerState.MISSING, "since": since})
+
+
+def _since(same: BrokerStatus | None, now: datetime) -> datetime:
+    """Return the time at which a state began. A time in the future was written by a clock that was wrong."""
+    return now if same is None or same.since is None else min(same.since, now)
+
+
+def _missing_brokers(missing: list[BrokerId]) -> str:
+    verb = "is" if len(missing) == 1 else "are"
+    return f"{'broker' if len(missing) == 1 else 'brokers'} {listed(missing)} {verb} missing" if missing else ""
+
+
+def _of(count: int, counts: Counts, trouble: str) -> str:
+    return f"{count} of {counted(counts.partitions, 'partition')} {trouble}" if count else ""

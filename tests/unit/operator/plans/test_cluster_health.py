@@ -1,0 +1,217 @@
+"""A KafkaCluster names each broker that is missing, and says whether the cluster is degraded."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from datetime import datetime, timedelta
+from random import Random
+from typing import Final
+
+import pytest
+
+from controller_core.model.ids import BrokerEpoch, BrokerId
+from controller_operator.kafka.cluster_view import ClusterView, TopicView
+from controller_operator.observation.topic_views import TopicViews
+from controller_operator.plans.cluster import plan_cluster
+from controller_operator.plans.outcome import Context, Plan
+from controller_operator.resources import KafkaCluster
+from controller_operator.resources.cluster import BrokerState, BrokerStatus, KafkaClusterStatus
+from controller_operator.resources.conditions import Condition, ConditionType, Reason
+from tests.unit.operator.clusters import assigned, broker, healthy, led, raw, status_of, topic, view
+
+BEGIN: Final = datetime.fromisoformat("2026-01-15T12:00:00Z")
+ALL_WELL: Final = view(healthy([1, 2, 3]), brokers=(1, 2, 3))
+ONE_DEAD: Final = view(topic((assigned([1, 2, 3]), led(1, [1, 2]))), brokers=(1, 2))
+EMPTY_DEAD: Final = view(healthy([1, 2]), brokers=(1, 2))
+"""Broker 3 is not registered, and has no replicas."""
+
+
+class Shown:
+    """A KafkaCluster whose status an operator writes again and again."""
+
+    def __init__(self) -> None:
+        self.now = BEGIN
+        self.plan: Plan[KafkaClusterStatus] | None = None
+        self._written: dict[str, object] = {}
+
+    def look(self, cluster: ClusterView, after: timedelta = timedelta()) -> KafkaClusterStatus:
+        self.now += after
+        stored = raw("KafkaCluster", {}, status=self._written)
+        resource = KafkaCluster.model_validate({**stored, "spec": {"zookeeper": {"connect": "zk:2181"}}})
+        self.plan = plan_cluster(resource, cluster, Context(now=self.now))
+        self._written = status_of(self.plan)
+        return KafkaClusterStatus.model_validate(self._written)
+
+
+def degraded(status: KafkaClusterStatus) -> Condition:
+    found = status.condition(ConditionType.DEGRADED)
+    assert found is not None
+    return found
+
+
+def states(brokers: Iterable[BrokerStatus]) -> dict[int, str]:
+    return {each.id: each.state.value for each in brokers}
+
+
+def since(status: KafkaClusterStatus, number: int) -> datetime | None:
+    return next(each.since for each in status.brokers if each.id == number)
+
+
+class TestBrokers:
+    def test_that_are_registered_are_shown_since_their_registration(self) -> None:
+        shown = Shown()
+        shown.look(ALL_WELL)
+        status = shown.look(ALL_WELL, timedelta(hours=1))
+        assert states(status.brokers) == {1: "Registered", 2: "Registered", 3: "Registered"}
+        assert since(status, 3) == BEGIN
+        restarted = {**ALL_WELL.brokers, BrokerId(3): replace(broker(3), epoch=BrokerEpoch(99))}
+        status = shown.look(replace(ALL_WELL, brokers=restarted), timedelta(hours=1))
+        assert (since(status, 2), since(status, 3)) == (BEGIN, BEGIN + timedelta(hours=2))
+
+    def test_with_replicas_are_missing_for_as_long_as_it_takes(self) -> None:
+        shown = Shown()
+        shown.look(ALL_WELL)
+        shown.look(ONE_DEAD, timedelta(minutes=1))
+        status = shown.look(ONE_DEAD, timedelta(days=365))
+        assert states(status.brokers) == {1: "Registered", 2: "Registered", 3: "Missing"}
+        assert since(status, 3) == BEGIN + timedelta(minutes=1)
+        assert status.counts is not None
+        assert (status.counts.brokers, status.counts.missing_brokers) == (2, 1)
+
+    def test_that_died_before_the_operator_ever_saw_them_are_missing(self) -> None:
+        assert states(Shown().look(ONE_DEAD).brokers) == {1: "Registered", 2: "Registered", 3: "Missing"}
+
+    def test_that_are_missing_keep_what_they_said_of_themselves(self) -> None:
+        shown, racked = Shown(), {**ALL_WELL.brokers, BrokerId(3): broker(3, rack="c")}
+        shown.look(replace(ALL_WELL, brokers=racked))
+        (gone,) = (each for each in shown.look(ONE_DEAD).brokers if each.state is BrokerState.MISSING)
+        assert (gone.rack, gone.epoch) == ("c", 3)
+
+    def test_that_are_back_are_registered_since_then(self) -> None:
+        shown = Shown()
+        shown.look(ONE_DEAD)
+        status = shown.look(ALL_WELL, timedelta(minutes=1))
+        assert states(status.brokers)[3] == "Registered"
+        assert since(status, 3) == BEGIN + timedelta(minutes=1)
+        assert degraded(status).status == "False"
+
+    def test_without_replicas_leave_the_list_for_good_ten_minutes_after_they_have_gone(self) -> None:
+        shown = Shown()
+        shown.look(ALL_WELL)
+        assert states(shown.look(EMPTY_DEAD).brokers)[3] == "Missing"
+        assert shown.plan is not None
+        assert shown.plan.look_again_in_s == 600
+        assert states(shown.look(EMPTY_DEAD, timedelta(minutes=9)).brokers)[3] == "Missing"
+        left = shown.look(EMPTY_DEAD, timedelta(minutes=1))
+        assert (states(left.brokers), degraded(left).status) == ({1: "Registered", 2: "Registered"}, "False")
+        assert shown.plan.look_again_in_s is None
+        assert states(shown.look(EMPTY_DEAD).brokers) == {1: "Registered", 2: "Registered"}
+
+    def test_that_died_long_ago_leave_the_list_when_their_replicas_have_moved(self) -> None:
+        shown = Shown()
+        shown.look(ONE_DEAD)
+        assert states(shown.look(EMPTY_DEAD, timedelta(days=3)).brokers) == {1: "Registered", 2: "Registered"}
+
+    @pytest.mark.parametrize("error", [timedelta(days=365), timedelta(days=-365)])
+    def test_leave_the_list_although_a_clock_was_wrong(self, error: timedelta) -> None:
+        shown = Shown()
+        shown.look(ALL_WELL)
+        shown.look(EMPTY_DEAD, error)
+        shown.look(EMPTY_DEAD, -error)
+        assert states(shown.look(EMPTY_DEAD, timedelta(minutes=10)).brokers) == {1: "Registered", 2: "Registered"}
+
+    def test_that_come_and_go_under_new_ids_do_not_make_the_list_grow(self) -> None:
+        shown = Shown()
+        for number in range(1_000):
+            status = shown.look(view(brokers=(number,)), timedelta(seconds=30))
+            assert len(status.brokers) <= 21
+
+    def test_that_are_missing_are_shown_first_where_there_are_too_many(self) -> None:
+        dead = [healthy([number, 1], name=f"t-{number}") for number in range(2_000, 2_100)]
+        status = Shown().look(view(*dead, brokers=range(1, 1_001)))
+        missing = [each.id for each in status.brokers if each.state is BrokerState.MISSING]
+        assert (len(status.brokers), missing) == (500, list(range(2_000, 2_100)))
+        assert [each.id for each in status.brokers] == sorted(each.id for each in status.brokers)
+
+
+class TestDegraded:
+    @pytest.mark.parametrize(
+        ("cluster", "reason", "message"),
+        [
+            (ONE_DEAD, Reason.BROKERS_MISSING, "broker 3 is missing; 1 of 1 partition under-replicated"),
+            (EMPTY_DEAD, Reason.BROKERS_MISSING, "broker 3 is missing"),
+            (
+                view(topic((assigned([3]), led(-1, [3])), (assigned([1]), led(1, [1]))), brokers=(1, 2)),
+                Reason.BROKERS_MISSING,
+                "broker 3 is missing; 1 of 2 partitions without a leader",
+            ),
+            (
+                view(topic((assigned([1, 2]), led(-1, [1])), (assigned([1]), led(1, [1]))), brokers=(1, 2, 3)),
+                Reason.PARTITIONS_OFFLINE,
+                "1 of 2 partitions without a leader; 1 of 2 partitions under-replicated",
+            ),
+            (
+                view(topic((assigned([1, 2]), led(1, [1]))), brokers=(1, 2, 3)),
+                Reason.PARTITIONS_UNDER_REPLICATED,
+                "1 of 1 partition under-replicated",
+            ),
+        ],
+    )
+    def test_says_at_once_what_is_missing(self, cluster: ClusterView, reason: Reason, message: str) -> None:
+        shown = Shown()
+        assert degraded(shown.look(ALL_WELL)).status == "False"
+        said = degraded(shown.look(cluster))
+        assert (said.status, said.reason, said.message) == ("True", reason, message)
+
+    def test_leaves_ready_alone(self) -> None:
+        status = Shown().look(ONE_DEAD)
+        ready = status.condition(ConditionType.READY)
+        assert ready is not None
+        assert (degraded(status).status, ready.status) == ("True", "True")
+
+    def test_names_a_few_of_many_brokers_and_counts_all(self) -> None:
+        shown = Shown()
+        shown.look(view(healthy([1]), brokers=range(1, 1_001)))
+        said = degraded(shown.look(view(healthy([1]), brokers=range(101, 1_001))))
+        assert said.message == "brokers 1, 2, 3, 4, 5 and 95 more are missing"
+
+    def test_keeps_its_reason_and_its_time_while_the_counts_change(self) -> None:
+        shown = Shown()
+        first = degraded(shown.look(ONE_DEAD))
+        lost = view(topic((assigned([3]), led(-1, [3]))), brokers=(1, 2))
+        later = degraded(shown.look(lost, timedelta(minutes=1)))
+        assert (later.reason, later.last_transition_time) == (first.reason, first.last_transition_time)
+
+    def test_is_not_about_a_new_topic_that_has_no_leaders_yet(self) -> None:
+        new = topic((assigned([1, 2]), None), name="new")
+        assert degraded(Shown().look(view(healthy([1, 2]), new, brokers=(1, 2, 3)))).status == "False"
+
+    def test_is_not_about_replicas_that_a_move_still_adds(self) -> None:
+        moving = topic((assigned([1, 2, 3], adding=[3]), led(1, [1, 2])))
+        assert degraded(Shown().look(view(moving, brokers=(1, 2, 3)))).status == "False"
+
+    def test_says_the_same_of_a_cluster_that_is_well_however_it_grows(self) -> None:
+        shown = Shown()
+        first = degraded(shown.look(ALL_WELL))
+        assert degraded(shown.look(view(healthy([1, 2, 3], [1, 2, 3]), brokers=(1, 2, 3, 4)))) == first
+
+    def test_is_unknown_of_another_cluster_at_the_same_address_and_nothing_of_that_is_shown(self) -> None:
+        shown = Shown()
+        before = shown.look(ALL_WELL)
+        other = replace(view(brokers=(7, 8)), cluster_id="another")
+        status = shown.look(other, timedelta(minutes=1))
+        assert (degraded(status).status, degraded(status).reason) == ("Unknown", Reason.CLUSTER_CHANGED)
+        assert (status.brokers, status.counts) == (before.brokers, before.counts)
+
+
+def random_topic(random: Random, name: str) -> TopicView:
+    replicas: list[Sequence[int]] = [random.sample(range(1, 9), 2) for _ in range(random.randrange(1, 4))]
+    return healthy(*replicas, name=name)
+
+
+def test_the_holders_of_replicas_follow_each_change_of_a_topic() -> None:
+    random, views = Random(7), TopicViews()
+    for _ in range(300):
+        name = f"t-{random.randrange(5)}"
+        made = random_topic(random, name)
+        views.take(made.name, None if random.random() < 0.4 and views.get(made.name) else made)
+        assert views.holders == view(*views.copy().values()).holders
