@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 commands = typer.Typer(
     name="kubectl kontroller",
     help="Kafka clusters, topics, moves and elections of kontroller.dev, on one screen.\n\n"
-    "Exits with 0: healthy, nothing to do, or done; 1: an error; 2: unhealthy or changes, with --fail-on-changes; "
-    "3: something waits for a person.",
+    "Exits with 0: healthy, nothing to do, or done; 1: an error; 2: a cluster is degraded or not Ready, or with "
+    "--fail-on-changes anything is unhealthy or changes; 3: something waits for a person.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -59,7 +59,8 @@ def status(
     output: OutputOption = Output.TABLE,
     fail_on_changes: FailOnChanges = False,
 ) -> None:
-    """Shows each cluster's health, what moves, what was changed elsewhere, and what waits for a person and why."""
+    """Shows each cluster's health, its missing brokers, what moves, what was changed elsewhere, and what waits for a
+    person and why. Exits with 2 if a cluster is degraded or not Ready."""
     from controller_admin.plugin.status import lines, overview
     from controller_operator.resources import KINDS
 

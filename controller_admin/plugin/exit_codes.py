@@ -11,13 +11,14 @@ class ExitCode(IntEnum):
     ERROR = 1
     """The command is wrong, or the API server did not do what it was asked for."""
     CHANGES = 2
-    """With --fail-on-changes: something is unhealthy, moves, differs, or would be changed."""
+    """A KafkaCluster is degraded or not Ready. With --fail-on-changes: something is unhealthy, moves, differs, or would be
+    changed."""
     WAITS = 3
     """Something waits for a person. Goes before the one above."""
 
 
-def exit_code(*, waits: bool, changes: bool, fails_on_changes: bool) -> ExitCode:
-    """What was found, as an exit code."""
+def exit_code(*, waits: bool, changes: bool, fails_on_changes: bool, is_degraded: bool = False) -> ExitCode:
+    """What was found, as an exit code. A degraded cluster needs no option to be told."""
     if waits:
         return ExitCode.WAITS
-    return ExitCode.CHANGES if changes and fails_on_changes else ExitCode.GOOD
+    return ExitCode.CHANGES if is_degraded or (changes and fails_on_changes) else ExitCode.GOOD

@@ -1,13 +1,16 @@
 """One screen of how it is: the clusters, what moves, what differs, and what waits for a person."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
+from itertools import chain
 from typing import Any, Final
 
 from controller_admin.plugin.exit_codes import ExitCode, exit_code
 from controller_admin.plugin.objects import Seen
 from controller_admin.plugin.plan import in_short
 from controller_admin.screen import section, table
+from controller_core.model.wording import counted
+from controller_operator.resources.cluster import BrokerState
 from controller_operator.resources.conditions import ConditionType
 
 _SHOWN: Final = 20
@@ -27,6 +30,7 @@ class ClusterHealth:
     controller: int | None
     controller_kind: str | None
     brokers: int | None
+    missing_brokers: int | None
     topics: int | None
     partitions: int | None
     offline: int | None
@@ -34,12 +38,29 @@ class ClusterHealth:
     under_min_isr: int | None
     reassigning: int | None
     ready: str
+    degraded: str
     reason: str | None
+    """Why the cluster is not Ready; if it is, why it is degraded, or else why it is Ready."""
     message: str | None
 
     @property
+    def is_well(self) -> bool:
+        """Return True if the cluster is Ready and not degraded."""
+        return self.ready == "True" and self.degraded != "True"
+
+    @property
     def is_healthy(self) -> bool:
-        return self.ready == "True" and not (self.offline or self.under_replicated or self.under_min_isr)
+        return self.is_well and not (self.offline or self.under_replicated or self.under_min_isr)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MissingBroker:
+    """A broker that is not registered."""
+
+    namespace: str
+    cluster: str
+    broker: int | None
+    since: str | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,6 +95,7 @@ class Overview:
     """All of it."""
 
     clusters: tuple[ClusterHealth, ...]
+    missing_brokers: tuple[MissingBroker, ...]
     moves: tuple[Move, ...]
     drifted: tuple[Said, ...]
     waiting_for_person: tuple[Said, ...]
@@ -88,7 +110,10 @@ class Overview:
 
     def exit_code(self, *, fails_on_changes: bool) -> ExitCode:
         waits = bool(self.waiting_for_person)
-        return exit_code(waits=waits, changes=not self.is_quiet, fails_on_changes=fails_on_changes)
+        is_degraded = not all(cluster.is_well for cluster in self.clusters)
+        return exit_code(
+            waits=waits, changes=not self.is_quiet, fails_on_changes=fails_on_changes, is_degraded=is_degraded
+        )
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
@@ -99,6 +124,7 @@ def overview(objects: Iterable[Seen]) -> Overview:
     seen = list(objects)
     return Overview(
         clusters=tuple(_cluster(each) for each in seen if each.key.kind == "KafkaCluster"),
+        missing_brokers=tuple(chain.from_iterable(map(_missing_brokers, seen))),
         moves=tuple(_move(each) for each in seen if _is_under_way(each)),
         drifted=tuple(_drift(each) for each in seen if each.holds(ConditionType.DRIFTED)),
         waiting_for_person=tuple(_said(each, ConditionType.STALLED) for each in seen if _needs_person(each)),
@@ -111,20 +137,27 @@ def overview(objects: Iterable[Seen]) -> Overview:
 def lines(view: Overview) -> list[str]:
     """The screen."""
     shown = _clusters(view.clusters) or ["No KafkaCluster."]
+    shown += _missing(view.missing_brokers)
     shown += _moves(view.moves)
     shown += _told("Changed elsewhere", view.drifted)
     shown += _told("Waits for a person", view.waiting_for_person)
     shown += _told("Paused", view.paused)
-    ready = view.objects - view.not_ready
-    return [*shown, "", f"{ready} of {view.objects} objects are ready{'' if view.is_quiet else '; see above'}."]
+    return [*shown, "", f"{_summary(view)}{'' if view.is_quiet else '; see above'}."]
+
+
+def _summary(view: Overview) -> str:
+    ready = f"{view.objects - view.not_ready} of {view.objects} objects are ready"
+    count = sum(cluster.degraded == "True" for cluster in view.clusters)
+    verb = "is" if count == 1 else "are"
+    return f"{ready}, {count} of {counted(len(view.clusters), 'cluster')} {verb} degraded" if count else ready
 
 
 def _clusters(clusters: Sequence[ClusterHealth]) -> list[str]:
-    heads = ("NAMESPACE", "CLUSTER", "CONTROLLER", "BROKERS", "TOPICS", "PARTITIONS", "OFFLINE", "UNDER-REPLICATED",
-             "UNDER-MIN-ISR", "MOVING", "READY", "WHY")  # fmt: skip
+    heads = ("NAMESPACE", "CLUSTER", "CONTROLLER", "BROKERS", "MISSING", "TOPICS", "PARTITIONS", "OFFLINE",
+             "UNDER-REPLICATED", "UNDER-MIN-ISR", "MOVING", "READY", "DEGRADED", "WHY")  # fmt: skip
     rows = [
-        (c.namespace, c.name, _controller(c), c.brokers, c.topics, c.partitions, c.offline, c.under_replicated,
-         c.under_min_isr, c.reassigning, c.ready, c.message)
+        (c.namespace, c.name, _controller(c), c.brokers, c.missing_brokers, c.topics, c.partitions, c.offline,
+         c.under_replicated, c.under_min_isr, c.reassigning, c.ready, c.degraded, c.message)
         for c in clusters
     ]  # fmt: skip
     return table(heads, rows)
@@ -132,6 +165,12 @@ def _clusters(clusters: Sequence[ClusterHealth]) -> list[str]:
 
 def _controller(cluster: ClusterHealth) -> str | None:
     return None if cluster.controller is None else f"{cluster.controller} ({cluster.controller_kind})"
+
+
+def _missing(missing: Sequence[MissingBroker]) -> list[str]:
+    rows = [(each.namespace, each.cluster, each.broker, each.since) for each in missing[:_SHOWN]]
+    heads = ("NAMESPACE", "CLUSTER", "BROKER", "SINCE")
+    return section("Missing brokers", table(heads, rows), total=len(missing), shown=_SHOWN)
 
 
 def _moves(moves: Sequence[Move]) -> list[str]:
@@ -155,13 +194,17 @@ def _percent(move: Move) -> str | None:
 
 
 def _cluster(each: Seen) -> ClusterHealth:
-    controller, counts, ready = each.status.get("controller") or {}, each.counts, each.condition(ConditionType.READY)
+    controller, counts = each.status.get("controller") or {}, each.counts
+    ready, degraded = each.condition(ConditionType.READY), each.condition(ConditionType.DEGRADED)
+    trouble = degraded if each.holds(ConditionType.READY) and each.holds(ConditionType.DEGRADED) else ready
+    is_well = trouble is ready and each.holds(ConditionType.READY)
     return ClusterHealth(
         namespace=each.key.namespace,
         name=each.key.name,
         controller=controller.get("id"),
         controller_kind=controller.get("kind"),
         brokers=counts.get("brokers"),
+        missing_brokers=counts.get("missingBrokers"),
         topics=counts.get("topics"),
         partitions=counts.get("partitions"),
         offline=counts.get("offline"),
@@ -169,9 +212,18 @@ def _cluster(each: Seen) -> ClusterHealth:
         under_min_isr=counts.get("underMinIsr"),
         reassigning=counts.get("reassigning"),
         ready=ready.get("status", "Unknown"),
-        reason=ready.get("reason"),
-        message=None if ready.get("status") == "True" else ready.get("message", "no operator has seen it yet"),
+        degraded=degraded.get("status", "Unknown"),
+        reason=trouble.get("reason"),
+        message=None if is_well else trouble.get("message", "no operator has seen it yet"),
     )
+
+
+def _missing_brokers(each: Seen) -> Iterator[MissingBroker]:
+    for row in each.status.get("brokers") or () if each.key.kind == "KafkaCluster" else ():
+        if row.get("state") == BrokerState.MISSING:
+            yield MissingBroker(
+                namespace=each.key.namespace, cluster=each.key.name, broker=row.get("id"), since=row.get("since")
+            )
 
 
 def _is_under_way(each: Seen) -> bool:

@@ -1,6 +1,7 @@
 """The screen of `kubectl kontroller status`, and how it ends."""
 
 import json
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ from tests.unit.plugin.seen import READY, STALLED, seen
 
 COUNTS = {
     "brokers": 3,
+    "missingBrokers": 0,
     "topics": 2,
     "partitions": 9,
     "offline": 0,
@@ -22,9 +24,27 @@ COUNTS = {
 }
 
 
+HEALTHY = {**READY, "Degraded": ("False", "Healthy", "no broker is missing")}
+DEGRADED = {**READY, "Degraded": ("True", "BrokersMissing", "broker 3 is missing; 4 of 9 partitions under-replicated")}
+
+
 def cluster(**counts: int) -> Seen:
+    return conditioned(HEALTHY, counts=counts)
+
+
+def conditioned(
+    conditions: dict[str, tuple[str, str, str]],
+    *,
+    counts: dict[str, int] | None = None,
+    brokers: Sequence[dict[str, Any]] = (),
+) -> Seen:
     controller = {"id": 1000, "epoch": 3, "kind": "Kontroller"}
-    return seen("KafkaCluster", "demo", conditions=READY, controller=controller, counts={**COUNTS, **counts})
+    about = {"controller": controller, "counts": {**COUNTS, **(counts or {})}, "brokers": list(brokers)}
+    return seen("KafkaCluster", "demo", conditions=conditions, **about)
+
+
+def missing(number: int) -> dict[str, Any]:
+    return {"id": number, "state": "Missing", "since": "2026-01-15T12:00:00Z"}
 
 
 def move(phase: str | None, **about: Any) -> Seen:
@@ -42,10 +62,10 @@ def screen(*objects: Seen) -> str:
 def test_a_cluster_that_is_well_is_one_line_and_the_end_is_good() -> None:
     objects = (cluster(), seen("KafkaTopic", conditions=READY))
     assert screen(*objects) == (
-        "NAMESPACE   CLUSTER   CONTROLLER          BROKERS   TOPICS   PARTITIONS   OFFLINE   UNDER-REPLICATED   "
-        "UNDER-MIN-ISR   MOVING   READY   WHY\n"
-        "shop        demo      1000 (Kontroller)   3         2        9            0         0                  "
-        "0               0        True    -\n"
+        "NAMESPACE   CLUSTER   CONTROLLER          BROKERS   MISSING   TOPICS   PARTITIONS   OFFLINE   "
+        "UNDER-REPLICATED   UNDER-MIN-ISR   MOVING   READY   DEGRADED   WHY\n"
+        "shop        demo      1000 (Kontroller)   3         0         2        9            0         "
+        "0                  0               0        True    False      -\n"
         "\n2 of 2 objects are ready."
     )
     assert code(*objects) is ExitCode.GOOD
@@ -55,6 +75,37 @@ def test_a_cluster_that_is_well_is_one_line_and_the_end_is_good() -> None:
 def test_partitions_that_ail_fail_only_who_asks_for_it(count: str) -> None:
     assert code(cluster(**{count: 1})) is ExitCode.CHANGES
     assert code(cluster(**{count: 1}), fails=False) is ExitCode.GOOD
+
+
+def test_a_degraded_cluster_says_what_is_missing_since_when_and_fails_everybody() -> None:
+    registered = {"id": 1, "state": "Registered", "since": "2026-01-15T11:00:00Z"}
+    degraded = conditioned(DEGRADED, counts={"missingBrokers": 1}, brokers=(registered, missing(3)))
+    shown = screen(degraded, seen("KafkaTopic", conditions=READY))
+    assert "True    True       broker 3 is missing; 4 of 9 partitions under-replicated" in shown
+    assert "Missing brokers:\nNAMESPACE   CLUSTER   BROKER   SINCE\n" in shown
+    assert "shop        demo      3        2026-01-15T12:00:00Z\n" in shown
+    assert shown.endswith("2 of 2 objects are ready, 1 of 1 cluster is degraded; see above.")
+    assert code(degraded, fails=False) is ExitCode.CHANGES
+    assert code(degraded, seen("KafkaTopic", conditions=STALLED), fails=False) is ExitCode.WAITS
+
+
+@pytest.mark.parametrize("ready", ["False", "Unknown"])
+def test_a_cluster_that_is_not_ready_fails_everybody_and_says_why(ready: str) -> None:
+    away = conditioned({**DEGRADED, "Ready": (ready, "NoController", "no controller holds the cluster")})
+    assert "no controller holds the cluster" in screen(away)
+    assert "broker 3" not in screen(away)
+    assert code(away, fails=False) is ExitCode.CHANGES
+
+
+def test_of_many_missing_brokers_some_are_shown_and_all_are_in_the_json() -> None:
+    degraded = conditioned(DEGRADED, brokers=tuple(map(missing, range(100))))
+    assert "... and 80 more" in screen(degraded)
+    assert len(overview([degraded]).to_json()["missing_brokers"]) == 100
+
+
+def test_a_status_of_an_operator_that_knows_no_degraded_clusters_is_shown() -> None:
+    assert "True    Unknown    -" in screen(conditioned(READY))
+    assert code(conditioned(READY), fails=False) is ExitCode.GOOD
 
 
 def test_a_move_shows_how_far_it_is_and_why_it_waits() -> None:
