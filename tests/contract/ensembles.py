@@ -151,10 +151,10 @@ class Gateway:
 
 
 @asynccontextmanager
-async def gateway_to(connect: str, host: str = "127.0.0.1") -> AsyncIterator[Gateway]:
-    """A way to a server, at an address of its own: `host` and a port."""
+async def gateway_to(connect: str, host: str = "127.0.0.1", port: int = 0) -> AsyncIterator[Gateway]:
+    """A way to a server, at an address of its own: `host` and `port`, or any port if that is 0."""
     gateway = Gateway(connect)
-    async with await asyncio.start_server(gateway.relay, host, 0) as listening:
+    async with await asyncio.start_server(gateway.relay, host, port) as listening:
         gateway.address = f"{host}:{listening.sockets[0].getsockname()[1]}"
         try:
             yield gateway

@@ -213,6 +213,25 @@ async def test_servers_whose_names_hang_or_are_unknown_do_not_keep_it_from_anoth
         released.set()
 
 
+async def test_a_server_that_moved_is_not_looked_for_where_it_was(zookeeper: ZooKeeper) -> None:
+    """As a pod that was deleted: its name has another address soon, and nobody answers at the former one."""
+    now_at = ["127.0.0.1"]
+    async with gateway_to(zookeeper.connect, "127.0.0.1") as former:
+        port = int(former.address.rpartition(":")[2])
+        async with gateway_to(zookeeper.connect, "127.0.0.2", port):
+            session = await KazooSession.connect(
+                f"zookeeper:{port}", session_timeout_ms=6_000, connect_timeout_ms=30_000, names=Names(lambda _: now_at)
+            )
+            session_id = session.session_id
+            now_at[:] = ["127.0.0.2"]
+            former.is_silent = True
+            former.cut()
+            await until(lambda: not session._connected.is_set())
+            assert await session.wait_connected(20_000)
+            assert (former.unanswered, session.session_id) == (0, session_id)
+            await session.close()
+
+
 async def test_closing_while_zookeeper_is_away_ends(own_zookeeper: ZooKeeper) -> None:
     session = await connect(own_zookeeper.connect, session_timeout_ms=3_000)
     await asyncio.to_thread(own_zookeeper.kill)

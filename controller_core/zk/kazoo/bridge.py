@@ -4,11 +4,12 @@ kazoo runs one thread for the connection, and by default two more for callbacks,
 response is lost. Here there is one `Mailbox`: whatever the connection thread has to report goes into it in its order, and
 one wake-up of the loop delivers all that has gathered. kazoo's thread never waits for the loop.
 
-`BridgedClient` also closes six gaps in kazoo: a request made while there is no connection is refused instead of queued,
+`BridgedClient` also closes seven gaps in kazoo: a request made while there is no connection is refused instead of queued,
 no request slips in between the moment when kazoo fails all outstanding ones and the moment when it is seen to be
 disconnected, one unanswered handshake does not take as long as a session lives, a server's name that hangs in the name
-server does not keep it from the others, an error that kazoo does not expect does not end its thread, and with it all
-connecting, for good, and neither does a login that is refused: a server that stops in the middle of one says the same.
+server does not keep it from the others, names are resolved at each attempt to connect and not once for all servers, an
+error that kazoo does not expect does not end its thread, and with it all connecting, for good, and neither does a login
+that is refused: a server that stops in the middle of one says the same.
 There is a connection when the login is over, not before.
 """
 
@@ -34,7 +35,7 @@ from kazoo.handlers.threading import SequentialThreadingHandler
 from kazoo.protocol.connection import CHILD_EVENT, ConnectionDropped
 from kazoo.protocol.serialization import Watch
 from kazoo.protocol.states import KeeperState
-from kazoo.retry import KazooRetry
+from kazoo.retry import ForceRetryError, KazooRetry
 
 from controller_core.names import NAMES, Names
 from controller_core.security.jaas import NameAndPassword
@@ -46,11 +47,15 @@ from controller_core.zk.secured.properties import NO_ZK_SECURITY, ZkSecuritySour
 _log = structlog.get_logger(__name__)
 
 _HANDSHAKES_PER_SESSION = 3
+_LONGEST_TCP_CONNECT_S = 2.0
+"""However long sessions live: the address of a server that was deleted may never answer. Room for one lost SYN."""
 _RECONNECT_DELAY_S = 0.1
 _RECONNECT_MAX_DELAY_S = 1.0
 _OTHER_NAMES_S = 0.5
 """So long the names of all servers are waited for, although one of them has an address."""
 
+_Server: TypeAlias = tuple[str, str, int]
+"""Name, address and port."""
 _Timeouts: TypeAlias = tuple[float, float]
 """How long may be read and be written, in milliseconds."""
 
@@ -128,7 +133,8 @@ class _MailboxHandler(SequentialThreadingHandler):  # type: ignore[misc]  # kazo
 
     def create_connection(self, *, hostname: str, timeout: float, **how: Any) -> Any:
         """A socket for kazoo's loop. kazoo's own TLS is left alone: see `tls_socket`."""
-        plain = super().create_connection(hostname=hostname, timeout=timeout, **how)
+        connect_s = min(timeout / _HANDSHAKES_PER_SESSION, _LONGEST_TCP_CONNECT_S)
+        plain = super().create_connection(hostname=hostname, timeout=connect_s, **how)
         if self.tls is None:
             return plain
         try:
@@ -164,6 +170,9 @@ class BridgedClient(KazooClient):  # type: ignore[misc]  # kazoo is not typed
         """Why the last connection was not made, or the one before it is no more."""
         self.refusals = 0
         """How many logins were refused since the last one that was not."""
+        self._tried: set[_Server] = set()
+        """The servers that were tried in this pass over all of them."""
+        self._has_untried = False
         self._tree_watches: dict[str, Callable[[str | None], None]] = {}
         super().__init__(
             hosts=connect,
@@ -180,7 +189,8 @@ class BridgedClient(KazooClient):  # type: ignore[misc]  # kazoo is not typed
         self._fire_one_shot_watches = self._connection._read_watch_event
         self._connection._read_watch_event = self._read_watch_event  # kazoo knows no watches of trees
         self._connection._authenticate_with_sasl = self._log_in
-        self._connection._expand_client_hosts = self._servers
+        self._connection._expand_client_hosts = self._next_server
+        self._connection._connect_loop = partial(self._try_each, self._connection._connect_loop)
         self._connection._connect = partial(self._be_admitted, self._connection._connect)
         self._connection.zk_loop = partial(self._keep_connecting, self._connection.zk_loop)
 
@@ -265,9 +275,30 @@ class BridgedClient(KazooClient):  # type: ignore[misc]  # kazoo is not typed
         self._session_callback(KeeperState.CONNECTED)
         return timeouts
 
-    def _servers(self) -> list[tuple[str, str, int]]:
-        """kazoo's thread, instead of kazoo's own, which waits for one name after the other: the servers that have an
-        address now, as name, address and port, at random. One whose name hangs holds up the others for a moment."""
+    def _try_each(self, connect_loop: Callable[[object], object], retry: object) -> object:
+        """kazoo's thread: one pass over all servers, with the names resolved anew for each.
+
+        A pass goes on behind a connection that was lost, and that may have lasted for days: by then a server that moved
+        has another address."""
+        self._tried.clear()
+        while True:
+            try:
+                return connect_loop(retry)
+            except ForceRetryError:
+                if not self._has_untried:
+                    raise
+
+    def _next_server(self) -> list[_Server]:
+        """kazoo's thread, instead of kazoo's own, which resolves all names once for a pass: one server that was not tried
+        yet, chosen at random, with the address that it has now. Empty if there is none."""
+        untried = self._servers() - self._tried
+        self._has_untried = len(untried) > 1
+        chosen = random.sample(sorted(untried), min(1, len(untried)))
+        self._tried.update(chosen)
+        return chosen
+
+    def _servers(self) -> set[_Server]:
+        """The servers that have an address now. One whose name hangs holds up the others for a moment."""
         begun = {host: self._names.looked_up(host.strip()) for host, _ in self.hosts}
         wait(begun.values(), timeout=_OTHER_NAMES_S)
         if not any(map(_is_resolved, begun.values())):
@@ -276,14 +307,12 @@ class BridgedClient(KazooClient):  # type: ignore[misc]  # kazoo is not typed
             if not _is_resolved(found):
                 error = found.exception() if found.done() else None
                 self.trouble = f"{host} has no address now: {error or 'it takes too long'}"
-        servers = [
+        return {
             (host, address, port)
             for host, port in self.hosts
             if _is_resolved(begun[host])
             for address in begun[host].result()
-        ]
-        random.shuffle(servers)
-        return servers
+        }
 
     def _take_security(self) -> None:
         """As it is now: passwords and certificates change while a process runs."""
