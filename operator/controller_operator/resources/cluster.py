@@ -181,7 +181,7 @@ class BrokerStatus(Observed):
     """When the operator first saw the broker in this state, or in this registration."""
 
     epoch: Annotated[BrokerEpoch, Field(json_schema_extra={"format": "int64"})] | None = None
-    """Epoch of the registration: another one means that the broker has restarted. Missing without ZooKeeper, where
+    """Epoch of the registration: another one means that the broker has restarted. Left out without ZooKeeper, where
     brokers do not tell it."""
 
     rack: str | None = None
