@@ -48,7 +48,9 @@ def play(results: ResultsFile, design: Design, sizes: Sizes) -> None:
 
 @app.command()
 def main(
-    partitions: Annotated[list[int] | None, typer.Option(help="How many; may be repeated.")] = None,
+    partitions: Annotated[
+        list[int] | None, typer.Option(help="How many; may be repeated; 0: only the brokers are compared.")
+    ] = None,
     in_topic: Annotated[int, typer.Option(help="Partitions of a topic.")] = 50,
     replication_factor: Annotated[int, typer.Option(help="Replicas of a partition.")] = 3,
     design: Annotated[list[str] | None, typer.Option(help="Only these: v2, v3.")] = None,
@@ -63,6 +65,7 @@ def main(
     sizes = [
         Sizes(partitions=each, in_topic=in_topic, replication_factor=replication_factor, deadline_s=deadline)
         for each in partitions or (1_000, 10_000)
+        if each
     ]
     settings = {
         "alone": alone,
