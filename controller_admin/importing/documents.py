@@ -10,11 +10,14 @@ from typing import Any, Final
 import yaml
 from pydantic import ValidationError
 
+from controller_core.model.topics.config_keys import declarable
 from controller_core.model.topics.topic_names import why_illegal
+from controller_core.model.wording import shortened
 from controller_operator.resources import KafkaTopic
 from controller_operator.resources.common import API_VERSION
 
 _WIDTH: Final = 110
+_NOTES_LIMIT: Final = 5
 
 
 class Inexpressible(Exception):
@@ -56,8 +59,11 @@ class Wanted:
     annotations: Mapping[str, str] = field(default_factory=dict)
 
 
-def kafka_topic(wanted: Wanted, target: Target) -> dict[str, Any]:
-    """The KafkaTopic. Raises `Inexpressible` where the schema does not take it."""
+def kafka_topic(wanted: Wanted, target: Target) -> Imported:
+    """The KafkaTopic, without the configuration that the operator would refuse: the topic keeps that as it is.
+
+    Raises `Inexpressible` where the schema does not take it."""
+    config, left_out = declarable(wanted.config, _replica_count(wanted))
     metadata = {
         "name": wanted.object_name,
         "namespace": target.namespace,
@@ -70,7 +76,7 @@ def kafka_topic(wanted: Wanted, target: Target) -> dict[str, Any]:
         "partitions": wanted.partitions,
         "replicationFactor": wanted.replication_factor,
         "replicaAssignment": [_InOneLine(replicas) for replicas in wanted.replica_assignment or ()],
-        "config": dict(sorted(wanted.config.items())),
+        "config": dict(sorted(config.items())),
     }
     document = {
         "apiVersion": API_VERSION,
@@ -79,7 +85,7 @@ def kafka_topic(wanted: Wanted, target: Target) -> dict[str, Any]:
         "spec": _without_nothing(spec),
     }
     _require_valid(wanted.topic, document)
-    return document
+    return Imported(topic=wanted.topic, document=document, notes=_left_out_notes(left_out))
 
 
 def as_yaml(imported: Imported) -> str:
@@ -97,6 +103,19 @@ def said(imported: Imported) -> Iterable[str]:
         yield f"topic {imported.topic} is no KafkaTopic: {imported.reason}; the output has a comment of it"
     for note in imported.notes:
         yield f"topic {imported.topic}: {note}"
+
+
+def _replica_count(wanted: Wanted) -> int:
+    return wanted.replication_factor or len((wanted.replica_assignment or ((),))[0])
+
+
+def _left_out_notes(left_out: Mapping[str, str]) -> tuple[str, ...]:
+    first = list(left_out.items())[:_NOTES_LIMIT]
+    notes = [
+        f"config leaves out {shortened(key, 250)}, which the topic keeps: {shortened(why, 500)}" for key, why in first
+    ]
+    more = len(left_out) - len(first)
+    return (*notes, *([f"config leaves out {more} more keys, which the topic keeps"] if more else []))
 
 
 def _without_nothing(fields: Mapping[str, Any]) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 A partition that is being moved counts as being where it goes, as it does for the operator.
 """
 
-from collections.abc import AsyncIterator, Collection, Mapping
+from collections.abc import AsyncIterator, Collection
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -11,7 +11,6 @@ from controller_admin.importing.documents import Imported, Inexpressible, Target
 from controller_admin.importing.object_names import NameTaken, ObjectNames
 from controller_core.model.ids import TopicName
 from controller_core.model.metadata import ReplicaAssignment, TopicAssignment
-from controller_core.model.throttles import FOLLOWER_REPLICAS, LEADER_REPLICAS
 from controller_core.model.topics.topic_names import INTERNAL_TOPICS
 from controller_core.zk import codecs, paths
 from controller_core.zk.codecs import MalformedZnode
@@ -19,8 +18,6 @@ from controller_core.zk.session import ZkNode, ZkSession
 
 _PART: Final = 500
 """Topics that are read together."""
-_OF_A_MOVE: Final = frozenset({LEADER_REPLICAS, FOLLOWER_REPLICAS})
-"""Which replicas are throttled is true for as long as they move, and nothing to keep."""
 
 
 class NoTopics(Exception):
@@ -102,16 +99,13 @@ def _imported(
             topic=topic,
             object_name="",
             partitions=len(assignment.partitions),
-            config={key: value for key, value in overrides.items() if key not in _OF_A_MOVE},
+            config=overrides,
             **_replicas(assignment, choice),
         )
-        return Imported(topic=topic, document=_document(wanted, target, names), notes=_notes(assignment, overrides))
+        imported = kafka_topic(replace(wanted, object_name=names.name_for(topic)), target)
+        return replace(imported, notes=(*_notes(assignment), *imported.notes))
     except (MalformedZnode, Inexpressible, NameTaken) as error:
         return Imported(topic=topic, reason=str(error), instead=found)
-
-
-def _document(wanted: Wanted, target: Target, names: ObjectNames) -> Mapping[str, Any]:
-    return kafka_topic(replace(wanted, object_name=names.name_for(wanted.topic)), target)
 
 
 def _replicas(assignment: TopicAssignment, choice: Choice) -> dict[str, Any]:
@@ -129,15 +123,9 @@ def _replicas(assignment: TopicAssignment, choice: Choice) -> dict[str, Any]:
     return {"replication_factor": factors[0]}
 
 
-def _notes(assignment: TopicAssignment, overrides: Mapping[str, str]) -> tuple[str, ...]:
-    notes = []
+def _notes(assignment: TopicAssignment) -> tuple[str, ...]:
     moving = sum(map(_is_moving, assignment.partitions.values()))
-    if moving:
-        notes.append(f"{moving} partitions are being moved: they count as being where they go")
-    throttled = sorted(_OF_A_MOVE & overrides.keys())
-    if throttled:
-        notes.append(f"{', '.join(throttled)} belongs to a move and is left out")
-    return tuple(notes)
+    return (f"{moving} partitions are being moved: they count as being where they go",) if moving else ()
 
 
 def _is_moving(partition: ReplicaAssignment) -> bool:

@@ -7,6 +7,7 @@ topic; ours retains it unless told. Objects of other kinds are not copied, as th
 """
 
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from typing import IO, Any, Final
 
 import yaml
@@ -72,7 +73,7 @@ class StrimziTopics:
         )
         is_paused = any(annotations.get(name) == value for name, value in _PAUSED.items())
         names = self._names.setdefault(namespace, ObjectNames())
-        document = kafka_topic(
+        imported = kafka_topic(
             Wanted(
                 topic=topic,
                 object_name=names.name_for(topic, str(metadata["name"])),
@@ -85,7 +86,7 @@ class StrimziTopics:
             target,
         )
         notes = ("Strimzi did not manage it, so it is paused",) if is_paused else ()
-        return Imported(topic=topic, document=document, notes=notes)
+        return replace(imported, notes=(*notes, *imported.notes))
 
 
 def _objects(document: Any) -> Iterable[Any]:

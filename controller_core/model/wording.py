@@ -14,6 +14,11 @@ def listed(things: Iterable[object], most: int = MOST_NAMED) -> str:
     return f"{named} and {len(every) - most} more" if len(every) > most else named
 
 
+def shortened(text: str, limit: int) -> str:
+    """The text, with dots for its end if it has more characters than the limit."""
+    return text if len(text) <= limit else f"{text[: limit - 3]}..."
+
+
 def counted(count: int, noun: str) -> str:
     """Such as `1 partition`, `2 partitions`."""
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"

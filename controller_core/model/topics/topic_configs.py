@@ -31,6 +31,15 @@ _VERSIONS: Final = {
     *(f"{release}-IV{number}" for release, count in _INTERNAL_VERSIONS.items() for number in range(count)),
 }
 
+_LATER_KEYS: Final = frozenset({
+    "errors.deadletterqueue.group.enable",
+    "internal.segment.bytes",
+    "max.decompressed.message.bytes",
+    "remote.copy.lag.bytes",
+    "remote.copy.lag.ms",
+})  # fmt: skip
+"""What Kafka 4.0 to 4.4 have that 3.9 has not."""
+
 Complaint = Callable[[str], str | None]
 """What is wrong with a value, in Kafka's words; None where nothing is."""
 
@@ -55,16 +64,18 @@ class TopicConfig:
     complaint: Complaint
 
 
-def complaints(config: Mapping[str, str]) -> list[str]:
-    """What is wrong with each key, each value, and what they say together; empty where nothing is."""
+def complaints(config: Mapping[str, str], *, has_zookeeper: bool = True) -> list[str]:
+    """What is wrong with each key, each value, and what they say together; empty where nothing is.
+
+    A cluster without ZooKeeper also takes the keys of later releases; its controller knows which of them it has."""
     found = []
     for key, value in config.items():
         known = TOPIC_CONFIGS.get(key)
-        if known is None:
+        if known is None and (has_zookeeper or key not in _LATER_KEYS):
             found.append(f"Unknown topic config name: {key}")
-        elif (complaint := known.complaint(value)) is not None:
+        elif known is not None and (complaint := known.complaint(value)) is not None:
             found.append(f"Invalid value {value} for configuration {key}: {complaint}")
-    return found or _contradictions(config)
+    return found or _contradictions(config, has_zookeeper=has_zookeeper)
 
 
 def effective(config: Mapping[str, str]) -> dict[str, str]:
@@ -77,7 +88,7 @@ def is_true(value: str) -> bool:
     return value.strip().lower() == "true"
 
 
-def _contradictions(config: Mapping[str, str]) -> list[str]:
+def _contradictions(config: Mapping[str, str], *, has_zookeeper: bool) -> list[str]:
     values = effective(config)
     found = []
     lag, most_lag = int(values["min.compaction.lag.ms"]), int(values["max.compaction.lag.ms"])
@@ -85,7 +96,8 @@ def _contradictions(config: Mapping[str, str]) -> list[str]:
         found.append(
             f"conflict topic config setting min.compaction.lag.ms ({lag}) > max.compaction.lag.ms ({most_lag})"
         )
-    if is_true(values["remote.log.copy.disable"]) or is_true(values["remote.log.delete.on.disable"]):
+    is_remote_disabled = is_true(values["remote.log.copy.disable"]) or is_true(values["remote.log.delete.on.disable"])
+    if has_zookeeper and is_remote_disabled:
         found.append(
             "It is invalid to set `remote.log.delete.on.disable` or `remote.log.copy.disable` under Zookeeper's mode."
         )

@@ -15,11 +15,11 @@ from typing import Final
 from controller_core.model.features import FinalizedFeatures
 from controller_core.model.ids import NO_LEADER, BrokerId, ControllerEpoch, PartitionId, TopicName, TopicPartition
 from controller_core.model.metadata import Broker, PartitionState, ReplicaAssignment, TopicAssignment
+from controller_core.model.topics.config_keys import MIN_INSYNC_REPLICAS
 from controller_core.model.wording import listed
 from controller_core.zk.codecs import PreferredElectionPlan, ReassignmentPlan
 from controller_core.zk.session import ZkVersion
 
-MIN_INSYNC_REPLICAS: Final = "min.insync.replicas"
 _NUMBER: Final = re.compile(r"[0-9]{1,9}")
 
 
@@ -201,6 +201,10 @@ class ClusterView:
         return {metric_name(topic): topic for topic in self.topics}
 
     @property
+    def has_zookeeper(self) -> bool:
+        return self.voters is None
+
+    @property
     def racks(self) -> dict[BrokerId, str | None]:
         """The live brokers with their racks, as placement wants them."""
         return {broker.id: broker.rack for broker in self.brokers.values()}
@@ -220,7 +224,7 @@ class ClusterView:
     def features_epoch(self, before: int | None, *, are_same: bool) -> int | None:
         """The epoch of the finalized features. Without ZooKeeper it is how far the cluster had come when they were read,
         which says nothing new where they are the same as before."""
-        if self.voters is not None and are_same and before is not None:
+        if not self.has_zookeeper and are_same and before is not None:
             return before
         return self.features.epoch if self.features else None
 

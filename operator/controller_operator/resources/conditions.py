@@ -129,7 +129,11 @@ class Reason(StrEnum):
     )
     IN_SYNC = "InSync", "The topic is as the spec says."
     INVALID_SPEC = "InvalidSpec", "The spec has a field or a value that this version of the operator does not know."
-    INVALID_CONFIG = "InvalidConfig", "A topic configuration has an unknown key or an impossible value."
+    INVALID_CONFIG = (
+        "InvalidConfig",
+        "A topic configuration has an unknown key, an impossible value, a key that belongs to moves of replicas, or keys"
+        " that contradict each other or the number of replicas.",
+    )
     UNKNOWN_TOPIC = "UnknownTopic", "The cluster has no such topic."
     UNKNOWN_PARTITION = "UnknownPartition", "The topic has no such partition."
     UNKNOWN_BROKER = "UnknownBroker", "A replica is put on a broker that is not registered."

@@ -42,6 +42,8 @@ _PARTITIONS: Final = (
     "(has({0}.partitions) ? {0}.partitions : has({0}.replicaAssignment) ? size({0}.replicaAssignment) : 0)"
 )
 _MAX_CONFIG_VALUE: Final = 32_768
+MAX_UNDECLARED_KEYS: Final = 50
+MAX_SHOWN_TEXT: Final = 250
 _TOPIC_NAME: Final = "(has({0}.spec.topicName) ? {0}.spec.topicName : {0}.metadata.name)"
 
 
@@ -51,6 +53,13 @@ class AdoptionPolicy(StrEnum):
     IF_EQUAL = "IfEqual"
     ALWAYS = "Always"
     NEVER = "Never"
+
+
+class UndeclaredConfigPolicy(StrEnum):
+    """What is done about configuration that somebody else set and the spec does not name."""
+
+    KEEP = "Keep"
+    REMOVE = "Remove"
 
 
 class DriftPolicy(StrEnum):
@@ -159,7 +168,13 @@ class KafkaTopicSpec(Spec):
 
     config: dict[str, ConfigValue] | None = Field(default=None, max_length=200)
     """Topic configuration that differs from the brokers' defaults, such as retention.ms: 604800000. Values are strings,
-    numbers or booleans. A key that is taken away here goes back to the default."""
+    numbers or booleans. A key that is taken away here goes back to the default. min.insync.replicas may not be above the
+    number of replicas. The lists of throttled replicas may not be named: use reassignment.throttle."""
+
+    undeclared_config_policy: UndeclaredConfigPolicy = UndeclaredConfigPolicy.KEEP
+    """What becomes of configuration that is set on the topic and that config does not name. Keep leaves it and shows it
+    in the status; Remove takes it for a difference from the spec, which goes back to the default as adoptionPolicy and
+    driftPolicy say. The lists of throttled replicas always stay, because moves of replicas use them."""
 
     deletion_policy: DeletionPolicy = DeletionPolicy.RETAIN
     """What becomes of the topic when this object is deleted. Retain leaves it and its data; Delete deletes both."""
@@ -188,6 +203,11 @@ class KafkaTopicSpec(Spec):
         """The number of partitions, from whichever field says it."""
         return self.partitions or len(self.replica_assignment or ())
 
+    @property
+    def replica_count(self) -> int:
+        """The number of replicas of each partition, from whichever field says it."""
+        return self.replication_factor or len((self.replica_assignment or ((),))[0])
+
 
 class Difference(Observed):
     """One thing about the topic that is not as the spec says."""
@@ -200,6 +220,26 @@ class Difference(Observed):
 
     live: str | None = None
     """The value in the cluster; missing where it has none."""
+
+
+class UndeclaredKey(Observed):
+    """A key of the topic's configuration that the spec does not name."""
+
+    key: str
+    """The key; at most 250 characters of it."""
+
+    value: str
+    """Its value in the cluster; at most 250 characters of it."""
+
+
+class UndeclaredConfig(Observed):
+    """The configuration that somebody else set on the topic. Its lists of throttled replicas do not count."""
+
+    total: int
+    """How many keys there are, however long the list is."""
+
+    keys: Annotated[tuple[UndeclaredKey, ...], Field(max_length=MAX_UNDECLARED_KEYS)] = ()
+    """The keys; the first 50 by name."""
 
 
 class PlanAction(StrEnum):
@@ -257,6 +297,9 @@ class KafkaTopicStatus(Status):
     """The values of the spec that the topic has been given, by their keys as in the drift list; long ones by their hash.
     What differs in a key that still has this value was changed elsewhere, and in any other by the spec."""
 
+    undeclared_config: UndeclaredConfig | None = None
+    """The configuration that is set on the topic and that the spec does not name; missing while it is not known."""
+
     counts: PartitionCounts | None = None
     """Partitions, and how many need attention."""
 
@@ -304,6 +347,13 @@ class KafkaTopic(Resource[KafkaTopicSpec, KafkaTopicStatus]):
                 description="Partitions with replicas that are not in sync.",
             ),
             condition_column(ConditionType.DRIFTED, name="Drift"),
+            Column(
+                name="Undeclared",
+                json_path=".status.undeclaredConfig.total",
+                type="integer",
+                description="Configuration keys that the spec does not name.",
+                wide=True,
+            ),
             READY,
             REASON,
             MESSAGE,

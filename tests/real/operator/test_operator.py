@@ -230,6 +230,25 @@ def test_a_topic_changed_elsewhere_is_put_right_or_reported(
     assert witness.config(topic) == {"retention.ms": "2"}
 
 
+def test_configuration_that_the_spec_does_not_name_is_shown_and_goes_only_if_the_spec_says_so(
+    operator: Operator, objects: Objects, witness: Witness, topic: str
+) -> None:
+    named = {"cleanup.policy": "delete"}
+    by_hand = {**named, "retention.ms": "604800000"}  # the default, which the topic now keeps whatever brokers say
+    objects.apply("KafkaTopic", topic, topic_spec(config=named))
+    objects.wait_ready("kafkatopic", topic)
+    witness.set_config(topic, by_hand)
+    shown = {"total": 1, "keys": [{"key": "retention.ms", "value": "604800000"}]}
+    wait_until(lambda: objects.status("kafkatopic", topic).get("undeclaredConfig") == shown, "the key is shown")
+    objects.wait_for_event(topic, "UndeclaredConfig")
+    assert witness.config(topic) == by_hand
+
+    objects.apply("KafkaTopic", topic, topic_spec(config=named, undeclaredConfigPolicy="Remove"))
+    wait_until(lambda: witness.config(topic) == named, "the key is removed")
+    objects.wait_ready("kafkatopic", topic)
+    assert objects.status("kafkatopic", topic)["undeclaredConfig"]["total"] == 0
+
+
 @pytest.mark.parametrize(
     ("policy", "partitions", "is_adopted"),
     [("IfEqual", 2, True), ("IfEqual", 4, False), ("Never", 2, False), ("Always", 4, True)],

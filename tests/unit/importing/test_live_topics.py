@@ -12,10 +12,12 @@ from controller_admin.importing.live_topics import Choice, LeftOut, NoTopics, im
 from controller_admin.importing.object_names import ObjectNames
 from controller_core.zk import codecs, paths
 from controller_core.zk.session import Create, ZkSession
+from controller_operator.plans.outcome import Context, Plan
 from controller_operator.plans.topic.differences import differences
+from controller_operator.plans.topic.planner import Surroundings, plan_topic
 from controller_operator.resources import KafkaTopic
 from simulation.zookeeper import SimulatedZooKeeper
-from tests.unit.operator.clusters import healthy
+from tests.unit.operator.clusters import NOW, healthy, ready, view
 
 PARENTS = ("/admin", paths.DELETE_TOPICS, "/brokers", paths.TOPICS, "/config", paths.TOPIC_CONFIGS)
 TARGET = Target(cluster="demo", namespace="shop")
@@ -67,7 +69,7 @@ async def test_the_operator_finds_no_difference_between_the_object_and_the_topic
     name: str, pins_replicas: bool
 ) -> None:
     replicas: list[Sequence[int]] = [[3, 1], [1, 2], [2, 3]]
-    config = {"retention.ms": "1", "message.format": "ü: 'yes'\n", "off": "no"}
+    config = {"retention.ms": "1", "cleanup.policy": "compact, delete", "preallocate": "true"}
     (found,) = await imported(
         await cluster({name: replicas}, {name: config}), choice=Choice(pins_replicas=pins_replicas)
     )
@@ -86,8 +88,31 @@ async def test_a_partition_that_moves_counts_as_being_where_it_goes_and_its_thro
     assert applied(found).spec.config == {"retention.ms": "1"}
     assert [line.split(": ")[1] for line in said(found)] == [
         "1 partitions are being moved",
-        "leader.replication.throttled.replicas belongs to a move and is left out",
+        "config leaves out leader.replication.throttled.replicas, which the topic keeps",
     ]
+
+
+@pytest.mark.parametrize(
+    ("config", "left_out"),
+    [
+        ({"message.format": "ü: 'yes'\n", "off": "no"}, ["message.format", "off"]),
+        ({"retention.ms": "x" * 40_000}, ["retention.ms"]),
+        ({"min.insync.replicas": "3"}, ["min.insync.replicas"]),
+        ({"max.compaction.lag.ms": "10", "min.compaction.lag.ms": "20"}, ["min.compaction.lag.ms"]),
+    ],
+)
+async def test_what_the_operator_would_refuse_stays_on_the_topic_and_out_of_the_spec(
+    config: dict[str, str], left_out: list[str]
+) -> None:
+    live = healthy([1, 2], config={"flush.ms": "5", **config})
+    (found,) = await imported(await cluster({"orders": [[1, 2]]}, {"orders": live.config}))
+    resource = applied(found)
+    assert (resource.spec.config or {}).keys() == live.config.keys() - set(left_out)
+    assert [line.split(", which")[0].rpartition(" ")[2] for line in said(found)] == left_out
+    assert all(len(line) < 1_000 for line in said(found))
+    adopted: Plan[Any] = plan_topic(resource, view(live), Surroundings(moves={}), Context(now=NOW))
+    assert (adopted.steps, ready(adopted).status) == ((), "True")
+    assert [each.key for each in adopted.status.undeclared_config.keys] == left_out
 
 
 async def test_managed_internal_and_vanishing_topics_are_left_out_and_counted() -> None:
@@ -122,8 +147,9 @@ async def test_what_no_kafka_topic_can_say_is_a_comment_and_disturbs_no_other(da
 
 
 async def test_values_that_the_schema_does_not_take_are_told_by_their_field() -> None:
-    (found,) = await imported(await cluster({"orders": [[1]]}, {"orders": {"retention.ms": "x" * 40_000}}))
-    assert "spec.config.retention.ms" in next(iter(said(found)))
+    config = {"cleanup.policy": ",".join(["delete"] * 10_000)}
+    (found,) = await imported(await cluster({"orders": [[1]]}, {"orders": config}))
+    assert "spec.config.cleanup.policy" in next(iter(said(found)))
 
 
 async def test_an_object_of_the_namespace_keeps_its_name() -> None:

@@ -1,22 +1,32 @@
 """What about a topic is not as its spec says, and the steps that would make it so.
 
-Only what the spec names is compared. A configuration key that the spec does not name is nobody's business here, unless
-this object has set it earlier: then it is removed.
+The spec's configuration keys are compared, and those that this object has set earlier, which are removed. Keys that
+somebody else set (`undeclared`) differ only if the spec says to remove them.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
 from controller_core.model.ids import BrokerId, PartitionId, TopicName, TopicPartition
 from controller_core.model.metadata import ReplicaAssignment, TopicAssignment
+from controller_core.model.topics.config_keys import RESERVED_KEYS
 from controller_core.model.topics.placement import place_partitions, resize_replicas
-from controller_core.model.wording import counted
+from controller_core.model.wording import counted, listed, shortened
 from controller_operator.kafka.actions import AddPartitions, AlterTopicConfig
 from controller_operator.kafka.cluster_view import ClusterView, TopicView
 from controller_operator.plans.partition_rows import replica_list
+from controller_operator.plans.topic.undeclared import undeclared
 from controller_operator.resources.schema import MAX_STATUS_ENTRIES
-from controller_operator.resources.topic import Difference, KafkaTopic, KafkaTopicSpec, PlanAction, PlannedChange
+from controller_operator.resources.topic import (
+    MAX_SHOWN_TEXT,
+    Difference,
+    KafkaTopic,
+    KafkaTopicSpec,
+    PlanAction,
+    PlannedChange,
+    UndeclaredConfigPolicy,
+)
 from controller_operator.resources.topic import Plan as PlannedChanges
 
 PARTITIONS: Final = "partitions"
@@ -62,6 +72,18 @@ def alter_config(found: Differences, topic: TopicView) -> AlterTopicConfig:
 def dropped_keys(found: Differences) -> set[str]:
     """The keys of the configuration that are to go back to their defaults."""
     return {_config_key(each) for each in found.config if each.desired is None}
+
+
+def differing(found: Iterable[Difference]) -> str:
+    """The differences in words, the first few."""
+    return listed(f"{each.key} {_deviation(each)}" for each in found)
+
+
+def _deviation(difference: Difference) -> str:
+    if difference.live is None:
+        return f"is not set instead of {difference.desired}"
+    wanted = ", which the spec does not name" if difference.desired is None else f" instead of {difference.desired}"
+    return f"is {difference.live}{wanted}"
 
 
 def add_partitions(spec: KafkaTopicSpec, topic: TopicView, view: ClusterView) -> AddPartitions:
@@ -120,8 +142,7 @@ def planned_changes(found: Differences) -> PlannedChanges | None:
 def planned_creation(resource: KafkaTopic) -> PlannedChanges:
     """What making a topic that is not there comes to, as the status shows it."""
     spec, config = resource.spec, resource.spec.config or {}
-    factor = spec.replication_factor or len((spec.replica_assignment or ((),))[0])
-    shape = f"{counted(spec.partition_count, 'partition')}, replication factor {factor}"
+    shape = f"{counted(spec.partition_count, 'partition')}, replication factor {spec.replica_count}"
     made = PlannedChange(action=PlanAction.CREATE_TOPIC, key=resource.topic_name, desired=shape)
     given = [
         PlannedChange(action=PlanAction.SET_CONFIG, key=f"{_CONFIG}{key}", desired=value)
@@ -165,11 +186,21 @@ def _replica_differences(spec: KafkaTopicSpec, topic: TopicView) -> Iterator[Dif
             yield Difference(key="replicationFactor", desired=str(spec.replication_factor), live=live_factors)
 
 
+def is_undeclared(resource: KafkaTopic, difference: Difference) -> bool:
+    """Return True if the difference is a key that somebody else set and that the spec does not name."""
+    is_unwanted_key = difference.desired is None and difference.key.startswith(_CONFIG)
+    return is_unwanted_key and _config_key(difference) not in resource.status.config_keys
+
+
 def _config_differences(resource: KafkaTopic, topic: TopicView) -> Iterator[Difference]:
     desired = resource.spec.config or {}
     for key in sorted({*desired, *resource.status.config_keys}):
-        if desired.get(key) != topic.config.get(key):
+        is_in_use = key not in desired and key in RESERVED_KEYS and topic.is_being_reassigned
+        if desired.get(key) != topic.config.get(key) and not is_in_use:
             yield Difference(key=f"{_CONFIG}{key}", desired=desired.get(key), live=topic.config.get(key))
+    if resource.spec.undeclared_config_policy is UndeclaredConfigPolicy.REMOVE:
+        for key, value in undeclared(resource, topic).items():
+            yield Difference(key=f"{_CONFIG}{key}", live=shortened(value, MAX_SHOWN_TEXT))
 
 
 def _config_key(difference: Difference) -> str:

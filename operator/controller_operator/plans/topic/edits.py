@@ -12,14 +12,15 @@ from collections.abc import Callable, Mapping
 from hashlib import sha256
 from typing import Final, NamedTuple
 
-from controller_operator.plans.topic.differences import PARTITIONS, Differences
+from controller_operator.plans.topic.differences import PARTITIONS, Differences, is_undeclared
 from controller_operator.resources.conditions import ConditionType
 from controller_operator.resources.schema import MAX_STATUS_ENTRIES
-from controller_operator.resources.topic import Difference, KafkaTopic, KafkaTopicSpec
+from controller_operator.resources.topic import Difference, KafkaTopic, KafkaTopicSpec, UndeclaredConfigPolicy
 
 _SHORT: Final = 64
 """Longer values are remembered by a hash, which is longer than this, so that the two cannot be mistaken for each other."""
 _ASSIGNMENT: Final = "replicaAssignment"
+_UNDECLARED: Final = "undeclaredConfigPolicy"
 
 
 class Divided(NamedTuple):
@@ -37,19 +38,21 @@ def divided(resource: KafkaTopic, found: Differences) -> Divided:
     has_been_in_order = resource.status.condition(ConditionType.DRIFTED) is not None
 
     def is_edited(difference: Difference) -> bool:
-        if difference.desired is None:
+        is_removal = is_undeclared(resource, difference)
+        if difference.desired is None and not is_removal:
             return True  # what the spec drops is on record only until it is gone
         if applied is None:
             return not has_been_in_order
-        field = _field(difference.key)
-        return applied.get(field) != wanted[field] and applied.get(difference.key) != difference.desired
+        field = _UNDECLARED if is_removal else _field(difference.key)
+        is_other = applied.get(field) != wanted[field]
+        return is_other and (is_removal or applied.get(difference.key) != difference.desired)
 
     return Divided(_those(found, is_edited), _those(found, lambda each: not is_edited(each)))
 
 
 def applied(resource: KafkaTopic, found: Divided) -> Mapping[str, str]:
     """The values that the topic has been given: of what is yet to be changed, those of before."""
-    pending = {_field(each.key) for each in found.edited.all}
+    pending = {_UNDECLARED if is_undeclared(resource, each) else _field(each.key) for each in found.edited.all}
     before = {key: value for key, value in (resource.status.applied or {}).items() if key in pending}
     given = {key: value for key, value in _values(resource.spec).items() if key not in pending}
     away = [each for each in found.drifted.replicas if _field(each.key) == _ASSIGNMENT and each.desired is not None]
@@ -58,6 +61,8 @@ def applied(resource: KafkaTopic, found: Divided) -> Mapping[str, str]:
 
 def _values(spec: KafkaTopicSpec) -> dict[str, str]:
     values = {PARTITIONS: str(spec.partition_count)}
+    if spec.undeclared_config_policy is UndeclaredConfigPolicy.REMOVE:
+        values[_UNDECLARED] = spec.undeclared_config_policy
     if spec.replica_assignment is not None:
         values[_ASSIGNMENT] = _brief(str(spec.replica_assignment))
     else:

@@ -9,6 +9,7 @@ from dataclasses import replace
 from controller_core.model.wording import listed
 from controller_operator.plans.outcome import Context, Notice, Verdict
 from controller_operator.plans.pace import counted, due
+from controller_operator.plans.topic.differences import differing
 from controller_operator.plans.topic.status import Finding
 from controller_operator.resources.conditions import ConditionType, Reason
 from controller_operator.resources.topic import KafkaTopic
@@ -41,7 +42,7 @@ def paced(finding: Finding, resource: KafkaTopic, rivals: Sequence[str], context
 def _what(finding: Finding, resource: KafkaTopic) -> str:
     if not finding.drift:
         return f"topic {resource.topic_name} was deleted"
-    return listed(f"{each.key} is {each.live} instead of {each.desired}" for each in finding.drift)
+    return differing(finding.drift)
 
 
 def _who(rivals: Sequence[str]) -> str:

@@ -5,10 +5,11 @@ A change of the spec is always carried out; what differs later, once the topic h
 """
 
 from dataclasses import dataclass, replace
+from typing import Final
 
 from controller_core.model.ids import TopicName
+from controller_core.model.topics.config_keys import clashes, objections
 from controller_core.model.topics.placement import NotEnoughBrokers
-from controller_core.model.topics.topic_configs import complaints
 from controller_core.model.wording import listed
 from controller_core.zk import paths
 from controller_operator.kafka.cluster_view import ClusterView, TopicView
@@ -21,7 +22,7 @@ from controller_operator.plans.topic.differences import (
     add_partitions,
     alter_config,
     differences,
-    dropped_keys,
+    differing,
     planned_changes,
 )
 from controller_operator.plans.topic.edits import applied, divided
@@ -29,8 +30,20 @@ from controller_operator.plans.topic.ids import shown_id
 from controller_operator.plans.topic.moves import Moves, plan_moves
 from controller_operator.plans.topic.pace import paced
 from controller_operator.plans.topic.status import Finding, topic_plan
+from controller_operator.plans.topic.undeclared import undeclared_notices, undeclared_words
 from controller_operator.resources.conditions import ConditionStatus, ConditionType, Reason
-from controller_operator.resources.topic import AdoptionPolicy, DriftPolicy, KafkaTopic, KafkaTopicStatus
+from controller_operator.resources.topic import (
+    AdoptionPolicy,
+    DriftPolicy,
+    KafkaTopic,
+    KafkaTopicStatus,
+    UndeclaredConfigPolicy,
+)
+
+_CLASHES: Final = (
+    "A key of these is set on the topic, and config does not name it: name all of them, or set undeclaredConfigPolicy "
+    "to Remove"
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,7 +91,8 @@ def _refused(resource: KafkaTopic, name: TopicName, view: ClusterView, around: S
             others=(conflict,),
         )
         return Finding(verdict=verdict)
-    wrong = complaints(resource.spec.config or {})
+    spec = resource.spec
+    wrong = objections(spec.config or {}, spec.replica_count, has_zookeeper=view.has_zookeeper)
     if wrong:
         return Finding(verdict=Verdict.stalled(Reason.INVALID_CONFIG, f"correct config: {'; '.join(wrong)}"))
     malformed = view.malformed.get(paths.topic(name))
@@ -92,7 +106,10 @@ def _refused(resource: KafkaTopic, name: TopicName, view: ClusterView, around: S
 
 def _untold(resource: KafkaTopic, topic: TopicView | None) -> Finding | None:
     """What is not known would be set again and again."""
-    if topic is None or topic.is_config_known or not (resource.spec.config or resource.status.config_keys):
+    spec = resource.spec
+    is_removing = spec.undeclared_config_policy is UndeclaredConfigPolicy.REMOVE
+    is_needed = bool(spec.config or resource.status.config_keys) or is_removing
+    if topic is None or topic.is_config_known or not is_needed:
         return None
     message = (
         f"the brokers do not tell the operator the configuration of topic {topic.name}: give its user the right to "
@@ -153,9 +170,8 @@ def _foreign(
 def _not_adopted(topic: TopicView, policy: AdoptionPolicy, found: Differences) -> str:
     if policy is AdoptionPolicy.NEVER:
         return f"topic {topic.name} exists and adoptionPolicy is Never: choose another topicName, or another policy"
-    differing = listed(f"{each.key} is {each.live} instead of {each.desired}" for each in found.all)
     return (
-        f"topic {topic.name} exists and is not as the spec says ({differing}): make the spec equal, or set "
+        f"topic {topic.name} exists and is not as the spec says ({differing(found.all)}): make the spec equal, or set "
         f"adoptionPolicy to Always to change the topic"
     )
 
@@ -175,11 +191,12 @@ def _ours(
     identity: dict[str, object] = {
         "topic_id": resource.status.topic_id,
         # Keys that are to be removed stay on record until they are gone.
-        "config_keys": tuple(sorted(keys | dropped_keys(found))),
+        "config_keys": tuple(sorted(keys | (set(resource.status.config_keys) & topic.config.keys()))),
         "applied": applied(resource, apart),
     }
     is_enforced = resource.spec.drift_policy is DriftPolicy.ENFORCE
     to_do = found if is_enforced else apart.edited
+    notices = (*notices, *undeclared_notices(resource, topic))
     finding = Finding(verdict=_as_left(resource, topic, apart.drifted), notices=notices, identity=identity)
     if resource.spec.drift_policy is DriftPolicy.REPORT:
         finding = replace(finding, drift=apart.drifted.all)
@@ -205,7 +222,8 @@ def _ours(
 def _as_left(resource: KafkaTopic, topic: TopicView, drifted: Differences) -> Verdict:
     """What there is to say about a topic of which nothing is to be changed."""
     is_reported = drifted.all and resource.spec.drift_policy is DriftPolicy.REPORT
-    return _reported(drifted, topic) if is_reported else _in_order(topic)
+    in_order = _in_order(resource, topic)
+    return _reported(drifted, in_order) if is_reported else in_order
 
 
 def _to_do(resource: KafkaTopic, topic: TopicView) -> Differences:
@@ -226,7 +244,14 @@ def _repair(
 ) -> tuple[Verdict, tuple[Step, ...]]:
     """The steps that take the differences away, as far as that can be done now; the last word is the worst one."""
     verdict = Verdict.working(Reason.PROGRESSING, f"changing {listed(each.key for each in found.all)}")
-    steps: list[Step] = [alter_config(found, topic)] if found.config else []
+    steps: list[Step] = []
+    if found.config:
+        step = alter_config(found, topic)
+        factor = resource.spec.replica_count
+        if clash := clashes(topic.config, step.config, factor, has_zookeeper=view.has_zookeeper):
+            message = f"{'; '.join(clash)}. {_CLASHES}"
+            return Verdict.stalled(Reason.INVALID_CONFIG, message), ()
+        steps.append(step)
     if found.replicas:
         verdict, moving = plan_moves(resource, topic, view, around.moves, found, context)
         steps.extend(moving)
@@ -256,8 +281,10 @@ def _more_partitions(resource: KafkaTopic, topic: TopicView, view: ClusterView) 
     return Verdict.working(Reason.PROGRESSING, f"adding {wanted - live} partitions"), (step,)
 
 
-def _in_order(topic: TopicView) -> Verdict:
-    said = ((ConditionType.DRIFTED, ConditionStatus.FALSE, Reason.IN_SYNC, "the topic is as the spec says"),)
+def _in_order(resource: KafkaTopic, topic: TopicView) -> Verdict:
+    words = undeclared_words(resource, topic)
+    besides = f", and {words}" if words else ""
+    said = ((ConditionType.DRIFTED, ConditionStatus.FALSE, Reason.IN_SYNC, f"the topic is as the spec says{besides}"),)
     if topic.counts.offline:
         message = f"{topic.counts.offline} of {topic.counts.partitions} partitions have no leader"
         return Verdict(
@@ -272,14 +299,14 @@ def _in_order(topic: TopicView) -> Verdict:
         return Verdict(
             ready=ConditionStatus.TRUE, reason=Reason.PROGRESSING, message=message, is_reconciling=True, others=said
         )
-    message = f"topic {topic.name} is as the spec says"
+    message = f"topic {topic.name} is as the spec says{besides}"
     return Verdict(ready=ConditionStatus.TRUE, reason=Reason.RECONCILED, message=message, others=said)
 
 
-def _reported(found: Differences, topic: TopicView) -> Verdict:
+def _reported(found: Differences, in_order: Verdict) -> Verdict:
     """As good as in order, as the spec says to leave it so: nobody has to wait for anything, or to repair it."""
     changed = listed(each.key for each in found.all)
     message = f"changed elsewhere and left so: {changed}: make the spec equal, or set driftPolicy to Enforce"
     marker = (ConditionType.DRIFTED, ConditionStatus.TRUE, Reason.DRIFTED, message)
-    verdict = replace(_in_order(topic), others=(marker,))
+    verdict = replace(in_order, others=(marker,))
     return replace(verdict, reason=Reason.DRIFTED, message=message) if verdict.reason is Reason.RECONCILED else verdict

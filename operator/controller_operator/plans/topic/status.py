@@ -7,6 +7,7 @@ from controller_operator.kafka.actions import Action
 from controller_operator.kafka.cluster_view import ClusterView, TopicView
 from controller_operator.plans.outcome import Context, Notice, Plan, Step, Verdict, conditions, wanted_finalizer
 from controller_operator.plans.partition_rows import partition_counts, topic_rows
+from controller_operator.plans.topic.undeclared import shown_undeclared
 from controller_operator.resources.conditions import ConditionType, Reason
 from controller_operator.resources.schema import MAX_STATUS_ENTRIES
 from controller_operator.resources.topic import Difference, KafkaTopic, KafkaTopicStatus
@@ -46,7 +47,7 @@ def topic_plan(
             "observed_generation": resource.metadata.generation,
             "conditions": conditions(finding.verdict, resource.status, resource.metadata, context.now),
             "topic_name": resource.topic_name,
-            **_live(view, topic),
+            **_live(resource, view, topic),
             "drift": finding.drift[:MAX_STATUS_ENTRIES],
             "plan": finding.planned,
             **finding.identity,
@@ -89,11 +90,12 @@ def _until_led_s(resource: KafkaTopic, topic: TopicView, verdict: Verdict, conte
     return max(0.0, _LEADERS_WITHIN_S - (context.now - ready.last_transition_time).total_seconds())
 
 
-def _live(view: ClusterView, topic: TopicView | None) -> dict[str, object]:
+def _live(resource: KafkaTopic, view: ClusterView, topic: TopicView | None) -> dict[str, object]:
     """What the cluster shows. A topic that is not there keeps its last counts: they say that it has been there."""
     if topic is None:
-        return {"partitions": (), "replication_factor": None}
+        return {"partitions": (), "replication_factor": None, "undeclared_config": None}
     return {
+        "undeclared_config": shown_undeclared(resource, topic),
         "counts": partition_counts(topic.counts),
         "partitions": topic_rows(view, topic),
         "replication_factor": min(len(replicas.target) for replicas in topic.partitions.values()),

@@ -91,7 +91,7 @@ REMEDIES: Final[Mapping[Reason, str]] = {
     Reason.DRIFT_CONTESTED: "Find who changes it back, and stop one of the two. A topic: or set `driftPolicy: Report`.",
     Reason.IN_SYNC: _NOTHING,
     Reason.INVALID_SPEC: "Correct the field that the message names, or run the version of the operator that knows it.",
-    Reason.INVALID_CONFIG: "Correct the key or the value that the message names.",
+    Reason.INVALID_CONFIG: "Change what the message names, as it says.",
     Reason.UNKNOWN_TOPIC: "Create the topic, or correct the name in a new object.",
     Reason.UNKNOWN_PARTITION: "Correct the number in a new object, or give the topic more partitions.",
     Reason.UNKNOWN_BROKER: "Start the broker, or name another one.",

@@ -55,6 +55,11 @@ def a_move(*replicas: int, topic: str = "orders", **spec: Any) -> Raw:
 REFUSED: dict[str, tuple[Raw, Reason]] = {
     "a configuration of no meaning": (a_topic(config={"retention.ms": "soon"}), Reason.INVALID_CONFIG),
     "a configuration that nobody knows": (a_topic(config={"retention": "1"}), Reason.INVALID_CONFIG),
+    "a throttle that belongs to moves": (
+        a_topic(config={"leader.replication.throttled.replicas": "*"}),
+        Reason.INVALID_CONFIG,
+    ),
+    "more replicas in sync than there are": (a_topic(config={"min.insync.replicas": "2"}), Reason.INVALID_CONFIG),
     "a topic that is there otherwise": (a_topic(topicName="orders", partitions=3), Reason.NOT_ADOPTED),
     "a topic of too many partitions": (a_topic(partitions=5_000), Reason.TOO_LARGE),
     "a broker named twice": (a_move(3, 3), Reason.DUPLICATE_REPLICAS),

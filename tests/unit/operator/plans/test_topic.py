@@ -378,7 +378,7 @@ class TestChanges:
             "partitions": None,
             "replicationFactor": None,
             "replicaAssignment": assignment,
-            "config": {"leader.replication.throttled.replicas": ",".join(f"{n}:1" for n in range(2000))},
+            "config": {"cleanup.policy": ",".join(["delete"] * 2000)},
         }
         seen = plan(settled(spec, cluster=view(healthy(*assignment, config=spec["config"]))), view())
         assert len(str(seen.status.applied)) < 400

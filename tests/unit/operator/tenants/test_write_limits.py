@@ -24,7 +24,7 @@ async def zookeeper() -> SimulatedZooKeeper:
     return await kafka_cluster("orders")
 
 
-CONFIG = {"leader.replication.throttled.replicas": ",".join(f"{number}:1" for number in range(4_000))}
+CONFIG = {"cleanup.policy": ",".join(["delete"] * 4_000)}
 TOO_LARGE: dict[str, tuple[int, dict[str, Any]]] = {
     "a topic of 70,000 partitions": (DEFAULT_JUTE_MAXBUFFER_BYTES, {"partitions": 70_000, "replicationFactor": 3}),
     "a topic with a large configuration": (20_000, {"partitions": 1, "replicationFactor": 1, "config": CONFIG}),

@@ -1,0 +1,107 @@
+"""Who owns each key of a topic's configuration, and what a KafkaTopic may declare of it.
+
+A key has one owner. Admission, conditions, plans and `kontroller import` all go by this table:
+
+- named: the spec has it, and the operator gives the topic that value;
+- dropped: an earlier spec had it, and the operator removes it;
+- reserved: it belongs to moves of replicas. No spec may name it, and the operator neither reports nor removes it;
+- undeclared: somebody else set it. The operator reports it, and keeps or removes it as the spec's policy says.
+
+`objections` says what a spec may not declare: reserved keys, what Kafka refuses, and what contradicts the replicas.
+"""
+
+from collections.abc import Collection, Mapping
+from enum import Enum
+from typing import Final, NamedTuple
+
+from controller_core.model.throttles import FOLLOWER_REPLICAS, LEADER_REPLICAS
+from controller_core.model.topics.topic_configs import TOPIC_CONFIGS, complaints
+from controller_core.model.wording import counted
+
+RESERVED_KEYS: Final = frozenset({LEADER_REPLICAS, FOLLOWER_REPLICAS})
+"""They say which replicas a throttle slows: for as long as these move, and nothing to declare."""
+MIN_INSYNC_REPLICAS: Final = "min.insync.replicas"
+
+
+class Owner(Enum):
+    """The owner of a key of a topic's configuration."""
+
+    NAMED = "named"
+    DROPPED = "dropped"
+    RESERVED = "reserved"
+    UNDECLARED = "undeclared"
+
+
+class Declarable(NamedTuple):
+    """A live configuration, divided into what a spec can declare and what it cannot."""
+
+    config: Mapping[str, str]
+    left_out: Mapping[str, str]
+    """The other keys, each with the reason."""
+
+
+def owner_of(key: str, named: Collection[str], given: Collection[str]) -> Owner:
+    """Return the owner of a key. `named`: the keys of the spec; `given`: those that the topic has from a spec."""
+    if key in named:
+        return Owner.NAMED
+    if key in given:
+        return Owner.DROPPED
+    return Owner.RESERVED if key in RESERVED_KEYS else Owner.UNDECLARED
+
+
+def undeclared_keys(live: Mapping[str, str], named: Collection[str], given: Collection[str]) -> dict[str, str]:
+    """Return what somebody else set on a topic, by key."""
+    return {key: value for key, value in sorted(live.items()) if owner_of(key, named, given) is Owner.UNDECLARED}
+
+
+def objections(config: Mapping[str, str], replicas: int, *, has_zookeeper: bool = True) -> list[str]:
+    """Return why a spec may not declare this configuration for partitions with so many replicas, and what to change."""
+    reserved = [
+        f"{key} belongs to moves of replicas: take it out, and set reassignment.throttle to limit what moves take"
+        for key in sorted(RESERVED_KEYS & config.keys())
+    ]
+    wrong = [*reserved, *complaints(config, has_zookeeper=has_zookeeper)]
+    return wrong or _too_many_in_sync(config, replicas)
+
+
+def clashes(
+    before: Mapping[str, str], after: Mapping[str, str], replicas: int, *, has_zookeeper: bool = True
+) -> list[str]:
+    """Return what a topic's whole configuration contradicts after a change, and did not contradict before it.
+
+    The keys that a spec does not name are in both. Those that make no sense by themselves do not count."""
+    was_wrong = objections(_sensible(before), replicas, has_zookeeper=has_zookeeper)
+    is_wrong = objections(_sensible(after), replicas, has_zookeeper=has_zookeeper)
+    return [each for each in is_wrong if each not in was_wrong]
+
+
+def declarable(live: Mapping[str, str], replicas: int) -> Declarable:
+    """Divide the configuration of a topic with ZooKeeper. A spec that declares `config` has no objections to it."""
+    if not objections(live, replicas):
+        return Declarable(live, {})
+    config: dict[str, str] = {}
+    left_out: dict[str, str] = {}
+    for key, value in sorted(live.items()):
+        wrong = objections({**config, key: value}, replicas)
+        if wrong:
+            left_out[key] = wrong[0]
+        else:
+            config[key] = value
+    return Declarable(config, left_out)
+
+
+def _too_many_in_sync(config: Mapping[str, str], replicas: int) -> list[str]:
+    wanted = int(config.get(MIN_INSYNC_REPLICAS, "1"))
+    if wanted <= replicas:
+        return []
+    return [
+        f"{MIN_INSYNC_REPLICAS} is {wanted}, but each partition has {counted(replicas, 'replica')}: brokers refuse writes"
+        f" with acks=all, or acknowledge them with fewer replicas. Set it to {replicas} or less, or give each partition"
+        f" {wanted} replicas"
+    ]
+
+
+def _sensible(config: Mapping[str, str]) -> dict[str, str]:
+    """Return the keys that Kafka knows and that can be declared, if the value alone makes sense."""
+    known = ((key, value, TOPIC_CONFIGS.get(key)) for key, value in config.items() if key not in RESERVED_KEYS)
+    return {key: value for key, value, table in known if table is not None and table.complaint(value) is None}

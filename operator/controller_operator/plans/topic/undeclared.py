@@ -1,0 +1,64 @@
+"""Configuration that somebody else set on a topic, as the object shows it. `differences` says if it is removed."""
+
+from collections.abc import Callable
+from typing import Final
+
+from controller_core.model.topics.config_keys import undeclared_keys
+from controller_core.model.wording import counted, listed, shortened
+from controller_operator.kafka.cluster_view import TopicView
+from controller_operator.plans.outcome import Notice
+from controller_operator.resources.topic import (
+    MAX_SHOWN_TEXT,
+    MAX_UNDECLARED_KEYS,
+    KafkaTopic,
+    UndeclaredConfig,
+    UndeclaredConfigPolicy,
+    UndeclaredKey,
+)
+
+_IN_WORDS: Final = 60
+"""Characters of a key, or a value, in a message."""
+
+
+def undeclared(resource: KafkaTopic, topic: TopicView) -> dict[str, str]:
+    """Return the configuration that the spec does not name and that this object has not set, by key."""
+    return undeclared_keys(topic.config, resource.spec.config or {}, resource.status.config_keys)
+
+
+def shown_undeclared(resource: KafkaTopic, topic: TopicView) -> UndeclaredConfig | None:
+    """Return it as the status shows it; None if the operator is not told the topic's configuration."""
+    if not topic.is_config_known:
+        return None
+    found = undeclared(resource, topic)
+    first = [
+        UndeclaredKey(key=shortened(key, MAX_SHOWN_TEXT), value=shortened(value, MAX_SHOWN_TEXT))
+        for key, value in list(found.items())[:MAX_UNDECLARED_KEYS]
+    ]
+    return UndeclaredConfig(total=len(found), keys=tuple(first))
+
+
+def undeclared_words(resource: KafkaTopic, topic: TopicView) -> str:
+    """Say what the topic has that the spec does not name; empty if it has nothing.
+
+    With the policy Remove these keys are differences, and what is said about those is enough."""
+    return _in_words(resource, topic, lambda key, value: f"{key}={shortened(value, _IN_WORDS)}")
+
+
+def undeclared_notices(resource: KafkaTopic, topic: TopicView) -> tuple[Notice, ...]:
+    """Return an event if this configuration has changed since the object was last looked at."""
+    # Events are logged, too, and no log line has the value of a configuration.
+    before, words = resource.status.undeclared_config, _in_words(resource, topic, lambda key, _: key)
+    if before is None or not words or before == shown_undeclared(resource, topic):
+        return ()
+    message = f"topic {topic.name} {words}"
+    occurrence = str(topic.config_version)
+    return (Notice(reason="UndeclaredConfig", message=message, is_warning=True, occurrence=occurrence),)
+
+
+def _in_words(resource: KafkaTopic, topic: TopicView, name: Callable[[str, str], str]) -> str:
+    found = undeclared(resource, topic)
+    if not found or resource.spec.undeclared_config_policy is UndeclaredConfigPolicy.REMOVE:
+        return ""
+    named = listed(name(shortened(key, _IN_WORDS), value) for key, value in found.items())
+    keys = counted(len(found), "configuration key")
+    return f"has {keys} that the spec does not name, kept by undeclaredConfigPolicy: {named}"

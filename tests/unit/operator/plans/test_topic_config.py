@@ -1,0 +1,259 @@
+"""Configuration of a topic that its KafkaTopic does not name, and configuration that contradicts itself."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from controller_core.model.ids import BrokerId
+from controller_core.zk.session import ZkVersion
+from controller_operator.kafka.actions import AlterTopicConfig
+from controller_operator.kafka.cluster_view import ClusterView, TopicView
+from controller_operator.plans.outcome import Context, Plan
+from controller_operator.plans.topic.planner import Surroundings, plan_topic
+from controller_operator.resources import KafkaTopic
+from controller_operator.resources.conditions import ConditionStatus, ConditionType, Reason
+from tests.unit.operator.clusters import NOW, assigned, healthy, kafka_topic, led, ready, status_of, topic, view
+
+LEADER = "leader.replication.throttled.replicas"
+FOLLOWER = "follower.replication.throttled.replicas"
+NAMED = {"cleanup.policy": "delete"}
+BY_HAND = {**NAMED, "retention.ms": "1000"}
+REMOVE = {"undeclaredConfigPolicy": "Remove"}
+
+
+def plan(resource: KafkaTopic, cluster: ClusterView) -> Plan[Any]:
+    return plan_topic(resource, cluster, Surroundings(moves={}), Context(now=NOW))
+
+
+def having(config: dict[str, str] | None = None, **about: Any) -> ClusterView:
+    """A cluster with the topic, with this configuration."""
+    return view(healthy([1, 2], [2, 3], config=config), **about)
+
+
+def settled(**spec: Any) -> KafkaTopic:
+    """An object whose topic is as the spec says and has nothing else, and has been seen so."""
+    wanted = {"config": NAMED, **spec}
+    return kafka_topic(wanted, status=status_of(plan(kafka_topic(wanted), having(wanted["config"]))))
+
+
+def edited(before: Plan[Any], **spec: Any) -> KafkaTopic:
+    return kafka_topic({"config": NAMED, **spec}, status=status_of(before), generation=2)
+
+
+def written(planned: Plan[Any]) -> list[dict[str, str]]:
+    """The whole configurations that a plan writes."""
+    return [dict(step.config) for step in planned.steps if isinstance(step, AlterTopicConfig)]
+
+
+def drifted(planned: Plan[Any]) -> tuple[ConditionStatus, str]:
+    condition = planned.status.condition(ConditionType.DRIFTED)
+    assert condition is not None
+    return condition.status, condition.message
+
+
+def shown(planned: Plan[Any]) -> list[tuple[str, str]]:
+    return [(each.key, each.value) for each in planned.status.undeclared_config.keys]
+
+
+class TestKept:
+    def test_a_key_that_was_set_by_hand_is_shown_and_stays(self) -> None:
+        found = plan(settled(), having(BY_HAND))
+        assert (found.status.undeclared_config.total, shown(found)) == (1, [("retention.ms", "1000")])
+        words = "has 1 configuration key that the spec does not name, kept by undeclaredConfigPolicy: retention.ms=1000"
+        assert (ready(found).status, ready(found).reason) == (ConditionStatus.TRUE, Reason.RECONCILED)
+        assert ready(found).message == f"topic orders is as the spec says, and {words}"
+        assert drifted(found) == (ConditionStatus.FALSE, f"the topic is as the spec says, and {words}")
+        assert (found.steps, found.status.drift, found.status.plan) == ((), (), None)
+        (notice,) = found.notices
+        assert (notice.reason, notice.is_warning) == ("UndeclaredConfig", True)
+        assert notice.message == f"topic orders {words.removesuffix('=1000')}", "no value of a configuration is logged"
+
+    def test_it_is_told_once_and_again_when_it_changes(self) -> None:
+        first = plan(settled(), having(BY_HAND))
+        seen = kafka_topic({"config": NAMED}, status=status_of(first))
+        assert plan(seen, having(BY_HAND)).notices == ()
+        assert len(plan(seen, having({**BY_HAND, "retention.ms": "2000"})).notices) == 1
+        gone = plan(seen, having(NAMED))
+        assert (gone.notices, gone.status.undeclared_config.total) == ((), 0)
+        assert ready(gone).message == "topic orders is as the spec says"
+
+    def test_the_same_value_at_another_time_is_another_event(self) -> None:
+        at = [replace(healthy([1, 2], [2, 3], config=BY_HAND), config_version=ZkVersion(version)) for version in (5, 6)]
+        ((first,), (second,)) = (plan(settled(), view(each)).notices for each in at)
+        assert first != second
+
+    def test_a_topic_that_is_taken_over_with_its_configuration_is_no_event(self) -> None:
+        adopted = plan(kafka_topic({"config": NAMED}), having(BY_HAND))
+        assert [each.reason for each in adopted.notices] == ["TopicAdopted"]
+        assert shown(adopted) == [("retention.ms", "1000")]
+
+    def test_a_value_that_is_the_default_is_shown_too_as_it_stays_when_the_default_changes(self) -> None:
+        assert shown(plan(settled(), having({**NAMED, "retention.ms": "604800000"}))) == [("retention.ms", "604800000")]
+
+    def test_what_the_object_has_set_is_not_undeclared_while_it_is_taken_back(self) -> None:
+        before = settled(config=BY_HAND)
+        dropped = plan(
+            kafka_topic({"config": NAMED}, status=before.status.to_kubernetes(), generation=2), having(BY_HAND)
+        )
+        assert written(dropped) == [NAMED]
+        assert dropped.status.undeclared_config.total == 0
+
+    def test_a_name_in_the_spec_makes_it_the_objects_own(self) -> None:
+        taken = plan(edited(plan(settled(), having(BY_HAND)), config=BY_HAND), having(BY_HAND))
+        assert (taken.steps, taken.status.undeclared_config.total) == ((), 0)
+        assert taken.status.config_keys == ("cleanup.policy", "retention.ms")
+
+    def test_however_much_is_set_the_status_stays_small(self) -> None:
+        live = {f"{'k' * 5_000}{number:04}": "v" * 5_000 for number in range(1_000)}
+        found = plan(settled(), having({**NAMED, **live}))
+        assert (found.status.undeclared_config.total, len(shown(found))) == (1_000, 50)
+        assert len(str(found.status.to_kubernetes())) < 50_000
+        assert "and 995 more" in ready(found).message
+
+    def test_a_configuration_that_is_not_told_is_not_said_to_be_empty(self) -> None:
+        untold = replace(healthy([1, 2], [2, 3]), is_config_known=False)
+        assert plan(kafka_topic(), view(untold)).status.undeclared_config is None
+
+
+class TestRemoved:
+    def test_a_key_that_was_set_by_hand_is_put_right_as_any_other_change(self) -> None:
+        found = plan(settled(**REMOVE), having(BY_HAND))
+        assert written(found) == [NAMED]
+        assert [step.changes for step in found.steps if isinstance(step, AlterTopicConfig)] == [{"retention.ms": None}]
+        assert [(each.key, each.desired, each.live) for each in found.status.drift] == [
+            ("config.retention.ms", None, "1000")
+        ]
+        assert [each.reason for each in found.notices] == ["DriftCorrected"]
+        assert found.status.corrections.count == 1
+
+    @pytest.mark.parametrize(("policy", "is_drift"), [("Report", True), ("Ignore", False)])
+    def test_the_drift_policy_says_whether_it_is_removed(self, policy: str, is_drift: bool) -> None:
+        found = plan(settled(driftPolicy=policy, **REMOVE), having(BY_HAND))
+        assert found.steps == ()
+        assert [each.key for each in found.status.drift] == (["config.retention.ms"] if is_drift else [])
+        assert (drifted(found)[0] is ConditionStatus.TRUE) is is_drift
+        assert found.status.undeclared_config.total == 1
+
+    @pytest.mark.parametrize("policy", ["Enforce", "Report", "Ignore"])
+    def test_to_ask_for_it_is_a_change_of_the_spec_which_is_carried_out(self, policy: str) -> None:
+        kept = plan(settled(driftPolicy=policy), having(BY_HAND))
+        asked = edited(kept, driftPolicy=policy, **REMOVE)
+        for _ in range(2):  # also if an operator begins anew before it is done
+            found = plan(asked, having(BY_HAND))
+            assert written(found) == [NAMED]
+            assert found.notices == ()
+            asked = kafka_topic(
+                {"config": NAMED, "driftPolicy": policy, **REMOVE}, status=status_of(found), generation=2
+            )
+        done = plan(asked, having(NAMED))
+        later = kafka_topic({"config": NAMED, "driftPolicy": policy, **REMOVE}, status=status_of(done), generation=2)
+        assert bool(plan(later, having(BY_HAND)).steps) is (policy == "Enforce")
+
+    @pytest.mark.parametrize(("policy", "reason"), [("IfEqual", Reason.NOT_ADOPTED), ("Always", Reason.PROGRESSING)])
+    def test_a_topic_with_more_than_the_spec_names_is_not_equal(self, policy: str, reason: Reason) -> None:
+        found = plan(kafka_topic({"config": NAMED, "adoptionPolicy": policy, **REMOVE}), having(BY_HAND))
+        assert ready(found).reason is reason
+        assert written(found) == ([NAMED] if policy == "Always" else [])
+        if policy == "IfEqual":
+            assert "config.retention.ms is 1000, which the spec does not name" in ready(found).message
+
+    def test_the_plan_of_a_paused_object_has_it(self) -> None:
+        paused = kafka_topic(
+            {"config": NAMED, **REMOVE},
+            status=settled(**REMOVE).status.to_kubernetes(),
+            annotations={"kontroller.dev/pause": "true"},
+        )
+        found = plan(paused, having(BY_HAND))
+        assert found.steps == ()
+        assert [(each.action, each.key) for each in found.status.plan.changes] == [
+            ("UnsetConfig", "config.retention.ms")
+        ]
+
+    def test_nothing_is_removed_that_the_operator_is_not_told(self) -> None:
+        untold = view(replace(healthy([1, 2], [2, 3]), is_config_known=False))
+        found = plan(kafka_topic(REMOVE), untold)
+        assert (found.steps, ready(found).reason) == ((), Reason.NOT_ADMITTED)
+
+    def test_the_record_of_its_keys_stays_within_the_schema(self) -> None:
+        live = {f"no.such.key.{number}": "1" for number in range(1_000)}
+        found = plan(settled(**REMOVE), having({**NAMED, **live}))
+        assert written(found) == [NAMED]
+        assert kafka_topic(status=status_of(found)).status.config_keys == ("cleanup.policy",)
+
+
+class TestThrottles:
+    def throttled(self, *, moving: bool = True) -> TopicView:
+        lists = {LEADER: "0:1,00:2", FOLLOWER: "0:3"}
+        state = (assigned([2, 3, 1], [3], [1]) if moving else assigned([1, 2]), led(1, [1, 2]))
+        return topic(state, (assigned([2, 3]), led(2, [2, 3])), config={**NAMED, **lists})
+
+    @pytest.mark.parametrize("moving", [True, False])
+    @pytest.mark.parametrize("policy", ["Keep", "Remove"])
+    def test_the_lists_of_a_move_are_neither_shown_nor_removed(self, policy: str, moving: bool) -> None:
+        found = plan(settled(undeclaredConfigPolicy=policy), view(self.throttled(moving=moving)))
+        assert written(found) == []
+        assert (found.status.undeclared_config.total, found.status.drift) == (0, ())
+
+    def test_other_keys_are_removed_and_the_lists_stay(self) -> None:
+        live = self.throttled()
+        found = plan(settled(**REMOVE), view(replace(live, config={**live.config, "retention.ms": "1"})))
+        assert written(found) == [dict(live.config)]
+
+    @pytest.mark.parametrize("key", [LEADER, FOLLOWER])
+    def test_a_spec_that_names_them_is_stalled_with_the_field_to_use(self, key: str) -> None:
+        found = plan(settled(config={key: "*"}), having({key: "*"}))
+        assert found.steps == ()
+        assert ready(found).reason is Reason.INVALID_CONFIG
+        assert "set reassignment.throttle" in ready(found).message
+        assert found.status.condition(ConditionType.STALLED) is not None
+
+    def test_what_an_earlier_spec_has_set_is_taken_back_when_nothing_moves(self) -> None:
+        """An operator that took such keys may have set them."""
+        status = {**settled().status.to_kubernetes(), "configKeys": ["cleanup.policy", FOLLOWER, LEADER]}
+        during = plan(kafka_topic({"config": NAMED}, status=status, generation=2), view(self.throttled()))
+        assert (written(during), during.status.config_keys) == ([], ("cleanup.policy", FOLLOWER, LEADER))
+        resource = kafka_topic({"config": NAMED}, status=status_of(during), generation=2)
+        after = plan(resource, view(self.throttled(moving=False)))
+        assert written(after) == [NAMED]
+
+
+class TestContradictions:
+    @pytest.mark.parametrize(
+        "replicas",
+        [
+            {"replicationFactor": 2},
+            {"partitions": None, "replicationFactor": None, "replicaAssignment": [[1, 2], [2, 3]]},
+        ],
+        ids=["factor", "assignment"],
+    )
+    @pytest.mark.parametrize("cluster", [view(), having()], ids=["to be created", "there already"])
+    def test_more_in_sync_than_replicas_is_stalled_before_anything_is_written(
+        self, cluster: ClusterView, replicas: dict[str, Any]
+    ) -> None:
+        found = plan(kafka_topic({"config": {"min.insync.replicas": "3"}, **replicas}), cluster)
+        assert (found.steps, ready(found).reason) == ((), Reason.INVALID_CONFIG)
+        assert "Set it to 2 or less, or give each partition 3 replicas" in ready(found).message
+
+    def test_fewer_replicas_than_the_spec_wants_in_sync_are_not_made(self) -> None:
+        before = settled(config={"min.insync.replicas": "2"})
+        spec = {"config": {"min.insync.replicas": "2"}, "replicationFactor": 1}
+        fewer = kafka_topic(spec, status=before.status.to_kubernetes(), generation=2)
+        found = plan(fewer, having({"min.insync.replicas": "2"}))
+        assert (found.steps, ready(found).reason) == ((), Reason.INVALID_CONFIG)
+
+    def test_a_key_that_contradicts_what_was_set_elsewhere_is_not_written(self) -> None:
+        """A broker that reads a contradiction from ZooKeeper does not load the topic's logs."""
+        live = {**NAMED, "max.compaction.lag.ms": "10"}
+        spec = {"config": {**NAMED, "min.compaction.lag.ms": "20"}}
+        found = plan(edited(plan(settled(), having(live)), **spec), having(live))
+        assert (found.steps, ready(found).reason) == ((), Reason.INVALID_CONFIG)
+        assert "min.compaction.lag.ms (20) > max.compaction.lag.ms (10)" in ready(found).message
+        assert "undeclaredConfigPolicy" in ready(found).message
+        removed = plan(edited(plan(settled(), having(live)), **spec, **REMOVE), having(live))
+        assert written(removed) == [spec["config"]]
+
+    def test_without_zookeeper_the_keys_of_later_releases_are_left_to_the_controller(self) -> None:
+        spec = {"config": {"remote.copy.lag.ms": "5"}}
+        assert ready(plan(kafka_topic(spec), view())).reason is Reason.INVALID_CONFIG
+        assert plan(kafka_topic(spec), view(voters=(BrokerId(1),))).steps
