@@ -217,8 +217,9 @@ def conditions(verdict: Verdict, previous: Status, meta: ObjectMeta, now: dateti
     drifted = previous.condition(ConditionType.DRIFTED)
     is_told = any(type_ is ConditionType.DRIFTED for type_, *_ in said)
     if drifted is not None and not is_told and drifted.observed_generation == meta.generation:
-        # It also says that the topic was in order at this generation, which stays true whatever else goes wrong.
-        said.append((ConditionType.DRIFTED, drifted.status, drifted.reason, drifted.message))
+        # The condition stays, because it also says that the object has been in order at this generation.
+        message = f"not known at present: {verdict.message}"
+        said.append((ConditionType.DRIFTED, ConditionStatus.UNKNOWN, verdict.reason, message))
     degraded = previous.condition(ConditionType.DEGRADED)
     if degraded is not None and not any(type_ is ConditionType.DEGRADED for type_, *_ in said):
         said.append(_out_of_sight(verdict, degraded))

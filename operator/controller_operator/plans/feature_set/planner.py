@@ -219,7 +219,7 @@ def _drift(
     said = _kept(before) or (ConditionType.DRIFTED, ConditionStatus.TRUE, Reason.DRIFTED, message)
     epoch = view.features.epoch if view.features else None
     notices = (Notice(reason="FeaturesDrifted", message=message, is_warning=True, occurrence=str(epoch)),)
-    return replace(verdict, others=(said,)), notices if before.status is ConditionStatus.FALSE else ()
+    return replace(verdict, others=(said,)), notices if before.status is not ConditionStatus.TRUE else ()
 
 
 def _has_drifted(resource: FeatureSet) -> bool:

@@ -24,7 +24,8 @@ CONDITIONS: Final[Mapping[ConditionType, tuple[str, str]]] = {
         "Take the annotation, or spec.suspend, away when the work may go on; approve the plan; wait for the window.",
     ),
     ConditionType.DRIFTED: (
-        "Of a KafkaTopic: whether the topic was changed elsewhere, and is not put right.",
+        "Of a KafkaTopic: True if the topic was changed elsewhere and is not put right. Unknown while it cannot be compared"
+        " with the spec: it was deleted, is not taken over, is out of sight, or the object is paused.",
         "Read `status.drift`; change the spec, the topic, or `driftPolicy`.",
     ),
     ConditionType.CONFLICT: (

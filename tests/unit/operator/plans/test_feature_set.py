@@ -11,7 +11,7 @@ from controller_operator.kafka.cluster_view import ClusterView
 from controller_operator.kafka.requests.features import FeatureReply, UpdateFeatures
 from controller_operator.plans.cluster import plan_cluster
 from controller_operator.plans.feature_set.planner import Claims, plan_feature_set
-from controller_operator.plans.outcome import Context, FinalizerWish, Plan
+from controller_operator.plans.outcome import Context, FinalizerWish, Plan, Verdict, conditions
 from controller_operator.resources import FeatureSet, KafkaCluster
 from controller_operator.resources.common import FINALIZER, PAUSE_ANNOTATION
 from controller_operator.resources.conditions import ConditionStatus, ConditionType, Reason
@@ -190,6 +190,16 @@ class TestDrift:
         assert asked(drifted) == [("f", 4, UPGRADE)]
         right = look(again(resource, drifted), cluster({"f": 4}))
         assert condition(right, ConditionType.DRIFTED) is ConditionStatus.FALSE
+
+    def test_a_level_that_was_changed_while_the_cluster_was_out_of_sight_is_reported_too(self) -> None:
+        resource = feature_set({"f": 4})
+        settled = again(resource, look(resource, cluster({"f": 4})))
+        away = Verdict.unknown(Reason.ZOOKEEPER_UNAVAILABLE, "ZooKeeper does not answer")
+        said = conditions(away, settled.status, settled.metadata, NOW)
+        status = settled.status.model_copy(update={"conditions": said})
+        drifted = look(settled.model_copy(update={"status": status}), cluster({"f": 3}))
+        assert [notice.reason for notice in drifted.notices] == ["FeaturesDrifted"]
+        assert condition(drifted, ConditionType.DRIFTED) is ConditionStatus.TRUE
 
     def test_a_level_that_was_raised_elsewhere_stays_where_nothing_may_be_lowered(self) -> None:
         resource = feature_set({"f": 3})

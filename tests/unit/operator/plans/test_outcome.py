@@ -1,5 +1,6 @@
 """What a status says when nothing more is done for the object: it is paused, or its one run is over."""
 
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -53,6 +54,31 @@ def test_a_paused_object_is_not_ready_at_its_second_look_either() -> None:
     said = conditions(Verdict.paused(before, CHANGED), before, CHANGED, NOW)
     again = Verdict.paused(Status(observed_generation=2, conditions=said), CHANGED)
     assert again.ready is ConditionStatus.UNKNOWN
+
+
+@pytest.mark.parametrize("status", [ConditionStatus.TRUE, ConditionStatus.FALSE])
+@pytest.mark.parametrize(
+    "verdict",
+    [
+        Verdict.stalled(Reason.TOPIC_DELETED, "the topic is gone"),
+        Verdict.stalled(Reason.NOT_ADOPTED, "the topic is another one"),
+        Verdict.unknown(Reason.ZOOKEEPER_UNAVAILABLE, "ZooKeeper does not answer"),
+    ],
+)
+def test_drift_is_unknown_while_nothing_is_compared_and_still_says_that_it_was_known(
+    verdict: Verdict, status: ConditionStatus
+) -> None:
+    meta = ObjectMeta(name="first", namespace="kafka", generation=1)
+    compared = replace(
+        Verdict.good(Reason.RECONCILED, "all is well"),
+        others=((ConditionType.DRIFTED, status, Reason.IN_SYNC, "the topic is as the spec says"),),
+    )
+    said = conditions(verdict, status_with(compared), meta, NOW)
+    (drifted,) = (each for each in said if each.type is ConditionType.DRIFTED)
+    assert (drifted.status, drifted.reason) == (ConditionStatus.UNKNOWN, verdict.reason)
+    assert drifted.message == f"not known at present: {verdict.message}"
+    changed = conditions(verdict, status_with(compared), CHANGED, NOW)
+    assert [each for each in changed if each.type is ConditionType.DRIFTED] == []
 
 
 ENDED = {

@@ -391,6 +391,21 @@ class TestChanges:
         assert [notice.reason for notice in again.notices] == ["TopicDeleted"]
         reported = plan(settled({"driftPolicy": "Report"}), view(), FRESH)
         assert (ready(reported).reason, reported.steps) == (Reason.TOPIC_DELETED, ())
+        drifted = reported.status.condition(ConditionType.DRIFTED)
+        assert drifted is not None
+        assert (drifted.status, drifted.reason) == ("Unknown", Reason.TOPIC_DELETED)
+
+    @pytest.mark.parametrize("policy", ["Report", "Ignore"])
+    def test_drift_is_known_again_after_an_outage_and_changes_nothing(self, policy: str) -> None:
+        spec = {"driftPolicy": policy, "config": {"retention.ms": "1"}}
+        drifted = view(healthy([1, 2], [2, 3], config={"retention.ms": "5"}))
+        away = plan(
+            kafka_topic(spec, status=status_of(plan(settled(spec), drifted))), view(deleting=frozenset({ORDERS}))
+        )
+        back = plan(kafka_topic(spec, status=status_of(away)), drifted)
+        condition = back.status.condition(ConditionType.DRIFTED)
+        assert condition is not None
+        assert (condition.status, back.steps) == ("True" if policy == "Report" else "False", ())
 
     def test_nothing_changes_in_the_status_when_nothing_changed(self) -> None:
         resource = settled()
