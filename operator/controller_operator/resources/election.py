@@ -239,7 +239,8 @@ class ElectionCounts(Observed):
     """Partitions whose preferred replica led already; of an unclean election, that had a leader."""
 
     preferred_unavailable: int = 0
-    """Partitions whose preferred replica is not alive or not in sync."""
+    """Partitions whose preferred replica is not alive or not in sync, so that another one leads on. One that runs once has
+    then failed."""
 
     failed: int = 0
     """Partitions whose election failed for another reason."""
@@ -264,8 +265,8 @@ class PreferredElectionStatus(Status):
     """When the last run of the schedule began, or was found not to be needed."""
 
     last_run_result: RunResult | None = None
-    """How the last run of the schedule ended: Completed, Failed (some partitions), or Balanced (below the threshold, so
-    nothing was elected); missing while it runs."""
+    """How the last run of the schedule ended: Completed (also if preferred replicas were unavailable), Failed (some
+    elections), or Balanced (below the threshold, so nothing was elected); missing while it runs."""
 
     imbalance_percent: int | None = None
     """How many of a hundred partitions were led by another than their preferred replica when the last run began."""

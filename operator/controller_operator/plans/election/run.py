@@ -27,6 +27,7 @@ from controller_operator.plans.election.rows import (
 from controller_operator.plans.outcome import Context, Notice, Plan, Step, Verdict, conditions
 from controller_operator.resources.conditions import Reason
 from controller_operator.resources.election import (
+    ElectionCounts,
     ElectionPhase,
     ElectionResult,
     ElectionType,
@@ -149,13 +150,27 @@ def _finish(election: PreferredElection, rows: Rows, context: Context) -> Plan[P
     else:
         message += f", {counts.preferred_unavailable} unavailable"
     notices = _losses(lossy)
-    if counts.failed:
-        message = f"{counts.failed} of {counts.total} elections failed; {message}"
+    if unmet := _unmet(election, rows, counts):
+        message = f"{unmet}; {message}"
         notices += (Notice(reason="ElectionFailed", message=message, is_warning=True),)
         verdict = Verdict.failed(Reason.PARTITIONS_FAILED, message)
         return _plan(election, ElectionPhase.FAILED, rows, verdict, context, notices=notices)
     notices += (Notice(reason="ElectionCompleted", message=message),)
     return _plan(election, ElectionPhase.COMPLETED, rows, Verdict.completed(message), context, notices=notices)
+
+
+def _unmet(election: PreferredElection, rows: Rows, counts: ElectionCounts) -> str:
+    """Say what was asked for and not done, why, and what to do; empty if all was done."""
+    said = [f"{counts.failed} of {counts.total} elections failed"] if counts.failed else []
+    if counts.preferred_unavailable:
+        away = [row for row in rows if row.result is ElectionResult.PREFERRED_UNAVAILABLE]
+        named = listed((f"{row.tp}: {row.message}" for row in away), most=3)
+        again = "create a new election" if election.spec.schedule is None else "the next run elects them"
+        said.append(
+            f"{counts.preferred_unavailable} of {counts.total} leaders were not given back ({named}): start these "
+            f"brokers and wait until they are in sync, then {again}"
+        )
+    return "; ".join(said)
 
 
 def _losses(rows: Rows) -> tuple[Notice, ...]:

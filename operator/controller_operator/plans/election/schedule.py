@@ -112,7 +112,8 @@ def _follow(
             said = conditions(verdict, known, election.metadata, context.now)
             status = status.model_copy(update={"conditions": said})
         return replace(run, status=status)
-    result = RunResult.COMPLETED if run.status.phase is ElectionPhase.COMPLETED else RunResult.FAILED
+    has_failed = run.status.counts is not None and run.status.counts.failed > 0
+    result = RunResult.FAILED if has_failed else RunResult.COMPLETED
     outcome = {name: getattr(run.status, name) for name in _OF_THE_RUN}
     ahead = known.next_run_time if known.next_run_time and known.next_run_time > context.now else None
     due_at = times.next_run(ahead, known.last_run_time, context.now)
@@ -135,8 +136,12 @@ def _last_run(status: PreferredElectionStatus) -> str:
         return ""
     if status.last_run_result is RunResult.BALANCED:
         return f"; nothing was elected, as {status.imbalance_percent}% of the leaders were not the preferred ones"
-    results = f"{counts.elected} elected, {counts.not_needed} not needed, {counts.preferred_unavailable} unavailable"
-    return f"; the last run: {results}, {counts.failed} failed"
+    results = f"{counts.elected} elected, {counts.not_needed} not needed, {counts.failed} failed"
+    if counts.preferred_unavailable:
+        results += (
+            f", {counts.preferred_unavailable} not given back, as the preferred broker is not alive or not in sync"
+        )
+    return f"; the last run: {results}"
 
 
 def _suspended() -> Verdict:

@@ -73,7 +73,7 @@ LIFECYCLES: Final[Mapping[str, tuple[Change, ...]]] = {
         Change("Pending", "Running", "topics and controller are there, no other election is in the way"),
         Change("Running", "Completed", "every partition has its result"),
         Change("Pending", "Completed", "nothing needs an election"),
-        Change("Running", "Failed", "some elections failed"),
+        Change("Running", "Failed", "some elections failed, or preferred brokers are not alive or not in sync"),
         Change(BEGIN, "Scheduled", "created, with a schedule"),
         Change("Scheduled", "Running", "a run is due, and enough partitions are led by another"),
         Change("Running", "Scheduled", "the run is over, with a schedule"),

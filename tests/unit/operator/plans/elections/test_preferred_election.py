@@ -11,7 +11,7 @@ from controller_operator.kafka.actions import SubmitPreferredElection
 from controller_operator.kafka.cluster_view import ClusterView
 from controller_operator.plans.election.planner import plan_election
 from controller_operator.plans.outcome import Context, Plan
-from controller_operator.resources.conditions import Reason
+from controller_operator.resources.conditions import ConditionType, Reason
 from controller_operator.resources.election import ElectionPhase, ElectionResult
 from tests.unit.operator.clusters import NOW, ORDERS, assigned, election, healthy, led, ready, status_of, topic, view
 
@@ -65,12 +65,29 @@ def test_it_ends_with_the_leaders_before_and_after() -> None:
     first = plan_election(election(OF_ORDERS), ALL_KINDS, LOOK)
     after = view(topic((assigned([1, 2]), led(1, [1, 2])), RIGHT, NOT_IN_SYNC, DEAD))
     plan = plan_election(election(OF_ORDERS, status=status_of(first)), after, LOOK)
-    assert (plan.status.phase, plan.steps) == (ElectionPhase.COMPLETED, ())
+    assert (plan.status.phase, plan.steps) == (ElectionPhase.FAILED, ())
     rows = {row.partition: (row.result, row.leader_before, row.leader_after) for row in plan.status.partitions}
     assert rows[PartitionId(0)] == (ElectionResult.ELECTED, 2, 1)
     counts = plan.status.counts
     assert counts is not None
     assert (counts.total, counts.elected, counts.not_needed, counts.preferred_unavailable) == (4, 1, 1, 2)
+
+
+@pytest.mark.parametrize(
+    ("partition", "why"),
+    [(DEAD, "preferred replica 9 is not alive"), (NOT_IN_SYNC, "preferred replica 1 is not in sync")],
+)
+def test_a_leader_that_is_not_given_back_is_a_failure_that_says_why_and_what_to_do(partition: Any, why: str) -> None:
+    plan = plan_election(election(OF_ORDERS), view(topic(partition, RIGHT)), FRESH)
+    assert plan.status.phase is ElectionPhase.FAILED
+    assert plan.status.condition(ConditionType.FAILED) is not None
+    assert plan.status.condition(ConditionType.COMPLETE) is None
+    assert (ready(plan).status, ready(plan).reason) == ("False", Reason.PARTITIONS_FAILED)
+    assert ready(plan).message == (
+        f"1 of 2 leaders were not given back (orders-0: the {why}): start these brokers and wait until they are in sync, "
+        "then create a new election; 0 elected, 1 not needed, 1 unavailable"
+    )
+    assert [(each.reason, each.is_warning) for each in plan.notices] == [("ElectionFailed", True)]
 
 
 @pytest.mark.parametrize(

@@ -325,3 +325,16 @@ class TestEvents:
         assert status.counts is not None
         assert (status.counts.elected, status.counts.failed) == (1, 1)
         assert [(notice.reason, notice.is_warning) for notice in operated.notices] == [("ElectionFailed", True)]
+
+    def test_are_silent_about_a_broker_that_is_down_at_every_run_which_the_message_says(self) -> None:
+        operated = Operated(view(topic((assigned([9, 2]), led(2, [2])), RIGHT)))
+        operated.look()
+        operated.now = at(13)
+        operated.look()
+        assert (operated.status.last_run_result, operated.notices) == (RunResult.COMPLETED, [])
+        said = ready(operated.look())
+        assert (said.status, said.reason) == (ConditionStatus.TRUE, Reason.SCHEDULED)
+        assert said.message.endswith(
+            "the last run: 0 elected, 1 not needed, 0 failed, 1 not given back, as the preferred broker is not alive or "
+            "not in sync"
+        )
