@@ -7,7 +7,7 @@ from typing import Any, Final
 from kubernetes.aio.client.configuration import Configuration
 
 from controller_operator.kubernetes.api_client import MERGE_PATCH, ApiRequests
-from controller_operator.kubernetes.object_api import Listing, ObjectChanged, ObjectGone
+from controller_operator.kubernetes.object_api import RENEWED_IN_EVENTS, Listing, ObjectChanged, ObjectGone
 from controller_operator.kubernetes.object_store import KIND_CLASSES, Key, Raw, key_of
 from controller_operator.resources.common import GROUP, VERSION
 
@@ -91,8 +91,15 @@ class KubernetesObjects:
         await self._requests.ask("DELETE", _path_of(key_of(raw)), body=options)
 
     async def create_event(self, namespace: str, event: Raw) -> None:
-        with suppress(ObjectChanged):
-            await self._requests.ask("POST", f"/api/v1/namespaces/{namespace}/events", body=event)
+        path = f"/api/v1/namespaces/{namespace}/events"
+        try:
+            await self._requests.ask("POST", path, body=event)
+        except ObjectChanged:
+            if event["count"] > 1:
+                renewed = {name: event[name] for name in RENEWED_IN_EVENTS}
+                with suppress(ObjectGone):
+                    named = f"{path}/{event['metadata']['name']}"
+                    await self._requests.ask("PATCH", named, body=renewed, content_type=MERGE_PATCH)
 
     async def close(self) -> None:
         await self._requests.close()

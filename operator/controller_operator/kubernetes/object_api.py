@@ -6,7 +6,7 @@ that they were decided on. The real thing is `kubernetes_objects`.
 
 from collections.abc import AsyncGenerator, Mapping
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Final, Protocol
 
 from controller_operator.kubernetes.object_store import Key, Raw
 
@@ -85,8 +85,12 @@ class ObjectApi(Protocol):
         ...
 
     async def create_event(self, namespace: str, event: Raw) -> None:
-        """Posts a Kubernetes event; one of the same name is enough."""
+        """Posts a Kubernetes event. If there is one of that name, only a count above 1 changes anything: it is renewed."""
         ...
+
+
+RENEWED_IN_EVENTS: Final = ("count", "lastTimestamp", "message")
+"""The fields of an event that change when what it is about happens again."""
 
 
 def merge_patch(before: Raw, after: Raw) -> Raw:

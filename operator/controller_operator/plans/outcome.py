@@ -78,6 +78,10 @@ class Notice:
     is_warning: bool = False
     occurrence: str = ""
     """Tells one time from another: what happens again in the same words is told again where this differs."""
+    series: str = ""
+    """Events of one object with the same reason and series are one event: it has the newest message and count."""
+    count: int = 1
+    """How often it has happened in its series."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

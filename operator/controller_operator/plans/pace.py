@@ -9,6 +9,7 @@ ten minutes begins anew, and so does a changed spec, as that is no correction.
 from datetime import datetime, timedelta
 from typing import Final
 
+from controller_operator.plans.outcome import Notice
 from controller_operator.resources.common import DriftCorrections
 
 AT_ONCE: Final = 3
@@ -30,5 +31,12 @@ def due(before: DriftCorrections | None, now: datetime) -> datetime | None:
 
 def counted(before: DriftCorrections | None, now: datetime) -> DriftCorrections:
     """What is on record of the corrections, with one that is made now."""
-    is_calm = before is None or now - before.last_time >= CALM
-    return DriftCorrections(count=1 if is_calm or before is None else before.count + 1, last_time=now)
+    if before is None or now - before.last_time >= CALM:
+        return DriftCorrections(count=1, first_time=now, last_time=now)
+    return DriftCorrections(count=before.count + 1, first_time=before.first_time or before.last_time, last_time=now)
+
+
+def contested_notice(before: DriftCorrections, message: str) -> Notice:
+    """The event about a correction that waits, because the ones before were all taken back."""
+    waits = before.count - AT_ONCE + 1
+    return Notice(reason="DriftContested", message=message, is_warning=True, series=before.series, count=waits)

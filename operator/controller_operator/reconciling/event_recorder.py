@@ -1,7 +1,8 @@
 """Kubernetes events: few, named, and each recorded once.
 
 An event's name follows from the object, the reason, the message and the occurrence, so what is recorded again, by this
-operator or the one that it was before a restart, is refused by the API server as being there already.
+operator or the one that it was before a restart, is refused by the API server as being there already. What happens again
+and again has a series, from which the name follows instead: it is one event, whose count, time and message are renewed.
 
 An event about an end comes once: nothing is planned again for what is over. So what cannot be posted for the moment is
 posted later, beside all other work.
@@ -44,9 +45,10 @@ class EventRecorder:
         """Records something about an object, unless it was recorded already."""
         event = _event(raw, notice, datetime.now(UTC))
         name = event["metadata"]["name"]
-        if name in self._told:
+        telling = f"{name} {notice.count}"
+        if telling in self._told:
             return
-        self._told[name] = None
+        self._told[telling] = None
         if len(self._told) > _REMEMBERED:
             self._told.popitem(last=False)
         log = _log.warning if notice.is_warning else _log.info
@@ -74,7 +76,8 @@ class EventRecorder:
             await asyncio.sleep(pause_s)
             name, event = next(iter(self._unposted.items()))
             if await self._is_dealt_with(event):
-                self._unposted.pop(name, None)
+                if self._unposted.get(name) is event:  # not a newer one of its series
+                    del self._unposted[name]
                 pause_s = 0.0
             else:
                 pause_s = min(max(2 * pause_s, _FIRST_PAUSE_S), _LONGEST_PAUSE_S)
@@ -91,9 +94,8 @@ class EventRecorder:
 
 def _event(raw: Raw, notice: Notice, now: datetime) -> Raw:
     metadata = raw["metadata"]
-    identity = (
-        f"{metadata.get('uid')} {metadata.get('generation')} {notice.reason} {notice.message} {notice.occurrence}"
-    )
+    occasion = notice.series or f"{metadata.get('generation')} {notice.message} {notice.occurrence}"
+    identity = f"{metadata.get('uid')} {notice.reason} {occasion}"
     timestamp = now.strftime("%Y-%m-%dT%H:%M:%SZ")
     return {
         "metadata": {
@@ -113,6 +115,6 @@ def _event(raw: Raw, notice: Notice, now: datetime) -> Raw:
         "message": notice.message[:_MESSAGE_LIMIT],
         "firstTimestamp": timestamp,
         "lastTimestamp": timestamp,
-        "count": 1,
+        "count": notice.count,
         "source": {"component": _COMPONENT},
     }

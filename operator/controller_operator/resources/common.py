@@ -203,8 +203,16 @@ class DriftCorrections(Observed):
     count: int
     """Times in a row, without ten minutes of rest between them."""
 
+    first_time: Timestamp | None = None
+    """The first of these times."""
+
     last_time: Timestamp
     """The last time."""
+
+    @property
+    def series(self) -> str:
+        """What the events about these corrections have in common: they are one event, which counts."""
+        return f"since {self.first_time or self.last_time}"
 
 
 class PartitionStatus(Observed):

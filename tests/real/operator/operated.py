@@ -87,8 +87,12 @@ class Objects:
 
     def events(self, name: str) -> list[str]:
         """The reasons of the events about an object."""
+        return [reason for reason, _ in self.counted_events(name)]
+
+    def counted_events(self, name: str) -> list[tuple[str, int]]:
+        """The reasons of the events about an object, with how often each happened."""
         found = self._api.get("events", "--namespace", NAMESPACE)["items"]
-        return [each["reason"] for each in found if each["involvedObject"]["name"] == name]
+        return [(each["reason"], each["count"]) for each in found if each["involvedObject"]["name"] == name]
 
     def wait_for_event(self, name: str, reason: str) -> None:
         """Waits for an event about an object: the operator posts it beside the status, before or after."""

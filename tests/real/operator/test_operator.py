@@ -220,6 +220,10 @@ def test_a_topic_changed_elsewhere_is_put_right_or_reported(
         lambda: witness.config(topic) == {"retention.ms": "60000", "segment.ms": "5000"},
         "the drifted key is put right, and the other left alone",
     )
+    objects.wait_ready("kafkatopic", topic)
+    witness.set_config(topic, {"retention.ms": "1"})
+    wait_until(lambda: ("DriftCorrected", 2) in objects.counted_events(topic), "the second time is counted")
+    assert objects.events(topic).count("DriftCorrected") == 1
 
     objects.apply("KafkaTopic", topic, topic_spec(config={"retention.ms": "60000"}, driftPolicy="Report"))
     objects.wait_ready("kafkatopic", topic)

@@ -1,6 +1,7 @@
 """An API server in memory, behind the operator's seam: versions, uids, finalizers, listings, watches and their faults."""
 
 import asyncio
+import copy
 from collections import Counter, deque
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
@@ -10,6 +11,7 @@ from itertools import count
 from typing import Any
 
 from controller_operator.kubernetes.object_api import (
+    RENEWED_IN_EVENTS,
     ApiError,
     ApiUnavailable,
     Listing,
@@ -187,8 +189,11 @@ class SimulatedApiServer:
 
     async def create_event(self, namespace: str, event: Raw) -> None:
         self.requests["create_event"] += 1
-        if all(each["metadata"]["name"] != event["metadata"]["name"] for each in self.events):
-            self.events.append(event)
+        known = next((each for each in self.events if each["metadata"]["name"] == event["metadata"]["name"]), None)
+        if known is None:
+            self.events.append(copy.deepcopy(event))
+        elif event["count"] > 1:
+            known.update({name: event[name] for name in RENEWED_IN_EVENTS})
 
     # within
 

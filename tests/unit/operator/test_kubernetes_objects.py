@@ -2,12 +2,23 @@
 
 from typing import Any
 
+import pytest
 from kubernetes.aio.client.configuration import Configuration
 
+from controller_operator.kubernetes.api_client import error_of
 from controller_operator.kubernetes.kubernetes_objects import KubernetesObjects
 from controller_operator.kubernetes.object_store import Key
 from tests.unit.operator.clusters import raw
 
+EVENT: dict[str, Any] = {
+    "metadata": {"name": "orders.1", "namespace": "shop"},
+    "reason": "DriftContested",
+    "message": "put right 5 times",
+    "firstTimestamp": "2026-01-01T00:00:00Z",
+    "lastTimestamp": "2026-01-01T00:00:00Z",
+    "count": 5,
+}
+EVENTS = "/api/v1/namespaces/shop/events"
 ORDERS = Key("KafkaTopic", "shop", "orders")
 SHOWN = raw("KafkaTopic", {"partitions": 1}, managedFields=[{"manager": "kubectl", "fieldsV1": {"f:spec": {}}}])
 KEPT = raw("KafkaTopic", {"partitions": 1})
@@ -33,3 +44,38 @@ async def test_the_book_of_who_set_which_field_is_not_kept() -> None:
     assert await api.patch_status(KEPT, {"topicName": "orders"}) == KEPT
     assert await api.set_finalizers(KEPT, []) == KEPT
     assert await api.create(KEPT) == KEPT
+
+
+class _Refusing:
+    """Says of each request what it was, and answers with these HTTP statuses."""
+
+    def __init__(self, *statuses: int) -> None:
+        self._statuses = list(statuses)
+        self.asked: list[tuple[str, str, Any]] = []
+
+    async def ask(self, method: str, path: str, *, body: Any, **_named: Any) -> Any:
+        self.asked.append((method, path, body))
+        status = self._statuses.pop(0)
+        if status >= 400:
+            raise error_of(status, str(status))
+        return {}
+
+
+@pytest.mark.parametrize("patched", [200, 404], ids=["there", "just expired"])
+async def test_an_event_that_is_there_is_renewed_if_it_counts_more(patched: int) -> None:
+    asked = await _post(EVENT, 409, patched)
+    renewed = {"count": 5, "lastTimestamp": EVENT["lastTimestamp"], "message": "put right 5 times"}
+    assert asked == [("POST", EVENTS, EVENT), ("PATCH", f"{EVENTS}/orders.1", renewed)]
+
+
+async def test_an_event_that_happened_once_is_left_as_it_is() -> None:
+    assert len(await _post({**EVENT, "count": 1}, 409)) == 1
+
+
+async def _post(event: dict[str, Any], *statuses: int) -> list[tuple[str, str, Any]]:
+    api = KubernetesObjects(Configuration())
+    await api.close()
+    requests = _Refusing(*statuses)
+    api._requests = requests  # type: ignore[assignment]  # all of it that is used
+    await api.create_event("shop", event)
+    return requests.asked

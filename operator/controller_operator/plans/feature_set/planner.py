@@ -25,7 +25,7 @@ from controller_operator.plans.outcome import (
     conditions,
     wanted_finalizer,
 )
-from controller_operator.plans.pace import counted, due
+from controller_operator.plans.pace import contested_notice, counted, due
 from controller_operator.resources.common import DriftCorrections
 from controller_operator.resources.conditions import Condition, ConditionStatus, ConditionType, Reason
 from controller_operator.resources.feature_set import FeatureSet, FeatureSetStatus
@@ -139,8 +139,10 @@ def _change(
         verdict, look_again_in_s = pause or (_ANSWERED, _ANSWER_SHOWS_S)
         steps = ()
     verdict, notices = _drift(resource, rows, verdict, view)
-    if verdict.reason is Reason.DRIFT_CONTESTED:
-        notices = (Notice(reason="DriftContested", message=verdict.message, is_warning=True),)
+    if corrections is not None and verdict.reason is Reason.DRIFT_CONTESTED:
+        notices = (contested_notice(corrections, verdict.message),)
+    elif corrections is not None and is_correction:
+        notices = tuple(replace(each, series=corrections.series, count=corrections.count) for each in notices)
     plan = _plan(resource, view, rows, verdict, context, notices)
     status = plan.status.model_copy(update={"corrections": corrections})
     return replace(plan, status=status, steps=steps, look_again_in_s=look_again_in_s)

@@ -5,14 +5,18 @@ No cluster records who writes; what is known of the other is said.
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Final
 
 from controller_core.model.wording import listed
-from controller_operator.plans.outcome import Context, Notice, Verdict
-from controller_operator.plans.pace import counted, due
+from controller_operator.plans.outcome import Context, Verdict
+from controller_operator.plans.pace import contested_notice, counted, due
 from controller_operator.plans.topic.differences import differing
 from controller_operator.plans.topic.status import Finding
 from controller_operator.resources.conditions import ConditionType, Reason
 from controller_operator.resources.topic import KafkaTopic
+
+_CORRECTIONS: Final = ("DriftCorrected", "TopicDeleted")
+"""Reasons of events about what is put right."""
 
 
 def paced(finding: Finding, resource: KafkaTopic, rivals: Sequence[str], context: Context) -> Finding:
@@ -22,7 +26,12 @@ def paced(finding: Finding, resource: KafkaTopic, rivals: Sequence[str], context
     before = resource.status.corrections
     at = due(before, context.now)
     if before is None or at is None:
-        return replace(finding, identity={**finding.identity, "corrections": counted(before, context.now)})
+        now = counted(before, context.now)
+        notices = tuple(
+            replace(each, series=now.series, count=now.count) if each.reason in _CORRECTIONS else each
+            for each in finding.notices
+        )
+        return replace(finding, notices=notices, identity={**finding.identity, "corrections": now})
     message = (
         f"put right {before.count} times in a row and changed elsewhere again: {_what(finding, resource)}; it is put right "
         f"again at {at:%H:%M:%S} UTC. {_who(rivals)}"
@@ -33,7 +42,7 @@ def paced(finding: Finding, resource: KafkaTopic, rivals: Sequence[str], context
         finding,
         verdict=replace(Verdict.working(Reason.DRIFT_CONTESTED, message), others=(*others, *drifted)),
         steps=(),
-        notices=(Notice(reason="DriftContested", message=message, is_warning=True),),
+        notices=(contested_notice(before, message),),
         identity={},
         look_again_in_s=(at - context.now).total_seconds(),
     )

@@ -33,6 +33,8 @@ class Contested:
     status: dict[str, Any] = field(default_factory=dict)
     corrected_at_s: list[float] = field(default_factory=list)
     events: set[tuple[str, str]] = field(default_factory=set)
+    series: dict[str, tuple[str, int]] = field(default_factory=dict)
+    """Of each reason of an event, the newest series and count."""
 
     def look(self, retention_ms: str | None, spec: dict[str, Any] | None = None) -> Plan[Any]:
         resource = kafka_topic(spec or WANTED, status=self.status, generation=self.generation)
@@ -41,6 +43,7 @@ class Contested:
         plan = plan_topic(resource, cluster(retention_ms), around, context)
         self.status = status_of(plan)
         self.events |= {(notice.reason, notice.message) for notice in plan.notices}
+        self.series |= {notice.reason: (notice.series, notice.count) for notice in plan.notices if notice.series}
         return plan
 
     def fight(self, duration: timedelta) -> Plan[Any]:
@@ -91,7 +94,26 @@ def test_it_says_that_it_is_contested_and_when_it_is_put_right_again() -> None:
     assert drifted.status == "True"
     assert 0 < (plan.look_again_in_s or 0) <= LONGEST_PAUSE.total_seconds()
     told = [message for reason, message in contested.events if reason == "DriftContested"]
-    assert len(told) == len(contested.corrected_at_s) - AT_ONCE + 1, "one event for each wait"
+    assert len(told) == len(contested.corrected_at_s) - AT_ONCE + 1, "it is told at each wait"
+
+
+def test_a_fight_is_one_event_of_each_kind_and_counts() -> None:
+    contested = settled()
+    contested.fight(timedelta(minutes=2))
+    corrections = len(contested.corrected_at_s)
+    assert corrections > 6
+    waits = corrections - AT_ONCE + 1
+    assert {(reason, count) for reason, (_, count) in contested.series.items()} == {
+        ("DriftCorrected", corrections),
+        ("DriftContested", waits),
+    }
+    first = contested.series["DriftCorrected"][0]
+    assert first == contested.series["DriftContested"][0]
+    contested.look("1")
+    contested.now += CALM + LONGEST_PAUSE
+    contested.look("2")
+    assert contested.series["DriftCorrected"][0] != first, "the next fight is another event"
+    assert contested.series["DriftCorrected"][1] == 1
 
 
 def test_while_it_waits_its_status_does_not_change() -> None:
@@ -183,7 +205,9 @@ def test_features_that_are_taken_back_again_and_again_are_finalized_ever_more_ra
     assert pauses[-1] == LONGEST_PAUSE.total_seconds()
     assert ready(plan).reason is Reason.DRIFT_CONTESTED
     assert "f is finalized at 1 instead of 2" in ready(plan).message
-    assert [notice.reason for notice in plan.notices] == ["DriftContested"]
+    assert [(notice.reason, notice.count) for notice in plan.notices] == [
+        ("DriftContested", len(contested.asked_at_s) - AT_ONCE + 1)
+    ]
     before = contested.status
     contested.now += timedelta(seconds=1)
     contested.look(1)

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -277,6 +278,21 @@ async def test_every_time_that_something_happens_is_an_event_and_none_is_told_tw
     assert api.requests["create_event"] == asked + 1
 
 
+async def test_what_happens_again_and_again_is_one_event_that_counts() -> None:
+    api = SimulatedApiServer()
+    stored = await api.apply(a_topic("one"))
+    recorder = EventRecorder(api)
+    for count in (1, 2, 2, 3):
+        told = Notice(reason="DriftContested", message=f"put right {count} times", series="since noon", count=count)
+        await recorder.post(stored, told)
+    await EventRecorder(api).post(stored, replace(told, message="put right 4 times", count=4))  # after a restart
+    (event,) = api.events
+    assert (event["count"], event["message"]) == (4, "put right 4 times")
+    assert api.requests["create_event"] == 4, "the same count is not told twice"
+    await recorder.post(stored, replace(told, series="since one o'clock", count=1))
+    assert [each["count"] for each in api.events] == [4, 1]
+
+
 class Blinking(SimulatedApiServer):
     """An API server that takes no events for a moment."""
 
@@ -317,7 +333,7 @@ async def test_an_event_that_is_refused_is_not_posted_for_ever() -> None:
     await recorder.close()
 
 
-async def test_each_drift_of_a_topic_is_told() -> None:
+async def test_each_drift_of_a_topic_is_told_and_counted_in_one_event() -> None:
     async with operating(a_topic(ORDERS)) as around:
         path = paths.topic_config(ORDERS)
         key = Key("KafkaTopic", "shop", ORDERS)
@@ -329,11 +345,13 @@ async def test_each_drift_of_a_topic_is_told() -> None:
                 SetData(path=path, data=codecs.encode_config({"retention.ms": "2"}), version=ANY_VERSION)
             )
             await around.until(partial(_has_told_more_than, around, told))
-        assert len(around.events("DriftCorrected")) == 3
+        (event,) = around.events("DriftCorrected")
+        assert event["count"] == 3
 
 
 def _has_told_more_than(around: Operating, times: int) -> bool:
-    return len(around.events("DriftCorrected")) > times
+    counts: list[int] = [each["count"] for each in around.events("DriftCorrected")]
+    return sum(counts) > times
 
 
 def _config(around: Operating) -> dict[str, str]:
