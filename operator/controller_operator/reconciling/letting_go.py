@@ -18,9 +18,13 @@ from controller_operator.reconciling.access import Withheld
 from controller_operator.reconciling.kinds import KindHandler
 from controller_operator.reconciling.object_writer import ObjectWriter, status_saying
 from controller_operator.reconciling.wall_clock import Now
-from controller_operator.resources import KafkaCluster
-from controller_operator.resources.common import FINALIZER, ObjectMeta
+from controller_operator.resources import FeatureSet, KafkaCluster, KafkaTopic, PartitionReassignment
+from controller_operator.resources.common import FINALIZER, DeletionPolicy, ObjectMeta
 
+_UNHELD: Final = (
+    f"the object was deleted before the operator had put its finalizer {FINALIZER} on it. Create the object again, and"
+    " delete it when it has the finalizer"
+)
 _TRIES_FIRST: Final = timedelta(seconds=60)
 
 
@@ -72,6 +76,29 @@ class LettingGo:
         """Lets an object go whose deletion fails again and again."""
         why = f"not deleted within {DELETION_PATIENCE}, as {type(error).__name__}: {error}"
         await self.let_go(stored, "DeletionUnfinished", why)
+
+
+def left_behind(gone: AnyResource | None) -> Notice | None:
+    """Return the event about what an object that is gone leaves behind against its spec; None if that is nothing."""
+    match gone:
+        case PartitionReassignment() if gone.status.is_under_way:
+            message = "deleted while it ran: the partitions go on to their targets"
+            return Notice(reason="ReassignmentContinues", message=message, is_warning=True)
+        case KafkaTopic() if gone.status.topic_id is not None and _was_unheld(gone, gone.spec.deletion_policy):
+            message = f"topic {gone.topic_name} stays: {_UNHELD}"
+            return Notice(reason="TopicRetained", message=message, is_warning=True)
+        case FeatureSet() if gone.status.finalized is not None and _was_unheld(gone, gone.spec.deletion_policy):
+            message = f"the finalized levels stay: {_UNHELD}"
+            return Notice(reason="FeaturesRetained", message=message, is_warning=True)
+    return None
+
+
+def _was_unheld(gone: KafkaTopic | FeatureSet, policy: DeletionPolicy) -> bool:
+    """Return True if the API server deleted the object at once, although its policy is Delete.
+
+    An object that the operator has let go has a time of its deletion."""
+    is_at_once = gone.metadata.deletion_timestamp is None and FINALIZER not in gone.metadata.finalizers
+    return is_at_once and policy is DeletionPolicy.DELETE and not gone.is_paused
 
 
 class ClusterDeletion:

@@ -47,14 +47,14 @@ from controller_operator.kubernetes.watcher import Watcher
 from controller_operator.leading.leadership import NotLeading
 from controller_operator.metrics import OperatorMetrics
 from controller_operator.observation.observation import Observation
-from controller_operator.plans.outcome import Notice
 from controller_operator.reconciling.access import ClusterAccess, requests_changed, topics_changed, way_changed
 from controller_operator.reconciling.event_recorder import EventRecorder
+from controller_operator.reconciling.letting_go import left_behind
 from controller_operator.reconciling.move_meter import OVER_TCP
 from controller_operator.reconciling.reconciler import Reconciler, Result
 from controller_operator.reconciling.wall_clock import Now, utc_now
 from controller_operator.reconciling.work_queue import WorkQueue
-from controller_operator.resources import FeatureSet, KafkaCluster, PartitionReassignment
+from controller_operator.resources import FeatureSet, KafkaCluster
 from controller_operator.resources.cluster_address import ClusterAddress
 from controller_operator.resources.common import FINALIZER
 from controller_operator.settings import OperatorSettings
@@ -269,12 +269,8 @@ class OperatorRuntime:
         self._queue.add(self._concerned(gone))
         self._queue.add_unhurried(self._dependents_of(gone))
         self._standings.pop(gone.key, None)
-        move = gone.resource
-        if isinstance(move, PartitionReassignment) and move.status.is_under_way:
-            message = "deleted while it ran: the partitions go on to their targets"
-            await self._recorder.post(
-                gone.raw, Notice(reason="ReassignmentContinues", message=message, is_warning=True)
-            )
+        if (notice := left_behind(gone.resource)) is not None:
+            await self._recorder.post(gone.raw, notice)
 
     def _concerned(self, stored: StoredObject) -> set[Key]:
         """The objects that have to be looked at when this one changes."""

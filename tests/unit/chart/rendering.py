@@ -34,7 +34,7 @@ ALL_OF_IT: Final = (
     *EVERYTHING,
     "--set",
     "monitoring.serviceMonitor.enabled=true,monitoring.prometheusRule.enabled=true,approvalPolicy.enabled=true,"
-    "webhook.enabled=true,webhook.certificate.certManager.enabled=true",
+    "deletionGuard.enabled=true,webhook.enabled=true,webhook.certificate.certManager.enabled=true",
 )
 MAY_BE_NOTHING: Final = {"resources", "podSecurityContext", "securityContext", "labels"}
 """What has a default and is of use without it: limits of nobody's, contexts that OpenShift fills in."""

@@ -11,6 +11,7 @@ from controller_core.zk.session import AccessRefused
 from controller_operator.kubernetes.object_store import Key
 from controller_operator.plans.outcome import DELETION_PATIENCE
 from controller_operator.reconciling import letting_go
+from controller_operator.resources import FeatureSet, KafkaTopic
 from controller_operator.resources.common import FINALIZER
 from tests.unit.operator.clusters import raw
 from tests.unit.operator.running.operating import Operating, operating
@@ -130,3 +131,50 @@ async def test_an_unreadable_status_is_left_as_another_version_wrote_it() -> Non
         await around.until_said(MOVE, "InvalidSpec")
         assert "status.phase" in around.condition(MOVE)["message"]
         assert (around.api.peek(MOVE) or {})["status"]["phase"] == "Levitating"
+
+
+async def test_a_topic_whose_policy_became_delete_too_late_stays_and_an_event_says_so() -> None:
+    retained = raw("KafkaTopic", {**SPECS[ORDERS], "deletionPolicy": "Retain"}, name="orders")
+    async with operating(retained, **NO_WAIT) as around:
+        await around.until(lambda: around.condition(ORDERS).get("reason") == "PartitionsOffline")
+        around.take_zookeeper_away()
+        await around.until_said(ORDERS, "ZooKeeperUnavailable")
+        await around.api.apply(raw("KafkaTopic", SPECS[ORDERS], name="orders"))
+        await around.api.remove(ORDERS)
+        await around.until(lambda: around.events("TopicRetained"))
+        (event,) = around.events("TopicRetained")
+        assert event["type"] == "Warning"
+        assert event["message"] == (
+            "topic orders stays: the object was deleted before the operator had put its finalizer kontroller.dev/finalizer "
+            "on it. Create the object again, and delete it when it has the finalizer"
+        )
+        around.bring_zookeeper_back()
+        assert around.zookeeper.tree.read(paths.topic(TopicName("orders")))
+
+
+OWNED: dict[Key, tuple[type[KafkaTopic | FeatureSet], dict[str, Any], str]] = {
+    ORDERS: (KafkaTopic, {"topicId": "AAAAAAAAAAAAAAAAAAAABw"}, "TopicRetained"),
+    LEVELS: (FeatureSet, {"finalized": "metadata.version=1"}, "FeaturesRetained"),
+}
+
+
+@pytest.mark.parametrize("key", OWNED, ids=lambda key: key.kind)
+@pytest.mark.parametrize(
+    ("metadata", "changes", "is_told"),
+    [
+        ({}, {}, True),
+        ({}, {"deletionPolicy": "Retain"}, False),
+        ({"annotations": {"kontroller.dev/pause": "true"}}, {}, False),
+        ({"deletionTimestamp": "2026-01-01T00:00:00Z"}, {}, False),
+    ],
+    ids=["not held", "to be retained", "paused", "let go by the operator"],
+)
+def test_only_what_was_not_held_by_the_finalizer_is_left_behind(
+    key: Key, metadata: dict[str, Any], changes: dict[str, Any], is_told: bool
+) -> None:
+    kind, status, reason = OWNED[key]
+    gone = kind.model_validate(raw(key.kind, {**SPECS[key], **changes}, name=key.name, status=status, **metadata))
+    notice = letting_go.left_behind(gone)
+    assert (notice.reason if notice is not None else None) == (reason if is_told else None)
+    unseen = kind.model_validate(raw(key.kind, SPECS[key], name=key.name))
+    assert letting_go.left_behind(unseen) is None
