@@ -97,9 +97,11 @@ def _verdict(view: ClusterView, decider: KafkaCluster | None) -> Verdict:
     if decider is None:
         return Verdict.good(Reason.RECONCILED, shape)
     other = f"KafkaCluster {decider.metadata.namespace}/{decider.metadata.name}"
+    overruled = ", so the list of this one has no effect" if cluster.spec.allowed_namespaces is not None else ""
     return Verdict.good(
         Reason.OTHER_CLUSTER_DECIDES,
-        f"{shape}; {other} is for the same Kafka cluster, and its spec.allowedNamespaces also holds for this one",
+        f"{shape}; {other} is for the same Kafka cluster, and its spec.allowedNamespaces also holds for this one"
+        f"{overruled}",
     )
 
 

@@ -156,12 +156,20 @@ async def test_a_copy_in_another_part_of_the_same_zookeeper_is_another_cluster(
     assert (retention(original), retention(copy)) == (("1", 0), ("2", 0))
 
 
+@pytest.mark.parametrize(
+    ("own", "overruled"),
+    [(None, ""), ([{"namespace": "shop"}], ", so the list of this one has no effect")],
+    ids=["without a list", "with a list"],
+)
 async def test_a_second_object_for_the_same_cluster_says_that_the_list_of_the_first_decides(
-    zookeeper: SimulatedZooKeeper, operating: Callable[..., Operated]
+    zookeeper: SimulatedZooKeeper,
+    operating: Callable[..., Operated],
+    own: list[dict[str, str]] | None,
+    overruled: str,
 ) -> None:
     operated = operating({"zk-0:2181": zookeeper, "zk-1:2181": zookeeper})
     first = await operated.cluster("one", ONE_WAY, [{"namespace": "*"}], creationTimestamp=OLDER)
-    second = await operated.cluster("other", OTHER_WAY, creationTimestamp=YOUNGER)
+    second = await operated.cluster("other", OTHER_WAY, own, creationTimestamp=YOUNGER)
     for key in (first, second):
         await operated.look(key)
     assert operated.ready(first)["reason"] == Reason.RECONCILED
@@ -169,6 +177,7 @@ async def test_a_second_object_for_the_same_cluster_says_that_the_list_of_the_fi
     assert (said["status"], said["reason"]) == ("True", Reason.OTHER_CLUSTER_DECIDES)
     assert said["message"].endswith(
         "; KafkaCluster platform/one is for the same Kafka cluster, and its spec.allowedNamespaces also holds for this one"
+        f"{overruled}"
     )
 
 
