@@ -3,8 +3,8 @@
 import asyncio
 import logging
 import sys
-from collections.abc import Sequence
-from contextlib import AsyncExitStack
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -14,8 +14,11 @@ from controller_admin.commands.endings import EXIT_FAILED, failure, usage_error
 
 if TYPE_CHECKING:
     from controller_admin.importing.documents import Imported, Target
-    from controller_admin.importing.live_topics import Choice
+    from controller_admin.importing.live_topics import Choice, LeftOut
     from controller_admin.importing.managed_topics import KnownCluster
+    from controller_admin.importing.object_names import ObjectNames
+    from controller_operator.resources.cluster_address import ClusterAddress
+    from controller_operator.settings import OperatorSettings
 
 
 def import_topics(
@@ -40,16 +43,25 @@ def import_topics(
             help="ZooKeeper, HOST:PORT[,HOST:PORT...][/chroot], where the KafkaCluster's own does not lead from here."
         ),
     ] = None,
+    bootstrap: Annotated[
+        str | None,
+        typer.Option(
+            help="Brokers of a cluster without ZooKeeper, HOST:PORT[,HOST:PORT...], where the KafkaCluster's own "
+            "bootstrapServers do not lead there from here."
+        ),
+    ] = None,
     properties: Annotated[
         list[Path] | None,
         typer.Option(
-            help="How the cluster is secured: a broker's server.properties, or a part of it, with its zookeeper.connect."
+            help="How the cluster is secured: a broker's server.properties, or a part of it, with its zookeeper.connect. "
+            "Without ZooKeeper a client's properties, with bootstrap.servers."
         ),
     ] = None,
     without_kubernetes: Annotated[
         bool,
         typer.Option(
-            "--without-kubernetes", help="Ask no API server: no topic counts as having a KafkaTopic. Needs --zookeeper."
+            "--without-kubernetes",
+            help="Ask no API server: no topic counts as having a KafkaTopic. Needs --zookeeper or --bootstrap.",
         ),
     ] = False,
     internal: Annotated[bool, typer.Option("--internal", help="Import Kafka's own topics, too.")] = False,
@@ -71,14 +83,15 @@ def import_topics(
 ) -> None:
     """Writes the topics of a cluster that have no KafkaTopic yet as KafkaTopics, in YAML. To apply them changes no topic.
 
-    Nothing is written to ZooKeeper or Kubernetes. What no KafkaTopic can say is told on standard error, and is a comment in
-    the output. Exits with 0; with 1 when something failed or is such a comment; with 2 when the command is wrong."""
+    Nothing is written to the cluster or to Kubernetes. What no KafkaTopic can say is told on standard error, and is a
+    comment in the output. Exits with 0; with 1 when something failed or is such a comment; with 2 when the command is
+    wrong."""
     logging.getLogger("kazoo").setLevel(logging.CRITICAL)  # what it has to say is in the error
     from controller_admin.importing.strimzi import NoYaml, StrimziTopics
 
     out = _Output()
     if from_strimzi:
-        if zookeeper or replica_assignment or without_kubernetes:
+        if zookeeper or bootstrap or replica_assignment or without_kubernetes:
             raise usage_error(ValueError("--from-strimzi asks no cluster: leave out what is about one"))
         theirs = StrimziTopics(cluster, cluster_namespace, namespace)
         try:
@@ -90,8 +103,8 @@ def import_topics(
         raise typer.Exit(out.exit_code)
     if cluster is None:
         raise usage_error(ValueError("name the KafkaCluster: --cluster"))
-    if without_kubernetes and not zookeeper:
-        raise usage_error(ValueError("--without-kubernetes needs to know where the cluster is: give --zookeeper"))
+    if zookeeper and bootstrap:
+        raise usage_error(ValueError("a cluster is read from one of both: give --zookeeper or --bootstrap"))
 
     from controller_admin.importing.documents import Target
     from controller_admin.importing.live_topics import Choice, NoTopics
@@ -100,13 +113,19 @@ def import_topics(
     from controller_core.zk.session import ZkError
     from controller_operator.kubernetes.api_server import NoKubernetes
     from controller_operator.kubernetes.object_api import ApiError
+    from controller_operator.resources.cluster_address import AtBrokers, AtZooKeeper
 
+    given = AtZooKeeper(zookeeper) if zookeeper else AtBrokers(bootstrap) if bootstrap else None
     target = Target(cluster=cluster, cluster_namespace=cluster_namespace, namespace=namespace)
     choice = Choice(with_internal=internal, pins_replicas=replica_assignment)
 
     async def run() -> None:
         known = None if without_kubernetes else await _known(target, context)
-        await _import_live(zookeeper, target, choice, known, out, properties or [])
+        address = known.address if given is None and known is not None else given
+        if address is None:
+            message = "--without-kubernetes needs to know where the cluster is: give --zookeeper or --bootstrap"
+            raise usage_error(ValueError(message))
+        await _import_live(address, target, choice, known, out, properties or [])
 
     try:
         asyncio.run(run())
@@ -147,7 +166,7 @@ async def _known(target: "Target", context: str | None) -> "KnownCluster":
 
 
 async def _import_live(
-    zookeeper: str | None,
+    address: "ClusterAddress",
     target: "Target",
     choice: "Choice",
     known: "KnownCluster | None",
@@ -156,25 +175,53 @@ async def _import_live(
 ) -> None:
     from dataclasses import replace
 
-    from controller_admin.importing.live_topics import LeftOut, import_topics
+    from controller_admin.importing.live_topics import LeftOut
     from controller_admin.importing.object_names import ObjectNames
-    from controller_operator.connecting import zookeeper_connector
     from controller_operator.settings import OperatorSettings
 
-    address = zookeeper or (known.connect if known else "")
     for note in known.notes if known else ():
         out.say(note)
     left_out = LeftOut()
-    async with AsyncExitStack() as stack:
-        settings = OperatorSettings(all_namespaces=True)
-        if properties:
-            settings = settings.model_copy(update={"properties": tuple(properties)})
-        session = await zookeeper_connector(settings)(address)
-        stack.push_async_callback(session.close)
-        chosen = replace(choice, managed=known.managed) if known else choice
-        names = ObjectNames(known.taken if known else ())
-        count = 0
-        async for each in import_topics(session, chosen, target, names, left_out):
+    settings = OperatorSettings(all_namespaces=True)
+    if properties:
+        settings = settings.model_copy(update={"properties": tuple(properties)})
+    chosen = replace(choice, managed=known.managed) if known else choice
+    names = ObjectNames(known.taken if known else ())
+    count = 0
+    async with aclosing(_imported(address, settings, chosen, target, names, left_out)) as found:
+        async for each in found:
             out.write(each)
             count += each.document is not None
     out.say(f"{count} topics imported; left out: {left_out}")
+
+
+async def _imported(
+    address: "ClusterAddress",
+    settings: "OperatorSettings",
+    choice: "Choice",
+    target: "Target",
+    names: "ObjectNames",
+    left_out: "LeftOut",
+) -> "AsyncGenerator[Imported, None]":
+    from controller_admin.importing.live_topics import import_seen_topics, import_topics
+    from controller_operator.clusters.opening import polled
+    from controller_operator.connecting import secured_listeners, zookeeper_connector
+    from controller_operator.kafka.ensembles import Ensembles
+    from controller_operator.resources.cluster_address import AtZooKeeper
+
+    if isinstance(address, AtZooKeeper):
+        session = await zookeeper_connector(settings)(address.connect)
+        try:
+            async for each in import_topics(session, choice, target, names, left_out):
+                yield each
+        finally:
+            await session.close()
+        return
+    poller = polled(address, secured_listeners(settings, Ensembles(settings.properties)))
+    poller.start()
+    try:
+        view = await poller.refresh()
+    finally:
+        await poller.stop()
+    for each in import_seen_topics(view, choice, target, names, left_out):
+        yield each

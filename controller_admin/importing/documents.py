@@ -57,13 +57,15 @@ class Wanted:
     config: Mapping[str, str] = field(default_factory=dict)
     labels: Mapping[str, str] = field(default_factory=dict)
     annotations: Mapping[str, str] = field(default_factory=dict)
+    has_zookeeper: bool = True
+    """Whether its cluster has: else topics may have configuration that only later releases know."""
 
 
 def kafka_topic(wanted: Wanted, target: Target) -> Imported:
     """The KafkaTopic, without the configuration that the operator would refuse: the topic keeps that as it is.
 
     Raises `Inexpressible` where the schema does not take it."""
-    config, left_out = declarable(wanted.config, _replica_count(wanted))
+    config, left_out = declarable(wanted.config, _replica_count(wanted), has_zookeeper=wanted.has_zookeeper)
     metadata = {
         "name": wanted.object_name,
         "namespace": target.namespace,

@@ -1,9 +1,9 @@
-"""The topics of a live cluster, read from its ZooKeeper in parts, and what each is as a KafkaTopic.
+"""The topics of a live cluster, and what each is as a KafkaTopic: read from ZooKeeper in parts, or seen at brokers at once.
 
 A partition that is being moved counts as being where it goes, as it does for the operator.
 """
 
-from collections.abc import AsyncIterator, Collection
+from collections.abc import AsyncIterator, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -15,9 +15,11 @@ from controller_core.model.topics.topic_names import INTERNAL_TOPICS
 from controller_core.zk import codecs, paths
 from controller_core.zk.codecs import MalformedZnode
 from controller_core.zk.session import ZkNode, ZkSession
+from controller_operator.kafka.cluster_view import ClusterView
 
 _PART: Final = 500
 """Topics that are read together."""
+_UNTOLD: Final = "the brokers do not tell its configuration: give your user the right to DescribeConfigs of it"
 
 
 class NoTopics(Exception):
@@ -59,7 +61,7 @@ async def import_topics(
     listed, deleting = await session.children_many([paths.TOPICS, paths.DELETE_TOPICS])
     if listed is None:
         raise NoTopics(f"ZooKeeper has no {paths.TOPICS} there: does the address end with the brokers' chroot?")
-    chosen = _chosen([TopicName(name) for name in sorted(listed)], choice, frozenset(deleting or ()), left_out)
+    chosen = _chosen(map(TopicName, listed), choice, frozenset(deleting or ()), left_out)
     for begin in range(0, len(chosen), _PART):
         part = chosen[begin : begin + _PART]
         assignments = await session.read_many([paths.topic(name) for name in part])
@@ -69,9 +71,24 @@ async def import_topics(
                 yield _imported(name, assignment, config, choice, target, names)
 
 
-def _chosen(topics: list[TopicName], choice: Choice, deleting: Collection[str], left_out: LeftOut) -> list[TopicName]:
+def import_seen_topics(
+    view: ClusterView, choice: Choice, target: Target, names: ObjectNames, left_out: LeftOut
+) -> Iterator[Imported]:
+    """The same of a cluster without ZooKeeper, as its brokers show it."""
+    for name in _chosen(view.topics, choice, view.deleting, left_out):
+        topic = view.topics[name]
+        config = topic.config if topic.is_config_known else None
+        try:
+            yield _document(name, topic.assignment, config, choice, target, names, has_zookeeper=False)
+        except (Inexpressible, NameTaken) as error:
+            yield Imported(topic=name, reason=str(error), instead=_found(topic.assignment, topic.config))
+
+
+def _chosen(
+    topics: Iterable[TopicName], choice: Choice, deleting: Collection[str], left_out: LeftOut
+) -> list[TopicName]:
     chosen = []
-    for topic in topics:
+    for topic in sorted(topics):
         if topic in INTERNAL_TOPICS and not choice.with_internal:
             left_out.internal += 1
         elif topic in choice.managed:
@@ -93,19 +110,42 @@ def _imported(
     try:
         assignment = codecs.decode_whole_topic(topic, node.data)
         overrides = codecs.decode_config(config.data, paths.topic_config(topic)) if config else {}
-        found = {"replicas": {number: list(each.target) for number, each in sorted(assignment.partitions.items())},
-                 "config": overrides}  # fmt: skip
-        wanted = Wanted(
-            topic=topic,
-            object_name="",
-            partitions=len(assignment.partitions),
-            config=overrides,
-            **_replicas(assignment, choice),
-        )
-        imported = kafka_topic(replace(wanted, object_name=names.name_for(topic)), target)
-        return replace(imported, notes=(*_notes(assignment), *imported.notes))
+        found = _found(assignment, overrides)
+        return _document(topic, assignment, overrides, choice, target, names)
     except (MalformedZnode, Inexpressible, NameTaken) as error:
         return Imported(topic=topic, reason=str(error), instead=found)
+
+
+def _found(assignment: TopicAssignment, config: Mapping[str, str]) -> Any:
+    """A topic as a comment shows it."""
+    replicas = {number: list(each.target) for number, each in sorted(assignment.partitions.items())}
+    return {"replicas": replicas, "config": dict(config)}
+
+
+def _document(
+    topic: TopicName,
+    assignment: TopicAssignment,
+    config: Mapping[str, str] | None,
+    choice: Choice,
+    target: Target,
+    names: ObjectNames,
+    *,
+    has_zookeeper: bool = True,
+) -> Imported:
+    """The KafkaTopic, with what a person should know. Raises `Inexpressible` and `NameTaken`."""
+    if config is None:
+        raise Inexpressible(_UNTOLD)
+    replicas = _replicas(assignment, choice)
+    wanted = Wanted(
+        topic=topic,
+        object_name=names.name_for(topic),
+        partitions=len(assignment.partitions),
+        config=config,
+        has_zookeeper=has_zookeeper,
+        **replicas,
+    )
+    imported = kafka_topic(wanted, target)
+    return replace(imported, notes=(*_notes(assignment), *imported.notes))
 
 
 def _replicas(assignment: TopicAssignment, choice: Choice) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from controller_operator.kubernetes.object_api import ApiForbidden, ObjectApi, ObjectGone
 from controller_operator.kubernetes.object_store import Key, Raw, key_of
+from controller_operator.resources.cluster_address import AtBrokers, AtZooKeeper, ClusterAddress
 
 
 class NoSuchCluster(Exception):
@@ -15,7 +16,7 @@ class NoSuchCluster(Exception):
 class KnownCluster:
     """A KafkaCluster, and what refers to it or to another KafkaCluster for the same Kafka cluster."""
 
-    connect: str
+    address: ClusterAddress
     managed: frozenset[str]
     """Names of topics that have a KafkaTopic."""
     taken: frozenset[str]
@@ -36,11 +37,20 @@ async def known_cluster(api: ObjectApi, cluster: Key, namespace: str) -> KnownCl
     topics = await _seen(api, "KafkaTopic", namespace, notes)
     same = {key_of(each)[1:] for each in clusters if _is_same(each, found)} | {cluster[1:]}
     return KnownCluster(
-        connect=found["spec"]["zookeeper"]["connect"],
+        address=_address(cluster, found["spec"]),
         managed=frozenset(_topic(each) for each in topics if _cluster_of(each) in same),
         taken=frozenset(each["metadata"]["name"] for each in topics if each["metadata"]["namespace"] == namespace),
         notes=tuple(notes),
     )
+
+
+def _address(cluster: Key, spec: Raw) -> ClusterAddress:
+    zookeeper = spec.get("zookeeper")
+    if zookeeper is not None:
+        return AtZooKeeper(zookeeper["connect"])
+    if "bootstrapServers" not in spec:
+        raise NoSuchCluster(f"{cluster} says neither zookeeper nor bootstrapServers")
+    return AtBrokers(spec["bootstrapServers"])
 
 
 async def _seen(api: ObjectApi, kind: str, namespace: str, notes: list[str]) -> Iterable[Raw]:

@@ -75,14 +75,14 @@ def clashes(
     return [each for each in is_wrong if each not in was_wrong]
 
 
-def declarable(live: Mapping[str, str], replicas: int) -> Declarable:
-    """Divide the configuration of a topic with ZooKeeper. A spec that declares `config` has no objections to it."""
-    if not objections(live, replicas):
+def declarable(live: Mapping[str, str], replicas: int, *, has_zookeeper: bool = True) -> Declarable:
+    """Divide the configuration of a topic. There are no objections to a spec that declares `config`."""
+    if not objections(live, replicas, has_zookeeper=has_zookeeper):
         return Declarable(live, {})
     config: dict[str, str] = {}
     left_out: dict[str, str] = {}
     for key, value in sorted(live.items()):
-        wrong = objections({**config, key: value}, replicas)
+        wrong = objections({**config, key: value}, replicas, has_zookeeper=has_zookeeper)
         if wrong:
             left_out[key] = wrong[0]
         else:

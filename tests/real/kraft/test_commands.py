@@ -6,6 +6,7 @@ import subprocess
 from collections.abc import Iterator
 
 import pytest
+import yaml
 
 from devcluster.clients.load import AckedProducer, lost, read_back
 from devcluster.clusters.kontroller import run_command
@@ -58,6 +59,20 @@ def test_the_controller_is_who_leads_the_quorum_also_after_that_one_was_killed(k
     wait_until(lambda: described() not in (former, None), "another leads")
     assert run_command("check", "cluster", "--bootstrap", kraft.bootstrap_servers).returncode == 0
     kraft.controller(former).start()
+
+
+def test_topics_are_imported_with_what_was_set_for_them_and_nothing_else(kraft: KRaftCluster) -> None:
+    config = ("--config", "retention.ms=5000", "--config", "min.insync.replicas=3")
+    command(kraft, "topics", "create", "--topic", "two", "--partitions", "2", "--replication-factor", "2", *config)
+    where = ("--cluster", "demo", "--without-kubernetes", "--bootstrap", kraft.bootstrap_servers)
+    done = run_command("import", *where)
+    assert done.returncode == 0, done.stderr
+    specs = {each["metadata"]["name"]: each["spec"] for each in yaml.safe_load_all(done.stdout)}
+    shape = {"clusterRef": {"name": "demo"}, "partitions": 2, "replicationFactor": 2}
+    assert specs["two"] == {**shape, "config": {"retention.ms": "5000"}}
+    assert specs[TOPIC] == {**shape, "partitions": 3, "replicationFactor": 3}
+    assert "topic two: config leaves out min.insync.replicas, which the topic keeps: " in done.stderr
+    command(kraft, "topics", "delete", "--topic", "two", "--yes")
 
 
 def test_a_broker_drains_stops_and_is_ready_again_while_producers_with_acks_all_are_never_refused(

@@ -17,6 +17,11 @@ STDIN = ("import", "--from-strimzi", "-")
         (("--cluster", "demo", "--without-kubernetes"), "--zookeeper"),
         (("--from-strimzi", "-", "--zookeeper", "zk:2181"), "--from-strimzi asks no cluster"),
         (("--from-strimzi", "-", "--replica-assignment"), "--from-strimzi asks no cluster"),
+        (("--from-strimzi", "-", "--bootstrap", "kafka:9092"), "--from-strimzi asks no cluster"),
+        (
+            ("--cluster", "demo", "--zookeeper", "zk:2181", "--bootstrap", "kafka:9092"),
+            "give --zookeeper or --bootstrap",
+        ),
     ],
 )
 def test_what_cannot_be_meant_is_refused(arguments: tuple[str, ...], told: str) -> None:

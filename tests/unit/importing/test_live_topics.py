@@ -1,6 +1,7 @@
 """Topics of a cluster as KafkaTopics: equal to what is there, and what cannot be said is not lost."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import orjson
@@ -8,10 +9,12 @@ import pytest
 import yaml
 
 from controller_admin.importing.documents import Imported, Target, as_yaml, said
-from controller_admin.importing.live_topics import Choice, LeftOut, NoTopics, import_topics
+from controller_admin.importing.live_topics import Choice, LeftOut, NoTopics, import_seen_topics, import_topics
 from controller_admin.importing.object_names import ObjectNames
+from controller_core.model.ids import BrokerId
 from controller_core.zk import codecs, paths
 from controller_core.zk.session import Create, ZkSession
+from controller_operator.kafka.cluster_view import TopicView
 from controller_operator.plans.outcome import Context, Plan
 from controller_operator.plans.topic.differences import differences
 from controller_operator.plans.topic.planner import Surroundings, plan_topic
@@ -113,6 +116,31 @@ async def test_what_the_operator_would_refuse_stays_on_the_topic_and_out_of_the_
     adopted: Plan[Any] = plan_topic(resource, view(live), Surroundings(moves={}), Context(now=NOW))
     assert (adopted.steps, ready(adopted).status) == ((), "True")
     assert [each.key for each in adopted.status.undeclared_config.keys] == left_out
+
+
+def seen(*topics: TopicView) -> dict[str, Imported]:
+    """The topics of a cluster without ZooKeeper."""
+    found = import_seen_topics(view(*topics, voters=(BrokerId(1),)), Choice(), TARGET, ObjectNames(), LeftOut())
+    return {each.topic: each for each in found}
+
+
+def test_topics_of_a_cluster_without_zookeeper_are_adopted_without_a_change() -> None:
+    """Kafka 4 has keys that 3.9 does not know."""
+    config = {"remote.copy.lag.ms": "5", "retention.ms": "1", "min.insync.replicas": "3"}
+    live = healthy([1, 2], [2, 1], config=config)
+    found = seen(healthy([1], name="__consumer_offsets"), live)["orders"]
+    resource = applied(found)
+    assert resource.spec.config == {"remote.copy.lag.ms": "5", "retention.ms": "1"}
+    cluster_seen = view(live, voters=(BrokerId(1),))
+    adopted = plan_topic(resource, cluster_seen, Surroundings(moves={}), Context(now=NOW))
+    assert (adopted.steps, ready(adopted).status) == ((), "True")
+
+
+def test_a_topic_whose_configuration_the_brokers_do_not_tell_is_a_comment() -> None:
+    found = seen(replace(healthy([1]), is_config_known=False), healthy([1], name="other"))
+    assert found["orders"].document is None
+    assert "DescribeConfigs" in next(iter(said(found["orders"])))
+    assert found["other"].document is not None
 
 
 async def test_managed_internal_and_vanishing_topics_are_left_out_and_counted() -> None:

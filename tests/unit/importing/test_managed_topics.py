@@ -5,6 +5,7 @@ import pytest
 from controller_admin.importing.managed_topics import NoSuchCluster, known_cluster
 from controller_operator.kubernetes.object_api import ApiForbidden, Listing
 from controller_operator.kubernetes.object_store import Key, Raw
+from controller_operator.resources.cluster_address import AtBrokers, AtZooKeeper
 from tests.unit.operator.clusters import raw
 from tests.unit.operator.simulated_api import SimulatedApiServer
 
@@ -35,7 +36,7 @@ async def test_topics_of_every_kafka_cluster_object_for_the_same_cluster_are_man
         *(kafka_topic("a", "demo"), kafka_topic("b", "twin", "shop", topicName="B"), kafka_topic("c", "other")),
     )
     known = await known_cluster(api, DEMO, "kafka")
-    assert known.connect == "demo:2181/kafka"
+    assert known.address == AtZooKeeper("demo:2181/kafka")
     assert known.managed == {"a", "B"}
     assert known.taken == {"a", "c"}
     assert known.notes == ()
@@ -44,6 +45,18 @@ async def test_topics_of_every_kafka_cluster_object_for_the_same_cluster_are_man
 async def test_a_cluster_that_has_not_been_seen_yet_is_the_same_as_no_other() -> None:
     api = await server(kafka_cluster("demo", None), kafka_cluster("new", None), kafka_topic("a", "new"))
     assert (await known_cluster(api, DEMO, "kafka")).managed == set()
+
+
+async def test_a_cluster_without_zookeeper_is_asked_at_its_brokers() -> None:
+    cluster = {**kafka_cluster("demo", "id-1"), "spec": {"bootstrapServers": "demo:9092"}}
+    known = await known_cluster(await server(cluster, kafka_topic("a", "demo")), DEMO, "kafka")
+    assert known.address == AtBrokers("demo:9092")
+    assert known.managed == {"a"}
+
+
+async def test_a_cluster_that_says_no_address_is_told() -> None:
+    with pytest.raises(NoSuchCluster, match="neither zookeeper nor bootstrapServers"):
+        await known_cluster(await server({**kafka_cluster("demo", "id-1"), "spec": {}}), DEMO, "kafka")
 
 
 async def test_a_cluster_that_is_not_there_is_told() -> None:
