@@ -15,7 +15,7 @@ from controller_operator.kubernetes.object_store import AnyResource, Key, Object
 from controller_operator.plans.cluster_deletion import explain_refusal, is_forced
 from controller_operator.plans.outcome import Context, Verdict, conditions
 from controller_operator.reconciling.access import ClusterAccess, Granted, Withheld
-from controller_operator.reconciling.kinds import KindHandler, kind_handlers
+from controller_operator.reconciling.kinds import KindHandler, kind_handlers, plan_object
 from controller_operator.reconciling.move_meter import OVER_TCP, MoveMeter
 from controller_operator.reconciling.wall_clock import Now, utc_now
 from controller_operator.resources import KafkaCluster, PartitionReassignment, PreferredElection
@@ -159,7 +159,7 @@ class Judge:
     ) -> Iterable[Condition]:
         handler = self._handlers(access)[type(resource).definition.kind]
         context = Context(now=now, limits=grant.kafka.limits, is_view_fresh=True)
-        plan = handler.plan(resource, grant, context)
+        plan = plan_object(handler, resource, grant, context)
         refusal: Verdict | None = grant.permission.refusal_of_steps(plan.steps)
         return conditions(refusal, resource.status, resource.metadata, now) if refusal else plan.status.conditions
 

@@ -9,6 +9,7 @@ is asked of all together. A model of it, with all its dictionaries, is some ten 
 for; those that were asked for last stay.
 """
 
+import sys
 from collections import Counter, OrderedDict
 from collections.abc import Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass
@@ -47,6 +48,13 @@ class Key(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.kind} {self.namespace}/{self.name}"
+
+
+class CarriedOut(NamedTuple):
+    """Which Kafka cluster an object was carried out in, and which one a person has accepted instead."""
+
+    cluster_id: str
+    accepted_id: str | None
 
 
 _RUNS_ONCE: Final = frozenset({PartitionReassignment.definition.kind, PreferredElection.definition.kind})
@@ -142,6 +150,8 @@ class _Kept:
     said: tuple[Said, ...]
     is_going: bool
     """It is being deleted."""
+    carried_out: CarriedOut | None
+    """None if its status has no cluster, if it is being deleted, and if its one run has ended."""
 
 
 class ObjectStore:
@@ -159,6 +169,7 @@ class ObjectStore:
         self._owned: dict[str, set[Key]] = {}
         self._cluster_keys: dict[Key, None] = {}
         self._under_way: dict[Key, None] = {}
+        self._carried_out: dict[Key, Counter[CarriedOut]] = {}
         self._said: Counter[Said] = Counter()
         self._unready: dict[Key, Said] = {}
         self._sayings: dict[tuple[Said, ...], tuple[Said, ...]] = {}
@@ -261,6 +272,10 @@ class ObjectStore:
         """Those of them that are not being deleted."""
         return {key for key in self.unfinished(cluster) if not self._objects[key].is_going}
 
+    def carried_out(self, cluster: Key) -> Counter[CarriedOut]:
+        """Count the objects that need a KafkaCluster, by the Kafka cluster that they were carried out in."""
+        return self._carried_out.get(cluster, Counter())
+
     def dependents_about(self, cluster: Key, topics: Iterable[str]) -> set[Key]:
         """The objects that refer to a KafkaCluster and name some topics of it."""
         names = [*topics]
@@ -346,6 +361,7 @@ class ObjectStore:
             is_under_way=isinstance(resource, PartitionReassignment) and resource.status.is_under_way,
             said=self._sayings.setdefault(said, said),
             is_going=stored.raw["metadata"].get("deletionTimestamp") is not None,
+            carried_out=_carried_out(resource),
         )
 
     def _keep_references(self, key: Key, kept: _Kept) -> None:
@@ -356,6 +372,8 @@ class ObjectStore:
             self._owned.setdefault(owner, set()).add(key)
         if kept.cluster is not None:
             self._dependents.setdefault(kept.cluster, set()).add(key)
+            if kept.carried_out is not None:
+                self._carried_out.setdefault(kept.cluster, Counter())[kept.carried_out] += 1
             if kept.asks_about is None or kept.asks_about:
                 self._askers.setdefault(kept.cluster, set()).add(key)
             if kept.asks_about is None:
@@ -379,6 +397,10 @@ class ObjectStore:
             _discard(self._owned, owner, key)
         if kept.cluster is not None:
             _discard(self._dependents, kept.cluster, key)
+            if kept.carried_out is not None:
+                self._carried_out[kept.cluster] -= Counter((kept.carried_out,))
+                if not self._carried_out[kept.cluster]:
+                    del self._carried_out[kept.cluster]
             _discard(self._askers, kept.cluster, key)
             _discard(self._askers_about_all, kept.cluster, key)
         for topic in kept.asks_about or ():
@@ -403,6 +425,14 @@ def _asks_about(resource: AnyResource | None) -> Set[str] | None:
             return frozenset(map(str, (*(resource.spec.topics or ()), *named)))
         case _:
             return frozenset()
+
+
+def _carried_out(resource: AnyResource | None) -> CarriedOut | None:
+    if resource is None or resource.status.cluster_id is None or resource.metadata.deletion_timestamp is not None:
+        return None
+    if isinstance(resource, PartitionReassignment | PreferredElection) and resource.ending is not None:
+        return None
+    return CarriedOut(sys.intern(resource.status.cluster_id), resource.metadata.accepted_cluster_id)
 
 
 def _unready_of(said: tuple[Said, ...]) -> Said | None:

@@ -26,21 +26,30 @@ _NAMED: Final = 10
 
 
 def plan_cluster(
-    cluster: KafkaCluster, view: ClusterView, context: Context, *, decider: KafkaCluster | None = None
+    cluster: KafkaCluster,
+    view: ClusterView,
+    context: Context,
+    *,
+    decider: KafkaCluster | None = None,
+    refusal: Verdict | None = None,
 ) -> Plan[KafkaClusterStatus]:
-    """The status of the cluster. The id that it had when it was first seen stays: another one is another cluster.
+    """The status of the cluster. It keeps its cluster id as long as another Kafka cluster is not accepted.
 
-    `decider`: the other KafkaCluster whose `allowedNamespaces` also holds for this one."""
-    if is_other_cluster(cluster, view):
-        return _plan_other(cluster, view, context)
+    `decider`: the other KafkaCluster whose `allowedNamespaces` also holds for this one. `refusal`: why this Kafka cluster
+    is not accepted."""
+    known = cluster.status.cluster_id
+    if refusal is not None and known != view.cluster_id:
+        return _plan_other(cluster, refusal, context)
     controller = view.controller
-    brokers = list_brokers(cluster.status.brokers, view, context.now)
-    verdict = replace(_verdict(view, decider), others=(degraded(brokers.missing, view.counts),))
+    is_same = view.cluster_id in (None, known)
+    brokers = list_brokers(cluster.status.brokers if is_same else (), view, context.now)
+    said = _verdict(cluster, view, decider) if refusal is None else refusal
+    verdict = replace(said, others=(degraded(brokers.missing, view.counts),))
     return Plan(
         status=KafkaClusterStatus(
             observed_generation=cluster.metadata.generation,
             conditions=conditions(verdict, cluster.status, cluster.metadata, context.now),
-            cluster_id=cluster.status.cluster_id or view.cluster_id,
+            cluster_id=view.cluster_id or known,
             controller=ControllerStatus(
                 id=controller.id, epoch=controller.epoch, kind=ControllerKind(controller.kind.value)
             )
@@ -60,26 +69,15 @@ def plan_cluster(
     )
 
 
-def is_other_cluster(cluster: KafkaCluster, view: ClusterView) -> bool:
-    """Whether another Kafka cluster answers than the one that the object was made for."""
-    known = cluster.status.cluster_id
-    return known is not None and view.cluster_id is not None and known != view.cluster_id
-
-
-def _plan_other(cluster: KafkaCluster, view: ClusterView, context: Context) -> Plan[KafkaClusterStatus]:
-    """The status stays as it was, because everything in the view is another cluster's."""
-    message = (
-        f"the cluster at {cluster.spec.address} is {view.cluster_id}, and this object was made for "
-        f"{cluster.status.cluster_id}: correct the address, or delete the object and create it again"
-    )
-    unseen = (ConditionType.DEGRADED, ConditionStatus.UNKNOWN, Reason.CLUSTER_CHANGED, message)
-    verdict = replace(Verdict.stalled(Reason.CLUSTER_CHANGED, message), others=(unseen,))
-    said = conditions(verdict, cluster.status, cluster.metadata, context.now)
+def _plan_other(cluster: KafkaCluster, refusal: Verdict, context: Context) -> Plan[KafkaClusterStatus]:
+    """The status stays as it was, because everything in the view is about another Kafka cluster."""
+    unseen = (ConditionType.DEGRADED, ConditionStatus.UNKNOWN, refusal.reason, refusal.message)
+    said = conditions(replace(refusal, others=(unseen,)), cluster.status, cluster.metadata, context.now)
     update = {"observed_generation": cluster.metadata.generation, "conditions": said}
     return Plan(status=cluster.status.model_copy(update=update))
 
 
-def _verdict(view: ClusterView, decider: KafkaCluster | None) -> Verdict:
+def _verdict(cluster: KafkaCluster, view: ClusterView, decider: KafkaCluster | None) -> Verdict:
     if view.controller is None:
         return Verdict.working(Reason.NO_CONTROLLER, _leaderless(view))
     if view.unsupported_brokers:

@@ -21,7 +21,7 @@ from controller_operator.kafka.broker_listeners import ListenerOf, OpenClient, a
 from controller_operator.kafka.cluster_view import ClusterView
 from controller_operator.kubernetes.object_store import AnyResource, ObjectStore, cluster_key
 from controller_operator.observation.observation import Observation
-from controller_operator.plans.cluster import is_other_cluster
+from controller_operator.plans.cluster_change import find_obstacle, find_own_change
 from controller_operator.plans.feature_set.planner import Claims
 from controller_operator.plans.outcome import Verdict
 from controller_operator.reconciling.permission import Permission
@@ -127,10 +127,15 @@ class ClusterAccess:
 
     def identity(self, cluster: KafkaCluster) -> ClusterIdentity | ClusterAddress:
         """Which Kafka cluster a KafkaCluster stands for: its address, as long as nobody knows more."""
-        address = cluster.spec.address
-        view = self._pool.last_view(address)
-        cluster_id = cluster.status.cluster_id or (view.cluster_id if view else None)
+        address, present = cluster.spec.address, self._present_id(cluster)
+        change = find_own_change(cluster, cluster, present)
+        cluster_id = present if change is not None and change.is_accepted else cluster.status.cluster_id or present
         return ClusterIdentity(cluster_id, _chroot(address)) if cluster_id else address
+
+    def _present_id(self, cluster: KafkaCluster) -> str | None:
+        """The id of the Kafka cluster that was last seen at the address of a KafkaCluster."""
+        view = self._pool.last_view(cluster.spec.address)
+        return view.cluster_id if view else None
 
     def siblings(self, cluster: KafkaCluster) -> list[KafkaCluster]:
         """The KafkaClusters that stand for the same Kafka cluster, this one among them, the oldest first."""
@@ -188,6 +193,8 @@ class ClusterAccess:
         stored = self._store.get(key) if key else None
         cluster = stored.resource if stored else None
         if not isinstance(cluster, KafkaCluster) or isinstance(self._permission(resource, cluster), Verdict):
+            return None
+        if find_obstacle(resource, cluster, self._present_id(cluster)) is not None:
             return None
         return self.identity(cluster)
 
@@ -275,7 +282,7 @@ def _requests(view: ClusterView) -> tuple[ReassignmentPlan | None, PreferredElec
 
 
 def _identity_trouble(granted: Granted) -> Verdict | None:
-    """Why it is not certain that the cluster is the one that the objects are for."""
+    """Why it is not certain which cluster it is."""
     cluster, view = granted.cluster, granted.view
     name = f"{cluster.metadata.namespace}/{cluster.metadata.name}"
     if view.cluster_id is None:
@@ -284,9 +291,6 @@ def _identity_trouble(granted: Granted) -> Verdict | None:
             "before that nobody can say whether another KafkaCluster is for the same one"
         )
         return Verdict.working(Reason.CLUSTER_NOT_IDENTIFIED, message)
-    if is_other_cluster(cluster, view):
-        message = f"KafkaCluster {name} leads to another Kafka cluster than before"
-        return Verdict.stalled(Reason.CLUSTER_CHANGED, message)
     return None
 
 

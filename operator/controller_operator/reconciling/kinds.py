@@ -3,23 +3,37 @@
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 from controller_operator.kafka.requests.features import can_be_asked
-from controller_operator.kubernetes.object_store import AnyResource, ObjectStore
-from controller_operator.plans.cluster import is_other_cluster, plan_cluster
+from controller_operator.kubernetes.object_store import AnyResource, ObjectStore, key_of_resource
+from controller_operator.plans.cluster import plan_cluster
+from controller_operator.plans.cluster_change import (
+    ClusterChange,
+    begin_again,
+    end_run,
+    explain_leaving,
+    find_obstacle,
+    find_own_change,
+    refuse_cluster,
+    refuse_object,
+)
 from controller_operator.plans.cluster_news import Told, news_of
 from controller_operator.plans.election.planner import plan_election
 from controller_operator.plans.feature_set.planner import plan_feature_set
 from controller_operator.plans.next_steps import next_steps
-from controller_operator.plans.outcome import Context, Plan, Verdict
+from controller_operator.plans.outcome import Context, FinalizerWish, Plan, Verdict
 from controller_operator.plans.reassignment.planner import plan_reassignment
 from controller_operator.plans.topic.planner import Surroundings, plan_topic
 from controller_operator.reconciling.access import ClusterAccess, Granted
 from controller_operator.reconciling.move_meter import MoveMeter
 from controller_operator.reconciling.object_writer import status_saying
 from controller_operator.resources import FeatureSet, KafkaCluster, KafkaTopic, PartitionReassignment, PreferredElection
-from controller_operator.resources.common import Status
+from controller_operator.resources.cluster import KafkaClusterStatus
+from controller_operator.resources.common import FINALIZER, Status
+
+_OBJECTS_WAIT_S: Final = 15.0
+"""A KafkaCluster whose objects were carried out in another Kafka cluster is looked at this often."""
 
 
 class KindHandler(Protocol):
@@ -48,11 +62,16 @@ class ClusterHandler:
     def plan(self, resource: KafkaCluster, grant: Granted, context: Context) -> Plan[Status]:
         if paused := _paused(resource, context):
             return paused
-        plan = plan_cluster(resource, grant.view, context, decider=self._access.decider(resource))
-        if is_other_cluster(resource, grant.view):
-            return plan
+        cluster_id = grant.view.cluster_id
+        refusal = refuse_cluster(resource, cluster_id, self._store.carried_out(key_of_resource(resource)))
+        decider = self._access.decider(resource)
+        plan = plan_cluster(resource, grant.view, context, decider=decider, refusal=refusal)
+        if refusal is not None:
+            return replace(plan, look_again_in_s=_OBJECTS_WAIT_S)
         uid = resource.metadata.uid
-        news = news_of(self._told.get(uid), resource.status, grant.view, context.now)
+        is_same = find_own_change(resource, resource, cluster_id) is None
+        told, status = (self._told.get(uid), resource.status) if is_same else (None, KafkaClusterStatus())
+        news = news_of(told, status, grant.view, context.now)
         present = {each.metadata.uid for each in self._store.clusters()}
         self._told = {known: told for known, told in self._told.items() if known in present} | {uid: news.told}
         pauses = [each for each in (plan.look_again_in_s, news.look_again_in_s) if each is not None]
@@ -132,6 +151,43 @@ def kind_handlers(store: ObjectStore, access: ClusterAccess, meter: MoveMeter) -
     }
 
 
+def plan_object(handler: KindHandler, resource: AnyResource, grant: Granted, context: Context) -> Plan[Status]:
+    """Plan an object over the Kafka cluster that answers, unless it was carried out in another one.
+
+    The status remembers the cluster before anything is done there."""
+    if isinstance(resource, KafkaCluster):
+        return handler.plan(resource, grant, context)
+    present = grant.view.cluster_id
+    if obstacle := find_obstacle(resource, grant.cluster, present):
+        return _held_back(handler, resource, grant, obstacle, context)
+    change = find_own_change(resource, grant.cluster, present)
+    if change is not None:
+        if resource.is_paused:
+            return Plan(status=status_saying(Verdict.paused(resource.status, resource.metadata), resource, context.now))
+        if ended := end_run(resource, change, context):
+            return ended
+        resource = begin_again(resource)
+    plan = handler.plan(resource, grant, context)
+    if resource.metadata.deletion_timestamp is not None or present is None:
+        return plan
+    return replace(plan, status=plan.status.model_copy(update={"cluster_id": present}))
+
+
+def _held_back(
+    handler: KindHandler, resource: AnyResource, grant: Granted, change: ClusterChange, context: Context
+) -> Plan[Status]:
+    """The plan of an object for which nothing may be done in the Kafka cluster that answers."""
+    if resource.metadata.deletion_timestamp is not None:
+        if FINALIZER not in resource.metadata.finalizers:
+            return Plan(status=resource.status)
+        notice = explain_leaving(handler.leftover, grant.cluster, change)
+        return Plan(status=resource.status, finalizer=FinalizerWish.RELEASE, notices=(notice,))
+    verdict = refuse_object(resource, grant.cluster, change)
+    if resource.is_paused:
+        verdict = Verdict.paused(resource.status, resource.metadata)
+    return Plan(status=status_saying(verdict, resource, context.now))
+
+
 def with_next_steps(
     plan: Plan[Status], handler: KindHandler, resource: AnyResource, grant: Granted, context: Context
 ) -> Plan[Status]:
@@ -149,7 +205,7 @@ def with_next_steps(
 
 def _permitted(handler: KindHandler, grant: Granted, resource: AnyResource, context: Context) -> Plan[Status]:
     """A plan, as far as the namespace of the object may have it carried out."""
-    plan = handler.plan(resource, grant, context)
+    plan = plan_object(handler, resource, grant, context)
     refusal = grant.permission.refusal_of_steps(plan.steps)
     return Plan(status=status_saying(refusal, resource, context.now)) if refusal else plan
 

@@ -30,7 +30,7 @@ from controller_operator.observation.observation import NotCurrent
 from controller_operator.plans.outcome import Context, Notice, Plan, Step, Verdict, ended_status, seconds_left
 from controller_operator.reconciling.access import ClusterAccess, Granted, Withheld
 from controller_operator.reconciling.event_recorder import EventRecorder
-from controller_operator.reconciling.kinds import kind_handlers, with_next_steps
+from controller_operator.reconciling.kinds import kind_handlers, plan_object, with_next_steps
 from controller_operator.reconciling.letting_go import ClusterDeletion, LettingGo
 from controller_operator.reconciling.move_meter import OVER_TCP, MoveMeter
 from controller_operator.reconciling.object_writer import ObjectWriter, status_saying
@@ -209,7 +209,7 @@ class Reconciler:
             if stored.resource is None:
                 return await self._keep_unreadable(stored)
             context = replace(context, now=self._present(), limits=grant.kafka.limits)
-            plan = handler.plan(stored.resource, grant, context)
+            plan = plan_object(handler, stored.resource, grant, context)
             plan = with_next_steps(plan, handler, stored.resource, grant, context)
             if plan.needs_fresh_view and not context.is_view_fresh:
                 grant = replace(grant, view=await grant.kafka.refresh())

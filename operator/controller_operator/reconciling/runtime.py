@@ -119,8 +119,9 @@ class OperatorRuntime:
             trouble_of_kind=self._definitions.trouble_of,
         )
         self._last_views: dict[ClusterAddress, ClusterView] = {}
-        self._standings: dict[Key, tuple[str, int, str | None] | None] = {}
-        """What the objects of a KafkaCluster depend on: which one it is, which spec it has, for which cluster."""
+        self._standings: dict[Key, tuple[str, int, str | None, str | None] | None] = {}
+        """What the objects of a KafkaCluster depend on: which one it is, which spec it has, for which cluster, and which
+        other cluster a person has accepted."""
         self._failures: dict[Key, int] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._once: list[asyncio.Task[None]] = []
@@ -287,7 +288,11 @@ class OperatorRuntime:
         if stored.key.kind != KafkaCluster.definition.kind:
             return set()
         cluster = stored.resource if isinstance(stored.resource, KafkaCluster) else None
-        standing = (stored.uid, cluster.metadata.generation, cluster.status.cluster_id) if cluster else None
+        standing = (
+            (stored.uid, cluster.metadata.generation, cluster.status.cluster_id, cluster.metadata.accepted_cluster_id)
+            if cluster
+            else None
+        )
         if standing is not None and self._standings.get(stored.key) == standing:
             return set()
         self._standings[stored.key] = standing

@@ -229,9 +229,6 @@ class FeaturesStatus(Observed):
 class KafkaClusterStatus(Status):
     """How the cluster is doing."""
 
-    cluster_id: str | None = None
-    """The id that the cluster gave itself."""
-
     controller: ControllerStatus | None = None
     """The cluster's controller; missing while there is none."""
 

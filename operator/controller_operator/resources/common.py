@@ -35,6 +35,9 @@ MAX_NEXT_STEPS: Final = 20
 RECONCILE_REQUESTED_ANNOTATION: Final = f"{GROUP}/reconcile-requested-at"
 DELETE_FIRST_ANNOTATION: Final = f"{GROUP}/delete-before-dependents"
 """`true` lets a KafkaCluster be deleted although objects still refer to it."""
+ACCEPT_CLUSTER_ANNOTATION: Final = f"{GROUP}/accept-cluster"
+"""The id of the Kafka cluster in which an object, or all objects of a KafkaCluster, may be carried out instead of the one
+in their status."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,6 +114,10 @@ class Status(Observed):
     observed_generation: int | None = Field(default=None, ge=NOTHING_OBSERVED)
     """The generation of the spec that this status is about; -1 until the operator has seen the object."""
 
+    cluster_id: str | None = None
+    """The id of the Kafka cluster that the object is carried out in. If another Kafka cluster answers, the object waits for
+    a person (reason ClusterChanged)."""
+
     conditions: Conditions = ()
     """What can be said about the object, one entry per type."""
 
@@ -145,6 +152,11 @@ class ObjectMeta(BaseModel):
     annotations: dict[str, str] = Field(default_factory=dict)
     labels: dict[str, str] = Field(default_factory=dict)
     finalizers: tuple[str, ...] = ()
+
+    @property
+    def accepted_cluster_id(self) -> str | None:
+        """The id of the Kafka cluster that a person has accepted instead of another one."""
+        return self.annotations.get(ACCEPT_CLUSTER_ANNOTATION, "").strip() or None
 
 
 SpecT = TypeVar("SpecT", bound=Spec)

@@ -98,7 +98,8 @@ class Reason(StrEnum):
     )
     CLUSTER_CHANGED = (
         "ClusterChanged",
-        "Another Kafka cluster than before answers at the address of the spec.",
+        "Another Kafka cluster answers than the one that the object was carried out in (status.clusterId). Nothing is"
+        " created, changed or deleted in it until a person accepts it.",
     )
     BROKERS_UNSUPPORTED = (
         "BrokersUnsupported",

@@ -6,7 +6,7 @@ import pytest
 
 from controller_operator.kubernetes import object_store
 from controller_operator.kubernetes.object_api import merge_patch
-from controller_operator.kubernetes.object_store import Key, ObjectStore, StoredObject, uid_of
+from controller_operator.kubernetes.object_store import CarriedOut, Key, ObjectStore, StoredObject, uid_of
 from controller_operator.metrics import OperatorMetrics
 from controller_operator.resources import KafkaTopic
 from tests.unit.operator.clusters import raw
@@ -251,3 +251,20 @@ def test_nothing_stays_of_objects_that_are_gone() -> None:
         store.remove(Key("KafkaTopic", "shop", f"t{number}"))
     indexes = (store._objects, store._open, store._dependents, store._topic_claims, store._owned, store._said)
     assert [len(index) for index in indexes] == [0] * len(indexes)
+
+
+def test_objects_are_counted_by_the_kafka_cluster_that_they_were_carried_out_in() -> None:
+    store, demo = ObjectStore(), Key("KafkaCluster", "shop", "demo")
+    annotations = {"kontroller.dev/accept-cluster": " B "}
+    here = {"status": {"clusterId": "A"}}
+    store.put({**topic_raw("one"), **here})
+    store.put({**topic_raw("other"), **here})
+    store.put({**topic_raw("accepted", annotations=annotations), **here})
+    store.put({**topic_raw("going", deletionTimestamp="2025-01-02T00:00:00Z"), **here})
+    store.put(topic_raw("new"))
+    move = raw("PartitionReassignment", {"drainBrokers": [1]}, name="ended", uid="uid-ended")
+    store.put({**move, "status": {"clusterId": "A", "phase": "Completed"}})
+    assert store.carried_out(demo) == {CarriedOut("A", None): 2, CarriedOut("A", "B"): 1}
+    store.put({**topic_raw("one", resourceVersion="2"), "status": {"clusterId": "B"}})
+    store.remove(Key("KafkaTopic", "shop", "accepted"))
+    assert store.carried_out(demo) == {CarriedOut("A", None): 1, CarriedOut("B", None): 1}

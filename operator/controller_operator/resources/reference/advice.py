@@ -74,7 +74,8 @@ REMEDIES: Final[Mapping[Reason, str]] = {
     Reason.NO_CONTROLLER: "Start a controller; without ZooKeeper, more than half of them. See "
     "[KontrollerNoController](operations.md#kontrollernocontroller).",
     Reason.CLUSTER_NOT_IDENTIFIED: "Start a broker. Goes on by itself.",
-    Reason.CLUSTER_CHANGED: "Correct the address in the spec, or, for the other cluster, create the object anew.",
+    Reason.CLUSTER_CHANGED: "Correct the address in the KafkaCluster, or accept the other cluster with the command that "
+    "the message names: [another Kafka cluster answers](operations.md#another-kafka-cluster-answers).",
     Reason.BROKERS_UNSUPPORTED: "Start them as a [supported release](versions.md), or take them out of the cluster.",
     Reason.PARTITIONS_OFFLINE: "See [a partition is offline](operations.md#a-partition-is-offline).",
     Reason.BROKERS_MISSING: "See [KontrollerClusterDegraded](operations.md#kontrollerclusterdegraded).",

@@ -27,7 +27,7 @@ LIFECYCLES: Final[Mapping[str, tuple[Change, ...]]] = {
         Change("Degraded", "Ready", "all brokers and replicas are back"),
         Change("Ready", "Unknown", "the cluster does not answer"),
         Change("Unknown", "Stalled", "another Kafka cluster answers"),
-        Change("Stalled", "Unknown", "the address corrected"),
+        Change("Stalled", "Unknown", "the address corrected, or the other cluster accepted"),
         Change("Ready", END, "deleted; Kafka keeps everything"),
     ),
     "KafkaTopic": (

@@ -26,7 +26,9 @@ _BEGIN: Final = cleandoc("""
     `false` does so, too), and `status.nextSteps` then says what would be done without it;
     `kontroller.dev/reconcile-requested-at`, with a new value, has it looked at again. With
     `kontroller.dev/delete-before-dependents: "true"` a KafkaCluster is deleted before the objects that refer to it; their
-    topics and data stay.
+    topics and data stay. `kontroller.dev/accept-cluster`, with the id of a Kafka cluster, lets an object be carried out in
+    that cluster, as if it were new, although its status has the id of another one; on a KafkaCluster it does so for all
+    objects that refer to it.
 """)
 _CONDITIONS: Final = "status.conditions"
 
