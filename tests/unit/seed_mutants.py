@@ -70,8 +70,8 @@ MUTANTS: Final = (
     SeedMutant(
         part="its last resort, a live replica outside the ISR",
         module="controller_core.model.leader_selectors",
-        code="next((replica for replica in receivers if replica not in adding), receivers[0])",
-        instead="receivers[0]",
+        code="[replica for replica in live if replica not in adding] or live",
+        instead="live",
     ),
     SeedMutant(
         part="a granted shutdown is remembered",

@@ -18,7 +18,7 @@ SHIPPED: Final = ("controller_core", "controller_admin", "operator/controller_op
 BEGINS_WORK: Final = re.compile(r"\b(create_task|ensure_future|Thread)\(")
 AWAITED_WHERE_IT_BEGINS: Final = {
     "controller_admin/client/cluster.py",
-    "controller_core/controller/recording/static_configs.py",
+    "controller_core/controller/loop/side_by_side.py",
     "controller_core/controller/term/groups.py",
     "controller_core/controller/znodes/partition_states.py",
     "controller_core/controller/role/passing_on.py",

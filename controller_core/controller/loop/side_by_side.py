@@ -5,12 +5,16 @@ from collections.abc import Coroutine, Iterable
 from typing import Any
 
 from controller_core.controller.loop.clock import Clock
+from controller_core.supervision import noticed
 
 
-async def ask_side_by_side(questions: Iterable[Coroutine[Any, Any, None]], clock: Clock, timeout_ms: float) -> None:
-    """Returns when all have ended, or when the time is over: those that have not are cancelled then."""
+async def ask_side_by_side(
+    questions: Iterable[Coroutine[Any, Any, None]], clock: Clock, timeout_ms: float, *, name: str
+) -> None:
+    """Returns when all have ended, or when the time is over: those that have not are cancelled then. An error of one is
+    logged under the name, and is no other one's."""
     alarm = asyncio.create_task(clock.sleep_ms(timeout_ms))
-    pending = {asyncio.create_task(question) for question in questions}
+    pending = {noticed(question, name=name) for question in questions}
     try:
         while pending and not alarm.done():
             done, _ = await asyncio.wait({*pending, alarm}, return_when=asyncio.FIRST_COMPLETED)

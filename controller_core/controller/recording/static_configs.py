@@ -66,7 +66,8 @@ class StaticConfigs:
 
     async def _ask_all(self, brokers: Iterable[Broker]) -> None:
         turns = asyncio.Semaphore(AT_ONCE)
-        await ask_side_by_side((self._ask(broker, turns) for broker in brokers), self.clock, ROUND_MS)
+        questions = (self._ask(broker, turns) for broker in brokers)
+        await ask_side_by_side(questions, self.clock, ROUND_MS, name="a broker's own configuration")
 
     async def _ask(self, broker: Broker, turns: asyncio.Semaphore) -> None:
         async with turns:

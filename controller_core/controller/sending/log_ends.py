@@ -46,7 +46,7 @@ class LogEnds:
         answered in time there is no entry."""
         ends: _Ends = defaultdict(dict)
         questions = (self._ask(broker, epochs, ends) for broker, epochs in asked)
-        await ask_side_by_side(questions, self.clock, timeout_ms)
+        await ask_side_by_side(questions, self.clock, timeout_ms, name="how far a broker's logs reach")
         return dict(ends)
 
     async def _ask(self, broker: Broker, epochs: Mapping[TopicPartition, LeaderEpoch], ends: _Ends) -> None:

@@ -42,6 +42,7 @@ SAID: Final[Mapping[str, str]] = {
     "resend_due": "a broker had refused a request, and was sent everything again",
     "stream_broken": "a request for a broker could not be sent",
     "static_config_answered": "a broker said what its own file configures",
+    "log_ends_answered": "brokers said how far logs reach, and an unclean election was held that somebody asked for",
     "ledger_due": "replicas to be deleted were looked for",
     "answer_overdue": "a client had waited too long",
     "journal_due": "it was time for a record",

@@ -5,6 +5,7 @@ import random
 from collections.abc import Mapping, Sequence
 
 import pytest
+from structlog.testing import capture_logs
 
 from controller_core.controller.sending.log_ends import IN_ONE_REQUEST, LogEnds
 from controller_core.model.ids import BrokerEpoch, BrokerId, LeaderEpoch, TopicPartition
@@ -27,12 +28,15 @@ class Logs:
         self.refusals = 0
         """Of how many questions it knows nothing at first."""
         self.is_away = False
+        self.raises: Exception | None = None
 
     async def log_ends(self, epochs: Mapping[TopicPartition, LeaderEpoch]) -> Mapping[TopicPartition, LogEnd | None]:
         self.questions += 1
         assert len(epochs) <= IN_ONE_REQUEST
         if self.is_away:
             raise NotConnected("away")
+        if self.raises is not None:
+            raise self.raises
         if self.questions <= self.refusals:
             return {}
         return {each: self._end(self.logs[each], epoch) for each, epoch in epochs.items() if each in self.logs}
@@ -101,3 +105,11 @@ async def test_more_partitions_than_one_request_carries_are_asked_about_in_sever
     broker = Logs(1, {tp("orders", number): [(0, number)] for number in range(2 * IN_ONE_REQUEST + 1)})
     found = await ask(0, broker)
     assert found == {tp("orders", number): {1: (0, number)} for number in range(2 * IN_ONE_REQUEST + 1)}
+
+
+async def test_what_goes_wrong_with_one_broker_is_logged_and_is_not_the_others_trouble() -> None:
+    strange, there = Logs(1, {tp("orders"): [(0, 5)]}), Logs(2, {tp("orders"): [(0, 4)]})
+    strange.raises = ValueError("strange")
+    with capture_logs() as logs:
+        assert await ask(1, strange, there) == {tp("orders"): {2: (0, 4)}}
+    assert [entry["log_level"] for entry in logs if "strange" in str(entry)] == ["error"]
