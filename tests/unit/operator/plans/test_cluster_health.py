@@ -1,5 +1,6 @@
 """A KafkaCluster names each broker that is missing, and says whether the cluster is degraded."""
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -12,9 +13,11 @@ from controller_core.model.ids import BrokerEpoch, BrokerId
 from controller_operator.kafka.cluster_view import ClusterView, TopicView
 from controller_operator.observation.topic_views import TopicViews
 from controller_operator.plans.cluster import plan_cluster
+from controller_operator.plans.cluster_change import refuse_cluster
 from controller_operator.plans.outcome import Context, Plan
 from controller_operator.resources import KafkaCluster
 from controller_operator.resources.cluster import BrokerState, BrokerStatus, KafkaClusterStatus
+from controller_operator.resources.common import ACCEPT_CLUSTER_ANNOTATION
 from controller_operator.resources.conditions import Condition, ConditionType, Reason
 from tests.unit.operator.clusters import assigned, broker, healthy, led, raw, status_of, topic, view
 
@@ -31,13 +34,15 @@ class Shown:
     def __init__(self) -> None:
         self.now = BEGIN
         self.plan: Plan[KafkaClusterStatus] | None = None
+        self.annotations: dict[str, str] = {}
         self._written: dict[str, object] = {}
 
     def look(self, cluster: ClusterView, after: timedelta = timedelta()) -> KafkaClusterStatus:
         self.now += after
-        stored = raw("KafkaCluster", {}, status=self._written)
+        stored = raw("KafkaCluster", {}, status=self._written, annotations=self.annotations)
         resource = KafkaCluster.model_validate({**stored, "spec": {"zookeeper": {"connect": "zk:2181"}}})
-        self.plan = plan_cluster(resource, cluster, Context(now=self.now))
+        refusal = refuse_cluster(resource, cluster.cluster_id, Counter())
+        self.plan = plan_cluster(resource, cluster, Context(now=self.now), refusal=refusal)
         self._written = status_of(self.plan)
         return KafkaClusterStatus.model_validate(self._written)
 
@@ -201,6 +206,14 @@ class TestDegraded:
         status = shown.look(other, timedelta(minutes=1))
         assert (degraded(status).status, degraded(status).reason) == ("Unknown", Reason.CLUSTER_CHANGED)
         assert (status.brokers, status.counts) == (before.brokers, before.counts)
+
+    def test_is_about_the_brokers_of_another_cluster_alone_when_a_person_has_accepted_that(self) -> None:
+        shown = Shown()
+        shown.look(ALL_WELL)
+        shown.annotations = {ACCEPT_CLUSTER_ANNOTATION: "another"}
+        status = shown.look(replace(view(healthy([7, 8]), brokers=(7, 8)), cluster_id="another"))
+        assert states(status.brokers) == {7: "Registered", 8: "Registered"}
+        assert degraded(status).status == "False"
 
 
 def random_topic(random: Random, name: str) -> TopicView:
