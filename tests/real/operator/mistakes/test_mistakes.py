@@ -1,9 +1,11 @@
 """The mistakes that people make most, and the words that `kubectl apply`, `get` and `describe` answer them with."""
 
 import json
+import re
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from itertools import zip_longest
 from typing import Any
 
 import pytest
@@ -286,9 +288,12 @@ class Stage:
     objects: Objects
     connect: str
 
-    def table(self, kind: str, name: str) -> str:
-        """Return what `kubectl get` shows of an object."""
-        return " ".join(self.api.kubectl("get", kind, name, "--namespace", NAMESPACE).split())
+    def row(self, kind: str, name: str) -> dict[str, str]:
+        """Return what `kubectl get` shows of an object, by column."""
+        heads, line = self.api.kubectl("get", kind, name, "--namespace", NAMESPACE).splitlines()
+        begins = [head.start() for head in re.finditer(r"\S+", heads)]
+        columns = [slice(begin, end) for begin, end in zip_longest(begins, begins[1:])]
+        return {heads[column].strip(): line[column].strip() for column in columns}
 
     def events(self, kind: str, name: str) -> str:
         """Return what `kubectl describe` shows below Events."""
@@ -336,7 +341,8 @@ def test_the_object_says_it_in_these_words(stage: Stage, mistake: Taken) -> None
     stage.objects.apply(mistake.kind, name, spec, annotations=mistake.annotations)
     stage.objects.wait_ready(mistake.kind, name, mistake.ready, mistake.reason)
     assert mistake.says in stage.objects.condition(mistake.kind, name)["message"]
-    assert f"{mistake.ready} {mistake.reason}" in stage.table(mistake.kind, name)
+    row = stage.row(mistake.kind, name)
+    assert (row["READY"], row["REASON"]) == (mistake.ready, mistake.reason)
     stage.objects.wait_for_event(name, mistake.reason)
     assert " ".join(mistake.says.split()) in stage.events(mistake.kind, name)
 
@@ -361,7 +367,8 @@ def test_a_cluster_that_is_deleted_first_waits_and_says_for_what(stage: Stage) -
         f" that their topics and data stay: kubectl annotate kafkacluster doomed --namespace {NAMESPACE}"
         " kontroller.dev/delete-before-dependents=true"
     )
-    assert "False WaitingForDependents" in stage.table("kafkacluster", "doomed")
+    row = stage.row("kafkacluster", "doomed")
+    assert (row["READY"], row["REASON"]) == ("False", "WaitingForDependents")
     stage.objects.wait_for_event("doomed", "WaitingForDependents")
     stage.objects.delete("kafkatopic", "left")
     stage.objects.wait_gone("kafkacluster", "doomed")
