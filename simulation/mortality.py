@@ -111,19 +111,18 @@ class MortalLink:
         return await life.unless_over(self._link.send(request))
 
     async def reach(self) -> None:
-        if self._life.is_over:
-            await self._life.never()
-        await self._life.unless_over(self._link.reach())
+        await self._ask(lambda: self._link.reach())
 
     async def static_config(self, broker: BrokerId, names: Collection[str]) -> Mapping[str, str]:
-        if self._life.is_over:
-            await self._life.never()
-        return await self._life.unless_over(self._link.static_config(broker, names))
+        return await self._ask(lambda: self._link.static_config(broker, names))
 
     async def log_ends(self, epochs: Mapping[TopicPartition, LeaderEpoch]) -> Mapping[TopicPartition, LogEnd | None]:
+        return await self._ask(lambda: self._link.log_ends(epochs))
+
+    async def _ask(self, ask: Callable[[], Awaitable[T]]) -> T:
         if self._life.is_over:
             await self._life.never()
-        return await self._life.unless_over(self._link.log_ends(epochs))
+        return await self._life.unless_over(ask())
 
     async def close(self) -> None:
         await self._link.close()

@@ -7,7 +7,8 @@ that acknowledged messages may be lost. It is held only where there is no live l
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping
 from datetime import timedelta
-from typing import Final
+from types import MappingProxyType
+from typing import Final, NamedTuple
 
 from kio.schema.elect_leaders.v2.request import ElectLeadersRequest
 from kio.schema.elect_leaders.v2.response import ElectLeadersResponse, PartitionResult, ReplicaElectionResult
@@ -43,23 +44,23 @@ async def on_elect_leaders(term: Term, request: ElectLeadersRequest) -> Answer:
     if election is None:
         return refusal(request, ErrorCode.invalid_request)
     asked = None if request.topic_partitions is None else {one: None async for one in sliced(_named(request))}
-    if election is Election.UNCLEAN and (waiting := await _recovery(term, request, asked)) is not None:
+    judged = await _judge(term, asked, election)
+    if election is Election.UNCLEAN and (waiting := _recovery(term, request, asked, judged)) is not None:
         return waiting
-    return await _hold(term, asked, election, {})
+    return await _hold(term, asked, election, judged)
 
 
-async def _recovery(
-    term: Term, request: ElectLeadersRequest, asked: Collection[TopicPartition] | None
+def _recovery(
+    term: Term, request: ElectLeadersRequest, asked: Collection[TopicPartition] | None, judged: "_Judged"
 ) -> Waiting | None:
     """An unclean election that begins with a question to brokers; None where there is nothing to ask."""
-    _, wanted = await _refused_and_wanted(term, asked, Election.UNCLEAN)
     response: ElectLeadersResponse | None = None
 
     async def hold(ends: EndsOfLogs) -> None:
         nonlocal response
-        response = await _hold(term, asked, Election.UNCLEAN, ends)
+        response = await _hold(term, asked, Election.UNCLEAN, await _judge(term, asked, Election.UNCLEAN), ends)
 
-    if not elections.begin_unclean_recovery(term, wanted, hold):
+    if not elections.begin_unclean_recovery(term, judged.wanted, hold):
         return None
     return Waiting(
         timeout_ms=max(request.timeout / timedelta(milliseconds=1), 2 * term.settings.unclean_recovery_timeout_ms),
@@ -69,10 +70,14 @@ async def _recovery(
 
 
 async def _hold(
-    term: Term, asked: Collection[TopicPartition] | None, election: Election, log_ends: EndsOfLogs
+    term: Term,
+    asked: Collection[TopicPartition] | None,
+    election: Election,
+    judged: "_Judged",
+    log_ends: EndsOfLogs = MappingProxyType({}),
 ) -> ElectLeadersResponse:
     """Holds the elections; `asked`: None for all partitions."""
-    refused, wanted = await _refused_and_wanted(term, asked, election)
+    refused, wanted = judged
     partitions = asked if asked is not None else [*refused, *wanted]
     not_elected = await partition_machine.to_online(term, wanted, election, log_ends)
     results = refused | {
@@ -90,10 +95,14 @@ async def _hold(
     return _response(ErrorCode.none, by_topic)
 
 
-async def _refused_and_wanted(
-    term: Term, asked: Collection[TopicPartition] | None, election: Election
-) -> tuple[dict[TopicPartition, Refused], list[TopicPartition]]:
+class _Judged(NamedTuple):
     """The partitions that get no election, and why; and the others."""
+
+    refused: dict[TopicPartition, Refused]
+    wanted: list[TopicPartition]
+
+
+async def _judge(term: Term, asked: Collection[TopicPartition] | None, election: Election) -> _Judged:
     refused: dict[TopicPartition, Refused] = {}
     wanted: list[TopicPartition] = []
     async for partition in sliced(asked if asked is not None else _known_to_clients(term)):
@@ -102,7 +111,7 @@ async def _refused_and_wanted(
             refused[partition] = why
         else:
             wanted.append(partition)
-    return refused, wanted
+    return _Judged(refused, wanted)
 
 
 def refusal(request: ElectLeadersRequest, error_code: ErrorCode) -> ElectLeadersResponse:

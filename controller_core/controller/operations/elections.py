@@ -65,7 +65,7 @@ def begin_unclean_recovery(
 
     False where there is nothing to choose from: nothing has begun, and the election can be held at once."""
     timeout_ms = term.settings.unclean_recovery_timeout_ms
-    asked = _asked(term, partitions) if timeout_ms else {}
+    asked = _asked(term, partitions) if timeout_ms else []
     if not asked:
         return False
 

@@ -6,7 +6,6 @@ from confluent_kafka import TopicPartition as WatchedPartition
 
 from controller_admin.client.admin_client import BlockingAdminClient
 from controller_core.model.ids import PartitionId, TopicName, TopicPartition
-from devcluster.clients.load import AckedProducer, Acknowledged
 from devcluster.clients.znodes import ClusterZnodes
 from devcluster.clusters.kafka import KafkaCluster
 from devcluster.clusters.kontroller import ControllerProcess
@@ -15,19 +14,13 @@ from devcluster.clusters.zookeeper import ZooKeeper
 from devcluster.running.processes import wait_until
 from devcluster.waiting.vocabulary import wait_until_led, wait_until_served
 from tests.real.conftest import StartKafka
+from tests.real.controller.faults.test_lost_epochs import acknowledge_some
 from tests.real.versions.releases import of_each_release
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
 
 TOPIC = "orders"
 CHOICE = '{"partitions":[{"topic":"orders","partition":0}]}'
-
-
-def acknowledge_some(kafka: KafkaCluster) -> list[Acknowledged]:
-    """What is acknowledged until something is."""
-    with AckedProducer(kafka.bootstrap_servers, TOPIC) as producer:
-        wait_until(lambda: producer.acknowledged_count > 0, "something is acknowledged")
-    return producer.stop().acknowledged
 
 
 def log_end(kafka: KafkaCluster) -> int:
@@ -55,7 +48,7 @@ def test_the_replica_that_was_in_sync_longest_leads_and_has_what_was_acknowledge
         wait_until_served(znodes, TOPIC, [0])
         acknowledged = {}
         for leader, next_leader in {1: 2, 2: 3, 3: -1}.items():
-            acknowledged[leader] = acknowledge_some(kafka)
+            acknowledged[leader] = acknowledge_some(kafka, TOPIC).stop().acknowledged
             kafka.broker(leader).kill()
             wait_until_led(znodes, TOPIC, 0, next_leader)
         kafka.broker(1).start()

@@ -12,6 +12,7 @@ from controller_core.model.ids import BrokerEpoch, BrokerId, LeaderEpoch, TopicP
 from controller_core.model.metadata import Broker, LogEnd
 from controller_core.wire.link import NotConnected
 from controller_core.wire.messages import ControlRequest, ControlResponse
+from simulation.broker_state import SimulatedReplicas
 from simulation.cluster import tp
 from simulation.virtual_time import VirtualClock, until_quiet
 
@@ -24,6 +25,7 @@ class Logs:
     def __init__(self, number: int, logs: Mapping[TopicPartition, Sequence[tuple[int, int]]]) -> None:
         self.broker = Broker(id=BrokerId(number), epoch=BrokerEpoch(1), endpoints=())
         self.logs = {each: [LogEnd(LeaderEpoch(epoch), end) for epoch, end in ends] for each, ends in logs.items()}
+        self._state = SimulatedReplicas(self.broker.id, log_epochs=self.logs)
         self.questions = 0
         self.refusals = 0
         """Of how many questions it knows nothing at first."""
@@ -39,12 +41,7 @@ class Logs:
             raise self.raises
         if self.questions <= self.refusals:
             return {}
-        return {each: self._end(self.logs[each], epoch) for each, epoch in epochs.items() if each in self.logs}
-
-    def _end(self, ends: Sequence[LogEnd], epoch: LeaderEpoch) -> LogEnd | None:
-        if not ends or epoch > ends[-1].leader_epoch:
-            return None
-        return next((end for end in reversed(ends) if end.leader_epoch <= epoch), LogEnd(epoch, 0))
+        return {each: self._state.end_of_epoch(each, epoch) for each, epoch in epochs.items() if each in self.logs}
 
     async def send(self, request: ControlRequest) -> ControlResponse:
         raise AssertionError(request)
