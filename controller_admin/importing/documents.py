@@ -15,6 +15,7 @@ from controller_core.model.topics.topic_names import why_illegal
 from controller_core.model.wording import shortened
 from controller_operator.resources import KafkaTopic
 from controller_operator.resources.common import API_VERSION
+from controller_operator.resources.topic import count_replicas
 
 _WIDTH: Final = 110
 _NOTES_LIMIT: Final = 5
@@ -65,7 +66,8 @@ def kafka_topic(wanted: Wanted, target: Target) -> Imported:
     """The KafkaTopic, without the configuration that the operator would refuse: the topic keeps that as it is.
 
     Raises `Inexpressible` where the schema does not take it."""
-    config, left_out = declarable(wanted.config, _replica_count(wanted), has_zookeeper=wanted.has_zookeeper)
+    replicas = count_replicas(wanted.replication_factor, wanted.replica_assignment)
+    config, left_out = declarable(wanted.config, replicas, has_zookeeper=wanted.has_zookeeper)
     metadata = {
         "name": wanted.object_name,
         "namespace": target.namespace,
@@ -105,10 +107,6 @@ def said(imported: Imported) -> Iterable[str]:
         yield f"topic {imported.topic} is no KafkaTopic: {imported.reason}; the output has a comment of it"
     for note in imported.notes:
         yield f"topic {imported.topic}: {note}"
-
-
-def _replica_count(wanted: Wanted) -> int:
-    return wanted.replication_factor or len((wanted.replica_assignment or ((),))[0])
 
 
 def _left_out_notes(left_out: Mapping[str, str]) -> tuple[str, ...]:

@@ -218,14 +218,14 @@ def conditions(verdict: Verdict, previous: Status, meta: ObjectMeta, now: dateti
     if verdict.ending is not None:
         said.append((verdict.ending, ConditionStatus.TRUE, verdict.reason, verdict.message))
     said.extend(verdict.others)
+    told = {type_ for type_, *_ in said}
     drifted = previous.condition(ConditionType.DRIFTED)
-    is_told = any(type_ is ConditionType.DRIFTED for type_, *_ in said)
-    if drifted is not None and not is_told and drifted.observed_generation == meta.generation:
+    if drifted is not None and ConditionType.DRIFTED not in told and drifted.observed_generation == meta.generation:
         # The condition stays, because it also says that the object has been in order at this generation.
         message = f"not known at present: {verdict.message}"
         said.append((ConditionType.DRIFTED, ConditionStatus.UNKNOWN, verdict.reason, message))
     degraded = previous.condition(ConditionType.DEGRADED)
-    if degraded is not None and not any(type_ is ConditionType.DEGRADED for type_, *_ in said):
+    if degraded is not None and ConditionType.DEGRADED not in told:
         said.append(_out_of_sight(verdict, degraded))
 
     def since(type_: ConditionType, status: ConditionStatus) -> datetime:

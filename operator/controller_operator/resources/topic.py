@@ -1,5 +1,6 @@
 """KafkaTopic: a topic's partitions, replicas and configuration, and what to do about changes made elsewhere."""
 
+from collections.abc import Sequence
 from enum import StrEnum
 from typing import Annotated, ClassVar, Final, Self
 
@@ -125,6 +126,11 @@ class TopicMoves(Model):
     """How many partitions move at a time: the next ones begin when these are done. All at once when left out."""
 
 
+def count_replicas(factor: int | None, assignment: Sequence[Sequence[int]] | None) -> int:
+    """Return the number of replicas of each partition, from whichever of both says it."""
+    return factor or len((assignment or ((),))[0])
+
+
 class KafkaTopicSpec(Spec):
     """The topic as it should be."""
 
@@ -206,7 +212,7 @@ class KafkaTopicSpec(Spec):
     @property
     def replica_count(self) -> int:
         """The number of replicas of each partition, from whichever field says it."""
-        return self.replication_factor or len((self.replica_assignment or ((),))[0])
+        return count_replicas(self.replication_factor, self.replica_assignment)
 
 
 class Difference(Observed):

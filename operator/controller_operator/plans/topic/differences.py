@@ -62,16 +62,9 @@ def differences(resource: KafkaTopic, topic: TopicView) -> Differences:
 
 def alter_config(found: Differences, topic: TopicView) -> AlterTopicConfig:
     """The step that takes these differences of the configuration away, and leaves all else in it as it is."""
-    dropped = dropped_keys(found)
-    kept = {key: value for key, value in topic.config.items() if key not in dropped}
-    given = {_config_key(each): each.desired for each in found.config if each.desired is not None}
     changes = {_config_key(each): each.desired for each in found.config}
-    return AlterTopicConfig(topic=topic.name, config=kept | given, version=topic.config_version, changes=changes)
-
-
-def dropped_keys(found: Differences) -> set[str]:
-    """The keys of the configuration that are to go back to their defaults."""
-    return {_config_key(each) for each in found.config if each.desired is None}
+    config = {key: value for key, value in {**topic.config, **changes}.items() if value is not None}
+    return AlterTopicConfig(topic=topic.name, config=config, version=topic.config_version, changes=changes)
 
 
 def differing(found: Iterable[Difference]) -> str:
