@@ -11,6 +11,7 @@ import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from itertools import count
 from pathlib import Path
 
 import pytest
@@ -73,6 +74,18 @@ def journal(tmp_path: Path) -> Path:
     return folder
 
 
+def write(journal: Path, record: bytes) -> None:
+    with (journal / SEGMENT).open("ab") as file:
+        file.write(record + b"\n")
+
+
+async def keep_alive(journal: Path, first_seq: int, at: float) -> None:
+    """Writes records from now on, so that the cluster does not fall silent while a test waits for something else."""
+    for seq in count(first_seq):
+        write(journal, alive(seq, at))
+        await asyncio.sleep(0.05)
+
+
 async def test_it_tells_everybody_and_ends_in_order(journal: Path, tmp_path: Path) -> None:
     """An Alertmanager, a file, and Prometheus; a second Alertmanager, and two journals, are not there at all."""
     server, port = StrictAlertmanager(), reserve_port()
@@ -97,11 +110,12 @@ async def test_it_tells_everybody_and_ends_in_order(journal: Path, tmp_path: Pat
         await asyncio.to_thread(until, lambda: len(told()) == 2 and len(server.alerts) == 2, process)
         metrics = await asyncio.to_thread(answer, f"http://127.0.0.1:{port}/metrics")
         ready = await asyncio.to_thread(answer, f"http://127.0.0.1:{port}/readyz")
-        with (journal / SEGMENT).open("ab") as file:
-            file.write(led(2, 0.2, 1) + b"\n")
+        write(journal, led(2, 0.2, 1))
+        writing = asyncio.create_task(keep_alive(journal, 3, 0.2))
         await asyncio.to_thread(until, lambda: len(told()) == 4, process)
         await asyncio.to_thread(until, lambda: server.firing(time.time()) == [], process)
         await asyncio.to_thread(end, process)
+        writing.cancel()
     await server.stop()
     assert told() == [("leaderless", "cleared"), ("leaderless", "raised"), ("silent", "cleared"), ("silent", "raised")]
     assert server.faults == []
@@ -121,8 +135,7 @@ def test_a_restart_tells_of_nothing_twice_and_of_what_is_over(journal: Path, tmp
     with watching(*options) as process:
         until(lambda: alarms.exists() and alarms.read_text().count("\n") == 2, process)
         end(process)
-    with (journal / SEGMENT).open("ab") as file:
-        file.write(led(2, 0.2, 1) + b"\n")
+    write(journal, led(2, 0.2, 1))
     with watching(*options) as process:
         until(lambda: alarms.read_text().count("\n") >= 4, process)
         end(process)
