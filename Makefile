@@ -14,7 +14,7 @@ export KEEP
 
 .DEFAULT_GOAL := help
 
-.PHONY: help demo demo-history demo-fleet soak test mapped nightly flaky slow-motion release-check versions lint unit fuzz mutants spark real e2e chart node crds cli runbook bench bench-designs bench-requests bench-operator bench-polling bench-pipeline \
+.PHONY: help demo demo-history demo-fleet soak test mapped nightly flaky slow-motion release-check versions lint prose unit fuzz mutants spark real e2e chart node crds cli runbook bench bench-designs bench-requests bench-operator bench-polling bench-pipeline \
 	bench-fleet build images lock sbom audit clean
 
 help: ## Show the commands
@@ -79,11 +79,15 @@ versions: $(READY) ## Run the suite, the clients, the operator, the journal and 
 	for version in $(KRAFTS); do $(BIN)/pytest -v -m real -k $$version $(AT_ONCE) tests/real/kraft tests/real/operator/test_operator.py || exit 1; done
 	for version in $(SOAKED); do $(MAKE) soak KAFKA=$$version || exit 1; done
 
-lint: $(READY) ## Check style, types and the direction of imports
+lint: $(READY) ## Check style, types, the direction of imports, and habits of prose
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/python -m scripts.checks prose
+
+prose: $(READY) ## List docstrings, sentences and names that are hard to read, and lower their highest counts
+	$(BIN)/python -m scripts.checks prose --list
 
 # On all cores; those of the pipeline file by file, as the tests of a file share tables, and each worker with a Spark of its own.
 WORKERS ?= logical

@@ -17,7 +17,7 @@ import typer
 from devcluster.filling.parts import API_SERVER
 from devcluster.filling.parts import Part as Cached
 from devcluster.running.processes import ending_on_sigterm
-from scripts.checks import commits, flaky, nightly
+from scripts.checks import commits, flaky, nightly, prose
 from scripts.checks.ledger import Ledger, read_ledger, write_ledger
 from scripts.checks.mapping import LEVEL_1, REPETITIONS, Mapped, Project, Selection, select
 from scripts.checks.parts import Ended, Part, python, run_parts, say, table
@@ -157,6 +157,29 @@ def run_flaky(
         reports.append(flaky.report(failures, runs, way))
         say(reports[-1])
     say("\n".join(["", *reports]))
+
+
+@application.command(name="prose")
+def check_prose(
+    listed: Annotated[bool, typer.Option("--list", help="Print all instances; write the counts if none rose.")] = False,
+) -> None:
+    """Count habits that make prose hard to read; fail if a count is above scripts/checks/prose.json."""
+    root = commits.project_folder()
+    paths = [path for path in commits.tracked_paths("*.py") if (root / path).exists()]
+    findings, most = prose.read_all(root, paths), prose.read_baseline(root)
+    for habit in prose.Habit:
+        count, total = findings.counts[habit], findings.totals[habit]
+        say(f"{count} of {total} ({count / total:.1%}) {habit}; at most {most[habit]}")
+    risen = {habit for habit in prose.Habit if findings.counts[habit] > most[habit]}
+    changed = set(paths if listed else commits.changed_paths(commits.last_change(prose.BASELINE)))
+    for place in findings.places:
+        if listed or (place.habit in risen and place.path in changed):
+            say(str(place))
+    if risen:
+        say("Write these modules as CONTRIBUTING.md says, or improve as many other places.")
+        raise typer.Exit(1)
+    if listed:
+        prose.write_baseline(root, findings.counts)
 
 
 @application.command()

@@ -52,6 +52,16 @@ def nearest(ancestors: Collection[str], passed: Collection[str]) -> str:
     return found
 
 
+def last_change(path: Path) -> str:
+    """Return the commit that changed a file last; HEAD if none has."""
+    return _git("log", "-1", "--format=%H", "--", str(path)).strip() or head()
+
+
+def tracked_paths(pattern: str) -> list[str]:
+    """Return the files that git knows, of one pattern."""
+    return _git("ls-files", pattern).splitlines()
+
+
 def changed_paths(base: str) -> list[str]:
     """Return what differs between a commit and the working tree: changed, added, removed and untracked files."""
     changed = _git("diff", "--name-only", "--no-renames", base).splitlines()
