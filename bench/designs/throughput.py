@@ -20,7 +20,7 @@ from devcluster.clusters.kontroller import ControllerProcess
 from devcluster.clusters.python_broker import PythonBroker
 from devcluster.clusters.run_folder import RunFolder
 from devcluster.clusters.zookeeper import ZooKeeper, connected_client
-from devcluster.waiting.vocabulary import wait_until_served
+from devcluster.waiting.vocabulary import serve_topic
 
 RECORD_BYTES: Final = 1_000
 _READ_AT_ONCE: Final = 10_000
@@ -50,8 +50,7 @@ def throughput(folder: RunFolder, records: int, rounds: int) -> Iterator[dict[st
                 topic = f"{kind}-{partitions}-{number}"
                 ids = [broker.broker_id for broker in members]
                 orders = [ids[:replicas], ids[::-1][:replicas] if replicas > 1 else ids[:1]]
-                znodes.create_topic(topic, [orders[each % 2] for each in range(partitions)])
-                wait_until_served(znodes, topic, range(partitions))
+                serve_topic(znodes, topic, [orders[each % 2] for each in range(partitions)])
                 measured = _measure(members[0].address, topic, partitions, records)
                 yield {"broker": kind, "run": number, "records": records, "replicas": replicas, **measured}
 

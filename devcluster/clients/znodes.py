@@ -40,6 +40,10 @@ class ClusterZnodes:
         znode = self.read("/controller")
         return None if znode is None else int(znode["brokerid"])
 
+    def live_brokers(self) -> set[int]:
+        """The ids of the brokers that are registered."""
+        return {int(broker) for broker in self.client.get_children("/brokers/ids")}
+
     def assigned(self, topic: str, partition: int) -> list[int]:
         """AR of a partition; empty where there is no such partition."""
         znode = self.read(f"/brokers/topics/{topic}")
@@ -78,6 +82,11 @@ class ClusterZnodes:
         """RAR of each partition that is asked for and not done yet."""
         znode = self.read(REASSIGN_PARTITIONS) or {"partitions": []}
         return {(entry["topic"], int(entry["partition"])): tuple(entry["replicas"]) for entry in znode["partitions"]}
+
+    def is_reassigning(self, topic: str, partition: int = 0) -> bool:
+        """Whether a reassignment of the partition has begun and is not done."""
+        znode = self.read(f"/brokers/topics/{topic}") or {}
+        return any(str(partition) in znode.get(field, {}) for field in ("adding_replicas", "removing_replicas"))
 
     def has_reassignments(self) -> bool:
         return self.client.exists(REASSIGN_PARTITIONS) is not None

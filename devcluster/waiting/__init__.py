@@ -1,1 +1,1 @@
-"""What tests wait for: the health of a cluster that they share, and what all of them ask of one."""
+"""The waits of tests: for the health of a cluster that they share, for what all ask of one, and for load that loses nothing."""

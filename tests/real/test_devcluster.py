@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from devcluster.clients.load import AckedProducer, lost, read_back
 from devcluster.clients.tools import TOPICS, run_tool
 from devcluster.clients.znodes import ClusterZnodes
 from devcluster.clusters.kafka import KafkaCluster
@@ -19,6 +18,7 @@ from devcluster.clusters.zookeeper import ZooKeeper, connected_client
 from devcluster.running.ports import accepts, release_port, reserve_port
 from devcluster.running.processes import StartError, wait_until
 from devcluster.waiting.health_gate import HealthGate, LeftBehind
+from devcluster.waiting.under_load import nothing_lost
 from tests.real.conftest import StartKafka
 
 pytestmark = pytest.mark.real
@@ -73,16 +73,11 @@ def test_a_killed_broker_comes_back_on_its_port_and_no_acknowledged_value_is_los
     kafka = start_kafka(brokers=3, properties={"min.insync.replicas": 2, "num.partitions": 3})
     bootstrap = ("--bootstrap-server", kafka.bootstrap_servers)
     run_tool(TOPICS, *bootstrap, "--create", "--topic", "load", "--replication-factor", "3")
-    with AckedProducer(kafka.bootstrap_servers, "load") as producer:
-        wait_until(lambda: producer.acknowledged_count > 50, "values are acknowledged")
+    with nothing_lost(kafka.bootstrap_servers, "load", more_than=50):
         address = kafka.broker(1).address
         kafka.broker(1).kill()
         kafka.broker(1).start()
-        before = producer.acknowledged_count
-        wait_until(lambda: producer.acknowledged_count > before + 50, "values are acknowledged again")
-        report = producer.stop()
     assert kafka.broker(1).address == address
-    assert lost(report.acknowledged, read_back(kafka.bootstrap_servers, "load")) == []
 
 
 def test_the_session_of_a_broker_ends_when_it_is_killed_or_on_purpose(start_kafka: StartKafka) -> None:

@@ -11,14 +11,14 @@ from contextlib import ExitStack, contextmanager
 
 import pytest
 
-from devcluster.clients.load import AckedProducer, lost, read_back
 from devcluster.clients.znodes import ClusterZnodes
 from devcluster.clusters.kafka import KafkaCluster
 from devcluster.clusters.kontroller import ControllerProcess, run_command
 from devcluster.clusters.run_folder import RunFolder
 from devcluster.clusters.zookeeper import ZooKeeper, connected_client
 from devcluster.running.processes import wait_until
-from devcluster.waiting.vocabulary import wait_until_served
+from devcluster.waiting.under_load import nothing_lost
+from devcluster.waiting.vocabulary import serve_topic, wait_until_acknowledged, wait_until_in_sync
 from tests.real.conformance.clusters import ConformanceCluster
 
 _PROPERTIES = {"auto.leader.rebalance.enable": "false", "controlled.shutdown.retry.backoff.ms": 100}
@@ -103,8 +103,7 @@ def test_a_drained_broker_leads_nothing_and_its_stop_costs_no_producer_anything(
     topic = "drained"
     cluster.serve_topic(topic, [[stopping, second, third], [second, stopping, third], [stopping, third, second]], TWO)
     cluster.serve_topic("only-here", [[stopping]])
-    with AckedProducer(cluster.kafka.bootstrap_servers, topic) as producer:
-        cluster.wait(lambda: producer.acknowledged_count > 0, "the first acknowledgement")
+    with nothing_lost(cluster.kafka.bootstrap_servers, topic) as producer:
         drained = drain(cluster, stopping)
         assert drained.returncode == 0, drained
         for partition in range(3):
@@ -119,9 +118,7 @@ def test_a_drained_broker_leads_nothing_and_its_stop_costs_no_producer_anything(
         cluster.kafka.broker(stopping).start()
         cluster.wait(lambda: is_ready(cluster, stopping), "the broker is ready again")
         assert [sorted(cluster.znodes.isr(topic, partition)) for partition in range(3)] == [sorted(cluster.order)] * 3
-    report = producer.stop()
-    assert report.errors == []
-    assert lost(report.acknowledged, read_back(cluster.kafka.bootstrap_servers, topic)) == []
+    assert producer.stop().errors == []
 
 
 def test_it_serves_on_while_a_partition_cannot_spare_it_and_is_drained_when_it_can(cluster: ConformanceCluster) -> None:
@@ -129,8 +126,8 @@ def test_it_serves_on_while_a_partition_cannot_spare_it_and_is_drained_when_it_c
     topic = "cannot-spare"
     cluster.serve_topic(topic, [[stopping, leading, missing]], TWO)
     cluster.kafka.broker(missing).kill()
-    cluster.wait(lambda: missing not in cluster.znodes.isr(topic, 0), "the dead broker is out of the ISR")
-    with AckedProducer(cluster.kafka.bootstrap_servers, topic) as producer:
+    wait_until_in_sync(cluster.znodes, topic, leading, stopping)
+    with nothing_lost(cluster.kafka.bootstrap_servers, topic) as producer:
         refused = drain(cluster, stopping, patience_s=3)
         assert refused.returncode == 1, refused
         reason = refused.stderr.splitlines()[-1]
@@ -139,17 +136,14 @@ def test_it_serves_on_while_a_partition_cannot_spare_it_and_is_drained_when_it_c
         assert reason.endswith("; nothing was changed")
         with draining(cluster, stopping) as waiting:
             assert f"{topic}-0 (ISR " in said(waiting, "too few replicas in sync")
-            before = producer.acknowledged_count
-            cluster.wait(lambda: producer.acknowledged_count > before + 100, "producers go on")
+            wait_until_acknowledged(producer, 100)
             assert cluster.seen(topic).leadership == (stopping, sorted([stopping, leading]))
             cluster.kafka.broker(missing).start()
             said(waiting, "is drained and may be stopped")
             assert waiting.wait() == 0
         assert cluster.seen(topic).leadership[1] == sorted([leading, missing])
         cluster.kafka.broker(stopping).restart()
-    report = producer.stop()
-    assert report.errors == []
-    assert lost(report.acknowledged, read_back(cluster.kafka.bootstrap_servers, topic)) == []
+    assert producer.stop().errors == []
 
 
 def test_brokers_that_are_drained_together_are_stopped_one_after_the_other(cluster: ConformanceCluster) -> None:
@@ -199,8 +193,7 @@ def test_without_zookeeper_and_controller_it_gives_up_in_time(servers_folder: Ru
             stack.enter_context(own)
         with connected_client(kafka.zookeeper_connect) as client:
             znodes = ClusterZnodes(client)
-            znodes.create_topic("shared", [[1, 2]])
-            wait_until_served(znodes, "shared", [0])
+            serve_topic(znodes, "shared", [[1, 2]])
         if own is not None:
             own.process.kill()
         zookeeper.kill()

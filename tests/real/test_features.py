@@ -26,6 +26,7 @@ from devcluster.clusters.run_folder import RunFolder
 from devcluster.clusters.zookeeper import connected_client
 from devcluster.running.processes import StartError, wait_until
 from devcluster.stand_ins.stand_in_broker import register, stand_in_broker, unregister
+from devcluster.waiting.vocabulary import wait_until_ended, wait_until_led
 from tests.real.conftest import StartKafka
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
@@ -84,7 +85,7 @@ class FeatureCluster:
     def replicas_in_charge(self, topic: str, replicas: list[int]) -> tuple[int, list[int]]:
         """Leader and ISR of a new topic's only partition, once it has them: brokers that count as alive."""
         self.znodes.create_topic(topic, [replicas])
-        wait_until(lambda: self.znodes.leader(topic, 0) >= 0, f"{topic} has a leader")
+        wait_until_led(self.znodes, topic, *replicas)
         return self.znodes.leader(topic, 0), self.znodes.isr(topic, 0)
 
 
@@ -263,10 +264,8 @@ def test_a_real_broker_ends_when_a_feature_is_finalized_that_it_does_not_support
         process = kafka.broker(1).process
         content = {"version": 2, "status": 1, "features": {"f": {"max_version_level": 3}}}
         client.set("/feature", json.dumps(content).encode())
-        wait_until(
-            lambda: not any(broker.process.is_running for broker in kafka.brokers.values()),
-            "the brokers have ended by themselves",
-        )
+        for broker in kafka.brokers.values():
+            wait_until_ended(broker.process)
         assert "feature compatibility checks failed" in process.log_path.read_text(errors="replace")
         with pytest.raises(StartError):
             kafka.broker(1).start()

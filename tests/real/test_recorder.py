@@ -14,6 +14,7 @@ from devcluster.clusters.kontroller import RecorderProcess, run_command
 from devcluster.clusters.run_folder import RunFolder
 from devcluster.clusters.zookeeper import ZooKeeper, connected_client
 from devcluster.running.processes import wait_until
+from devcluster.waiting.vocabulary import serve_topic, wait_until_moved, wait_until_recorded, wait_until_served
 from tests.real.conftest import StartKafka
 from tests.real.histories import assert_comes_to
 from tests.real.versions.releases import of_each_release
@@ -33,10 +34,6 @@ def causes(journal: Path, kind: str) -> set[str]:
     return {line.cause for line in changes(journal) if line.kind == kind}
 
 
-def wait_until_recorded(journal: Path, kind: str, cause: str) -> None:
-    wait_until(lambda: cause in causes(journal, kind), f"{kind} by {cause} is recorded")
-
-
 @of_each_release
 def test_the_history_of_a_cluster_with_kafkas_own_controller_comes_to_what_zookeeper_says(
     start_kafka: StartKafka, servers_folder: RunFolder, tmp_path: Path, release: str
@@ -49,12 +46,7 @@ def test_the_history_of_a_cluster_with_kafkas_own_controller_comes_to_what_zooke
         connected_client(kafka.zookeeper_connect) as client,
     ):
         znodes = ClusterZnodes(client)
-
-        def wait_until_served() -> None:
-            wait_until(lambda: znodes.is_served("orders", PARTITIONS), "orders is served")
-
-        znodes.create_topic("orders", [[1, 2], [2, 3], [3, 1]], {"min.insync.replicas": "1"})
-        wait_until_served()
+        serve_topic(znodes, "orders", [[1, 2], [2, 3], [3, 1]], {"min.insync.replicas": "1"})
         wait_until_recorded(journal, "leadership", "topics_changed")
 
         controller = znodes.controller()
@@ -63,7 +55,7 @@ def test_the_history_of_a_cluster_with_kafkas_own_controller_comes_to_what_zooke
         kafka.broker(other).kill()
         wait_until_recorded(journal, "leadership", "broker_failed")
         kafka.broker(other).start()
-        wait_until_served()
+        wait_until_served(znodes, "orders", PARTITIONS)
         wait_until_recorded(journal, "broker", "broker_started")
         znodes.elect_preferred([("orders", number) for number in PARTITIONS])
         wait_until_recorded(journal, "leadership", "balance_due")
@@ -72,21 +64,20 @@ def test_the_history_of_a_cluster_with_kafkas_own_controller_comes_to_what_zooke
         with segments(journal)[-1].open("ab") as last:
             last.write(b'{"v":1,"cluster_id":"torn')
         znodes.reassign({("orders", 0): [2, 3]})
-        wait_until(lambda: not znodes.has_reassignments(), "orders-0 moved unseen")
+        wait_until_moved(znodes, "orders", [2, 3])
         recorder.start()
         znodes.reassign({("orders", 0): [1, 2]})
         wait_until_recorded(journal, "assignment", "reassignments_requested")
-        wait_until(lambda: not znodes.has_reassignments(), "orders-0 moved back")
-        wait_until_served()
+        wait_until_moved(znodes, "orders", [1, 2])
+        wait_until_served(znodes, "orders", PARTITIONS)
 
         epoch = int(client.get("/controller_epoch")[0])
         kafka.broker(controller).stop()
         wait_until_recorded(journal, "leadership", "controlled_shutdown")
         wait_until_recorded(journal, "controller_elected", "controller_failover")
         kafka.broker(controller).start()
-        wait_until_served()
-        znodes.create_topic("short-lived", [[1, 2, 3]])
-        wait_until(lambda: znodes.is_served("short-lived", [0]), "short-lived is served")
+        wait_until_served(znodes, "orders", PARTITIONS)
+        serve_topic(znodes, "short-lived", [[1, 2, 3]])
         znodes.mark_for_deletion("short-lived")
         wait_until_recorded(journal, "topic_removed", "topic_deletions_requested")
         wait_until(lambda: changes(journal)[-1].kind == "controller_alive", "the cluster is at rest")

@@ -1,5 +1,6 @@
 """A house of rooms: no folder has more modules than one sees at a glance, and ARCHITECTURE.md shows those there are."""
 
+import ast
 import re
 from collections import Counter
 from pathlib import Path
@@ -79,3 +80,25 @@ def test_every_room_is_in_the_picture(house: str) -> None:
 
 def test_the_architecture_is_read_in_one_sitting() -> None:
     assert len(ARCHITECTURE.splitlines()) <= MOST_LINES
+
+
+VOCABULARY: Final = "devcluster.waiting.vocabulary"
+OTHER_SERVERS: Final = {ROOT / "tests/real/operator/test_resources.py"}
+"""Waits for an API server to serve a kind, not for a Kafka cluster."""
+
+
+def test_a_test_waits_in_the_words_of_the_vocabulary_and_has_no_twin_of_them() -> None:
+    """A cluster may have a method of the same name, which calls the word."""
+    vocabulary = (ROOT / VOCABULARY.replace(".", "/")).with_suffix(".py").read_text()
+    words = set(re.findall(r"^def (wait_until_\w+)", vocabulary, re.MULTILINE))
+    assert "wait_until_served" in words
+    twins: dict[str, set[str]] = {}
+    for path in {*(ROOT / "tests").rglob("*.py"), *(ROOT / "bench").rglob("*.py")} - OTHER_SERVERS:
+        if "def wait_until_" not in (text := path.read_text()):
+            continue
+        nodes = list(ast.walk(ast.parse(text)))
+        imports = [node for node in nodes if isinstance(node, ast.ImportFrom) and node.module == VOCABULARY]
+        defined = {node.name for node in nodes if isinstance(node, ast.FunctionDef)}
+        if twin := (defined & words) - {each.name for node in imports for each in node.names}:
+            twins[path.relative_to(ROOT).as_posix()] = twin
+    assert twins == {}, f"call the word of {VOCABULARY}"

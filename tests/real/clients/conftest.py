@@ -17,8 +17,8 @@ from devcluster.clusters.kontroller import ControllerProcess
 from devcluster.clusters.listeners import ONE_FOR_ALL
 from devcluster.clusters.run_folder import RunFolder
 from devcluster.clusters.zookeeper import ZooKeeper, connected_client
-from devcluster.running.processes import wait_until
 from devcluster.waiting.health_gate import HealthGate
+from devcluster.waiting.vocabulary import wait_until_served
 from tests.real.conformance.set_ups import SET_UPS, release_of, skip_on_older_releases
 
 
@@ -51,10 +51,7 @@ class ServedCluster:
         """Create a topic unless it exists, and wait until every replica is in sync."""
         if self.znodes.client.exists(f"/brokers/topics/{topic}") is None:
             self.znodes.create_topic(topic, replicas)
-        wait_until(
-            lambda: self.znodes.is_served(topic, range(len(replicas))),
-            f"every replica of {topic} is in sync",
-        )
+        wait_until_served(self.znodes, topic, range(len(replicas)))
 
 
 _PROPERTIES = {

@@ -25,6 +25,7 @@ from controller_core.wire.codecs.frames import decode_response, with_length
 from devcluster.building.java import KAFKA_VERSION
 from devcluster.clients.requests import ConnectionClosed, send_frame
 from devcluster.running.processes import ConditionTimeoutError, wait_until
+from devcluster.waiting.vocabulary import wait_until_gone
 from tests.real.clients.conftest import ServedCluster
 from tests.real.conformance.set_ups import since
 
@@ -144,7 +145,7 @@ def test_a_deleted_topic_is_gone_for_both(cluster: ServedCluster) -> None:
     cluster.serve_topic("doomed", [[1, 2, 3]])
     same_answer(cluster, metadata_request(11, ["doomed"]))
     cluster.znodes.client.create("/admin/delete_topics/doomed")
-    wait_until(lambda: cluster.znodes.client.exists("/brokers/topics/doomed") is None, "the topic is deleted")
+    wait_until_gone(cluster.znodes, "/brokers/topics/doomed")
     (gone,) = same_answer(cluster, metadata_request(11, ["doomed"])).topics
     assert gone.error_code.value == 3
 

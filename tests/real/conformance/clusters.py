@@ -39,12 +39,13 @@ from devcluster.clients import tools
 from devcluster.clients.identity import NOBODY, Identity
 from devcluster.clients.load import AckedProducer, read_back
 from devcluster.clients.requests import ConnectionClosed, ask_in_its_version, send_request
-from devcluster.clients.znodes import REASSIGN_PARTITIONS, ClusterZnodes
+from devcluster.clients.znodes import ClusterZnodes
 from devcluster.clusters.kafka import KafkaCluster
 from devcluster.clusters.kontroller import ControllerProcess
 from devcluster.running.patience import SILENCE_S
 from devcluster.running.processes import wait_until
 from devcluster.waiting.health_gate import HealthGate
+from devcluster.waiting.vocabulary import wait_until_gone, wait_until_led, wait_until_moved, wait_until_served
 
 LOG_DIRECTORIES = ("log", "log-2")
 """The names of the log directories that every broker has."""
@@ -126,9 +127,6 @@ class ConformanceCluster:
     def address(self, broker: int) -> tuple[str, int]:
         return "127.0.0.1", self.kafka.broker(broker).port
 
-    def live_brokers(self) -> set[int]:
-        return {int(broker) for broker in self.znodes.client.get_children("/brokers/ids")}
-
     def broker_epoch(self, broker: int) -> int:
         """The czxid of the broker's registration."""
         return int(self.znodes.client.get(f"/brokers/ids/{broker}")[1].czxid)
@@ -142,20 +140,13 @@ class ConformanceCluster:
         wait_until(condition, what, silence_s=silence_s)
 
     def wait_until_served(self, topic: str, partitions: int = 1) -> None:
-        self.wait(lambda: self.znodes.is_served(topic, range(partitions)), f"every replica of {topic} is in sync")
+        wait_until_served(self.znodes, topic, range(partitions), wait=self.wait)
 
     def wait_until_led(self, topic: str, leader: int, partition: int = 0) -> None:
-        self.wait(lambda: self.znodes.leader(topic, partition) == leader, f"{leader} leads {topic}-{partition}")
+        wait_until_led(self.znodes, topic, leader, partition=partition, wait=self.wait)
 
     def wait_until_moved(self, topic: str, target: list[int], partition: int = 0) -> None:
-        self.wait(
-            lambda: (
-                not self.is_reassigning(topic, partition)
-                and not self.exists(REASSIGN_PARTITIONS)
-                and self.znodes.assigned(topic, partition) == target
-            ),
-            f"{topic}-{partition} is moved to {target}",
-        )
+        wait_until_moved(self.znodes, topic, target, partition, wait=self.wait)
 
     def wait_for_a_term_after(self, epoch: int) -> None:
         """Waits until a controller has a later term and has taken all of it up.
@@ -175,8 +166,14 @@ class ConformanceCluster:
         return answer.error_code is ErrorCode.none
 
     def wait_until_gone(self, *paths: str) -> None:
-        for path in paths:
-            self.wait(lambda path=path: not self.exists(path), f"{path} is gone")  # type: ignore[misc]  # a lambda with a default
+        wait_until_gone(self.znodes, *paths, wait=self.wait)
+
+    def wait_until_unlisted(self, topic: str, *brokers: int) -> None:
+        """Waits until these brokers show clients no partition of the topic."""
+        self.wait(
+            lambda: not any(self.metadata_of(broker, topic).partitions for broker in brokers),
+            f"{brokers} show no {topic}",
+        )
 
     def wait_until_everybody_knows(self, topic: str, partition: int = 0) -> None:
         """Waits until every live broker answers clients what ZooKeeper has of the partition."""
@@ -184,7 +181,7 @@ class ConformanceCluster:
         def agree() -> bool:
             seen = self.seen(topic, partition)
             wanted = (seen.leader, list(seen.isr), seen.leader_epoch, self.znodes.assigned(topic, partition))
-            return all(self._known_to(broker, topic, partition) == wanted for broker in self.live_brokers())
+            return all(self._known_to(broker, topic, partition) == wanted for broker in self.znodes.live_brokers())
 
         self.wait(agree, f"every broker knows the state of {topic}-{partition}")
 
@@ -192,10 +189,6 @@ class ConformanceCluster:
 
     def exists(self, path: str) -> bool:
         return self.znodes.client.exists(path) is not None
-
-    def is_reassigning(self, topic: str, partition: int = 0) -> bool:
-        znode = self.znodes.read(f"/brokers/topics/{topic}") or {}
-        return any(str(partition) in znode.get(field, {}) for field in ("adding_replicas", "removing_replicas"))
 
     def seen(self, topic: str, partition: int = 0) -> Seen:
         """The state of a partition that has one."""
@@ -246,13 +239,13 @@ class ConformanceCluster:
         told = (option, str(self.identity_file)) if self.identity_file else ()
         return tools.run_tool(tool, *servers, *told, *arguments, timeout_s=timeout_s)
 
-    def load(self, topic: str, bootstrap: str | None = None) -> AckedProducer:
+    def load(self, topic: str) -> AckedProducer:
         """A producer that does not stop."""
-        return AckedProducer(bootstrap or self.kafka.bootstrap_servers, topic, identity=self.identity)
+        return AckedProducer(self.kafka.bootstrap_servers, topic, identity=self.identity)
 
-    def read_back(self, topic: str, bootstrap: str | None = None) -> set[str]:
+    def read_back(self, topic: str) -> set[str]:
         """All that is in a topic."""
-        return read_back(bootstrap or self.kafka.bootstrap_servers, topic, identity=self.identity)
+        return read_back(self.kafka.bootstrap_servers, topic, identity=self.identity)
 
     # Requests
 

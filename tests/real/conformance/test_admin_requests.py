@@ -529,7 +529,7 @@ def test_a_topic_on_its_way_out_cannot_be_created_grown_elected_or_deleted(prepa
     first, second, _ = prepared.order
     prepared.serve_topic("leaving", [[first, second]])
     prepared.kafka.broker(second).kill()
-    prepared.wait(lambda: second not in prepared.live_brokers(), "the broker is gone")
+    prepared.wait(lambda: second not in prepared.znodes.live_brokers(), "the broker is gone")
     prepared.wait(lambda: prepared.seen("leaving").isr == (first,), "its replica is out of sync")
     assert codes(prepared, deletion("leaving")) == [("leaving", ErrorCode.none)]
     assert codes(prepared, creation(topic("leaving", 1, 1))) == [("leaving", ErrorCode.topic_already_exists)]

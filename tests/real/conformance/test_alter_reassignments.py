@@ -78,7 +78,7 @@ def test_an_answer_about_a_partition_at_rest(
     found_code, found_message = ask(cluster, {("judged", 0): target})["judged", 0]
     assert found_code is error_code
     assert (found_message or "").startswith(message or "")
-    cluster.wait(lambda: cluster.znodes.is_served("judged", [0]), "judged is served")
+    cluster.wait_until_served("judged")
 
 
 @pytest.mark.parametrize("partition", [("nowhere", 0), ("judged", 9)])
@@ -132,12 +132,12 @@ def test_kafkas_tool_moves_throttles_lists_cancels_and_verifies(cluster: Conform
     cancelled = run_tool(cluster, tmp_path, plan, "--cancel", "--preserve-throttles")
     assert "Successfully cancelled partition reassignment for: tooled-0" in cancelled
     cluster.wait(lambda: sorted(cluster.znodes.assigned("tooled", 0)) == [1, 2], "it is back")
-    cluster.wait(lambda: 3 not in cluster.brokers_with_a_log("tooled"), "3 deleted its replica")
+    cluster.wait_until_only_replicas_have_logs("tooled")
     assert "No partition reassignments found" in run_tool(cluster, tmp_path, plan, "--list")
     run_tool(cluster, tmp_path, plan, "--execute", "--throttle", FAST)
-    cluster.wait(lambda: cluster.znodes.assigned("tooled", 0) == [3, 1], "it moved")
+    cluster.wait_until_moved("tooled", [3, 1])
     assert "is completed" in run_tool(cluster, tmp_path, plan, "--verify", "--preserve-throttles")
-    cluster.wait(lambda: 2 not in cluster.brokers_with_a_log("tooled"), "2 deleted its replica")
+    cluster.wait_until_only_replicas_have_logs("tooled")
 
 
 @pytest.mark.timeout(600)
@@ -154,4 +154,4 @@ def test_a_running_target_is_replaced_and_the_dropped_replica_deleted(
     )  # fmt: skip
     cluster.wait(lambda: 3 not in cluster.brokers_with_a_log("replaced-by-tool"), "3 deleted its replica")
     run_tool(cluster, tmp_path, {"replaced-by-tool": [2]}, "--cancel", "--preserve-throttles")
-    cluster.wait(lambda: cluster.znodes.assigned("replaced-by-tool", 0) == [1], "it is back")
+    cluster.wait_until_moved("replaced-by-tool", [1])

@@ -36,13 +36,13 @@ def test_every_broker_knows_its_controller_and_all_live_brokers(cluster: Conform
     """A controller that is no broker lists itself among them: brokers look its address up there."""
     controller = cluster.znodes.controller()
     assert controller is not None
-    wanted = {controller, *cluster.live_brokers()}
+    wanted = {controller, *cluster.znodes.live_brokers()}
 
     def knows(broker: int) -> bool:
         told = cluster.metadata(broker)
         return told.controller_id == controller and {node.node_id for node in told.brokers} == wanted
 
-    for broker in cluster.live_brokers():
+    for broker in cluster.znodes.live_brokers():
         cluster.wait(lambda broker=broker: knows(broker), f"{broker} knows who is there")  # type: ignore[misc]  # a lambda with a default
 
 
@@ -50,7 +50,7 @@ def test_every_broker_answers_clients_with_the_state_that_zookeeper_has(cluster:
     cluster.serve_topic("told", [[1, 2, 3], [2, 3], [3]])
     for partition in range(3):
         cluster.wait_until_everybody_knows("told", partition)
-    for broker in cluster.live_brokers():
+    for broker in cluster.znodes.live_brokers():
         assert cluster.metadata_of(broker, "told").topic_id == cluster.topic_id("told")
 
 
@@ -98,7 +98,7 @@ def error_of(cluster: ConformanceCluster, broker: int, request: RequestPayload) 
 @pytest.mark.parametrize("api", ["LeaderAndIsr", "UpdateMetadata", "StopReplica"])
 def test_a_controller_of_an_older_epoch_is_fenced(cluster: ConformanceCluster, api: str) -> None:
     """Every broker has heard of the present epoch; one request of its former controller is refused."""
-    for broker in cluster.live_brokers():
+    for broker in cluster.znodes.live_brokers():
         cluster.wait(
             lambda broker=broker: (  # type: ignore[misc]  # a lambda with a default
                 error_of(cluster, broker, control_requests(cluster, broker, older=1)[api])

@@ -11,6 +11,7 @@ from kio.static.primitive import i64
 
 from controller_core.wire.messages import AllocateProducerIdsRequest, ErrorCode
 from devcluster.clients.znodes import PREFERRED_ELECTION, REASSIGN_PARTITIONS
+from devcluster.waiting.vocabulary import wait_until_reassigning
 from tests.real.conformance.clusters import ConformanceCluster
 
 PRODUCER_IDS = "/latest_producer_id_block"
@@ -102,7 +103,7 @@ def test_a_running_reassignment_lists_the_target_first_and_what_is_added_and_rem
     topic_id = znode(cluster, "/brokers/topics/moving")["topic_id"]
     with cluster.paused(third):
         cluster.znodes.reassign({("moving", 1): [third, first]})
-        cluster.wait(lambda: cluster.is_reassigning("moving", 1), "it has begun")
+        wait_until_reassigning(cluster.znodes, "moving", 1)
         content = znode(cluster, "/brokers/topics/moving")
     assert content == {
         "version": 3,

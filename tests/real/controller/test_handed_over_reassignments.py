@@ -13,6 +13,7 @@ from kio.static.primitive import i32
 
 from devcluster.clients.requests import send_request
 from devcluster.running.processes import wait_until
+from devcluster.waiting.vocabulary import wait_until_controlled_by, wait_until_moved
 from tests.real.controller.clusters import OurCluster
 from tests.real.controller.test_throttles import (
     A_LITTLE,
@@ -62,11 +63,10 @@ def test_what_is_cancelled_after_the_controller_was_killed_has_its_order_again(o
 def test_kafkas_own_controller_goes_on_with_what_ours_began(our_cluster: OurCluster) -> None:
     begin_slowly(our_cluster, "lent")
     our_cluster.controller.kill()
-    brokers = set(our_cluster.kafka.brokers)
-    wait_until(lambda: our_cluster.znodes.controller() in brokers, "a broker is the controller")
+    wait_until_controlled_by(our_cluster.znodes, *our_cluster.kafka.brokers)
     throttle(our_cluster, "lent", 1, 3, FAST)
-    wait_until(lambda: our_cluster.znodes.assigned("lent", 0) == [2, 3], "it moved")
+    wait_until_moved(our_cluster.znodes, "lent", [2, 3])
     our_cluster.controller.restart_whole()
     wait_until_nothing_is_left(our_cluster, "lent")
     our_cluster.wait_until_no_stray_replicas("lent", 0)
-    our_cluster.wait_until_served("lent", range(1))
+    our_cluster.wait_until_served("lent")

@@ -23,7 +23,13 @@ from devcluster.clusters.run_folder import RunFolder
 from devcluster.clusters.zookeeper import ZooKeeper, connected_client
 from devcluster.running.ports import release_port, reserve_port
 from devcluster.running.processes import wait_until
-from devcluster.waiting.vocabulary import wait_until_led, wait_until_served
+from devcluster.waiting.vocabulary import (
+    serve_topic,
+    wait_until_ended,
+    wait_until_led,
+    wait_until_metric,
+    wait_until_served,
+)
 from tests.real.histories import assert_comes_to
 from tests.real.versions.releases import of_each_release
 
@@ -61,10 +67,9 @@ def test_after_a_kill_and_a_torn_line_the_history_comes_to_the_state_of_zookeepe
         connected_client(kafka.zookeeper_connect) as client,
     ):
         znodes = ClusterZnodes(client)
-        znodes.create_topic("orders", [[1, 2], [2, 3], [3, 1]], {"min.insync.replicas": "1"})
-        wait_until_served(znodes, "orders", [0, 1, 2])
+        serve_topic(znodes, "orders", [[1, 2], [2, 3], [3, 1]], {"min.insync.replicas": "1"})
         kafka.broker(3).stop()
-        wait_until_led(znodes, "orders", 2, 1)
+        wait_until_led(znodes, "orders", 1, partition=2)
         alter_config(kafka, "topics", "orders", "min.insync.replicas=2,flush.messages=1000")
         alter_config(kafka, "brokers", "1", "leader.replication.throttled.rate=123456,log.cleaner.backoff.ms=10000")
         wait_until(lambda: configs_in(journal) == (ORDERS, BROKER_1), "both are recorded")
@@ -75,10 +80,7 @@ def test_after_a_kill_and_a_torn_line_the_history_comes_to_the_state_of_zookeepe
 
         controller.restart_whole()
         kafka.broker(3).start()
-        wait_until(
-            lambda: all(len(znodes.isr("orders", partition)) == 2 for partition in range(3)),
-            "all replicas are in sync, so that the brokers' own controller has nothing to do",
-        )
+        wait_until_served(znodes, "orders", [0, 1, 2])  # so that the brokers' own controller has nothing to do
         controller.process.stop()
         assert configs_in(journal) == (ORDERS, BROKER_1), "the next term knows them, too"
         folded = fold(read(journal))
@@ -139,16 +141,14 @@ def test_the_topic_has_what_the_files_have_though_its_brokers_die_under_the_same
         ) as controller,
     ):
         znodes = ClusterZnodes(client)
-        znodes.create_topic(topic, [[1, 2, 3]])
-        wait_until_served(znodes, topic, [0])
+        serve_topic(znodes, topic, [[1, 2, 3]])
         kafka.broker(1).kill()
-        wait_until(lambda: znodes.leader(topic, 0) in (2, 3), "another broker leads it")
+        wait_until_led(znodes, topic, 2, 3)
         for broker in (2, 3):
             kafka.broker(broker).kill()
-        wait_until_led(znodes, topic, 0, -1)
+        wait_until_led(znodes, topic, -1)
         kafka.start()
-        znodes.create_topic("orders", [[1, 2], [2, 3]])
-        wait_until_served(znodes, "orders", [0, 1])
+        serve_topic(znodes, "orders", [[1, 2], [2, 3]])
         writing = [f"kontroller_journal{kind}_records_written_total" for kind in ("", "_topic")]
 
         def has_caught_up() -> bool:
@@ -169,7 +169,7 @@ def test_a_topic_that_is_out_of_reach_holds_up_neither_the_controller_nor_its_en
     port = reserve_port()
     settings = {"journal_topic": "journal", "journal_bootstrap": f"127.0.0.1:{port}"}
     with ControllerProcess(servers_folder, zookeeper_connect, name="unpublished", settings=settings) as controller:
-        wait_until(lambda: controller.metric("kontroller_journal_topic_failing") == 1, "the failure is known")
+        wait_until_metric(controller, "kontroller_journal_topic_failing", 1)
         controller.process.send_signal(signal.SIGTERM)
-        wait_until(lambda: not controller.process.is_running, "the process has ended")
+        wait_until_ended(controller.process)
     release_port(port)

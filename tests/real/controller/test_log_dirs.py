@@ -23,7 +23,12 @@ from devcluster.clusters.kontroller import ControllerProcess
 from devcluster.clusters.run_folder import RunFolder
 from devcluster.clusters.zookeeper import ZooKeeper, connected_client
 from devcluster.running.processes import wait_until
-from devcluster.waiting.vocabulary import wait_until_led, wait_until_served
+from devcluster.waiting.vocabulary import (
+    serve_topic,
+    wait_until_gone,
+    wait_until_led,
+    wait_until_metric,
+)
 
 TOPICS = ("one", "two", "three", "four")
 DEADLINE_S = 90
@@ -112,29 +117,22 @@ def test_the_partitions_of_a_lost_directory_move_on_and_return_with_it(
     assert not znodes.client.get_children("/log_dir_event_notification")
 
     controller.restart_whole()
-    wait_until(
-        lambda: controller.metric("kontroller_offline_replicas") == len(hit),
-        "the next controller finds out by asking",
-    )
+    wait_until_metric(controller, "kontroller_offline_replicas", len(hit))
     assert {znodes.leader(topic, 0) for topic in hit} == {1}
     assert {znodes.leader(topic, 0) for topic in spared} == {2}
     assert offline_replicas(kafka.broker(1), spared[0]) == []
 
-    znodes.create_topic("new", [[2, 1]])
-    wait_until_served(znodes, "new", [0])
+    serve_topic(znodes, "new", [[2, 1]])
 
     znodes.mark_for_deletion(doomed)
-    wait_until(
-        lambda: controller.metric("kontroller_topics_ineligible_to_delete") == 1,
-        "a replica that cannot be deleted holds up its topic's deletion",
-    )
+    wait_until_metric(controller, "kontroller_topics_ineligible_to_delete", 1)
     assert znodes.partitions(doomed)
 
     kafka.broker(2).kill()
     lost.unlink()
     lost.mkdir()
     kafka.broker(2).start()
-    wait_until(lambda: not znodes.partitions(doomed), "now it is deleted")
+    wait_until_gone(znodes, f"/brokers/topics/{doomed}")
     kept = ("one", *spared, "new")
     wait_until(lambda: all(znodes.is_served(topic, [0]) for topic in kept), "every replica is in sync")
     wait_until(
@@ -164,7 +162,7 @@ def test_what_waits_for_its_replicas_gets_an_unclean_leader_when_the_configurati
         "1 knows the controller",
     )
     allow_unclean_election(kafka.broker(1), "by-client")
-    wait_until_led(znodes, "by-client", 0, 1)
+    wait_until_led(znodes, "by-client", 1)
     assert znodes.isr("by-client", 0) == [1]
     assert {znodes.leader(topic, 0) for topic in ("by-default", "seen")} == {-1}
 
@@ -182,7 +180,7 @@ def test_what_waits_for_its_replicas_gets_an_unclean_leader_when_the_configurati
         timeout_s=DEADLINE_S,
     )
     assert altered.returncode == 0, altered.stdout + altered.stderr
-    wait_until_led(znodes, "by-default", 0, 1)
+    wait_until_led(znodes, "by-default", 1)
     assert (controller.metric("kontroller_unclean_leader_elections_total") or 0) >= len(waiting)
 
     kafka.broker(2).start()

@@ -39,9 +39,9 @@ def test_an_offline_partition_and_a_leader_out_of_place_are_counted(our_cluster:
     assert scraped(our_cluster, "kontroller_brokers") == 6
     wait_until_counted(our_cluster)
     our_cluster.kafka.broker(6).stop()
-    wait_until_led(our_cluster.znodes, "counted-1", 0, -1)
-    wait_until_led(our_cluster.znodes, "counted-2", 0, 1)
+    wait_until_led(our_cluster.znodes, "counted-1", -1)
+    wait_until_led(our_cluster.znodes, "counted-2", 1)
     wait_until_counted(our_cluster)
     our_cluster.kafka.broker(6).start()
-    wait_until_led(our_cluster.znodes, "counted-1", 0, 6)
+    wait_until_led(our_cluster.znodes, "counted-1", 6)
     wait_until_counted(our_cluster)

@@ -6,12 +6,16 @@ import urllib.request
 from pathlib import Path
 from typing import Any
 
-from devcluster.clients.load import AckedProducer, lost, read_back
 from devcluster.clusters.kontroller import ControllerProcess, run_command
 from devcluster.clusters.listeners import ListenerNames
 from devcluster.clusters.run_folder import RunFolder
 from devcluster.running.processes import wait_until
-from devcluster.waiting.vocabulary import wait_until_logged
+from devcluster.waiting.under_load import nothing_lost
+from devcluster.waiting.vocabulary import (
+    wait_until_controlled_by,
+    wait_until_hot,
+    wait_until_logged,
+)
 from tests.real.controller.clusters import OurCluster
 
 
@@ -27,20 +31,18 @@ def readyz(controller: ControllerProcess) -> tuple[int, dict[str, Any]]:
 def test_a_killed_controller_is_replaced_by_kafkas_own_and_takes_the_role_back(our_cluster: OurCluster) -> None:
     znodes, ours = our_cluster.znodes, our_cluster.controller
     our_cluster.serve_topic("handed-back", [[1, 2, 3]], {"min.insync.replicas": "2"})
-    with AckedProducer(our_cluster.kafka.bootstrap_servers, "handed-back") as producer:
-        wait_until(lambda: producer.acknowledged_count > 0, "the first acknowledgement")
+    with nothing_lost(our_cluster.kafka.bootstrap_servers, "handed-back"):
         ours.kill()
-        wait_until(lambda: znodes.controller() in our_cluster.live_brokers(), "a broker fills in")
+        wait_until_controlled_by(znodes, *our_cluster.kafka.brokers)
         our_cluster.serve_topic("made-by-kafka", [[4, 5]])
         ours.restart_whole()
         our_cluster.serve_topic("made-by-us", [[4, 5]])
-    assert lost(producer.stop().acknowledged, read_back(our_cluster.kafka.bootstrap_servers, "handed-back")) == []
 
 
 def test_a_controller_that_is_stopped_gives_the_role_back_at_once(our_cluster: OurCluster) -> None:
     our_cluster.controller.stop()
     assert our_cluster.znodes.controller() != our_cluster.controller.controller_id, "it resigned before it ended"
-    wait_until(lambda: our_cluster.znodes.controller() in our_cluster.live_brokers(), "a broker fills in")
+    wait_until_controlled_by(our_cluster.znodes, *our_cluster.kafka.brokers)
 
 
 def test_a_second_kontroller_stands_by_until_the_first_one_dies(
@@ -55,7 +57,7 @@ def test_a_second_kontroller_stands_by_until_the_first_one_dies(
         wait_until_logged(second.process, "standing by")
         assert our_cluster.znodes.controller() == ours.controller_id
         ours.kill()
-        wait_until(lambda: our_cluster.znodes.controller() == 1001, "the second has the role")
+        wait_until_controlled_by(our_cluster.znodes, 1001)
         our_cluster.serve_topic("served-by-the-second", [[1, 2]])
     finally:
         second.kill()
@@ -71,8 +73,7 @@ def test_a_controller_that_is_started_again_leaves_the_role_to_one_that_is_hot_u
     )
     hot.process.spawn()
     try:
-        sign = "/kontroller/processes/1003"
-        wait_until(lambda: bool((our_cluster.znodes.read(sign) or {}).get("hot")), "it is hot")
+        wait_until_hot(our_cluster.znodes, 1003)
         before = len(our_cluster.controller_log())
 
         def states_read() -> list[dict[str, object]]:
@@ -94,12 +95,12 @@ def test_a_paused_controller_is_fenced_and_its_late_writes_change_nothing(our_cl
     ours.pause()
     try:
         ours.end_session()
-        wait_until(lambda: znodes.controller() in our_cluster.live_brokers(), "a broker fills in")
+        wait_until_controlled_by(znodes, *our_cluster.kafka.brokers)
         our_cluster.serve_topic("made-meanwhile", [[3, 4]])
         epoch = znodes.state("made-meanwhile", 0)["controller_epoch"]
     finally:
         ours.resume()
-    wait_until(lambda: znodes.controller() == ours.controller_id, "it takes the role back as a new term")
+    wait_until_controlled_by(znodes, ours.controller_id)
     assert int(znodes.read("/controller_epoch")) > epoch
     our_cluster.serve_topic("made-afterwards", [[5, 6]])
 
@@ -130,7 +131,7 @@ def test_a_controller_that_reaches_no_broker_leaves_the_role_to_kafkas_own(
 ) -> None:
     znodes = our_cluster.znodes
     our_cluster.controller.stop()
-    wait_until(lambda: znodes.controller() in our_cluster.live_brokers(), "a broker fills in")
+    wait_until_controlled_by(znodes, *our_cluster.kafka.brokers)
     epoch = znodes.read("/controller_epoch")
     lost = ControllerProcess(
         servers_folder,

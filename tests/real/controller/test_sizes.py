@@ -7,6 +7,7 @@ import uuid
 import pytest
 
 from devcluster.running.processes import wait_until
+from devcluster.waiting.vocabulary import wait_until_logged, wait_until_moved
 from tests.real.controller.clusters import OurCluster
 
 pytestmark = [pytest.mark.timeout(600)]
@@ -27,7 +28,7 @@ def create_topic(our_cluster: OurCluster, name: str, ids: int) -> None:
     }
     data = json.dumps(content, separators=(",", ":")).encode()
     our_cluster.znodes.client.create(f"/brokers/topics/{name}", data)
-    our_cluster.wait_until_served(name, range(1))
+    our_cluster.wait_until_served(name)
 
 
 def assert_serves(our_cluster: OurCluster, controller_epoch: int, name: str) -> None:
@@ -41,16 +42,16 @@ def test_a_topic_near_the_limit_is_reassigned_and_one_that_would_be_above_is_ref
     try:
         create_topic(our_cluster, "near", 61_000)
         znodes.reassign({("near", 0): [3, 4]})
-        our_cluster.wait_until_moved("near", 0, [3, 4])
+        wait_until_moved(our_cluster.znodes, "near", [3, 4])
         create_topic(our_cluster, "above", 64_500)
         znodes.reassign({("above", 0): [3, 4], ("near", 0): [1, 2]})
-        our_cluster.wait_until_moved("near", 0, [1, 2])
+        wait_until_moved(our_cluster.znodes, "near", [1, 2])
         assert znodes.assigned("above", 0) == [1, 2]
-        our_cluster.wait_until_logged("reassign fewer partitions of the topic at a time")
+        wait_until_logged(our_cluster.controller.process, "reassign fewer partitions of the topic at a time")
         assert_serves(our_cluster, before, "after-large-topics")
     finally:
         for topic in ("near", "above"):
-            if our_cluster.client_exists(f"/brokers/topics/{topic}"):
+            if znodes.client.exists(f"/brokers/topics/{topic}"):
                 znodes.client.delete(f"/brokers/topics/{topic}", recursive=True)
 
 
@@ -65,5 +66,5 @@ def test_a_plan_near_the_limit_is_taken_up_and_what_cannot_be_done_taken_out(our
         assert_serves(our_cluster, before, "after-a-large-plan")
     finally:
         our_cluster.kafka.broker(6).resume()
-    our_cluster.wait_until_moved("planned", 0, [5, 6])
+    wait_until_moved(our_cluster.znodes, "planned", [5, 6])
     assert znodes.assigned("planned", 1) == [4, 5]

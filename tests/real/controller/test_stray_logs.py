@@ -6,6 +6,13 @@ from pathlib import Path
 import pytest
 
 from devcluster.running.processes import wait_until
+from devcluster.waiting.vocabulary import (
+    wait_until_empty,
+    wait_until_gone,
+    wait_until_in_sync,
+    wait_until_moved,
+    wait_until_unregistered,
+)
 from tests.real.controller.clusters import OurCluster
 
 REMOVED_REPLICAS = "/kontroller/removed_replicas"
@@ -15,15 +22,11 @@ def log_folder(cluster: OurCluster, broker: int, topic: str) -> Path:
     return cluster.kafka.broker(broker).log_folder / f"{topic}-0"
 
 
-def wait_until_no_removed_replica_is_listed(cluster: OurCluster) -> None:
-    wait_until(lambda: not cluster.znodes.client.get_children(REMOVED_REPLICAS), "no removed replica is listed")
-
-
 def move_away_from_killed(cluster: OurCluster, topic: str, broker: int, target: list[int]) -> None:
     cluster.kafka.broker(broker).kill()
-    wait_until(lambda: broker not in cluster.live_brokers(), f"{broker} is gone")
+    wait_until_unregistered(cluster.znodes, broker)
     cluster.znodes.reassign({(topic, 0): target})
-    cluster.wait_until_moved(topic, 0, target)
+    wait_until_moved(cluster.znodes, topic, target)
     assert log_folder(cluster, broker, topic).exists()
     assert cluster.znodes.client.get_children(REMOVED_REPLICAS) == [f"{broker},{topic},0"]
 
@@ -33,7 +36,7 @@ def test_the_log_on_a_killed_broker_is_deleted_when_it_returns(our_cluster: OurC
     move_away_from_killed(our_cluster, "stray", 3, [1, 2, 4])
     our_cluster.kafka.broker(3).start()
     wait_until(lambda: not log_folder(our_cluster, 3, "stray").exists(), "the log is gone")
-    wait_until_no_removed_replica_is_listed(our_cluster)
+    wait_until_empty(our_cluster.znodes, REMOVED_REPLICAS)
     assert our_cluster.znodes.is_served("stray", [0])
 
 
@@ -42,15 +45,15 @@ def test_a_topic_of_the_same_name_is_served_where_the_log_of_its_predecessor_was
     our_cluster.serve_topic("again", [[1, 2, 3]])
     move_away_from_killed(our_cluster, "again", 3, [1, 2])
     our_cluster.znodes.mark_for_deletion("again")
-    wait_until(lambda: our_cluster.znodes.read("/brokers/topics/again") is None, "the topic is gone")
+    wait_until_gone(our_cluster.znodes, "/brokers/topics/again")
     our_cluster.znodes.create_topic("again", [[3, 4]])
-    wait_until(lambda: our_cluster.znodes.isr("again", 0) == [4], "4 serves it alone")
+    wait_until_in_sync(our_cluster.znodes, "again", 4)
     our_cluster.kafka.broker(3).start()
-    our_cluster.wait_until_served("again", range(1))
+    our_cluster.wait_until_served("again")
     assert "INCONSISTENT_TOPIC_ID" not in our_cluster.broker_log(4)
-    wait_until_no_removed_replica_is_listed(our_cluster)
+    wait_until_empty(our_cluster.znodes, REMOVED_REPLICAS)
     our_cluster.kafka.broker(3).restart()
-    our_cluster.wait_until_served("again", range(1))
+    our_cluster.wait_until_served("again")
 
 
 @pytest.mark.timeout(400)
@@ -61,7 +64,7 @@ def test_replicas_that_a_dead_controller_dropped_and_did_not_stop_are_deleted_by
     znodes, controller = our_cluster.znodes, our_cluster.controller
     our_cluster.serve_topic("dropped", [[1, 2]])
     our_cluster.kafka.broker(4).kill()
-    wait_until(lambda: 4 not in our_cluster.live_brokers(), "4 is gone")
+    wait_until_unregistered(our_cluster.znodes, 4)
     for _ in range(3):
         begin_a_move_and_cancel_it(our_cluster)
         if die_with_the_write_of_ar(our_cluster):
@@ -72,8 +75,8 @@ def test_replicas_that_a_dead_controller_dropped_and_did_not_stop_are_deleted_by
     folders = [log_folder(our_cluster, broker, "dropped") for broker in (5, 6)]
     wait_until(lambda: not any(folder.exists() for folder in folders), f"{folders} are gone")
     our_cluster.kafka.broker(4).start()
-    wait_until_no_removed_replica_is_listed(our_cluster)
-    our_cluster.wait_until_served("dropped", range(1))
+    wait_until_empty(our_cluster.znodes, REMOVED_REPLICAS)
+    our_cluster.wait_until_served("dropped")
 
 
 def begin_a_move_and_cancel_it(our_cluster: OurCluster) -> None:

@@ -12,6 +12,7 @@ from controller_core.zk.kazoo.session import KazooSession
 from controller_core.zk.session import ZkSession
 from controller_core.zk.throttle_writes import set_throttle
 from devcluster.running.processes import wait_until
+from devcluster.waiting.vocabulary import wait_until_empty, wait_until_gone, wait_until_moved
 from tests.real.controller.clusters import OurCluster
 
 pytestmark = pytest.mark.timeout(400)
@@ -74,13 +75,13 @@ def set_configs(cluster: OurCluster, topic: str) -> dict[str, dict[str, str]]:
 
 def wait_until_nothing_is_left(cluster: OurCluster, topic: str) -> None:
     wait_until(lambda: not set_configs(cluster, topic), "no throttle is configured")
-    wait_until(lambda: not cluster.znodes.client.get_children("/kontroller/throttles"), "nobody wants one")
+    wait_until_empty(cluster.znodes, "/kontroller/throttles")
 
 
 def test_a_throttled_move_is_slow_until_the_limit_is_raised_and_leaves_nothing(our_cluster: OurCluster) -> None:
     begin_slowly(our_cluster, "narrow", 1, 2)
     throttle(our_cluster, "narrow", 1, 2, FAST)
-    our_cluster.wait_until_moved("narrow", 0, [2])
+    wait_until_moved(our_cluster.znodes, "narrow", [2])
     wait_until_nothing_is_left(our_cluster, "narrow")
     assert our_cluster.znodes.is_served("narrow", [0])
 
@@ -88,7 +89,7 @@ def test_a_throttled_move_is_slow_until_the_limit_is_raised_and_leaves_nothing(o
 def test_a_throttle_ends_with_a_move_that_is_cancelled(our_cluster: OurCluster) -> None:
     begin_slowly(our_cluster, "returned", 3, 4)
     our_cluster.znodes.rewrite_reassignment({("returned", 0): [3]})
-    our_cluster.wait_until_moved("returned", 0, [3])
+    wait_until_moved(our_cluster.znodes, "returned", [3])
     wait_until_nothing_is_left(our_cluster, "returned")
     our_cluster.wait_until_no_stray_replicas("returned", 0)
 
@@ -101,12 +102,12 @@ def test_a_throttle_outlives_a_killed_controller_and_not_its_move(our_cluster: O
         "follower.replication.throttled.replicas": "0:6",
     }
     throttle(our_cluster, "bereaved", 5, 6, FAST)
-    our_cluster.wait_until_moved("bereaved", 0, [6])
+    wait_until_moved(our_cluster.znodes, "bereaved", [6])
     wait_until_nothing_is_left(our_cluster, "bereaved")
 
 
 def test_a_throttle_ends_with_its_topic(our_cluster: OurCluster) -> None:
     begin_slowly(our_cluster, "doomed-move", 1, 2)
     our_cluster.znodes.mark_for_deletion("doomed-move")
-    wait_until(lambda: our_cluster.znodes.read("/brokers/topics/doomed-move") is None, "the topic is gone")
+    wait_until_gone(our_cluster.znodes, "/brokers/topics/doomed-move")
     wait_until_nothing_is_left(our_cluster, "doomed-move")

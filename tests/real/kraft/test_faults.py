@@ -70,11 +70,11 @@ class Changes:
         assert "TopicAdopted" not in objects.events(self.name("made"))
         grown = objects.wait_ready("kafkatopic", self.name("grown"))["status"]
         assert grown["counts"]["partitions"] == 2
-        wait_until(lambda: objects.get("kafkatopic", self.name("gone")) is None, "it is gone")
+        objects.wait_gone("kafkatopic", self.name("gone"))
         for kind, name in (("partitionreassignment", "moved"), ("preferredelection", "led")):
             objects.wait_for(kind, self.name(name), "Complete")
         assert self._partition("moved")["replicas"] == [3, 2]
-        wait_until(lambda: objects.get("partitionreassignment", self.name("kept")) is None, "it is taken back")
+        objects.wait_gone("partitionreassignment", self.name("kept"))
         objects.wait_for_event(self.name("kept"), "ReassignmentCancelled")
         assert objects.events(self.name("kept")).count("ReassignmentCancelled") == 1
         wait_until(lambda: self._partition("kept")["replicas"] == [1], "its replicas are as before")

@@ -127,7 +127,7 @@ def test_a_topic_is_made_changed_and_deleted_with_the_documented_rights(
     topic(objects, name, clusterRef={"name": cluster}, deletionPolicy="Delete", **changed)
     objects.wait_ready("kafkatopic", name)
     objects.delete("kafkatopic", name)
-    wait_until(lambda: objects.get("kafkatopic", name) is None, "the object is gone")
+    objects.wait_gone("kafkatopic", name)
     assert name not in secured.admin.list_topics(timeout=30).topics
 
 
@@ -140,7 +140,7 @@ def test_a_topic_that_may_not_be_described_is_not_taken_for_one_that_is_gone(
     add_rules(secured.admin, rule("User:operator", TOPIC, name, "ALL", allows=False))
     objects.wait_ready("kafkatopic", name, "False")
     objects.delete("kafkatopic", name)
-    wait_until(lambda: objects.get("kafkatopic", name) is None, "the object is let go")
+    objects.wait_gone("kafkatopic", name)
     wait_until(lambda: "DeletionForbidden" in objects.events(name), "it is said that the topic stays")
     assert name in secured.admin.list_topics(timeout=30).topics
 

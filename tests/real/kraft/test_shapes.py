@@ -25,8 +25,8 @@ from tests.real.kraft.history.recordings import (
     changes,
     metadata,
     recorder_of,
+    wait_until_all_in_sync,
     wait_until_it_comes_to,
-    wait_until_served,
 )
 from tests.real.operator.operated import Objects, operated_namespace, running_operator
 
@@ -80,7 +80,7 @@ class Watched:
 
     def assert_recorded(self) -> None:
         """All of it, from the controllers' log, and nothing was missed."""
-        wait_until_served(self.kafka)
+        wait_until_all_in_sync(self.kafka)
         said = metadata(self.kafka)
         wait_until_it_comes_to(self.journal, said)
         assert self.recorder.metric("kontroller_recorder_polls") == 0

@@ -22,7 +22,7 @@ from devcluster.building.spark_jars import kafka_jars
 from devcluster.clients.znodes import ClusterZnodes
 from devcluster.clusters.zookeeper import connected_client
 from devcluster.running.processes import wait_until
-from devcluster.waiting.vocabulary import wait_until_served
+from devcluster.waiting.vocabulary import serve_topic
 from tests.real.conftest import StartKafka
 from tests.spark.histories import as_events, history
 
@@ -103,6 +103,5 @@ def start_kafka_with_topic(start_kafka: StartKafka) -> str:
     kafka = start_kafka(brokers=1)
     with connected_client(kafka.zookeeper_connect) as client:
         znodes = ClusterZnodes(client)
-        znodes.create_topic(TOPIC, [[1]])
-        wait_until_served(znodes, TOPIC, [0])
+        serve_topic(znodes, TOPIC, [[1]])
     return kafka.bootstrap_servers

@@ -22,7 +22,7 @@ from devcluster.clusters.run_folder import RunFolder
 from devcluster.clusters.secured_kafka import ADMIN, PASSWORDS, SecuredKafka
 from devcluster.clusters.zookeeper import ZooKeeper, connected_client
 from devcluster.running.processes import wait_until
-from devcluster.waiting.vocabulary import wait_until_served
+from devcluster.waiting.vocabulary import serve_topic
 from tests.real.conftest import StartKafka
 
 TOPIC = "history"
@@ -59,8 +59,7 @@ def test_spark_reads_from_the_topic_the_lines_that_the_sink_wrote(
     kafka = start_kafka(brokers=1)
     with connected_client(kafka.zookeeper_connect) as client:  # an admin client that asks too soon waits for good
         znodes = ClusterZnodes(client)
-        znodes.create_topic(TOPIC, [[1]])
-        wait_until_served(znodes, TOPIC, [0])
+        serve_topic(znodes, TOPIC, [[1]])
     written = lines_of("c", 0, 50)
     sink = TopicSink(TOPIC, kafka.bootstrap_servers)
     sink.write(block("c", written, 0))
@@ -84,8 +83,7 @@ def test_what_is_written_to_brokers_that_want_a_login_is_read_by_the_same_proper
         brokers = SecuredBrokers(file)
         with connected_client(kafka.zookeeper_connect) as client:
             znodes = ClusterZnodes(client)
-            znodes.create_topic(TOPIC, [[1]])
-            wait_until_served(znodes, TOPIC, [0])
+            serve_topic(znodes, TOPIC, [[1]])
         written = lines_of("c", 0, 50)
         sink = TopicSink(TOPIC, kafka.bootstrap_servers, security=librdkafka_source(brokers))
         sink.write(block("c", written, 0))

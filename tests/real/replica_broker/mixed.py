@@ -8,7 +8,7 @@ from devcluster.clusters.kafka import Broker, KafkaCluster
 from devcluster.clusters.kontroller import ControllerProcess
 from devcluster.clusters.python_broker import PythonBroker
 from devcluster.running.processes import wait_until
-from devcluster.waiting.vocabulary import wait_until_served
+from devcluster.waiting.vocabulary import serve_topic, wait_until_served
 
 STOCK = (1, 2)
 OURS = 3
@@ -46,12 +46,10 @@ class MixedCluster:
         self, topic: str, replicas: Sequence[Sequence[int]], config: Mapping[str, str] | None = None
     ) -> None:
         """Creates a topic and waits until every replica is in sync."""
-        self.znodes.create_topic(topic, replicas, config)
-        self.wait_until_served(topic)
+        serve_topic(self.znodes, topic, replicas, config)
 
     def wait_until_served(self, topic: str) -> None:
-        numbers = list(self.znodes.partitions(topic))
-        wait_until_served(self.znodes, topic, numbers)
+        wait_until_served(self.znodes, topic, self.znodes.partitions(topic))
 
     def wait_until_elsewhere(self, topic: str, broker: int) -> None:
         """Waits until a broker leads no partition of a topic, and every one has a leader."""
@@ -61,9 +59,3 @@ class MixedCluster:
             return broker not in leaders and min(leaders) >= 0
 
         wait_until(leads_nothing, f"broker {broker} leads nothing of {topic}")
-
-    def wait_until_moved(self, topic: str, target: Sequence[int]) -> None:
-        wait_until(
-            lambda: not self.znodes.has_reassignments() and self.znodes.assigned(topic, 0) == list(target),
-            f"{topic}-0 moved to {target}",
-        )

@@ -8,6 +8,7 @@ import pytest
 
 from devcluster.clients.load import AckedProducer, lost, read_back
 from devcluster.running.processes import wait_until
+from devcluster.waiting.vocabulary import wait_until_acknowledged
 from tests.real.replica_broker.mixed import OURS, MixedCluster
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(600)]
@@ -52,8 +53,7 @@ def test_nothing_is_lost_and_all_replicas_are_the_same(cluster: MixedCluster, se
             if chance.random() < 0.7:
                 cluster.wait_until_served(topic)
         cluster.wait_until_served(topic)
-        before = producer.acknowledged_count
-        wait_until(lambda: producer.acknowledged_count > before + 100, "messages are still acknowledged")
+        wait_until_acknowledged(producer, 100)
     report = producer.stop()
     assert lost(report.acknowledged, read_back(cluster.bootstrap, topic)) == []
     for partition in range(len(ROTATED)):

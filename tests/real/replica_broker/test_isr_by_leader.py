@@ -12,7 +12,7 @@ import pytest
 from kazoo.client import KazooClient
 from kazoo.exceptions import NoNodeError
 
-from devcluster.clients.load import AckedProducer, lost, read_back
+from devcluster.clients.load import AckedProducer
 from devcluster.clients.znodes import ClusterZnodes
 from devcluster.clusters.kafka import KafkaCluster
 from devcluster.clusters.kontroller import ControllerProcess
@@ -21,7 +21,14 @@ from devcluster.clusters.run_folder import RunFolder
 from devcluster.clusters.zookeeper import ZooKeeper, connected_client
 from devcluster.running.processes import wait_until
 from devcluster.running.servers import Server
-from devcluster.waiting.vocabulary import wait_until_served
+from devcluster.waiting.under_load import nothing_lost
+from devcluster.waiting.vocabulary import (
+    serve_topic,
+    wait_until_acknowledged,
+    wait_until_gone,
+    wait_until_in_sync,
+    wait_until_served,
+)
 from tests.real.conftest import StartKafka
 from tests.real.replica_broker.conftest import CONTROLLERS
 
@@ -43,7 +50,7 @@ NOTIFICATIONS = "/isr_change_notification"
 def under_load(bootstrap: str, topic: str) -> Iterator[None]:
     """Messages come all the time: who has all of an idle partition never lags. All of the ISR follow when it begins."""
     with AckedProducer(bootstrap, topic) as producer:
-        wait_until(lambda: producer.acknowledged_count > 0, f"a message of {topic} is acknowledged")
+        wait_until_acknowledged(producer)
         yield
 
 
@@ -57,16 +64,15 @@ def test_a_stock_follower_leaves_the_isr_and_joins_it_by_the_leaders_own_writes(
         connected_client(kafka.zookeeper_connect) as client,
     ):
         znodes = ClusterZnodes(client)
-        znodes.create_topic("written", [[3, 1, 2]])
-        wait_until_served(znodes, "written", [0])
+        serve_topic(znodes, "written", [[3, 1, 2]])
         slow, other = (1, 2) if znodes.controller() == 2 else (2, 1)
         with under_load(ours.address, "written"):
             # A session lasts longer than a follower may lag: it is the leader that takes it out.
             kafka.broker(slow).pause()
-            wait_until(lambda: znodes.isr("written", 0) == [other, 3], f"broker {slow} is out")
+            wait_until_in_sync(znodes, "written", other, 3)
             assert client.exists(f"/brokers/ids/{slow}") is not None
             kafka.broker(slow).resume()
-            wait_until_served(znodes, "written", [0])
+            wait_until_served(znodes, "written")
         assert "Traceback" not in ours.log()
 
 
@@ -99,9 +105,7 @@ class OldCluster:
 
     def serve(self, *topics: str) -> None:
         for topic in topics:
-            numbers = list(self.znodes.partitions(topic))
-            what = f"all of {topic} is in sync"
-            wait_until(lambda: self.znodes.is_served(topic, numbers), what)  # noqa: B023
+            wait_until_served(self.znodes, topic, self.znodes.partitions(topic))
 
     def told(self) -> dict[str, Any]:
         """What stands in the notifications of changed ISRs of each topic: one may tell of other partitions, too."""
@@ -151,19 +155,16 @@ def test_it_is_a_member_of_a_cluster_that_speaks_an_older_protocol(old_cluster: 
     znodes = old_cluster.znodes
     znodes.create_topic("spoken", [[3, 1, 2], [1, 2, 3], [2, 3, 1]], {"min.insync.replicas": "2"})
     old_cluster.serve("spoken")
-    with AckedProducer(old_cluster.bootstrap, "spoken") as producer:
-        wait_until(lambda: producer.acknowledged_count > 200, "two hundred acknowledgements")
+    with nothing_lost(old_cluster.bootstrap, "spoken", more_than=200) as producer:
         old_cluster.ours.pause()
-        wait_until(lambda: znodes.isr("spoken", 1) == [1, 2], "a stock leader has taken ours out")
+        wait_until_in_sync(znodes, "spoken", 1, 2, partition=1)
         old_cluster.ours.resume()
         old_cluster.serve("spoken")
         old_cluster.ours.restart()
         old_cluster.serve("spoken")
-    report = producer.stop()
-    assert {one.partition for one in report.acknowledged} == {0, 1, 2}
-    assert lost(report.acknowledged, read_back(old_cluster.bootstrap, "spoken")) == []
+    assert {one.partition for one in producer.stop().acknowledged} == {0, 1, 2}
     znodes.mark_for_deletion("spoken")
-    wait_until(lambda: not znodes.partitions("spoken"), "the topic is deleted")
+    wait_until_gone(znodes, "/brokers/topics/spoken")
     wait_until(lambda: not list(old_cluster.ours.log_folder.glob("spoken-*")), "its logs are gone")
 
 

@@ -9,7 +9,6 @@ from contextlib import ExitStack
 import pytest
 from confluent_kafka.admin import AdminClient
 
-from devcluster.clients.load import AckedProducer, lost, read_back
 from devcluster.clients.znodes import ClusterZnodes
 from devcluster.clusters.kafka import KafkaCluster
 from devcluster.clusters.kontroller import ControllerProcess
@@ -17,8 +16,8 @@ from devcluster.clusters.listeners import CLIENTS_APART
 from devcluster.clusters.python_broker import PythonBroker
 from devcluster.clusters.run_folder import RunFolder
 from devcluster.clusters.zookeeper import ZooKeeper, connected_client
-from devcluster.running.processes import wait_until
-from devcluster.waiting.vocabulary import wait_until_led
+from devcluster.waiting.under_load import nothing_lost
+from devcluster.waiting.vocabulary import wait_until_acknowledged, wait_until_ended, wait_until_led
 from tests.real.replica_broker.conftest import CONTROLLERS
 from tests.real.replica_broker.mixed import OURS, MixedCluster
 
@@ -63,18 +62,16 @@ def test_clients_of_each_listener_are_told_the_addresses_on_it(apart: MixedClust
 
 def test_ours_leads_and_follows_by_the_listener_between_brokers(apart: MixedCluster) -> None:
     apart.serve_topic("both-ways", [[3, 1], [1, 3], [2, 3]])
-    with AckedProducer(apart.ours.address, "both-ways") as producer:
-        wait_until(lambda: producer.acknowledged_count > 300, "three hundred acknowledgements")
-    report = producer.stop()
-    assert report.errors == []
-    assert {one.partition for one in report.acknowledged} == {0, 1, 2}
-    assert lost(report.acknowledged, read_back(apart.ours.address, "both-ways")) == []
+    with nothing_lost(apart.ours.address, "both-ways") as producer:
+        wait_until_acknowledged(producer, 300)
+    assert producer.stop().errors == []
+    assert {one.partition for one in producer.stop().acknowledged} == {0, 1, 2}
 
 
 def test_ours_leaves_in_order_and_is_back(apart: MixedCluster) -> None:
     apart.serve_topic("moved", [[3, 1]])
     apart.ours.stop()
-    wait_until_led(apart.znodes, "moved", 0, 1)
+    wait_until_led(apart.znodes, "moved", 1)
     assert "nothing is led here any more" in apart.ours.log()
     apart.ours.start()
     apart.wait_until_served("moved")
@@ -85,6 +82,6 @@ def test_a_broker_without_the_others_listener_is_refused_in_words(
 ) -> None:
     stranger = PythonBroker(servers_folder, apart.kafka.zookeeper_connect, 9, name="stranger")
     stranger.spawn()
-    wait_until(lambda: not stranger.process.is_running, "it has ended")
+    wait_until_ended(stranger.process)
     assert "no registered broker has a listener PLAINTEXT, theirs are CLIENT, INTERNAL" in stranger.log()
     assert '"registered"' not in stranger.log()

@@ -2,13 +2,17 @@
 
 import pytest
 
-from devcluster.clients.load import AckedProducer, lost, read_back
 from devcluster.clients.znodes import ClusterZnodes
 from devcluster.clusters.python_broker import PythonBroker
 from devcluster.clusters.run_folder import RunFolder
 from devcluster.clusters.zookeeper import connected_client
-from devcluster.running.processes import wait_until
-from devcluster.waiting.vocabulary import wait_until_served
+from devcluster.waiting.under_load import nothing_lost
+from devcluster.waiting.vocabulary import (
+    serve_topic,
+    wait_until_acknowledged,
+    wait_until_controlled_by,
+    wait_until_served,
+)
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(240)]
 
@@ -23,26 +27,20 @@ def test_the_broker_that_is_the_controller_is_killed_and_another_stops_in_order(
         brokers = {each.controller_id: each for each in (first, second, third)}
         bootstrap = ",".join(each.address for each in brokers.values())
         znodes = ClusterZnodes(client)
-        znodes.create_topic("both", [[1, 2, 3], [2, 3, 1], [3, 1, 2]], {"min.insync.replicas": "2"})
-        wait_until_served(znodes, "both", [0, 1, 2])
-        with AckedProducer(bootstrap, "both") as producer:
-            wait_until(lambda: producer.acknowledged_count > 200, "two hundred acknowledgements")
+        serve_topic(znodes, "both", [[1, 2, 3], [2, 3, 1], [3, 1, 2]], {"min.insync.replicas": "2"})
+        with nothing_lost(bootstrap, "both", more_than=200) as producer:
             killed = znodes.controller()
             assert killed in brokers
             brokers[killed].kill()
-            wait_until(lambda: znodes.controller() in brokers.keys() - {killed}, "another is it")
-            goal = producer.acknowledged_count + 200
-            wait_until(lambda: producer.acknowledged_count > goal, "two hundred more")
+            wait_until_controlled_by(znodes, *(brokers.keys() - {killed}))
+            wait_until_acknowledged(producer, 200)
             brokers[killed].start()
             wait_until_served(znodes, "both", [0, 1, 2])
             leaving = znodes.controller()
             assert leaving is not None
             brokers[leaving].stop()
-            wait_until(lambda: znodes.controller() in brokers.keys() - {leaving}, "another is it")
+            wait_until_controlled_by(znodes, *(brokers.keys() - {leaving}))
             assert "nothing is led here any more" in brokers[leaving].log()
-            goal = producer.acknowledged_count + 200
-            wait_until(lambda: producer.acknowledged_count > goal, "two hundred more")
+            wait_until_acknowledged(producer, 200)
             brokers[leaving].start()
             wait_until_served(znodes, "both", [0, 1, 2])
-        report = producer.stop()
-        assert lost(report.acknowledged, read_back(bootstrap, "both")) == []

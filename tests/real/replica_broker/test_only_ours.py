@@ -10,14 +10,23 @@ from dataclasses import dataclass
 
 import pytest
 
-from devcluster.clients.load import AckedProducer, lost, read_back
+from devcluster.clients.load import read_back
 from devcluster.clients.znodes import PARTITIONS_ADD, PARTITIONS_REMOVE, ClusterZnodes
 from devcluster.clusters.kontroller import ControllerProcess, run_command
 from devcluster.clusters.python_broker import PythonBroker
 from devcluster.clusters.run_folder import RunFolder
 from devcluster.clusters.zookeeper import ZooKeeper, connected_client
 from devcluster.running.processes import wait_until
-from devcluster.waiting.vocabulary import wait_until_served
+from devcluster.waiting.under_load import nothing_lost
+from devcluster.waiting.vocabulary import (
+    serve_topic,
+    wait_until_acknowledged,
+    wait_until_empty,
+    wait_until_gone,
+    wait_until_in_sync,
+    wait_until_led,
+    wait_until_served,
+)
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
 
@@ -35,18 +44,11 @@ class OnlyOurs:
     def bootstrap(self) -> str:
         return ",".join(broker.address for broker in self.brokers.values())
 
-    def wait_until_served(self, topic: str, *partitions: int) -> None:
-        wait_until_served(self.znodes, topic, partitions)
-
     def wait_until_removed(self, topic: str, *partitions: int) -> None:
         """Waits until nothing is left of partitions of a topic that stays: no znode, no log, and no broker shows them."""
         for partition in partitions:
-            request, znode = (
-                f"{PARTITIONS_REMOVE}/{topic}/{partition}",
-                f"/brokers/topics/{topic}/partitions/{partition}",
-            )
-            wait_until(lambda path=request: not self.znodes.client.exists(path), f"{request} is gone")  # type: ignore[misc]  # a lambda with a default
-            assert not self.znodes.client.exists(znode)
+            wait_until_gone(self.znodes, f"{PARTITIONS_REMOVE}/{topic}/{partition}")
+            assert not self.znodes.client.exists(f"/brokers/topics/{topic}/partitions/{partition}")
             assert self.brokers_with_a_log(topic, partition) == set()
         wait_until(
             lambda: all(not self.shown(broker, topic) & set(partitions) for broker in self.brokers),
@@ -102,35 +104,28 @@ def test_a_feature_is_finalized_where_all_brokers_support_it(ours: OnlyOurs) -> 
 
 
 def test_nothing_is_lost_when_leaders_write_the_isr_and_one_is_killed(ours: OnlyOurs) -> None:
-    ours.znodes.create_topic("alone", [[1, 2, 3], [2, 3, 1], [3, 1, 2]], {"min.insync.replicas": "2"})
-    ours.wait_until_served("alone", 0, 1, 2)
-    with AckedProducer(ours.bootstrap, "alone") as producer:
-        wait_until(lambda: producer.acknowledged_count > 200, "two hundred acknowledgements")
+    serve_topic(ours.znodes, "alone", [[1, 2, 3], [2, 3, 1], [3, 1, 2]], {"min.insync.replicas": "2"})
+    with nothing_lost(ours.bootstrap, "alone", more_than=200) as producer:
         ours.brokers[1].kill()
-        wait_until(lambda: ours.znodes.leader("alone", 0) != 1, "another leads")
-        goal = producer.acknowledged_count + 200
-        wait_until(lambda: producer.acknowledged_count > goal, "two hundred more")
+        wait_until_led(ours.znodes, "alone", 2, 3)
+        wait_until_acknowledged(producer, 200)
         ours.brokers[1].start()
-        ours.wait_until_served("alone", 0, 1, 2)
-    report = producer.stop()
-    assert lost(report.acknowledged, read_back(ours.bootstrap, "alone")) == []
+        wait_until_served(ours.znodes, "alone", [0, 1, 2])
 
 
 def test_the_isr_that_a_leader_wrote_is_told_to_the_controller(ours: OnlyOurs) -> None:
-    ours.znodes.create_topic("told", [[2, 3]])
-    ours.wait_until_served("told", 0)
+    serve_topic(ours.znodes, "told", [[2, 3]])
     ours.brokers[3].stop()
-    wait_until(lambda: ours.znodes.isr("told", 0) == [2], "broker 3 is out")
+    wait_until_in_sync(ours.znodes, "told", 2)
     ours.brokers[3].start()
-    ours.wait_until_served("told", 0)
-    wait_until(lambda: not ours.znodes.client.get_children("/isr_change_notification"), "the controller was told")
+    wait_until_served(ours.znodes, "told")
+    wait_until_empty(ours.znodes, "/isr_change_notification")
 
 
 def test_messages_of_every_codec_are_taken_and_given_as_they_are(ours: OnlyOurs) -> None:
     from confluent_kafka import Producer
 
-    ours.znodes.create_topic("packed", [[1, 2, 3]])
-    ours.wait_until_served("packed", 0)
+    serve_topic(ours.znodes, "packed", [[1, 2, 3]])
     for codec in ("none", "gzip", "snappy", "lz4", "zstd"):
         producer = Producer(
             {"bootstrap.servers": ours.bootstrap, "compression.type": codec, "acks": "all", "linger.ms": 50}
@@ -145,30 +140,25 @@ def test_messages_of_every_codec_are_taken_and_given_as_they_are(ours: OnlyOurs)
 
 
 def test_the_last_partitions_are_removed_and_the_others_go_on(ours: OnlyOurs) -> None:
-    ours.znodes.create_topic("beside", [[1, 2, 3]])
-    ours.znodes.create_topic("shrunk", [[1, 2], [2, 3], [3, 1]])
-    ours.wait_until_served("beside", 0)
-    ours.wait_until_served("shrunk", 0, 1, 2)
+    serve_topic(ours.znodes, "beside", [[1, 2, 3]])
+    serve_topic(ours.znodes, "shrunk", [[1, 2], [2, 3], [3, 1]])
     wait_until(lambda: ours.brokers_with_a_log("shrunk", 2) == {3, 1}, "there is something to remove")
-    with AckedProducer(ours.bootstrap, "beside") as producer:
+    with nothing_lost(ours.bootstrap, "beside"):
         for number in range(3):
             ours.write("shrunk", number, f"before-{number}")
         for partition in (1, 2):
             ours.znodes.ask_of_partition(PARTITIONS_REMOVE, "shrunk", partition)
         ours.wait_until_removed("shrunk", 1, 2)
         ours.write("shrunk", 0, "after")
-    report = producer.stop()
     assert ours.znodes.partitions("shrunk") == {0: [1, 2]}
     assert read_back(ours.bootstrap, "shrunk") == {"before-0", "after"}
-    assert lost(report.acknowledged, read_back(ours.bootstrap, "beside")) == []
 
 
 def test_a_removal_waits_for_a_broker_that_is_down_and_goes_on_under_the_next_controller(ours: OnlyOurs) -> None:
-    ours.znodes.create_topic("held-up", [[1, 2], [2, 3]])
-    ours.wait_until_served("held-up", 0, 1)
+    serve_topic(ours.znodes, "held-up", [[1, 2], [2, 3]])
     wait_until(lambda: ours.brokers_with_a_log("held-up", 1) == {2, 3}, "there is something to remove")
     ours.brokers[3].kill()
-    wait_until(lambda: ours.znodes.isr("held-up", 1) == [2], "broker 3 is out")
+    wait_until_in_sync(ours.znodes, "held-up", 2, partition=1)
     request = ours.znodes.ask_of_partition(PARTITIONS_REMOVE, "held-up", 1)
     wait_until(lambda: ours.brokers_with_a_log("held-up", 1) == {3}, "only the log on 3 is left")
     ours.controller.kill(ends_session=False)
@@ -180,13 +170,12 @@ def test_a_removal_waits_for_a_broker_that_is_down_and_goes_on_under_the_next_co
 
 
 def test_a_partition_that_was_removed_begins_anew_when_it_is_added_again(ours: OnlyOurs) -> None:
-    ours.znodes.create_topic("again", [[1, 2], [2, 3]])
-    ours.wait_until_served("again", 0, 1)
+    serve_topic(ours.znodes, "again", [[1, 2], [2, 3]])
     ours.write("again", 1, "former")
     ours.znodes.ask_of_partition(PARTITIONS_REMOVE, "again", 1)
     ours.wait_until_removed("again", 1)
     ours.znodes.ask_of_partition(PARTITIONS_ADD, "again", 1, [3, 2])
-    ours.wait_until_served("again", 1)
+    wait_until_served(ours.znodes, "again", [1])
     wait_until(lambda: all(ours.shown(broker, "again") == {0, 1} for broker in ours.brokers), "all show it")
     ours.write("again", 1, "present")
     assert read_back(ours.bootstrap, "again") == {"present"}

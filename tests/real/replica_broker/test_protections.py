@@ -9,7 +9,7 @@ from devcluster.clusters.kafka import KafkaCluster
 from devcluster.clusters.python_broker import PythonBroker
 from devcluster.clusters.run_folder import RunFolder
 from devcluster.clusters.zookeeper import connected_client
-from devcluster.running.processes import wait_until
+from devcluster.waiting.vocabulary import wait_until_ended, wait_until_gone
 from tests.real.conftest import StartKafka
 from tests.real.replica_broker.mixed import MixedCluster
 
@@ -34,17 +34,12 @@ def is_registered(connect: str, broker: int) -> bool:
         return client.exists(f"/brokers/ids/{broker}") is not None
 
 
-def wait_for_end(broker: PythonBroker) -> int | None:
-    wait_until(lambda: not broker.process.is_running, "the broker ends")
-    return broker.process.exit_code
-
-
 def test_an_incompatible_broker_never_registers(servers_folder: RunFolder, zookeeper_connect: str) -> None:
     finalize(zookeeper_connect, {"f": 3})
     broker = PythonBroker(servers_folder, zookeeper_connect, 3, name="incompatible", settings={"feature": ["f:1-2"]})
     try:
         broker.spawn()
-        assert wait_for_end(broker) == FAILED
+        assert wait_until_ended(broker.process) == FAILED
         assert "f is finalized at 3, the broker supports 1 to 2" in broker.log()
         assert '"event":"registered"' not in broker.log()
         assert not is_registered(zookeeper_connect, 3)
@@ -59,7 +54,7 @@ def test_a_running_broker_leaves_when_the_cluster_moves_beyond_it(
     settings = {"feature": ["f:1-2"], "controlled_shutdown_retry_backoff_ms": 100}
     with PythonBroker(servers_folder, zookeeper_connect, 3, name="left-behind", settings=settings) as broker:
         finalize(zookeeper_connect, {"f": 3})
-        assert wait_for_end(broker) == FAILED
+        assert wait_until_ended(broker.process) == FAILED
         assert "f is finalized at 3, the broker supports 1 to 2" in broker.log()
         assert not is_registered(zookeeper_connect, 3)
 
@@ -69,7 +64,7 @@ def test_an_id_that_another_broker_has_is_refused(servers_folder: RunFolder, zoo
         second = PythonBroker(servers_folder, zookeeper_connect, 3, name="second-of-id")
         try:
             second.spawn()
-            assert wait_for_end(second) == USAGE
+            assert wait_until_ended(second.process) == USAGE
             assert "another broker is registered as 3" in second.log()
         finally:
             second.close()
@@ -84,7 +79,7 @@ def test_a_log_directory_of_another_broker_is_refused(servers_folder: RunFolder,
     other = PythonBroker(servers_folder, zookeeper_connect, 4, name="intruder", settings=settings)
     try:
         other.spawn()
-        assert wait_for_end(other) == FAILED
+        assert wait_until_ended(other.process) == FAILED
         assert str(owner_folder) in other.log()
         assert "broker.id" in other.log()
     finally:
@@ -97,7 +92,7 @@ def test_two_processes_on_one_log_directory_are_one_too_many(servers_folder: Run
         second = PythonBroker(servers_folder, zookeeper_connect, 3, name="second-of-directory", settings=settings)
         try:
             second.spawn()
-            assert wait_for_end(second) == FAILED
+            assert wait_until_ended(second.process) == FAILED
             assert f"another process has the lock {holder.log_folder}/.lock" in second.log()
         finally:
             second.close()
@@ -112,7 +107,7 @@ def test_cutting_to_the_high_watermark_is_refused_beside_stock_brokers(
     broker = PythonBroker(servers_folder, kafka.zookeeper_connect, 3, name="cutting", settings=settings)
     try:
         broker.spawn()
-        assert wait_for_end(broker) == USAGE
+        assert wait_until_ended(broker.process) == USAGE
         assert "--truncate-to high-watermark may lose" in broker.log()
     finally:
         broker.close()
@@ -122,7 +117,7 @@ def test_cutting_to_the_high_watermark_is_refused_beside_stock_brokers(
 def test_no_partition_is_removed_where_stock_brokers_are_members(cluster: MixedCluster) -> None:
     cluster.serve_topic("not-removed", [[3], [3]])
     path = cluster.znodes.ask_of_partition(PARTITIONS_REMOVE, "not-removed", 1)
-    wait_until(lambda: not cluster.znodes.client.exists(path), "the request is refused")
+    wait_until_gone(cluster.znodes, path)
     assert cluster.znodes.is_served("not-removed", [0, 1])
     assert cluster.own_controller is not None
     log = cluster.own_controller.process.log_path.read_text()

@@ -2,8 +2,9 @@
 
 import pytest
 
-from devcluster.clients.load import AckedProducer, lost, read_back
 from devcluster.running.processes import wait_until
+from devcluster.waiting.under_load import nothing_lost
+from devcluster.waiting.vocabulary import wait_until_gone, wait_until_moved
 from tests.real.replica_broker.mixed import MixedCluster
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
@@ -21,14 +22,9 @@ def test_a_partition_moves_and_nothing_is_lost(
     cluster: MixedCluster, topic: str, origin: list[int], target: list[int]
 ) -> None:
     cluster.serve_topic(topic, [origin])
-    with AckedProducer(cluster.bootstrap, topic) as producer:
-        wait_until(lambda: producer.acknowledged_count > 200, "two hundred acknowledgements")
+    with nothing_lost(cluster.bootstrap, topic, more_than=200):
         cluster.znodes.reassign({(topic, 0): target})
-        cluster.wait_until_moved(topic, target)
-        goal = producer.acknowledged_count + 200
-        wait_until(lambda: producer.acknowledged_count > goal, "two hundred more")
-    report = producer.stop()
-    assert lost(report.acknowledged, read_back(cluster.bootstrap, topic)) == []
+        wait_until_moved(cluster.znodes, topic, target)
     cluster.wait_until_served(topic)
     assert cluster.znodes.leader(topic, 0) in target
     for broker in {1, 2, 3} - set(target):
@@ -39,6 +35,6 @@ def test_a_partition_moves_and_nothing_is_lost(
 def test_a_deleted_topic_leaves_nothing_on_our_broker(cluster: MixedCluster) -> None:
     cluster.serve_topic("deleted", [[3, 1], [2, 3]])
     cluster.znodes.mark_for_deletion("deleted")
-    wait_until(lambda: cluster.znodes.client.exists("/brokers/topics/deleted") is None, "it is deleted")
+    wait_until_gone(cluster.znodes, "/brokers/topics/deleted")
     wait_until(lambda: not list(cluster.ours.log_folder.glob("deleted-*")), "its logs are gone")
     cluster.serve_topic("deleted", [[3, 1], [2, 3]])

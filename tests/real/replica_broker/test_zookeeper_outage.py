@@ -2,14 +2,14 @@
 
 import pytest
 
-from devcluster.clients.load import AckedProducer, lost, read_back
 from devcluster.clients.znodes import ClusterZnodes
 from devcluster.clusters.kontroller import ControllerProcess
 from devcluster.clusters.python_broker import PythonBroker
 from devcluster.clusters.run_folder import RunFolder
 from devcluster.clusters.zookeeper import ZooKeeper, connected_client
 from devcluster.running.processes import wait_until
-from devcluster.waiting.vocabulary import wait_until_served
+from devcluster.waiting.under_load import nothing_lost
+from devcluster.waiting.vocabulary import serve_topic, wait_until_acknowledged, wait_until_served
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(180)]
 
@@ -24,13 +24,10 @@ def test_it_serves_on_and_hears_afterwards_what_changed(servers_folder: RunFolde
         bootstrap = f"{first.address},{second.address}"
         with connected_client(zookeeper.connect) as client:
             znodes = ClusterZnodes(client)
-            znodes.create_topic("away", [[1, 2], [2, 1]])
-            wait_until_served(znodes, "away", [0, 1])
-        with AckedProducer(bootstrap, "away") as producer:
-            wait_until(lambda: producer.acknowledged_count > 100, "a hundred acknowledgements")
+            serve_topic(znodes, "away", [[1, 2], [2, 1]])
+        with nothing_lost(bootstrap, "away", more_than=100) as producer:
             zookeeper.kill()
-            goal = producer.acknowledged_count + 200
-            wait_until(lambda: producer.acknowledged_count > goal, "two hundred more without ZooKeeper")
+            wait_until_acknowledged(producer, 200)
             zookeeper.start()
             with connected_client(zookeeper.connect) as client:
                 znodes = ClusterZnodes(client)
@@ -38,8 +35,6 @@ def test_it_serves_on_and_hears_afterwards_what_changed(servers_folder: RunFolde
                 wait_until_served(znodes, "away", [0, 1])
                 znodes.change_config("away", {"max.message.bytes": "10000"})
                 wait_until(lambda: "MSG_SIZE_TOO_LARGE" in _refusal(bootstrap), "the change is heard")
-        report = producer.stop()
-        assert lost(report.acknowledged, read_back(bootstrap, "away")) == []
 
 
 def _refusal(bootstrap: str) -> str:

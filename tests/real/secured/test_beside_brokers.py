@@ -19,7 +19,7 @@ from devcluster.clusters.run_folder import RunFolder
 from devcluster.clusters.secured_kafka import ADMIN, PASSWORDS, SecuredKafka
 from devcluster.clusters.zookeeper import ZooKeeper, connected_client
 from devcluster.running.processes import wait_until
-from devcluster.waiting.vocabulary import wait_until_served
+from devcluster.waiting.vocabulary import serve_topic
 from tests.real.operator.operated import operated_namespace, running_operator
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
@@ -91,8 +91,7 @@ def test_a_broker_of_our_own_follows_leads_and_leaves_where_everybody_wants_a_lo
     with PythonBroker(
         servers_folder, led_by_us.zookeeper_connect, OURS, name="beside-ours", settings=settings, listeners=LISTENERS
     ) as ours:
-        znodes.create_topic("followed", [[1, OURS], [OURS, 1]])
-        wait_until_served(znodes, "followed", [0, 1])
+        serve_topic(znodes, "followed", [[1, OURS], [OURS, 1]])
         led_by_us.broker(1).restart()
         wait_until(
             lambda: all({1, OURS} == set(znodes.isr("followed", number)) for number in (0, 1)),
@@ -117,8 +116,7 @@ def test_the_operator_moves_partitions_by_the_login_of_the_file_and_shows_it_to_
             running_operator(servers_folder, kubernetes_api, env={"KONTROLLER_PROPERTIES": str(file)}) as operator,
         ):
             znodes = ClusterZnodes(client)
-            znodes.create_topic("moved", [[1]])
-            wait_until_served(znodes, "moved", [0])
+            serve_topic(znodes, "moved", [[1]])
             there = {"zookeeper": {"connect": kafka.zookeeper_connect}}
             objects.apply("KafkaCluster", "demo", {**there, "bootstrapServers": "127.0.0.1:9"})
             objects.apply("PartitionReassignment", "moved", MOVE)

@@ -26,6 +26,7 @@ from devcluster.clusters.run_folder import RunFolder
 from devcluster.clusters.secured_kafka import ADMIN, ALICE, CLIENT, PASSWORDS, SecuredKafka, written
 from devcluster.clusters.zookeeper import ZooKeeper, connected_client
 from devcluster.running.processes import wait_until
+from devcluster.waiting.vocabulary import wait_until_in_sync
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
 
@@ -111,10 +112,10 @@ class Site:
             client.create("/kafka-acl/Cluster/kafka-cluster", data, makepath=True)
             client.create("/kafka-acl-changes/acl_changes_", b"Cluster:kafka-cluster", sequence=True, makepath=True)
 
-    def isr(self, topic: str) -> list[int]:
-        """Of its first partition, as ZooKeeper has it."""
+    def isr(self, topic: str, partition: int) -> list[int]:
+        """The ISR, as ZooKeeper has it."""
         with connected_client(self.kafka.zookeeper_connect) as client:
-            state, _ = client.get(f"/brokers/topics/{topic}/partitions/0/state")
+            state, _ = client.get(f"/brokers/topics/{topic}/partitions/{partition}/state")
         return sorted(json.loads(state)["isr"])
 
 
@@ -213,12 +214,12 @@ def test_who_asks_the_controller_alone_creates_topics_and_is_shown_the_brokers(s
 def test_what_brokers_ask_of_their_controller_arrives(site: Site) -> None:
     """AlterPartition of who comes back, ControlledShutdown of who goes."""
     asyncio.run(site.admin().create_topic("moved", replica_assignment="1:2"))
-    wait_until(lambda: site.isr("moved") == [1, 2], "both are in sync")
+    wait_until_in_sync(site, "moved", 1, 2)
     site.kafka.broker(2).stop()
-    wait_until(lambda: site.isr("moved") == [1], "who has gone is out of sync")
+    wait_until_in_sync(site, "moved", 1)
     assert "controlled shutdown" in site.log
     site.kafka.broker(2).start()
-    wait_until(lambda: site.isr("moved") == [1, 2], "who is back is in sync again")
+    wait_until_in_sync(site, "moved", 1, 2)
 
 
 def test_somebody_else_is_not_admitted_and_the_log_says_where_he_was(site: Site) -> None:
@@ -298,11 +299,11 @@ def test_acls_are_about_the_name_that_somebody_has_logged_in_by(authorizing: Sit
     asyncio.run(asked())
     site.allow_alice()
     wait_until(lambda: asyncio.run(has_created()), "alice may create topics")
-    wait_until(lambda: site.isr("admins") == [1, 2], "both are in sync")
+    wait_until_in_sync(site, "admins", 1, 2)
     site.kafka.broker(2).stop()
-    wait_until(lambda: site.isr("admins") == [1], "who has gone is out of sync")
+    wait_until_in_sync(site, "admins", 1)
     site.kafka.broker(2).start()
-    wait_until(lambda: site.isr("admins") == [1, 2], "a super user's AlterPartition is taken")
+    wait_until_in_sync(site, "admins", 1, 2)
 
 
 def login(mechanism: str, user: str, password: str) -> str:

@@ -11,9 +11,9 @@ from devcluster.clusters.kontroller import ControllerProcess, run_command
 from devcluster.clusters.run_folder import RunFolder
 from devcluster.clusters.zookeeper import ZooKeeper, connected_client
 from devcluster.running.processes import wait_until
-from devcluster.waiting.vocabulary import wait_until_served
+from devcluster.waiting.under_load import nothing_lost
+from devcluster.waiting.vocabulary import serve_topic, wait_until_controlled_by, wait_until_served
 from tests.real.versions.kraft_nodes import CONTROLLER_ID, Quorum, migrated
-from tests.real.versions.under_load import nothing_lost
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(400)]
 
@@ -35,8 +35,7 @@ def test_a_cluster_of_ours_is_migrated_to_kraft_under_load_while_our_controller_
         ExitStack() as started,
     ):
         znodes = ClusterZnodes(client)
-        znodes.create_topic(TOPIC, [[1, 2, 3], [2, 3, 1], [3, 1, 2]], {"retention.ms": "604800000"})
-        wait_until_served(znodes, TOPIC, PARTITIONS)
+        serve_topic(znodes, TOPIC, [[1, 2, 3], [2, 3, 1], [3, 1, 2]], {"retention.ms": "604800000"})
         with nothing_lost(kafka.bootstrap_servers, TOPIC):
             if handed_over:
                 done = run_command("controller", "hand-over", "--zookeeper", kafka.zookeeper_connect, "--yes")
@@ -48,7 +47,7 @@ def test_a_cluster_of_ours_is_migrated_to_kraft_under_load_while_our_controller_
             for broker in kafka.brokers.values():
                 broker.restart({"zookeeper.metadata.migration.enable": "true", **quorum.known_to_all})
                 wait_until_served(znodes, TOPIC, PARTITIONS)
-            wait_until(lambda: znodes.controller() == CONTROLLER_ID, "the quorum has the role")
+            wait_until_controlled_by(znodes, CONTROLLER_ID)
             wait_until(lambda: "Completed migration of metadata from ZooKeeper" in quorum.log, "migrated")
             # From here on the quorum writes both; each broker leaves ZooKeeper in turn.
             for broker in kafka.brokers.values():

@@ -20,7 +20,7 @@ from devcluster.clusters.kontroller import ControllerProcess, run_command
 from devcluster.clusters.run_folder import RunFolder
 from devcluster.clusters.zookeeper import ZooKeeper, connected_client
 from devcluster.running.processes import wait_until
-from tests.real.versions.under_load import nothing_lost
+from devcluster.waiting.under_load import nothing_lost
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(400)]
 

@@ -98,7 +98,7 @@ def test_ctrl_c_ends_a_command_and_not_the_shell(
     shell.interrupt()
     shell.until("the move goes on without this command")
     shell.until_prompt()
-    assert cluster.is_reassigning(name)
+    assert cluster.znodes.is_reassigning(name)
     shell.type(f"reassign cancel --reassignment-json-file {there}\n")
     shell.until(f"the move of {name}-0 is cancelled")
     shell.until_prompt()

@@ -15,6 +15,7 @@ from kio.static.primitive import i64
 from controller_core.wire.messages import AllocateProducerIdsRequest, ErrorCode
 from devcluster.clients.load import lost
 from devcluster.clients.znodes import PREFERRED_ELECTION
+from devcluster.waiting.vocabulary import wait_until_acknowledged, wait_until_unregistered
 from tests.real.conformance.clusters import PREFERRED, UNCLEAN, ConformanceCluster, Partition, Seen
 
 UNCLEAN_ALLOWED = {"unclean.leader.election.enable": "true"}
@@ -68,7 +69,7 @@ def crash(started_cluster: ConformanceCluster) -> Crash:
     before = {topic: cluster.seen(topic) for topic in SERVED}
     epoch = cluster.broker_epoch(killed)
     with cluster.load("led") as producer:
-        cluster.wait(lambda: producer.acknowledged_count > 0, "the first acknowledgement")
+        wait_until_acknowledged(producer)
         cluster.kafka.broker(killed).kill()
         _wait_until_all_is_decided(cluster, killed, before)
         dead = {topic: cluster.seen(topic) for topic in SERVED}
@@ -108,7 +109,7 @@ def _prepare(cluster: ConformanceCluster, killed: int, successor: int, third: in
 
 
 def _wait_until_all_is_decided(cluster: ConformanceCluster, killed: int, before: Mapping[str, Seen]) -> None:
-    cluster.wait(lambda: killed not in cluster.live_brokers(), f"the session of {killed} has ended")
+    wait_until_unregistered(cluster.znodes, killed)
     for topic in SERVED:
         if topic != "untouched":
             cluster.wait(lambda topic=topic: cluster.seen(topic).leader_epoch > before[topic].leader_epoch, topic)  # type: ignore[misc]  # a lambda with a default
@@ -117,7 +118,7 @@ def _wait_until_all_is_decided(cluster: ConformanceCluster, killed: int, before:
 
 
 def _observe(cluster: ConformanceCluster, killed: int, successor: int, third: int) -> dict[str, object]:
-    znodes, live = cluster.znodes, cluster.live_brokers()
+    znodes, live = cluster.znodes, cluster.znodes.live_brokers()
     answers: dict[str, object] = {}
     answered_of_lonely = {}
     offline_replicas = {}
@@ -146,8 +147,7 @@ def _observe(cluster: ConformanceCluster, killed: int, successor: int, third: in
     cluster.wait_until_led("born", successor)
     answers["born"] = cluster.seen("born").leadership
     cluster.wait_until_led("hopeful", successor)
-    for broker in live:
-        cluster.wait(lambda broker=broker: not cluster.metadata_of(broker, "doomed").partitions, "no broker lists it")  # type: ignore[misc]  # a lambda with a default
+    cluster.wait_until_unlisted("doomed", *live)
     return {
         "known_while_dead": {broker: {node.node_id for node in cluster.metadata(broker).brokers} for broker in live},
         "answered_of_lonely": answered_of_lonely,

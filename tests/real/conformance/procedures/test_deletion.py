@@ -2,6 +2,7 @@
 
 from controller_core.wire.messages import ErrorCode
 from devcluster.clients.znodes import REASSIGN_PARTITIONS
+from devcluster.waiting.vocabulary import wait_until_reassigning
 from tests.real.conformance.clusters import PREFERRED, ConformanceCluster
 from tests.real.conformance.set_ups import ours_only
 
@@ -17,8 +18,8 @@ def test_a_deleted_topic_leaves_no_znode_no_log_and_no_metadata(cluster: Conform
     cluster.znodes.mark_for_deletion("deleted")
     wait_until_deleted(cluster, "deleted")
     for partition in range(2):
-        cluster.wait(lambda: not cluster.brokers_with_a_log("deleted", partition), "there is no log")  # noqa: B023 - it is waited for at once
-    for broker in cluster.live_brokers():
+        cluster.wait_until_only_replicas_have_logs("deleted", partition)
+    for broker in cluster.znodes.live_brokers():
         assert cluster.metadata_of(broker, "deleted").error_code is ErrorCode.unknown_topic_or_partition
 
 
@@ -30,7 +31,7 @@ def test_a_topic_of_the_same_name_is_another_one(cluster: ConformanceCluster) ->
     cluster.serve_topic("phoenix", [[3, 2, 1]])
     cluster.wait_until_everybody_knows("phoenix")
     assert (cluster.seen("phoenix").leader, cluster.seen("phoenix").leader_epoch) == (3, 0)
-    for broker in cluster.live_brokers():
+    for broker in cluster.znodes.live_brokers():
         assert cluster.metadata_of(broker, "phoenix").topic_id == cluster.topic_id("phoenix") != former
 
 
@@ -64,8 +65,7 @@ def test_a_topic_with_a_replica_on_a_broker_that_hangs_is_deleted_when_it_answer
     cluster.serve_topic("hanging", [[first, third]])
     with cluster.paused(third):
         cluster.znodes.mark_for_deletion("hanging")
-        for broker in (first, second):
-            cluster.wait(lambda broker=broker: not cluster.metadata_of(broker, "hanging").partitions, "not listed")  # type: ignore[misc]  # a lambda with a default
+        cluster.wait_until_unlisted("hanging", first, second)
         assert cluster.exists("/admin/delete_topics/hanging")
         assert cluster.exists("/brokers/topics/hanging")
         assert cluster.reassign(("hanging", 0, [first, second])) == [ErrorCode.unknown_topic_or_partition]
@@ -82,11 +82,11 @@ def test_a_deletion_does_not_wait_for_a_reassignment_which_cannot_be_cancelled_t
     with cluster.paused(third):
         assert cluster.reassign(("moved-first", 0, [third, first])) == [ErrorCode.none]
         cluster.znodes.mark_for_deletion("moved-first")
-        cluster.wait(lambda: not cluster.metadata_of(second, "moved-first").partitions, "its deletion has begun")
+        cluster.wait_until_unlisted("moved-first", second)
         cluster.wait(lambda: not {first, second} & cluster.brokers_with_a_log("moved-first"), "others delete it")
         assert cluster.reassign(("moved-first", 0, None)) == [ErrorCode.unknown_topic_or_partition]
     wait_until_deleted(cluster, "moved-first")
-    cluster.wait(lambda: not cluster.brokers_with_a_log("moved-first"), "there is no log")
+    cluster.wait_until_only_replicas_have_logs("moved-first")
 
 
 @ours_only
@@ -96,7 +96,7 @@ def test_a_request_for_a_reassignment_goes_with_its_topic(cluster: ConformanceCl
     cluster.serve_topic("asked-by-znode", [[first, second]])
     with cluster.paused(third):
         cluster.znodes.reassign({("asked-by-znode", 0): [third, first]})
-        cluster.wait(lambda: third in cluster.znodes.partitions("asked-by-znode")[0], "it has begun")
+        wait_until_reassigning(cluster.znodes, "asked-by-znode")
         cluster.znodes.mark_for_deletion("asked-by-znode")
         cluster.wait_until_gone(REASSIGN_PARTITIONS)
     wait_until_deleted(cluster, "asked-by-znode")
@@ -107,7 +107,7 @@ def test_a_reassignment_of_a_topic_that_is_deleted_is_dropped(cluster: Conforman
     cluster.serve_topic("too-late", [[first, third]])
     with cluster.paused(third):
         cluster.znodes.mark_for_deletion("too-late")
-        cluster.wait(lambda: not cluster.metadata_of(second, "too-late").partitions, "its deletion has begun")
+        cluster.wait_until_unlisted("too-late", second)
         cluster.znodes.reassign({("too-late", 0): [first, second]})
         cluster.wait_until_gone(REASSIGN_PARTITIONS)
     wait_until_deleted(cluster, "too-late")
@@ -119,7 +119,7 @@ def test_partitions_added_to_a_topic_that_is_deleted_are_taken_out_again(cluster
     cluster.serve_topic("grown-too-late", [[first, third]])
     with cluster.paused(third):
         cluster.znodes.mark_for_deletion("grown-too-late")
-        cluster.wait(lambda: not cluster.metadata_of(second, "grown-too-late").partitions, "its deletion has begun")
+        cluster.wait_until_unlisted("grown-too-late", second)
         cluster.znodes.add_partitions("grown-too-late", {1: [first, second]})
         cluster.wait(lambda: set(cluster.znodes.partitions("grown-too-late")) == {0}, "the partition is taken out")
         assert not cluster.exists("/brokers/topics/grown-too-late/partitions/1")

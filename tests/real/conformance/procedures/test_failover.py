@@ -14,6 +14,7 @@ from kazoo.client import TransactionRequest
 from controller_core.wire.messages import ErrorCode
 from devcluster.clients.requests import ConnectionClosed
 from devcluster.clients.znodes import PREFERRED_ELECTION, REASSIGN_PARTITIONS
+from devcluster.waiting.vocabulary import wait_until_controlled_by
 from tests.real.conformance.clusters import ConformanceCluster
 from tests.real.conformance.set_ups import ours_only
 
@@ -75,7 +76,7 @@ def test_what_a_deposed_controller_writes_too_late_is_refused(cluster: Conforman
         own.resume()
         with suppress(ConnectionClosed):  # whoever resigns closes the connections, perhaps before this answer is sent
             assert answer.result().error_code is ErrorCode.not_controller
-    cluster.wait(lambda: cluster.znodes.controller() == own.controller_id, "ours has the role again")
+    wait_until_controlled_by(cluster.znodes, own.controller_id)
     assert cluster.seen("written-late") == before
     assert own.process.log_path.read_text(errors="replace").count(FENCED) == fenced_before + 1
     own.restart_whole()
@@ -84,7 +85,7 @@ def test_what_a_deposed_controller_writes_too_late_is_refused(cluster: Conforman
 
 def test_every_broker_learns_of_the_new_controller(cluster: ConformanceCluster) -> None:
     cluster.begin_a_new_term()
-    for broker in cluster.live_brokers():
+    for broker in cluster.znodes.live_brokers():
         cluster.wait(
             lambda broker=broker: cluster.metadata(broker).controller_id == cluster.znodes.controller(),  # type: ignore[misc]  # a lambda with a default
             f"{broker} knows the new controller",
@@ -127,7 +128,7 @@ def test_a_deletion_that_was_cut_short_is_ended(cluster: ConformanceCluster) -> 
     partition = "/brokers/topics/cut-short/partitions/0"
     begin_a_new_term_with(cluster, {"/admin/delete_topics/cut-short": None}, deleted=(f"{partition}/state", partition))
     cluster.wait_until_gone("/brokers/topics/cut-short", "/admin/delete_topics/cut-short")
-    cluster.wait(lambda: not cluster.brokers_with_a_log("cut-short"), "there is no log")
+    cluster.wait_until_only_replicas_have_logs("cut-short")
 
 
 def test_a_reassignment_and_an_election_that_were_asked_for_without_a_controller_are_done(

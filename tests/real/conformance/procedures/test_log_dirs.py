@@ -7,6 +7,7 @@ import pytest
 
 from devcluster.clusters.kafka import lose_directory
 from devcluster.running.processes import wait_until
+from devcluster.waiting.vocabulary import wait_until_empty, wait_until_in_sync
 from tests.real.conformance.clusters import ConformanceCluster, Seen
 
 NOTIFICATIONS = "/log_dir_event_notification"
@@ -37,9 +38,9 @@ def lost_directory(started_cluster: ConformanceCluster) -> LostDirectory:
     assert directory is not None
     lose_directory(directory)
     cluster.wait_until_led(topics[HIT], other)
-    cluster.wait(lambda: cluster.znodes.isr(topics[HIT], 0) == [other], "the lost replica has left the ISR")
+    wait_until_in_sync(cluster.znodes, topics[HIT], other)
     cluster.wait_until_everybody_knows(topics[HIT])
-    cluster.wait(lambda: not cluster.znodes.client.get_children(NOTIFICATIONS), "the notification is removed")
+    wait_until_empty(cluster.znodes, NOTIFICATIONS)
     after = {name: cluster.seen(topic) for name, topic in topics.items()}
     told = cluster.metadata_of_partition(other, topics[HIT])
     assert told is not None

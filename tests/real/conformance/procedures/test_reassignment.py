@@ -9,8 +9,9 @@ import threading
 import pytest
 
 from controller_core.wire.messages import ErrorCode
-from devcluster.clients.load import lost
 from devcluster.clients.znodes import REASSIGN_PARTITIONS
+from devcluster.waiting.under_load import nothing_lost
+from devcluster.waiting.vocabulary import wait_until_reassigning
 from tests.real.conformance.clusters import ConformanceCluster
 from tests.real.conformance.set_ups import ours_only
 
@@ -122,8 +123,7 @@ def test_a_partition_moves_while_it_is_written_to_and_nothing_is_lost(cluster: C
     watcher = threading.Thread(target=note_rows)
     watcher.start()
     try:
-        with cluster.load("on-its-way") as producer:
-            cluster.wait(lambda: producer.acknowledged_count > 0, "the first acknowledgement")
+        with nothing_lost(cluster.kafka.bootstrap_servers, "on-its-way", identity=cluster.identity):
             assert cluster.reassign(("on-its-way", 0, [3, 2])) == [ErrorCode.none]
             cluster.wait_until_moved("on-its-way", [3, 2])
     finally:
@@ -133,7 +133,6 @@ def test_a_partition_moves_while_it_is_written_to_and_nothing_is_lost(cluster: C
     assert rows[-1] == ([2, 3], 3, [2, 3])
     assert all(3 in isr for _, leader, isr in rows if leader == 3), "the leader moves when the target is in sync"
     assert all(assigned == [1, 2, 3] for assigned, leader, _ in rows[1:-1] if leader == 1)
-    assert lost(producer.stop().acknowledged, cluster.read_back("on-its-way")) == []
     cluster.wait_until_only_replicas_have_logs("on-its-way")
     cluster.wait_until_everybody_knows("on-its-way")
 
@@ -231,7 +230,7 @@ def test_a_request_supplants_what_zookeeper_asks_for_the_same_partition(cluster:
     cluster.serve_topic("supplanted", [[first]])
     with cluster.paused(third):
         cluster.znodes.reassign({("supplanted", 0): [third]})
-        cluster.wait(lambda: cluster.is_reassigning("supplanted"), "it has begun")
+        wait_until_reassigning(cluster.znodes, "supplanted")
         assert cluster.reassign(("supplanted", 0, [second])) == [ErrorCode.none]
         cluster.wait_until_moved("supplanted", [second])
 
@@ -243,7 +242,7 @@ def test_another_target_in_the_same_znode_replaces_the_running_one(cluster: Conf
     cluster.serve_topic("rewritten", [[first]])
     with cluster.paused(third):
         cluster.znodes.reassign({("rewritten", 0): [third]})
-        cluster.wait(lambda: cluster.is_reassigning("rewritten"), "it has begun")
+        wait_until_reassigning(cluster.znodes, "rewritten")
         cluster.znodes.rewrite_reassignment({("rewritten", 0): [second]})
         cluster.wait_until_moved("rewritten", [second])
     cluster.wait_until_only_replicas_have_logs("rewritten")

@@ -3,8 +3,8 @@
 Kafka's own controller has none of this, and looks at none of these znodes.
 """
 
-from devcluster.clients.load import lost
 from devcluster.clients.znodes import PARTITIONS_ADD, PARTITIONS_REASSIGNED, PARTITIONS_REMOVE
+from devcluster.waiting.under_load import nothing_lost
 from tests.real.conformance.clusters import ConformanceCluster
 from tests.real.conformance.set_ups import ours_only
 
@@ -39,17 +39,12 @@ def test_what_cannot_be_added_is_refused_and_the_topic_stays_as_it_is(cluster: C
 @ours_only
 def test_a_partition_moves_by_a_request_of_its_own_under_load(cluster: ConformanceCluster) -> None:
     cluster.serve_topic("moved-singly", [[1, 2]])
-    with cluster.load("moved-singly", cluster.bootstrap) as producer:
-        cluster.wait(lambda: producer.acknowledged_count > 200, "two hundred acknowledgements")
+    with nothing_lost(cluster.bootstrap, "moved-singly", more_than=200, identity=cluster.identity):
         path = cluster.znodes.ask_of_partition(PARTITIONS_REASSIGNED, "moved-singly", 0, [3, 2])
         cluster.wait_until_gone(path)
         assert cluster.znodes.assigned("moved-singly", 0) == [3, 2]
-        goal = producer.acknowledged_count + 200
-        cluster.wait(lambda: producer.acknowledged_count > goal, "two hundred more")
-    report = producer.stop()
-    assert lost(report.acknowledged, cluster.read_back("moved-singly", cluster.bootstrap)) == []
     cluster.wait_until_only_replicas_have_logs("moved-singly")
-    assert not cluster.is_reassigning("moved-singly")
+    assert not cluster.znodes.is_reassigning("moved-singly")
 
 
 @ours_only

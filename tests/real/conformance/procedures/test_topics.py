@@ -3,6 +3,7 @@
 import json
 
 from controller_core.wire.messages import ErrorCode
+from devcluster.waiting.vocabulary import wait_until_served
 from tests.real.conformance.clusters import ConformanceCluster
 from tests.real.conformance.set_ups import ours_only
 
@@ -30,7 +31,7 @@ def test_added_partitions_are_served_and_the_others_left_alone(cluster: Conforma
     assert [cluster.seen("growing", partition).leader for partition in (1, 2)] == [2, 3]
     assert cluster.seen("growing") == before
     assert cluster.topic_id("growing") == topic_id
-    for broker in cluster.live_brokers():
+    for broker in cluster.znodes.live_brokers():
         cluster.wait(lambda broker=broker: len(cluster.metadata_of(broker, "growing").partitions) == 3, "three")  # type: ignore[misc]  # a lambda with a default
 
 
@@ -43,7 +44,7 @@ def test_another_assignment_of_a_known_partition_is_no_reassignment(cluster: Con
     content = cluster.znodes.read(path)
     content["partitions"] = {"0": [1, 3], "1": [2, 3]}
     cluster.znodes.client.set(path, json.dumps(content).encode())
-    cluster.wait(lambda: cluster.znodes.is_served("edited", [1]), "the new partition is served")
+    wait_until_served(cluster.znodes, "edited", [1])
     assert cluster.seen("edited") == before
     assert cluster.brokers_with_a_log("edited") == {1, 2}
 
@@ -65,7 +66,7 @@ def test_a_topic_that_vanishes_is_unknown_to_clients(cluster: ConformanceCluster
     cluster.serve_topic("forgotten", [[1, 2, 3]])
     cluster.wait_until_everybody_knows("forgotten")
     cluster.znodes.client.delete("/brokers/topics/forgotten", recursive=True)
-    for broker in cluster.live_brokers():
+    for broker in cluster.znodes.live_brokers():
         cluster.wait(
             lambda broker=broker: (  # type: ignore[misc]  # a lambda with a default
                 cluster.metadata_of(broker, "forgotten").error_code is ErrorCode.unknown_topic_or_partition
@@ -85,7 +86,7 @@ def test_a_topic_rewritten_without_its_id_is_the_same_topic(cluster: Conformance
     cluster.znodes.client.set(path, json.dumps(content).encode())
     cluster.wait_until_served("stripped", 2)
     cluster.wait_until_everybody_knows("stripped", 1)
-    for broker in cluster.live_brokers():
+    for broker in cluster.znodes.live_brokers():
         assert cluster.metadata_of(broker, "stripped").topic_id == topic_id
 
 
@@ -116,5 +117,5 @@ def test_a_topic_created_again_between_two_looks_is_another_topic(cluster: Confo
     transaction.commit()
     cluster.wait_until_led("swapped", 3)
     cluster.wait_until_everybody_knows("swapped")
-    for broker in cluster.live_brokers():
+    for broker in cluster.znodes.live_brokers():
         assert cluster.metadata_of(broker, "swapped").topic_id == cluster.topic_id("swapped") != former

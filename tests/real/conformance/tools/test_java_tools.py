@@ -7,6 +7,7 @@ from pathlib import Path
 from confluent_kafka import Producer
 
 from devcluster.clients import tools
+from devcluster.waiting.vocabulary import wait_until_in_sync
 from tests.real.conformance.clusters import ConformanceCluster
 
 
@@ -48,7 +49,7 @@ def test_topics_are_created_listed_described_grown_and_deleted(cluster: Conforma
     assert "ReplicationFactor: 3" in described
     assert "retention.ms=60000" in described
     run(cluster, tools.TOPICS, "--delete", "--topic", "java")
-    cluster.wait(lambda: cluster.znodes.read("/brokers/topics/java") is None, "the topic is gone")
+    cluster.wait_until_gone("/brokers/topics/java")
 
 
 def test_configurations_and_users_are_altered_and_described(cluster: ConformanceCluster) -> None:
@@ -119,7 +120,7 @@ def test_an_unclean_leader_is_elected_when_a_person_says_so(cluster: Conformance
     _, second, third = cluster.order
     cluster.serve_topic("java-unclean", [[second, third]])
     cluster.kafka.broker(third).stop()
-    cluster.wait(lambda: cluster.znodes.isr("java-unclean", 0) == [second], "one replica alone is in sync")
+    wait_until_in_sync(cluster.znodes, "java-unclean", second)
     cluster.kafka.broker(second).kill()
     cluster.wait_until_led("java-unclean", -1)
     cluster.kafka.broker(third).start()

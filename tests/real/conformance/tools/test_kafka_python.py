@@ -43,7 +43,7 @@ def test_topics_are_created_described_grown_and_deleted(cluster: ConformanceClus
     admin.create_partitions({"kp-one": 3})
     assert len(cluster.znodes.partitions("kp-one")) == 3
     admin.delete_topics(["kp-one", "kp-two"])
-    cluster.wait(lambda: cluster.znodes.read("/brokers/topics/kp-one") is None, "the topic is gone")
+    cluster.wait_until_gone("/brokers/topics/kp-one")
     with pytest.raises(UnknownTopicOrPartitionError):
         admin.delete_topics(["kp-one"])
 

@@ -61,7 +61,7 @@ def test_topics_are_created_described_grown_and_deleted(cluster: ConformanceClus
         "rd-two": None,
         "rd-ghost": KafkaError.UNKNOWN_TOPIC_OR_PART,
     }
-    cluster.wait(lambda: cluster.znodes.read("/brokers/topics/rd-one") is None, "the topic is gone")
+    cluster.wait_until_gone("/brokers/topics/rd-one")
 
 
 def test_validation_alone_creates_nothing(cluster: ConformanceCluster, admin: Any) -> None:

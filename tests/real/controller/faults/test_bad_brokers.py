@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from controller_core.wire.codecs.frames import RequestHead, with_length
-from devcluster.running.processes import wait_until
 from devcluster.stand_ins.stand_in_broker import Answer, is_there, register, stand_in_broker, telling, unregister
 from devcluster.stand_ins.told_versions import API_VERSIONS
+from devcluster.waiting.vocabulary import wait_until_logged, wait_until_metric
 from tests.real.controller.clusters import OurCluster
 
 BAD_BROKER = 50
@@ -73,25 +73,22 @@ def test_the_other_brokers_are_served_beside_a_broker_that_answers(our_cluster: 
 def test_a_broker_of_a_release_that_cannot_be_led_is_named_and_the_others_are_served(
     our_cluster: OurCluster, newest: dict[int, int], lack: str
 ) -> None:
-    def unsupported(number: int) -> bool:
-        return our_cluster.controller.metric("kontroller_unsupported_brokers") == number
-
     with stand_in_broker(telling(newest)) as port:
         register(our_cluster.znodes.client, BAD_BROKER, port)
         try:
-            wait_until(lambda: unsupported(1), "it is counted")
-            our_cluster.wait_until_logged(lack)
+            wait_until_metric(our_cluster.controller, "kontroller_unsupported_brokers", 1)
+            wait_until_logged(our_cluster.controller.process, lack)
             our_cluster.serve_topic(f"beside-an-older-{len(newest)}", [[1, 2, 3]])
         finally:
             unregister(our_cluster.znodes.client, BAD_BROKER)
-    wait_until(lambda: unsupported(0), "it is gone")
+    wait_until_metric(our_cluster.controller, "kontroller_unsupported_brokers", 0)
 
 
 def test_an_unreadable_registration_is_no_broker(our_cluster: OurCluster) -> None:
     path = f"/brokers/ids/{BAD_BROKER}"
     our_cluster.znodes.client.create(path, b"{not json", ephemeral=True)
     try:
-        our_cluster.wait_until_logged("unreadable broker registration")
+        wait_until_logged(our_cluster.controller.process, "unreadable broker registration")
         our_cluster.serve_topic("beside-unreadable", [[1, 2, 3]])
     finally:
         our_cluster.znodes.client.delete(path)

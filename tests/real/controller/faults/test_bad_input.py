@@ -8,8 +8,15 @@ import struct
 import pytest
 
 from devcluster.clients import tools
-from devcluster.running.processes import wait_until
-from devcluster.waiting.vocabulary import wait_until_served
+from devcluster.clients.znodes import REASSIGN_PARTITIONS
+from devcluster.waiting.vocabulary import (
+    serve_topic,
+    wait_until_gone,
+    wait_until_logged,
+    wait_until_moved,
+    wait_until_reassigning,
+    wait_until_unregistered,
+)
 from tests.real.controller.clusters import OurCluster
 
 
@@ -19,14 +26,14 @@ def test_a_reassignment_waits_for_a_target_that_dies_and_completes_when_it_retur
     our_cluster.kafka.broker(6).pause()
     try:
         znodes.reassign({("interrupted", 0): [5, 6]})
-        wait_until(lambda: len(znodes.assigned("interrupted", 0)) == 4, "it has begun")
+        wait_until_reassigning(znodes, "interrupted")
     finally:
         our_cluster.kafka.broker(6).kill()
-    wait_until(lambda: 6 not in our_cluster.live_brokers(), "6 is gone")
+    wait_until_unregistered(our_cluster.znodes, 6)
     assert sorted(znodes.assigned("interrupted", 0)) == [1, 2, 5, 6]
     assert znodes.leader("interrupted", 0) == 1
     our_cluster.kafka.broker(6).start()
-    our_cluster.wait_until_moved("interrupted", 0, [5, 6])
+    wait_until_moved(our_cluster.znodes, "interrupted", [5, 6])
 
 
 POISONED_TOPICS = {
@@ -56,8 +63,7 @@ def kafka_topics_describe(cluster: OurCluster, topic: str) -> str:
 
 def assert_a_new_topic_is_served(cluster: OurCluster, epoch_before: int) -> None:
     topic = f"beside-{secrets.token_hex(4)}"
-    cluster.znodes.create_topic(topic, [[1, 2, 3]])
-    wait_until_served(cluster.znodes, topic, [0])
+    serve_topic(cluster.znodes, topic, [[1, 2, 3]])
     assert controller_epoch(cluster) == epoch_before
     assert "Leader: 1" in kafka_topics_describe(cluster, topic)
 
@@ -78,7 +84,7 @@ def test_a_poisoned_registration_stops_nobody(
     path = f"/brokers/ids/{broker_id}"
     our_cluster.znodes.client.create(path, json.dumps(registration).encode())
     try:
-        our_cluster.wait_until_logged(path)
+        wait_until_logged(our_cluster.controller.process, path)
         assert_a_new_topic_is_served(our_cluster, epoch)
     finally:
         our_cluster.znodes.client.delete(path)
@@ -93,7 +99,7 @@ def test_a_topic_with_one_impossible_entry_is_served_by_the_others(
     our_cluster.znodes.client.create(
         f"/brokers/topics/{topic}", json.dumps({"version": 1, "partitions": partitions}).encode()
     )
-    our_cluster.wait_until_served(topic, range(1))
+    our_cluster.wait_until_served(topic)
     assert_a_new_topic_is_served(our_cluster, epoch)
     assert our_cluster.znodes.read(f"/brokers/topics/{topic}")["partitions"] == partitions, "it was given an id since"
     assert "PartitionCount: 1" in kafka_topics_describe(our_cluster, topic)
@@ -107,22 +113,22 @@ def test_a_topic_that_vanishes_takes_its_reassignment_with_it(our_cluster: OurCl
     our_cluster.kafka.broker(6).pause()
     try:
         znodes.reassign({("vanishing", 0): [3, 6]})
-        wait_until(lambda: len(znodes.assigned("vanishing", 0)) == 4, "it has begun")
+        wait_until_reassigning(znodes, "vanishing")
         znodes.client.delete("/brokers/topics/vanishing", recursive=True)
-        wait_until(lambda: not znodes.has_reassignments(), "its request is removed")
+        wait_until_gone(znodes, REASSIGN_PARTITIONS)
     finally:
         our_cluster.kafka.broker(6).resume()
     znodes.reassign({("staying", 0): [2, 3]})
-    our_cluster.wait_until_moved("staying", 0, [2, 3])
+    wait_until_moved(our_cluster.znodes, "staying", [2, 3])
 
 
 def test_an_unreadable_topic_is_left_alone_and_served_when_it_is_repaired(our_cluster: OurCluster) -> None:
     znodes = our_cluster.znodes
     znodes.client.create("/brokers/topics/garbled", b"{not json")
-    our_cluster.wait_until_logged("garbled")
+    wait_until_logged(our_cluster.controller.process, "garbled")
     our_cluster.serve_topic("readable", [[1, 2]])
     znodes.client.set("/brokers/topics/garbled", json.dumps({"version": 1, "partitions": {"0": [3, 4]}}).encode())
-    our_cluster.wait_until_served("garbled", range(1))
+    our_cluster.wait_until_served("garbled")
     assert znodes.read("/brokers/topics/garbled")["topic_id"], "a topic without an id is given one"
 
 

@@ -2,9 +2,9 @@
 
 import pytest
 
-from devcluster.clients.load import AckedProducer, lost, read_back
 from devcluster.running.processes import wait_until
-from devcluster.waiting.vocabulary import wait_until_served
+from devcluster.waiting.under_load import nothing_lost
+from devcluster.waiting.vocabulary import serve_topic, wait_until_moved
 from tests.real.controller.clusters import OurCluster
 
 TOPIC = "moving"
@@ -17,10 +17,8 @@ FEWEST_WRITES = 7
 def test_a_reassignment_completes_wherever_the_controller_is_killed(our_cluster: OurCluster) -> None:
     """A failure point before and after each ZooKeeper write: SIGKILL, restart, and no acknowledged message is lost."""
     znodes, controller = our_cluster.znodes, our_cluster.controller
-    znodes.create_topic(TOPIC, [HERE], {"min.insync.replicas": "2"})
-    wait_until_served(znodes, TOPIC, [0])
-    with AckedProducer(our_cluster.kafka.bootstrap_servers, TOPIC) as producer:
-        wait_until(lambda: producer.acknowledged_count > 0, "the first acknowledgement")
+    serve_topic(znodes, TOPIC, [HERE], {"min.insync.replicas": "2"})
+    with nothing_lost(our_cluster.kafka.bootstrap_servers, TOPIC):
         killed_at: list[tuple[int, bool]] = []
         source, target = HERE, THERE
         write, applied = 1, False
@@ -36,7 +34,7 @@ def test_a_reassignment_completes_wherever_the_controller_is_killed(our_cluster:
             if not survived:
                 killed_at.append((write, applied))
             controller.restart_whole()
-            our_cluster.wait_until_moved(TOPIC, 0, target)
+            wait_until_moved(our_cluster.znodes, TOPIC, target)
             assert znodes.leader(TOPIC, 0) in target
             assert znodes.isr(TOPIC, 0) == sorted(target)
             source, target = target, source
@@ -45,7 +43,5 @@ def test_a_reassignment_completes_wherever_the_controller_is_killed(our_cluster:
             # Who survives earlier found that a broker's own controller had moved it before ours had begun: once more.
             if not survived:
                 write, applied = (write, True) if not applied else (write + 1, False)
-    report = producer.stop()
     assert len(killed_at) >= 2 * FEWEST_WRITES, f"only killed at {killed_at}"
-    assert lost(report.acknowledged, read_back(our_cluster.kafka.bootstrap_servers, TOPIC)) == []
     our_cluster.wait_until_no_stray_replicas(TOPIC, 0)

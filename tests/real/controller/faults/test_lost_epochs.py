@@ -13,14 +13,21 @@ from devcluster.clusters.kontroller import ControllerProcess
 from devcluster.clusters.run_folder import RunFolder
 from devcluster.clusters.zookeeper import ZooKeeper
 from devcluster.running.processes import wait_until
-from devcluster.waiting.vocabulary import wait_until_led, wait_until_logged, wait_until_served
+from devcluster.waiting.vocabulary import (
+    serve_topic,
+    wait_until_acknowledged,
+    wait_until_led,
+    wait_until_logged,
+    wait_until_metric,
+    wait_until_served,
+)
 from tests.real.conftest import StartKafka
 
 
 def acknowledge_some(kafka: KafkaCluster, topic: str) -> AckedProducer:
     """Produces to a topic until something is acknowledged by all of its ISR."""
     with AckedProducer(kafka.bootstrap_servers, topic) as producer:
-        wait_until(lambda: producer.acknowledged_count > 0, f"something is acknowledged in {topic}")
+        wait_until_acknowledged(producer)
     return producer
 
 
@@ -45,8 +52,7 @@ def test_brokers_that_know_later_epochs_than_zookeeper_are_led_all_the_same(
         ControllerProcess(servers_folder, kafka.zookeeper_connect, name="lowered-controller") as controller,
         znodes_of(zookeeper, zookeeper_chroot) as znodes,
     ):
-        znodes.create_topic("orders", [[1, 2, 3]])
-        wait_until_served(znodes, "orders", [0])
+        serve_topic(znodes, "orders", [[1, 2, 3]])
         for _ in range(3):
             controller.restart_whole()  # each raises the epoch, and rewrites no partition's state
         known = int(znodes.client.get("/controller_epoch")[0])
@@ -55,15 +61,14 @@ def test_brokers_that_know_later_epochs_than_zookeeper_are_led_all_the_same(
         controller.restart_whole()
 
         kafka.broker(1).kill()
-        wait_until_led(znodes, "orders", 0, 2)
+        wait_until_led(znodes, "orders", 2)
         acknowledge_some(kafka, "orders")
-        znodes.create_topic("later", [[2, 3]])
-        wait_until_served(znodes, "later", [0])
+        serve_topic(znodes, "later", [[2, 3]])
         acknowledge_some(kafka, "later")
         assert known <= int(znodes.client.get("/controller_epoch")[0])
-        wait_until(lambda: controller.metric("kontroller_brokers_not_obeying") == 0, "all brokers obey")
+        wait_until_metric(controller, "kontroller_brokers_not_obeying", 0)
         kafka.broker(1).start()
-        wait_until_served(znodes, "orders", [0])
+        wait_until_served(znodes, "orders")
 
 
 def test_a_restored_backup_is_served_and_logs_of_lost_topics_stand_in_nobody_s_way(servers_folder: RunFolder) -> None:
@@ -75,12 +80,10 @@ def test_a_restored_backup_is_served_and_logs_of_lost_topics_stand_in_nobody_s_w
     ):
         version_2 = zookeeper.data_folder / "version-2"
         with znodes_of(zookeeper, "/restored") as znodes:
-            znodes.create_topic("orders", [[1, 2, 3]], {"min.insync.replicas": "2"})
-            wait_until_served(znodes, "orders", [0])
+            serve_topic(znodes, "orders", [[1, 2, 3]], {"min.insync.replicas": "2"})
             acknowledged = acknowledge_some(kafka, "orders")
             shutil.copytree(version_2, zookeeper.data_folder / "backup")
-            znodes.create_topic("since", [[1, 2]])
-            wait_until_served(znodes, "since", [0])
+            serve_topic(znodes, "since", [[1, 2]])
             controller.restart_whole()
 
         controller.stop()
@@ -96,13 +99,13 @@ def test_a_restored_backup_is_served_and_logs_of_lost_topics_stand_in_nobody_s_w
             for broker in kafka.brokers.values():
                 broker.start()
             controller.start()
-            wait_until_served(znodes, "orders", [0])
+            wait_until_served(znodes, "orders")
             wait_until_known(kafka, "orders")
             assert lost(acknowledged.stop().acknowledged, read_back(kafka.bootstrap_servers, "orders")) == []
 
             # Broker 1 has a log of the topic of that name that the backup does not know, and refuses to lead.
             znodes.create_topic("since", [[1, 3]])
-            wait_until_led(znodes, "since", 0, 3)
+            wait_until_led(znodes, "since", 3)
             acknowledge_some(kafka, "since")
             assert znodes.isr("since", 0) == [3]
             assert controller.metric("kontroller_offline_replicas") == 1
@@ -113,7 +116,7 @@ def test_a_restored_backup_is_served_and_logs_of_lost_topics_stand_in_nobody_s_w
             broker.stop()
             shutil.move(broker.log_folder / "since-0", servers_folder.data("moved-out"))
             broker.start()
-            wait_until_served(znodes, "since", [0])
+            wait_until_served(znodes, "since")
             assert controller.metric("kontroller_offline_replicas") == 0
 
 
@@ -126,17 +129,16 @@ def test_a_partition_whose_state_somebody_deleted_is_led_again(
         ControllerProcess(servers_folder, kafka.zookeeper_connect, name="deleted-state-controller"),
         znodes_of(zookeeper, zookeeper_chroot) as znodes,
     ):
-        znodes.create_topic("orders", [[1, 2, 3]])
-        wait_until_served(znodes, "orders", [0])
+        serve_topic(znodes, "orders", [[1, 2, 3]])
         for broker in (1, 2):
             kafka.broker(broker).restart()
-            wait_until_served(znodes, "orders", [0])
+            wait_until_served(znodes, "orders")
         before = znodes.state("orders", 0)
         znodes.client.delete("/brokers/topics/orders/partitions/0/state")
         kafka.broker(before["leader"]).kill()
-        wait_until(lambda: znodes.state("orders", 0)["leader"] > 0, "another broker leads")
+        wait_until_led(znodes, "orders", *(kafka.brokers.keys() - {before["leader"]}))
         assert znodes.state("orders", 0)["leader_epoch"] > before["leader_epoch"]
         acknowledge_some(kafka, "orders")
         kafka.broker(before["leader"]).start()
-        wait_until_served(znodes, "orders", [0])
+        wait_until_served(znodes, "orders")
         acknowledge_some(kafka, "orders")

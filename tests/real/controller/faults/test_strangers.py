@@ -29,6 +29,7 @@ from controller_core.wire.messages import (
     ControlledShutdownRequest,
     ControlledShutdownResponse,
 )
+from devcluster.waiting.vocabulary import wait_until_logged
 from tests.real.controller.clusters import OurCluster
 
 STRANGER = "127.0.0.77"
@@ -101,7 +102,7 @@ def test_a_stranger_cannot_shut_brokers_down(our_cluster: OurCluster, stranger: 
             response = decode_response(ControlledShutdownResponse, answer)
             assert response.error_code is ErrorCode.cluster_authorization_failed
     assert our_cluster.znodes.is_served("led-on", [0])
-    our_cluster.wait_until_logged("--broker-cidr")
+    wait_until_logged(our_cluster.controller.process, "--broker-cidr")
 
 
 def test_a_stranger_gets_no_producer_ids(our_cluster: OurCluster, stranger: Connection) -> None:
@@ -119,8 +120,8 @@ def test_a_stranger_takes_over_no_user(our_cluster: OurCluster, stranger: Connec
     assert answer is not None
     (result,) = decode_response(AlterUserScramCredentialsResponse, answer).results
     assert (result.user, result.error_code) == ("admin", ErrorCode.cluster_authorization_failed)
-    assert not our_cluster.client_exists("/config/users/admin")
-    our_cluster.wait_until_logged("--admin-cidr")
+    assert not our_cluster.znodes.client.exists("/config/users/admin")
+    wait_until_logged(our_cluster.controller.process, "--admin-cidr")
 
 
 @pytest.mark.parametrize("address", [STRANGER, "127.0.0.1"], ids=["a stranger", "an administrator"])

@@ -11,8 +11,12 @@ from devcluster.clusters.kafka import KafkaCluster
 from devcluster.clusters.kontroller import ControllerProcess
 from devcluster.clusters.run_folder import RunFolder
 from devcluster.clusters.zookeeper import ZooKeeper
-from devcluster.running.processes import wait_until
-from devcluster.waiting.vocabulary import wait_until_led, wait_until_served
+from devcluster.waiting.vocabulary import (
+    serve_topic,
+    wait_until_in_sync,
+    wait_until_led,
+    wait_until_metric,
+)
 from tests.real.conftest import StartKafka
 from tests.real.controller.faults.test_lost_epochs import acknowledge_some
 from tests.real.versions.releases import of_each_release
@@ -44,21 +48,20 @@ def test_the_replica_that_was_in_sync_longest_leads_and_has_what_was_acknowledge
         BlockingAdminClient({"bootstrap.servers": controller.address}) as admin,
     ):
         znodes = ClusterZnodes(client)
-        znodes.create_topic(TOPIC, [[1, 2, 3]])
-        wait_until_served(znodes, TOPIC, [0])
+        serve_topic(znodes, TOPIC, [[1, 2, 3]])
         acknowledged = {}
         for leader, next_leader in {1: 2, 2: 3, 3: -1}.items():
             acknowledged[leader] = acknowledge_some(kafka, TOPIC).stop().acknowledged
             kafka.broker(leader).kill()
-            wait_until_led(znodes, TOPIC, 0, next_leader)
+            wait_until_led(znodes, TOPIC, next_leader)
         kafka.broker(1).start()
         kafka.broker(2).start()
-        wait_until(lambda: controller.metric("kontroller_brokers") == 2, "the controller knows both")
+        wait_until_metric(controller, "kontroller_brokers", 2)
         assert (znodes.leader(TOPIC, 0), znodes.isr(TOPIC, 0)) == (-1, [3])
 
         assert admin.elect_unclean(CHOICE) == {TopicPartition(TopicName(TOPIC), PartitionId(0)): None}
 
         assert znodes.leader(TOPIC, 0) == 2
-        wait_until(lambda: sorted(znodes.isr(TOPIC, 0)) == [1, 2], "the other one follows")
+        wait_until_in_sync(znodes, TOPIC, 1, 2)
         end = log_end(kafka)
         assert acknowledged[2][-1].offset < end <= acknowledged[3][0].offset

@@ -14,7 +14,6 @@ from typing import Final
 
 import structlog
 
-from devcluster.clients.load import AckedProducer, lost, read_back
 from devcluster.clients.znodes import ClusterZnodes
 from devcluster.clusters.kafka import KafkaCluster
 from devcluster.clusters.kontroller import ControllerProcess, run_command
@@ -23,6 +22,8 @@ from devcluster.clusters.run_folder import RunFolder
 from devcluster.clusters.zookeeper import ZooKeeper, connected_client
 from devcluster.machines.network import Machine, Network
 from devcluster.running.processes import wait_until
+from devcluster.waiting.under_load import nothing_lost
+from devcluster.waiting.vocabulary import wait_until_controlled_by, wait_until_served
 
 log = structlog.get_logger()
 
@@ -91,15 +92,8 @@ class Stage:
         self.wait_until_served(topic)
 
     def wait_until_served(self, topic: str) -> None:
-        """All replicas are in sync and have a log: a new ISR is written before there are logs."""
-        wait_until(lambda: self.znodes.is_served(topic, [0]) and self.has_logs(topic), f"{topic} is served")
-
-    def has_logs(self, topic: str) -> bool:
-        replicas = self.znodes.assigned(topic, 0)
-        return all((self.kafka.broker(each).log_folder / f"{topic}-0").exists() for each in replicas)
-
-    def wait_until_logged(self, text: str, *, since: int, process: int = FIRST) -> None:
-        wait_until(lambda: text in self.logged(process, since), f"{process} logs {text!r}")
+        """Waits until every replica is in sync and its broker has a log."""
+        wait_until_served(self.znodes, topic, brokers=self.kafka.brokers)
 
     def logged(self, process: int = FIRST, since: int = 0) -> str:
         return self.controllers[process].process.log_path.read_text(errors="replace")[since:]
@@ -155,7 +149,7 @@ def set_up(folder: RunFolder, name: str) -> Iterator[Stage]:
         for controller in controllers.values():
             started.callback(controller.close)
             controller.process.spawn()
-        wait_until(lambda: stage.holder() in controllers, "one of ours leads")
+        wait_until_controlled_by(stage.znodes, *controllers)
         yield stage
 
 
@@ -190,21 +184,18 @@ def under_load(stage: Stage, topic: str) -> Iterator[None]:
     is new is served afterwards."""
     vacancy = Vacancy()
     stage.serve(topic, ALL)
-    with AckedProducer(stage.kafka.bootstrap_servers, topic) as producer, vacancy.watched(stage):
-        wait_until(lambda: producer.acknowledged_count > 0, "the first acknowledgement")
+    with nothing_lost(stage.kafka.bootstrap_servers, topic) as producer, vacancy.watched(stage):
         yield
         began_s = time.monotonic()
         stage.serve(f"{topic}-after", ALL)
         served_after_s = round(time.monotonic() - began_s, 1)
         stage.wait_until_served(topic)
-    report = producer.stop()
     log.info(
         "disturbed",
         by=topic,
         without_controller_s=round(vacancy.seconds, 1),
         a_topic_is_served_after_s=served_after_s,
-        longest_pause_of_load_s=round(report.longest_pause_s, 1),
+        longest_pause_of_load_s=round(producer.stop().longest_pause_s, 1),
     )
-    assert lost(report.acknowledged, read_back(stage.kafka.bootstrap_servers, topic)) == []
     assert stage.epochs(FIRST) & stage.epochs(SECOND) == set()
     assert not any("unexpected error" in stage.logged(process) for process in stage.controllers)

@@ -12,6 +12,7 @@ import structlog
 
 from devcluster.machines.network import Machine
 from devcluster.running.processes import wait_until
+from devcluster.waiting.vocabulary import wait_until_controlled_by, wait_until_logged
 from tests.real.controller.networks.stage import FIRST, SECOND, Stage, under_load
 
 log = structlog.get_logger()
@@ -59,7 +60,7 @@ def test_a_controller_that_is_cut_off_from_zookeeper_loses_the_role_and_stands_b
         with cut_off(stage, stage.zookeeper, way):
             began_s = time.monotonic()
             stage.create(f"{name}-asked-for", [1, 2, 3])
-            wait_until(lambda: stage.holder() == SECOND, "the other one has the role")
+            wait_until_controlled_by(stage.znodes, SECOND)
             stage.wait_until_served(f"{name}-asked-for")
             log.info("there was no controller that acted", by=name, seconds=round(time.monotonic() - began_s, 1))
         wait_until(lambda: stage.stands_by(FIRST), "it stands by")
@@ -88,7 +89,7 @@ def test_a_broker_that_is_cut_off_is_noticed_holds_up_no_other_and_gets_what_it_
         with cut_off(stage, stage.broker(3), way):
             stage.create(f"{name}-missed", [3])
             stage.serve(f"{name}-beside", [1, 2])
-            stage.wait_until_logged("control request not delivered", since=logged)
+            wait_until_logged(stage.controllers[FIRST].process, "control request not delivered", since=logged)
             stage.serve(f"{name}-beside-later", [2, 1])
         stage.wait_until_served(f"{name}-missed")
     assert stage.holder() == FIRST

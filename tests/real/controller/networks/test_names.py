@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from controller_core.model.ids import BrokerEpoch, BrokerId
 from controller_core.model.metadata import Broker, Endpoint
 from controller_core.zk import codecs, paths
+from devcluster.waiting.vocabulary import wait_until_logged
 from tests.real.controller.networks.stage import FIRST, Stage, name_of, under_load
 
 SILENT_NAME_SERVER = "10.91.0.254"
@@ -54,7 +55,7 @@ def test_a_broker_whose_name_is_not_known_gets_what_it_missed_when_it_is(stage: 
             stage.kafka.broker(3).restart()
             stage.create("unknown-missed", [3])
             stage.serve("unknown-beside", [1, 2])
-            stage.wait_until_logged("control request not delivered", since=logged)
+            wait_until_logged(stage.controllers[FIRST].process, "control request not delivered", since=logged)
         finally:
             stage.tell(stage.names())
         stage.wait_until_served("unknown-missed")
@@ -64,7 +65,7 @@ def test_a_broker_whose_name_is_not_known_gets_what_it_missed_when_it_is(stage: 
 def test_names_for_which_the_name_server_hangs_hold_up_no_broker_of_another_name(stage: Stage) -> None:
     stage.give_role_to(FIRST)
     with under_load(stage, "hanging"), hanging_name_server(stage), brokers_of_hanging_names(stage):
-        stage.wait_until_logged(f"{name_of(HANGING[-1])}:9092 cannot be reached", since=0)
+        wait_until_logged(stage.controllers[FIRST].process, f"{name_of(HANGING[-1])}:9092 cannot be reached")
         for number in (1, 2):  # each is connected to anew
             stage.kafka.broker(number).restart()
             stage.serve(f"hanging-{number}", [number])

@@ -13,7 +13,6 @@ import pytest
 import structlog
 from kazoo.exceptions import KazooException
 
-from devcluster.clients.load import AckedProducer, lost, read_back
 from devcluster.clients.znodes import ClusterZnodes
 from devcluster.clusters.ensemble import ZooKeeperEnsemble
 from devcluster.clusters.kafka import KafkaCluster
@@ -21,6 +20,8 @@ from devcluster.clusters.kontroller import ControllerProcess, run_command
 from devcluster.clusters.run_folder import RunFolder
 from devcluster.running.processes import wait_until
 from devcluster.running.ways import Silence, Way
+from devcluster.waiting.under_load import nothing_lost
+from devcluster.waiting.vocabulary import wait_until_ended
 from tests.real.controller.role.ensembles import Servers, by_tls, in_the_clear
 
 log = structlog.get_logger()
@@ -129,14 +130,12 @@ def stage(request: pytest.FixtureRequest, servers_folder: RunFolder) -> Iterator
 def under_load(stage: Stage, topic: str) -> Iterator[None]:
     """Acknowledged writes to a topic of all brokers, which are all there in the end; a topic is made after what happens."""
     stage.serve_topic(topic)
-    with AckedProducer(stage.kafka.bootstrap_servers, topic) as producer:
-        wait_until(lambda: producer.acknowledged_count > 0, "the first acknowledgement")
+    with nothing_lost(stage.kafka.bootstrap_servers, topic):
         began_s = time.monotonic()
         yield
         stage.serve_topic(f"{topic}-after")
         log.info("a topic is made and served", after=topic, seconds=round(time.monotonic() - began_s, 1))
         wait_until(stage.is_led_by_ours, "one of ours leads")
-    assert lost(producer.stop().acknowledged, read_back(stage.kafka.bootstrap_servers, topic)) == []
 
 
 def test_the_leader_of_the_servers_is_killed(stage: Stage) -> None:
@@ -175,7 +174,7 @@ def test_a_controller_that_is_cut_off_one_way_from_all_servers_loses_the_role(st
             for way in stage.ways:
                 way.swallows = silence
             wait_until(lambda: stage.holder() not in (FIRST, None), "another has the role")
-            wait_until(lambda: not stage.controllers[FIRST].process.is_running, "it gives up")
+            wait_until_ended(stage.controllers[FIRST].process)
         finally:
             for way in stage.ways:
                 way.swallows = Silence.NONE

@@ -6,10 +6,10 @@ from contextlib import contextmanager
 
 import structlog
 
-from devcluster.clients.load import AckedProducer, lost, read_back
 from devcluster.clusters.kontroller import ControllerProcess, run_command
 from devcluster.clusters.run_folder import RunFolder
-from devcluster.running.processes import wait_until
+from devcluster.waiting.under_load import nothing_lost
+from devcluster.waiting.vocabulary import wait_until_controlled_by, wait_until_hot
 from tests.real.controller.clusters import OurCluster
 
 log = structlog.get_logger()
@@ -24,7 +24,7 @@ def hot_standby(cluster: OurCluster, folder: RunFolder) -> Iterator[ControllerPr
     )
     other.process.spawn()
     try:
-        wait_until(lambda: bool(says(cluster, OTHER, "hot")), "it stands by hot")
+        wait_until_hot(cluster.znodes, OTHER)
         yield other
     finally:
         other.kill()
@@ -50,26 +50,24 @@ def test_the_role_goes_to_another_of_ours_to_kafka_and_back_under_load_and_nothi
     znodes, ours = our_cluster.znodes, our_cluster.controller
     our_cluster.serve_topic("moved-about", [[1, 2, 3]], {"min.insync.replicas": "2"})
     with (
-        AckedProducer(our_cluster.kafka.bootstrap_servers, "moved-about") as producer,
+        nothing_lost(our_cluster.kafka.bootstrap_servers, "moved-about"),
         hot_standby(our_cluster, servers_folder) as other,
     ):
-        wait_until(lambda: producer.acknowledged_count > 0, "the first acknowledgement")
         epoch = int(znodes.read("/controller_epoch"))
         moved(our_cluster, "hand-over", "--to", str(OTHER))
         assert (znodes.controller(), int(znodes.read("/controller_epoch"))) == (OTHER, epoch + 1)
         our_cluster.serve_topic("made-by-the-other", [[4, 5]])
         moved(our_cluster, "hand-over")
-        assert znodes.controller() in our_cluster.live_brokers()
+        assert znodes.controller() in our_cluster.znodes.live_brokers()
         our_cluster.serve_topic("made-by-a-broker", [[4, 5]])
         assert says(our_cluster, OTHER, "whereabouts") is not None, "it could lead, and does not"
         moved(our_cluster, "take-over", "--id", str(OTHER))
         assert znodes.controller() == OTHER
         epoch = int(znodes.read("/controller_epoch"))
         other.stop()
-        wait_until(lambda: znodes.controller() == ours.controller_id, "it passes the role on")
+        wait_until_controlled_by(znodes, ours.controller_id)
         assert int(znodes.read("/controller_epoch")) == epoch + 1, "no broker had it in between"
         our_cluster.serve_topic("made-by-us-again", [[4, 5]])
-    assert lost(producer.stop().acknowledged, read_back(our_cluster.kafka.bootstrap_servers, "moved-about")) == []
 
 
 def test_what_is_in_the_way_is_said_and_nothing_changes(our_cluster: OurCluster) -> None:

@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from devcluster.building.revisions import NoSuchRevision, environment_of, exported
-from devcluster.clients.load import AckedProducer, lost, read_back
 from devcluster.clusters.kontroller import ControllerProcess
 from devcluster.clusters.run_folder import RunFolder
-from devcluster.running.processes import wait_until
+from devcluster.waiting.under_load import nothing_lost
+from devcluster.waiting.vocabulary import wait_until_controlled_by, wait_until_hot
 from tests.real.controller.clusters import OurCluster
 
 OLDER = "7b955fb5153dfcdc9b03103cfea8495fe7d877a6"
@@ -34,26 +34,19 @@ def older(our_cluster: OurCluster, servers_folder: RunFolder, tmp_path: Path) ->
     process.close()
 
 
-def hot(cluster: OurCluster, process: ControllerProcess) -> bool:
-    said = cluster.znodes.read(f"/kontroller/processes/{process.controller_id}") or {}
-    return bool(said.get("hot"))
-
-
 def test_the_role_passes_from_an_older_revision_to_this_one_and_back_under_load(
     our_cluster: OurCluster, older: ControllerProcess
 ) -> None:
     znodes, ours = our_cluster.znodes, our_cluster.controller
     our_cluster.serve_topic("upgraded", [[1, 2, 3]], {"min.insync.replicas": "2"})
-    with AckedProducer(our_cluster.kafka.bootstrap_servers, "upgraded") as producer:
-        wait_until(lambda: producer.acknowledged_count > 0, "the first acknowledgement")
-        wait_until(lambda: hot(our_cluster, older), "the older one is hot")
+    with nothing_lost(our_cluster.kafka.bootstrap_servers, "upgraded"):
+        wait_until_hot(znodes, older.controller_id)
         assert "leads_under" not in (znodes.read("/kontroller/processes/1005") or {}), "it is the older one that runs"
         ours.stop()
-        wait_until(lambda: znodes.controller() == older.controller_id, "the older one leads")
+        wait_until_controlled_by(znodes, older.controller_id)
         our_cluster.serve_topic("made-by-the-older", [[4, 5]])
         ours.process.spawn()
-        wait_until(lambda: hot(our_cluster, ours), "ours is hot")
+        wait_until_hot(znodes, ours.controller_id)
         older.stop()
-        wait_until(lambda: znodes.controller() == ours.controller_id, "ours leads")
+        wait_until_controlled_by(znodes, ours.controller_id)
         our_cluster.serve_topic("made-by-the-newer", [[4, 5]])
-    assert lost(producer.stop().acknowledged, read_back(our_cluster.kafka.bootstrap_servers, "upgraded")) == []

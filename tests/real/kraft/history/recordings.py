@@ -64,7 +64,7 @@ def is_served(kraft: KRaftCluster) -> bool:
     return bool(found) and all(each["isr"] == sorted(each["replicas"]) for each in found)
 
 
-def wait_until_served(kraft: KRaftCluster) -> None:
+def wait_until_all_in_sync(kraft: KRaftCluster) -> None:
     wait_until(lambda: is_served(kraft), "everything is in sync")
 
 

@@ -25,14 +25,15 @@ from devcluster.clusters.kraft import KRaftCluster, KRaftNode
 from devcluster.clusters.run_folder import RunFolder
 from devcluster.filling.parts import Part
 from devcluster.running.processes import wait_until
+from devcluster.waiting.vocabulary import wait_until_recorded
 from tests.real.kraft.history.recordings import (
     DEADLINE_S,
     assert_comes_to,
     changes,
     metadata,
     recorder_of,
+    wait_until_all_in_sync,
     wait_until_it_comes_to,
-    wait_until_served,
 )
 from tests.real.kraft.releases import RAISED, RELEASES
 from tests.unit.journal.memory import MemoryJournal
@@ -75,13 +76,6 @@ def kraft(request: pytest.FixtureRequest, servers_folder: RunFolder, forgetful: 
         yield cluster
 
 
-def wait_until_recorded(journal: Path, kind: str, cause: str, times: int = 1) -> None:
-    def is_recorded() -> bool:
-        return [(line.kind, line.cause) for line in changes(journal)].count((kind, cause)) >= times
-
-    wait_until(is_recorded, f"{kind} by {cause} is recorded")
-
-
 def move(kraft: KRaftCluster, replicas: list[int]) -> None:
     """Moves the first partition of the topic."""
     to = {"version": 1, "partitions": [{"topic": TOPIC, "partition": 0, "replicas": replicas}]}
@@ -112,7 +106,7 @@ def test_the_history_comes_to_what_the_cluster_says_and_a_killed_recorder_misses
         wait_until_recorded(journal, "leadership", "broker_failed", 2)
         kraft.broker(2).start()
         wait_until_recorded(journal, "broker", "broker_started")
-        wait_until_served(kraft)
+        wait_until_all_in_sync(kraft)
         asyncio.run(admin.preferred_replica_leader_election())
         wait_until_recorded(journal, "leadership", "balance_due")
 
@@ -137,7 +131,7 @@ def test_the_history_comes_to_what_the_cluster_says_and_a_killed_recorder_misses
         wait_until_recorded(journal, "leadership", "controlled_shutdown")
         kraft.broker(3).start()
         kraft.controller(leader).start()
-        wait_until_served(kraft)
+        wait_until_all_in_sync(kraft)
         asyncio.run(admin.create_topic("short-lived", replica_assignment="1:2:3"))
         asyncio.run(admin.delete_topic("short-lived"))
         wait_until_recorded(journal, "topic_removed", "topic_deletions_requested")
@@ -176,7 +170,7 @@ async def test_brokers_that_are_only_asked_tell_the_same_but_for_epochs(kraft: K
             while "topic_config" not in {entry.line.kind for entry in records_in(journal) if not entry.line.snapshot}:
                 await looker.wait(1000)
                 await recorder.look()
-        await asyncio.to_thread(wait_until_served, kraft)
+        await asyncio.to_thread(wait_until_all_in_sync, kraft)
         await recorder.look()
     folded = fold(journal.entries())
     assert folded.findings == []

@@ -7,10 +7,11 @@ from confluent_kafka import KafkaError, Producer
 from kafka import KafkaConsumer, KafkaProducer, TopicPartition
 
 from devcluster.clients import tools
-from devcluster.clients.load import AckedProducer, lost, read_back
+from devcluster.clients.load import AckedProducer, read_back
 from devcluster.clusters.kontroller import run_command
 from devcluster.running.processes import wait_until
-from devcluster.waiting.vocabulary import wait_until_led
+from devcluster.waiting.under_load import nothing_lost
+from devcluster.waiting.vocabulary import wait_until_acknowledged, wait_until_led, wait_until_moved
 from tests.real.replica_broker.mixed import OURS, MixedCluster
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
@@ -38,12 +39,10 @@ def test_kafkas_own_console_tools_write_and_read_by_our_broker(cluster: MixedClu
 
 def test_librdkafka_writes_and_reads_by_our_broker(cluster: MixedCluster) -> None:
     cluster.serve_topic("driven", BOTH_WAYS)
-    with AckedProducer(cluster.ours.address, "driven") as producer:
-        wait_until(lambda: producer.acknowledged_count > 300, "three hundred acknowledgements")
-    report = producer.stop()
-    assert report.errors == []
-    assert {one.partition for one in report.acknowledged} == {0, 1, 2}
-    assert lost(report.acknowledged, read_back(cluster.ours.address, "driven")) == []
+    with nothing_lost(cluster.ours.address, "driven") as producer:
+        wait_until_acknowledged(producer, 300)
+    assert producer.stop().errors == []
+    assert {one.partition for one in producer.stop().acknowledged} == {0, 1, 2}
 
 
 @pytest.mark.parametrize("codec", [None, "gzip"])
@@ -72,7 +71,7 @@ def test_kafka_python_writes_and_reads_by_our_broker(cluster: MixedCluster, code
 def test_what_a_stock_follower_has_of_our_leader_is_the_same_bytes(cluster: MixedCluster) -> None:
     cluster.serve_topic("copied", BOTH_WAYS)
     with AckedProducer(cluster.bootstrap, "copied") as producer:
-        wait_until(lambda: producer.acknowledged_count > 300, "three hundred acknowledgements")
+        wait_until_acknowledged(producer, 300)
     for partition, (stock, _) in enumerate([(1, 3), (1, 3), (2, 3)]):
         name = f"copied-{partition}/00000000000000000000.log"
         theirs = cluster.kafka.broker(stock).log_folder / name
@@ -90,7 +89,7 @@ def test_what_our_broker_did_is_in_its_metrics(cluster: MixedCluster) -> None:
     cluster.serve_topic("counted", BOTH_WAYS, {"min.insync.replicas": "2"})
     before = metric("received_messages_total")
     with AckedProducer(cluster.bootstrap, "counted") as producer:
-        wait_until(lambda: producer.acknowledged_count > 300, "three hundred acknowledgements")
+        wait_until_acknowledged(producer, 300)
     acknowledged = [one for one in producer.stop().acknowledged if one.partition == 0]
     assert metric("received_messages_total") - before >= len(acknowledged) > 0
     for sender in ("producer", "leader"):
@@ -153,9 +152,9 @@ def test_a_transaction_whose_partition_comes_to_ours_ends_in_its_log(cluster: Mi
 def _prefer(cluster: MixedCluster, topic: str, replicas: list[int]) -> None:
     """Has partition 0 led by the first of its replicas, which are the same as before in another order."""
     cluster.znodes.reassign({(topic, 0): replicas})
-    cluster.wait_until_moved(topic, replicas)
+    wait_until_moved(cluster.znodes, topic, replicas)
     cluster.znodes.elect_preferred([(topic, 0)])
-    wait_until_led(cluster.znodes, topic, 0, replicas[0])
+    wait_until_led(cluster.znodes, topic, replicas[0])
 
 
 def test_kafkas_tools_alter_a_topic_and_move_it_under_a_throttle_through_ours(
@@ -172,7 +171,7 @@ def test_kafkas_tools_alter_a_topic_and_move_it_under_a_throttle_through_ours(
     asked = ("--bootstrap-server", cluster.bootstrap, "--reassignment-json-file", str(plan))
     moved = tools.run_tool(tools.REASSIGN_PARTITIONS, *asked, "--execute", "--throttle", "10000000")
     assert moved.returncode == 0, moved.stdout + moved.stderr
-    cluster.wait_until_moved("tooled", [3, 2])
+    wait_until_moved(cluster.znodes, "tooled", [3, 2])
     verified = tools.run_tool(tools.REASSIGN_PARTITIONS, *asked, "--verify")
     assert verified.returncode == 0, verified.stdout + verified.stderr
     assert "Clearing broker-level throttles on broker" in verified.stdout, verified.stdout

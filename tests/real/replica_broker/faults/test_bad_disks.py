@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from devcluster.clients.load import AckedProducer, lost, read_back
 from devcluster.clusters.kafka import lose_directory
 from devcluster.clusters.python_broker import PythonBroker
 from devcluster.clusters.run_folder import RunFolder
 from devcluster.running.processes import wait_until
 from devcluster.running.small_disk import SmallDisk, why_impossible
-from devcluster.waiting.vocabulary import wait_until_served
+from devcluster.waiting.under_load import nothing_lost
+from devcluster.waiting.vocabulary import wait_until_acknowledged, wait_until_ended, wait_until_served
 from tests.real.replica_broker.mixed import MixedCluster
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(240)]
@@ -46,18 +46,9 @@ class TwoDirectories:
             f"{self.topic}-{partition} is led by others, without the replica that is lost",
         )
 
-    def wait_until_in_sync(self, partition: int) -> None:
-        znodes = self.cluster.znodes
-        wait_until_served(znodes, self.topic, [partition])
-
     def leads(self, partition: int) -> bool:
         state = self.cluster.znodes.state(self.topic, partition)
         return bool(state["leader"] == self.broker.broker_id)
-
-
-def wait_for_more(producer: AckedProducer, messages: int = 100) -> None:
-    goal = producer.acknowledged_count + messages
-    wait_until(lambda: producer.acknowledged_count >= goal, f"{messages} more acknowledgements")
 
 
 def test_a_full_disk_costs_its_own_replicas_and_they_catch_up_when_there_is_room(
@@ -74,21 +65,17 @@ def test_a_full_disk_costs_its_own_replicas_and_they_catch_up_when_there_is_room
         PythonBroker(servers_folder, connect, 4, name="full-disk", settings=settings, disk=disk) as broker,
     ):
         two = TwoDirectories(cluster, broker, [disk.seen(full), spared], "on-a-full-disk")
-        with AckedProducer(cluster.bootstrap, two.topic) as producer:
-            wait_for_more(producer)
+        with nothing_lost(cluster.bootstrap, two.topic, more_than=100) as producer:
             disk.fill()
             two.wait_until_lost(two.first)
-            wait_for_more(producer)
+            wait_until_acknowledged(producer, 100)
             assert two.leads(two.second)
             assert "the disk is full" in broker.log()
             broker.restart()  # while it is full
-            two.wait_until_in_sync(two.second)
+            wait_until_served(cluster.znodes, two.topic, [two.second])
             disk.make_room()
             broker.restart()
             cluster.wait_until_served(two.topic)
-            wait_for_more(producer)
-        report = producer.stop()
-        assert lost(report.acknowledged, read_back(cluster.bootstrap, two.topic)) == []
         assert "Traceback" not in broker.log()
 
 
@@ -100,22 +87,17 @@ def test_directories_vanish_one_after_the_other_and_without_any_the_broker_ends(
     connect = cluster.kafka.zookeeper_connect
     with PythonBroker(servers_folder, connect, 5, name="vanishing", settings=settings) as broker:
         two = TwoDirectories(cluster, broker, [first, second], "vanishing")
-        with AckedProducer(cluster.bootstrap, two.topic) as producer:
-            wait_for_more(producer)
+        with nothing_lost(cluster.bootstrap, two.topic, more_than=100) as producer:
             first.rename(tmp_path / "moved-away")
             two.wait_until_lost(two.first)
-            wait_for_more(producer)
+            wait_until_acknowledged(producer, 100)
             assert two.leads(two.second)
             lose_directory(second)
-            wait_until(lambda: not broker.process.is_running, "the broker without disks ends")
-            assert broker.process.exit_code == FAILED
+            assert wait_until_ended(broker.process) == FAILED
             assert "no log directory can be used any more" in broker.log()
             two.wait_until_lost(two.second)
-            wait_for_more(producer)
+            wait_until_acknowledged(producer, 100)
             second.unlink()
             broker.start()
             cluster.wait_until_served(two.topic)
-            wait_for_more(producer)
-        report = producer.stop()
-        assert lost(report.acknowledged, read_back(cluster.bootstrap, two.topic)) == []
         assert "Traceback" not in broker.log()

@@ -15,12 +15,12 @@ from kio.schema.types import TopicName
 from kio.static.primitive import Records, i16, i32, i32Timedelta
 
 from controller_core.wire.codecs.frames import encode_request
-from devcluster.clients.load import AckedProducer, lost, read_back
 from devcluster.clients.requests import send_request
 from devcluster.clusters.kafka import Broker
 from devcluster.clusters.python_broker import PythonBroker
 from devcluster.clusters.run_folder import RunFolder
 from devcluster.running.processes import wait_until
+from devcluster.waiting.under_load import nothing_lost
 from tests.real.replica_broker.mixed import MixedCluster
 from tests.unit.replica_broker.log.batches import CONTROL, batch, old_message
 
@@ -102,8 +102,7 @@ def test_good_clients_and_followers_go_on_beside_what_is_wrong(
     cluster: MixedCluster, further: PythonBroker, subtests: pytest.Subtests
 ) -> None:
     bootstrap = f"{cluster.bootstrap},{further.address}"
-    with AckedProducer(bootstrap, TOPIC) as producer:
-        wait_until(lambda: producer.acknowledged_count > 50, "fifty acknowledgements")
+    with nothing_lost(bootstrap, TOPIC, more_than=100) as producer:
         for name, frame in FRAMES.items():
             with subtests.test(name), socket.create_connection(("127.0.0.1", further.port), timeout=10) as connection:
                 connection.sendall(frame)
@@ -115,12 +114,8 @@ def test_good_clients_and_followers_go_on_beside_what_is_wrong(
                 assert refusal(further, data, OURS) is of_stock
                 assert of_stock is not ErrorCode.none
         assert refusal(further, WHOLE, OURS) is ErrorCode.none
-        goal = producer.acknowledged_count + 100
-        wait_until(lambda: producer.acknowledged_count > goal, "a hundred more")
-    report = producer.stop()
-    assert report.errors == []
+    assert producer.stop().errors == []
     assert cluster.znodes.is_served(TOPIC, [OURS, STOCK])
-    assert lost(report.acknowledged, read_back(bootstrap, TOPIC)) == []
     for partition in (OURS, STOCK):
         wait_until(lambda partition=partition: _are_the_same(cluster, further, partition), "all have the same")  # type: ignore[misc]  # a default
     assert "Traceback" not in further.log()

@@ -10,13 +10,14 @@ from kazoo.client import KazooClient
 from kazoo.exceptions import NoNodeError
 
 from devcluster.clients import tools
-from devcluster.clients.load import AckedProducer, lost, read_back
 from devcluster.clusters.kafka import lose_directory
 from devcluster.clusters.kontroller import run_command
 from devcluster.clusters.python_broker import PythonBroker
 from devcluster.clusters.run_folder import RunFolder
 from devcluster.clusters.zookeeper import ZooKeeper, connected_client
 from devcluster.running.processes import wait_until
+from devcluster.waiting.under_load import nothing_lost
+from devcluster.waiting.vocabulary import wait_until_acknowledged, wait_until_in_sync
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
 
@@ -54,16 +55,11 @@ class V2Cluster:
         found = [each for each in (folder, folder.with_name("log-2")) if (each / f"{topic}-0").exists()]
         return found[0] if found else None
 
-    def wait_until_in_sync(self, topic: str, *members: int) -> None:
-        wait_until(lambda: self.brokers_in(topic, "ISR") == [*members], f"{members} are in sync")
+    def isr(self, topic: str, _partition: int) -> list[int]:
+        return self.brokers_in(topic, "ISR")
 
     def wait_until_led_by_another(self, topic: str, former: int) -> None:
         wait_until(lambda: self.leader(topic) not in (None, former), "another leads")
-
-
-def wait_for_more(producer: AckedProducer) -> None:
-    goal = producer.acknowledged_count + 200
-    wait_until(lambda: producer.acknowledged_count > goal, "two hundred acknowledgements more")
 
 
 @pytest.fixture(scope="module")
@@ -100,7 +96,7 @@ def cluster(v2: V2Cluster) -> Iterator[V2Cluster]:
 
 def test_kafkas_own_console_tools_write_and_read(cluster: V2Cluster) -> None:
     cluster.admin("create-topic", "--topic", "spoken", "--replica-assignment", "2:3:1")
-    cluster.wait_until_in_sync("spoken", 1, 2, 3)
+    wait_until_in_sync(cluster, "spoken", 1, 2, 3)
     produced = tools.run_tool(
         tools.CONSOLE_PRODUCER,
         *("--bootstrap-server", cluster.brokers[1].address, "--topic", "spoken"),
@@ -117,45 +113,39 @@ def test_kafkas_own_console_tools_write_and_read(cluster: V2Cluster) -> None:
 
 def test_nothing_acknowledged_is_lost_when_leaders_are_killed(cluster: V2Cluster) -> None:
     cluster.admin("create-topic", "--topic", "loaded", "--replica-assignment", "1:2:3")
-    cluster.wait_until_in_sync("loaded", 1, 2, 3)
-    with AckedProducer(cluster.bootstrap, "loaded") as producer:
+    wait_until_in_sync(cluster, "loaded", 1, 2, 3)
+    with nothing_lost(cluster.bootstrap, "loaded", more_than=200) as producer:
         for _ in range(2):
-            wait_for_more(producer)
             killed = cluster.leader("loaded")
             assert killed is not None
             cluster.brokers[killed].kill()
             cluster.wait_until_led_by_another("loaded", killed)
-            wait_for_more(producer)
+            wait_until_acknowledged(producer, 200)
             cluster.brokers[killed].start()
-            cluster.wait_until_in_sync("loaded", 1, 2, 3)
-    report = producer.stop()
-    assert lost(report.acknowledged, read_back(cluster.bootstrap, "loaded")) == []
+            wait_until_in_sync(cluster, "loaded", 1, 2, 3)
 
 
 def test_a_leader_whose_log_directory_is_lost_gives_up_and_serves_the_rest_on(cluster: V2Cluster) -> None:
     cluster.admin("create-topic", "--topic", "on-two-disks", "--replica-assignment", "1:2:3")
-    cluster.wait_until_in_sync("on-two-disks", 1, 2, 3)
-    with AckedProducer(cluster.bootstrap, "on-two-disks") as producer:
-        wait_for_more(producer)
+    wait_until_in_sync(cluster, "on-two-disks", 1, 2, 3)
+    with nothing_lost(cluster.bootstrap, "on-two-disks", more_than=200) as producer:
         leader = cluster.leader("on-two-disks")
         assert leader is not None
         directory = cluster.directory_of("on-two-disks", leader)
         assert directory is not None
         lose_directory(directory)
         cluster.wait_until_led_by_another("on-two-disks", leader)
-        wait_for_more(producer)
-        cluster.wait_until_in_sync("on-two-disks", *(broker for broker in cluster.brokers if broker != leader))
+        wait_until_acknowledged(producer, 200)
+        wait_until_in_sync(cluster, "on-two-disks", *(broker for broker in cluster.brokers if broker != leader))
         assert str(leader) in cluster.client.get_children("/brokers/ids")
         directory.unlink()
         cluster.brokers[leader].restart()
-        cluster.wait_until_in_sync("on-two-disks", 1, 2, 3)
-    report = producer.stop()
-    assert lost(report.acknowledged, read_back(cluster.bootstrap, "on-two-disks")) == []
+        wait_until_in_sync(cluster, "on-two-disks", 1, 2, 3)
 
 
 def test_what_is_deleted_while_a_broker_is_down_is_gone_when_it_is_back(cluster: V2Cluster) -> None:
     cluster.admin("create-topic", "--topic", "gone", "--replica-assignment", "1:2:3")
-    cluster.wait_until_in_sync("gone", 1, 2, 3)
+    wait_until_in_sync(cluster, "gone", 1, 2, 3)
     cluster.brokers[3].kill()
     wait_until(lambda: "3" not in cluster.client.get_children("/brokers/ids"), "broker 3 is dead")
     cluster.admin("delete-topic", "--topic", "gone")
@@ -168,12 +158,8 @@ def test_what_is_deleted_while_a_broker_is_down_is_gone_when_it_is_back(cluster:
 
 def test_a_partition_moves_with_its_messages(cluster: V2Cluster) -> None:
     cluster.admin("create-topic", "--topic", "moved", "--replica-assignment", "1:2")
-    cluster.wait_until_in_sync("moved", 1, 2)
-    with AckedProducer(cluster.bootstrap, "moved") as producer:
-        wait_for_more(producer)
+    wait_until_in_sync(cluster, "moved", 1, 2)
+    with nothing_lost(cluster.bootstrap, "moved", more_than=200):
         cluster.admin("reassign", "--topic", "moved", "--partition", "0", "--replicas", "2,3")
-        wait_for_more(producer)
-    report = producer.stop()
-    assert lost(report.acknowledged, read_back(cluster.bootstrap, "moved")) == []
     assert cluster.brokers_in("moved", "replicas") == [2, 3]
     wait_until(lambda: cluster.directory_of("moved", 1) is None, "the log left behind is deleted")
