@@ -22,7 +22,7 @@ from controller_operator.kafka.requests.elections import ElectUnclean
 from controller_operator.kafka.requests.features import UpdateFeatures
 from controller_operator.kafka.requests.topics import MissTopic
 from controller_operator.kafka.throttle_steps import RemoveThrottle, SetThrottle
-from controller_operator.plans.outcome import Context, ForgetMove, Plan, StartMove, Step
+from controller_operator.plans.outcome import CancelMove, Context, ForgetMove, Plan, StartMove, Step
 from controller_operator.resources.common import MAX_NEXT_STEPS, PAUSE_ANNOTATION, Resource, Status
 from controller_operator.resources.conditions import Condition, ConditionStatus, ConditionType, Reason
 
@@ -33,6 +33,10 @@ _WITH_PARTITIONS: Final[dict[type[Step], str]] = {
     SubmitPreferredElection: "elect the preferred leaders of",
     ElectUnclean: "elect leaders uncleanly for",
     CancelReassignment: "cancel the move of",
+}
+_OF_DELETED_MOVE: Final[dict[type[Step], str]] = {
+    ForgetMove: "which has ended",
+    CancelMove: "which takes back what it has not finished",
 }
 WAITING: Final = "wait,"
 """How words begin that say why nothing would be done."""
@@ -106,8 +110,8 @@ def _in_words(step: Step) -> str:
             return f"{'ask what becomes of' if validates_only else 'finalize'} {changes}"
         case StartMove(name=name, partitions=moves):
             return f"create PartitionReassignment {name}, which moves {counted(len(moves), 'partition')}"
-        case ForgetMove(name=name):
-            return f"delete PartitionReassignment {name}, which has ended"
+        case ForgetMove(name=name) | CancelMove(name=name):
+            return f"delete PartitionReassignment {name}, {_OF_DELETED_MOVE[type(step)]}"
         case _:
             assert_never(step)
 

@@ -57,7 +57,16 @@ class ForgetMove:
     name: str
 
 
-Step = Action | ThrottleStep | UpdateFeatures | CancelReassignment | ElectUnclean | MissTopic | StartMove | ForgetMove
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CancelMove:
+    """Deletes an owned PartitionReassignment that has not ended, which takes back what still moves."""
+
+    name: str
+
+
+MoveStep = StartMove | ForgetMove | CancelMove
+"""What is done to objects in Kubernetes."""
+Step = Action | ThrottleStep | UpdateFeatures | CancelReassignment | ElectUnclean | MissTopic | MoveStep
 """What is to be done: to the Kafka cluster, or to objects in Kubernetes."""
 
 

@@ -132,6 +132,10 @@ class ObjectWriter:
         self._tell(kept.owner_keys)
         return kept
 
+    def keep_marked(self, raw: Raw) -> None:
+        """Remembers an object that was just marked for deletion, and has it looked at."""
+        self._tell([self._store.update(raw).key])
+
     def keep_created(self, raw: Raw) -> None:
         """Remembers an object that was just created, and has it looked at."""
         created = self._store.put(raw)

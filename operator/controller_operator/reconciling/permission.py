@@ -26,7 +26,7 @@ from controller_operator.kafka.requests.features import UpdateFeatures
 from controller_operator.kafka.requests.topics import MissTopic
 from controller_operator.kafka.throttle_steps import RemoveThrottle, SetThrottle
 from controller_operator.kubernetes.object_store import AnyResource
-from controller_operator.plans.outcome import ForgetMove, StartMove, Step, Verdict
+from controller_operator.plans.outcome import CancelMove, ForgetMove, StartMove, Step, Verdict
 from controller_operator.resources import FeatureSet, KafkaCluster, KafkaTopic, PartitionReassignment, PreferredElection
 from controller_operator.resources.conditions import Reason
 
@@ -109,7 +109,7 @@ def reach_of_step(step: Step) -> Reach:
             return {each.topic for each, _ in step.partitions}
         case SetThrottle():
             return {each.topic for each in step.moves}
-        case ForgetMove() | RemoveThrottle():
+        case ForgetMove() | CancelMove() | RemoveThrottle():
             return ()
         case UpdateFeatures():
             return WholeCluster("features are the whole cluster's")

@@ -12,7 +12,7 @@ from controller_operator.kafka.actions import CreateTopic, Outcome
 from controller_operator.kubernetes.object_api import ObjectApi, ObjectChanged, ObjectGone
 from controller_operator.kubernetes.object_store import Key, ObjectStore, Raw, StoredObject
 from controller_operator.metrics import OperatorMetrics
-from controller_operator.plans.outcome import ForgetMove, Notice, StartMove, Step
+from controller_operator.plans.outcome import CancelMove, ForgetMove, MoveStep, Notice, StartMove, Step
 from controller_operator.reconciling.access import Granted
 from controller_operator.reconciling.event_recorder import EventRecorder
 from controller_operator.reconciling.object_writer import ObjectWriter
@@ -48,7 +48,7 @@ class StepRunner:
         done: list[Step] = []
         replies: list[Reply] = []
         for step in steps:
-            if isinstance(step, StartMove | ForgetMove):
+            if isinstance(step, MoveStep):
                 outcome = await self._carry_out_one(stored, step)
             else:
                 carried = await grant.kafka.carry_out(step, grant.asking)
@@ -62,12 +62,14 @@ class StepRunner:
                     await self._recorder.post(stored.raw, _creation_notice(step))
         return done, replies
 
-    async def _carry_out_one(self, stored: StoredObject, step: StartMove | ForgetMove) -> Outcome:
+    async def _carry_out_one(self, stored: StoredObject, step: MoveStep) -> Outcome:
         match step:
             case StartMove():
                 return await self._start_move(stored, step)
             case ForgetMove():
-                await self._forget_move(Key(PartitionReassignment.definition.kind, stored.key.namespace, step.name))
+                await self._forget_move(_key_of_move(stored, step.name))
+            case CancelMove():
+                await self._cancel_move(stored, step.name)
         return Outcome.DONE
 
     async def _start_move(self, stored: StoredObject, step: StartMove) -> Outcome:
@@ -87,6 +89,23 @@ class StepRunner:
             with suppress(ObjectGone):
                 await self._api.delete(known.raw)
             self._store.remove(key, known.uid)
+
+    async def _cancel_move(self, stored: StoredObject, name: str) -> None:
+        key = _key_of_move(stored, name)
+        known = self._store.get(key)
+        if known is None:
+            return
+        message = f"PartitionReassignment {name} is cancelled, as the spec wants other replicas by now"
+        await self._recorder.post(stored.raw, Notice(reason="MoveCancelled", message=message, occurrence=known.uid))
+        try:
+            await self._api.delete(known.raw)
+            self._writer.keep_marked(await self._api.get(key))
+        except ObjectGone:
+            self._store.remove(key, known.uid)
+
+
+def _key_of_move(owner: StoredObject, name: str) -> Key:
+    return Key(PartitionReassignment.definition.kind, owner.key.namespace, name)
 
 
 def _creation_notice(step: CreateTopic) -> Notice:

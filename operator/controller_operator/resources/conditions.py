@@ -128,7 +128,7 @@ class Reason(StrEnum):
         "DriftContested",
         "It is changed elsewhere each time that it is put right, so that is done with growing pauses; retried.",
     )
-    IN_SYNC = "InSync", "The topic is as the spec says."
+    IN_SYNC = "InSync", "The topic is as the spec says, or driftPolicy is Ignore."
     INVALID_SPEC = "InvalidSpec", "The spec has a field or a value that this version of the operator does not know."
     INVALID_CONFIG = (
         "InvalidConfig",

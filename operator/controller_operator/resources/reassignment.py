@@ -211,6 +211,10 @@ class ReassignmentStep(StrEnum):
     FAILED = "Failed"
     CANCELLED = "Cancelled"
 
+    @property
+    def is_final(self) -> bool:
+        return self in (ReassignmentStep.DONE, ReassignmentStep.FAILED, ReassignmentStep.CANCELLED)
+
 
 class MovingPartition(PartitionStatus):
     """A partition on its way."""

@@ -170,7 +170,8 @@ class KafkaTopicSpec(Spec):
     [[1, 2, 3], [2, 3, 1]]. Either this or replicationFactor."""
 
     reassignment: TopicMoves | None = None
-    """How replicas move where replicationFactor or replicaAssignment asks for that."""
+    """How replicas move where replicationFactor or replicaAssignment asks for that. If the spec asks for other replicas
+    while a move runs, the move is cancelled: what it has not finished goes back, and the next move begins from there."""
 
     config: dict[str, ConfigValue] | None = Field(default=None, max_length=200)
     """Topic configuration that differs from the brokers' defaults, such as retention.ms: 604800000. Values are strings,
@@ -301,7 +302,8 @@ class KafkaTopicStatus(Status):
 
     applied: dict[str, str] | None = None
     """The values of the spec that the topic has been given, by their keys as in the drift list; long ones by their hash.
-    What differs in a key that still has this value was changed elsewhere, and in any other by the spec."""
+    What differs in a key that still has this value was changed elsewhere, and in any other by the spec. The key of a
+    change that has begun is missing until the change is done."""
 
     undeclared_config: UndeclaredConfig | None = None
     """The configuration that is set on the topic and that the spec does not name; missing while it is not known."""

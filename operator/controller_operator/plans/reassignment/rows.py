@@ -21,7 +21,7 @@ from controller_operator.resources.reassignment import (
 )
 from controller_operator.resources.schema import MAX_STATUS_ENTRIES
 
-ENDED: Final = (ReassignmentStep.DONE, ReassignmentStep.FAILED, ReassignmentStep.CANCELLED)
+ENDED: Final = tuple(step for step in ReassignmentStep if step.is_final)
 _STEPS: Final = {
     model.ReassignmentStep.NOT_STARTED: ReassignmentStep.WAITING,
     model.ReassignmentStep.WAITING_FOR_ISR: ReassignmentStep.CATCHING_UP,

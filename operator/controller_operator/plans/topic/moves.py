@@ -3,6 +3,10 @@
 Its name follows from what moves from where to where, so it is made once however often that is tried. While any move of
 the topic runs no other one is begun: the partitions that are done would otherwise make the rest look like a new move.
 What is too much for one move is moved by several, one after the other.
+
+A move that is to give a partition other replicas than the spec wants by now is cancelled: its object is deleted, which
+rolls back what has not ended (`plans/reassignment/deletion`). When that is over, the next move is planned from what is
+there. A move of which the spec still wants all that is left goes on, whatever else in the spec has changed.
 """
 
 from collections.abc import Mapping
@@ -12,13 +16,13 @@ from typing import Final
 from controller_core.model.topics.placement import NotEnoughBrokers
 from controller_operator.kafka.cluster_view import ClusterView, TopicView
 from controller_operator.kafka.write_limits import Targets
-from controller_operator.plans.outcome import Context, ForgetMove, StartMove, Step, Verdict
+from controller_operator.plans.outcome import CancelMove, Context, ForgetMove, StartMove, Step, Verdict
 from controller_operator.plans.topic.creation import unknown_brokers
 from controller_operator.plans.topic.differences import Differences, move_targets
 from controller_operator.resources.conditions import Reason
-from controller_operator.resources.reassignment import PartitionReassignment, ReassignmentPhase
+from controller_operator.resources.reassignment import PartitionReassignment, PartitionTarget, ReassignmentPhase
 from controller_operator.resources.schema import MAX_PARTITIONS
-from controller_operator.resources.topic import KafkaTopic
+from controller_operator.resources.topic import KafkaTopic, KafkaTopicSpec
 
 _LONGEST_PREFIX: Final = 200
 
@@ -30,9 +34,8 @@ def plan_moves(
     resource: KafkaTopic, topic: TopicView, view: ClusterView, moves: Moves, found: Differences, context: Context
 ) -> tuple[Verdict, tuple[Step, ...]]:
     """What to do about those replicas that are not where the spec says and are to be put there."""
-    running = [name for name, move in moves.items() if move.status.phase is None or not move.status.phase.is_final]
-    if running:
-        return Verdict.working(Reason.PROGRESSING, f"PartitionReassignment {running[0]} moves replicas"), ()
+    if running := unfinished(moves):
+        return _while_running(running, unwanted(resource, topic, moves))
     if topic.is_being_reassigned:
         return Verdict.working(Reason.WAITING_FOR_OTHER_REASSIGNMENT, "replicas of the topic move already"), ()
     if (refusal := unknown_brokers(resource, view)) is not None:
@@ -45,13 +48,60 @@ def plan_moves(
     return _move(resource, _name(resource, topic, first), first, moves)
 
 
+def unfinished(moves: Moves) -> Moves:
+    """Return the moves that have not ended."""
+    return {name: move for name, move in moves.items() if move.ending is None}
+
+
+def unwanted(resource: KafkaTopic, topic: TopicView, moves: Moves) -> Moves:
+    """Return the moves that have not ended and would give a partition replicas that the spec does not want."""
+    return {
+        name: move
+        for name, move in unfinished(moves).items()
+        if any(not _is_wanted(target, resource.spec) for target in _left(move, topic))
+    }
+
+
+def _left(move: PartitionReassignment, topic: TopicView) -> list[PartitionTarget]:
+    """Return what of a move has not ended."""
+    ended = {row.partition for row in move.status.partitions if row.topic == topic.name and row.step.is_final}
+
+    def has_ended(target: PartitionTarget) -> bool:
+        live = topic.partitions.get(target.partition)
+        is_there = live is not None and not live.is_being_reassigned and live.replicas == target.replicas
+        return is_there or target.partition in ended
+
+    return [target for target in move.targets if target.topic == topic.name and not has_ended(target)]
+
+
+def _is_wanted(target: PartitionTarget, spec: KafkaTopicSpec) -> bool:
+    """Return True if the spec lets the partition have these replicas: of a replication factor, any of that number."""
+    if spec.replica_assignment is None:
+        return len(target.replicas) == spec.replication_factor
+    is_named = target.partition < len(spec.replica_assignment)
+    return not is_named or spec.replica_assignment[target.partition] == target.replicas
+
+
+def _while_running(running: Moves, unwanted: Moves) -> tuple[Verdict, tuple[Step, ...]]:
+    """Wait for the moves that run, and cancel those that the spec does not want."""
+    steps = tuple(CancelMove(name=name) for name, move in unwanted.items() if move.metadata.deletion_timestamp is None)
+    name = next(iter(unwanted or running))
+    if running[name].metadata.deletion_timestamp is not None:
+        message = f"PartitionReassignment {name} is being cancelled: what it has not finished goes back first"
+    elif unwanted:
+        message = f"PartitionReassignment {name} is cancelled, as the spec wants other replicas by now"
+    else:
+        message = f"PartitionReassignment {name} moves replicas"
+    return Verdict.working(Reason.PROGRESSING, message), steps
+
+
 def _move(resource: KafkaTopic, name: str, targets: Targets, moves: Moves) -> tuple[Verdict, tuple[Step, ...]]:
     earlier = moves.get(name)
     if earlier is None:
         message = f"moving replicas of {len(targets)} partitions with PartitionReassignment {name}"
         return Verdict.working(Reason.PROGRESSING, message), (_start(resource, name, targets),)
     if earlier.status.phase is ReassignmentPhase.COMPLETED:
-        message = f"replicas moved away again after PartitionReassignment {name}: moving them once more"
+        message = f"PartitionReassignment {name} has made this move before: it is made once more"
         return Verdict.working(Reason.PROGRESSING, message), (ForgetMove(name=name),)
     message = f"PartitionReassignment {name} ended as {earlier.status.phase}: delete it to try again before it expires"
     return Verdict.stalled(Reason.PARTITIONS_FAILED, message), ()

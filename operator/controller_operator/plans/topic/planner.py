@@ -4,6 +4,7 @@ A change of the spec is always carried out; what differs later, once the topic h
 `driftPolicy` decides. Which of both it is, is said for each key by itself (`edits`).
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -25,9 +26,9 @@ from controller_operator.plans.topic.differences import (
     differing,
     planned_changes,
 )
-from controller_operator.plans.topic.edits import applied, divided
+from controller_operator.plans.topic.edits import Divided, applied, divided
 from controller_operator.plans.topic.ids import shown_id
-from controller_operator.plans.topic.moves import Moves, plan_moves
+from controller_operator.plans.topic.moves import Moves, plan_moves, unfinished, unwanted
 from controller_operator.plans.topic.pace import paced
 from controller_operator.plans.topic.status import Finding, topic_plan
 from controller_operator.plans.topic.undeclared import undeclared_notices, undeclared_words
@@ -192,20 +193,28 @@ def _ours(
         "topic_id": resource.status.topic_id,
         # Keys that are to be removed stay on record until they are gone.
         "config_keys": tuple(sorted(keys | (set(resource.status.config_keys) & topic.config.keys()))),
-        "applied": applied(resource, apart),
+        "applied": _applied(resource, apart, around),
     }
     is_enforced = resource.spec.drift_policy is DriftPolicy.ENFORCE
-    to_do = found if is_enforced else apart.edited
+    # What a move that is taken back leaves behind is known when that is over, so until then no drift is put right.
+    is_taking_back = bool(unwanted(resource, topic, around.moves))
+    to_do = found if is_enforced and not is_taking_back else apart.edited
     notices = (*notices, *undeclared_notices(resource, topic))
     finding = Finding(verdict=_as_left(resource, topic, apart.drifted), notices=notices, identity=identity)
     if resource.spec.drift_policy is DriftPolicy.REPORT:
         finding = replace(finding, drift=apart.drifted.all)
-    if not to_do.all:
+    if not to_do.all and not is_taking_back:
         return finding
     verdict, steps = _repair(resource, topic, view, around, to_do, context)
     reported = finding.verdict.others if finding.drift else ()
-    finding = replace(finding, verdict=replace(verdict, others=reported), steps=steps, planned=planned_changes(to_do))
-    if apart.edited.all:
+    finding = replace(
+        finding,
+        verdict=replace(verdict, others=reported),
+        steps=steps,
+        planned=planned_changes(to_do),
+        identity={**identity, "applied": _applied(resource, apart, around, steps)},
+    )
+    if apart.edited.all or is_taking_back:
         return finding
     message = f"topic {topic.name} was changed elsewhere and is put right: {listed(each.key for each in found.all)}"
     change = f"{topic.version} {topic.config_version}"
@@ -213,17 +222,25 @@ def _ours(
     corrected = replace(
         finding,
         verdict=replace(verdict, others=(marker,)),
-        notices=(*notices, Notice(reason="DriftCorrected", message=message, occurrence=change)),
+        notices=(*notices, Notice(reason="DriftCorrected", message=message, occurrence=change)) if steps else notices,
         drift=found.all,
     )
     return paced(corrected, resource, around.rivals, context)
 
 
+def _applied(
+    resource: KafkaTopic, apart: Divided, around: Surroundings, steps: tuple[Step, ...] = ()
+) -> Mapping[str, str]:
+    return applied(resource, apart, steps, are_replicas_moving=bool(unfinished(around.moves)))
+
+
 def _as_left(resource: KafkaTopic, topic: TopicView, drifted: Differences) -> Verdict:
     """What there is to say about a topic of which nothing is to be changed."""
-    is_reported = drifted.all and resource.spec.drift_policy is DriftPolicy.REPORT
     in_order = _in_order(resource, topic)
-    return _reported(drifted, in_order) if is_reported else in_order
+    if not drifted.all:
+        return in_order
+    is_reported = resource.spec.drift_policy is DriftPolicy.REPORT
+    return _reported(drifted, in_order) if is_reported else _ignored(in_order)
 
 
 def _to_do(resource: KafkaTopic, topic: TopicView) -> Differences:
@@ -252,7 +269,7 @@ def _repair(
             message = f"{'; '.join(clash)}. {_CLASHES}"
             return Verdict.stalled(Reason.INVALID_CONFIG, message), ()
         steps.append(step)
-    if found.replicas:
+    if found.replicas or unwanted(resource, topic, around.moves):
         verdict, moving = plan_moves(resource, topic, view, around.moves, found, context)
         steps.extend(moving)
     if found.partitions is not None:
@@ -301,6 +318,14 @@ def _in_order(resource: KafkaTopic, topic: TopicView) -> Verdict:
         )
     message = f"topic {topic.name} is as the spec says{besides}"
     return Verdict(ready=ConditionStatus.TRUE, reason=Reason.RECONCILED, message=message, others=said)
+
+
+def _ignored(in_order: Verdict) -> Verdict:
+    """As good as in order, without the words that the topic is as the spec says."""
+    message = "changes that were made elsewhere are left so, as driftPolicy is Ignore"
+    marker = (ConditionType.DRIFTED, ConditionStatus.FALSE, Reason.IN_SYNC, message)
+    verdict = replace(in_order, others=(marker,))
+    return replace(verdict, message=message) if verdict.reason is Reason.RECONCILED else verdict
 
 
 def _reported(found: Differences, in_order: Verdict) -> Verdict:
