@@ -10,7 +10,7 @@ from controller_admin.plugin.objects import Seen
 from controller_admin.plugin.plan import in_short
 from controller_admin.screen import section, table
 from controller_core.model.wording import counted
-from controller_operator.resources.cluster import BrokerState
+from controller_operator.resources.cluster import BrokerRemoval, BrokerState
 from controller_operator.resources.conditions import ConditionType
 
 _SHOWN: Final = 20
@@ -64,6 +64,23 @@ class MissingBroker:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LeavingBroker:
+    """A broker that is to be removed from its cluster."""
+
+    namespace: str
+    cluster: str
+    broker: int | None
+    removal: str
+
+    @property
+    def next_step(self) -> str:
+        """What a person does about it."""
+        if self.removal == BrokerRemoval.EMPTY:
+            return "it has no replicas and gets none: safe to stop for good"
+        return f"it still holds replicas: kubectl kontroller drain {self.broker}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Move:
     """A PartitionReassignment or PreferredElection that has not ended."""
 
@@ -96,6 +113,7 @@ class Overview:
 
     clusters: tuple[ClusterHealth, ...]
     missing_brokers: tuple[MissingBroker, ...]
+    brokers_to_remove: tuple[LeavingBroker, ...]
     moves: tuple[Move, ...]
     drifted: tuple[Said, ...]
     waiting_for_person: tuple[Said, ...]
@@ -125,6 +143,7 @@ def overview(objects: Iterable[Seen]) -> Overview:
     return Overview(
         clusters=tuple(_cluster(each) for each in seen if each.key.kind == "KafkaCluster"),
         missing_brokers=tuple(chain.from_iterable(map(_missing_brokers, seen))),
+        brokers_to_remove=tuple(chain.from_iterable(map(_leaving_brokers, seen))),
         moves=tuple(_move(each) for each in seen if _is_under_way(each)),
         drifted=tuple(_drift(each) for each in seen if each.holds(ConditionType.DRIFTED)),
         waiting_for_person=tuple(_said(each, ConditionType.STALLED) for each in seen if _needs_person(each)),
@@ -138,6 +157,7 @@ def lines(view: Overview) -> list[str]:
     """The screen."""
     shown = _clusters(view.clusters) or ["No KafkaCluster."]
     shown += _missing(view.missing_brokers)
+    shown += _leaving(view.brokers_to_remove)
     shown += _moves(view.moves)
     shown += _told("Changed elsewhere", view.drifted)
     shown += _told("Waits for a person", view.waiting_for_person)
@@ -171,6 +191,12 @@ def _missing(missing: Sequence[MissingBroker]) -> list[str]:
     rows = [(each.namespace, each.cluster, each.broker, each.since) for each in missing[:_SHOWN]]
     heads = ("NAMESPACE", "CLUSTER", "BROKER", "SINCE")
     return section("Missing brokers", table(heads, rows), total=len(missing), shown=_SHOWN)
+
+
+def _leaving(leaving: Sequence[LeavingBroker]) -> list[str]:
+    rows = [(each.namespace, each.cluster, each.broker, each.removal, each.next_step) for each in leaving[:_SHOWN]]
+    heads = ("NAMESPACE", "CLUSTER", "BROKER", "REMOVAL", "NEXT")
+    return section("Brokers to be removed", table(heads, rows), total=len(leaving), shown=_SHOWN)
 
 
 def _moves(moves: Sequence[Move]) -> list[str]:
@@ -218,11 +244,23 @@ def _cluster(each: Seen) -> ClusterHealth:
     )
 
 
+def _brokers(each: Seen) -> Sequence[dict[str, Any]]:
+    return each.status.get("brokers") or () if each.key.kind == "KafkaCluster" else ()
+
+
 def _missing_brokers(each: Seen) -> Iterator[MissingBroker]:
-    for row in each.status.get("brokers") or () if each.key.kind == "KafkaCluster" else ():
+    for row in _brokers(each):
         if row.get("state") == BrokerState.MISSING:
             yield MissingBroker(
                 namespace=each.key.namespace, cluster=each.key.name, broker=row.get("id"), since=row.get("since")
+            )
+
+
+def _leaving_brokers(each: Seen) -> Iterator[LeavingBroker]:
+    for row in _brokers(each):
+        if (removal := row.get("removal")) is not None:
+            yield LeavingBroker(
+                namespace=each.key.namespace, cluster=each.key.name, broker=row.get("id"), removal=removal
             )
 
 

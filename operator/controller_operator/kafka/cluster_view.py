@@ -7,7 +7,7 @@ and the counts of a topic are made once.
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import cached_property
 from typing import Final
@@ -160,6 +160,8 @@ class ClusterView:
     brokers: Mapping[BrokerId, Broker] = field(default_factory=dict)
     cordoned: frozenset[BrokerId] = frozenset()
     """Live brokers that take no new replicas, as all their log directories are cordoned (KIP-1066)."""
+    to_remove: frozenset[BrokerId] = frozenset()
+    """Brokers that take no new replicas because `spec.brokersToRemove` of a KafkaCluster names them, live or not."""
     topics: Mapping[TopicName, TopicView] = field(default_factory=dict)
     reassignment: ReassignmentPlan | None = None
     """What `/admin/reassign_partitions` asks for; None where there is no such znode."""
@@ -210,16 +212,38 @@ class ClusterView:
         return {broker.id: broker.rack for broker in self.brokers.values()}
 
     @property
+    def closed(self) -> frozenset[BrokerId]:
+        """The brokers that keep the replicas that they have and take no new ones."""
+        return self.cordoned | self.to_remove
+
+    @property
     def racks_of_takers(self) -> dict[BrokerId, str | None]:
         """The same of those that take new replicas."""
-        return {number: rack for number, rack in self.racks.items() if number not in self.cordoned}
+        return {number: rack for number, rack in self.racks.items() if number not in self.closed}
 
     @property
     def and_who_takes_none(self) -> str:
         """What to add where it is said that there are not enough brokers; empty where all take new replicas."""
-        if not self.cordoned:
-            return ""
-        return f"; those whose log directories are all cordoned take no new replicas: {listed(sorted(self.cordoned))}"
+        words = ""
+        if self.cordoned:
+            cordoned = listed(sorted(self.cordoned))
+            words += f"; those whose log directories are all cordoned take no new replicas: {cordoned}"
+        if self.to_remove:
+            leaving = listed(sorted(self.to_remove))
+            words += f"; those in spec.brokersToRemove of the KafkaCluster take no new replicas: {leaving}"
+        return words
+
+    def with_brokers_to_remove(self, brokers: frozenset[BrokerId]) -> "ClusterView":
+        """Return this view with other brokers to be removed. It is made once, because of what it counts once."""
+        if brokers == self.to_remove:
+            return self
+        if brokers not in self._marked:
+            self._marked[brokers] = replace(self, to_remove=brokers)
+        return self._marked[brokers]
+
+    @cached_property
+    def _marked(self) -> dict[frozenset[BrokerId], "ClusterView"]:
+        return {}
 
     def features_epoch(self, before: int | None, *, are_same: bool) -> int | None:
         """The epoch of the finalized features. Without ZooKeeper it is how far the cluster had come when they were read,

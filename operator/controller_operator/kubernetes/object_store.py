@@ -11,7 +11,7 @@ for; those that were asked for last stay.
 
 import sys
 from collections import Counter, OrderedDict
-from collections.abc import Iterable, Iterator, Mapping, Set
+from collections.abc import Collection, Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final, NamedTuple, TypeVar
@@ -31,6 +31,7 @@ from controller_operator.resources import (
 from controller_operator.resources.cluster_address import ClusterAddress
 from controller_operator.resources.common import API_VERSION, ClusterRef
 from controller_operator.resources.conditions import ConditionStatus, ConditionType
+from controller_operator.resources.topic import DriftPolicy
 
 Raw = dict[str, Any]
 """An object as JSON."""
@@ -55,6 +56,15 @@ class CarriedOut(NamedTuple):
 
     cluster_id: str
     accepted_id: str | None
+
+
+class Placement(NamedTuple):
+    """Where replicas of a topic have to be, as a KafkaTopic says that puts back what others move."""
+
+    replicas: int
+    """Of each partition."""
+    brokers: frozenset[int]
+    """Those that its replicaAssignment names; empty if it has none."""
 
 
 _RUNS_ONCE: Final = frozenset({PartitionReassignment.definition.kind, PreferredElection.definition.kind})
@@ -150,8 +160,16 @@ class _Kept:
     said: tuple[Said, ...]
     is_going: bool
     """It is being deleted."""
+    placement: Placement | None
+    """Of a KafkaTopic with driftPolicy Enforce that is not being deleted."""
+    moves: frozenset[str]
+    """Of a PartitionReassignment, the topics whose partitions it moves or has moved."""
     carried_out: CarriedOut | None
     """None if its status has no cluster, if it is being deleted, and if its one run has ended."""
+
+    def names_any(self, brokers: Collection[int]) -> bool:
+        """Return True if the replicaAssignment of a placement names one of the brokers."""
+        return self.placement is not None and not self.placement.brokers.isdisjoint(brokers)
 
 
 class ObjectStore:
@@ -167,6 +185,7 @@ class ObjectStore:
         self._askers_about: dict[str, set[Key]] = {}
         self._askers_about_all: dict[Key, set[Key]] = {}
         self._owned: dict[str, set[Key]] = {}
+        self._movers: dict[str, set[Key]] = {}
         self._cluster_keys: dict[Key, None] = {}
         self._under_way: dict[Key, None] = {}
         self._carried_out: dict[Key, Counter[CarriedOut]] = {}
@@ -309,6 +328,25 @@ class ObjectStore:
         claims = [each for each in found if each is not None]
         return sorted(claims, key=lambda each: (str(each.metadata.creation_timestamp), each.metadata.uid))
 
+    def placing(self, counts: Mapping[str, Collection[int]], brokers: Collection[int]) -> list[KafkaTopic]:
+        """The KafkaTopics of any cluster with driftPolicy Enforce that may put back what moves (`plans.placement.pins`).
+
+        They have a replicaAssignment, and it names one of the brokers or is of one of the topics; or one of the topics
+        would have another number of replicas than they say."""
+        found = {key for key, kept in self._objects.items() if kept.names_any(brokers)} if brokers else set()
+        for topic, numbers in counts.items():
+            for key in self._topic_claims.get(topic, ()):
+                placement = self._objects[key].placement
+                if placement is not None and (placement.brokers or set(numbers) - {placement.replicas}):
+                    found.add(key)
+        topics = [self._known(key).resource for key in sorted(found)]
+        return [each for each in topics if isinstance(each, KafkaTopic)]
+
+    def movers(self, topic: str) -> list[PartitionReassignment]:
+        """The PartitionReassignments of any cluster that move partitions of a topic of this name, or have moved them."""
+        found = [self._known(key).resource for key in sorted(self._movers.get(topic, ()))]
+        return [each for each in found if isinstance(each, PartitionReassignment)]
+
     def feature_sets(self) -> list[FeatureSet]:
         """The FeatureSets of all clusters, the oldest first."""
         found = [self._known(key).resource for key in self.keys(FeatureSet.definition.kind)]
@@ -361,6 +399,8 @@ class ObjectStore:
             is_under_way=isinstance(resource, PartitionReassignment) and resource.status.is_under_way,
             said=self._sayings.setdefault(said, said),
             is_going=stored.raw["metadata"].get("deletionTimestamp") is not None,
+            placement=_placement_of(resource),
+            moves=_moves(resource),
             carried_out=_carried_out(resource),
         )
 
@@ -384,6 +424,8 @@ class ObjectStore:
             self._cluster_keys[key] = None
         if kept.is_under_way:
             self._under_way[key] = None
+        for topic in kept.moves:
+            self._movers.setdefault(topic, set()).add(key)
         if kept.topic is not None:
             self._topic_claims.setdefault(kept.topic, set()).add(key)
 
@@ -407,6 +449,8 @@ class ObjectStore:
             _discard(self._askers_about, topic, key)
         self._cluster_keys.pop(key, None)
         self._under_way.pop(key, None)
+        for topic in kept.moves:
+            _discard(self._movers, topic, key)
         if kept.topic is not None:
             _discard(self._topic_claims, kept.topic, key)
 
@@ -425,6 +469,22 @@ def _asks_about(resource: AnyResource | None) -> Set[str] | None:
             return frozenset(map(str, (*(resource.spec.topics or ()), *named)))
         case _:
             return frozenset()
+
+
+def _placement_of(resource: AnyResource | None) -> Placement | None:
+    if not isinstance(resource, KafkaTopic) or resource.metadata.deletion_timestamp is not None:
+        return None
+    if resource.spec.drift_policy is not DriftPolicy.ENFORCE:
+        return None
+    assignment = resource.spec.replica_assignment or ()
+    brokers = frozenset(broker for replicas in assignment for broker in replicas)
+    return Placement(resource.spec.replica_count, brokers)
+
+
+def _moves(resource: AnyResource | None) -> frozenset[str]:
+    if not isinstance(resource, PartitionReassignment):
+        return frozenset()
+    return frozenset(sys.intern(str(each.topic)) for each in resource.targets)
 
 
 def _carried_out(resource: AnyResource | None) -> CarriedOut | None:

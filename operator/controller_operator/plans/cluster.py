@@ -9,6 +9,7 @@ from controller_operator.kafka.cluster_view import ClusterView
 from controller_operator.plans.cluster_health import degraded, list_brokers
 from controller_operator.plans.outcome import Context, Plan, Verdict, conditions
 from controller_operator.plans.partition_rows import count_fields
+from controller_operator.plans.placement.removal import describe_removals, mark_removals
 from controller_operator.resources.cluster import (
     ClusterCounts,
     ControllerKind,
@@ -55,7 +56,7 @@ def plan_cluster(
             )
             if controller
             else None,
-            brokers=brokers.rows,
+            brokers=mark_removals(brokers.rows, view),
             features=_features(view, view.features, cluster.status.features) if view.features else None,
             counts=ClusterCounts(
                 brokers=len(view.brokers),
@@ -92,6 +93,7 @@ def _verdict(cluster: KafkaCluster, view: ClusterView, decider: KafkaCluster | N
             Reason.PARTITIONS_OFFLINE, f"{view.counts.offline} of {view.counts.partitions} partitions have no leader"
         )
     shape = f"controller {view.controller.id}, {len(view.brokers)} brokers, {view.counts.partitions} partitions"
+    shape += describe_removals(view)
     if decider is None:
         return Verdict.good(Reason.RECONCILED, shape)
     other = f"KafkaCluster {decider.metadata.namespace}/{decider.metadata.name}"

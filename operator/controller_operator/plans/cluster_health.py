@@ -2,7 +2,8 @@
 
 A broker is missing if it is not registered although replicas are assigned to it, or if it was registered when the status
 was last written. A missing broker without replicas is forgotten after a time, because a broker that was drained and
-removed never comes back. Everything else follows from the view, so an operator that restarts says the same.
+removed never comes back; if the spec says that it is to be removed, it is forgotten at once. Everything else follows
+from the view, so an operator that restarts says the same.
 """
 
 from collections.abc import Iterable
@@ -39,7 +40,7 @@ def list_brokers(before: Iterable[BrokerStatus], view: ClusterView, now: datetim
     known = {row.id: row for row in before}
     registered = [_registered(broker, known.get(broker.id), now) for broker in view.brokers.values()]
     gone = sorted((known.keys() | view.holders) - view.brokers.keys())
-    rows = [_missing(each, known.get(each), now) for each in gone]
+    rows = [_missing(each, known.get(each), now) for each in gone if each not in view.to_remove - view.holders]
     left = {row.id: (row.since or now) + FORGOTTEN_AFTER - now for row in rows if row.id not in view.holders}
     missing = [row for row in rows if left.get(row.id, FORGOTTEN_AFTER) > timedelta()]
     shown = sorted([*missing, *registered][:MAX_STATUS_ENTRIES], key=lambda row: row.id)

@@ -7,10 +7,11 @@ of their own would give themselves whatever they like.
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
+from controller_core.model.ids import BrokerId
 from controller_core.wire.client.request_client import RequestClient
 from controller_core.zk import paths
 from controller_core.zk.codecs import PreferredElectionPlan, ReassignmentPlan
@@ -45,6 +46,8 @@ class Granted:
     """What the object's namespace may do with it. Every step is held to it before it is carried out."""
     asking: Asking = field(default_factory=Asking)
     """Where its brokers are asked."""
+    to_remove: frozenset[BrokerId] = frozenset()
+    """The brokers that are to be removed from it, as KafkaClusters say."""
 
 
 class ClusterIdentity(NamedTuple):
@@ -169,6 +172,26 @@ class ClusterAccess:
         others = (each for each in self._store.moves_under_way() if each.metadata.uid != uid)
         return tuple(each for each in others if self._identity_of(each) == identity)
 
+    def pins(
+        self, resource: PartitionReassignment, counts: Mapping[str, Collection[int]], brokers: Collection[BrokerId]
+    ) -> tuple[KafkaTopic, ...]:
+        """The KafkaTopics that may put back what a move of another object moves (`ObjectStore.placing`)."""
+        found = self._store.placing(counts, brokers)
+        identity = self._identity_of(resource) if found else None
+        return tuple(
+            each
+            for each in found
+            if self._identity_of(each) == identity
+            and self.claims_of(each)[0].metadata.uid == each.metadata.uid
+            and not _is_own_move(resource, self._store.moves_of(each))
+        )
+
+    def movers_of(self, resource: KafkaTopic) -> tuple[PartitionReassignment, ...]:
+        """The objects that move partitions of the same topic, or have moved them."""
+        found = self._store.movers(resource.topic_name)
+        identity = self._identity_of(resource) if found else None
+        return tuple(each for each in found if self._identity_of(each) == identity)
+
     def feature_claims(self, resource: FeatureSet) -> Claims:
         """Which features of a set other sets of the same cluster have as well, and which of those sets are older."""
         identity, own = self._identity_of(resource), {each.name for each in resource.spec.features}
@@ -198,6 +221,13 @@ class ClusterAccess:
             return None
         return self.identity(cluster)
 
+    def _to_remove(self, cluster: KafkaCluster) -> frozenset[BrokerId]:
+        """The brokers that are to be removed. A KafkaCluster says it for all objects of the same Kafka cluster, unless
+        another one decides who may use that."""
+        listing = self._oldest_with_list(cluster)
+        saying = self.siblings(cluster) if listing is None else (cluster, listing)
+        return frozenset(broker for each in saying for broker in each.spec.brokers_to_remove or ())
+
     def _permission(self, resource: AnyResource, cluster: KafkaCluster) -> Permission | Verdict:
         """What the object's namespace may do with the cluster, or why the object gets nothing of it."""
         namespace = resource.metadata.namespace
@@ -221,6 +251,7 @@ class ClusterAccess:
                 kafka=kafka,
                 view=observation.view,
                 permission=permission,
+                to_remove=self._to_remove(cluster),
                 asking=Asking(bootstrap_servers=cluster.spec.bootstrap_servers, listener=self._listener_of(address)),
             )
         if observation.is_being_read:
@@ -241,6 +272,12 @@ class ClusterAccess:
         else:
             self._trouble_since.setdefault(address, asyncio.get_running_loop().time())
         self.on_change(address, observation)
+
+
+def _is_own_move(move: PartitionReassignment, owned: Mapping[str, PartitionReassignment]) -> bool:
+    """Return True if a KafkaTopic that owns these moves made this one."""
+    found = owned.get(move.metadata.name)
+    return found is not None and found.metadata.uid == move.metadata.uid
 
 
 def _ignore(_address: ClusterAddress, _observation: Observation) -> None:

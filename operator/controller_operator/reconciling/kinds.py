@@ -103,6 +103,7 @@ class TopicHandler:
             winner=None if is_own else f"{claimant.metadata.namespace}/{claimant.metadata.name}",
             rivals=rivals,
             moves=self._store.moves_of(resource),
+            find_movers=partial(self._access.movers_of, resource),
         )
         return plan_topic(resource, grant.view, around, context)
 
@@ -137,7 +138,8 @@ class ReassignmentHandler:
             progress=self._meter.progress_of(resource),
             can_ask_controller=can_be_asked(grant.asking.bootstrap_servers, grant.view, grant.asking.listener),
         )
-        return plan_reassignment(resource, grant.view, context, partial(self._access.moves_under_way, resource))
+        others = partial(self._access.moves_under_way, resource)
+        return plan_reassignment(resource, grant.view, context, others, partial(self._access.pins, resource))
 
 
 def kind_handlers(store: ObjectStore, access: ClusterAccess, meter: MoveMeter) -> Mapping[str, KindHandler]:
@@ -155,6 +157,7 @@ def plan_object(handler: KindHandler, resource: AnyResource, grant: Granted, con
     """Plan an object over the Kafka cluster that answers, unless it was carried out in another one.
 
     The status remembers the cluster before anything is done there."""
+    grant = replace(grant, view=grant.view.with_brokers_to_remove(grant.to_remove))
     if isinstance(resource, KafkaCluster):
         return handler.plan(resource, grant, context)
     present = grant.view.cluster_id

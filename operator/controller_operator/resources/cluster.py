@@ -24,6 +24,7 @@ from controller_operator.resources.conditions import ConditionType
 from controller_operator.resources.schema import (
     MAX_STATUS_ENTRIES,
     TOPIC_CHARACTERS,
+    Broker,
     Model,
     Observed,
     Rule,
@@ -34,6 +35,7 @@ from controller_operator.resources.schema import (
 
 ANY_NAMESPACE: Final = "*"
 
+MAX_TO_REMOVE: Final = 100
 _HOST_AND_PORT: Final = r"([\w.-]+|\[[0-9a-fA-F:.]+\]):[0-9]{1,5}"
 _CHROOT: Final = r"(/[^/\s,]+)*"
 _SAYS_WHERE: Final = "give zookeeper, or bootstrapServers of a cluster without ZooKeeper"
@@ -117,6 +119,17 @@ class KafkaClusterSpec(Spec):
     complete, and the cluster's own namespace needs an entry too. An entry with a name goes before the one with *. Of
     several KafkaClusters for one Kafka cluster the oldest one with a list decides for all."""
 
+    brokers_to_remove: (
+        Annotated[
+            tuple[Broker, ...],
+            Field(min_length=1, max_length=MAX_TO_REMOVE, json_schema_extra={"x-kubernetes-list-type": "set"}),
+        ]
+        | None
+    ) = None
+    """The brokers that are to be removed from the cluster. No object puts a new replica on them: topics are created and
+    grow on the others, and a replicaAssignment that names one of them is not carried out there. What they hold stays until
+    a PartitionReassignment with drainBrokers moves it away."""
+
     @model_validator(mode="after")
     def _says_where_it_is(self) -> Self:
         """The rule of the schema, for an object that was stored before there was that rule."""
@@ -167,6 +180,13 @@ class BrokerState(StrEnum):
     MISSING = "Missing"
 
 
+class BrokerRemoval(StrEnum):
+    """How far the removal of a broker is."""
+
+    HOLDS_REPLICAS = "HoldsReplicas"
+    EMPTY = "Empty"
+
+
 class BrokerStatus(Observed):
     """A broker of the cluster, as it registered last."""
 
@@ -179,6 +199,10 @@ class BrokerStatus(Observed):
 
     since: Timestamp | None = None
     """When the operator first saw the broker in this state, or in this registration."""
+
+    removal: BrokerRemoval | None = None
+    """Of a broker in spec.brokersToRemove: HoldsReplicas until it is drained; then Empty, which means that it has no
+    replicas, gets none, and can be stopped for good."""
 
     epoch: Annotated[BrokerEpoch, Field(json_schema_extra={"format": "int64"})] | None = None
     """Epoch of the registration: another one means that the broker has restarted. Left out without ZooKeeper, where
@@ -233,7 +257,8 @@ class KafkaClusterStatus(Status):
     """The cluster's controller; missing while there is none."""
 
     brokers: Annotated[tuple[BrokerStatus, ...], Field(max_length=MAX_STATUS_ENTRIES)] = ()
-    """The brokers that are registered, and those that are missing; 500 at most, missing ones before others."""
+    """The brokers that are registered, and those that are missing; 500 at most, missing ones before others. A broker in
+    spec.brokersToRemove that is empty and stopped is not missing."""
 
     features: FeaturesStatus | None = None
     """The finalized features; missing where no controller has set them up, or nobody can understand them."""

@@ -138,6 +138,14 @@ class Reason(StrEnum):
     UNKNOWN_TOPIC = "UnknownTopic", "The cluster has no such topic."
     UNKNOWN_PARTITION = "UnknownPartition", "The topic has no such partition."
     UNKNOWN_BROKER = "UnknownBroker", "A replica is put on a broker that is not registered."
+    BROKER_TO_BE_REMOVED = (
+        "BrokerToBeRemoved",
+        "The spec puts replicas on a broker that spec.brokersToRemove of the KafkaCluster names; none is moved there.",
+    )
+    PINNED_BY_TOPIC = (
+        "PinnedByTopic",
+        "A KafkaTopic with driftPolicy Enforce says other replicas and would move them back, so nothing moves.",
+    )
     NOT_ENOUGH_BROKERS = (
         "NotEnoughBrokers",
         "The replication factor is above the number of live brokers that take new replicas.",

@@ -136,8 +136,8 @@ class PartitionReassignmentSpec(Spec):
         ]
         | None
     ) = None
-    """The partitions to move, each named once. Either this or drainBrokers. Cannot change: create a new object for another
-    move."""
+    """The partitions to move, each named once. Nothing moves while a KafkaTopic with driftPolicy Enforce would move one of
+    them back. Either this or drainBrokers. Cannot change: create a new object for another move."""
 
     drain_brokers: (
         Annotated[
@@ -147,8 +147,9 @@ class PartitionReassignmentSpec(Spec):
         | None
     ) = None
     """The brokers to empty, with the fewest moves: each replica on them goes to another broker, over racks as before and
-    so that the others get evenly many. The moves are in status.plan; with suspend they are only shown. Either this or
-    partitions. Cannot change."""
+    so that the others get evenly many. The moves are in status.plan; with suspend they are only shown. Nothing moves while
+    a KafkaTopic with driftPolicy Enforce names one of the brokers in replicaAssignment, unless spec.brokersToRemove of the
+    KafkaCluster names that broker. Either this or partitions. Cannot change."""
 
     @model_validator(mode="after")
     def _says_what_moves(self) -> Self:

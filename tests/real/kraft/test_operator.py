@@ -62,11 +62,12 @@ def test_features_are_tried_upgraded_and_never_lowered_where_kafka_refuses_it(
 def test_a_topic_that_leaves_a_broker_that_is_down_is_limited(
     operator: Operator, objects: Objects, kafka: KRaftCluster
 ) -> None:
-    objects.apply("KafkaTopic", "limited", {"replicaAssignment": [[1, 2]]})
+    reported = {"driftPolicy": "Report"}  # another test empties broker 1
+    objects.apply("KafkaTopic", "limited", {"replicaAssignment": [[1, 2]], **reported})
     objects.wait_ready("kafkatopic", "limited")
     kafka.broker(2).kill()
     limit = {"reassignment": {"throttle": {"bytesPerSecond": 1_000_000}}}
-    objects.apply("KafkaTopic", "limited", {"replicaAssignment": [[1, 3]], **limit})
+    objects.apply("KafkaTopic", "limited", {"replicaAssignment": [[1, 3]], **reported, **limit})
     objects.wait_ready("kafkatopic", "limited")
     (name,) = [
         each["metadata"]["name"]

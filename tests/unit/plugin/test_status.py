@@ -97,6 +97,20 @@ def test_a_cluster_that_is_not_ready_fails_everybody_and_says_why(ready: str) ->
     assert code(away, fails=False) is ExitCode.CHANGES
 
 
+def test_a_broker_that_is_to_be_removed_says_what_is_next() -> None:
+    registered = {"id": 1, "state": "Registered"}
+    leaving = [
+        {**registered, "id": 3, "removal": "HoldsReplicas"},
+        {**registered, "id": 4, "removal": "Empty"},
+        registered,
+    ]
+    shown = screen(conditioned(HEALTHY, brokers=leaving))
+    assert "Brokers to be removed:\nNAMESPACE   CLUSTER   BROKER   REMOVAL" in shown
+    assert "it still holds replicas: kubectl kontroller drain 3" in shown
+    assert "it has no replicas and gets none: safe to stop for good" in shown
+    assert "Brokers to be removed" not in screen(conditioned(HEALTHY, brokers=[registered]))
+
+
 def test_of_many_missing_brokers_some_are_shown_and_all_are_in_the_json() -> None:
     degraded = conditioned(DEGRADED, brokers=tuple(map(missing, range(100))))
     assert "... and 80 more" in screen(degraded)

@@ -4,11 +4,12 @@ Until then the status shows what would be done. From then on the plan stands in 
 again goes on with the same one.
 """
 
+from controller_core.model.ids import TopicName
 from controller_core.model.topics.placement import NotEnoughBrokers
 from controller_core.model.wording import listed
 from controller_operator.kafka.cluster_view import ClusterView
 from controller_operator.plans.outcome import Verdict
-from controller_operator.plans.reassignment.draining import Assigned, drain, occupancy
+from controller_operator.plans.reassignment.draining import Assigned, Occupancy, drain, occupancy
 from controller_operator.resources.conditions import Reason
 from controller_operator.resources.reassignment import PartitionReassignment, PartitionTarget
 from controller_operator.resources.schema import MAX_PARTITIONS
@@ -23,12 +24,25 @@ def planned_drain(move: PartitionReassignment, view: ClusterView) -> PartitionRe
         message = f"brokers {listed(drained)} have replicas of {number} partitions, of which one object can move "
         return Verdict.stalled(Reason.TOO_LARGE, f"{message}{MAX_PARTITIONS}: drain fewer, or move some by name first")
     try:
-        moves = drain(occupied, view.racks, closed=view.cordoned)
+        moves = drain(occupied, view.racks, closed=view.closed)
     except NotEnoughBrokers as error:
-        message = f"brokers {listed(drained)} cannot be emptied: {error}{view.and_who_takes_none}"
+        crowded = f"topics with too many replicas for the brokers that remain: {listed(_crowded(occupied, view))}"
+        message = f"brokers {listed(drained)} cannot be emptied: {error}{view.and_who_takes_none}; {crowded}"
         return Verdict.working(Reason.NOT_ENOUGH_BROKERS, message)
     plan = tuple(PartitionTarget(topic=tp.topic, partition=tp.partition, replicas=to) for tp, to in moves.items())
     return move.model_copy(update={"status": move.status.model_copy(update={"plan": plan})})
+
+
+def _crowded(occupied: Occupancy, view: ClusterView) -> list[TopicName]:
+    """The topics that have more replicas than they have brokers to be on, once the drained ones are empty."""
+    takers = view.racks_of_takers.keys() - occupied.drained
+    return sorted(
+        {
+            tp.topic
+            for tp, replicas in occupied.leaving.items()
+            if len(takers | (set(replicas) - occupied.drained)) < len(replicas)
+        }
+    )
 
 
 def _assigned(view: ClusterView) -> list[Assigned]:

@@ -25,6 +25,8 @@ from controller_operator.plans.outcome import (
     conditions,
     ready_reason,
 )
+from controller_operator.plans.placement.pins import FindPins, no_pins, refuse_pinned, warn_of_overruled
+from controller_operator.plans.placement.removal import refuse_targets
 from controller_operator.plans.reassignment.approval import missing_approval, with_plan_hash
 from controller_operator.plans.reassignment.deletion import plan_deletion
 from controller_operator.plans.reassignment.drain_plan import planned_drain
@@ -73,6 +75,7 @@ from controller_operator.resources.reassignment import (
 )
 
 _RETRY_S: Final = 5.0
+_PINNED_RETRY_S: Final = 10.0
 _ASKED_IN_VAIN: Final = (Reason.BROKERS_UNAVAILABLE, Reason.REQUEST_REFUSED, Reason.UNKNOWN_TOPIC)
 _BEFORE_IT_BEGINS: Final = (
     ReassignmentPhase.PENDING,
@@ -82,18 +85,29 @@ _BEFORE_IT_BEGINS: Final = (
 
 
 def plan_reassignment(
-    move: PartitionReassignment, view: ClusterView, context: Context, others: Others = nobody_else
+    move: PartitionReassignment,
+    view: ClusterView,
+    context: Context,
+    others: Others = nobody_else,
+    find_pins: FindPins = no_pins,
 ) -> Plan[PartitionReassignmentStatus]:
     """One more look at a move that has not ended: what to ask for, and how far each partition is.
 
-    `others`: whom it may have to wait for."""
+    `others`: whom it may have to wait for. `find_pins`: which KafkaTopics may move the replicas back."""
     if move.spec.drain_brokers is not None and not move.status.is_under_way:
         planned = planned_drain(move, view)
         if isinstance(planned, Verdict):
             return _plan(move, ReassignmentPhase.PENDING, first_rows(move, view), planned, context)
         move = planned
     targets = _targets(move)
-    return throttled(move, _plan_move(move, targets, view, context, others), targets, view, context)
+    if move.status.is_under_way or move.metadata.deletion_timestamp is not None:
+        return throttled(move, _plan_move(move, targets, view, context, others), targets, view, context)
+    if pinned := refuse_pinned(move, _not_there_yet(targets, view), view, find_pins):
+        plan = _plan(move, ReassignmentPhase.PENDING, first_rows(move, view), pinned, context)
+        return replace(plan, look_again_in_s=_PINNED_RETRY_S)
+    plan = throttled(move, _plan_move(move, targets, view, context, others), targets, view, context)
+    overruled = warn_of_overruled(move, view, find_pins) if plan.status.is_under_way else ()
+    return replace(plan, notices=(*plan.notices, *overruled))
 
 
 def _plan_move(
@@ -345,7 +359,7 @@ def _refusal(asked: Targets, view: ClusterView) -> Verdict | None:
         return Verdict.working(
             Reason.UNKNOWN_BROKER, f"broker {listed(brokers)} is not registered: start it, or choose another one"
         )
-    return None
+    return refuse_targets(asked, view)
 
 
 def _too_large(wanted: Targets, view: ClusterView, context: Context) -> Verdict | None:

@@ -9,6 +9,7 @@ from controller_core.model.wording import listed
 from controller_operator.kafka.actions import CreateTopic
 from controller_operator.kafka.cluster_view import ClusterView, metric_name
 from controller_operator.plans.outcome import Context, Notice, Plan, Verdict
+from controller_operator.plans.placement.removal import refuse_assignment
 from controller_operator.plans.topic.answers import answered
 from controller_operator.plans.topic.differences import new_replicas, planned_creation
 from controller_operator.plans.topic.ids import new_topic_id, parsed_id, shown_id
@@ -49,7 +50,7 @@ def plan_absent(
 def unknown_brokers(resource: KafkaTopic, view: ClusterView) -> Verdict | None:
     """Says which brokers of a replicaAssignment are not there."""
     named = {broker for replicas in resource.spec.replica_assignment or () for broker in replicas}
-    unknown: list[BrokerId] = sorted(named - set(view.brokers))
+    unknown: list[BrokerId] = sorted(named - view.brokers.keys() - view.to_remove)
     if not unknown:
         return None
     message = f"broker {listed(unknown)} is not registered: start it, or change replicaAssignment"
@@ -115,4 +116,4 @@ def _obstacle(resource: KafkaTopic, name: TopicName, view: ClusterView) -> Verdi
     if twin is not None:
         message = f"topic {twin} has the same name but for '.' and '_', which Kafka's metrics cannot tell apart"
         return Verdict.stalled(Reason.RESOURCE_CONFLICT, message)
-    return unknown_brokers(resource, view)
+    return refuse_assignment(resource.spec, view) or unknown_brokers(resource, view)

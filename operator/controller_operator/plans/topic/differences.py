@@ -4,8 +4,8 @@ The spec's configuration keys are compared, and those that this object has set e
 somebody else set (`undeclared`) differ only if the spec says to remove them.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from typing import Final
 
 from controller_core.model.ids import BrokerId, PartitionId, TopicName, TopicPartition
@@ -58,6 +58,12 @@ def differences(resource: KafkaTopic, topic: TopicView) -> Differences:
         replicas=tuple(_replica_differences(spec, topic)),
         config=tuple(_config_differences(resource, topic)),
     )
+
+
+def without_partitions(found: Differences, partitions: Collection[int]) -> Differences:
+    """The differences without those of the replicaAssignment of some partitions."""
+    left = {_replicas_key(number) for number in partitions}
+    return replace(found, replicas=tuple(each for each in found.replicas if each.key not in left)) if left else found
 
 
 def alter_config(found: Differences, topic: TopicView) -> AlterTopicConfig:
@@ -162,7 +168,7 @@ def _wanted_replicas(
     factor = spec.replication_factor or len(assignment.target)
     if factor == len(assignment.target):
         return assignment.target
-    return resize_replicas(assignment.target, factor, view.racks, load, closed=view.cordoned)
+    return resize_replicas(assignment.target, factor, view.racks, load, closed=view.closed)
 
 
 def _replica_differences(spec: KafkaTopicSpec, topic: TopicView) -> Iterator[Difference]:

@@ -4,7 +4,7 @@ A change of the spec is always carried out; what differs later, once the topic h
 `driftPolicy` decides. Which of both it is, is said for each key by itself (`edits`).
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -15,6 +15,8 @@ from controller_core.model.wording import listed
 from controller_core.zk import paths
 from controller_operator.kafka.cluster_view import ClusterView, TopicView
 from controller_operator.plans.outcome import Context, Notice, Plan, Step, Verdict
+from controller_operator.plans.placement.movers import Change, FindMovers, explain_changes, no_movers
+from controller_operator.plans.placement.removal import pinned_partitions, refuse_assignment
 from controller_operator.plans.topic.answers import answered
 from controller_operator.plans.topic.creation import is_intended, plan_absent, planned_if_absent, unknown_brokers
 from controller_operator.plans.topic.deletion import plan_deletion
@@ -25,6 +27,7 @@ from controller_operator.plans.topic.differences import (
     differences,
     differing,
     planned_changes,
+    without_partitions,
 )
 from controller_operator.plans.topic.edits import Divided, applied, divided
 from controller_operator.plans.topic.ids import shown_id
@@ -56,6 +59,7 @@ class Surroundings:
     rivals: tuple[str, ...] = ()
     """The objects that claim a topic of this name in another cluster, as far as is known, as namespace/name."""
     moves: Moves
+    find_movers: FindMovers = no_movers
 
 
 def plan_topic(
@@ -79,7 +83,7 @@ def _refused(resource: KafkaTopic, name: TopicName, view: ClusterView, around: S
     """Why nothing is done, whether the topic is there or not."""
     if resource.is_paused:
         topic = view.topics.get(name)
-        planned = planned_changes(_to_do(resource, topic)) if topic else planned_if_absent(resource)
+        planned = planned_changes(_to_do(resource, topic, view)) if topic else planned_if_absent(resource)
         return Finding(verdict=Verdict.paused(resource.status, resource.metadata), planned=planned)
     if around.winner is not None:
         message = f"topic {name} belongs to {around.winner}, which is older: delete one of the two"
@@ -198,13 +202,15 @@ def _ours(
     is_enforced = resource.spec.drift_policy is DriftPolicy.ENFORCE
     # What a move that is taken back leaves behind is known when that is over, so until then no drift is put right.
     is_taking_back = bool(unwanted(resource, topic, around.moves))
-    to_do = found if is_enforced and not is_taking_back else apart.edited
+    wanted = found if is_enforced and not is_taking_back else apart.edited
+    to_do = without_partitions(wanted, pinned_partitions(resource.spec, view))
     notices = (*notices, *undeclared_notices(resource, topic))
-    finding = Finding(verdict=_as_left(resource, topic, apart.drifted), notices=notices, identity=identity)
+    verdict = _as_left(resource, topic, view, apart.drifted, around)
+    finding = Finding(verdict=verdict, notices=notices, identity=identity)
     if resource.spec.drift_policy is DriftPolicy.REPORT:
         finding = replace(finding, drift=apart.drifted.all)
     if not to_do.all and not is_taking_back:
-        return finding
+        return _pinned(finding, resource, view, apart, is_left=bool(wanted.all))
     verdict, steps = _repair(resource, topic, view, around, to_do, context)
     reported = finding.verdict.others if finding.drift else ()
     finding = replace(
@@ -216,7 +222,8 @@ def _ours(
     )
     if apart.edited.all or is_taking_back:
         return finding
-    message = f"topic {topic.name} was changed elsewhere and is put right: {listed(each.key for each in found.all)}"
+    how = listed(each.how for each in explain_changes(resource, topic, to_do.all, around.find_movers))
+    message = f"topic {topic.name} was {how} and is put right: {listed(each.key for each in to_do.all)}"
     change = f"{topic.version} {topic.config_version}"
     marker = (ConditionType.DRIFTED, ConditionStatus.TRUE, Reason.DRIFTED, message)
     corrected = replace(
@@ -234,21 +241,47 @@ def _applied(
     return applied(resource, apart, steps, are_replicas_moving=bool(unfinished(around.moves)))
 
 
-def _as_left(resource: KafkaTopic, topic: TopicView, drifted: Differences) -> Verdict:
+def _as_left(
+    resource: KafkaTopic, topic: TopicView, view: ClusterView, drifted: Differences, around: Surroundings
+) -> Verdict:
     """What there is to say about a topic of which nothing is to be changed."""
-    in_order = _in_order(resource, topic)
+    in_order = _in_order(resource, topic, view)
     if not drifted.all:
         return in_order
-    is_reported = resource.spec.drift_policy is DriftPolicy.REPORT
-    return _reported(drifted, in_order) if is_reported else _ignored(in_order)
+    if resource.spec.drift_policy is not DriftPolicy.REPORT:
+        return _ignored(in_order)
+    return _reported(explain_changes(resource, topic, drifted.all, around.find_movers), in_order)
 
 
-def _to_do(resource: KafkaTopic, topic: TopicView) -> Differences:
+def _pinned(finding: Finding, resource: KafkaTopic, view: ClusterView, apart: Divided, *, is_left: bool) -> Finding:
+    """The finding about a topic of which nothing is changed now, if its replicaAssignment names brokers to be removed.
+
+    `is_left`: the spec asks for replicas there, and they are left where they are."""
+    said, pinned = finding.verdict, refuse_assignment(resource.spec, view)
+    if pinned is None:
+        return finding
+    is_enforced = resource.spec.drift_policy is DriftPolicy.ENFORCE
+    if not is_enforced and not is_left:
+        is_fine = said.reason is Reason.RECONCILED
+        verdict = replace(said, reason=pinned.reason, message=pinned.message) if is_fine else said
+        return replace(finding, verdict=verdict)
+    others, drift = said.others, finding.drift
+    if is_enforced and apart.drifted.all:
+        others = ((ConditionType.DRIFTED, ConditionStatus.TRUE, pinned.reason, pinned.message),)
+        drift = apart.drifted.all
+    elif is_left and not drift:
+        others = ()  # the spec says other replicas, and nobody has changed the topic
+    verdict = pinned if said.ready is ConditionStatus.TRUE else said
+    return replace(finding, verdict=replace(verdict, others=others), drift=drift)
+
+
+def _to_do(resource: KafkaTopic, topic: TopicView, view: ClusterView) -> Differences:
     """What would be changed in a topic, were the object not paused."""
     found = differences(resource, topic)
     is_own = shown_id(topic.assignment.topic_id) == resource.status.topic_id
     is_enforced = resource.spec.drift_policy is DriftPolicy.ENFORCE
-    return found if is_enforced or not is_own else divided(resource, found).edited
+    wanted = found if is_enforced or not is_own else divided(resource, found).edited
+    return without_partitions(wanted, pinned_partitions(resource.spec, view))
 
 
 def _repair(
@@ -288,7 +321,8 @@ def _more_partitions(resource: KafkaTopic, topic: TopicView, view: ClusterView) 
     if topic.is_being_reassigned:
         message = "partitions are added when the topic's replicas have ceased to move"
         return Verdict.working(Reason.WAITING_FOR_OTHER_REASSIGNMENT, message), ()
-    refusal = unknown_brokers(resource, view)
+    added = range(live, wanted)
+    refusal = refuse_assignment(resource.spec, view, added) or unknown_brokers(resource, view)
     if refusal is not None:
         return refusal, ()
     try:
@@ -298,7 +332,7 @@ def _more_partitions(resource: KafkaTopic, topic: TopicView, view: ClusterView) 
     return Verdict.working(Reason.PROGRESSING, f"adding {wanted - live} partitions"), (step,)
 
 
-def _in_order(resource: KafkaTopic, topic: TopicView) -> Verdict:
+def _in_order(resource: KafkaTopic, topic: TopicView, view: ClusterView) -> Verdict:
     words = undeclared_words(resource, topic)
     besides = f", and {words}" if words else ""
     said = ((ConditionType.DRIFTED, ConditionStatus.FALSE, Reason.IN_SYNC, f"the topic is as the spec says{besides}"),)
@@ -317,6 +351,11 @@ def _in_order(resource: KafkaTopic, topic: TopicView) -> Verdict:
             ready=ConditionStatus.TRUE, reason=Reason.PROGRESSING, message=message, is_reconciling=True, others=said
         )
     message = f"topic {topic.name} is as the spec says{besides}"
+    if missing := sorted(topic.holders - view.brokers.keys()):
+        message += (
+            f", but {topic.counts.under_replicated} of {topic.counts.partitions} partitions are under-replicated: broker "
+            f"{listed(missing)} is not registered: start it, or move its replicas away (kubectl kontroller drain)"
+        )
     return Verdict(ready=ConditionStatus.TRUE, reason=Reason.RECONCILED, message=message, others=said)
 
 
@@ -328,10 +367,10 @@ def _ignored(in_order: Verdict) -> Verdict:
     return replace(verdict, message=message) if verdict.reason is Reason.RECONCILED else verdict
 
 
-def _reported(found: Differences, in_order: Verdict) -> Verdict:
+def _reported(changes: Sequence[Change], in_order: Verdict) -> Verdict:
     """As good as in order, as the spec says to leave it so: nobody has to wait for anything, or to repair it."""
-    changed = listed(each.key for each in found.all)
-    message = f"changed elsewhere and left so: {changed}: make the spec equal, or set driftPolicy to Enforce"
+    left = "; ".join(f"{each.how} and left so: {listed(each.keys)}" for each in changes)
+    message = f"{left}: make the spec equal, or set driftPolicy to Enforce"
     marker = (ConditionType.DRIFTED, ConditionStatus.TRUE, Reason.DRIFTED, message)
     verdict = replace(in_order, others=(marker,))
     return replace(verdict, reason=Reason.DRIFTED, message=message) if verdict.reason is Reason.RECONCILED else verdict

@@ -97,7 +97,11 @@ REMEDIES: Final[Mapping[Reason, str]] = {
     Reason.UNKNOWN_TOPIC: "Create the topic, or correct the name in a new object.",
     Reason.UNKNOWN_PARTITION: "Correct the number in a new object, or give the topic more partitions.",
     Reason.UNKNOWN_BROKER: "Start the broker, or name another one.",
-    Reason.NOT_ENOUGH_BROKERS: "Start brokers, end the cordons that the message names, or lower the replication factor.",
+    Reason.BROKER_TO_BE_REMOVED: "Name other brokers, or take it out of `spec.brokersToRemove` of the KafkaCluster.",
+    Reason.PINNED_BY_TOPIC: "Change the field of the KafkaTopics that the message names, and with it move the replicas. To "
+    "remove a broker, name it in `spec.brokersToRemove` of the KafkaCluster.",
+    Reason.NOT_ENOUGH_BROKERS: "Start brokers, end the cordons that the message names, shorten `spec.brokersToRemove`, or "
+    "lower the replication factor.",
     Reason.DUPLICATE_REPLICAS: "Name each broker once.",
     Reason.REPLICATION_FACTOR_MISMATCH: "Give every partition of the topic the same number of replicas.",
     Reason.TOO_LARGE: "Ask for less in one object, or raise `jute.maxbuffer` of all processes.",

@@ -39,6 +39,7 @@ LIFECYCLES: Final[Mapping[str, tuple[Change, ...]]] = {
         Change("Ready", "Drifted", "changed elsewhere, with driftPolicy Report (still Ready)"),
         Change("Drifted", "Ready", "spec or topic changed"),
         Change("Reconciling", "Stalled", "refused, not adopted, or in conflict"),
+        Change("Ready", "Stalled", "replicaAssignment names a broker that is to be removed"),
         Change("Stalled", "Reconciling", "the spec changes"),
         Change("Ready", "Deleting", "deleted, with deletionPolicy Delete"),
         Change("Deleting", END, "the topic is gone, or ten minutes are over"),

@@ -1,0 +1,107 @@
+"""KafkaTopics that would move replicas back: a PartitionReassignment is told of them before anything moves.
+
+A KafkaTopic with driftPolicy Enforce pins the replicas that its replicaAssignment names, and with replicationFactor their
+number. What its replicaAssignment puts on a broker that is to be removed pins nothing, because it is not carried out.
+"""
+
+from collections import defaultdict
+from collections.abc import Callable, Collection, Mapping, Sequence
+
+from controller_core.model.ids import BrokerId, TopicPartition
+from controller_core.model.wording import listed
+from controller_operator.kafka.cluster_view import ClusterView
+from controller_operator.plans.outcome import Notice, Verdict
+from controller_operator.resources.conditions import Reason
+from controller_operator.resources.reassignment import PartitionReassignment
+from controller_operator.resources.topic import KafkaTopic
+
+Targets = Mapping[TopicPartition, tuple[BrokerId, ...]]
+ReplicaCounts = Mapping[str, Collection[int]]
+"""The topics that move, each with the numbers of replicas that those partitions would have whose number changes."""
+FindPins = Callable[[ReplicaCounts, Collection[BrokerId]], Sequence[KafkaTopic]]
+"""Returns the KafkaTopics of the Kafka cluster with driftPolicy Enforce that may pin what moves: those with a
+replicaAssignment and one of these topics or brokers, and those of which a topic would have another number of replicas."""
+
+
+def no_pins(_counts: ReplicaCounts, _brokers: Collection[BrokerId]) -> Sequence[KafkaTopic]:
+    """There are no KafkaTopics."""
+    return ()
+
+
+def refuse_pinned(
+    move: PartitionReassignment, targets: Targets, view: ClusterView, find_pins: FindPins
+) -> Verdict | None:
+    """Return why a move that has not begun would be undone: it names each KafkaTopic and what to change; None if none."""
+    drained = frozenset(move.spec.drain_brokers or ()) - view.to_remove
+    by_topic: defaultdict[str, dict[TopicPartition, tuple[BrokerId, ...]]] = defaultdict(dict)
+    for tp, replicas in targets.items():
+        by_topic[tp.topic][tp] = replicas
+    resizing = {name: _resizing(of_topic, view) for name, of_topic in by_topic.items()}
+    counts = {name: {len(by_topic[name][tp]) for tp in partitions} for name, partitions in resizing.items()}
+    topics = find_pins(counts, drained)
+    naming = [each for each in topics if not drained.isdisjoint(_named(each))]
+    moved = {_name(each): _pinned(each, by_topic[each.topic_name], view) for each in topics if each not in naming}
+    resized = {_name(each): resizing.get(each.topic_name, []) for each in topics if not each.spec.replica_assignment}
+    words = [
+        *([_refuse_drain(sorted(drained), naming)] if naming else ()),
+        *_refuse(moved, "spec.replicaAssignment"),
+        *_refuse(resized, "spec.replicationFactor"),
+    ]
+    return Verdict.stalled(Reason.PINNED_BY_TOPIC, "; ".join(words)) if words else None
+
+
+def warn_of_overruled(move: PartitionReassignment, view: ClusterView, find_pins: FindPins) -> tuple[Notice, ...]:
+    """Return the event about KafkaTopics whose replicaAssignment a drain of brokers to be removed takes precedence over."""
+    removed = frozenset(move.spec.drain_brokers or ()) & view.to_remove
+    topics = [each for each in find_pins({}, removed) if not removed.isdisjoint(_named(each))] if removed else []
+    if not topics:
+        return ()
+    message = (
+        f"replicas leave broker {listed(sorted(removed))} although spec.replicaAssignment of KafkaTopic "
+        f"{listed(map(_name, topics))} names it: it is to be removed, so nothing is moved back; change replicaAssignment "
+        "there"
+    )
+    return (Notice(reason="AssignmentOverruled", message=message, is_warning=True),)
+
+
+def _refuse_drain(drained: Sequence[BrokerId], naming: Sequence[KafkaTopic]) -> str:
+    return (
+        f"KafkaTopic {listed(map(_name, naming))} would move replicas back to broker {listed(drained)} "
+        "(driftPolicy Enforce): name other brokers in spec.replicaAssignment there; or add the broker to "
+        "spec.brokersToRemove of the KafkaCluster, then nothing is moved back"
+    )
+
+
+def _refuse(pinned: Mapping[str, Sequence[TopicPartition]], field: str) -> list[str]:
+    return [
+        f"KafkaTopic {name} would move {listed(partitions)} back (driftPolicy Enforce): change {field} there, which moves "
+        "them, or set its driftPolicy to Report"
+        for name, partitions in pinned.items()
+        if partitions
+    ]
+
+
+def _resizing(targets: Targets, view: ClusterView) -> list[TopicPartition]:
+    """Return the partitions that would have another number of replicas than now."""
+    present = {tp: view.assignment_of(tp) for tp in targets}
+    return [tp for tp, now in present.items() if now is not None and len(now.target) != len(targets[tp])]
+
+
+def _pinned(resource: KafkaTopic, targets: Targets, view: ClusterView) -> list[TopicPartition]:
+    """Return the partitions for which the replicaAssignment says other replicas than the move of its topic."""
+    assignment = resource.spec.replica_assignment or ()
+    return [
+        tp
+        for tp, replicas in targets.items()
+        if tp.partition < len(assignment)
+        and assignment[tp.partition] != replicas
+        and view.to_remove.isdisjoint(assignment[tp.partition])
+    ]
+
+
+def _named(resource: KafkaTopic) -> set[BrokerId]:
+    return {broker for replicas in resource.spec.replica_assignment or () for broker in replicas}
+
+
+def _name(resource: KafkaTopic) -> str:
+    return f"{resource.metadata.namespace}/{resource.metadata.name}"

@@ -1,0 +1,98 @@
+"""Brokers that are to be removed: which specs put replicas on them, and how far their removal is.
+
+Placement leaves these brokers out by itself (`ClusterView.closed`). This module is about specs that name brokers.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from controller_core.model.ids import BrokerId, TopicPartition
+from controller_core.model.wording import listed
+from controller_operator.kafka.cluster_view import ClusterView
+from controller_operator.plans.outcome import Verdict
+from controller_operator.resources.cluster import BrokerRemoval, BrokerStatus
+from controller_operator.resources.conditions import Reason
+from controller_operator.resources.topic import KafkaTopicSpec
+
+
+def pinned_partitions(spec: KafkaTopicSpec, view: ClusterView) -> list[int]:
+    """Return the partitions that a replicaAssignment puts on brokers that are to be removed."""
+    assignment = spec.replica_assignment or ()
+    return [number for number, replicas in enumerate(assignment) if not view.to_remove.isdisjoint(replicas)]
+
+
+def refuse_assignment(
+    spec: KafkaTopicSpec, view: ClusterView, partitions: Iterable[int] | None = None
+) -> Verdict | None:
+    """Return what a KafkaTopic says of a replicaAssignment that names brokers to be removed; None if it names none.
+
+    `partitions`: the partitions that matter, all of them if left out."""
+    pinned = pinned_partitions(spec, view)
+    if partitions is not None:
+        meant = set(partitions)
+        pinned = [number for number in pinned if number in meant]
+    if not pinned:
+        return None
+    assignment = spec.replica_assignment or ()
+    brokers = sorted({broker for number in pinned for broker in assignment[number]} & view.to_remove)
+    message = (
+        f"spec.replicaAssignment pins replicas of {_some(pinned, 'partition')} to {_to_be_removed(brokers)}: no replica is "
+        "moved there. Name other brokers in replicaAssignment, or give replicationFactor instead"
+    )
+    return Verdict.stalled(Reason.BROKER_TO_BE_REMOVED, message)
+
+
+def refuse_targets(targets: Mapping[TopicPartition, tuple[BrokerId, ...]], view: ClusterView) -> Verdict | None:
+    """Return why a move cannot begin that brings new replicas to brokers to be removed; None if it brings none."""
+    found: dict[TopicPartition, frozenset[BrokerId]] = {}
+    for tp, replicas in targets.items() if view.to_remove else ():
+        assignment = view.assignment_of(tp)
+        present = assignment.replicas if assignment else ()
+        if added := view.to_remove.intersection(replicas).difference(present):
+            found[tp] = added
+    if not found:
+        return None
+    brokers = sorted(set().union(*found.values()))
+    message = (
+        f"{listed(found)} would get replicas on {_to_be_removed(brokers)}: create a PartitionReassignment that names other "
+        "brokers, or take them out of brokersToRemove"
+    )
+    return Verdict.stalled(Reason.BROKER_TO_BE_REMOVED, message)
+
+
+def mark_removals(rows: Iterable[BrokerStatus], view: ClusterView) -> tuple[BrokerStatus, ...]:
+    """Return the brokers of a status, with how far the removal of each is that is to be removed."""
+    return tuple(row.model_copy(update={"removal": _removal(row.id, view)}) for row in rows)
+
+
+def describe_removals(view: ClusterView) -> str:
+    """Return what a KafkaCluster says after its other words; empty if no broker is to be removed."""
+    holding = sorted(view.to_remove & view.holders)
+    empty = sorted((view.to_remove & view.brokers.keys()) - view.holders)
+    words = ""
+    if holding:
+        words += (
+            f"; {_some(holding, 'broker')} to be removed still {_verb(holding, 'holds', 'hold')} replicas: drain first"
+        )
+    if empty:
+        has, gets = _verb(empty, "has", "have"), _verb(empty, "gets", "get")
+        words += f"; {_some(empty, 'broker')} to be removed {has} no replicas and {gets} none: safe to stop for good"
+    return words
+
+
+def _removal(broker: BrokerId, view: ClusterView) -> BrokerRemoval | None:
+    if broker not in view.to_remove:
+        return None
+    return BrokerRemoval.HOLDS_REPLICAS if broker in view.holders else BrokerRemoval.EMPTY
+
+
+def _to_be_removed(brokers: list[BrokerId]) -> str:
+    verb = _verb(brokers, "is", "are")
+    return f"{_some(brokers, 'broker')}, which {verb} to be removed (spec.brokersToRemove of the KafkaCluster)"
+
+
+def _some(numbers: Sequence[int], noun: str) -> str:
+    return f"{noun if len(numbers) == 1 else f'{noun}s'} {listed(numbers)}"
+
+
+def _verb(brokers: Sequence[int], one: str, more: str) -> str:
+    return one if len(brokers) == 1 else more

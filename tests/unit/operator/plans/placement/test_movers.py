@@ -1,0 +1,100 @@
+"""A KafkaTopic says who moved its replicas, for as long as the object that did is there."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from controller_operator.kafka.cluster_view import ClusterView
+from controller_operator.plans.outcome import Context, Plan
+from controller_operator.plans.topic.planner import Surroundings, plan_topic
+from controller_operator.resources import KafkaTopic, PartitionReassignment
+from controller_operator.resources.conditions import ConditionStatus, ConditionType, Reason
+from tests.unit.operator.clusters import NOW, healthy, kafka_topic, ready, reassignment, status_of, view
+
+FRESH = replace(Context(now=NOW), is_view_fresh=True)
+BEGUN = {"phase": "Completed", "startTime": "2026-01-01T00:00:00Z"}
+MOVED = view(healthy([3, 1], [1, 2]))
+
+
+def look(resource: KafkaTopic, seen: ClusterView, *moves: PartitionReassignment) -> Plan[Any]:
+    return plan_topic(resource, seen, Surroundings(moves={}, find_movers=lambda: moves), FRESH)
+
+
+def settled(policy: str, **spec: Any) -> KafkaTopic:
+    whole = {"partitions": None, "replicationFactor": None, "replicaAssignment": [[1, 2], [1, 2]],
+             "driftPolicy": policy, **spec}  # fmt: skip
+    return kafka_topic(whole, status=status_of(look(kafka_topic(whole), view(healthy([1, 2], [1, 2])))))
+
+
+def moved(name: str = "orders-to-3", status: dict[str, Any] | None = None, **about: Any) -> PartitionReassignment:
+    return reassignment({0: [3, 1]}, name=name, uid=name, status=BEGUN if status is None else status, **about)
+
+
+def test_a_reported_move_names_the_object_that_moved() -> None:
+    plan = look(settled("Report"), MOVED, moved())
+    said = (
+        "moved by kpr/orders-to-3 and left so: replicaAssignment[0]: make the spec equal, or set driftPolicy to Enforce"
+    )
+    assert (ready(plan).status, ready(plan).message) == (ConditionStatus.TRUE, said)
+    drifted = plan.status.condition(ConditionType.DRIFTED)
+    assert drifted is not None
+    assert (drifted.status, drifted.reason, drifted.message) == (ConditionStatus.TRUE, Reason.DRIFTED, said)
+
+
+@pytest.mark.parametrize(
+    "moves",
+    [(), (moved(status={"phase": "Pending"}),), (reassignment({0: [5, 6]}, status=BEGUN),)],
+    ids=["none is left", "it has not begun", "it moved it elsewhere"],
+)
+def test_what_no_object_has_moved_was_changed_elsewhere(moves: tuple[PartitionReassignment, ...]) -> None:
+    assert ready(look(settled("Report"), MOVED, *moves)).message.startswith(
+        "changed elsewhere and left so: replicaAssignment[0]: "
+    )
+
+
+def test_what_was_moved_and_what_was_changed_elsewhere_are_told_apart() -> None:
+    resource = settled("Report")
+    seen = view(healthy([3, 1], [1, 4]))
+    assert ready(look(resource, seen, moved())).message.startswith(
+        "moved by kpr/orders-to-3 and left so: replicaAssignment[0]; changed elsewhere and left so: replicaAssignment[1]: "
+    )
+
+
+def test_an_object_of_another_namespace_is_named_with_it() -> None:
+    assert (
+        "moved by kpr/orders-to-3 of namespace ops and"
+        in ready(look(settled("Report"), MOVED, moved(namespace="ops"))).message
+    )
+
+
+def test_of_two_moves_to_the_same_place_the_one_that_began_last_is_named() -> None:
+    later = moved("again", {"phase": "Running", "startTime": "2026-01-02T00:00:00Z"})
+    assert "moved by kpr/again and" in ready(look(settled("Report"), MOVED, later, moved())).message
+
+
+def test_what_is_put_right_is_not_blamed_on_others() -> None:
+    (notice,) = look(settled("Enforce"), MOVED, moved()).notices
+    assert notice.message == "topic orders was moved by kpr/orders-to-3 and is put right: replicaAssignment[0]"
+
+
+def test_another_number_of_replicas_names_the_move_that_made_it() -> None:
+    whole = {"driftPolicy": "Report"}
+    resource = kafka_topic(whole, status=status_of(look(kafka_topic(whole), view(healthy([1, 2], [1, 2])))))
+    grown = reassignment({0: [1, 2, 3]}, name="grow", status=BEGUN)
+    plan = look(resource, view(healthy([1, 2, 3], [1, 2])), grown)
+    assert ready(plan).message.startswith("moved by kpr/grow and left so: replicationFactor: ")
+
+
+def test_moves_are_not_looked_for_where_no_replica_differs() -> None:
+    def find() -> tuple[PartitionReassignment, ...]:
+        raise AssertionError("thousands of topics are as their specs say")
+
+    plan = plan_topic(settled("Report"), view(healthy([1, 2], [1, 2])), Surroundings(moves={}, find_movers=find), FRESH)
+    assert ready(plan).reason is Reason.RECONCILED
+
+
+def test_a_topic_without_a_replica_assignment_takes_no_placement_for_drift() -> None:
+    resource = kafka_topic(status=status_of(look(kafka_topic(), view(healthy([1, 2], [2, 3])))))
+    plan = look(resource, view(healthy([5, 6], [3, 4])), moved())
+    assert (plan.steps, ready(plan).reason, plan.status.drift) == ((), Reason.RECONCILED, ())
