@@ -51,7 +51,8 @@ class PartitionTarget(Model):
     """Number of the partition."""
 
     replicas: Replicas
-    """The brokers of the partition's replicas when it is done, the preferred leader first."""
+    """The brokers of the partition's replicas when it is done, the preferred leader first. If only the order changes, the
+    first one is elected as leader."""
 
 
 MAX_DRAINED: Final = 100

@@ -167,8 +167,8 @@ class KafkaTopicSpec(Spec):
 
     replica_assignment: ReplicaAssignment | None = None
     """The brokers of each partition, in the order of the partitions, each list with the preferred leader first:
-    [[1, 2, 3], [2, 3, 1]]. Nothing moves to brokers in spec.brokersToRemove of the KafkaCluster. Either this or
-    replicationFactor."""
+    [[1, 2, 3], [2, 3, 1]]. If only the order of a list changes, its first broker is elected as leader. Nothing moves
+    to brokers in spec.brokersToRemove of the KafkaCluster. Either this or replicationFactor."""
 
     reassignment: TopicMoves | None = None
     """How replicas move where replicationFactor or replicaAssignment asks for that. If the spec asks for other replicas

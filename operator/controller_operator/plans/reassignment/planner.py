@@ -12,7 +12,7 @@ from typing import Final
 from controller_core.model.ids import BrokerId, TopicPartition
 from controller_core.model.metadata import ReplicaAssignment
 from controller_core.model.wording import listed
-from controller_operator.kafka.actions import SubmitReassignment
+from controller_operator.kafka.actions import SubmitPreferredElection, SubmitReassignment
 from controller_operator.kafka.cluster_view import ClusterView
 from controller_operator.kafka.requests.moves import Refusal, RefusalKind
 from controller_operator.plans.outcome import (
@@ -25,6 +25,7 @@ from controller_operator.plans.outcome import (
     conditions,
     ready_reason,
 )
+from controller_operator.plans.placement.leaders import describe_leaders, elect_reordered
 from controller_operator.plans.placement.pins import FindPins, no_pins, refuse_pinned, warn_of_overruled
 from controller_operator.plans.placement.removal import refuse_targets
 from controller_operator.plans.reassignment.approval import missing_approval, with_plan_hash
@@ -183,7 +184,10 @@ def _follow(
     if batch and not needs_fresh_view:
         return _ask_again(move, told(rows, held_up), batch, view, context, others)
     if all(row.step in ENDED for row in rows):
-        return _finish(move, rows, context, needs_fresh_view=needs_fresh_view)
+        if not needs_fresh_view and (election := elect_reordered(rows, view, context)):
+            return _plan(move, ReassignmentPhase.RUNNING, rows, _electing(election), context, (election,))
+        leaders = describe_leaders(rows, view, context)
+        return _finish(move, rows, context, leaders, needs_fresh_view=needs_fresh_view)
     phase = ReassignmentPhase.SUSPENDED if pause else ReassignmentPhase.RUNNING
     verdict = pause or _on_their_way(rows, held_up, trouble)
     plan = _plan(move, phase, told(rows, held_up), verdict, context, needs_fresh_view=needs_fresh_view)
@@ -216,6 +220,11 @@ def _is_known(move: PartitionReassignment, status: PartitionReassignmentStatus, 
 
 def _asking(batch: Targets) -> Verdict:
     return Verdict.working(Reason.PROGRESSING, f"asking for the move of {len(batch)} partitions")
+
+
+def _electing(election: SubmitPreferredElection) -> Verdict:
+    message = f"asking for the election of {len(election.partitions)} leaders, as replicas have a new order"
+    return Verdict.working(Reason.PROGRESSING, message)
 
 
 def _on_their_way(rows: Rows, held_up: Obstacles, trouble: str | None) -> Verdict:
@@ -268,7 +277,7 @@ def _as_before(row: MovingPartition, before: MovingPartition | None) -> MovingPa
 
 
 def _finish(
-    move: PartitionReassignment, rows: Rows, context: Context, *, needs_fresh_view: bool = False
+    move: PartitionReassignment, rows: Rows, context: Context, leaders: str = "", *, needs_fresh_view: bool = False
 ) -> Plan[PartitionReassignmentStatus]:
     failed = [row for row in rows if row.step is ReassignmentStep.FAILED]
     if failed:
@@ -279,7 +288,7 @@ def _finish(
         phase, verdict = ReassignmentPhase.FAILED, Verdict.failed(reason, message)
         notice = Notice(reason="ReassignmentFailed", message=message, is_warning=True)
     else:
-        message = f"all {len(rows)} partitions have the replicas of the spec"
+        message = f"all {len(rows)} partitions have the replicas of the spec{leaders}"
         phase, verdict = ReassignmentPhase.COMPLETED, Verdict.completed(message)
         notice = Notice(reason="ReassignmentCompleted", message=message)
     return _plan(move, phase, rows, verdict, context, notices=(notice,), needs_fresh_view=needs_fresh_view)

@@ -58,6 +58,11 @@ def holders(objects: Objects, topic: str) -> set[int]:
     return {broker for row in objects.status("kafkatopic", topic)["partitions"] for broker in row["replicas"]}
 
 
+def leaders(objects: Objects, topic: str) -> list[int]:
+    rows = sorted(objects.status("kafkatopic", topic)["partitions"], key=lambda row: row["partition"])
+    return [row["leader"] for row in rows]
+
+
 def removal(objects: Objects) -> dict[int, str | None]:
     return {row["id"]: row.get("removal") for row in objects.status("kafkacluster", "demo")["brokers"]}
 
@@ -98,3 +103,7 @@ def test_a_broker_is_marked_drained_and_stopped_and_nothing_comes_back_to_it(
         objects.apply("KafkaTopic", "pinned", {"replicaAssignment": [[3, 1], [1, 2]]})
         objects.wait_ready("kafkatopic", "pinned", "True", "Reconciled")
         assert holders(objects, "pinned") == {1, 2, 3}
+        objects.apply("KafkaTopic", "pinned", {"replicaAssignment": [[1, 3], [2, 1]]})
+        wait_until(lambda: leaders(objects, "pinned") == [1, 2], "the first replicas of the new order lead")
+        objects.apply("KafkaTopic", "pinned", {"replicaAssignment": [[3, 1], [1, 2]]})
+        wait_until(lambda: leaders(objects, "pinned") == [3, 1], "and again those of the next one")

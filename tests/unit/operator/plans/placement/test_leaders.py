@@ -1,0 +1,82 @@
+"""A new order of the same replicas has the first one elected; after other moves the object says who leads."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from controller_core.zk.codecs import PreferredElectionPlan
+from controller_operator.kafka.actions import SubmitPreferredElection, SubmitReassignment
+from controller_operator.kafka.cluster_view import ClusterView
+from controller_operator.kafka.requests.elections import ElectionReply
+from controller_operator.plans.outcome import Context, Plan
+from controller_operator.plans.reassignment.planner import plan_reassignment
+from controller_operator.resources.reassignment import ReassignmentPhase
+from tests.unit.operator.clusters import NOW, assigned, healthy, led, ready, reassignment, status_of, topic, view
+
+FRESH = replace(Context(now=NOW), is_view_fresh=True)
+TARGETS = {0: [2, 1], 1: [3, 2]}
+BEGUN = plan_reassignment(reassignment(TARGETS), view(healthy([1, 2], [1, 2])), FRESH)
+SAID = "all 2 partitions have the replicas of the spec"
+
+
+def there(leader: int = 1, isr: tuple[int, ...] = (1, 2), **about: Any) -> ClusterView:
+    """Partition 0 has got its new order, and partition 1 another replica; broker 2 leads it as before."""
+    return view(topic((assigned([2, 1]), led(leader, isr)), (assigned([3, 2]), led(3, [3, 2]))), **about)
+
+
+def look(seen: ClusterView, context: Context = FRESH) -> Plan[Any]:
+    return plan_reassignment(reassignment(TARGETS, status=status_of(BEGUN)), seen, context)
+
+
+def test_the_first_replica_of_a_new_order_is_elected_and_then_the_move_ends() -> None:
+    asking = look(there())
+    (step,) = asking.steps
+    assert isinstance(step, SubmitPreferredElection)
+    assert [str(tp) for tp in step.partitions] == ["orders-0"]
+    assert asking.status.phase is ReassignmentPhase.RUNNING
+    assert ready(asking).message == "asking for the election of 1 leaders, as replicas have a new order"
+    ended = look(there(leader=2), replace(FRESH, done=(step,)))
+    assert ended.status.phase is ReassignmentPhase.COMPLETED
+    assert ready(ended).message == f"{SAID}; the controller was asked to elect the first replicas of orders-0"
+
+
+@pytest.mark.parametrize(
+    "seen",
+    [there(leader=2), there(isr=(1,))],
+    ids=["it leads already", "it is not in sync"],
+)
+def test_nobody_is_asked_where_there_is_nothing_to_elect(seen: ClusterView) -> None:
+    plan = look(seen)
+    assert (plan.steps, ready(plan).message) == ((), SAID)
+
+
+@pytest.mark.parametrize(
+    ("seen", "context"),
+    [
+        (there(preferred_election=PreferredElectionPlan(partitions=())), FRESH),
+        (there(controller=None), FRESH),
+        (
+            there(),
+            replace(FRESH, elections=(ElectionReply(step=SubmitPreferredElection(partitions=()), trouble="no"),)),
+        ),
+    ],
+    ids=["another election runs", "no controller", "not answered"],
+)
+def test_a_move_ends_without_an_election_and_says_how_to_get_it(seen: ClusterView, context: Context) -> None:
+    plan = look(seen, context)
+    assert (plan.steps, plan.status.phase) == ((), ReassignmentPhase.COMPLETED)
+    assert ready(plan).message == (
+        f"{SAID}; another replica than the first one leads orders-0, as before the move: a PreferredElection changes that"
+    )
+
+
+def test_a_move_to_other_brokers_elects_nobody_and_says_so() -> None:
+    seen = view(topic((assigned([2, 1]), led(2, [1, 2])), (assigned([3, 2]), led(2, [3, 2]))))
+    plan = look(seen)
+    assert (plan.steps, plan.status.phase) == ((), ReassignmentPhase.COMPLETED)
+    assert "another replica than the first one leads orders-1" in ready(plan).message
+
+
+def test_the_order_is_changed_first() -> None:
+    assert [type(step) for step in BEGUN.steps] == [SubmitReassignment]
