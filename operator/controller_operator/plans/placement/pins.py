@@ -1,7 +1,8 @@
 """KafkaTopics that would move replicas back: a PartitionReassignment is told of them before anything moves.
 
 A KafkaTopic with driftPolicy Enforce pins the replicas that its replicaAssignment names, and with replicationFactor their
-number. What its replicaAssignment puts on a broker that is to be removed pins nothing, because it is not carried out.
+number. What its replicaAssignment puts on a broker that is to be removed pins nothing, because it is not carried out; nor
+does a KafkaTopic that has not adopted its topic.
 """
 
 from collections import defaultdict
@@ -10,7 +11,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from controller_core.model.ids import BrokerId, TopicPartition
 from controller_core.model.wording import listed
 from controller_operator.kafka.cluster_view import ClusterView
-from controller_operator.plans.outcome import Notice, Verdict
+from controller_operator.plans.outcome import Notice, Verdict, ready_reason
 from controller_operator.resources.conditions import Reason
 from controller_operator.resources.reassignment import PartitionReassignment
 from controller_operator.resources.topic import KafkaTopic
@@ -38,7 +39,7 @@ def refuse_pinned(
         by_topic[tp.topic][tp] = replicas
     resizing = {name: _resizing(of_topic, view) for name, of_topic in by_topic.items()}
     counts = {name: {len(by_topic[name][tp]) for tp in partitions} for name, partitions in resizing.items()}
-    topics = find_pins(counts, drained)
+    topics = [each for each in find_pins(counts, drained) if ready_reason(each.status) is not Reason.NOT_ADOPTED]
     naming = [each for each in topics if not drained.isdisjoint(_named(each))]
     moved = {_name(each): _pinned(each, by_topic[each.topic_name], view) for each in topics if each not in naming}
     resized = {_name(each): resizing.get(each.topic_name, []) for each in topics if not each.spec.replica_assignment}

@@ -243,3 +243,21 @@ async def test_what_is_going_itself_or_has_ended_keeps_no_cluster(operated: Oper
 async def test_any_other_object_may_be_deleted(operated: Operated) -> None:
     key = await operated.add("KafkaTopic", "a", a_topic()["spec"])
     assert await deletion_of(operated, key) == Judgement()
+
+
+async def test_where_replicas_go_two_objects_decide_so_what_contradicts_the_other_one_is_a_warning(
+    operated: Operated,
+) -> None:
+    marked = {"zookeeper": {"connect": "zk"}, "allowedNamespaces": ALLOWED, "brokersToRemove": [3]}
+    await operated.add("KafkaCluster", "demo", marked, namespace="platform", generation=2)
+    pinned = {"clusterRef": REF, "replicaAssignment": [[1, 2]]}
+    await operated.look(await operated.add("KafkaTopic", "orders", pinned))
+    assignment = asked("KafkaTopic", {"topicName": "new", "replicaAssignment": [[3, 1]]})
+    for wanted, reason in (
+        (assignment, Reason.BROKER_TO_BE_REMOVED),
+        (a_move(3, 1, topic="payments.invoices"), Reason.BROKER_TO_BE_REMOVED),
+        (a_move(2, 1), Reason.PINNED_BY_TOPIC),
+    ):
+        judgement = await judge(operated).judge(wanted)
+        assert judgement.refusal is None
+        assert [each.split(":")[0] for each in judgement.warnings] == [reason]

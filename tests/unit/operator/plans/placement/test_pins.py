@@ -10,6 +10,7 @@ from controller_core.model.ids import BrokerId
 from controller_operator.kafka.cluster_view import ClusterView
 from controller_operator.plans.outcome import Context, Plan
 from controller_operator.plans.reassignment.planner import plan_reassignment
+from controller_operator.plans.topic.planner import Surroundings, plan_topic
 from controller_operator.resources import KafkaTopic, PartitionReassignment
 from controller_operator.resources.conditions import ConditionType, Reason
 from controller_operator.resources.reassignment import ReassignmentPhase
@@ -96,6 +97,14 @@ def test_a_move_to_another_number_of_replicas_is_told_of_the_replication_factor(
 def test_a_move_of_as_many_replicas_disturbs_no_replication_factor() -> None:
     enforced = kafka_topic({"driftPolicy": "Enforce", "replicationFactor": 3})
     assert look(reassignment({0: [3, 1]}), view(healthy([1, 2], [2, 3])), enforced).steps
+
+
+def test_a_topic_that_is_not_adopted_pins_nothing() -> None:
+    seen = view(healthy([3, 1], [1, 2]))
+    fresh = kafka_topic(PINNED_TO_4)
+    left = kafka_topic(PINNED_TO_4, status=status_of(plan_topic(fresh, seen, Surroundings(moves={}), FRESH)))
+    assert look(reassignment({0: [2, 1]}), seen, fresh).steps == ()
+    assert look(reassignment({0: [2, 1]}), seen, left).steps
 
 
 def test_a_move_that_has_begun_is_not_stopped() -> None:
