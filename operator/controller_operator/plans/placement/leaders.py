@@ -7,10 +7,11 @@ wants the first one to lead, so the move has it elected. After other moves the l
 from collections.abc import Iterable
 
 from controller_core.model.ids import TopicPartition
-from controller_core.model.wording import listed
+from controller_core.model.wording import counted, listed
 from controller_operator.kafka.actions import SubmitPreferredElection
 from controller_operator.kafka.cluster_view import ClusterView
-from controller_operator.plans.outcome import Context
+from controller_operator.plans.outcome import Context, Verdict
+from controller_operator.resources.conditions import Reason
 from controller_operator.resources.reassignment import MovingPartition, ReassignmentStep
 
 
@@ -19,29 +20,44 @@ def elect_reordered(
 ) -> SubmitPreferredElection | None:
     """Return the request for the first replicas of partitions whose replicas have got a new order; None if none is due.
 
-    It is made once in a look. If another election runs, `describe_leaders` says what is left to a person."""
-    if view.controller is None or view.preferred_election is not None or _was_asked(context):
+    What the controller has taken in this look is not asked for again: `describe_leaders` says what came of it."""
+    if any(isinstance(step, SubmitPreferredElection) for step in context.done):
         return None
     wanted = [_tp(row) for row in rows if _is_reordered(row) and _is_electable(row, view)]
     fitting = context.limits.fitting(wanted, lambda chosen: SubmitPreferredElection(partitions=chosen))
     return SubmitPreferredElection(partitions=fitting) if fitting else None
 
 
+def plan_election(election: SubmitPreferredElection, view: ClusterView, context: Context) -> tuple[Verdict, bool]:
+    """Return what a move says whose last step is an election, and whether it can be asked for now."""
+    message = f"asking for the election of {counted(len(election.partitions), 'leader')}, as replicas have a new order"
+    trouble = next((reply.trouble for reply in context.elections if reply.trouble), None)
+    if view.controller is None:
+        return Verdict.working(Reason.NO_CONTROLLER, f"{message}: no controller holds the cluster"), False
+    if trouble is not None:
+        return Verdict.working(
+            Reason.BROKERS_UNAVAILABLE, f"{message}: the controller gave no answer: {trouble}"
+        ), False
+    if view.preferred_election is not None:
+        return Verdict.working(
+            Reason.PROGRESSING, f"{message}: another election runs, and this one begins after it"
+        ), False
+    return Verdict.working(Reason.PROGRESSING, message), True
+
+
 def describe_leaders(rows: Iterable[MovingPartition], view: ClusterView, context: Context) -> str:
     """Return what a finished move says of leaders after its other words; empty if every first replica leads."""
-    asked = {tp for step in context.done if isinstance(step, SubmitPreferredElection) for tp in step.partitions}
-    others = [_tp(row) for row in rows if _tp(row) not in asked and _is_electable(row, view)]
-    words = f"; the controller was asked to elect the first replicas of {listed(sorted(asked))}" if asked else ""
+    refused = {tp for reply in context.elections for tp, _ in reply.refused}
+    in_sync = [row for row in rows if _is_first_in_sync(row, view)]
+    elected = [_tp(row) for row in in_sync if _is_reordered(row) and _tp(row) not in refused]
+    others = [_tp(row) for row in in_sync if _is_electable(row, view) and _tp(row) not in elected]
+    words = f"; the first replica of the new order is elected as leader of {listed(elected)}" if elected else ""
     if others:
         words += (
             f"; another replica than the first one leads {listed(others)}, as before the move: a PreferredElection changes "
             "that"
         )
     return words
-
-
-def _was_asked(context: Context) -> bool:
-    return bool(context.elections) or any(isinstance(step, SubmitPreferredElection) for step in context.done)
 
 
 def _is_reordered(row: MovingPartition) -> bool:
@@ -52,10 +68,14 @@ def _is_reordered(row: MovingPartition) -> bool:
 def _is_electable(row: MovingPartition, view: ClusterView) -> bool:
     """Return True if the partition has got its replicas, and the first one is in sync and does not lead."""
     state = view.state_of(_tp(row))
+    return state is not None and _is_first_in_sync(row, view) and state.leader_and_isr.leader != row.target_replicas[0]
+
+
+def _is_first_in_sync(row: MovingPartition, view: ClusterView) -> bool:
+    state = view.state_of(_tp(row))
     if row.step is not ReassignmentStep.DONE or state is None:
         return False
-    first = row.target_replicas[0]
-    return state.leader_and_isr.leader != first and first in state.leader_and_isr.isr
+    return row.target_replicas[0] in state.leader_and_isr.isr
 
 
 def _tp(row: MovingPartition) -> TopicPartition:

@@ -12,7 +12,7 @@ from typing import Final
 from controller_core.model.ids import BrokerId, TopicPartition
 from controller_core.model.metadata import ReplicaAssignment
 from controller_core.model.wording import listed
-from controller_operator.kafka.actions import SubmitPreferredElection, SubmitReassignment
+from controller_operator.kafka.actions import SubmitReassignment
 from controller_operator.kafka.cluster_view import ClusterView
 from controller_operator.kafka.requests.moves import Refusal, RefusalKind
 from controller_operator.plans.outcome import (
@@ -25,7 +25,7 @@ from controller_operator.plans.outcome import (
     conditions,
     ready_reason,
 )
-from controller_operator.plans.placement.leaders import describe_leaders, elect_reordered
+from controller_operator.plans.placement.leaders import describe_leaders, elect_reordered, plan_election
 from controller_operator.plans.placement.pins import FindPins, no_pins, refuse_pinned, warn_of_overruled
 from controller_operator.plans.placement.removal import refuse_targets
 from controller_operator.plans.reassignment.approval import missing_approval, with_plan_hash
@@ -185,7 +185,9 @@ def _follow(
         return _ask_again(move, told(rows, held_up), batch, view, context, others)
     if all(row.step in ENDED for row in rows):
         if not needs_fresh_view and (election := elect_reordered(rows, view, context)):
-            return _plan(move, ReassignmentPhase.RUNNING, rows, _electing(election), context, (election,))
+            verdict, can_ask = plan_election(election, view, context)
+            plan = _plan(move, ReassignmentPhase.RUNNING, rows, verdict, context, (election,) if can_ask else ())
+            return replace(plan, look_again_in_s=None if can_ask else _RETRY_S)
         leaders = describe_leaders(rows, view, context)
         return _finish(move, rows, context, leaders, needs_fresh_view=needs_fresh_view)
     phase = ReassignmentPhase.SUSPENDED if pause else ReassignmentPhase.RUNNING
@@ -220,11 +222,6 @@ def _is_known(move: PartitionReassignment, status: PartitionReassignmentStatus, 
 
 def _asking(batch: Targets) -> Verdict:
     return Verdict.working(Reason.PROGRESSING, f"asking for the move of {len(batch)} partitions")
-
-
-def _electing(election: SubmitPreferredElection) -> Verdict:
-    message = f"asking for the election of {len(election.partitions)} leaders, as replicas have a new order"
-    return Verdict.working(Reason.PROGRESSING, message)
 
 
 def _on_their_way(rows: Rows, held_up: Obstacles, trouble: str | None) -> Verdict:

@@ -38,6 +38,13 @@ async def a_topic_gets_other_replicas(world: World) -> None:
     await world.until(lambda: world.is_ready(key))
 
 
+async def a_topic_gets_a_new_order_of_its_replicas(world: World) -> None:
+    key = await world.apply("KafkaTopic", "orders", {"replicaAssignment": [[1, 2], [2, 3]]})
+    await world.until(lambda: world.is_ready(key))
+    await world.apply("KafkaTopic", "orders", {"replicaAssignment": [[2, 1], [2, 3]]})
+    await world.until(lambda: world.is_ready(key) and (world.led(tp("orders", 0)) or (0,))[0] == 2)
+
+
 async def a_topic_is_deleted_with_its_object(world: World) -> None:
     spec = {"partitions": 2, "replicationFactor": 2, "deletionPolicy": "Delete"}
     key = await world.apply("KafkaTopic", "orders", spec)
@@ -276,6 +283,7 @@ async def come_to_an_end(scenario: Scenario, *writes: int, mishap: Mishap = Mish
 SCENARIOS = (
     a_topic_is_created_and_grows,
     a_topic_gets_other_replicas,
+    a_topic_gets_a_new_order_of_its_replicas,
     a_topic_is_deleted_with_its_object,
     partitions_move,
     a_move_is_approved,

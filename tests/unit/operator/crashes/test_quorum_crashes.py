@@ -45,6 +45,13 @@ async def a_topic_gets_other_replicas(world: QuorumWorld) -> None:
     await world.until(lambda: world.is_ready(key))
 
 
+async def a_topic_gets_a_new_order_of_its_replicas(world: QuorumWorld) -> None:
+    key = await world.apply("KafkaTopic", "orders", {"replicaAssignment": [[1, 2], [2, 3]]})
+    await world.until(lambda: world.is_ready(key))
+    await world.apply("KafkaTopic", "orders", {"replicaAssignment": [[2, 1], [2, 3]]})
+    await world.until(lambda: world.is_ready(key) and (world.cluster.led(tp("orders", 0)) or (0,))[0] == 2)
+
+
 async def a_topic_is_deleted_with_its_object(world: QuorumWorld) -> None:
     key = await world.apply("KafkaTopic", "orders", {"replicaAssignment": [[1, 2]], "deletionPolicy": "Delete"})
     await world.until(lambda: world.is_ready(key))
@@ -143,6 +150,7 @@ async def come_to_an_end(
 SCENARIOS = (
     a_topic_is_created_grows_and_is_configured,
     a_topic_gets_other_replicas,
+    a_topic_gets_a_new_order_of_its_replicas,
     a_topic_is_deleted_with_its_object,
     partitions_move_one_after_the_other,
     a_move_is_taken_back,

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from controller_core.model.ids import PartitionId, TopicPartition
 from controller_core.zk.codecs import PreferredElectionPlan
 from controller_operator.kafka.actions import SubmitPreferredElection, SubmitReassignment
 from controller_operator.kafka.cluster_view import ClusterView
@@ -12,7 +13,18 @@ from controller_operator.kafka.requests.elections import ElectionReply
 from controller_operator.plans.outcome import Context, Plan
 from controller_operator.plans.reassignment.planner import plan_reassignment
 from controller_operator.resources.reassignment import ReassignmentPhase
-from tests.unit.operator.clusters import NOW, assigned, healthy, led, ready, reassignment, status_of, topic, view
+from tests.unit.operator.clusters import (
+    NOW,
+    ORDERS,
+    assigned,
+    healthy,
+    led,
+    ready,
+    reassignment,
+    status_of,
+    topic,
+    view,
+)
 
 FRESH = replace(Context(now=NOW), is_view_fresh=True)
 TARGETS = {0: [2, 1], 1: [3, 2]}
@@ -35,36 +47,49 @@ def test_the_first_replica_of_a_new_order_is_elected_and_then_the_move_ends() ->
     assert isinstance(step, SubmitPreferredElection)
     assert [str(tp) for tp in step.partitions] == ["orders-0"]
     assert asking.status.phase is ReassignmentPhase.RUNNING
-    assert ready(asking).message == "asking for the election of 1 leaders, as replicas have a new order"
+    assert ready(asking).message == "asking for the election of 1 leader, as replicas have a new order"
     ended = look(there(leader=2), replace(FRESH, done=(step,)))
     assert ended.status.phase is ReassignmentPhase.COMPLETED
-    assert ready(ended).message == f"{SAID}; the controller was asked to elect the first replicas of orders-0"
+    assert ready(ended).message == f"{SAID}; the first replica of the new order is elected as leader of orders-0"
 
 
-@pytest.mark.parametrize(
-    "seen",
-    [there(leader=2), there(isr=(1,))],
-    ids=["it leads already", "it is not in sync"],
-)
-def test_nobody_is_asked_where_there_is_nothing_to_elect(seen: ClusterView) -> None:
-    plan = look(seen)
+def test_nobody_is_asked_if_the_first_replica_leads_already() -> None:
+    plan = look(there(leader=2))
+    assert (plan.steps, ready(plan).message) == (
+        (),
+        f"{SAID}; the first replica of the new order is elected as leader of orders-0",
+    )
+
+
+def test_nobody_is_asked_if_the_first_replica_is_not_in_sync() -> None:
+    plan = look(there(isr=(1,)))
     assert (plan.steps, ready(plan).message) == ((), SAID)
 
 
+ASKED = SubmitPreferredElection(partitions=(TopicPartition(ORDERS, PartitionId(0)),))
+
+
 @pytest.mark.parametrize(
-    ("seen", "context"),
+    ("seen", "elections", "why"),
     [
-        (there(preferred_election=PreferredElectionPlan(partitions=())), FRESH),
-        (there(controller=None), FRESH),
-        (
-            there(),
-            replace(FRESH, elections=(ElectionReply(step=SubmitPreferredElection(partitions=()), trouble="no"),)),
-        ),
+        (there(preferred_election=PreferredElectionPlan(partitions=())), (), "another election runs"),
+        (there(controller=None), (), "no controller holds the cluster"),
+        (there(), (ElectionReply(step=ASKED, trouble="lost"),), "the controller gave no answer: lost"),
     ],
-    ids=["another election runs", "no controller", "not answered"],
+    ids=["another election runs", "no controller", "no answer"],
 )
-def test_a_move_ends_without_an_election_and_says_how_to_get_it(seen: ClusterView, context: Context) -> None:
-    plan = look(seen, context)
+def test_the_election_is_asked_for_later_if_it_cannot_be_now(
+    seen: ClusterView, elections: tuple[ElectionReply, ...], why: str
+) -> None:
+    plan = look(seen, replace(FRESH, elections=elections))
+    assert (plan.steps, plan.status.phase) == ((), ReassignmentPhase.RUNNING)
+    assert f"as replicas have a new order: {why}" in ready(plan).message
+    assert plan.look_again_in_s
+
+
+def test_an_election_that_the_controller_refuses_ends_the_move_which_says_how_to_get_it() -> None:
+    refused = ElectionReply(step=ASKED, refused=((TopicPartition(ORDERS, PartitionId(0)), "no right"),))
+    plan = look(there(), replace(FRESH, done=(ASKED,), elections=(refused,)))
     assert (plan.steps, plan.status.phase) == ((), ReassignmentPhase.COMPLETED)
     assert ready(plan).message == (
         f"{SAID}; another replica than the first one leads orders-0, as before the move: a PreferredElection changes that"
