@@ -13,7 +13,7 @@ from controller_core.model.ids import NO_LEADER, BrokerId, TopicPartition
 from controller_core.wire.client.cluster_picture import read_picture
 from controller_core.wire.client.request_client import RequestError
 from controller_operator.kafka.log_sizes import Copy, LogSizes, UnusableSizesError, ask_log_sizes
-from controller_operator.plans.reassignment.progress import questions, reading
+from controller_operator.plans.reassignment.copying.reading import questions, reading
 
 _BROKER_MS: Final = 2_000
 """A broker that hangs, as it may in the midst of a move, is not waited for."""
@@ -46,7 +46,7 @@ async def _bytes_left(call: Call, moving: Mapping[TopicPartition, Ongoing]) -> i
     told = await asyncio.gather(*(_sizes(call, broker, partitions) for broker, partitions in asked.items()))
     answers = {broker: found for broker, found in zip(asked, told, strict=True) if found is not None}
     found = reading(copies, answers, at_s=0.0)
-    return found.total_bytes if found is not None else None
+    return found.total_bytes if found.is_complete else None
 
 
 async def _sizes(call: Call, broker: BrokerId, partitions: list[TopicPartition]) -> LogSizes | None:

@@ -6,7 +6,7 @@ is not the replica. What contradicts itself, or is out of range, counts as no an
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final, Protocol, TypeVar
 
 from kio.schema.describe_log_dirs.v2 import DescribeLogDirsRequest, DescribeLogDirsResponse
@@ -46,6 +46,8 @@ class Copy:
 
     leader: BrokerId
     to: tuple[BrokerId, ...]
+    has_begun: bool = True
+    """False while the partition waits for its turn to move."""
 
 
 Copies = Mapping[TopicPartition, Copy]
@@ -58,6 +60,25 @@ class LogSizes:
     bytes_of: Mapping[TopicPartition, int]
     are_all_seen: bool
     """Whether all of its directories could be read: what is not named then has no log there."""
+
+
+Stalled = Mapping[TopicPartition, tuple[BrokerId, ...]]
+"""The brokers to which a partition is not copied."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stalls:
+    """Copies that do not get on, by the sizes that were seen so far."""
+
+    idle: Stalled = field(default_factory=dict)
+    """Those of which nothing has arrived for long."""
+    on_failed_directories: Stalled = field(default_factory=dict)
+    """Those whose replica may be in a log directory that has failed."""
+    falls_behind: bool = False
+    """Whether producers write as much as is copied."""
+
+
+NO_STALLS: Final = Stalls()
 
 
 class UnusableSizesError(Exception):

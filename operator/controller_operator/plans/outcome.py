@@ -11,7 +11,7 @@ from typing import Final, Generic, TypeVar
 
 from controller_core.model.ids import BrokerId, TopicPartition
 from controller_operator.kafka.actions import Action
-from controller_operator.kafka.log_sizes import Copies
+from controller_operator.kafka.log_sizes import NO_STALLS, Copies, Stalls
 from controller_operator.kafka.requests.cancellations import CancelReassignment, CancelReply
 from controller_operator.kafka.requests.elections import ElectionReply, ElectUnclean
 from controller_operator.kafka.requests.features import FeatureReply, UpdateFeatures
@@ -141,6 +141,8 @@ class Context:
     """Whether the view was read in whole since this reconciliation began."""
     progress: MoveProgress | None = None
     """How much of the object's move is left to copy, as far as it is known."""
+    stalls: Stalls = NO_STALLS
+    """The copies of the object's move that do not get on."""
 
 
 Said = tuple[ConditionType, ConditionStatus, Reason, str]

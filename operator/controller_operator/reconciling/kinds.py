@@ -136,6 +136,7 @@ class ReassignmentHandler:
         context = replace(
             context,
             progress=self._meter.progress_of(resource),
+            stalls=self._meter.stalls_of(resource),
             can_ask_controller=can_be_asked(grant.asking.bootstrap_servers, grant.view, grant.asking.listener),
         )
         others = partial(self._access.moves_under_way, resource)

@@ -5,7 +5,7 @@ memory: it is measured again by the next operator, and until its first reading i
 """
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Coroutine, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Final
@@ -18,14 +18,23 @@ from controller_core.wire.client.request_client import RequestClient, RequestErr
 from controller_operator.kafka.broker_listeners import ANY_PLAINTEXT, BrokerListener
 from controller_operator.kafka.cluster_view import ClusterView
 from controller_operator.kafka.log_sizes import (
+    NO_STALLS,
     Copies,
     LogSizes,
     OpenBroker,
+    Stalls,
     UnusableSizesError,
     ask_log_sizes,
 )
 from controller_operator.kubernetes.object_store import Key, StoredObject, key_of_resource
-from controller_operator.plans.reassignment.progress import Reading, progress, questions, reading, with_latest
+from controller_operator.plans.reassignment.copying.progress import progress, with_latest
+from controller_operator.plans.reassignment.copying.reading import Reading, questions, reading
+from controller_operator.plans.reassignment.copying.stalls import (
+    NOTHING_READ,
+    History,
+    find_stalls,
+    remember,
+)
 from controller_operator.reconciling.wall_clock import Now
 from controller_operator.resources import PartitionReassignment
 from controller_operator.resources.reassignment import MoveProgress
@@ -52,6 +61,7 @@ class _Measured:
     known_at_s: float | None = None
     """None: no reading has ended yet."""
     readings: tuple[Reading, ...] = ()
+    history: History = NOTHING_READ
     found: MoveProgress | None = None
     work: asyncio.Task[None] | None = None
 
@@ -72,6 +82,15 @@ class MoveMeter:
         if measured is None or measured.uid != move.metadata.uid or measured.known_at_s is None:
             return move.status.progress
         return measured.found if _time_s() - measured.known_at_s <= _STALE_S else None
+
+    def stalls_of(self, move: PartitionReassignment) -> Stalls:
+        """The copies of the move that do not get on, as far as this operator knows."""
+        measured = self._moves.get(key_of_resource(move))
+        if measured is None or measured.uid != move.metadata.uid or measured.known_at_s is None:
+            return NO_STALLS
+        if _time_s() - measured.known_at_s > _STALE_S:
+            return NO_STALLS
+        return find_stalls(measured.history, is_limited=move.spec.throttle is not None)
 
     def look(
         self, stored: StoredObject, copies: Copies, view: ClusterView, listener: BrokerListener = ANY_PLAINTEXT
@@ -114,39 +133,56 @@ class MoveMeter:
     async def _read(
         self, key: Key, measured: _Measured, copies: Copies, view: ClusterView, listener: BrokerListener
     ) -> None:
-        try:
-            async with asyncio.timeout(TIMEOUT_S):
-                latest = await self._read_sizes(copies, view, listener)
-        except* (RequestError, UnusableSizesError, TimeoutError) as troubles:
-            latest = None
-            if measured.found is not None or measured.known_at_s is None:
-                why = [str(each) or type(each).__name__ for each in troubles.exceptions]
-                _log.warning("progress not known", object=str(key), errors=why)
+        troubles: list[str] = []
+        latest = reading(copies, await _ask_all(questions(copies), self._asker(view, listener, troubles)), _time_s())
+        if troubles and (measured.found is not None or measured.known_at_s is None):
+            _log.warning("progress not known", object=str(key), errors=troubles)
         self._keep(key, measured, latest)
 
-    async def _read_sizes(self, copies: Copies, view: ClusterView, listener: BrokerListener) -> Reading | None:
-        asked = questions(copies)
-        if not asked.keys() <= view.brokers.keys():
-            return None  # a broker that is not there says nothing, and neither do the others of it
+    def _asker(self, view: ClusterView, listener: BrokerListener, troubles: list[str]) -> "_Ask":
         gate = asyncio.Semaphore(_AT_ONCE)
 
-        async def ask(broker: BrokerId, partitions: list[TopicPartition]) -> LogSizes:
-            addresses = listener.addresses(view.brokers[broker])
-            async with gate:
-                client = self._open_broker(addresses, security=listener.security)
-                return await ask_log_sizes(partitions, client)
+        async def ask(broker: BrokerId, partitions: list[TopicPartition]) -> LogSizes | None:
+            if broker not in view.brokers:
+                return None
+            try:
+                async with gate:
+                    client = self._open_broker(listener.addresses(view.brokers[broker]), security=listener.security)
+                    return await ask_log_sizes(partitions, client)
+            except (RequestError, UnusableSizesError) as error:
+                troubles.append(f"broker {broker}: {error or type(error).__name__}")
+                return None
 
-        async with asyncio.TaskGroup() as group:
-            asking = {broker: group.create_task(ask(broker, partitions)) for broker, partitions in asked.items()}
-        return reading(copies, {broker: task.result() for broker, task in asking.items()}, _time_s())
+        return ask
 
     def _keep(self, key: Key, measured: _Measured, latest: Reading | None) -> None:
         measured.readings = with_latest(measured.readings, latest) if latest else ()
+        measured.history = remember(measured.history, latest) if latest else measured.history
         found = progress(measured.readings, self._now())
         is_new = found != measured.found or measured.known_at_s is None
         measured.found, measured.known_at_s = found, _time_s()
         if is_new:
             self._tell((key,))
+
+
+_Ask = Callable[[BrokerId, list[TopicPartition]], Coroutine[None, None, LogSizes | None]]
+
+
+async def _ask_all(asked: Mapping[BrokerId, list[TopicPartition]], ask: _Ask) -> dict[BrokerId, LogSizes]:
+    """Return the answers that arrive in time."""
+    tasks = {broker: asyncio.create_task(ask(broker, partitions)) for broker, partitions in asked.items()}
+    if not tasks:
+        return {}
+    try:
+        await asyncio.wait(tasks.values(), timeout=TIMEOUT_S)
+    finally:
+        for task in tasks.values():
+            task.cancel()
+        outcomes = await asyncio.gather(*tasks.values(), return_exceptions=True)
+    if unexpected := [each for each in outcomes if isinstance(each, Exception)]:
+        raise unexpected[0]
+    answers = zip(tasks, outcomes, strict=True)
+    return {broker: answer for broker, answer in answers if isinstance(answer, LogSizes)}
 
 
 def _time_s() -> float:

@@ -111,6 +111,12 @@ class Reason(StrEnum):
         "Some brokers are not registered although replicas are assigned to them, or have gone in the last ten minutes.",
     )
     PARTITIONS_UNDER_REPLICATED = "PartitionsUnderReplicated", "Some partitions have replicas that are not in sync."
+    LOG_DIRECTORY_FAILED = "LogDirectoryFailed", "A log directory of a broker has failed: see the broker's log."
+    COPY_STALLED = "CopyStalled", "Nothing was copied for five minutes to a broker that is to get a replica."
+    COPY_FALLS_BEHIND = (
+        "CopyFallsBehind",
+        "Replicas are copied no faster than producers write, so the move does not end: raise its limit, if it has one.",
+    )
     HEALTHY = "Healthy", "No broker is missing, every partition has a leader, and all replicas are in sync."
     OTHER_CLUSTER_DECIDES = (
         "OtherClusterDecides",

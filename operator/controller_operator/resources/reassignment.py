@@ -232,7 +232,7 @@ class MovingPartition(PartitionStatus):
     stays); RemovingReplicas (the old ones go); Done, Failed or Cancelled."""
 
     message: str | None = Field(default=None, max_length=MAX_ROW_MESSAGE)
-    """Why the partition waits or failed."""
+    """Why the partition waits, does not get on, or failed."""
 
 
 class ReassignmentCounts(Observed):

@@ -29,10 +29,10 @@ from controller_operator.plans.placement.leaders import describe_leaders, elect_
 from controller_operator.plans.placement.pins import FindPins, no_pins, refuse_pinned, warn_of_overruled
 from controller_operator.plans.placement.removal import refuse_targets
 from controller_operator.plans.reassignment.approval import missing_approval, with_plan_hash
+from controller_operator.plans.reassignment.copying.progress import copies
 from controller_operator.plans.reassignment.deletion import plan_deletion
 from controller_operator.plans.reassignment.drain_plan import planned_drain
 from controller_operator.plans.reassignment.holding import held, outside_window, suspended
-from controller_operator.plans.reassignment.progress import copies
 from controller_operator.plans.reassignment.rows import (
     ENDED,
     Rows,
@@ -46,6 +46,7 @@ from controller_operator.plans.reassignment.rows import (
     rows_before,
     shown,
 )
+from controller_operator.plans.reassignment.stuck import find_stuck, stuck_notices
 from controller_operator.plans.reassignment.throttle import throttled
 from controller_operator.plans.reassignment.turns import (
     Targets,
@@ -175,6 +176,8 @@ def _follow(
     refusals = _refusals(waiting, context)
     held_up = {**refused(refusals), **obstacles(waiting, view, others)}
     rows = [_judged(row, refusals.get(key(row)), held_up) for row in rows]
+    stuck = find_stuck(move, rows, view, context.stalls)
+    rows = told(rows, stuck)
     free = {tp: replicas for tp, replicas in waiting.items() if tp not in held_up and tp not in refusals}
     trouble = next((reply.trouble for reply in context.submissions if reply.trouble), None)
     needs_fresh_view = _has_new_failure(move, rows) and not context.is_view_fresh
@@ -191,8 +194,9 @@ def _follow(
         leaders = describe_leaders(rows, view, context)
         return _finish(move, rows, context, leaders, needs_fresh_view=needs_fresh_view)
     phase = ReassignmentPhase.SUSPENDED if pause else ReassignmentPhase.RUNNING
-    verdict = pause or _on_their_way(rows, held_up, trouble)
-    plan = _plan(move, phase, told(rows, held_up), verdict, context, needs_fresh_view=needs_fresh_view)
+    verdict = pause or _on_their_way(rows, held_up, stuck, trouble)
+    notices = stuck_notices(move, stuck, context.now)
+    plan = _plan(move, phase, told(rows, held_up), verdict, context, notices=notices, needs_fresh_view=needs_fresh_view)
     if not pause and (trouble or refusals):
         plan = replace(plan, look_again_in_s=_RETRY_S)
     # That a partition was seen under way is an intent's end, and must be on record before anything else happens.
@@ -224,17 +228,19 @@ def _asking(batch: Targets) -> Verdict:
     return Verdict.working(Reason.PROGRESSING, f"asking for the move of {len(batch)} partitions")
 
 
-def _on_their_way(rows: Rows, held_up: Obstacles, trouble: str | None) -> Verdict:
+def _on_their_way(rows: Rows, held_up: Obstacles, stuck: Obstacles, trouble: str | None) -> Verdict:
     counts = counted(rows)
     if held_up and not counts.moving and not trouble:
         return verdict_of(held_up)
     free = counts.waiting - len(held_up)
     words = [f"{counts.moving} of {len(rows)} partitions are on their way"]
     words[0] += f", {free} wait for their turn" if free else ""
-    words += [in_words(held_up)] if held_up else []
+    words += [in_words(each) for each in (stuck, held_up) if each]
+    reason = next(iter(stuck.values())).reason if stuck else Reason.PROGRESSING
     if trouble:
+        reason = Reason.BROKERS_UNAVAILABLE
         words.append(f"the controller could not be asked: {trouble}")
-    return Verdict.working(Reason.BROKERS_UNAVAILABLE if trouble else Reason.PROGRESSING, "; ".join(words))
+    return Verdict.working(reason, "; ".join(words))
 
 
 def _has_new_failure(move: PartitionReassignment, rows: Rows) -> bool:

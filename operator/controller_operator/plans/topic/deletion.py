@@ -6,15 +6,18 @@ the object or changing the policy, and when the deletion, once asked for, has ta
 object.
 """
 
+from dataclasses import replace
 from typing import Final
 
 from controller_core.model.ids import TopicName
+from controller_core.model.wording import listed
 from controller_operator.kafka.actions import MarkTopicForDeletion
 from controller_operator.kafka.cluster_view import ClusterView
 from controller_operator.kafka.requests.topics import MissTopic
 from controller_operator.plans.outcome import (
     DELETION_PATIENCE,
     Context,
+    Notice,
     Plan,
     Verdict,
     conditions,
@@ -24,7 +27,7 @@ from controller_operator.plans.outcome import (
 )
 from controller_operator.plans.topic.ids import shown_id
 from controller_operator.resources.common import FINALIZER, DeletionPolicy
-from controller_operator.resources.conditions import Reason
+from controller_operator.resources.conditions import ConditionType, Reason
 from controller_operator.resources.topic import KafkaTopic, KafkaTopicStatus
 
 _RETRY_S: Final = 15.0
@@ -54,7 +57,7 @@ def plan_deletion(
         )
         return released(resource.status, "DeletionUnfinished", message, is_warning=True)
     if name in view.deleting:
-        return _wait(resource, Reason.TOPIC_BEING_DELETED, f"topic {name} is being deleted", context)
+        return _wait_for_cluster(resource, name, view, context)
     if (unanswered := _not_done(resource, name, context)) is not None:
         return unanswered
     mark = MarkTopicForDeletion(topic=name, topic_id=topic_id)
@@ -62,10 +65,38 @@ def plan_deletion(
         plan = _wait(resource, Reason.PROGRESSING, f"asking for the deletion of topic {name}", context)
         return Plan(status=plan.status, steps=(mark,))
     if not context.is_view_fresh:
-        plan = _wait(resource, Reason.TOPIC_BEING_DELETED, f"topic {name} is being deleted", context)
+        plan = _wait_for_cluster(resource, name, view, context)
         return Plan(status=plan.status, needs_fresh_view=True)
     message = f"topic {name} stays: the cluster took its deletion back (is delete.topic.enable=false?)"
     return released(resource.status, "DeletionForbidden", message, is_warning=True)
+
+
+def explain_deletion(name: TopicName, view: ClusterView) -> str:
+    """Return what there is to say of a topic that is marked for deletion: what the cluster still waits for."""
+    said = f"topic {name} is being deleted"
+    if view.controller is None:
+        return f"{said}: no controller holds the cluster, which would delete it: start one"
+    topic = view.topics.get(name)
+    missing = sorted(topic.holders - view.brokers.keys()) if topic is not None else []
+    if not missing:
+        return said
+    words = f"brokers {listed(missing)} are not registered and still have to delete their logs of it: start them"
+    if len(missing) == 1:
+        words = f"broker {missing[0]} is not registered and still has to delete its log of it: start it"
+    return f"{said}: {words}"
+
+
+def _wait_for_cluster(
+    resource: KafkaTopic, name: TopicName, view: ClusterView, context: Context
+) -> Plan[KafkaTopicStatus]:
+    """What keeps the cluster from the deletion is told once, and again after it was something else."""
+    words = explain_deletion(name, view)
+    plan = _wait(resource, Reason.TOPIC_BEING_DELETED, words, context)
+    before = resource.status.condition(ConditionType.READY)
+    if words == f"topic {name} is being deleted" or (before is not None and before.message == words):
+        return plan
+    notice = Notice(reason=Reason.TOPIC_BEING_DELETED, message=words, is_warning=True)
+    return replace(plan, notices=(notice,))
 
 
 def _not_done(resource: KafkaTopic, name: TopicName, context: Context) -> Plan[KafkaTopicStatus] | None:

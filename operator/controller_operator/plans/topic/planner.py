@@ -19,7 +19,7 @@ from controller_operator.plans.placement.movers import Change, FindMovers, expla
 from controller_operator.plans.placement.removal import pinned_partitions, refuse_assignment
 from controller_operator.plans.topic.answers import answered
 from controller_operator.plans.topic.creation import is_intended, plan_absent, planned_if_absent, unknown_brokers
-from controller_operator.plans.topic.deletion import plan_deletion
+from controller_operator.plans.topic.deletion import explain_deletion, plan_deletion
 from controller_operator.plans.topic.differences import (
     Differences,
     add_partitions,
@@ -105,7 +105,7 @@ def _refused(resource: KafkaTopic, name: TopicName, view: ClusterView, around: S
         message = f"the znode of topic {name} makes no sense, and a person has to repair it: {malformed}"
         return Finding(verdict=Verdict.stalled(Reason.UNKNOWN_TOPIC, message))
     if name in view.deleting:
-        return Finding(verdict=Verdict.working(Reason.TOPIC_BEING_DELETED, f"topic {name} is being deleted"))
+        return Finding(verdict=Verdict.working(Reason.TOPIC_BEING_DELETED, explain_deletion(name, view)))
     return _untold(resource, view.topics.get(name))
 
 

@@ -49,6 +49,7 @@ CONDITIONS: Final[Mapping[ConditionType, tuple[str, str]]] = {
 
 _NOTHING: Final = "Nothing."
 _CLUSTER_AWAY: Final = "See [ZooKeeper is down](operations.md#zookeeper-is-down). Goes on by itself."
+_STUCK_MOVE: Final = "See [a reassignment does not end](operations.md#a-reassignment-does-not-end)."
 
 REMEDIES: Final[Mapping[Reason, str]] = {
     Reason.RECONCILED: _NOTHING,
@@ -83,6 +84,10 @@ REMEDIES: Final[Mapping[Reason, str]] = {
         "Wait if a broker has just started. Otherwise see"
         " [KontrollerUnderReplicatedPartitions](operations.md#kontrollerunderreplicatedpartitions)."
     ),
+    Reason.LOG_DIRECTORY_FAILED: "Repair or replace the disk, and restart the broker: see "
+    "[a disk is full](operations.md#a-disk-is-full).",
+    Reason.COPY_STALLED: _STUCK_MOVE,
+    Reason.COPY_FALLS_BEHIND: _STUCK_MOVE,
     Reason.HEALTHY: _NOTHING,
     Reason.OTHER_CLUSTER_DECIDES: "Nothing, if that is wanted. Otherwise change the one that the message names, or "
     "delete one of the two.",
@@ -106,7 +111,8 @@ REMEDIES: Final[Mapping[Reason, str]] = {
     Reason.REPLICATION_FACTOR_MISMATCH: "Give every partition of the topic the same number of replicas.",
     Reason.TOO_LARGE: "Ask for less in one object, or raise `jute.maxbuffer` of all processes.",
     Reason.PARTITIONS_CANNOT_DECREASE: "Raise `spec.partitions` to what the topic has, or make a new topic.",
-    Reason.TOPIC_BEING_DELETED: "Wait; see [a topic stays in deletion](operations.md#a-topic-stays-in-deletion).",
+    Reason.TOPIC_BEING_DELETED: "Wait, or start the broker that the message names; see "
+    "[a topic stays in deletion](operations.md#a-topic-stays-in-deletion).",
     Reason.TOPIC_DELETED: "Delete the object, or set `driftPolicy: Enforce`, which creates the topic again, empty.",
     Reason.TOPIC_DELETED_DURING_MOVE: "Delete the object.",
     Reason.FEATURE_UNSUPPORTED: "Upgrade the brokers that `status.features` names, or ask for a lower level.",

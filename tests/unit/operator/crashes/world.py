@@ -49,6 +49,8 @@ class World(Operated):
         self._unheard: deque[Callable[[], object]] = deque()
         self.silent: set[int] = set()
         """The brokers that never say how large their logs are."""
+        self.idle: set[int] = set()
+        """The brokers that copy nothing."""
 
     def new_operator(self, api: ObjectApi, now: Callable[[], datetime]) -> OperatorRuntime:
         settings = OperatorSettings(all_namespaces=True)
@@ -230,7 +232,7 @@ async def installation() -> AsyncIterator[World]:
     world.cluster.start_brokers(*BROKERS)
     await world.cluster.serve()
     await world.apply(CLUSTER.kind, CLUSTER.name, {"zookeeper": {"connect": "zk:2181"}})
-    replicating = asyncio.create_task(_replicate(world.cluster))
+    replicating = asyncio.create_task(_replicate(world))
     try:
         yield world
     finally:
@@ -239,16 +241,16 @@ async def installation() -> AsyncIterator[World]:
         await world.cluster.close()
 
 
-async def _replicate(cluster: Cluster) -> None:
+async def _replicate(world: World) -> None:
     while True:
-        await cluster.replicate()
+        await world.cluster.replicate()
         await asyncio.sleep(_REPLICATION_PAUSE_S)
-        _copy(cluster, int(_COPIED_BYTES_PER_S * _REPLICATION_PAUSE_S))
+        _copy(world.cluster, world.idle, int(_COPIED_BYTES_PER_S * _REPLICATION_PAUSE_S))
 
 
-def _copy(cluster: Cluster, most_bytes: int) -> None:
+def _copy(cluster: Cluster, idle: set[int], most_bytes: int) -> None:
     """Every follower copies so much of each partition, or what is left of it."""
-    for broker in cluster.brokers.values():
+    for broker in (each for each in cluster.brokers.values() if each.id not in idle):
         for partition in filter(broker.follows, broker.replicas):
             size, leader = broker.log_bytes.get(partition, 0), cluster.leader_of(partition)
             left = leader.log_bytes.get(partition, 0) - size if leader else 0

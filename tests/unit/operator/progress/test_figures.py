@@ -8,15 +8,9 @@ import pytest
 from controller_core.model.ids import NO_LEADER, BrokerId, PartitionId, TopicPartition
 from controller_operator.kafka.log_sizes import Copies, Copy, LogSizes
 from controller_operator.plans.outcome import Context
+from controller_operator.plans.reassignment.copying.progress import in_words, progress, with_latest
+from controller_operator.plans.reassignment.copying.reading import Reading, questions, reading
 from controller_operator.plans.reassignment.planner import plan_reassignment
-from controller_operator.plans.reassignment.progress import (
-    Reading,
-    in_words,
-    progress,
-    questions,
-    reading,
-    with_latest,
-)
 from controller_operator.resources.reassignment import MoveProgress, ReassignmentPhase
 from tests.unit.operator.clusters import NOW, ORDERS, assigned, healthy, led, reassignment, status_of, topic, view
 
@@ -30,8 +24,8 @@ def at(number: int) -> TopicPartition:
     return TopicPartition(ORDERS, PartitionId(number))
 
 
-def copied(leader: int, *to: int) -> Copy:
-    return Copy(leader=BrokerId(leader), to=tuple(map(BrokerId, to)))
+def copied(leader: int, *to: int, has_begun: bool = True) -> Copy:
+    return Copy(leader=BrokerId(leader), to=tuple(map(BrokerId, to)), has_begun=has_begun)
 
 
 def sizes(bytes_of: Mapping[int, int], *, are_all_seen: bool = True) -> LogSizes:
@@ -40,7 +34,7 @@ def sizes(bytes_of: Mapping[int, int], *, are_all_seen: bool = True) -> LogSizes
 
 def left(wanted: Copies, answers: Mapping[int, LogSizes]) -> dict[TopicPartition, int] | None:
     found = reading(wanted, {BrokerId(number): answer for number, answer in answers.items()}, 0.0)
-    return None if found is None else dict(found.bytes_left)
+    return dict(found.bytes_left) if found.is_complete else None
 
 
 def read(at_s: float, *bytes_left: int) -> Reading:
@@ -156,7 +150,7 @@ class TestStatus:
         now = view(topic((MOVING, led(1, [1, 2, 4])), (assigned([1, 2]), led(2, [1, 2]))))
         plan = plan_reassignment(reassignment(TARGETS, status=status), now, Context(now=NOW, progress=SEEN))
         assert plan.status.progress == SEEN
-        assert plan.copies == {at(0): copied(1, 5), at(1): copied(2, 4, 5)}
+        assert plan.copies == {at(0): copied(1, 5), at(1): copied(2, 4, 5, has_begun=False)}
 
     def test_what_waits_counts_but_not_while_nothing_may_begin(self) -> None:
         status = status_of(plan_reassignment(reassignment(TARGETS), view(healthy([1, 2], [1, 2])), LOOK))

@@ -1,20 +1,19 @@
 """How much a move still has to copy, how fast that gets less, and when it will be done.
 
-Bytes left are what the leaders have and the new replicas do not: of what moves, and of what waits for its turn. They say
-nothing unless all of it is known: a sum with a gap would be a wrong number. The rate is by how much they fall, so what
-producers write meanwhile is taken off, and a move that falls behind them has no end. It is taken over half a minute, as
-brokers copy in bursts, and over partitions that are in both readings: one that is gone was not copied.
+Only complete readings count: a sum with a gap would be a wrong number. The rate is by how much the bytes left fall, so
+what producers write in that time is taken off, and a move that falls behind them has no end. It is taken over half a
+minute, as brokers copy in bursts, and over partitions that are in both readings: one that is gone was not copied.
 
 Figures are rounded to what a person reads of them.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Final
 
-from controller_core.model.ids import NO_LEADER, BrokerId, TopicPartition
-from controller_operator.kafka.log_sizes import Copies, Copy, LogSizes
+from controller_core.model.ids import NO_LEADER
+from controller_operator.kafka.log_sizes import Copies, Copy
+from controller_operator.plans.reassignment.copying.reading import Reading
 from controller_operator.plans.reassignment.rows import Rows, key
 from controller_operator.resources.reassignment import MoveProgress, ReassignmentStep
 
@@ -29,18 +28,6 @@ _RATE_DIGITS: Final = 2
 _ABANDONED: Final = (ReassignmentStep.FAILED, ReassignmentStep.CANCELLED)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Reading:
-    """How many bytes of each partition were left to copy at a moment of a clock that only goes forward."""
-
-    at_s: float
-    bytes_left: Mapping[TopicPartition, int]
-
-    @property
-    def total_bytes(self) -> int:
-        return sum(self.bytes_left.values())
-
-
 def copies(rows: Rows, *, is_suspended: bool) -> Copies:
     """What is copied, of a move that was asked for. What waits is part of it, but not while nothing may begin."""
     left_out = (*_ABANDONED, ReassignmentStep.WAITING) if is_suspended else _ABANDONED
@@ -50,30 +37,11 @@ def copies(rows: Rows, *, is_suspended: bool) -> Copies:
             to=()
             if row.step is ReassignmentStep.DONE
             else tuple(broker for broker in row.target_replicas if broker not in row.isr),
+            has_begun=row.step is not ReassignmentStep.WAITING,
         )
         for row in rows
         if row.step not in left_out
     }
-
-
-def questions(wanted: Copies) -> dict[BrokerId, list[TopicPartition]]:
-    """Which brokers have to say how large which of their replicas are."""
-    asked: dict[BrokerId, list[TopicPartition]] = {}
-    for partition, copy in wanted.items():
-        for broker in (copy.leader, *copy.to) if copy.to else ():
-            asked.setdefault(broker, []).append(partition)
-    return asked
-
-
-def reading(wanted: Copies, answers: Mapping[BrokerId, LogSizes], at_s: float) -> Reading | None:
-    """What is left by the brokers' answers; None where they do not say all of it."""
-    left: dict[TopicPartition, int] = {}
-    for partition, copy in wanted.items():
-        bytes_left = _bytes_left(partition, copy, answers)
-        if bytes_left is None:
-            return None
-        left[partition] = bytes_left
-    return Reading(at_s=at_s, bytes_left=left)
 
 
 def with_latest(readings: Sequence[Reading], latest: Reading) -> tuple[Reading, ...]:
@@ -83,10 +51,11 @@ def with_latest(readings: Sequence[Reading], latest: Reading) -> tuple[Reading, 
 
 def progress(readings: Sequence[Reading], now: datetime) -> MoveProgress | None:
     """What the readings show, the last one being of now; None where they show nothing that can be said."""
-    if not readings or readings[-1].total_bytes > _MOST_BYTES:
+    if not readings or not readings[-1].is_complete or readings[-1].total_bytes > _MOST_BYTES:
         return None
-    left = readings[-1].total_bytes
-    rate = _bytes_per_second(readings[0], readings[-1])
+    complete = [each for each in readings if each.is_complete]
+    left = complete[-1].total_bytes
+    rate = _bytes_per_second(complete[0], complete[-1])
     time_left = _time_left(left, rate)
     return MoveProgress(
         bytes_left=_rounded(left, _LEFT_DIGITS),
@@ -105,29 +74,6 @@ def in_words(time: timedelta) -> str:
         count, total_s = divmod(total_s, unit_s)
         said += f"{count}{name}" if count else ""
     return said
-
-
-def _bytes_left(partition: TopicPartition, copy: Copy, answers: Mapping[BrokerId, LogSizes]) -> int | None:
-    if not copy.to:
-        return 0
-    sizes = [_leaders_size(partition, answers.get(copy.leader))]
-    sizes += [_size(partition, answers.get(broker)) for broker in copy.to]
-    known = [size for size in sizes if size is not None]
-    if len(known) < len(sizes):
-        return None
-    source, *copied = known
-    return sum(max(0, source - size) for size in copied)
-
-
-def _leaders_size(partition: TopicPartition, answer: LogSizes | None) -> int | None:
-    return answer.bytes_of.get(partition) if answer else None
-
-
-def _size(partition: TopicPartition, answer: LogSizes | None) -> int | None:
-    """The size of a replica that may have no log yet."""
-    if answer is None:
-        return None
-    return answer.bytes_of.get(partition, 0 if answer.are_all_seen else None)
 
 
 def _bytes_per_second(first: Reading, last: Reading) -> int | None:

@@ -1,0 +1,103 @@
+"""Partitions that have begun to move and do not get on: what each of them waits for, and what a person can do.
+
+Most of it shows in the cluster; what does not, brokers say by the sizes of their replicas (`copying.stalls`). Nothing is
+decided by it: the move goes on as soon as the cause is gone, and then nothing more is said of it.
+"""
+
+from collections.abc import Iterable, Iterator
+from datetime import datetime
+from typing import Final
+
+from controller_core.model.ids import NO_LEADER, BrokerId
+from controller_core.model.wording import listed
+from controller_operator.kafka.cluster_view import ClusterView
+from controller_operator.kafka.log_sizes import Stalls
+from controller_operator.plans.outcome import Notice
+from controller_operator.plans.reassignment.copying.stalls import STALLED_AFTER_S
+from controller_operator.plans.reassignment.rows import Rows, key
+from controller_operator.plans.reassignment.waiting import Obstacle, Obstacles, in_words
+from controller_operator.resources.conditions import Reason
+from controller_operator.resources.reassignment import MovingPartition, PartitionReassignment, ReassignmentStep
+
+_SAID: Final = {
+    Reason.PARTITIONS_OFFLINE: "has no leader",
+    Reason.BROKERS_MISSING: "waits for its new replica on",
+    Reason.LOG_DIRECTORY_FAILED: "is not copied, because of a failed log directory of",
+    Reason.COPY_STALLED: "is not copied, because for",
+    Reason.COPY_FALLS_BEHIND: "is copied no faster than producers write",
+}
+"""By its first words a cause is found again in the status. The first cause of several gives the reason."""
+_MINUTES: Final = int(STALLED_AFTER_S // 60)
+
+
+def find_stuck(move: PartitionReassignment, rows: Rows, view: ClusterView, stalls: Stalls) -> Obstacles:
+    """Return the partitions that do not get on, and why; the worst causes first."""
+    moving = [row for row in rows if row.step is ReassignmentStep.CATCHING_UP]
+    found = {key(row): cause for row in moving if (cause := _cause(move, row, view, stalls)) is not None}
+    ranks = [*_SAID]
+    return dict(sorted(found.items(), key=lambda each: ranks.index(each[1].reason)))
+
+
+def stuck_notices(move: PartitionReassignment, stuck: Obstacles, now: datetime) -> tuple[Notice, ...]:
+    """Return one event for each cause that the status does not name yet.
+
+    Kubernetes keeps events for an hour, so a cause that comes back within it is not told again."""
+    before = [row.message or "" for row in move.status.partitions]
+    return tuple(
+        Notice(
+            reason=reason,
+            message=in_words({tp: each for tp, each in stuck.items() if each.reason is reason}),
+            is_warning=True,
+            series=f"{now:%Y-%m-%dT%H}",
+        )
+        for reason in dict.fromkeys(each.reason for each in stuck.values())
+        if not any(said.startswith(_SAID[reason]) for said in before)
+    )
+
+
+def _cause(move: PartitionReassignment, row: MovingPartition, view: ClusterView, stalls: Stalls) -> Obstacle | None:
+    return next(_causes(move, row, view, stalls), None)
+
+
+def _causes(move: PartitionReassignment, row: MovingPartition, view: ClusterView, stalls: Stalls) -> Iterator[Obstacle]:
+    new = [broker for broker in row.target_replicas if broker not in row.isr]
+    if row.leader in (None, NO_LEADER):
+        yield _stuck(Reason.PARTITIONS_OFFLINE, _whom_to_start(row, view))
+    if missing := [broker for broker in new if broker not in view.brokers]:
+        are = "is" if len(missing) == 1 else "are"
+        yield _stuck(Reason.BROKERS_MISSING, f" {_brokers(missing)}, which {are} not registered: start it")
+    if failed := [broker for broker in stalls.on_failed_directories.get(key(row), ()) if broker in new]:
+        yield _stuck(
+            Reason.LOG_DIRECTORY_FAILED, f" {_brokers(failed)}: look at its log, and repair or replace the disk"
+        )
+    if idle := [broker for broker in stalls.idle.get(key(row), ()) if broker in new]:
+        logs = f"look at its log, and at that of the leader, broker {row.leader}"
+        yield _stuck(Reason.COPY_STALLED, f" {_MINUTES} minutes nothing has arrived at {_brokers(idle)}: {logs}")
+    if stalls.falls_behind:
+        throttle = move.spec.throttle
+        limit = (
+            f" under the limit of {throttle.bytes_per_second} bytes a second, so" if throttle is not None else ", and"
+        )
+        remedy = "raise throttle.bytesPerSecond" if throttle is not None else "let producers write less for a time"
+        yield _stuck(Reason.COPY_FALLS_BEHIND, f"{limit} the move does not end: {remedy}")
+
+
+def _stuck(reason: Reason, why: str) -> Obstacle:
+    return Obstacle(reason, f"{_SAID[reason]}{why}")
+
+
+def _whom_to_start(row: MovingPartition, view: ClusterView) -> str:
+    """What to say of a partition without a leader. Any broker of its last ISR has all of its records."""
+    last = row.isr or row.original_replicas
+    which = f"{_brokers(last)}, which {'was' if len(last) == 1 else 'were'} in sync last"
+    if not row.isr:
+        which = f"one of {_brokers(last)}"
+    if all(broker in view.brokers for broker in last):
+        return f", so nothing can be copied: look at the logs of {which}: a log directory may have failed"
+    one_of = "one of " if len(row.isr) > 1 else ""
+    return f", so nothing can be copied: start {one_of}{which}"
+
+
+def _brokers(brokers: Iterable[BrokerId]) -> str:
+    every = list(brokers)
+    return f"{'broker' if len(every) == 1 else 'brokers'} {listed(every)}"
