@@ -25,8 +25,9 @@ from controller_admin.client.elections import Elected
 from controller_admin.client.errors import InvalidArgument, UpdateInProgress
 from controller_admin.client.features import EpochSeen, FeatureMetadata, FeatureUpdate
 from controller_admin.client.properties import ClientProperties
-from controller_admin.client.reassigning import copying, reassignments, throttles
+from controller_admin.client.reassigning import copying, limits, reassignments, throttles
 from controller_admin.client.reassigning.copying import MoveProgress
+from controller_admin.client.reassigning.limits import Limit
 from controller_admin.client.reassigning.reassignments import Ongoing, Progress, ReassignmentResult
 from controller_admin.client.topics import administration as topics
 from controller_admin.client.topics.administration import Alteration, Assignment, TopicDescription, TopicList
@@ -179,6 +180,14 @@ class AdminClient:
         """All partitions that are being reassigned."""
         return await reassignments.ongoing(self._cluster.call(timeout_ms))
 
+    async def list_limits(self, *, timeout_ms: int | None = None) -> tuple[Limit, ...]:
+        """The limits that PartitionReassignments have set in a cluster without ZooKeeper."""
+        return await limits.list_limits(self._cluster.call(timeout_ms))
+
+    async def remove_limit(self, owner: str, *, timeout_ms: int | None = None) -> Limit:
+        """Removes the limit of a PartitionReassignment that is gone; returns what it was."""
+        return await limits.remove_limit(self._cluster.call(timeout_ms), owner)
+
     # Elections
 
     async def preferred_replica_leader_election(
@@ -327,6 +336,8 @@ class BlockingAdminClient:
     verify_reassign_partitions = _blocking(AdminClient.verify_reassign_partitions)
     cancel_reassignment = _blocking(AdminClient.cancel_reassignment)
     list_reassignments = _blocking(AdminClient.list_reassignments)
+    list_limits = _blocking(AdminClient.list_limits)
+    remove_limit = _blocking(AdminClient.remove_limit)
     preferred_replica_leader_election = _beginning(AdminClient.preferred_replica_leader_election)
     elect_unclean = _blocking(AdminClient.elect_unclean)
     verify_preferred_replica_leader_election = _blocking(AdminClient.verify_preferred_replica_leader_election)

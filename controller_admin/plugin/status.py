@@ -10,6 +10,7 @@ from controller_admin.plugin.objects import Seen
 from controller_admin.plugin.plan import in_short
 from controller_admin.screen import section, table
 from controller_core.model.wording import counted
+from controller_operator.plans.cluster_health import NEARLY_FULL_PERCENT
 from controller_operator.resources.cluster import BrokerRemoval, BrokerState
 from controller_operator.resources.conditions import ConditionType
 
@@ -37,6 +38,8 @@ class ClusterHealth:
     under_replicated: int | None
     under_min_isr: int | None
     reassigning: int | None
+    fullest_disk_percent: int | None
+    """Of all brokers; None if no broker says how full its disks are."""
     ready: str
     degraded: str
     reason: str | None
@@ -81,6 +84,19 @@ class LeavingBroker:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Disk:
+    """A disk that is nearly full, or log directories that a broker cannot use."""
+
+    namespace: str
+    cluster: str
+    broker: int | None
+    directory: str | None
+    used_percent: int | None
+    total_bytes: int | None
+    failed_directories: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Move:
     """A PartitionReassignment or PreferredElection that has not ended."""
 
@@ -114,6 +130,7 @@ class Overview:
     clusters: tuple[ClusterHealth, ...]
     missing_brokers: tuple[MissingBroker, ...]
     brokers_to_remove: tuple[LeavingBroker, ...]
+    disks: tuple[Disk, ...]
     moves: tuple[Move, ...]
     drifted: tuple[Said, ...]
     waiting_for_person: tuple[Said, ...]
@@ -144,6 +161,7 @@ def overview(objects: Iterable[Seen]) -> Overview:
         clusters=tuple(_cluster(each) for each in seen if each.key.kind == "KafkaCluster"),
         missing_brokers=tuple(chain.from_iterable(map(_missing_brokers, seen))),
         brokers_to_remove=tuple(chain.from_iterable(map(_leaving_brokers, seen))),
+        disks=tuple(chain.from_iterable(map(_disks_in_trouble, seen))),
         moves=tuple(_move(each) for each in seen if _is_under_way(each)),
         drifted=tuple(_drift(each) for each in seen if each.holds(ConditionType.DRIFTED)),
         waiting_for_person=tuple(_said(each, ConditionType.STALLED) for each in seen if _needs_person(each)),
@@ -158,6 +176,7 @@ def lines(view: Overview) -> list[str]:
     shown = _clusters(view.clusters) or ["No KafkaCluster."]
     shown += _missing(view.missing_brokers)
     shown += _leaving(view.brokers_to_remove)
+    shown += _disks(view.disks)
     shown += _moves(view.moves)
     shown += _told("Changed elsewhere", view.drifted)
     shown += _told("Waits for a person", view.waiting_for_person)
@@ -174,10 +193,10 @@ def _summary(view: Overview) -> str:
 
 def _clusters(clusters: Sequence[ClusterHealth]) -> list[str]:
     heads = ("NAMESPACE", "CLUSTER", "CONTROLLER", "BROKERS", "MISSING", "TOPICS", "PARTITIONS", "OFFLINE",
-             "UNDER-REPLICATED", "UNDER-MIN-ISR", "MOVING", "READY", "DEGRADED", "WHY")  # fmt: skip
+             "UNDER-REPLICATED", "UNDER-MIN-ISR", "MOVING", "DISK", "READY", "DEGRADED", "WHY")  # fmt: skip
     rows = [
         (c.namespace, c.name, _controller(c), c.brokers, c.missing_brokers, c.topics, c.partitions, c.offline,
-         c.under_replicated, c.under_min_isr, c.reassigning, c.ready, c.degraded, c.message)
+         c.under_replicated, c.under_min_isr, c.reassigning, _used(c.fullest_disk_percent), c.ready, c.degraded, c.message)
         for c in clusters
     ]  # fmt: skip
     return table(heads, rows)
@@ -197,6 +216,20 @@ def _leaving(leaving: Sequence[LeavingBroker]) -> list[str]:
     rows = [(each.namespace, each.cluster, each.broker, each.removal, each.next_step) for each in leaving[:_SHOWN]]
     heads = ("NAMESPACE", "CLUSTER", "BROKER", "REMOVAL", "NEXT")
     return section("Brokers to be removed", table(heads, rows), total=len(leaving), shown=_SHOWN)
+
+
+def _disks(disks: Sequence[Disk]) -> list[str]:
+    rows = [
+        (d.namespace, d.cluster, d.broker, d.directory, _used(d.used_percent), d.total_bytes,
+         ", ".join(d.failed_directories) or None)
+        for d in disks[:_SHOWN]
+    ]  # fmt: skip
+    heads = ("NAMESPACE", "CLUSTER", "BROKER", "DIRECTORY", "USED", "BYTES", "FAILED")
+    return section("Disks nearly full or failed", table(heads, rows), total=len(disks), shown=_SHOWN)
+
+
+def _used(percent: int | None) -> str | None:
+    return None if percent is None else f"{percent}%"
 
 
 def _moves(moves: Sequence[Move]) -> list[str]:
@@ -237,6 +270,7 @@ def _cluster(each: Seen) -> ClusterHealth:
         under_replicated=counts.get("underReplicated"),
         under_min_isr=counts.get("underMinIsr"),
         reassigning=counts.get("reassigning"),
+        fullest_disk_percent=max(_percents(each), default=None),
         ready=ready.get("status", "Unknown"),
         degraded=degraded.get("status", "Unknown"),
         reason=trouble.get("reason"),
@@ -261,6 +295,25 @@ def _leaving_brokers(each: Seen) -> Iterator[LeavingBroker]:
         if (removal := row.get("removal")) is not None:
             yield LeavingBroker(
                 namespace=each.key.namespace, cluster=each.key.name, broker=row.get("id"), removal=removal
+            )
+
+
+def _percents(each: Seen) -> Iterator[int]:
+    return (row["disk"]["usedPercent"] for row in _brokers(each) if row.get("disk"))
+
+
+def _disks_in_trouble(each: Seen) -> Iterator[Disk]:
+    for row in _brokers(each):
+        disk, failed = row.get("disk") or {}, tuple(row.get("failedLogDirectories") or ())
+        if failed or disk.get("usedPercent", 0) >= NEARLY_FULL_PERCENT:
+            yield Disk(
+                namespace=each.key.namespace,
+                cluster=each.key.name,
+                broker=row.get("id"),
+                directory=disk.get("directory"),
+                used_percent=disk.get("usedPercent"),
+                total_bytes=disk.get("totalBytes"),
+                failed_directories=failed,
             )
 
 

@@ -28,6 +28,14 @@ class Unready(NamedTuple):
     reason: str
 
 
+class BrokerLabels(NamedTuple):
+    """A broker, as a label set: the KafkaCluster that it belongs to, and its id."""
+
+    object_namespace: str
+    name: str
+    broker: str
+
+
 MOST_UNREADY: Final = 1_000
 """As many objects as the metrics name, so that an outage with ten thousand topics does not flood a Prometheus."""
 
@@ -80,12 +88,18 @@ class OperatorMetrics:
             registry=self.registry,
         )
 
-    def observe(self, conditions: Callable[[], CounterOf[Said]], unready: Callable[[int], Iterable[Unready]]) -> None:
-        """Registers the gauges that count conditions and name objects when they are scraped.
+    def observe(
+        self,
+        conditions: Callable[[], CounterOf[Said]],
+        unready: Callable[[int], Iterable[Unready]],
+        disks: Callable[[], Iterable[tuple[BrokerLabels, int]]],
+    ) -> None:
+        """Registers the gauges that count conditions and name objects and disks when they are scraped.
 
-        `unready` returns at most so many objects that are not Ready."""
+        `unready` returns at most so many objects that are not Ready; `disks` the percent that brokers have used."""
         self.registry.register(_Conditions(conditions))
         self.registry.register(_Unready(unready))
+        self.registry.register(_Disks(disks))
 
 
 class _Conditions(Collector):
@@ -113,4 +127,19 @@ class _Unready(Collector):
         )
         for each in self._unready(MOST_UNREADY):
             gauge.add_metric(each, 1)
+        yield gauge
+
+
+class _Disks(Collector):
+    def __init__(self, disks: Callable[[], Iterable[tuple[BrokerLabels, int]]]) -> None:
+        self._disks = disks
+
+    def collect(self) -> Iterator[Metric]:
+        gauge = GaugeMetricFamily(
+            "kontroller_operator_broker_disk_used_percent",
+            "How much of the fullest disk with a log directory a broker has used, as far as it says it.",
+            labels=BrokerLabels._fields,
+        )
+        for labels, percent in self._disks():
+            gauge.add_metric(labels, percent)
         yield gauge

@@ -25,7 +25,7 @@ AWAITED_WHERE_IT_BEGINS: Final = {
     "controller_core/controller/role/reach.py",
     "controller_core/process/signals.py",
     "controller_core/wire/listener/client_connection.py",
-    "operator/controller_operator/reconciling/move_meter.py",
+    "operator/controller_operator/reconciling/measuring/asking.py",
 }
 SUPERVISED_ITSELF: Final = {
     "controller_admin/client/admin_client.py": "its thread has an event loop alone, and what is done there is the asker's",

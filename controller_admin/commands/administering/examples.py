@@ -37,6 +37,7 @@ EXAMPLES: Final = (
     Example(f"reassign start --reassignment-json-file {PLAN_FILE} --throttle 10000000", "moves, and waits for the end"),
     Example(f"reassign verify --reassignment-json-file {PLAN_FILE}", "how far each partition is"),
     Example("reassign list", "all that moves"),
+    Example("reassign limits", "limits that PartitionReassignments have set, without ZooKeeper"),
     Example(f"reassign cancel --reassignment-json-file {PLAN_FILE}", "back to where it was, as far as it moves"),
     Example(f"elect preferred --path-to-json-file {PARTITIONS_FILE}", "by a file"),
     Example("elect verify --topic orders --partition 0", "whether its first replica leads"),

@@ -23,10 +23,13 @@ from controller_admin.commands.endings import failure, say_in_one_line, usage_er
 
 if TYPE_CHECKING:
     from controller_admin.client.admin_client import AdminClient
+    from controller_admin.client.reassigning.limits import Limit
     from controller_admin.client.reassigning.reassignments import Progress
     from controller_core.model.ids import TopicPartition
 
-commands = typer.Typer(help="Partitions that move between brokers: start, verify, cancel, list.", no_args_is_help=True)
+commands = typer.Typer(
+    help="Partitions that move between brokers: start, verify, cancel, list, limits.", no_args_is_help=True
+)
 
 _NAMED: Final = 5
 """Partitions that are named one by one."""
@@ -184,6 +187,48 @@ def list_reassignments(
         for tp, each in sorted(found.items())
     ]
     show(output, value, ("TOPIC", "PARTITION", "REPLICAS", "ADDING", "REMOVING", "TARGET"), rows, empty="nothing moves")
+
+
+@commands.command("limits")
+def limits(
+    server: Server = None,
+    remove: Annotated[
+        str | None,
+        typer.Option(
+            "--remove", help="Removes the limit of this owner, whose object must be gone.", show_default=False
+        ),
+    ] = None,
+    output: Output = Format.TABLE,
+    command_config: Config = None,
+    timeout_ms: TimeoutMs = None,
+) -> None:
+    """Lists the limits (throttles) that PartitionReassignments have set in a cluster without ZooKeeper, or removes one.
+
+    An object removes its own limit. One that is left because somebody took the finalizer off the object is also removed by
+    the operator, ten minutes after its warning. --remove refuses while a partition of the limit moves. What others have
+    set is not listed and never changed. With ZooKeeper there are none: the controller ends limits with their moves."""
+
+    async def work(admin: "AdminClient", time: Allowance) -> "tuple[Limit, ...]":
+        if remove is not None:
+            return (await admin.remove_limit(remove, timeout_ms=time.left_ms()),)
+        return await admin.list_limits(timeout_ms=time.left_ms())
+
+    from controller_core.model.wording import listed
+
+    found = run(server, command_config, work, timeout_ms)
+    value = [
+        {
+            "owner": each.owner,
+            "bytesPerSecond": each.bytes_per_second,
+            "partitions": [{"topic": tp.topic, "partition": tp.partition} for tp in each.partitions],
+        }
+        for each in found
+    ]
+    if remove is not None:
+        say(output, value, [f"the limit of {remove} is removed"])
+        return
+    rows = [(each.owner, each.bytes_per_second, listed(each.partitions) or None) for each in found]
+    show(output, value, ("OWNER", "BYTES-PER-SECOND", "PARTITIONS"), rows, empty="no object has set a limit")
 
 
 class ThrottlesStay(NamedTuple):

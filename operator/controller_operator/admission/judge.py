@@ -16,7 +16,8 @@ from controller_operator.plans.cluster_deletion import explain_refusal, is_force
 from controller_operator.plans.outcome import Context, Verdict, conditions
 from controller_operator.reconciling.access import ClusterAccess, Granted, Withheld
 from controller_operator.reconciling.kinds import KindHandler, kind_handlers, plan_object
-from controller_operator.reconciling.move_meter import OVER_TCP, MoveMeter
+from controller_operator.reconciling.measuring.cluster_meter import ClusterMeter
+from controller_operator.reconciling.measuring.move_meter import OVER_TCP, MoveMeter
 from controller_operator.reconciling.wall_clock import Now, utc_now
 from controller_operator.resources import KafkaCluster, PartitionReassignment, PreferredElection
 from controller_operator.resources.common import ObjectMeta
@@ -164,7 +165,8 @@ class Judge:
         return conditions(refusal, resource.status, resource.metadata, now) if refusal else plan.status.conditions
 
     def _handlers(self, access: ClusterAccess) -> Mapping[str, KindHandler]:
-        return kind_handlers(self._store, access, MoveMeter(OVER_TCP, _nobody, self._now))
+        meter, cluster_meter = MoveMeter(OVER_TCP, _nobody, self._now), ClusterMeter(OVER_TCP, _nobody)
+        return kind_handlers(self._store, access, meter, cluster_meter)
 
 
 def _nobody(_keys: Iterable[Key]) -> None:

@@ -12,6 +12,7 @@ from typing import Protocol
 from controller_operator.kafka.actions import Action, Outcome, SubmitReassignment
 from controller_operator.kafka.broker_listeners import ANY_PLAINTEXT, BrokerListener
 from controller_operator.kafka.cluster_view import ClusterView
+from controller_operator.kafka.marked_throttles import Entry
 from controller_operator.kafka.requests.cancellations import CancelReassignment, CancelReply
 from controller_operator.kafka.requests.elections import ElectionReply, ElectUnclean
 from controller_operator.kafka.requests.features import FeatureReply, UpdateFeatures
@@ -85,4 +86,8 @@ class Cluster(Protocol):
 
     async def carry_out(self, step: ClusterStep, asking: Asking) -> Carried:
         """Does a step. Raises the errors that are no answer to the step itself: `ZkError`, `NotLeading`."""
+        ...
+
+    async def find_limits(self, asking: Asking) -> tuple[Entry, ...] | None:
+        """Return the limits that objects have set in Kafka's configurations; None if nobody says."""
         ...

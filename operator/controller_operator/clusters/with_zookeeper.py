@@ -8,6 +8,7 @@ from controller_operator.clusters.cluster import Asking, Carried, ClusterStep, c
 from controller_operator.kafka.actions import Action, Outcome, SubmitReassignment, execute, touched_paths
 from controller_operator.kafka.cluster_view import ClusterView
 from controller_operator.kafka.controller_reach import ControllerReach
+from controller_operator.kafka.marked_throttles import Entry
 from controller_operator.kafka.requests.cancellations import CancelReassignment, CancelReply, cancel_reassignment
 from controller_operator.kafka.requests.elections import ElectionReply, ElectUnclean, elect_unclean
 from controller_operator.kafka.requests.features import (
@@ -70,6 +71,9 @@ class ClusterWithZooKeeper:
             case _:
                 outcome = await execute(step, self._observer.session)
         return Carried(step=step, outcome=outcome)
+
+    async def find_limits(self, asking: Asking) -> tuple[Entry, ...] | None:
+        return ()  # the controller ends them with their moves
 
     async def _ask(self, step: _Request, asking: Asking) -> FeatureReply | CancelReply | ElectionReply:
         try:

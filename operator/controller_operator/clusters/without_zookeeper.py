@@ -21,15 +21,16 @@ from controller_operator.kafka.actions import (
 )
 from controller_operator.kafka.cluster_view import ClusterView
 from controller_operator.kafka.controller_reach import ControllerReach
+from controller_operator.kafka.marked_throttles import Entry
 from controller_operator.kafka.requests.cancellations import CancelReassignment, cancel_reassignment
 from controller_operator.kafka.requests.elections import ElectUnclean, elect_preferred, elect_unclean
 from controller_operator.kafka.requests.features import UpdateFeatures, update_features_singly
 from controller_operator.kafka.requests.moves import submit
-from controller_operator.kafka.requests.throttles import ThrottleReply, ask_for_throttle
+from controller_operator.kafka.requests.throttles import ThrottleReply, ask_for_entries, ask_for_throttle
 from controller_operator.kafka.requests.topics import MissTopic, TopicReply, ask_for_topic
 from controller_operator.kafka.throttle_steps import RemoveThrottle, SetThrottle, ThrottleStep
 from controller_operator.kafka.write_limits import WriteLimits
-from controller_operator.observation.observation import Observation
+from controller_operator.observation.observation import NotCurrent, Observation
 from controller_operator.observation.polling.poller import ClusterPoller
 
 _NO_LIMITS: Final = WriteLimits(max_bytes=1 << 40)
@@ -76,6 +77,16 @@ class ClusterWithoutZooKeeper:
             reply = await _ask(step, client)
         is_done = reply.is_done if isinstance(reply, TopicReply) else reply.trouble is None
         return Carried(step=step, outcome=Outcome.DONE if is_done else Outcome.LOOK_AGAIN, reply=reply)
+
+    async def find_limits(self, asking: Asking) -> tuple[Entry, ...] | None:
+        try:
+            broker = KeptClient(self._poller.servers, security=asking.listener.security)
+        except NotCurrent:
+            return None
+        try:
+            return await ask_for_entries(broker)
+        finally:
+            broker.close()
 
     async def _limit(self, step: ThrottleStep, asking: Asking, client: ControllerClient) -> ThrottleReply:
         """One after the other: each owner then has a mark that no other has."""

@@ -103,6 +103,17 @@ def entries_in(defaults: Iterable[str]) -> tuple[Entry, ...]:
     return tuple(Entry(mark=int(each[1]), bytes_per_second=int(each[2]), owner=each[3]) for each in found)
 
 
+def marked_partitions(configs: Mapping[TopicName, Mapping[str, str]]) -> dict[int, frozenset[TopicPartition]]:
+    """Return the partitions of replicas with a mark, by that mark, of the configurations of topics."""
+    found: dict[int, set[TopicPartition]] = {}
+    for topic, config in configs.items():
+        for item in (item.strip() for name in LISTS for item in config.get(name, "").split(",")):
+            replica = _REPLICA.fullmatch(item)
+            if replica is not None and (mark := _mark_of(replica[1])):
+                found.setdefault(mark, set()).add(TopicPartition(topic, PartitionId(int(replica[1]))))
+    return {mark: frozenset(partitions) for mark, partitions in found.items()}
+
+
 def changes_to_set(owner: str, throttle: Throttle, found: Configs) -> Changes:
     """The next changes of those by which an owner gets its throttle; none where it has it. Raises `ListTooLongError`."""
     own, others = _own_and_others(owner, found)
@@ -229,8 +240,12 @@ def _is_of(item: str, marks: Collection[int], numbers: Collection[PartitionId]) 
     found = _REPLICA.fullmatch(item)
     if found is None:
         return False
-    number = int(found[1])
-    return len(found[1]) - len(str(number)) in marks and number in numbers
+    return _mark_of(found[1]) in marks and int(found[1]) in numbers
+
+
+def _mark_of(number: str) -> int:
+    """The zeros before the number of a partition."""
+    return len(number) - len(str(int(number)))
 
 
 def _set(setting: str, value: str) -> Change:

@@ -19,7 +19,7 @@ from typing import Any, Final, NamedTuple, TypeVar
 import orjson
 from pydantic import ValidationError
 
-from controller_operator.metrics import Said, Unready
+from controller_operator.metrics import BrokerLabels, Said, Unready
 from controller_operator.resources import (
     KINDS,
     FeatureSet,
@@ -321,6 +321,13 @@ class ObjectStore:
         """The KafkaClusters, the oldest first."""
         found = [cluster for _, cluster in self._clusters()]
         return sorted(found, key=lambda each: (str(each.metadata.creation_timestamp), each.metadata.uid))
+
+    def disks(self) -> Iterator[tuple[BrokerLabels, int]]:
+        """How much of its fullest disk each broker has used, in percent, as the KafkaClusters say."""
+        for key, cluster in self._clusters():
+            for broker in cluster.status.brokers:
+                if broker.disk is not None:
+                    yield BrokerLabels(key.namespace, key.name, str(broker.id)), broker.disk.used_percent
 
     def claims(self, topic: str) -> list[KafkaTopic]:
         """The KafkaTopics of any cluster that claim a topic of this name, the oldest first (`StoredObject.claim`)."""

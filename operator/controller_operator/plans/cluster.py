@@ -6,10 +6,11 @@ from typing import Final
 from controller_core.model.features import FinalizedFeatures
 from controller_core.model.wording import listed
 from controller_operator.kafka.cluster_view import ClusterView
-from controller_operator.plans.cluster_health import degraded, list_brokers
+from controller_operator.plans.cluster_health import Directories, degraded, disk_notices, list_brokers
 from controller_operator.plans.outcome import Context, Plan, Verdict, conditions
 from controller_operator.plans.partition_rows import count_fields
 from controller_operator.plans.placement.removal import describe_removals, mark_removals
+from controller_operator.plans.upkeep.ownerless_limits import LimitsPlan
 from controller_operator.resources.cluster import (
     ClusterCounts,
     ControllerKind,
@@ -33,19 +34,25 @@ def plan_cluster(
     *,
     decider: KafkaCluster | None = None,
     refusal: Verdict | None = None,
+    directories: Directories | None = None,
+    limits: LimitsPlan | None = None,
 ) -> Plan[KafkaClusterStatus]:
     """The status of the cluster. It keeps its cluster id as long as another Kafka cluster is not accepted.
 
     `decider`: the other KafkaCluster whose `allowedNamespaces` also holds for this one. `refusal`: why this Kafka cluster
-    is not accepted."""
+    is not accepted. `directories`: what brokers say of their disks, and `limits`: what to do about limits without an owner,
+    if these are known."""
     known = cluster.status.cluster_id
     if refusal is not None and known != view.cluster_id:
         return _plan_other(cluster, refusal, context)
     controller = view.controller
     is_same = view.cluster_id in (None, known)
-    brokers = list_brokers(cluster.status.brokers if is_same else (), view, context.now)
+    before = cluster.status.brokers if is_same else ()
+    brokers = list_brokers(before, view, context.now, directories)
+    limits = limits or LimitsPlan(rows=cluster.status.ownerless_limits)
     said = _verdict(cluster, view, decider) if refusal is None else refusal
-    verdict = replace(said, others=(degraded(brokers.missing, view.counts),))
+    verdict = replace(said, others=(degraded(brokers.missing, view.counts, brokers.rows),))
+    pauses = [each for each in (brokers.next_forgotten_in_s, limits.look_again_in_s) if each is not None]
     return Plan(
         status=KafkaClusterStatus(
             observed_generation=cluster.metadata.generation,
@@ -57,6 +64,7 @@ def plan_cluster(
             if controller
             else None,
             brokers=mark_removals(brokers.rows, view),
+            ownerless_limits=limits.rows,
             features=_features(view, view.features, cluster.status.features) if view.features else None,
             counts=ClusterCounts(
                 brokers=len(view.brokers),
@@ -65,8 +73,10 @@ def plan_cluster(
                 **count_fields(view.counts),
             ),
         ),
+        steps=limits.steps,
+        notices=(*disk_notices(before, brokers.rows, context.now), *limits.notices),
         is_progress=True,
-        look_again_in_s=brokers.next_forgotten_in_s,
+        look_again_in_s=min(pauses, default=None),
     )
 
 

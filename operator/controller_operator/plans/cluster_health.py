@@ -6,20 +6,24 @@ removed never comes back; if the spec says that it is to be removed, it is forgo
 from the view, so an operator that restarts says the same.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
 
 from controller_core.model.ids import BrokerId
 from controller_core.model.metadata import Broker
-from controller_core.model.wording import counted, listed
+from controller_core.model.wording import MOST_NAMED, counted, listed
 from controller_operator.kafka.cluster_view import ClusterView, Counts
-from controller_operator.plans.outcome import Said
-from controller_operator.resources.cluster import BrokerState, BrokerStatus
+from controller_operator.kafka.log_directories import LogDirectories
+from controller_operator.plans.outcome import Notice, Said
+from controller_operator.resources.cluster import BrokerDisk, BrokerState, BrokerStatus
 from controller_operator.resources.conditions import ConditionStatus, ConditionType, Reason
 from controller_operator.resources.schema import MAX_STATUS_ENTRIES
 
+NEARLY_FULL_PERCENT: Final = 90
+"""Of a disk. A broker whose disk is full stops, and deletes nothing before it is up again."""
+Directories = Mapping[BrokerId, LogDirectories]
 FORGOTTEN_AFTER: Final = timedelta(minutes=10)
 """Longer than Kubernetes waits before it restarts a container that crashes again and again, which is five minutes."""
 
@@ -35,10 +39,17 @@ class BrokerList:
     """Seconds until a missing broker leaves the list; None if all stay."""
 
 
-def list_brokers(before: Iterable[BrokerStatus], view: ClusterView, now: datetime) -> BrokerList:
-    """Return the brokers that a status shows. `before` are those that it showed last."""
+def list_brokers(
+    before: Iterable[BrokerStatus], view: ClusterView, now: datetime, directories: Directories | None = None
+) -> BrokerList:
+    """Return the brokers that a status shows. `before` are those that it showed last.
+
+    `directories`: what brokers say of their disks; None if they were not asked yet."""
     known = {row.id: row for row in before}
-    registered = [_registered(broker, known.get(broker.id), now) for broker in view.brokers.values()]
+    registered = [
+        _with_disk(_registered(broker, known.get(broker.id), now), known.get(broker.id), directories)
+        for broker in view.brokers.values()
+    ]
     gone = sorted((known.keys() | view.holders) - view.brokers.keys())
     rows = [_missing(each, known.get(each), now) for each in gone if each not in view.to_remove - view.holders]
     left = {row.id: (row.since or now) + FORGOTTEN_AFTER - now for row in rows if row.id not in view.holders}
@@ -51,12 +62,44 @@ def list_brokers(before: Iterable[BrokerStatus], view: ClusterView, now: datetim
     )
 
 
-def degraded(missing: Iterable[BrokerId], counts: Counts) -> Said:
+def disk_notices(before: Iterable[BrokerStatus], brokers: Iterable[BrokerStatus], now: datetime) -> tuple[Notice, ...]:
+    """Return the warnings about disks that were not nearly full, and directories that had not failed, before.
+
+    Kubernetes keeps events for an hour, so what comes back within it is not told again."""
+    known = {row.id: row for row in before}
+    full = [row for row in brokers if is_nearly_full(row) and not is_nearly_full(known.get(row.id))]
+    failed = [
+        row
+        for row in brokers
+        if row.failed_log_directories and not (row.id in known and known[row.id].failed_log_directories)
+    ]
+    told = [(Reason.DISK_NEARLY_FULL, full, _full_disks), (Reason.LOG_DIRECTORY_FAILED, failed, _failed_directories)]
+    return tuple(
+        Notice(
+            reason=reason,
+            message=words(rows),
+            is_warning=True,
+            series=f"{listed(row.id for row in rows)} {now:%Y-%m-%dT%H}",
+        )
+        for reason, rows, words in told
+        if rows
+    )
+
+
+def is_nearly_full(row: BrokerStatus | None) -> bool:
+    """Return True if a disk of the broker is nearly full, as far as is known."""
+    return row is not None and row.disk is not None and row.disk.used_percent >= NEARLY_FULL_PERCENT
+
+
+def degraded(missing: Iterable[BrokerId], counts: Counts, brokers: Iterable[BrokerStatus] = ()) -> Said:
     """Return the condition Degraded. The first reason is the cause of the others, so it stays while the counts change."""
+    rows = list(brokers)
     found = [
         (Reason.BROKERS_MISSING, _missing_brokers(list(missing))),
+        (Reason.LOG_DIRECTORY_FAILED, _failed_directories([row for row in rows if row.failed_log_directories])),
         (Reason.PARTITIONS_OFFLINE, _of(counts.lost_leader, counts, "without a leader")),
         (Reason.PARTITIONS_UNDER_REPLICATED, _of(counts.lost_replicas, counts, "under-replicated")),
+        (Reason.DISK_NEARLY_FULL, _full_disks([row for row in rows if is_nearly_full(row)])),
     ]
     troubles = [(reason, words) for reason, words in found if words]
     if not troubles:
@@ -82,6 +125,47 @@ def _missing(number: BrokerId, before: BrokerStatus | None, now: datetime) -> Br
     is_same = before is not None and before.state is BrokerState.MISSING
     since = _since(before if is_same else None, now)
     return (before or BrokerStatus(id=number)).model_copy(update={"state": BrokerState.MISSING, "since": since})
+
+
+def _with_disk(row: BrokerStatus, before: BrokerStatus | None, directories: Directories | None) -> BrokerStatus:
+    if directories is None:
+        known = before or row
+        return row.model_copy(update={"disk": known.disk, "failed_log_directories": known.failed_log_directories})
+    found = directories.get(row.id, LogDirectories())
+    fullest = found.fullest
+    disk = (
+        BrokerDisk(directory=fullest.path, used_percent=fullest.used_percent, total_bytes=fullest.total_bytes)
+        if fullest is not None
+        else None
+    )
+    return row.model_copy(update={"disk": disk, "failed_log_directories": found.failed})
+
+
+def _full_disks(rows: list[BrokerStatus]) -> str:
+    return "; ".join(
+        [
+            f"broker {row.id} {'had' if row.state is BrokerState.MISSING else 'has'} used {row.disk.used_percent} % of the "
+            f"disk of {row.disk.directory}"
+            for row in rows[:MOST_NAMED]
+            if row.disk is not None
+        ]
+        + _more(rows)
+    )
+
+
+def _failed_directories(rows: list[BrokerStatus]) -> str:
+    return "; ".join(
+        [f"broker {row.id} cannot use its log {_directories(row.failed_log_directories)}" for row in rows[:MOST_NAMED]]
+        + _more(rows)
+    )
+
+
+def _directories(paths: tuple[str, ...]) -> str:
+    return f"{'directory' if len(paths) == 1 else 'directories'} {listed(paths)}"
+
+
+def _more(rows: list[BrokerStatus]) -> list[str]:
+    return [f"and {len(rows) - MOST_NAMED} more brokers"] if len(rows) > MOST_NAMED else []
 
 
 def _since(same: BrokerStatus | None, now: datetime) -> datetime:

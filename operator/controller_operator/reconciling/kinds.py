@@ -1,12 +1,13 @@
 """What is particular about each kind: how it is planned, and what is left behind where it is let go without its cluster."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Any, Final, Protocol
 
 from controller_operator.kafka.requests.features import can_be_asked
-from controller_operator.kubernetes.object_store import AnyResource, ObjectStore, key_of_resource
+from controller_operator.kafka.throttle_steps import RemoveThrottle
+from controller_operator.kubernetes.object_store import AnyResource, Key, ObjectStore, key_of_resource
 from controller_operator.plans.cluster import plan_cluster
 from controller_operator.plans.cluster_change import (
     ClusterChange,
@@ -25,8 +26,10 @@ from controller_operator.plans.next_steps import next_steps
 from controller_operator.plans.outcome import Context, FinalizerWish, Plan, Verdict
 from controller_operator.plans.reassignment.planner import plan_reassignment
 from controller_operator.plans.topic.planner import Surroundings, plan_topic
+from controller_operator.plans.upkeep.ownerless_limits import plan_ownerless_limits
 from controller_operator.reconciling.access import ClusterAccess, Granted
-from controller_operator.reconciling.move_meter import MoveMeter
+from controller_operator.reconciling.measuring.cluster_meter import ClusterMeter, Findings
+from controller_operator.reconciling.measuring.move_meter import MoveMeter
 from controller_operator.reconciling.object_writer import status_saying
 from controller_operator.resources import FeatureSet, KafkaCluster, KafkaTopic, PartitionReassignment, PreferredElection
 from controller_operator.resources.cluster import KafkaClusterStatus
@@ -54,9 +57,14 @@ class ClusterHandler:
 
     leftover = None
 
-    def __init__(self, store: ObjectStore, access: ClusterAccess) -> None:
+    def __init__(
+        self, store: ObjectStore, access: ClusterAccess, meter: ClusterMeter, namespaces: Collection[str]
+    ) -> None:
+        """`namespaces`: those whose objects are known; all of them if there are none."""
         self._store = store
         self._access = access
+        self._meter = meter
+        self._namespaces = namespaces
         self._told: dict[str, Told] = {}
 
     def plan(self, resource: KafkaCluster, grant: Granted, context: Context) -> Plan[Status]:
@@ -65,7 +73,20 @@ class ClusterHandler:
         cluster_id = grant.view.cluster_id
         refusal = refuse_cluster(resource, cluster_id, self._store.carried_out(key_of_resource(resource)))
         decider = self._access.decider(resource)
-        plan = plan_cluster(resource, grant.view, context, decider=decider, refusal=refusal)
+        findings = self._findings(resource, context)
+        plan = plan_cluster(
+            resource,
+            grant.view,
+            context,
+            decider=decider,
+            refusal=refusal,
+            directories=findings.directories,
+            limits=plan_ownerless_limits(
+                resource.status.ownerless_limits, findings.limits, grant.view, self._is_owned, context
+            )
+            if refusal is None
+            else None,
+        )
         if refusal is not None:
             return replace(plan, look_again_in_s=_OBJECTS_WAIT_S)
         uid = resource.metadata.uid
@@ -75,7 +96,23 @@ class ClusterHandler:
         present = {each.metadata.uid for each in self._store.clusters()}
         self._told = {known: told for known, told in self._told.items() if known in present} | {uid: news.told}
         pauses = [each for each in (plan.look_again_in_s, news.look_again_in_s) if each is not None]
-        return replace(plan, notices=news.notices, look_again_in_s=min(pauses, default=None))
+        return replace(plan, notices=(*news.notices, *plan.notices), look_again_in_s=min(pauses, default=None))
+
+    def _findings(self, resource: KafkaCluster, context: Context) -> Findings:
+        key, removed = key_of_resource(resource), [each for each in context.done if isinstance(each, RemoveThrottle)]
+        self._meter.forget_limits(key, {each.owner for each in removed})
+        return self._meter.findings_of(key, resource.metadata.uid)
+
+    def _is_owned(self, owner: str) -> bool:
+        """Return True if the object that has set a limit is there and has not ended, or nobody here can know it."""
+        namespace, _, rest = owner.partition("/")
+        name, _, uid = rest.rpartition("/")
+        if not name or (self._namespaces and namespace not in self._namespaces):
+            return True
+        stored = self._store.get(Key(PartitionReassignment.definition.kind, namespace, name))
+        if stored is None or stored.uid != uid:
+            return False
+        return not isinstance(stored.resource, PartitionReassignment) or stored.resource.ending is None
 
 
 class ElectionHandler:
@@ -143,10 +180,16 @@ class ReassignmentHandler:
         return plan_reassignment(resource, grant.view, context, others, partial(self._access.pins, resource))
 
 
-def kind_handlers(store: ObjectStore, access: ClusterAccess, meter: MoveMeter) -> Mapping[str, KindHandler]:
+def kind_handlers(
+    store: ObjectStore,
+    access: ClusterAccess,
+    meter: MoveMeter,
+    cluster_meter: ClusterMeter,
+    namespaces: Collection[str] = (),
+) -> Mapping[str, KindHandler]:
     """The handler of each kind, by its name."""
     return {
-        KafkaCluster.definition.kind: ClusterHandler(store, access),
+        KafkaCluster.definition.kind: ClusterHandler(store, access, cluster_meter, namespaces),
         KafkaTopic.definition.kind: TopicHandler(store, access),
         PartitionReassignment.definition.kind: ReassignmentHandler(access, meter),
         PreferredElection.definition.kind: ElectionHandler(),

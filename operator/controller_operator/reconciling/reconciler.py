@@ -5,7 +5,7 @@ plan never misses what this operator did itself. What could not be done is tried
 the object has changed in between, with growing pauses after errors.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Final
@@ -32,7 +32,8 @@ from controller_operator.reconciling.access import ClusterAccess, Granted, Withh
 from controller_operator.reconciling.event_recorder import EventRecorder
 from controller_operator.reconciling.kinds import kind_handlers, plan_object, with_next_steps
 from controller_operator.reconciling.letting_go import ClusterDeletion, LettingGo
-from controller_operator.reconciling.move_meter import OVER_TCP, MoveMeter
+from controller_operator.reconciling.measuring.cluster_meter import ClusterMeter
+from controller_operator.reconciling.measuring.move_meter import OVER_TCP, MoveMeter
 from controller_operator.reconciling.object_writer import ObjectWriter, status_saying
 from controller_operator.reconciling.step_runner import StepRunner
 from controller_operator.reconciling.wall_clock import Now, utc_now
@@ -73,12 +74,14 @@ class Reconciler:
         tell: Callable[[Iterable[Key]], None],
         *,
         missing_cluster_grace_s: float,
+        namespaces: Collection[str] = (),
         open_broker: OpenBroker = OVER_TCP,
         now: Now = utc_now,
         trouble_of_kind: Callable[[str], str | None] = _no_trouble,
     ) -> None:
-        """`tell` has other objects looked at that this one's change concerns; `open_broker` makes a client
-        of a broker; `trouble_of_kind` says why nothing may be done for a kind."""
+        """`tell` has other objects looked at that this one's change concerns; `namespaces`: those whose objects are known,
+        all of them if there are none; `open_broker` makes a client of a broker; `trouble_of_kind` says why nothing may be
+        done for a kind."""
         self._now = now
         self._trouble_of_kind = trouble_of_kind
         self._store = store
@@ -89,7 +92,8 @@ class Reconciler:
         self._cluster_deletion = ClusterDeletion(store, self._writer, now)
         self._steps = StepRunner(store, api, self._writer, recorder, metrics)
         self._meter = MoveMeter(open_broker, tell, now)
-        self._handlers = kind_handlers(store, access, self._meter)
+        self._cluster_meter = ClusterMeter(open_broker, tell)
+        self._handlers = kind_handlers(store, access, self._meter, self._cluster_meter, namespaces)
         self._letting_go = LettingGo(self._writer, self._handlers, now, missing_cluster_grace_s=missing_cluster_grace_s)
 
     async def reconcile(self, key: Key) -> Result:
@@ -97,6 +101,7 @@ class Reconciler:
         stored = self._store.get(key)
         if stored is None:
             self._meter.forget(key)
+            self._cluster_meter.forget(key)
             return Result(word="gone")
         try:
             return await self._reconcile_bounded(stored)
@@ -109,6 +114,7 @@ class Reconciler:
     async def close(self) -> None:
         """Ends what goes on beside the looks."""
         await self._meter.close()
+        await self._cluster_meter.close()
 
     async def _gone(self, stored: StoredObject, error: ObjectGone) -> Result:
         """Something was not there: the object itself, or what is needed for it, such as a kind or a subresource."""
@@ -244,6 +250,9 @@ class Reconciler:
 
     def _again_in_s(self, stored: StoredObject, plan: Plan[Status], grant: Granted) -> float | None:
         """When the plan wants it, or there is more to measure."""
+        if isinstance(stored.resource, KafkaCluster) and not stored.resource.is_paused:
+            due_in_s = self._cluster_meter.look(stored.key, stored.uid, grant.kafka, grant.view, grant.asking)
+            return min(due_in_s, plan.look_again_in_s or due_in_s)
         if plan.copies is None:
             return plan.look_again_in_s
         due_in_s = self._meter.look(stored, plan.copies, grant.view, grant.asking.listener)

@@ -50,7 +50,7 @@ from controller_operator.observation.observation import Observation
 from controller_operator.reconciling.access import ClusterAccess, requests_changed, topics_changed, way_changed
 from controller_operator.reconciling.event_recorder import EventRecorder
 from controller_operator.reconciling.letting_go import left_behind
-from controller_operator.reconciling.move_meter import OVER_TCP
+from controller_operator.reconciling.measuring.move_meter import OVER_TCP
 from controller_operator.reconciling.reconciler import Reconciler, Result
 from controller_operator.reconciling.wall_clock import Now, utc_now
 from controller_operator.reconciling.work_queue import WorkQueue
@@ -114,6 +114,7 @@ class OperatorRuntime:
             self.metrics,
             self._queue.add,
             missing_cluster_grace_s=settings.missing_cluster_grace_s,
+            namespaces=settings.namespaces,
             open_broker=open_broker,
             now=now,
             trouble_of_kind=self._definitions.trouble_of,
@@ -189,7 +190,7 @@ class OperatorRuntime:
         for each in self._at_beginning:
             self._once.append(noticed(each(), name="what is done as the work begins"))
         self.metrics.leader.set(1)
-        self.metrics.observe(self._store.conditions, self._store.unready)
+        self.metrics.observe(self._store.conditions, self._store.unready, self._store.disks)
         for key in self._store.keys(KafkaCluster.definition.kind):
             if (stored := self._store.get(key)) is not None:
                 self._concerned_by_cluster(stored)

@@ -34,6 +34,8 @@ from controller_operator.resources.schema import (
 )
 
 ANY_NAMESPACE: Final = "*"
+MAX_OWNERLESS_LIMITS: Final = 100
+MAX_TOPICS_OF_LIMIT: Final = 20
 
 MAX_TO_REMOVE: Final = 100
 _HOST_AND_PORT: Final = r"([\w.-]+|\[[0-9a-fA-F:.]+\]):[0-9]{1,5}"
@@ -187,6 +189,19 @@ class BrokerRemoval(StrEnum):
     EMPTY = "Empty"
 
 
+class BrokerDisk(Observed):
+    """The fullest disk of a broker's log directories."""
+
+    directory: str
+    """The log directory."""
+
+    used_percent: int
+    """How much of the disk is used, in whole percent."""
+
+    total_bytes: Annotated[int, Field(json_schema_extra={"format": "int64"})]
+    """How large the disk is."""
+
+
 class BrokerStatus(Observed):
     """A broker of the cluster, as it registered last."""
 
@@ -213,6 +228,13 @@ class BrokerStatus(Observed):
 
     endpoints: tuple[str, ...] = ()
     """The broker's listeners, as protocol://host:port."""
+
+    disk: BrokerDisk | None = None
+    """The fullest disk of its log directories, read once a minute; of a missing broker as it was last. Left out if the
+    broker does not say it: before Kafka 3.3, or without the right to Describe the cluster."""
+
+    failed_log_directories: tuple[str, ...] = ()
+    """The log directories that the broker cannot use."""
 
 
 class ClusterCounts(PartitionCounts):
@@ -250,6 +272,25 @@ class FeaturesStatus(Observed):
     """The features that are finalized; the first 500 by name."""
 
 
+class OwnerlessLimit(Observed):
+    """A limit for moves (throttle) in Kafka's configurations whose PartitionReassignment is gone."""
+
+    owner: str
+    """The object that has set it, as namespace/name/uid."""
+
+    bytes_per_second: Annotated[int, Field(json_schema_extra={"format": "int64"})]
+    """Bytes a second that each broker may send, and may receive, for the replicas that it slows."""
+
+    topics: tuple[str, ...] = ()
+    """Topics whose replicas it slows; the first 20 by name."""
+
+    since: Timestamp
+    """When the operator first warned of it."""
+
+    message: str
+    """When it is removed, or why it stays."""
+
+
 class KafkaClusterStatus(Status):
     """How the cluster is doing."""
 
@@ -262,6 +303,12 @@ class KafkaClusterStatus(Status):
 
     features: FeaturesStatus | None = None
     """The finalized features; missing where no controller has set them up, or nobody can understand them."""
+
+    ownerless_limits: Annotated[
+        tuple[OwnerlessLimit, ...], Field(max_length=MAX_OWNERLESS_LIMITS, json_schema_extra=keyed_by("owner"))
+    ] = ()
+    """Limits that PartitionReassignments have set and that nobody removes, because somebody took the finalizer off the
+    object; only without ZooKeeper. The operator removes each one ten minutes after its warning."""
 
     counts: ClusterCounts | None = None
     """Brokers, topics and partitions, and how many need attention."""

@@ -117,6 +117,10 @@ class Reason(StrEnum):
         "CopyFallsBehind",
         "Replicas are copied no faster than producers write, so the move does not end: raise its limit, if it has one.",
     )
+    DISK_NEARLY_FULL = (
+        "DiskNearlyFull",
+        "A disk with a log directory is 90 % full or more. A broker whose disk is full stops.",
+    )
     HEALTHY = "Healthy", "No broker is missing, every partition has a leader, and all replicas are in sync."
     OTHER_CLUSTER_DECIDES = (
         "OtherClusterDecides",
@@ -201,8 +205,8 @@ class Condition(Observed):
     type: ConditionType
     """What is said: Ready (the object is as its spec says), Reconciling (work goes on), Stalled (only a person can
     help), Paused, Drifted (changed elsewhere), Conflict (an older resource wins), Degraded (brokers or replicas of the
-    Kafka cluster are missing); and where the one run of an object is over, Complete (it did all that was asked for) or
-    Failed (it did not, and never will)."""
+    Kafka cluster are missing, or disks fail or are nearly full); and where the one run of an object is over, Complete (it
+    did all that was asked for) or Failed (it did not, and never will)."""
 
     status: ConditionStatus
     """Whether it holds."""

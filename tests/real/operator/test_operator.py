@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from controller_operator.reconciling.move_meter import EVERY_S, TIMEOUT_S
+from controller_operator.reconciling.measuring.move_meter import EVERY_S, TIMEOUT_S
 from devcluster.building.java import KAFKA_VERSION, KRAFT_VERSION, OLDER_VERSIONS, OTHER_KRAFT_VERSIONS
 from devcluster.clients.tools import CONFIGS, run_tool
 from devcluster.clusters.kafka import KafkaCluster

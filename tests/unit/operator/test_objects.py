@@ -135,7 +135,7 @@ def test_conditions_are_counted_as_they_are_now() -> None:
         }
 
     store, metrics = ObjectStore(), OperatorMetrics()
-    metrics.observe(store.conditions, store.unready)
+    metrics.observe(store.conditions, store.unready, store.disks)
     store.put({**topic_raw("one"), "status": {"conditions": [said("True", "Reconciled")]}})
     store.put({**topic_raw("two", resourceVersion="1"), "status": {"conditions": [said("True", "Reconciled")]}})
     assert conditions() == {("KafkaTopic", "Ready", "True", "Reconciled"): 2}
@@ -154,7 +154,7 @@ def test_objects_that_are_not_ready_are_named_and_those_that_need_a_person_come_
         return {**topic_raw(name, resourceVersion=str(version)), "status": {"conditions": said}}
 
     store, metrics = ObjectStore(), OperatorMetrics()
-    metrics.observe(store.conditions, store.unready)
+    metrics.observe(store.conditions, store.unready, store.disks)
     store.put(topic("waiting", "Unknown", "ZooKeeperUnavailable", "Reconciling"))
     store.put(topic("well", "True", "Reconciled"))
     store.put(topic("wrong", "False", "InvalidConfig", "Stalled"))
@@ -268,3 +268,18 @@ def test_objects_are_counted_by_the_kafka_cluster_that_they_were_carried_out_in(
     store.put({**topic_raw("one", resourceVersion="2"), "status": {"clusterId": "B"}})
     store.remove(Key("KafkaTopic", "shop", "accepted"))
     assert store.carried_out(demo) == {CarriedOut("A", None): 1, CarriedOut("B", None): 1}
+
+
+def test_the_metrics_show_how_full_the_fullest_disk_of_each_broker_is() -> None:
+    disk = {"directory": "/data", "usedPercent": 84, "totalBytes": 1000}
+    brokers = [{"id": 1, "state": "Registered", "disk": disk}, {"id": 2, "state": "Registered"}]
+    cluster = {**raw("KafkaCluster", {}, name="demo", status={"brokers": brokers})}
+    store, metrics = ObjectStore(), OperatorMetrics()
+    metrics.observe(store.conditions, store.unready, store.disks)
+    store.put({**cluster, "spec": {"zookeeper": {"connect": "zk:2181"}}})
+    labels = {"object_namespace": "shop", "name": "demo", "broker": "1"}
+    assert metrics.registry.get_sample_value("kontroller_operator_broker_disk_used_percent", labels) == 84
+    assert (
+        metrics.registry.get_sample_value("kontroller_operator_broker_disk_used_percent", {**labels, "broker": "2"})
+        is None
+    )

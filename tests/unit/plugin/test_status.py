@@ -47,6 +47,11 @@ def missing(number: int) -> dict[str, Any]:
     return {"id": number, "state": "Missing", "since": "2026-01-15T12:00:00Z"}
 
 
+def with_disk(number: int, percent: int, *failed: str) -> dict[str, Any]:
+    disk = {"directory": "/data", "usedPercent": percent, "totalBytes": 500}
+    return {"id": number, "state": "Registered", "disk": disk, "failedLogDirectories": list(failed)}
+
+
 def move(phase: str | None, **about: Any) -> Seen:
     return seen("PartitionReassignment", "drain-4", phase=phase, counts={"total": 8, "done": 2}, **about)
 
@@ -63,9 +68,9 @@ def test_a_cluster_that_is_well_is_one_line_and_the_end_is_good() -> None:
     objects = (cluster(), seen("KafkaTopic", conditions=READY))
     assert screen(*objects) == (
         "NAMESPACE   CLUSTER   CONTROLLER          BROKERS   MISSING   TOPICS   PARTITIONS   OFFLINE   "
-        "UNDER-REPLICATED   UNDER-MIN-ISR   MOVING   READY   DEGRADED   WHY\n"
+        "UNDER-REPLICATED   UNDER-MIN-ISR   MOVING   DISK   READY   DEGRADED   WHY\n"
         "shop        demo      1000 (Kontroller)   3         0         2        9            0         "
-        "0                  0               0        True    False      -\n"
+        "0                  0               0        -      True    False      -\n"
         "\n2 of 2 objects are ready."
     )
     assert code(*objects) is ExitCode.GOOD
@@ -222,3 +227,16 @@ def test_nothing_in_a_status_reaches_the_terminal_as_a_command() -> None:
     assert (printable(None), printable(""), printable(0)) == ("-", "-", "0")
     assert len(printable("x" * 1000)) == 160
     assert table(("A",), []) == []
+
+
+def test_the_fullest_disk_of_a_cluster_is_shown_and_each_one_that_needs_a_person() -> None:
+    shown = screen(conditioned(HEALTHY, brokers=[with_disk(1, 40), with_disk(2, 84)]))
+    assert " 84% " in shown
+    assert "Disks" not in shown
+    shown = screen(conditioned(DEGRADED, brokers=[with_disk(1, 40, "/b"), with_disk(2, 90)]))
+    assert "Disks nearly full or failed" in shown
+    rows = [line.split() for line in shown.splitlines() if "/data" in line]
+    assert rows == [
+        ["shop", "demo", "1", "/data", "40%", "500", "/b"],
+        ["shop", "demo", "2", "/data", "90%", "500", "-"],
+    ]

@@ -42,9 +42,11 @@ from controller_operator.kafka.marked_throttles import (
     Change,
     Changes,
     Configs,
+    Entry,
     ListTooLongError,
     changes_to_remove,
     changes_to_set,
+    entries_in,
 )
 from controller_operator.kafka.requests.momentary import is_momentary
 from controller_operator.kafka.requests.rights import in_words
@@ -95,6 +97,16 @@ async def ask_for_throttle(step: ThrottleStep, broker: ControllerClient, control
         _log.warning("throttle not settled", owner=step.owner, error=f"{type(error).__name__}: {error}")
         return ThrottleReply(step=step, trouble=str(error))
     return ThrottleReply(step=step, trouble="others change the same configurations all the time")
+
+
+async def ask_for_entries(broker: ControllerClient) -> tuple[Entry, ...] | None:
+    """Return what owners want, as a broker knows it; None if it does not say."""
+    try:
+        (defaults,) = await _describe([_asked(_BROKER, _DEFAULTS, None)], broker)
+    except RequestError as error:
+        _log.info("limits not known", error=f"{type(error).__name__}: {error}")
+        return None
+    return entries_in(each.name for each in defaults.configs) if defaults.error_code is ErrorCode.none else None
 
 
 def _next_changes(step: ThrottleStep, found: Configs) -> Changes:

@@ -33,8 +33,9 @@ CONDITIONS: Final[Mapping[ConditionType, tuple[str, str]]] = {
         "Delete one of the two, or let them name different things; the message names the winner.",
     ),
     ConditionType.DEGRADED: (
-        "Of a KafkaCluster: True if brokers are missing, or partitions have no leader or too few replicas in sync. Unknown"
-        " while the cluster cannot be seen. `Ready` does not follow it.",
+        "Of a KafkaCluster: True if brokers are missing, partitions have no leader or too few replicas in sync, a log"
+        " directory has failed, or a disk is 90 % full. Unknown while the cluster cannot be seen. `Ready` does not"
+        " follow it.",
         "`kubectl kontroller status` names the missing brokers; the reason says what to do.",
     ),
     ConditionType.COMPLETE: (
@@ -86,6 +87,7 @@ REMEDIES: Final[Mapping[Reason, str]] = {
     ),
     Reason.LOG_DIRECTORY_FAILED: "Repair or replace the disk, and restart the broker: see "
     "[a disk is full](operations.md#a-disk-is-full).",
+    Reason.DISK_NEARLY_FULL: "Make room, or make the disk larger: see [a disk is full](operations.md#a-disk-is-full).",
     Reason.COPY_STALLED: _STUCK_MOVE,
     Reason.COPY_FALLS_BEHIND: _STUCK_MOVE,
     Reason.HEALTHY: _NOTHING,

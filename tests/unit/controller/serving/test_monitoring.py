@@ -38,7 +38,7 @@ async def exported(cluster: Cluster) -> set[str]:
     cluster.start_brokers(1, 2, 3)
     await cluster.serve()
     operator, store = OperatorMetrics(), ObjectStore()
-    operator.observe(store.conditions, store.unready)
+    operator.observe(store.conditions, store.unready, store.disks)
     return names(cluster.active.registry.collect()) | names(operator.registry.collect())
 
 

@@ -9,6 +9,8 @@ from functools import partial
 from typing import Any, TypeVar
 
 from kio.schema.describe_log_dirs.v2 import DescribeLogDirsRequest
+from kio.schema.describe_log_dirs.v4 import DescribeLogDirsRequest as DisksRequest
+from kio.schema.describe_log_dirs.v4 import DescribeLogDirsResponse
 from kio.static.protocol import RequestPayload, ResponsePayload
 
 from controller_core.model.ids import TopicName, TopicPartition
@@ -49,6 +51,10 @@ class World(Operated):
         self._unheard: deque[Callable[[], object]] = deque()
         self.silent: set[int] = set()
         """The brokers that never say how large their logs are."""
+        self.disks: dict[int, DescribeLogDirsResponse] = {}
+        """What brokers say of their disks; those that are missing are of a release that says nothing."""
+        self.disks_asked: list[tuple[float, int]] = []
+        """When which broker was asked for its disks, in the loop's time."""
         self.idle: set[int] = set()
         """The brokers that copy nothing."""
 
@@ -209,8 +215,13 @@ class _BrokerClient:
         return await self._life.never() if self._life.is_over else response
 
     async def _answer(self, request: RequestPayload) -> ResponsePayload:
-        assert isinstance(request, DescribeLogDirsRequest)
         (number,) = self._listeners
+        if isinstance(request, DisksRequest):
+            self._world.disks_asked.append((asyncio.get_running_loop().time(), number))
+            if number not in self._world.disks or number not in self._world.cluster.live:
+                raise ControllerUnreachable("it says nothing")
+            return self._world.disks[number]
+        assert isinstance(request, DescribeLogDirsRequest)
         self._world.sizes_asked.append((asyncio.get_running_loop().time(), number))
         if number in self._world.silent:
             await asyncio.Event().wait()

@@ -16,7 +16,7 @@ from controller_core.wire.client.request_client import Address, AnswerLost, Answ
 from controller_operator.kafka.cluster_view import ClusterView
 from controller_operator.kafka.log_sizes import Copy
 from controller_operator.kubernetes.object_store import StoredObject
-from controller_operator.reconciling.move_meter import EVERY_S, TIMEOUT_S, MoveMeter
+from controller_operator.reconciling.measuring.move_meter import EVERY_S, TIMEOUT_S, MoveMeter
 from controller_operator.resources import PartitionReassignment
 from simulation.broker_state import log_dirs
 from simulation.cluster.names import tp

@@ -5,14 +5,14 @@ memory: it is measured again by the next operator, and until its first reading i
 """
 
 import asyncio
-from collections.abc import Callable, Coroutine, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
 import structlog
 
-from controller_core.model.ids import BrokerId, TopicPartition
+from controller_core.model.ids import BrokerId
 from controller_core.supervision import noticed
 from controller_core.wire.client.request_client import RequestClient, RequestError
 from controller_operator.kafka.broker_listeners import ANY_PLAINTEXT, BrokerListener
@@ -35,6 +35,7 @@ from controller_operator.plans.reassignment.copying.stalls import (
     find_stalls,
     remember,
 )
+from controller_operator.reconciling.measuring.asking import ask_brokers
 from controller_operator.reconciling.wall_clock import Now
 from controller_operator.resources import PartitionReassignment
 from controller_operator.resources.reassignment import MoveProgress
@@ -44,12 +45,10 @@ TIMEOUT_S: Final = 5.0
 """Of a whole reading: brokers that hang have the rest of the pause to themselves."""
 _LISTENER_MS: Final = 4_000
 """Of all listeners of a broker, each of which has an equal share of it."""
-_AT_ONCE: Final = 8
-"""How many brokers one move asks at the same time."""
 _STALE_S: Final = 3 * EVERY_S
 _log = structlog.get_logger(__name__)
 
-OVER_TCP: Final[OpenBroker] = partial(RequestClient, timeout_ms=_LISTENER_MS)
+OVER_TCP: Final[OpenBroker] = partial(RequestClient, timeout_ms=_LISTENER_MS, negotiates=True)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -133,27 +132,21 @@ class MoveMeter:
     async def _read(
         self, key: Key, measured: _Measured, copies: Copies, view: ClusterView, listener: BrokerListener
     ) -> None:
-        troubles: list[str] = []
-        latest = reading(copies, await _ask_all(questions(copies), self._asker(view, listener, troubles)), _time_s())
-        if troubles and (measured.found is not None or measured.known_at_s is None):
-            _log.warning("progress not known", object=str(key), errors=troubles)
-        self._keep(key, measured, latest)
+        asked, troubles = questions(copies), list[str]()
 
-    def _asker(self, view: ClusterView, listener: BrokerListener, troubles: list[str]) -> "_Ask":
-        gate = asyncio.Semaphore(_AT_ONCE)
-
-        async def ask(broker: BrokerId, partitions: list[TopicPartition]) -> LogSizes | None:
-            if broker not in view.brokers:
-                return None
+        async def ask(broker: BrokerId) -> LogSizes | None:
             try:
-                async with gate:
-                    client = self._open_broker(listener.addresses(view.brokers[broker]), security=listener.security)
-                    return await ask_log_sizes(partitions, client)
+                client = self._open_broker(listener.addresses(view.brokers[broker]), security=listener.security)
+                return await ask_log_sizes(asked[broker], client)
             except (RequestError, UnusableSizesError) as error:
                 troubles.append(f"broker {broker}: {error or type(error).__name__}")
                 return None
 
-        return ask
+        answers = await ask_brokers(asked.keys() & view.brokers.keys(), ask, TIMEOUT_S)
+        latest = reading(copies, answers, _time_s())
+        if troubles and (measured.found is not None or measured.known_at_s is None):
+            _log.warning("progress not known", object=str(key), errors=troubles)
+        self._keep(key, measured, latest)
 
     def _keep(self, key: Key, measured: _Measured, latest: Reading | None) -> None:
         measured.readings = with_latest(measured.readings, latest) if latest else ()
@@ -163,26 +156,6 @@ class MoveMeter:
         measured.found, measured.known_at_s = found, _time_s()
         if is_new:
             self._tell((key,))
-
-
-_Ask = Callable[[BrokerId, list[TopicPartition]], Coroutine[None, None, LogSizes | None]]
-
-
-async def _ask_all(asked: Mapping[BrokerId, list[TopicPartition]], ask: _Ask) -> dict[BrokerId, LogSizes]:
-    """Return the answers that arrive in time."""
-    tasks = {broker: asyncio.create_task(ask(broker, partitions)) for broker, partitions in asked.items()}
-    if not tasks:
-        return {}
-    try:
-        await asyncio.wait(tasks.values(), timeout=TIMEOUT_S)
-    finally:
-        for task in tasks.values():
-            task.cancel()
-        outcomes = await asyncio.gather(*tasks.values(), return_exceptions=True)
-    if unexpected := [each for each in outcomes if isinstance(each, Exception)]:
-        raise unexpected[0]
-    answers = zip(tasks, outcomes, strict=True)
-    return {broker: answer for broker, answer in answers if isinstance(answer, LogSizes)}
 
 
 def _time_s() -> float:

@@ -1,0 +1,118 @@
+"""Asks the brokers of each KafkaCluster, at most once a minute, how full their disks are and which limits are set.
+
+As with moves, a look begins a reading where one is due, and the next look shows what came of it. What is not known is
+missing, and never a failure: brokers of an older release, or a user without the right, leave it unknown.
+"""
+
+import asyncio
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass, replace
+from math import inf
+from typing import Final
+
+import structlog
+
+from controller_core.model.ids import BrokerId
+from controller_core.supervision import noticed
+from controller_core.wire.client.request_client import RequestError
+from controller_operator.clusters.cluster import Asking, Cluster
+from controller_operator.kafka.cluster_view import ClusterView
+from controller_operator.kafka.log_directories import LogDirectories, ask_log_directories
+from controller_operator.kafka.log_sizes import OpenBroker
+from controller_operator.kafka.marked_throttles import Entry
+from controller_operator.kubernetes.object_store import Key
+from controller_operator.reconciling.measuring.asking import ask_brokers
+
+EVERY_S: Final = 60.0
+TIMEOUT_S: Final = 20.0
+"""Of a whole reading; what is not said by then is not known."""
+_log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Findings:
+    """What brokers said last."""
+
+    directories: Mapping[BrokerId, LogDirectories] | None = None
+    """None: no broker was asked yet."""
+    limits: tuple[Entry, ...] | None = None
+    """What objects have set in the configurations of a cluster without ZooKeeper; None: nobody has said it yet."""
+
+
+NOTHING_FOUND: Final = Findings()
+
+
+@dataclass(slots=True, kw_only=True)
+class _Measured:
+    uid: str
+    begun_at_s: float
+    found: Findings = NOTHING_FOUND
+    work: asyncio.Task[None] | None = None
+
+
+class ClusterMeter:
+    """The disks and limits of Kafka clusters."""
+
+    def __init__(self, open_broker: OpenBroker, tell: Callable[[Iterable[Key]], None]) -> None:
+        """`tell` has a KafkaCluster looked at of which something new is known."""
+        self._open_broker = open_broker
+        self._tell = tell
+        self._clusters: dict[Key, _Measured] = {}
+
+    def findings_of(self, key: Key, uid: str) -> Findings:
+        """Return what is known of a KafkaCluster."""
+        measured = self._clusters.get(key)
+        return measured.found if measured is not None and measured.uid == uid else NOTHING_FOUND
+
+    def look(self, key: Key, uid: str, kafka: Cluster, view: ClusterView, asking: Asking) -> float:
+        """Begins a reading if one is due; returns the seconds until the next one is."""
+        now_s = asyncio.get_running_loop().time()
+        measured = self._clusters.get(key)
+        if measured is None or measured.uid != uid:
+            self.forget(key)
+            measured = self._clusters[key] = _Measured(uid=uid, begun_at_s=-inf)
+        if (left_s := measured.begun_at_s + EVERY_S - now_s) > 0:
+            return left_s
+        measured.begun_at_s = now_s
+        reading = self._read(key, measured, kafka, view, asking)
+        measured.work = noticed(reading, name=f"disks and limits of {key}", on_error=lambda _: None)
+        return EVERY_S
+
+    def forget_limits(self, key: Key, owners: Collection[str]) -> None:
+        """The limits of these owners were removed."""
+        measured = self._clusters.get(key)
+        if measured is not None and measured.found.limits is not None:
+            left = tuple(each for each in measured.found.limits if each.owner not in owners)
+            measured.found = replace(measured.found, limits=left)
+
+    def forget(self, key: Key) -> None:
+        """The KafkaCluster is gone."""
+        measured = self._clusters.pop(key, None)
+        if measured is not None and measured.work is not None:
+            measured.work.cancel()
+
+    async def close(self) -> None:
+        """Ends all readings."""
+        work = [each.work for each in self._clusters.values() if each.work is not None]
+        for key in [*self._clusters]:
+            self.forget(key)
+        await asyncio.gather(*work, return_exceptions=True)
+
+    async def _read(self, key: Key, measured: _Measured, kafka: Cluster, view: ClusterView, asking: Asking) -> None:
+        listener, troubles = asking.listener, list[str]()
+
+        async def ask(broker: BrokerId) -> LogDirectories | None:
+            try:
+                client = self._open_broker(listener.addresses(view.brokers[broker]), security=listener.security)
+                return await ask_log_directories(client)
+            except RequestError as error:
+                troubles.append(f"broker {broker}: {error or type(error).__name__}")
+                return None
+
+        directories, limits = await ask_brokers(view.brokers, ask, TIMEOUT_S), await kafka.find_limits(asking)
+        found = Findings(directories=directories, limits=measured.found.limits if limits is None else limits)
+        if troubles:
+            _log.info("disks not known", object=str(key), errors=troubles)
+        is_new, measured.found = found != measured.found, found
+        if is_new:
+            self._tell((key,))

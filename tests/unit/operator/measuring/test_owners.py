@@ -1,0 +1,152 @@
+"""A limit is left alone if its object is there and has not ended, or if nobody here can know that."""
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+
+from controller_core.wire.client.request_client import ControllerUnreachable
+from controller_operator.clusters.cluster import Asking
+from controller_operator.kafka.marked_throttles import Entry
+from controller_operator.kafka.throttle_steps import RemoveThrottle
+from controller_operator.kubernetes.object_store import ObjectStore, StoredObject, key_of_resource
+from controller_operator.plans.outcome import Context, Plan
+from controller_operator.reconciling.access import ClusterAccess, Granted
+from controller_operator.reconciling.kinds import ClusterHandler
+from controller_operator.reconciling.measuring.cluster_meter import EVERY_S, ClusterMeter
+from controller_operator.reconciling.permission import Permission
+from controller_operator.resources import KafkaCluster
+from simulation.fast_loop import run_fast
+from tests.unit.operator.clusters import NOW, healthy, raw, view
+
+VIEW = view(healthy([1, 2]), brokers=(1, 2))
+SPEC = {"partitions": [{"topic": "orders", "partition": 0, "replicas": [1, 2]}]}
+ENDED = {"phase": "Completed", "observedGeneration": 1, "conditions": []}
+
+
+class Limits:
+    """A cluster of which only the limits are asked for; None: nobody says them."""
+
+    def __init__(self, *owners: str) -> None:
+        self.found: tuple[Entry, ...] | None = tuple(
+            Entry(mark=number, bytes_per_second=5000, owner=owner) for number, owner in enumerate(owners, 1)
+        )
+
+    async def find_limits(self, _: Asking) -> tuple[Entry, ...] | None:
+        return self.found
+
+
+class Silent:
+    async def ask_any(self, *_: object) -> Any:
+        raise ControllerUnreachable("nobody listens")
+
+
+class Watching:
+    """A KafkaCluster that is looked at."""
+
+    def __init__(self, limits: Limits, objects: Sequence[dict[str, Any]], namespaces: Sequence[str]) -> None:
+        store = ObjectStore()
+        body = {**raw("KafkaCluster", {}, name="demo"), "spec": {"bootstrapServers": "b:1"}}
+        for each in (body, *objects):
+            store.put(each)
+        resource = StoredObject(body).resource
+        assert isinstance(resource, KafkaCluster)
+        self.resource, self._limits = resource, limits
+        self.told = 0
+        self.meter = ClusterMeter(lambda *_, **__: Silent(), self._tell)
+        access = ClusterAccess(store, _unconnected, unreachable_grace_s=3.0)
+        self._handler = ClusterHandler(store, access, self.meter, namespaces)
+
+    async def read(self) -> None:
+        """Has brokers asked, and waits for what they say."""
+        kafka: Any = self._limits
+        self.meter.look(key_of_resource(self.resource), "uid-1", kafka, VIEW, Asking())
+        await asyncio.sleep(EVERY_S)
+
+    def plan(self, *done: RemoveThrottle) -> Plan[Any]:
+        kafka: Any = self._limits
+        grant = Granted(cluster=self.resource, kafka=kafka, view=VIEW, permission=Permission(namespace="shop"))
+        return self._handler.plan(self.resource, grant, Context(now=NOW, done=done))
+
+    def ownerless(self, *done: RemoveThrottle) -> list[str]:
+        return [row.owner for row in self.plan(*done).status.ownerless_limits]
+
+    def _tell(self, _: Any) -> None:
+        self.told += 1
+
+
+async def _unconnected(_: str) -> Any:
+    raise AssertionError("nothing is connected with")
+
+
+@asynccontextmanager
+async def watching(limits: Limits, *objects: dict[str, Any], namespaces: Sequence[str] = ()) -> AsyncIterator[Watching]:
+    found = Watching(limits, objects, namespaces)
+    try:
+        yield found
+    finally:
+        await found.meter.close()
+
+
+def move(**about: Any) -> dict[str, Any]:
+    return raw("PartitionReassignment", SPEC, name="move", **about)
+
+
+@pytest.mark.parametrize(
+    ("objects", "namespaces", "is_owned"),
+    [
+        ([move(uid="uid-7")], (), True),
+        ([], (), False),
+        ([move(uid="uid-8")], (), False),
+        ([move(uid="uid-7", status=ENDED)], (), False),
+        ([], ("bank",), True),
+        ([], ("bank", "shop"), False),
+        ([{**move(uid="uid-7"), "spec": {"partitions": 7}}], (), True),
+    ],
+    ids=["there", "gone", "created again", "ended", "namespace not watched", "namespace watched", "unreadable"],
+)
+def test_a_limit_has_an_owner_if_its_object_may_still_need_it(
+    objects: list[dict[str, Any]], namespaces: Sequence[str], is_owned: bool
+) -> None:
+    async def scenario() -> None:
+        async with watching(Limits("shop/move/uid-7"), *objects, namespaces=namespaces) as cluster:
+            await cluster.read()
+            assert cluster.ownerless() == ([] if is_owned else ["shop/move/uid-7"])
+
+    run_fast(scenario())
+
+
+@pytest.mark.parametrize("owner", ["a-person", "shop/7"])
+def test_an_owner_that_is_no_object_is_left_alone(owner: str) -> None:
+    async def scenario() -> None:
+        async with watching(Limits(owner)) as cluster:
+            await cluster.read()
+            assert cluster.ownerless() == []
+
+    run_fast(scenario())
+
+
+def test_what_was_removed_is_not_shown_again_before_brokers_are_asked_again() -> None:
+    async def scenario() -> None:
+        async with watching(Limits("shop/move/uid-7")) as cluster:
+            await cluster.read()
+            assert cluster.told == 1
+            assert cluster.ownerless() == ["shop/move/uid-7"]
+            assert cluster.ownerless(RemoveThrottle(owner="shop/move/uid-7", partitions=())) == []
+            assert cluster.ownerless() == []
+
+    run_fast(scenario())
+
+
+def test_a_broker_that_does_not_say_its_limits_changes_nothing() -> None:
+    async def scenario() -> None:
+        limits = Limits("shop/move/uid-7")
+        async with watching(limits) as cluster:
+            await cluster.read()
+            limits.found = None
+            await cluster.read()
+            assert cluster.ownerless() == ["shop/move/uid-7"]
+
+    run_fast(scenario())
