@@ -10,8 +10,7 @@ from controller_admin.plugin.objects import Seen
 from controller_admin.plugin.plan import in_short
 from controller_admin.screen import section, table
 from controller_core.model.wording import counted
-from controller_operator.plans.cluster_health import NEARLY_FULL_PERCENT
-from controller_operator.resources.cluster import BrokerRemoval, BrokerState
+from controller_operator.resources.cluster import NEARLY_FULL_PERCENT, BrokerRemoval, BrokerState
 from controller_operator.resources.conditions import ConditionType
 
 _SHOWN: Final = 20
@@ -303,9 +302,10 @@ def _percents(each: Seen) -> Iterator[int]:
 
 
 def _disks_in_trouble(each: Seen) -> Iterator[Disk]:
+    nearly_full = each.raw.get("spec", {}).get("diskNearlyFullPercent", NEARLY_FULL_PERCENT)
     for row in _brokers(each):
         disk, failed = row.get("disk") or {}, tuple(row.get("failedLogDirectories") or ())
-        if failed or disk.get("usedPercent", 0) >= NEARLY_FULL_PERCENT:
+        if failed or disk.get("usedPercent", 0) >= nearly_full:
             yield Disk(
                 namespace=each.key.namespace,
                 cluster=each.key.name,

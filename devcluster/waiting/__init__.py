@@ -1,1 +1,1 @@
-"""The waits of tests: for the health of a cluster that they share, for what all ask of one, and for load that loses nothing."""
+"""The waits of tests: for the health of a shared cluster, for conditions that many tests ask for, and under load."""

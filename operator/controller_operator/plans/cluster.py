@@ -50,8 +50,9 @@ def plan_cluster(
     before = cluster.status.brokers if is_same else ()
     brokers = list_brokers(before, view, context.now, directories)
     limits = limits or LimitsPlan(rows=cluster.status.ownerless_limits)
+    nearly_full = cluster.spec.disk_nearly_full_percent
     said = _verdict(cluster, view, decider) if refusal is None else refusal
-    verdict = replace(said, others=(degraded(brokers.missing, view.counts, brokers.rows),))
+    verdict = replace(said, others=(degraded(brokers.missing, view.counts, brokers.rows, nearly_full),))
     pauses = [each for each in (brokers.next_forgotten_in_s, limits.look_again_in_s) if each is not None]
     return Plan(
         status=KafkaClusterStatus(
@@ -74,7 +75,7 @@ def plan_cluster(
             ),
         ),
         steps=limits.steps,
-        notices=(*disk_notices(before, brokers.rows, context.now), *limits.notices),
+        notices=(*disk_notices(before, brokers.rows, context.now, nearly_full), *limits.notices),
         is_progress=True,
         look_again_in_s=min(pauses, default=None),
     )

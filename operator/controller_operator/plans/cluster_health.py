@@ -21,8 +21,6 @@ from controller_operator.resources.cluster import BrokerDisk, BrokerState, Broke
 from controller_operator.resources.conditions import ConditionStatus, ConditionType, Reason
 from controller_operator.resources.schema import MAX_STATUS_ENTRIES
 
-NEARLY_FULL_PERCENT: Final = 90
-"""Of a disk. A broker whose disk is full stops, and deletes nothing before it is up again."""
 Directories = Mapping[BrokerId, LogDirectories]
 FORGOTTEN_AFTER: Final = timedelta(minutes=10)
 """Longer than Kubernetes waits before it restarts a container that crashes again and again, which is five minutes."""
@@ -62,12 +60,18 @@ def list_brokers(
     )
 
 
-def disk_notices(before: Iterable[BrokerStatus], brokers: Iterable[BrokerStatus], now: datetime) -> tuple[Notice, ...]:
+def disk_notices(
+    before: Iterable[BrokerStatus], brokers: Iterable[BrokerStatus], now: datetime, nearly_full_percent: int
+) -> tuple[Notice, ...]:
     """Return the warnings about disks that were not nearly full, and directories that had not failed, before.
 
     Kubernetes keeps events for an hour, so what comes back within it is not told again."""
     known = {row.id: row for row in before}
-    full = [row for row in brokers if is_nearly_full(row) and not is_nearly_full(known.get(row.id))]
+    full = [
+        row
+        for row in brokers
+        if _is_nearly_full(row, nearly_full_percent) and not _is_nearly_full(known.get(row.id), nearly_full_percent)
+    ]
     failed = [
         row
         for row in brokers
@@ -86,12 +90,9 @@ def disk_notices(before: Iterable[BrokerStatus], brokers: Iterable[BrokerStatus]
     )
 
 
-def is_nearly_full(row: BrokerStatus | None) -> bool:
-    """Return True if a disk of the broker is nearly full, as far as is known."""
-    return row is not None and row.disk is not None and row.disk.used_percent >= NEARLY_FULL_PERCENT
-
-
-def degraded(missing: Iterable[BrokerId], counts: Counts, brokers: Iterable[BrokerStatus] = ()) -> Said:
+def degraded(
+    missing: Iterable[BrokerId], counts: Counts, brokers: Iterable[BrokerStatus], nearly_full_percent: int
+) -> Said:
     """Return the condition Degraded. The first reason is the cause of the others, so it stays while the counts change."""
     rows = list(brokers)
     found = [
@@ -99,13 +100,17 @@ def degraded(missing: Iterable[BrokerId], counts: Counts, brokers: Iterable[Brok
         (Reason.LOG_DIRECTORY_FAILED, _failed_directories([row for row in rows if row.failed_log_directories])),
         (Reason.PARTITIONS_OFFLINE, _of(counts.lost_leader, counts, "without a leader")),
         (Reason.PARTITIONS_UNDER_REPLICATED, _of(counts.lost_replicas, counts, "under-replicated")),
-        (Reason.DISK_NEARLY_FULL, _full_disks([row for row in rows if is_nearly_full(row)])),
+        (Reason.DISK_NEARLY_FULL, _full_disks([row for row in rows if _is_nearly_full(row, nearly_full_percent)])),
     ]
     troubles = [(reason, words) for reason, words in found if words]
     if not troubles:
         return ConditionType.DEGRADED, ConditionStatus.FALSE, Reason.HEALTHY, Reason.HEALTHY.meaning
     message = "; ".join(words for _, words in troubles)
     return ConditionType.DEGRADED, ConditionStatus.TRUE, troubles[0][0], message
+
+
+def _is_nearly_full(row: BrokerStatus | None, percent: int) -> bool:
+    return row is not None and row.disk is not None and row.disk.used_percent >= percent
 
 
 def _registered(broker: Broker, before: BrokerStatus | None, now: datetime) -> BrokerStatus:

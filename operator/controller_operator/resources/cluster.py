@@ -38,6 +38,7 @@ MAX_OWNERLESS_LIMITS: Final = 100
 MAX_TOPICS_OF_LIMIT: Final = 20
 
 MAX_TO_REMOVE: Final = 100
+NEARLY_FULL_PERCENT: Final = 90
 _HOST_AND_PORT: Final = r"([\w.-]+|\[[0-9a-fA-F:.]+\]):[0-9]{1,5}"
 _CHROOT: Final = r"(/[^/\s,]+)*"
 _SAYS_WHERE: Final = "give zookeeper, or bootstrapServers of a cluster without ZooKeeper"
@@ -131,6 +132,10 @@ class KafkaClusterSpec(Spec):
     """The brokers that are to be removed from the cluster. No object puts a new replica on them: topics are created and
     grow on the others, and a replicaAssignment that names one of them is not carried out there. What they hold stays until
     a PartitionReassignment with drainBrokers moves it away."""
+
+    disk_nearly_full_percent: int = Field(default=NEARLY_FULL_PERCENT, ge=1, le=100)
+    """The percent from which a broker's disk counts as nearly full, so that the cluster is Degraded. A broker whose disk is
+    full stops, and deletes nothing before it is up again."""
 
     @model_validator(mode="after")
     def _says_where_it_is(self) -> Self:

@@ -119,7 +119,7 @@ class Reason(StrEnum):
     )
     DISK_NEARLY_FULL = (
         "DiskNearlyFull",
-        "A disk with a log directory is 90 % full or more. A broker whose disk is full stops.",
+        "A disk with a log directory is fuller than spec.diskNearlyFullPercent allows. A broker whose disk is full stops.",
     )
     HEALTHY = "Healthy", "No broker is missing, every partition has a leader, and all replicas are in sync."
     OTHER_CLUSTER_DECIDES = (

@@ -35,8 +35,9 @@ def look(
     status: Any = None,
     cluster: ClusterView = WELL,
     after: timedelta = timedelta(),
+    **spec: int,
 ) -> Plan[KafkaClusterStatus]:
-    stored = {**raw("KafkaCluster", {}, status=status or {}), "spec": {"zookeeper": {"connect": "zk:2181"}}}
+    stored = {**raw("KafkaCluster", {}, status=status or {}), "spec": {"zookeeper": {"connect": "zk:2181"}, **spec}}
     directories = None if found is None else {BrokerId(number): each for number, each in found.items()}
     resource = KafkaCluster.model_validate(stored)
     return plan_cluster(resource, cluster, Context(now=NOW + after), directories=directories)
@@ -85,6 +86,10 @@ class TestStatus:
         more = look({1: full(40), 2: full(97)}, status_of(nearly))
         assert (degraded(more)[2], more.notices) == ("broker 2 has used 97 % of the disk of /data", ())
         assert degraded(look({1: full(40), 2: full(20)}, status_of(more)))[0] == "False"
+
+    def test_is_degraded_from_the_percent_on_that_the_spec_says(self) -> None:
+        assert degraded(look({1: full(94)}, diskNearlyFullPercent=95))[0] == "False"
+        assert degraded(look({1: full(95)}, diskNearlyFullPercent=95))[1] is Reason.DISK_NEARLY_FULL
 
     def test_names_directories_that_failed_before_what_follows_from_them(self) -> None:
         plan = look({1: full(95, "/a", "/b", "/c"), 2: full(10)})
