@@ -14,12 +14,13 @@ from typing import Final
 from controller_operator.kubernetes.object_store import AnyResource, Key, ObjectStore, Raw, StoredObject, key_of
 from controller_operator.plans.cluster_deletion import explain_refusal, is_forced
 from controller_operator.plans.outcome import Context, Verdict, conditions
+from controller_operator.plans.topic.claims import explain_hand_over
 from controller_operator.reconciling.access import ClusterAccess, Granted, Withheld
 from controller_operator.reconciling.kinds import KindHandler, kind_handlers, plan_object
 from controller_operator.reconciling.measuring.cluster_meter import ClusterMeter
 from controller_operator.reconciling.measuring.move_meter import OVER_TCP, MoveMeter
 from controller_operator.reconciling.wall_clock import Now, utc_now
-from controller_operator.resources import KafkaCluster, PartitionReassignment, PreferredElection
+from controller_operator.resources import KafkaCluster, KafkaTopic, PartitionReassignment, PreferredElection
 from controller_operator.resources.common import ObjectMeta
 from controller_operator.resources.conditions import Condition, ConditionStatus, ConditionType, Reason
 
@@ -82,7 +83,7 @@ _FINE: Final = Judgement()
 
 
 class Judge:
-    """Judges objects that are written, and the deletion of KafkaClusters.
+    """Judges objects that are written, and the deletion of KafkaClusters and KafkaTopics.
 
     Of a KafkaCluster that is written only the fields are judged, because its cluster is not connected yet."""
 
@@ -99,7 +100,7 @@ class Judge:
 
         Both are what the API server sent, of one of our kinds, with a name and a namespace."""
         if asked is None:
-            return self._judge_deletion(before) if before is not None else _FINE
+            return await self._judge_deletion(before) if before is not None else _FINE
         if asked["metadata"].get("deletionTimestamp") is not None:
             return _FINE  # it is let go whatever its spec says
         if before is not None and before.get("spec") == asked.get("spec"):
@@ -114,16 +115,22 @@ class Judge:
             return Judgement(warnings=(str(foreseen),))
         return Judgement(refusal=str(foreseen))
 
-    def _judge_deletion(self, raw: Raw) -> Judgement:
-        """Refuse the deletion of a KafkaCluster that objects need.
+    async def _judge_deletion(self, raw: Raw) -> Judgement:
+        """Refuse the deletion of a KafkaCluster that objects need, and warn that another object takes a topic over.
 
-        Objects that are being deleted do not count, so that all may be deleted at once. The finalizer waits for them."""
-        cluster = ObjectMeta.model_validate(raw["metadata"])
-        key = key_of(raw)
-        staying = self._store.staying(key) if key.kind == KafkaCluster.definition.kind else set()
-        if not staying or cluster.deletion_timestamp is not None or is_forced(cluster):
+        Objects that are being deleted do not count, so that all may be deleted at once. The finalizer waits for them. A
+        hand-over needs no consent, because no data is lost: a refusal would only stop GitOps from pruning."""
+        about, key = ObjectMeta.model_validate(raw["metadata"]), key_of(raw)
+        if about.deletion_timestamp is not None:
             return _FINE
-        return Judgement(refusal=explain_refusal(cluster, staying))
+        if isinstance(topic := StoredObject(raw).resource, KafkaTopic):
+            claims = (await self._clusters()).claims_of(topic)
+            warning = explain_hand_over(topic, claims.heir) if claims.owner is None and claims.heir else None
+            return Judgement(warnings=(warning,)) if warning else _FINE
+        staying = self._store.staying(key) if key.kind == KafkaCluster.definition.kind else set()
+        if not staying or is_forced(about):
+            return _FINE
+        return Judgement(refusal=explain_refusal(about, staying))
 
     async def _foresee(self, raw: Raw) -> _Foreseen | None:
         """What would be wrong with an object; None where nothing would."""

@@ -331,7 +331,7 @@ class ObjectStore:
 
     def claims(self, topic: str) -> list[KafkaTopic]:
         """The KafkaTopics of any cluster that claim a topic of this name, the oldest first (`StoredObject.claim`)."""
-        found = [self._known(key).claim for key in self._topic_claims.get(topic, ())]
+        found = [self._known(key).claim for key in self.claimants(topic)]
         claims = [each for each in found if each is not None]
         return sorted(claims, key=lambda each: (str(each.metadata.creation_timestamp), each.metadata.uid))
 
@@ -353,6 +353,10 @@ class ObjectStore:
         """The PartitionReassignments of any cluster that move partitions of a topic of this name, or have moved them."""
         found = [self._known(key).resource for key in sorted(self._movers.get(topic, ()))]
         return [each for each in found if isinstance(each, PartitionReassignment)]
+
+    def claimants(self, topic: str) -> Set[Key]:
+        """The KafkaTopics of any cluster that claim a topic of this name."""
+        return self._topic_claims.get(topic, set())
 
     def feature_sets(self) -> list[FeatureSet]:
         """The FeatureSets of all clusters, the oldest first."""
@@ -524,10 +528,11 @@ _LEAST_OF_A_TOPIC: Final = {"partitions": 1, "replicationFactor": 1}
 
 
 def _claim_of(raw: Raw) -> KafkaTopic | None:
-    spec = raw.get("spec")
+    spec, status = raw.get("spec"), raw.get("status")
     named = {name: spec[name] for name in ("clusterRef", "topicName") if name in spec} if isinstance(spec, dict) else {}
+    had = {name: status[name] for name in ("topicId",) if name in status} if isinstance(status, dict) else {}
     try:
-        return KafkaTopic.model_validate({**raw, "spec": {**_LEAST_OF_A_TOPIC, **named}, "status": {}})
+        return KafkaTopic.model_validate({**raw, "spec": {**_LEAST_OF_A_TOPIC, **named}, "status": had})
     except ValidationError:
         return None
 

@@ -25,9 +25,11 @@ from controller_operator.observation.observation import Observation
 from controller_operator.plans.cluster_change import find_obstacle, find_own_change
 from controller_operator.plans.feature_set.planner import Claims
 from controller_operator.plans.outcome import Verdict
+from controller_operator.plans.topic.claims import name_of
 from controller_operator.reconciling.permission import Permission
 from controller_operator.resources import FeatureSet, KafkaCluster, KafkaTopic, PartitionReassignment
 from controller_operator.resources.cluster_address import AtZooKeeper, ClusterAddress
+from controller_operator.resources.common import FINALIZER
 from controller_operator.resources.conditions import Reason
 
 _POLL_S: Final = 1.0
@@ -56,6 +58,17 @@ class ClusterIdentity(NamedTuple):
     cluster_id: str
     chroot: str
     """A copy of a cluster in another part of the same ZooKeeper has its id as well."""
+
+
+class TopicClaims(NamedTuple):
+    """The other objects that claim the topic of an object."""
+
+    owner: KafkaTopic | None = None
+    """The older one that has it; None if the object itself has it."""
+    heir: KafkaTopic | None = None
+    """The oldest one that is not being deleted."""
+    rivals: tuple[str, ...] = ()
+    """Those that claim a topic of this name in what is taken for another cluster, as namespace/name."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -155,16 +168,23 @@ class ClusterAccess:
     def _oldest_with_list(self, cluster: KafkaCluster) -> KafkaCluster | None:
         return next((each for each in self.siblings(cluster) if each.spec.allowed_namespaces is not None), None)
 
-    def claims_of(self, resource: KafkaTopic) -> tuple[KafkaTopic, tuple[str, ...]]:
-        """Whose topic it is: of all objects that claim it, and may have it, the oldest one. And the objects that claim a
-        topic of this name in what is taken for another cluster, as namespace/name."""
-        claims = self._store.claims(resource.topic_name)
-        if [each.metadata.uid for each in claims] == [resource.metadata.uid]:
-            return resource, ()  # as nearly always
+    def claims_of(self, resource: KafkaTopic) -> TopicClaims:
+        """Whose topic it is: of all objects that claim it, and may have it, the oldest one has it.
+
+        A deleted object that the operator has let go claims nothing, even if another finalizer still holds it."""
+        uid = resource.metadata.uid
+        claims = [each for each in self._store.claims(resource.topic_name) if not _is_let_go(each)]
+        if [each.metadata.uid for each in claims] == [uid]:
+            return TopicClaims()  # as nearly always
         identity = self._identity_of(resource)
         is_same = [(each, self._identity_of(each) == identity) for each in claims]
-        rivals = tuple(f"{each.metadata.namespace}/{each.metadata.name}" for each, same in is_same if not same)
-        return next((each for each, same in is_same if same), resource), rivals
+        same = [each for each, is_one in is_same if is_one]
+        live = (each for each in same if each.metadata.uid != uid and each.metadata.deletion_timestamp is None)
+        return TopicClaims(
+            owner=same[0] if same and same[0].metadata.uid != uid else None,
+            heir=next(live, None) if identity is not None else None,
+            rivals=tuple(name_of(each) for each, is_one in is_same if not is_one),
+        )
 
     def moves_under_way(self, resource: PartitionReassignment) -> tuple[PartitionReassignment, ...]:
         """The moves of other objects that have begun in the same Kafka cluster."""
@@ -278,6 +298,11 @@ def _is_own_move(move: PartitionReassignment, owned: Mapping[str, PartitionReass
     """Return True if a KafkaTopic that owns these moves made this one."""
     found = owned.get(move.metadata.name)
     return found is not None and found.metadata.uid == move.metadata.uid
+
+
+def _is_let_go(topic: KafkaTopic) -> bool:
+    """Return True if the object is being deleted, and nothing more is done for it."""
+    return topic.metadata.deletion_timestamp is not None and FINALIZER not in topic.metadata.finalizers
 
 
 def _ignore(_address: ClusterAddress, _observation: Observation) -> None:

@@ -134,11 +134,11 @@ class TopicHandler:
         self._access = access
 
     def plan(self, resource: KafkaTopic, grant: Granted, context: Context) -> Plan[Status]:
-        claimant, rivals = self._access.claims_of(resource)
-        is_own = claimant.metadata.uid == resource.metadata.uid
+        claims = self._access.claims_of(resource)
         around = Surroundings(
-            winner=None if is_own else f"{claimant.metadata.namespace}/{claimant.metadata.name}",
-            rivals=rivals,
+            owner=claims.owner,
+            heir=claims.heir,
+            rivals=claims.rivals,
             moves=self._store.moves_of(resource),
             find_movers=partial(self._access.movers_of, resource),
         )

@@ -14,6 +14,7 @@ from typing import Final
 from controller_operator.kubernetes.object_store import AnyResource, Key, ObjectStore, StoredObject
 from controller_operator.plans.cluster_deletion import describe_dependents, is_forced, waiting_verdict
 from controller_operator.plans.outcome import DELETION_PATIENCE, Notice, is_overdue
+from controller_operator.plans.topic.claims import name_of
 from controller_operator.reconciling.access import Withheld
 from controller_operator.reconciling.kinds import KindHandler
 from controller_operator.reconciling.object_writer import ObjectWriter, status_saying
@@ -78,9 +79,16 @@ class LettingGo:
         await self.let_go(stored, "DeletionUnfinished", why)
 
 
-def left_behind(gone: AnyResource | None) -> Notice | None:
-    """Return the event about what an object that is gone leaves behind against its spec; None if that is nothing."""
+def left_behind(gone: AnyResource | None, heir: KafkaTopic | None = None) -> Notice | None:
+    """Return the event about what an object that is gone leaves behind against its spec, or to its heir; None if that is
+    nothing.
+
+    An object that the operator has let go has a time of its deletion, and has said so itself."""
     match gone:
+        case KafkaTopic() if heir is not None:
+            message = f"topic {gone.topic_name} stays with its data: {name_of(heir)} takes it over"
+            has_left = _is_at_once(gone) and gone.status.topic_id is not None and gone.status.owner is None
+            return Notice(reason="TopicHandedOver", message=message) if has_left else None
         case PartitionReassignment() if gone.status.is_under_way:
             message = "deleted while it ran: the partitions go on to their targets"
             return Notice(reason="ReassignmentContinues", message=message, is_warning=True)
@@ -94,11 +102,13 @@ def left_behind(gone: AnyResource | None) -> Notice | None:
 
 
 def _was_unheld(gone: KafkaTopic | FeatureSet, policy: DeletionPolicy) -> bool:
-    """Return True if the API server deleted the object at once, although its policy is Delete.
+    """Return True if the API server deleted the object at once, although its policy is Delete."""
+    return _is_at_once(gone) and policy is DeletionPolicy.DELETE and not gone.is_paused
 
-    An object that the operator has let go has a time of its deletion."""
-    is_at_once = gone.metadata.deletion_timestamp is None and FINALIZER not in gone.metadata.finalizers
-    return is_at_once and policy is DeletionPolicy.DELETE and not gone.is_paused
+
+def _is_at_once(gone: KafkaTopic | FeatureSet) -> bool:
+    """Return True if the API server deleted the object without the operator."""
+    return gone.metadata.deletion_timestamp is None and FINALIZER not in gone.metadata.finalizers
 
 
 class ClusterDeletion:

@@ -127,9 +127,10 @@ class ObjectWriter:
     def keep(self, raw: Raw) -> StoredObject:
         """Remembers an object as the API server answered, unless the watch was faster.
 
-        The watch then brings nothing new, so its owners are notified here."""
+        The watch then brings nothing new, so its owners and the other claimants of its topic are notified here."""
         kept = self._store.update(raw)
-        self._tell(kept.owner_keys)
+        claimants = self._store.claimants(kept.claim.topic_name) if kept.claim is not None else set()
+        self._tell([*kept.owner_keys, *(claimants - {kept.key})])
         return kept
 
     def keep_marked(self, raw: Raw) -> None:

@@ -54,7 +54,7 @@ from controller_operator.reconciling.measuring.move_meter import OVER_TCP
 from controller_operator.reconciling.reconciler import Reconciler, Result
 from controller_operator.reconciling.wall_clock import Now, utc_now
 from controller_operator.reconciling.work_queue import WorkQueue
-from controller_operator.resources import FeatureSet, KafkaCluster
+from controller_operator.resources import FeatureSet, KafkaCluster, KafkaTopic
 from controller_operator.resources.cluster_address import ClusterAddress
 from controller_operator.resources.common import FINALIZER
 from controller_operator.settings import OperatorSettings
@@ -271,15 +271,15 @@ class OperatorRuntime:
         self._queue.add(self._concerned(gone))
         self._queue.add_unhurried(self._dependents_of(gone))
         self._standings.pop(gone.key, None)
-        if (notice := left_behind(gone.resource)) is not None:
+        heir = self._access.claims_of(gone.resource).heir if isinstance(gone.resource, KafkaTopic) else None
+        if (notice := left_behind(gone.resource, heir)) is not None:
             await self._recorder.post(gone.raw, notice)
 
     def _concerned(self, stored: StoredObject) -> set[Key]:
         """The objects that have to be looked at when this one changes."""
         keys = {stored.key, *stored.owner_keys}
         if stored.claim is not None:
-            claims = self._store.claims(stored.claim.topic_name)
-            keys |= {key_of_resource(claim) for claim in claims}
+            keys |= self._store.claimants(stored.claim.topic_name)
         if isinstance(stored.resource, FeatureSet):
             keys.update(self._store.keys(stored.key.kind))  # a feature that one gives up is another one's
         return keys

@@ -185,11 +185,13 @@ class KafkaTopicSpec(Spec):
     driftPolicy say. The lists of throttled replicas always stay, because moves of replicas use them."""
 
     deletion_policy: DeletionPolicy = DeletionPolicy.RETAIN
-    """What becomes of the topic when this object is deleted. Retain leaves it and its data; Delete deletes both."""
+    """What becomes of the topic when this object is deleted. Retain leaves it and its data; Delete deletes both. If another
+    KafkaTopic claims the topic, it stays with its data in any case, and that one takes it over."""
 
     adoption_policy: AdoptionPolicy = AdoptionPolicy.IF_EQUAL
     """Whether a topic that exists already is taken over. IfEqual takes it only when it is as the spec says; Always
-    takes it and changes it to the spec; Never leaves it alone."""
+    takes it and changes it to the spec; Never leaves it alone. It does not matter for a topic that a deleted KafkaTopic
+    hands over."""
 
     drift_policy: DriftPolicy = DriftPolicy.ENFORCE
     """What is done when the topic was changed elsewhere. Enforce puts it back; Report says so in the status and leaves
@@ -286,6 +288,16 @@ class Plan(Observed):
     """The steps; the first 500."""
 
 
+class TopicOwner(Observed):
+    """The older object that has the topic."""
+
+    name: str
+    """Its name, as namespace/name."""
+
+    topic_id: str | None = None
+    """The id of its topic; missing as long as it has none."""
+
+
 class KafkaTopicStatus(Status):
     """The topic as it is."""
 
@@ -294,6 +306,10 @@ class KafkaTopicStatus(Status):
 
     topic_id: str | None = None
     """The id that the cluster gave the topic: another one means that it was deleted and created again."""
+
+    owner: TopicOwner | None = None
+    """The older object that has the topic; this one takes the topic over with its data when that one is deleted. Missing
+    where this object has the topic."""
 
     replication_factor: int | None = None
     """Replicas of each partition; the smallest number where they differ."""

@@ -172,16 +172,21 @@ def test_a_webhook_s_certificate_comes_of_cert_manager_where_that_is_wanted() ->
     assert "Issuer" not in {each["kind"] for each in others}
 
 
-def test_the_webhook_is_asked_about_the_deletion_of_kafkaclusters_alone() -> None:
-    wanted = "webhook.enabled=true,webhook.certificate.certManager.enabled=true"
+def test_the_webhook_refuses_no_deletion_but_of_kafkaclusters_and_may_be_away_for_that_of_topics() -> None:
+    wanted = "webhook.enabled=true,webhook.certificate.certManager.enabled=true,webhook.failurePolicy=Fail"
     configuration = named(
         rendered("--set", wanted), "ValidatingWebhookConfiguration", f"kontroller.{RELEASE_NAMESPACE}"
     )
-    (webhook,) = configuration["webhooks"]
-    deletions = [rule["resources"] for rule in webhook["rules"] if "DELETE" in rule["operations"]]
-    assert deletions == [["kafkaclusters"]]
-    conditions = {each["name"]: each["expression"] for each in webhook["matchConditions"]}
-    assert conditions["the-spec-changes"].startswith("request.operation == 'DELETE' || ")
+    deletions = {
+        webhook["failurePolicy"]: rule["resources"]
+        for webhook in configuration["webhooks"]
+        for rule in webhook["rules"]
+        if "DELETE" in rule["operations"]
+    }
+    assert deletions == {"Fail": ["kafkaclusters"], "Ignore": ["kafkatopics"]}
+    for webhook in configuration["webhooks"]:
+        conditions = {each["name"]: each["expression"] for each in webhook["matchConditions"]}
+        assert conditions["the-spec-changes"].startswith("request.operation == 'DELETE' || ")
 
 
 def test_values_at_the_limit_are_taken() -> None:

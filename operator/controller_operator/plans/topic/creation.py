@@ -1,7 +1,5 @@
 """A topic that is not there: to be created, or deleted by another hand."""
 
-from collections.abc import Sequence
-
 from controller_core.model.ids import BrokerId, PartitionId, TopicName
 from controller_core.model.metadata import ReplicaAssignment, TopicAssignment
 from controller_core.model.topics.placement import NotEnoughBrokers
@@ -11,6 +9,7 @@ from controller_operator.kafka.cluster_view import ClusterView, metric_name
 from controller_operator.plans.outcome import Context, Notice, Plan, Verdict
 from controller_operator.plans.placement.removal import refuse_assignment
 from controller_operator.plans.topic.answers import answered
+from controller_operator.plans.topic.claims import inherited_id
 from controller_operator.plans.topic.differences import new_replicas, planned_creation
 from controller_operator.plans.topic.ids import new_topic_id, parsed_id, shown_id
 from controller_operator.plans.topic.pace import paced
@@ -21,15 +20,16 @@ from controller_operator.resources.topic import Plan as PlannedChanges
 
 
 def plan_absent(
-    resource: KafkaTopic, view: ClusterView, rivals: Sequence[str], context: Context
+    resource: KafkaTopic, view: ClusterView, rivals: tuple[str, ...], context: Context
 ) -> Plan[KafkaTopicStatus]:
     """The topic is not in the cluster. `rivals` may be who deletes it."""
-    if not _was_seen(resource):
-        finding = answered(_creation(resource, view), resource, context)
-        return topic_plan(resource, view, None, finding, context)
-    if not context.is_view_fresh:
+    lost_id = inherited_id(resource, rivals)
+    if (lost_id is not None or _was_seen(resource)) and not context.is_view_fresh:
         return Plan(status=resource.status, needs_fresh_view=True)
     name = resource.topic_name
+    if not _was_seen(resource):
+        finding = answered(_creation(resource, view, _loss_notices(resource, lost_id)), resource, context)
+        return topic_plan(resource, view, None, finding, context)
     if resource.spec.drift_policy is not DriftPolicy.ENFORCE:
         message = f"topic {name} was deleted elsewhere: delete this object, or set driftPolicy to Enforce to create it"
         notice = Notice(reason="TopicDeleted", message=message, is_warning=True)
@@ -45,6 +45,18 @@ def plan_absent(
     notice = Notice(reason="TopicDeleted", message=message, is_warning=True, occurrence=occurrence)
     again = paced(_creation(resource, view, notices=(notice,)), resource, rivals, context)
     return topic_plan(resource, view, None, answered(again, resource, context), context)
+
+
+def _loss_notices(resource: KafkaTopic, lost_id: str | None) -> tuple[Notice, ...]:
+    """Return the warning about a topic that a former owner has left and that is not there."""
+    owner = resource.status.owner
+    if owner is None or lost_id is None:
+        return ()
+    message = (
+        f"topic {resource.topic_name} with the id {lost_id}, which {owner.name} had, is not there: this object creates "
+        "another one, empty"
+    )
+    return (Notice(reason="TopicRecreated", message=message, is_warning=True),)
 
 
 def unknown_brokers(resource: KafkaTopic, view: ClusterView) -> Verdict | None:
@@ -103,6 +115,7 @@ def _creation(resource: KafkaTopic, view: ClusterView, notices: tuple[Notice, ..
             "config_keys": tuple(sorted(config)),
             "applied": None,
             "counts": None,
+            "owner": None,
         },
     )
 

@@ -1,15 +1,17 @@
 """What becomes of a topic, and of its object's finalizer, when the object is deleted.
 
-Only an object with `deletionPolicy: Delete` has a finalizer. It is released when the topic is gone or never was ours, when
+Only an object with `deletionPolicy: Delete` has a finalizer. While another object claims the topic, the topic stays for
+that one (`claims`). The finalizer is released when the topic is gone or never was ours, when
 the cluster does not let topics be deleted or does not tell whether this one is there, when somebody says so by pausing
 the object or changing the policy, and when the deletion, once asked for, has taken too long: it then goes on without the
 object.
 """
 
 from dataclasses import replace
+from datetime import timedelta
 from typing import Final
 
-from controller_core.model.ids import TopicName
+from controller_core.model.ids import TopicId, TopicName
 from controller_core.model.wording import listed
 from controller_operator.kafka.actions import MarkTopicForDeletion
 from controller_operator.kafka.cluster_view import ClusterView
@@ -25,29 +27,44 @@ from controller_operator.plans.outcome import (
     ready_reason,
     released,
 )
+from controller_operator.plans.topic.claims import inherited_id, name_of
 from controller_operator.plans.topic.ids import shown_id
 from controller_operator.resources.common import FINALIZER, DeletionPolicy
 from controller_operator.resources.conditions import ConditionType, Reason
 from controller_operator.resources.topic import KafkaTopic, KafkaTopicStatus
 
 _RETRY_S: Final = 15.0
+_NOTE_PATIENCE: Final = timedelta(seconds=60)
+"""So long a deleted object waits until its heir has noted which topic it gets. The topic stays in any case, but without
+the note the heir takes it over only as its adoptionPolicy says."""
 
 
 def plan_deletion(
-    resource: KafkaTopic, view: ClusterView, context: Context, *, is_winner: bool
+    resource: KafkaTopic,
+    view: ClusterView,
+    context: Context,
+    *,
+    owner: KafkaTopic | None,
+    heir: KafkaTopic | None,
+    rivals: tuple[str, ...],
 ) -> Plan[KafkaTopicStatus]:
-    """What to do for an object that is being deleted."""
+    """What to do for an object that is being deleted. The `owner` is another object that has its topic."""
     if FINALIZER not in resource.metadata.finalizers:
         return Plan(status=resource.status)
     name = TopicName(resource.topic_name)
+    if owner is not None:
+        return released(resource.status, "TopicRetained", f"topic {name} stays: it belongs to {name_of(owner)}")
+    topic = view.topics.get(name)
+    topic_id = topic.assignment.topic_id if topic is not None else None
+    is_own = topic_id is not None and shown_id(topic_id) in (resource.status.topic_id, inherited_id(resource, rivals))
+    if heir is not None and is_own and name not in view.deleting and not _was_deleted(resource, context):
+        return _hand_over(resource, heir, topic_id, context)
     if resource.is_paused or resource.spec.deletion_policy is DeletionPolicy.RETAIN:
         why = "this object is paused" if resource.is_paused else "its deletionPolicy is Retain"
         return released(resource.status, "TopicRetained", f"topic {name} stays, as {why}")
-    topic = view.topics.get(name)
     if topic is None:
         return _gone(resource, name, view, context)
-    topic_id = topic.assignment.topic_id
-    if not is_winner or topic_id is None or resource.status.topic_id != shown_id(topic_id):
+    if topic_id is None or not is_own:
         message = f"topic {name} stays: it is not the one of this object (topicId {resource.status.topic_id})"
         return released(resource.status, "TopicRetained", message)
     if name in view.deleting and is_overdue(resource.metadata, context.now):
@@ -97,6 +114,18 @@ def _wait_for_cluster(
         return plan
     notice = Notice(reason=Reason.TOPIC_BEING_DELETED, message=words, is_warning=True)
     return replace(plan, notices=(notice,))
+
+
+def _hand_over(
+    resource: KafkaTopic, heir: KafkaTopic, topic_id: TopicId | None, context: Context
+) -> Plan[KafkaTopicStatus]:
+    """Leave the topic to the heir, as soon as that one has noted which topic it gets."""
+    stays = f"topic {resource.topic_name} stays with its data: {name_of(heir)}"
+    noted, deleted_at = heir.status.owner, resource.metadata.deletion_timestamp
+    is_noted = noted is not None and noted.topic_id == shown_id(topic_id)
+    if not is_noted and deleted_at is not None and context.now < deleted_at + _NOTE_PATIENCE:
+        return _wait(resource, Reason.PROGRESSING, f"{stays} is about to take it over", context)
+    return released(resource.status, "TopicHandedOver", f"{stays} takes it over")
 
 
 def _not_done(resource: KafkaTopic, name: TopicName, context: Context) -> Plan[KafkaTopicStatus] | None:

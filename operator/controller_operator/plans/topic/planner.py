@@ -18,6 +18,7 @@ from controller_operator.plans.outcome import Context, Notice, Plan, Step, Verdi
 from controller_operator.plans.placement.movers import Change, FindMovers, explain_changes, no_movers
 from controller_operator.plans.placement.removal import pinned_partitions, refuse_assignment
 from controller_operator.plans.topic.answers import answered
+from controller_operator.plans.topic.claims import conflict_verdict, inherited_id, note_owner
 from controller_operator.plans.topic.creation import is_intended, plan_absent, planned_if_absent, unknown_brokers
 from controller_operator.plans.topic.deletion import explain_deletion, plan_deletion
 from controller_operator.plans.topic.differences import (
@@ -54,8 +55,10 @@ _CLASHES: Final = (
 class Surroundings:
     """The other objects that matter for a topic."""
 
-    winner: str | None = None
-    """The older object that claims the same topic, as namespace/name."""
+    owner: KafkaTopic | None = None
+    """The older object that has the same topic."""
+    heir: KafkaTopic | None = None
+    """The oldest other object that claims it and is not being deleted: it takes the topic over from this one."""
     rivals: tuple[str, ...] = ()
     """The objects that claim a topic of this name in another cluster, as far as is known, as namespace/name."""
     moves: Moves
@@ -67,12 +70,12 @@ def plan_topic(
 ) -> Plan[KafkaTopicStatus]:
     """What to do for a KafkaTopic."""
     if resource.metadata.deletion_timestamp is not None:
-        return plan_deletion(resource, view, context, is_winner=around.winner is None)
+        return plan_deletion(resource, view, context, owner=around.owner, heir=around.heir, rivals=around.rivals)
     name = TopicName(resource.topic_name)
     topic = view.topics.get(name)
     finding = _refused(resource, name, view, around)
     if finding is not None:
-        return topic_plan(resource, view, None if around.winner else topic, finding, context)
+        return topic_plan(resource, view, None if around.owner else topic, finding, context)
     if topic is None:
         return plan_absent(resource, view, around.rivals, context)
     finding = answered(_present(resource, topic, view, around, context), resource, context)
@@ -81,21 +84,15 @@ def plan_topic(
 
 def _refused(resource: KafkaTopic, name: TopicName, view: ClusterView, around: Surroundings) -> Finding | None:
     """Why nothing is done, whether the topic is there or not."""
+    topic = view.topics.get(name)
+    noted: dict[str, object] = {"owner": note_owner(around.owner)} if around.owner is not None else {}
     if resource.is_paused:
-        topic = view.topics.get(name)
         planned = planned_changes(_to_do(resource, topic, view)) if topic else planned_if_absent(resource)
-        return Finding(verdict=Verdict.paused(resource.status, resource.metadata), planned=planned)
-    if around.winner is not None:
-        message = f"topic {name} belongs to {around.winner}, which is older: delete one of the two"
-        conflict = (ConditionType.CONFLICT, ConditionStatus.TRUE, Reason.RESOURCE_CONFLICT, message)
-        verdict = Verdict(
-            ready=ConditionStatus.FALSE,
-            reason=Reason.RESOURCE_CONFLICT,
-            message=message,
-            is_stalled=True,
-            others=(conflict,),
-        )
-        return Finding(verdict=verdict)
+        return Finding(verdict=Verdict.paused(resource.status, resource.metadata), planned=planned, identity=noted)
+    if around.owner is not None:
+        live_id = shown_id(topic.assignment.topic_id) if topic else None
+        found = differences(resource, topic) if topic else None
+        return Finding(verdict=conflict_verdict(resource, around.owner, live_id, found), identity=noted)
     spec = resource.spec
     wrong = objections(spec.config or {}, spec.replica_count, has_zookeeper=view.has_zookeeper)
     if wrong:
@@ -106,7 +103,7 @@ def _refused(resource: KafkaTopic, name: TopicName, view: ClusterView, around: S
         return Finding(verdict=Verdict.stalled(Reason.UNKNOWN_TOPIC, message))
     if name in view.deleting:
         return Finding(verdict=Verdict.working(Reason.TOPIC_BEING_DELETED, explain_deletion(name, view)))
-    return _untold(resource, view.topics.get(name))
+    return _untold(resource, topic)
 
 
 def _untold(resource: KafkaTopic, topic: TopicView | None) -> Finding | None:
@@ -132,6 +129,10 @@ def _present(
         return Finding(verdict=Verdict.working(Reason.PROGRESSING, message))
     if live_id == resource.status.topic_id:
         return _ours(resource, topic, view, around, context, ())
+    if live_id == inherited_id(resource, around.rivals) and resource.status.owner is not None:
+        message = f"took topic {topic.name} over from {resource.status.owner.name}, with all of its data"
+        notice = Notice(reason="TopicHandedOver", message=message, occurrence=live_id)
+        return _ours(_taken(resource, live_id), topic, view, around, context, (notice,))
     if _has_made(resource, topic, view, context):
         made = resource.status.model_copy(update={"topic_id": live_id})
         return _ours(resource.model_copy(update={"status": made}), topic, view, around, context, ())
@@ -154,8 +155,8 @@ def _foreign(
     """A topic that this object has not made: an existing one, or one that was deleted and created again elsewhere."""
     status = resource.status
     is_recreated = status.topic_id is not None and status.counts is not None
-    fresh = resource.model_copy(update={"status": status.model_copy(update={"config_keys": ()})})
-    found = differences(fresh, topic)
+    taken = _taken(resource, live_id)
+    found = differences(taken, topic)
     policy = resource.spec.adoption_policy
     message = f"topic {topic.name} was deleted and created again elsewhere: its id is {live_id} now"
     notices = (Notice(reason="TopicRecreated", message=message, is_warning=True),) if is_recreated else ()
@@ -166,10 +167,13 @@ def _foreign(
             planned=planned_changes(found),
         )
     notice = Notice(reason="TopicAdopted", message=f"topic {topic.name} with id {live_id} was there and is taken over")
-    adopted = fresh.model_copy(
-        update={"status": fresh.status.model_copy(update={"topic_id": live_id, "applied": None, "conditions": ()})}
-    )
-    return _ours(adopted, topic, view, around, context, (*notices, notice))
+    return _ours(taken, topic, view, around, context, (*notices, notice))
+
+
+def _taken(resource: KafkaTopic, live_id: str) -> KafkaTopic:
+    """Return the object as the owner of a topic for which it has done nothing yet."""
+    update = {"topic_id": live_id, "config_keys": (), "applied": None, "conditions": ()}
+    return resource.model_copy(update={"status": resource.status.model_copy(update=update)})
 
 
 def _not_adopted(topic: TopicView, policy: AdoptionPolicy, found: Differences) -> str:
@@ -195,6 +199,7 @@ def _ours(
     keys = set(resource.spec.config or {})
     identity: dict[str, object] = {
         "topic_id": resource.status.topic_id,
+        "owner": None,
         # Keys that are to be removed stay on record until they are gone.
         "config_keys": tuple(sorted(keys | (set(resource.status.config_keys) & topic.config.keys()))),
         "applied": _applied(resource, apart, around),

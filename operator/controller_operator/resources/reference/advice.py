@@ -30,7 +30,7 @@ CONDITIONS: Final[Mapping[ConditionType, tuple[str, str]]] = {
     ),
     ConditionType.CONFLICT: (
         "An older resource claims the same, and wins. There only while it is true.",
-        "Delete one of the two, or let them name different things; the message names the winner.",
+        "Do what the message says: it names the winner. Of a KafkaTopic it says what deleting either object does.",
     ),
     ConditionType.DEGRADED: (
         "Of a KafkaCluster: True if brokers are missing, partitions have no leader or too few replicas in sync, a log"
@@ -94,7 +94,8 @@ REMEDIES: Final[Mapping[Reason, str]] = {
     Reason.OTHER_CLUSTER_DECIDES: "Nothing, if that is wanted. Otherwise change the one that the message names, or "
     "delete one of the two.",
     Reason.WAITING_FOR_DEPENDENTS: "Delete the objects that the message names, or set the annotation that it names.",
-    Reason.RESOURCE_CONFLICT: "Delete one of the two objects; the message names the one that wins.",
+    Reason.RESOURCE_CONFLICT: "Delete one of the two objects; the message names the one that wins. A topic stays with its"
+    " data: [two objects for one topic](gitops.md#two-objects-for-one-topic).",
     Reason.NOT_ADOPTED: "Make the spec equal to the topic (`kontroller import`), or set `adoptionPolicy: Always`.",
     Reason.DRIFTED: "Change the spec to what is right, or change the topic back, or set `driftPolicy: Enforce`.",
     Reason.DRIFT_CONTESTED: "Find who changes it back, and stop one of the two. A topic: or set `driftPolicy: Report`.",

@@ -40,7 +40,7 @@ LIFECYCLES: Final[Mapping[str, tuple[Change, ...]]] = {
         Change("Drifted", "Ready", "spec or topic changed"),
         Change("Reconciling", "Stalled", "refused, not adopted, or in conflict"),
         Change("Ready", "Stalled", "replicaAssignment names a broker that is to be removed"),
-        Change("Stalled", "Reconciling", "the spec changes"),
+        Change("Stalled", "Reconciling", "the spec changes, or the older object of the topic is deleted"),
         Change("Ready", "Deleting", "deleted, with deletionPolicy Delete"),
         Change("Deleting", END, "the topic is gone, or ten minutes are over"),
         Change("Ready", END, "deleted, with deletionPolicy Retain: the topic stays"),

@@ -88,9 +88,9 @@ class Asking:
             for each in yaml.safe_load_all(self.api.helm("template", RELEASE, *chart, *given))
             if each["kind"] == "ValidatingWebhookConfiguration"
         )
-        (webhook,) = found["webhooks"]
-        path = webhook["clientConfig"].pop("service")["path"]
-        webhook["clientConfig"]["url"] = f"https://127.0.0.1:{port}{path}"
+        for webhook in found["webhooks"]:
+            path = webhook["clientConfig"].pop("service")["path"]
+            webhook["clientConfig"]["url"] = f"https://127.0.0.1:{port}{path}"
         configuration: dict[str, Any] = found
         return configuration
 
@@ -178,6 +178,18 @@ def test_a_topic_that_is_there_otherwise_is_seen(asked: Asking) -> None:
     asked.api.kubectl("delete", "kafkatopic", "first", "--namespace", NAMESPACE)
     with pytest.raises(CommandError, match="NotAdopted"):
         asked.write("second", {"topicName": "shared", "partitions": 2, "replicationFactor": 1})
+
+
+def test_whoever_deletes_the_owner_of_a_topic_is_told_who_takes_it_over(asked: Asking) -> None:
+    shared = {"topicName": "handed", "partitions": 1, "replicationFactor": 1}
+    asked.write("owner", shared)
+    asked.objects.wait_ready("kafkatopic", "owner")
+    with pytest.raises(CommandError, match="ResourceConflict"):
+        asked.write("heir", shared)
+    asked.objects.wait_ready("kafkatopic", "heir", "False", "ResourceConflict")
+    delete = ("delete", "kafkatopic", "owner", "--namespace", NAMESPACE, "--dry-run=server", "--warnings-as-errors")
+    with pytest.raises(CommandError, match=f"topic handed stays with its data: {NAMESPACE}/heir takes it over"):
+        asked.api.kubectl(*delete)
 
 
 def test_the_deletion_of_a_cluster_that_objects_need_is_refused_unless_it_is_forced(asked: Asking) -> None:

@@ -192,7 +192,8 @@ TAKEN = {
         kind="KafkaTopic",
         spec=topic(topicName="orders"),
         reason="ResourceConflict",
-        says="topic orders belongs to operated/orders, which is older: delete one of the two",
+        says="topic orders belongs to operated/orders, which is older: delete this object to keep things as they are;"
+        " delete operated/orders to hand the topic with its data over to this object",
     ),
     "a broker that is not there": Taken(
         kind="KafkaTopic",

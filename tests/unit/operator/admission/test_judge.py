@@ -240,6 +240,16 @@ async def test_what_is_going_itself_or_has_ended_keeps_no_cluster(operated: Oper
     assert await deletion_of(operated, CLUSTER) == Judgement()
 
 
+async def test_whoever_deletes_the_owner_of_a_topic_hears_who_takes_it_over(operated: Operated) -> None:
+    owner = await operated.add("KafkaTopic", "older", a_topic()["spec"], creationTimestamp="2025-01-01T00:00:00Z")
+    heir = await operated.add("KafkaTopic", "younger", a_topic()["spec"], creationTimestamp="2025-01-02T00:00:00Z")
+    warning = (
+        "topic new stays with its data: shop/younger takes it over. To delete the topic, delete shop/younger first"
+    )
+    assert await deletion_of(operated, owner) == Judgement(warnings=(warning,))
+    assert await deletion_of(operated, heir) == Judgement()
+
+
 async def test_any_other_object_may_be_deleted(operated: Operated) -> None:
     key = await operated.add("KafkaTopic", "a", a_topic()["spec"])
     assert await deletion_of(operated, key) == Judgement()

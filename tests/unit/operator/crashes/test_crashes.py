@@ -54,6 +54,19 @@ async def a_topic_is_deleted_with_its_object(world: World) -> None:
     await world.until(lambda: not world.cluster.exists(paths.topic("orders")))  # type: ignore[arg-type]
 
 
+async def a_topic_goes_to_another_object(world: World) -> None:
+    spec = {"topicName": "orders", "partitions": 1, "replicationFactor": 2, "deletionPolicy": "Delete"}
+    owner = await world.apply("KafkaTopic", "owner", spec)
+    await world.until(lambda: world.is_ready(owner))
+    heir = await world.apply("KafkaTopic", "heir", {**spec, "config": {"retention.ms": "1000"}})
+    await world.until(lambda: world.said(heir) == "ResourceConflict")
+    topic_id = world.status(owner)["topicId"]
+    await world.delete(owner)
+    await world.until(lambda: world.is_ready(heir))
+    assert world.api.peek(owner) is None
+    assert world.status(heir)["topicId"] == topic_id
+
+
 async def partitions_move(world: World) -> None:
     world.cluster.create_topic("orders", [1, 2], [2, 3])
     targets = [{"topic": "orders", "partition": number, "replicas": [4, 5]} for number in (0, 1)]
@@ -285,6 +298,7 @@ SCENARIOS = (
     a_topic_gets_other_replicas,
     a_topic_gets_a_new_order_of_its_replicas,
     a_topic_is_deleted_with_its_object,
+    a_topic_goes_to_another_object,
     partitions_move,
     a_move_is_approved,
     a_broker_is_emptied,

@@ -60,6 +60,19 @@ async def a_topic_is_deleted_with_its_object(world: QuorumWorld) -> None:
     assert "orders" not in world.cluster.topics, "the object went before its topic"
 
 
+async def a_topic_goes_to_another_object(world: QuorumWorld) -> None:
+    spec = {"topicName": "orders", "partitions": 1, "replicationFactor": 2, "deletionPolicy": "Delete"}
+    owner = await world.apply("KafkaTopic", "owner", spec)
+    await world.until(lambda: world.is_ready(owner))
+    heir = await world.apply("KafkaTopic", "heir", {**spec, "config": {"retention.ms": "1000"}})
+    await world.until(lambda: world.said(heir) == "ResourceConflict")
+    topic_id = world.status(owner)["topicId"]
+    await world.delete(owner)
+    await world.until(lambda: world.is_ready(heir))
+    assert world.api.peek(owner) is None
+    assert world.status(heir)["topicId"] == topic_id
+
+
 async def partitions_move_one_after_the_other(world: QuorumWorld) -> None:
     world.cluster.create_topic("orders", [1, 2], [2, 3])
     targets = [{"topic": "orders", "partition": number, "replicas": [4, 5]} for number in (0, 1)]
@@ -152,6 +165,7 @@ SCENARIOS = (
     a_topic_gets_other_replicas,
     a_topic_gets_a_new_order_of_its_replicas,
     a_topic_is_deleted_with_its_object,
+    a_topic_goes_to_another_object,
     partitions_move_one_after_the_other,
     a_move_is_taken_back,
     a_move_that_a_person_takes_back_is_not_asked_for_again,

@@ -495,7 +495,7 @@ class TestDeletion:
         [
             ({"annotations": {"kontroller.dev/pause": "true"}}, ALONE),
             ({"spec": {"deletionPolicy": "Retain"}}, ALONE),
-            ({}, Surroundings(winner="shop/other", moves={})),
+            ({}, Surroundings(owner=kafka_topic(name="other"), moves={})),
         ],
     )
     def test_a_paused_a_retained_and_somebody_elses_topic_stay(
@@ -506,7 +506,7 @@ class TestDeletion:
 
 
 def test_the_younger_of_two_claims_does_nothing_and_names_the_winner() -> None:
-    lost = plan(kafka_topic(), view(), around=Surroundings(winner="shop/older", moves={}))
+    lost = plan(kafka_topic(), view(), around=Surroundings(owner=kafka_topic(name="older"), moves={}))
     assert lost.steps == ()
     assert ready(lost).reason is Reason.RESOURCE_CONFLICT
     assert "shop/older" in ready(lost).message

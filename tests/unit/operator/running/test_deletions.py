@@ -158,6 +158,24 @@ OWNED: dict[Key, tuple[type[KafkaTopic | FeatureSet], dict[str, Any], str]] = {
 }
 
 
+async def test_a_topic_that_its_object_retains_goes_to_the_other_object_and_both_say_so() -> None:
+    retained = {"partitions": 1, "replicationFactor": 1}
+    async with operating(raw("KafkaTopic", retained, name="orders")) as around:
+        await around.until(lambda: (around.api.peek(ORDERS) or {})["status"].get("counts"))
+        heir = Key("KafkaTopic", "shop", "z-heir")
+        await around.api.apply(raw("KafkaTopic", {**retained, "topicName": "orders"}, name=heir.name))
+        await around.until_said(heir, "ResourceConflict")
+        topic_id = (around.api.peek(ORDERS) or {})["status"]["topicId"]
+        await around.api.remove(ORDERS)
+        await around.until(lambda: (around.api.peek(heir) or {})["status"].get("topicId") == topic_id)
+        await around.until(lambda: len(around.events("TopicHandedOver")) == 2)
+        told = {each["involvedObject"]["name"]: each["message"] for each in around.events("TopicHandedOver")}
+        assert told == {
+            "orders": "topic orders stays with its data: shop/z-heir takes it over",
+            "z-heir": "took topic orders over from shop/orders, with all of its data",
+        }
+
+
 @pytest.mark.parametrize("key", OWNED, ids=lambda key: key.kind)
 @pytest.mark.parametrize(
     ("metadata", "changes", "is_told"),

@@ -1,0 +1,70 @@
+"""Which of several KafkaTopics has a topic, and how it goes from one object to the next with its data.
+
+The oldest object has the topic. The others note in their status whose it is, and which topic that is (`status.owner`). When
+the owner is deleted, whatever its policy, the topic stays, and the oldest of the others takes it over. It knows the topic
+by its note, so an operator that was away takes it over later. A hand-over is no adoption: `adoptionPolicy` is about topics
+that no object had. From then on the spec of the new owner holds, as if it had been changed.
+"""
+
+from controller_operator.plans.outcome import Verdict
+from controller_operator.plans.topic.differences import Differences, differing
+from controller_operator.resources.conditions import ConditionStatus, ConditionType, Reason
+from controller_operator.resources.topic import KafkaTopic, TopicOwner
+
+
+def name_of(claimant: KafkaTopic) -> str:
+    """Return the name of an object in messages: namespace/name."""
+    return f"{claimant.metadata.namespace}/{claimant.metadata.name}"
+
+
+def note_owner(owner: KafkaTopic) -> TopicOwner:
+    """Return what the other objects remember of the owner."""
+    return TopicOwner(name=name_of(owner), topic_id=owner.status.topic_id)
+
+
+def inherited_id(resource: KafkaTopic, rivals: tuple[str, ...]) -> str | None:
+    """Return the id of the topic that the former owner has left to this object; None if there is none.
+
+    A former owner among the `rivals` still exists. It only may not use the Kafka cluster any more, and has left nothing."""
+    owner = resource.status.owner
+    return owner.topic_id if owner is not None and owner.name not in rivals else None
+
+
+def explain_hand_over(topic: KafkaTopic, heir: KafkaTopic) -> str:
+    """Return the warning of the webhook about the deletion of an owner."""
+    return (
+        f"topic {topic.topic_name} stays with its data: {name_of(heir)} takes it over. To delete the topic, delete "
+        f"{name_of(heir)} first"
+    )
+
+
+def conflict_verdict(
+    resource: KafkaTopic, owner: KafkaTopic, live_id: str | None, found: Differences | None
+) -> Verdict:
+    """Return the verdict on an object whose topic is an older one's; `found`: how the topic differs from its spec.
+
+    The message says what deleting either of the two does."""
+    topic, name = f"topic {resource.topic_name}", name_of(owner)
+    keep = "delete this object to keep things as they are"
+    if owner.metadata.deletion_timestamp is not None:
+        message = f"{topic} belongs to {name}, which is being deleted: this object has the topic when that is done"
+    elif live_id is not None and owner.status.topic_id == live_id:
+        changes = (
+            f", which then changes what differs: {differing(found.all)}" if found is not None and found.all else ""
+        )
+        message = (
+            f"{topic} belongs to {name}, which is older: {keep}; delete {name} to hand the topic with its data over to "
+            f"this object{changes}"
+        )
+    else:
+        message = (
+            f"{topic} is claimed by {name}, which is older: {keep}; delete {name} to let this object have the name"
+        )
+    conflict = (ConditionType.CONFLICT, ConditionStatus.TRUE, Reason.RESOURCE_CONFLICT, message)
+    return Verdict(
+        ready=ConditionStatus.FALSE,
+        reason=Reason.RESOURCE_CONFLICT,
+        message=message,
+        is_stalled=True,
+        others=(conflict,),
+    )
