@@ -14,6 +14,7 @@ import typer
 if TYPE_CHECKING:
     from controller_admin.plugin.objects import Seen
     from controller_operator.kubernetes.kubernetes_objects import KubernetesObjects
+    from controller_operator.kubernetes.leftovers import Leftover
 
 commands = typer.Typer(
     name="kubectl kontroller",
@@ -202,6 +203,31 @@ def cancel(names: Objects, namespace: Namespace = None, context: Context = None)
     from controller_admin.plugin import changes
 
     _change(changes.cancel, names, namespace, context)
+
+
+@commands.command("leftovers")
+def leftovers(
+    namespace: Annotated[
+        str | None,
+        typer.Option("--namespace", "-n", help="The namespace of the operator; by default the context's own."),
+    ] = None,
+    all_namespaces: AllNamespaces = False,
+    context: Context = None,
+    output: OutputOption = Output.TABLE,
+) -> None:
+    """Shows what deleted objects have left behind: topics that stay, moves and limits that go on, newest first.
+
+    The operator keeps the last 100 of them in a ConfigMap beside it, whatever became of their namespaces."""
+    from dataclasses import asdict
+
+    from controller_admin.plugin.leftovers import lines
+
+    async def ask(api: "KubernetesObjects", where: str) -> "tuple[list[Leftover], str | None]":
+        asked = None if all_namespaces else where
+        return await api.leftovers(asked), asked
+
+    found, asked = _done(ask, namespace, context)
+    _show([asdict(each) for each in found], lines(found, asked), output)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

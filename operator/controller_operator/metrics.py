@@ -72,6 +72,12 @@ class OperatorMetrics:
             ["action", "outcome"],
             registry=self.registry,
         )
+        self.left_behind = Counter(
+            "kontroller_operator_left_behind_total",
+            "Deleted objects that have left behind what their specs wanted gone.",
+            ["kind"],
+            registry=self.registry,
+        )
         self.leader = Gauge(
             "kontroller_operator_leader",
             "1 where this process is the one that works, 0 where it waits for the lease.",

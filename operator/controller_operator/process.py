@@ -23,6 +23,7 @@ from controller_operator.kafka.broker_listeners import ListenerOf, any_plaintext
 from controller_operator.kafka.ensembles import Ensembles
 from controller_operator.kubernetes.api_client import ApiRequests
 from controller_operator.kubernetes.api_server import current_namespace, kubernetes_objects, load_configuration
+from controller_operator.kubernetes.leftovers import leftovers_name
 from controller_operator.kubernetes.object_api import ObjectApi
 from controller_operator.kubernetes.watcher import Watcher
 from controller_operator.leading.elector import Elector, LeaseTimes
@@ -33,6 +34,7 @@ from controller_operator.leading.kubernetes_lease import KubernetesLease
 from controller_operator.leading.leadership import Leadership
 from controller_operator.loop_thread import LoopThread
 from controller_operator.probes import serve_probes
+from controller_operator.reconciling.event_recorder import Home
 from controller_operator.reconciling.runtime import OperatorRuntime
 from controller_operator.reconciling.wall_clock import utc_now
 from controller_operator.settings import OperatorSettings
@@ -71,7 +73,7 @@ async def operate(
         runtime = (
             leading_runtime(settings, objects, watcher, connect, elector, listener_of)
             if elector
-            else OperatorRuntime(settings, objects, watcher, connect, listener_of=listener_of)
+            else OperatorRuntime(settings, objects, watcher, connect, listener_of=listener_of, home=_home(settings))
         )
         if settings.metrics_port is not None:
             stop_serving = await serve_metrics(settings.metrics_host, settings.metrics_port, runtime.metrics.registry)
@@ -102,7 +104,7 @@ async def _start_elector(settings: OperatorSettings, stack: AsyncExitStack) -> E
 
 async def _make_elector(settings: OperatorSettings, name: str) -> tuple[Elector, ApiRequests]:
     requests = ApiRequests(await load_configuration())
-    lease = KubernetesLease(requests, settings.lease_namespace or current_namespace(), name)
+    lease = KubernetesLease(requests, _own_namespace(settings), name)
     identity = settings.lease_identity or f"{socket.gethostname()}_{uuid4()}"
     return Elector(lease, identity, LeaseTimes(duration_s=settings.lease_duration_s), now=utc_now), requests
 
@@ -150,7 +152,18 @@ def leading_runtime(
 
     open_client = partial(RequestClient, before_sending=leadership.require)
     objects = FencedObjects(api, leadership)
-    return OperatorRuntime(settings, objects, watcher, connect_fenced, open_client, listener_of=listener_of)
+    return OperatorRuntime(
+        settings, objects, watcher, connect_fenced, open_client, listener_of=listener_of, home=_home(settings)
+    )
+
+
+def _home(settings: OperatorSettings) -> Home:
+    """Return where it is on record what deleted objects leave behind: beside the Lease."""
+    return Home(namespace=_own_namespace(settings), name=leftovers_name(settings.lease))
+
+
+def _own_namespace(settings: OperatorSettings) -> str:
+    return settings.lease_namespace or current_namespace()
 
 
 async def _lead(runtime: OperatorRuntime, elector: ElectorThread | None) -> None:

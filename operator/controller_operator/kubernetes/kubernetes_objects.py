@@ -7,6 +7,7 @@ from typing import Any, Final
 from kubernetes.aio.client.configuration import Configuration
 
 from controller_operator.kubernetes.api_client import MERGE_PATCH, ApiRequests
+from controller_operator.kubernetes.leftovers import LEFTOVERS_LABEL, MOST_LEFTOVERS, Leftover
 from controller_operator.kubernetes.object_api import RENEWED_IN_EVENTS, Listing, ObjectChanged, ObjectGone
 from controller_operator.kubernetes.object_store import KIND_CLASSES, Key, Raw, key_of
 from controller_operator.resources.common import GROUP, VERSION
@@ -100,6 +101,31 @@ class KubernetesObjects:
                 with suppress(ObjectGone):
                     named = f"{path}/{event['metadata']['name']}"
                     await self._requests.ask("PATCH", named, body=renewed, content_type=MERGE_PATCH)
+
+    async def keep_leftover(self, namespace: str, name: str, entry: str, text: str) -> None:
+        maps, data = f"/api/v1/namespaces/{namespace}/configmaps", {entry: text}
+        path = f"{maps}/{name}"
+        try:
+            kept = await self._requests.ask("PATCH", path, body={"data": data}, content_type=MERGE_PATCH)
+        except ObjectGone:
+            metadata = {"name": name, "labels": {LEFTOVERS_LABEL: "true"}}
+            body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data}
+            kept = await self._requests.ask("POST", maps, body=body)
+        if surplus := sorted(kept["data"])[:-MOST_LEFTOVERS]:
+            fewer = {"data": dict.fromkeys(surplus)}
+            await self._requests.ask("PATCH", path, body=fewer, content_type=MERGE_PATCH)
+
+    async def leftovers(self, namespace: str | None) -> list[Leftover]:
+        """Return what the operators of a namespace, or of all (None), have on record, the newest first."""
+        within = "" if namespace is None else f"/namespaces/{namespace}"
+        query = {"labelSelector": f"{LEFTOVERS_LABEL}=true"}
+        found = await self._requests.ask("GET", f"/api/v1{within}/configmaps", query=query)
+        entries = {
+            f"{at} {key}": text
+            for at, each in enumerate(found["items"])
+            for key, text in (each.get("data") or {}).items()
+        }
+        return Leftover.all_of(entries)
 
     async def close(self) -> None:
         await self._requests.close()

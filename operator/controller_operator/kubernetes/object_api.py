@@ -88,6 +88,10 @@ class ObjectApi(Protocol):
         """Posts a Kubernetes event. If there is one of that name, only a count above 1 changes anything: it is renewed."""
         ...
 
+    async def keep_leftover(self, namespace: str, name: str, entry: str, text: str) -> None:
+        """Keeps a leftover in the ConfigMap of that name, which is made if it is not there; the oldest entries go."""
+        ...
+
 
 RENEWED_IN_EVENTS: Final = ("count", "lastTimestamp", "message")
 """The fields of an event that change when what it is about happens again."""

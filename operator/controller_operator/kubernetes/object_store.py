@@ -29,7 +29,7 @@ from controller_operator.resources import (
     PreferredElection,
 )
 from controller_operator.resources.cluster_address import ClusterAddress
-from controller_operator.resources.common import API_VERSION, ClusterRef
+from controller_operator.resources.common import API_VERSION, FINALIZER, ClusterRef
 from controller_operator.resources.conditions import ConditionStatus, ConditionType
 from controller_operator.resources.topic import DriftPolicy
 
@@ -164,6 +164,8 @@ class _Kept:
     """Of a KafkaTopic with driftPolicy Enforce that is not being deleted."""
     moves: frozenset[str]
     """Of a PartitionReassignment, the topics whose partitions it moves or has moved."""
+    is_let_go: bool
+    """It is being deleted, and the operator does nothing more for it."""
     carried_out: CarriedOut | None
     """None if its status has no cluster, if it is being deleted, and if its one run has ended."""
 
@@ -284,8 +286,10 @@ class ObjectStore:
         return self._dependents.get(cluster, set())
 
     def unfinished(self, cluster: Key) -> set[Key]:
-        """The objects that refer to a KafkaCluster and need it: all but moves and elections that have ended."""
-        return {key for key in self.dependents(cluster) if key.kind not in _RUNS_ONCE} | self.askers(cluster)
+        """The objects that refer to a KafkaCluster and need it: all but moves and elections that have ended, and deleted
+        objects that the operator has let go, even if another finalizer still holds them."""
+        needing = {key for key in self.dependents(cluster) if key.kind not in _RUNS_ONCE} | self.askers(cluster)
+        return {key for key in needing if not self._objects[key].is_let_go}
 
     def staying(self, cluster: Key) -> set[Key]:
         """Those of them that are not being deleted."""
@@ -400,6 +404,7 @@ class ObjectStore:
         conditions = resource.status.conditions if resource is not None else ()
         said = tuple(Said(stored.key.kind, each.type, each.status, each.reason) for each in conditions)
         cluster = cluster_key(resource)
+        is_going = stored.raw["metadata"].get("deletionTimestamp") is not None
         return _Kept(
             version=_version_of(stored.raw),
             document=orjson.dumps(stored.raw),
@@ -409,7 +414,8 @@ class ObjectStore:
             asks_about=_asks_about(resource),
             is_under_way=isinstance(resource, PartitionReassignment) and resource.status.is_under_way,
             said=self._sayings.setdefault(said, said),
-            is_going=stored.raw["metadata"].get("deletionTimestamp") is not None,
+            is_going=is_going,
+            is_let_go=is_going and FINALIZER not in stored.raw["metadata"].get("finalizers", ()),
             placement=_placement_of(resource),
             moves=_moves(resource),
             carried_out=_carried_out(resource),

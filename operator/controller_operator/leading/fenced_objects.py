@@ -51,3 +51,7 @@ class FencedObjects:
     async def create_event(self, namespace: str, event: Raw) -> None:
         self._leadership.require()
         await self._api.create_event(namespace, event)
+
+    async def keep_leftover(self, namespace: str, name: str, entry: str, text: str) -> None:
+        self._leadership.require()
+        await self._api.keep_leftover(namespace, name, entry, text)

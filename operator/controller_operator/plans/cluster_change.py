@@ -115,7 +115,7 @@ def explain_leaving(leftover: str | None, cluster: KafkaCluster, change: Cluster
         f"{leftover or 'nothing is left behind'} in Kafka cluster {change.known}: {_name(cluster)} leads to Kafka cluster "
         f"{change.present} now, and nothing was deleted there for this object"
     )
-    return Notice(reason=Reason.CLUSTER_CHANGED, message=message, is_warning=True)
+    return Notice(reason=Reason.CLUSTER_CHANGED, message=message, is_warning=True, is_leftover=leftover is not None)
 
 
 def begin_again(resource: ResourceT) -> ResourceT:

@@ -91,6 +91,9 @@ class Notice:
     """Events of one object with the same reason and series are one event: it has the newest message and count."""
     count: int = 1
     """How often it has happened in its series."""
+    is_leftover: bool = False
+    """It is about what a deleted object leaves behind, although its spec wanted that gone. It is kept beside the operator,
+    too, because its namespace may be gone with it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -264,8 +267,9 @@ def _out_of_sight(verdict: Verdict, degraded: Condition) -> Said:
 
 
 def released(status: StatusT, reason: str, message: str, *, is_warning: bool = False) -> Plan[StatusT]:
-    """Lets an object that is being deleted go with the status that it has, and says why."""
-    notices = (Notice(reason=reason, message=message, is_warning=is_warning),)
+    """Lets an object that is being deleted go with the status that it has, and says why; a warning tells what it leaves
+    behind."""
+    notices = (Notice(reason=reason, message=message, is_warning=is_warning, is_leftover=is_warning),)
     return Plan(status=status, finalizer=FinalizerWish.RELEASE, notices=notices)
 
 

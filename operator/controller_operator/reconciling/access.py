@@ -202,7 +202,7 @@ class ClusterAccess:
             each
             for each in found
             if self._identity_of(each) == identity
-            and self.claims_of(each)[0].metadata.uid == each.metadata.uid
+            and self.claims_of(each).owner is None
             and not _is_own_move(resource, self._store.moves_of(each))
         )
 

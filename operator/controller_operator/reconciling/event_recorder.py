@@ -6,18 +6,25 @@ and again has a series, from which the name follows instead: it is one event, wh
 
 An event about an end comes once: nothing is planned again for what is over. So what cannot be posted for the moment is
 posted later, beside all other work.
+
+What a deleted object leaves behind is told in the operator's own namespace, too, by an event and in a ConfigMap, because
+events are forbidden in a namespace that is being deleted, and go with it (`kubernetes.leftovers`).
 """
 
 import asyncio
 from collections import OrderedDict
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from hashlib import sha256
 from typing import Final
 
 import structlog
 
 from controller_core.supervision import noticed
+from controller_operator.kubernetes.leftovers import Leftover
 from controller_operator.kubernetes.object_api import ApiError, ApiUnavailable, ObjectApi
 from controller_operator.kubernetes.object_store import Raw
 from controller_operator.leading.leadership import NotLeading
@@ -29,16 +36,32 @@ _FIRST_PAUSE_S: Final = 1.0
 _LONGEST_PAUSE_S: Final = 60.0
 _MESSAGE_LIMIT: Final = 1_000
 _COMPONENT: Final = "kontroller-operator"
+_LEFT_BEHIND: Final = "LeftBehind"
+_TIME: Final = "%Y-%m-%dT%H:%M:%SZ"
 _log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Home:
+    """Where leftovers are on record: a ConfigMap in the operator's own namespace."""
+
+    namespace: str
+    name: str
+
+
+Write = Callable[[], Awaitable[None]]
 
 
 class EventRecorder:
     """Posts events; one that is refused is logged and forgotten, as it decides nothing. `close` it."""
 
-    def __init__(self, api: ObjectApi) -> None:
+    def __init__(self, api: ObjectApi, home: Home | None = None, count_leftover: Callable[[str], object] = str) -> None:
+        """`home`: where leftovers are on record; None: nowhere. `count_leftover` counts one, by its kind."""
         self._api = api
+        self._home = home
+        self._count_leftover = count_leftover
         self._told: OrderedDict[str, None] = OrderedDict()
-        self._unposted: OrderedDict[str, Raw] = OrderedDict()
+        self._unposted: OrderedDict[str, Callable[[], Awaitable[bool]]] = OrderedDict()
         self._catching_up: asyncio.Task[None] | None = None
 
     async def post(self, raw: Raw, notice: Notice) -> None:
@@ -53,12 +76,45 @@ class EventRecorder:
             self._told.popitem(last=False)
         log = _log.warning if notice.is_warning else _log.info
         log(notice.message, reason=notice.reason, kind=raw["kind"], name=raw["metadata"]["name"])
-        if not await self._is_dealt_with(event):
-            self._unposted[name] = event
-            if len(self._unposted) > _UNPOSTED:
-                self._unposted.popitem(last=False)
-            if self._catching_up is None or self._catching_up.done():
-                self._catching_up = noticed(self._post_later(), name="events that could not be posted")
+        await self._write(name, notice.reason, partial(self._api.create_event, event["metadata"]["namespace"], event))
+        if notice.is_leftover:
+            self._count_leftover(raw["kind"])
+            await self._keep_leftover(raw, notice)
+
+    async def _keep_leftover(self, raw: Raw, notice: Notice) -> None:
+        if (home := self._home) is None:
+            return
+        about, now = raw["metadata"], datetime.now(UTC)
+        left = Leftover(
+            time=about.get("deletionTimestamp") or now.strftime(_TIME),
+            kind=raw["kind"],
+            namespace=about["namespace"],
+            name=about["name"],
+            reason=notice.reason,
+            message=notice.message[:_MESSAGE_LIMIT],
+        )
+        # Sorted by name, the oldest are first. What is written again after a crash has the same name.
+        identity = sha256(f"{about.get('uid')} {notice.reason} {notice.message}".encode()).hexdigest()[:16]
+        entry = f"{left.time.replace(':', '-')}.{identity}"
+        keep = partial(self._api.keep_leftover, home.namespace, home.name, entry, left.to_text())
+        await self._write(entry, notice.reason, keep)
+        record = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": home.name, "namespace": home.namespace}}
+        message = f"{left.kind} {left.namespace}/{left.name} ({left.reason}): {notice.message}"
+        told = Notice(reason=_LEFT_BEHIND, message=message, is_warning=True, occurrence=str(about.get("uid")))
+        event = _event(record, told, now)
+        await self._write(
+            event["metadata"]["name"], told.reason, partial(self._api.create_event, home.namespace, event)
+        )
+
+    async def _write(self, name: str, reason: str, write: Write) -> None:
+        """Write it now, or later if the API server cannot take it now."""
+        if await self._is_dealt_with(reason, write):
+            return
+        self._unposted[name] = partial(self._is_dealt_with, reason, write)
+        if len(self._unposted) > _UNPOSTED:
+            self._unposted.popitem(last=False)
+        if self._catching_up is None or self._catching_up.done():
+            self._catching_up = noticed(self._post_later(), name="events that could not be posted")
 
     async def close(self) -> None:
         """Gives up what could not be posted."""
@@ -74,20 +130,20 @@ class EventRecorder:
         pause_s = _FIRST_PAUSE_S
         while self._unposted:
             await asyncio.sleep(pause_s)
-            name, event = next(iter(self._unposted.items()))
-            if await self._is_dealt_with(event):
-                if self._unposted.get(name) is event:  # not a newer one of its series
+            name, attempt = next(iter(self._unposted.items()))
+            if await attempt():
+                if self._unposted.get(name) is attempt:  # not a newer one of its series
                     del self._unposted[name]
                 pause_s = 0.0
             else:
                 pause_s = min(max(2 * pause_s, _FIRST_PAUSE_S), _LONGEST_PAUSE_S)
 
-    async def _is_dealt_with(self, event: Raw) -> bool:
-        """Whether the event is posted, or never will be."""
+    async def _is_dealt_with(self, reason: str, write: Write) -> bool:
+        """Whether it is written, or never will be."""
         try:
-            await self._api.create_event(event["metadata"]["namespace"], event)
+            await write()
         except ApiError as error:
-            _log.warning("event not posted", reason=event["reason"], error=str(error))
+            _log.warning("event not posted", reason=reason, error=str(error))
             return not isinstance(error, ApiUnavailable)
         return True
 
@@ -96,7 +152,7 @@ def _event(raw: Raw, notice: Notice, now: datetime) -> Raw:
     metadata = raw["metadata"]
     occasion = notice.series or f"{metadata.get('generation')} {notice.message} {notice.occurrence}"
     identity = f"{metadata.get('uid')} {notice.reason} {occasion}"
-    timestamp = now.strftime("%Y-%m-%dT%H:%M:%SZ")
+    timestamp = now.strftime(_TIME)
     return {
         "metadata": {
             "name": f"{metadata['name'][:200]}.{sha256(identity.encode()).hexdigest()[:16]}",

@@ -160,7 +160,7 @@ class FeatureSetHandler:
 class ReassignmentHandler:
     """PartitionReassignment."""
 
-    leftover = "the move, if it runs, goes on"
+    leftover = "the move, if it runs, goes on, and its limit stays"
 
     def __init__(self, access: ClusterAccess, meter: MoveMeter) -> None:
         self._access = access

@@ -70,8 +70,10 @@ class LettingGo:
         """Takes the finalizer off, where the object has it, and says what stays."""
         if not _is_held(stored):
             return
-        message = f"{self._handlers[stored.key.kind].leftover or 'nothing is left behind'}: {why}"
-        await self._writer.release(stored, (Notice(reason=reason, message=message, is_warning=True),))
+        leftover = self._handlers[stored.key.kind].leftover
+        message = f"{leftover or 'nothing is left behind'}: {why}"
+        notice = Notice(reason=reason, message=message, is_warning=True, is_leftover=leftover is not None)
+        await self._writer.release(stored, (notice,))
 
     async def after_failure(self, stored: StoredObject, error: Exception) -> None:
         """Lets an object go whose deletion fails again and again."""
@@ -91,13 +93,13 @@ def left_behind(gone: AnyResource | None, heir: KafkaTopic | None = None) -> Not
             return Notice(reason="TopicHandedOver", message=message) if has_left else None
         case PartitionReassignment() if gone.status.is_under_way:
             message = "deleted while it ran: the partitions go on to their targets"
-            return Notice(reason="ReassignmentContinues", message=message, is_warning=True)
+            return Notice(reason="ReassignmentContinues", message=message, is_warning=True, is_leftover=True)
         case KafkaTopic() if gone.status.topic_id is not None and _was_unheld(gone, gone.spec.deletion_policy):
             message = f"topic {gone.topic_name} stays: {_UNHELD}"
-            return Notice(reason="TopicRetained", message=message, is_warning=True)
+            return Notice(reason="TopicRetained", message=message, is_warning=True, is_leftover=True)
         case FeatureSet() if gone.status.finalized is not None and _was_unheld(gone, gone.spec.deletion_policy):
             message = f"the finalized levels stay: {_UNHELD}"
-            return Notice(reason="FeaturesRetained", message=message, is_warning=True)
+            return Notice(reason="FeaturesRetained", message=message, is_warning=True, is_leftover=True)
     return None
 
 
@@ -143,7 +145,7 @@ class ClusterDeletion:
 
 def _loss_notice(needed_by: set[Key]) -> Notice:
     message = f"deleted before its dependents; their topics and data stay: {describe_dependents(needed_by)}"
-    return Notice(reason="DeletedBeforeDependents", message=message, is_warning=True)
+    return Notice(reason="DeletedBeforeDependents", message=message, is_warning=True, is_leftover=True)
 
 
 def _metadata(stored: StoredObject) -> ObjectMeta:

@@ -48,7 +48,7 @@ from controller_operator.leading.leadership import NotLeading
 from controller_operator.metrics import OperatorMetrics
 from controller_operator.observation.observation import Observation
 from controller_operator.reconciling.access import ClusterAccess, requests_changed, topics_changed, way_changed
-from controller_operator.reconciling.event_recorder import EventRecorder
+from controller_operator.reconciling.event_recorder import EventRecorder, Home
 from controller_operator.reconciling.letting_go import left_behind
 from controller_operator.reconciling.measuring.move_meter import OVER_TCP
 from controller_operator.reconciling.reconciler import Reconciler, Result
@@ -87,7 +87,9 @@ class OperatorRuntime:
         open_broker: OpenBroker = OVER_TCP,
         listener_of: ListenerOf = any_plaintext,
         open_poller: OpenPoller = polled,
+        home: Home | None = None,
     ) -> None:
+        """`home`: where it is on record what deleted objects leave behind."""
         self._settings = settings
         self._api = api
         self._watcher = watcher
@@ -95,7 +97,7 @@ class OperatorRuntime:
         self._store = ObjectStore()
         self._queue = WorkQueue()
         self.metrics = OperatorMetrics()
-        self._recorder = EventRecorder(api)
+        self._recorder = EventRecorder(api, home, lambda kind: self.metrics.left_behind.labels(kind).inc())
         self._access = ClusterAccess(
             self._store,
             connect,
@@ -135,6 +137,7 @@ class OperatorRuntime:
         self._intake = ObjectIntake(self._store, self._on_objects)
         for kind in KIND_CLASSES:
             self.metrics.objects.labels(kind).set_function(partial(self._store.count, kind))
+            self.metrics.left_behind.labels(kind)
 
     async def start(self) -> None:
         """Watches, then works. Raises `ApiRefused` where the rights to list objects are missing."""

@@ -5,7 +5,7 @@ import json
 import os
 import sys
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
@@ -42,23 +42,24 @@ _numbers = count(1)
 
 
 class Objects:
-    """The objects of the operated namespace, as a user with kubectl sees them."""
+    """The objects of a namespace that an operator works on, as a user with kubectl sees them."""
 
-    def __init__(self, api: KubernetesCluster) -> None:
+    def __init__(self, api: KubernetesCluster, namespace: str = NAMESPACE) -> None:
         self._api = api
+        self._namespace = namespace
 
     def apply(self, kind: str, name: str, spec: dict[str, Any], **metadata: Any) -> None:
         body = {
             "apiVersion": "kontroller.dev/v1alpha1",
             "kind": kind,
-            "metadata": {"name": name, "namespace": NAMESPACE, **metadata},
+            "metadata": {"name": name, "namespace": self._namespace, **metadata},
             "spec": {**ALWAYS.get(kind, {"clusterRef": {"name": "demo"}}), **spec},
         }
         self._api.kubectl("apply", "--server-side", "--force-conflicts", "-f", "-", stdin=json.dumps(body))
 
     def get(self, kind: str, name: str) -> dict[str, Any] | None:
         try:
-            found: dict[str, Any] = self._api.get(kind, name, "--namespace", NAMESPACE)
+            found: dict[str, Any] = self._api.get(kind, name, "--namespace", self._namespace)
         except CommandError as error:
             if "NotFound" not in str(error):
                 raise
@@ -66,7 +67,7 @@ class Objects:
         return found
 
     def every(self, kind: str) -> list[dict[str, Any]]:
-        items: list[dict[str, Any]] = self._api.get(kind, "--namespace", NAMESPACE)["items"]
+        items: list[dict[str, Any]] = self._api.get(kind, "--namespace", self._namespace)["items"]
         return items
 
     def status(self, kind: str, name: str) -> dict[str, Any]:
@@ -78,14 +79,14 @@ class Objects:
         return next((each for each in conditions if each["type"] == type_), {})
 
     def delete(self, kind: str, name: str) -> None:
-        self._api.kubectl("delete", kind, name, "--namespace", NAMESPACE, "--wait=false")
+        self._api.kubectl("delete", kind, name, "--namespace", self._namespace, "--wait=false")
 
     def patch(self, kind: str, name: str, patch: dict[str, Any]) -> None:
-        arguments = ("--namespace", NAMESPACE, "--type=merge", "-p", json.dumps(patch))
+        arguments = ("--namespace", self._namespace, "--type=merge", "-p", json.dumps(patch))
         self._api.kubectl("patch", kind, name, *arguments)
 
     def annotate(self, kind: str, name: str, annotation: str) -> None:
-        self._api.kubectl("annotate", "--overwrite", kind, name, annotation, "--namespace", NAMESPACE)
+        self._api.kubectl("annotate", "--overwrite", kind, name, annotation, "--namespace", self._namespace)
 
     def events(self, name: str) -> list[str]:
         """The reasons of the events about an object."""
@@ -93,7 +94,7 @@ class Objects:
 
     def counted_events(self, name: str) -> list[tuple[str, int]]:
         """The reasons of the events about an object, with how often each happened."""
-        found = self._api.get("events", "--namespace", NAMESPACE)["items"]
+        found = self._api.get("events", "--namespace", self._namespace)["items"]
         return [(each["reason"], each["count"]) for each in found if each["involvedObject"]["name"] == name]
 
     def wait_for_event(self, name: str, reason: str) -> None:
@@ -106,7 +107,14 @@ class Objects:
 
     def wait_for(self, kind: str, name: str, condition: str) -> None:
         """Waits as a script does, with kubectl, again and again for a short time each."""
-        wait = ("wait", f"--for=condition={condition}", f"{kind}/{name}", "--namespace", NAMESPACE, "--timeout=2s")
+        wait = (
+            "wait",
+            f"--for=condition={condition}",
+            f"{kind}/{name}",
+            "--namespace",
+            self._namespace,
+            "--timeout=2s",
+        )
 
         def holds() -> bool:
             try:
@@ -142,10 +150,17 @@ class Operator:
     """An operator process on the API server; with a lease it works only while it has that."""
 
     def __init__(
-        self, folder: RunFolder, kubeconfig: Path, *, lease: str | None = None, env: Mapping[str, str] | None = None
+        self,
+        folder: RunFolder,
+        kubeconfig: Path,
+        *,
+        lease: str | None = None,
+        env: Mapping[str, str] | None = None,
+        namespaces: Sequence[str] = (NAMESPACE,),
     ) -> None:
-        """`env`: more settings of it, as variables of the environment."""
+        """`env`: more settings of it, as variables of the environment; `namespaces`: those that it watches."""
         self._folder = folder
+        self._namespaces = namespaces
         self._kubeconfig = kubeconfig
         leading = {"KONTROLLER_LEASE": lease, "KONTROLLER_LEASE_NAMESPACE": NAMESPACE} if lease else {}
         self._env = {**leading, **(env or {})}
@@ -197,7 +212,7 @@ class Operator:
 
     def _make(self, die_after: int | None) -> ManagedProcess:
         name = f"operator-{next(_numbers)}"
-        arguments = [NAMESPACE, str(self._port), *([str(die_after)] if die_after else [])]
+        arguments = [",".join(self._namespaces), str(self._port), *([str(die_after)] if die_after else [])]
         return ManagedProcess(
             name,
             [sys.executable, "-m", "tests.real.operator.operator_process", *arguments],
@@ -261,7 +276,7 @@ def operated_namespace(api: KubernetesCluster, connect: str | None = None, **clu
     api.wait_until_established()
     namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}}
     api.kubectl("apply", "-f", "-", stdin=json.dumps(namespace))
-    _install_chart(api)
+    install_chart(api, NAMESPACE)
     found = Objects(api)
     # One that is there was made for another Kafka cluster, and such a one does not change.
     _delete_all(api, found, "kafkacluster")
@@ -293,10 +308,16 @@ def _delete_all(api: KubernetesCluster, found: Objects, kind: str) -> None:
 
 @contextmanager
 def running_operator(
-    folder: RunFolder, api: KubernetesCluster, *, lease: str | None = None, env: Mapping[str, str] | None = None
+    folder: RunFolder,
+    api: KubernetesCluster,
+    *,
+    lease: str | None = None,
+    env: Mapping[str, str] | None = None,
+    namespaces: Sequence[str] = (NAMESPACE,),
 ) -> Iterator[Operator]:
     """A running operator with exactly the rights that the chart gives it; whatever it did, it understood."""
-    running = Operator(folder, api.service_account_kubeconfig(NAMESPACE, f"{RELEASE}-operator"), lease=lease, env=env)
+    kubeconfig = api.service_account_kubeconfig(NAMESPACE, f"{RELEASE}-operator")
+    running = Operator(folder, kubeconfig, lease=lease, env=env, namespaces=namespaces)
     try:
         running.start()
         yield running
@@ -305,9 +326,11 @@ def running_operator(
     assert "unexpectedly" not in running.log(), running.log()[-4000:]
 
 
-def _install_chart(kubernetes_api: KubernetesCluster) -> None:
-    """Installs the chart but for the definitions, which all tests share. Its roles are real; nothing runs pods or jobs."""
-    values = ("--set", "crds.install=false", "--set", f"watchNamespaces={{{NAMESPACE}}}")
+def install_chart(kubernetes_api: KubernetesCluster, *namespaces: str) -> None:
+    """Installs the chart but for the definitions, which all tests share. Its roles are real; nothing runs pods or jobs.
+
+    `namespaces`: those that the operator may work in."""
+    values = ("--set", "crds.install=false", "--set", f"watchNamespaces={{{','.join(namespaces)}}}")
     chart = str(PROJECT / "charts" / RELEASE)
     kubernetes_api.helm("upgrade", "--install", RELEASE, chart, "--no-hooks", "--namespace", NAMESPACE, *values)
 

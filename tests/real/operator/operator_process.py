@@ -1,8 +1,8 @@
 """An operator process of the tests' own, which can be made to die right after its k-th write, wherever that goes.
 
-`python -m tests.real.operator.operator_process NAMESPACE LIVENESS_PORT [DIE_AFTER]` runs the production code with a count
-between it and its two seams. Every write is said on standard error, so that a test can read what was done and how often.
-In slow motion (`devcluster.stand_ins.slow_motion`) every write and every request to a controller is delayed, too.
+`python -m tests.real.operator.operator_process NAMESPACE[,NAMESPACE...] LIVENESS_PORT [DIE_AFTER]` runs the production code
+with a count between it and its two seams. Every write is said on standard error, so that a test can read what was done and
+how often. In slow motion (`devcluster.stand_ins.slow_motion`) every write and every request to a controller is delayed.
 """
 
 import asyncio
@@ -81,9 +81,9 @@ def _slow_requests() -> Iterator[None]:
         yield
 
 
-async def main(namespace: str, liveness_port: str, die_after: str = "") -> None:
+async def main(namespaces: str, liveness_port: str, die_after: str = "") -> None:
     settings = OperatorSettings(
-        namespaces=(namespace,),
+        namespaces=tuple(namespaces.split(",")),
         liveness=f"http://127.0.0.1:{liveness_port}/healthz",
         zookeeper_session_timeout_ms=30_000,
         missing_cluster_grace_s=3,

@@ -64,6 +64,8 @@ class SimulatedApiServer:
         self.watched_from: list[str] = []
         self.events: list[Raw] = []
         self.status_patches: list[tuple[Key, Raw]] = []
+        self.leftovers: dict[tuple[str, str], dict[str, str]] = {}
+        """What is on record, by the namespace and the name of its ConfigMap, and by entry."""
         self.before_listing_arrives: Callable[[], Awaitable[None]] | None = None
         """Happens between the moment that a listing shows and its arrival."""
         self.before_answer: Callable[[str, Key], Awaitable[None]] | None = None
@@ -194,6 +196,9 @@ class SimulatedApiServer:
             self.events.append(copy.deepcopy(event))
         elif event["count"] > 1:
             known.update({name: event[name] for name in RENEWED_IN_EVENTS})
+
+    async def keep_leftover(self, namespace: str, name: str, entry: str, text: str) -> None:
+        self.leftovers.setdefault((namespace, name), {})[entry] = text
 
     # within
 

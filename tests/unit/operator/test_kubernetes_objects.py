@@ -1,5 +1,6 @@
 """What is kept of an object that a real API server shows."""
 
+from collections.abc import Iterable
 from typing import Any
 
 import pytest
@@ -70,6 +71,45 @@ async def test_an_event_that_is_there_is_renewed_if_it_counts_more(patched: int)
 
 async def test_an_event_that_happened_once_is_left_as_it_is() -> None:
     assert len(await _post({**EVENT, "count": 1}, 409)) == 1
+
+
+MAPS = "/api/v1/namespaces/kafka/configmaps"
+
+
+class _Keeping(_Refusing):
+    """Answers each request with a ConfigMap of these entries, unless that is not there yet."""
+
+    def __init__(self, entries: Iterable[str], *statuses: int) -> None:
+        super().__init__(*statuses)
+        self._entries = dict.fromkeys(entries, "text")
+
+    async def ask(self, method: str, path: str, **named: Any) -> Any:
+        await super().ask(method, path, body=named["body"])
+        return {"data": self._entries}
+
+
+async def _keep(requests: _Keeping) -> list[tuple[str, str, Any]]:
+    api = KubernetesObjects(Configuration())
+    await api.close()
+    api._requests = requests  # type: ignore[assignment]  # all of it that is used
+    await api.keep_leftover("kafka", "left", "101", "text")
+    return requests.asked
+
+
+async def test_the_first_leftover_makes_the_record() -> None:
+    patched, created = await _keep(_Keeping(["101"], 404, 201))
+    assert patched == ("PATCH", f"{MAPS}/left", {"data": {"101": "text"}})
+    assert created[:2] == ("POST", MAPS)
+    assert (created[2]["metadata"]["labels"], created[2]["data"]) == (
+        {"kontroller.dev/leftovers": "true"},
+        {"101": "text"},
+    )
+
+
+async def test_the_oldest_leftovers_give_way_to_new_ones() -> None:
+    entries = [f"{number:03}" for number in range(102)]
+    _, fewer = await _keep(_Keeping(entries, 200, 200))
+    assert fewer == ("PATCH", f"{MAPS}/left", {"data": {"000": None, "001": None}})
 
 
 async def _post(event: dict[str, Any], *statuses: int) -> list[tuple[str, str, Any]]:

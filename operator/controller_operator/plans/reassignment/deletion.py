@@ -132,7 +132,8 @@ def _give_up(
     move: PartitionReassignment, rows: Rows, reason: Reason, message: str, context: Context
 ) -> Plan[PartitionReassignmentStatus]:
     status = _status(move, ReassignmentPhase.FAILED, rows, Verdict.failed(reason, message), context)
-    return Plan(status=status, notices=(Notice(reason="CancellationFailed", message=message, is_warning=True),))
+    notice = Notice(reason="CancellationFailed", message=message, is_warning=True, is_leftover=True)
+    return Plan(status=status, notices=(notice,))
 
 
 def _status(

@@ -1,7 +1,6 @@
 """A topic of two objects goes from the older one to the younger one with all its records, with ZooKeeper and without."""
 
 from collections.abc import Iterator
-from typing import Final
 
 import pytest
 from confluent_kafka import Consumer, TopicPartition
@@ -10,36 +9,26 @@ from devcluster.clusters.kafka import KafkaCluster
 from devcluster.clusters.kraft import KRaftCluster
 from devcluster.clusters.kubernetes import KubernetesCluster
 from devcluster.clusters.run_folder import RunFolder
-from devcluster.clusters.zookeeper import ZooKeeper
 from devcluster.filling.parts import Part
 from devcluster.running.processes import wait_until
+from tests.real.operator.deletion.conftest import WITH_ZOOKEEPER, WITHOUT_ZOOKEEPER, Clusters
 from tests.real.operator.operated import NAMESPACE, RECORDS, Objects, fill, operated_namespace, running_operator
 from tests.real.operator.witnesses import witness_of
 
 pytestmark = [pytest.mark.real(Part.KRAFT), pytest.mark.timeout(300)]
 
-CLUSTERS: Final = ("demo", "without-zookeeper")
-Clusters = dict[str, KafkaCluster | KRaftCluster]
-
-
-@pytest.fixture(scope="module")
-def clusters(servers_folder: RunFolder, zookeeper: ZooKeeper) -> Iterator[Clusters]:
-    with (
-        KafkaCluster(servers_folder, zookeeper, brokers=1, chroot="/handed") as with_zookeeper,
-        KRaftCluster(servers_folder, brokers=1, combined=True, name="handed") as without_zookeeper,
-    ):
-        yield dict(zip(CLUSTERS, (with_zookeeper, without_zookeeper), strict=True))
-
 
 @pytest.fixture(scope="module")
 def objects(servers_folder: RunFolder, kubernetes_api: KubernetesCluster, clusters: Clusters) -> Iterator[Objects]:
-    with_zookeeper, without_zookeeper = clusters.values()
+    with_zookeeper = clusters[WITH_ZOOKEEPER]
     assert isinstance(with_zookeeper, KafkaCluster)
     with (
         operated_namespace(kubernetes_api, with_zookeeper.zookeeper_connect) as found,
         running_operator(servers_folder, kubernetes_api),
     ):
-        found.apply("KafkaCluster", CLUSTERS[1], {"bootstrapServers": without_zookeeper.bootstrap_servers})
+        found.apply("KafkaCluster", WITH_ZOOKEEPER, {"zookeeper": {"connect": with_zookeeper.zookeeper_connect}})
+        without_zookeeper = {"bootstrapServers": clusters[WITHOUT_ZOOKEEPER].bootstrap_servers}
+        found.apply("KafkaCluster", WITHOUT_ZOOKEEPER, without_zookeeper)
         yield found
 
 
@@ -52,7 +41,7 @@ def count_records(kafka: KafkaCluster | KRaftCluster, topic: str) -> int:
     return int(last - first)
 
 
-@pytest.mark.parametrize("cluster", CLUSTERS)
+@pytest.mark.parametrize("cluster", [WITH_ZOOKEEPER, WITHOUT_ZOOKEEPER])
 def test_the_younger_object_takes_the_topic_over_with_its_records(
     objects: Objects, clusters: Clusters, cluster: str
 ) -> None:

@@ -152,6 +152,7 @@ async def test_no_write_of_objects_is_asked_for_by_who_does_not_lead() -> None:
         api.create(raw("KafkaTopic", {}, name="another")),
         api.delete(known),
         api.create_event("shop", {"metadata": {"name": "an-event"}}),
+        api.keep_leftover("kafka", "leftovers", "an-entry", "text"),
     ):
         with pytest.raises(NotLeading):
             await write

@@ -11,6 +11,7 @@ from controller_core.model.ids import BrokerId, ControllerEpoch
 from controller_core.zk import codecs, paths
 from controller_core.zk.session import ConnectionLost, Create, ZkSession
 from controller_operator.kubernetes.object_store import Key
+from controller_operator.reconciling.event_recorder import Home
 from controller_operator.reconciling.runtime import OperatorRuntime
 from controller_operator.settings import OperatorSettings
 from simulation.zookeeper import SimulatedZooKeeper
@@ -22,6 +23,7 @@ from tests.unit.operator.simulated_api import SimulatedApiServer
 CONNECT = "zk:2181"
 DEADLINE_S = 60.0
 CLUSTER = Key("KafkaCluster", "shop", "demo")
+HOME = Home(namespace="kafka", name="kontroller-operator-leftovers")
 _PARENTS = (
     "/admin", paths.DELETE_TOPICS, "/brokers", paths.BROKER_IDS, paths.TOPICS, "/config", paths.TOPIC_CONFIGS,
     "/cluster", "/config/changes",
@@ -123,7 +125,7 @@ async def watching(*objects: dict[str, Any], **settings: Any) -> AsyncIterator[O
         await around.api.apply(each)
     around.watcher = SimulatedWatcher(around.api)
     around.runtime = OperatorRuntime(
-        OperatorSettings(all_namespaces=True, **settings), around.api, around.watcher, around.connect
+        OperatorSettings(all_namespaces=True, **settings), around.api, around.watcher, around.connect, home=HOME
     )
     try:
         await around.runtime.watch()

@@ -1,0 +1,58 @@
+"""What deleted objects have left behind, on record in a ConfigMap beside the operator.
+
+An event in a namespace that is being deleted is forbidden, and events are kept for an hour only. So the operator also
+writes each leftover into a ConfigMap of its own namespace, as an entry that `kubectl kontroller leftovers` shows.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Final, Self
+
+LEFTOVERS_LABEL: Final = "kontroller.dev/leftovers"
+"""The label of the ConfigMaps, by which all of them are found."""
+MOST_LEFTOVERS: Final = 100
+"""Entries of a ConfigMap, of which the oldest go. It has room for a megabyte; an entry has about a thousand characters."""
+_OPERATOR: Final = "kontroller-operator"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Leftover:
+    """What an object has left behind."""
+
+    time: str
+    """When the object was deleted, or seen to be gone."""
+    kind: str
+    namespace: str
+    name: str
+    reason: str
+    message: str
+
+    def to_text(self) -> str:
+        """Return the value of the entry."""
+        return json.dumps(asdict(self))
+
+    @classmethod
+    def parsed(cls, text: str) -> Self:
+        """Return the leftover of an entry. Raises `ValueError` if it is none."""
+        try:
+            said = json.loads(text)
+            return cls(**{str(name): str(value) for name, value in said.items()})
+        except (AttributeError, TypeError) as error:
+            raise ValueError(f"no leftover: {text[:100]}") from error
+
+    @staticmethod
+    def all_of(entries: Mapping[str, str]) -> "list[Leftover]":
+        """Return the leftovers of a ConfigMap, the newest first. What somebody else has put there is left out."""
+        found = []
+        for text in entries.values():
+            try:
+                found.append(Leftover.parsed(text))
+            except ValueError:
+                continue
+        return sorted(found, key=lambda each: (each.time, each.namespace, each.name), reverse=True)
+
+
+def leftovers_name(lease: str | None) -> str:
+    """Return the name of an operator's ConfigMap; operators with different Leases have different ones."""
+    return f"{lease or _OPERATOR}-leftovers"

@@ -1,0 +1,160 @@
+"""A namespace goes with its KafkaCluster and all that refers to it, and what it leaves behind is on record elsewhere.
+
+No controller of Kubernetes runs, so the test deletes what is in the namespace, as the namespace controller does.
+"""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from urllib.request import urlopen
+
+import pytest
+
+from devcluster.clusters.kafka import KafkaCluster
+from devcluster.clusters.kraft import KRaftCluster
+from devcluster.clusters.kubernetes import KubernetesCluster
+from devcluster.clusters.run_folder import RunFolder
+from devcluster.filling.parts import Part
+from devcluster.running.ports import release_port, reserve_port
+from devcluster.running.processes import wait_until
+from tests.real.operator.deletion.conftest import WITH_ZOOKEEPER, WITHOUT_ZOOKEEPER, Clusters
+from tests.real.operator.operated import (
+    KINDS,
+    NAMESPACE,
+    Objects,
+    fill,
+    install_chart,
+    operated_namespace,
+    running_operator,
+)
+from tests.real.operator.witnesses import witness_of
+
+pytestmark = [pytest.mark.real(Part.KRAFT), pytest.mark.timeout(300)]
+
+TEAM = "team-c"
+CLUSTER, TOPIC, MOVE = ("kafkacluster", "mine"), ("kafkatopic", "c-del"), ("partitionreassignment", "move")
+
+
+class Team(Objects):
+    """A namespace that is deleted."""
+
+    def begin(self, kafka: KafkaCluster | KRaftCluster) -> None:
+        """Makes the KafkaCluster and a topic that goes with its object."""
+        at = (
+            {"bootstrapServers": kafka.bootstrap_servers}
+            if isinstance(kafka, KRaftCluster)
+            else {"zookeeper": {"connect": kafka.zookeeper_connect}}
+        )
+        self.apply("KafkaCluster", "mine", at)
+        spec = {"clusterRef": {"name": "mine"}, "replicaAssignment": [[1]], "deletionPolicy": "Delete"}
+        self.apply("KafkaTopic", "c-del", spec)
+        self.wait_ready(*TOPIC)
+
+    def end(self) -> None:
+        """Deletes the namespace, and all that is in it."""
+        self._api.kubectl("delete", "namespace", TEAM, "--wait=false")
+        for kind in KINDS:
+            self._api.kubectl("delete", kind, "--all", "--namespace", TEAM, "--wait=false")
+
+    def finalize(self) -> None:
+        """Ends the namespace, in which nothing is any more."""
+        body = self._api.get("namespace", TEAM)
+        body["spec"]["finalizers"] = []
+        self._api.kubectl("replace", "--raw", f"/api/v1/namespaces/{TEAM}/finalize", "-f", "-", stdin=json.dumps(body))
+
+
+@pytest.fixture(scope="module")
+def metrics_port(servers_folder: RunFolder, kubernetes_api: KubernetesCluster, clusters: Clusters) -> Iterator[int]:
+    """Where an operator that watches the namespace, and is in another one, serves its metrics."""
+    port = reserve_port()
+    env = {"KONTROLLER_METRICS_PORT": str(port)}
+    first = clusters[WITH_ZOOKEEPER]
+    assert isinstance(first, KafkaCluster)
+    with operated_namespace(kubernetes_api, first.zookeeper_connect):
+        _make_namespace(kubernetes_api)
+        install_chart(kubernetes_api, NAMESPACE, TEAM)
+        with running_operator(servers_folder, kubernetes_api, env=env, namespaces=(NAMESPACE, TEAM)):
+            yield port
+    release_port(port)
+
+
+@pytest.fixture
+def team(kubernetes_api: KubernetesCluster, metrics_port: int) -> Iterator[Team]:
+    _make_namespace(kubernetes_api)
+    install_chart(kubernetes_api, NAMESPACE, TEAM)
+    found = Team(kubernetes_api, TEAM)
+    yield found
+    found.finalize()
+
+
+def _make_namespace(api: KubernetesCluster) -> None:
+    namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": TEAM}}
+    api.kubectl("apply", "-f", "-", stdin=json.dumps(namespace))
+
+
+def leftovers(api: KubernetesCluster) -> list[dict[str, str]]:
+    """Return what `kubectl kontroller leftovers` shows."""
+    command = [sys.executable, "-m", "controller_admin.plugin.command_line", "leftovers", "-n", NAMESPACE, "-o", "json"]
+    env = {**os.environ, "KUBECONFIG": str(api.kubeconfig)}
+    done = subprocess.run(command, env=env, capture_output=True, text=True, check=True, timeout=60)
+    found: list[dict[str, str]] = json.loads(done.stdout)
+    return found
+
+
+def count_left_behind(port: int, kind: str) -> float:
+    with urlopen(f"http://127.0.0.1:{port}/metrics", timeout=10) as answer:
+        lines = answer.read().decode().splitlines()
+    (line,) = [each for each in lines if each.startswith(f'kontroller_operator_left_behind_total{{kind="{kind}"}}')]
+    return float(line.split()[-1])
+
+
+@pytest.mark.parametrize("cluster", [WITH_ZOOKEEPER, WITHOUT_ZOOKEEPER])
+def test_topics_are_deleted_and_moves_are_taken_back_before_the_cluster_goes(
+    team: Team, kubernetes_api: KubernetesCluster, clusters: Clusters, cluster: str
+) -> None:
+    kafka = clusters[cluster]
+    team.begin(kafka)
+    kept = {"clusterRef": {"name": "mine"}, "topicName": "kept", "replicaAssignment": [[1]], "driftPolicy": "Ignore"}
+    team.apply("KafkaTopic", "kept", kept)
+    team.wait_ready("kafkatopic", "kept")
+    fill(kafka, "kept")
+    target = {"topic": "kept", "partition": 0, "replicas": [2]}
+    slow = {"clusterRef": {"name": "mine"}, "partitions": [target], "throttle": {"bytesPerSecond": 100_000}}
+    team.apply("PartitionReassignment", "move", slow)
+    wait_until(lambda: team.status(*MOVE).get("counts", {}).get("moving") == 1, "the move runs")
+    before = leftovers(kubernetes_api)
+    with witness_of(kafka) as witness:
+        assert witness.assigned("kept", 0) != [1]
+        team.end()
+        for kind, name in (TOPIC, MOVE, CLUSTER):
+            team.wait_gone(kind, name)
+        assert not witness.topic_id("c-del")
+        assert witness.assigned("kept", 0) == [1]
+        assert witness.throttles("kept").rates == {}
+    assert leftovers(kubernetes_api) == before
+
+
+def test_what_stays_is_on_record_beside_the_operator(
+    team: Team, kubernetes_api: KubernetesCluster, clusters: Clusters, metrics_port: int
+) -> None:
+    kafka = clusters[WITH_ZOOKEEPER]
+    team.begin(kafka)
+    counted = count_left_behind(metrics_port, "KafkaTopic")
+    team.annotate(*CLUSTER, "kontroller.dev/delete-before-dependents=true")
+    team.delete(*CLUSTER)
+    team.wait_gone(*CLUSTER)
+    team.end()
+    team.wait_gone(*TOPIC)
+    with witness_of(kafka) as witness:
+        assert witness.topic_id("c-del")
+    told = {(each["kind"], each["name"]): each for each in leftovers(kubernetes_api) if each["namespace"] == TEAM}
+    topic = told["KafkaTopic", "c-del"]
+    assert topic["reason"] == "ClusterGone"
+    assert topic["message"].startswith("the topic, if there is one, stays: there is no KafkaCluster team-c/mine")
+    assert told["KafkaCluster", "mine"]["reason"] == "DeletedBeforeDependents"
+    assert count_left_behind(metrics_port, "KafkaTopic") == counted + 1
+    events = kubernetes_api.get("events", "--namespace", NAMESPACE, "--field-selector", "reason=LeftBehind")["items"]
+    messages = [each["message"] for each in events]
+    assert f"KafkaTopic team-c/c-del (ClusterGone): {topic['message']}" in messages
