@@ -1,4 +1,4 @@
-"""What deleted objects have left behind in Kafka clusters, as the operators have it on record."""
+"""The leftovers of deleted objects in Kafka clusters, as the operators have them on record."""
 
 from collections.abc import Sequence
 

@@ -42,7 +42,7 @@ class ClusterHealth:
     ready: str
     degraded: str
     reason: str | None
-    """Why the cluster is not Ready; if it is, why it is degraded, or else why it is Ready."""
+    """The reason why the cluster is not Ready; if it is Ready, why it is degraded, and otherwise why it is Ready."""
     message: str | None
 
     @property
@@ -76,7 +76,7 @@ class LeavingBroker:
 
     @property
     def next_step(self) -> str:
-        """What a person does about it."""
+        """The next step of a person."""
         if self.removal == BrokerRemoval.EMPTY:
             return "it has no replicas and gets none: safe to stop for good"
         return f"it still holds replicas: kubectl kontroller drain {self.broker}"
@@ -119,7 +119,7 @@ class Said:
     reason: str | None
     message: str | None
     plan: str | None = None
-    """What would be done for it, were somebody to let it; None where nothing would, or it is not asked."""
+    """The steps that would be done if somebody allowed them; None if there are none, or if nobody asks."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -154,7 +154,7 @@ class Overview:
 
 
 def overview(objects: Iterable[Seen]) -> Overview:
-    """What all objects together say."""
+    """The summary of all objects."""
     seen = list(objects)
     return Overview(
         clusters=tuple(_cluster(each) for each in seen if each.key.kind == "KafkaCluster"),

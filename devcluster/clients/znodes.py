@@ -72,7 +72,7 @@ class ClusterZnodes:
         return sorted(self.state(topic, partition)["isr"])
 
     def is_served(self, topic: str, partitions: Sequence[int]) -> bool:
-        """Whether every partition has a leader and all of AR in the ISR."""
+        """Return True if every partition has a leader and all of AR in the ISR."""
         return all(
             self.leader(topic, partition) >= 0 and self.isr(topic, partition) == sorted(self.assigned(topic, partition))
             for partition in partitions
@@ -84,7 +84,7 @@ class ClusterZnodes:
         return {(entry["topic"], int(entry["partition"])): tuple(entry["replicas"]) for entry in znode["partitions"]}
 
     def is_reassigning(self, topic: str, partition: int = 0) -> bool:
-        """Whether a reassignment of the partition has begun and is not done."""
+        """Return True if a reassignment of the partition has begun and is not done."""
         znode = self.read(f"/brokers/topics/{topic}") or {}
         return any(str(partition) in znode.get(field, {}) for field in ("adding_replicas", "removing_replicas"))
 

@@ -1,4 +1,4 @@
-"""What tests wait for again and again, in one set of words. Each wait gives up as `wait_until` does.
+"""The conditions that tests wait for again and again, in one set of words. Each wait gives up as `wait_until` does.
 
 A condition that stands in one or two places needs no word: tests write it as `wait_until(lambda: ...)`. A cluster that
 lives in memory passes its own way to `wait`.

@@ -25,7 +25,7 @@ from controller_operator.resources.common import ObjectMeta
 from controller_operator.resources.conditions import Condition, ConditionStatus, ConditionType, Reason
 
 _PATIENCE_S: Final = 1.0
-"""How long a question waits for a cluster that is being read."""
+"""Seconds that a question waits for a cluster that is being read."""
 _POLL_S: Final = 0.05
 _ONLY_ANOTHER_SPEC_CURES: Final = frozenset({
     Reason.INVALID_SPEC,
@@ -40,7 +40,7 @@ _ONLY_ANOTHER_SPEC_CURES: Final = frozenset({
     Reason.NAMESPACE_NOT_ALLOWED,
     Reason.TOPIC_PREFIX_REQUIRED,
 })  # fmt: skip
-"""Where the object is stalled with them."""
+"""Reasons with which an object is stalled."""
 _AS_ASKED: Final = frozenset({
     Reason.PROGRESSING,
     Reason.PAUSED,
@@ -51,11 +51,11 @@ _AS_ASKED: Final = frozenset({
     Reason.OUTSIDE_WINDOW,
     Reason.DRY_RUN,
 })  # fmt: skip
-"""What an object is not ready for because its spec wants it so, or only for now."""
+"""Reasons for which an object is not ready because its spec wants it so, or only for now."""
 
 
 Clusters = Callable[[], Awaitable[ClusterAccess]]
-"""Where the clusters are seen at the moment: by the operator that works, or by one that stands by."""
+"""The observer of the clusters at the moment: the operator that works, or one that stands by."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,7 +69,7 @@ class Judgement:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Foreseen:
-    """What the status of an object would say."""
+    """Return the verdict that the status of an object would show."""
 
     reason: Reason
     message: str
@@ -133,7 +133,7 @@ class Judge:
         return Judgement(refusal=explain_refusal(about, staying))
 
     async def _foresee(self, raw: Raw) -> _Foreseen | None:
-        """What would be wrong with an object; None where nothing would."""
+        """Return the objection to an object; None if there is none."""
         stored = StoredObject(raw)
         resource = stored.resource
         if resource is None:

@@ -24,14 +24,14 @@ from controller_operator.kafka.write_limits import WriteLimits
 from controller_operator.observation.observation import Observation
 
 ClusterStep = Action | ThrottleStep | UpdateFeatures | CancelReassignment | ElectUnclean | MissTopic
-"""What is done to a cluster."""
+"""A step that changes a cluster."""
 Reply = FeatureReply | CancelReply | ElectionReply | MoveReply | ThrottleReply | TopicReply
-"""What a cluster answered to a step."""
+"""The answer of a cluster to a step."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asking:
-    """Whom to ask what ZooKeeper has no way to, as the KafkaCluster of an object says it."""
+    """The servers to ask for what ZooKeeper has no way to, as the KafkaCluster of an object names them."""
 
     bootstrap_servers: str | None = None
     listener: BrokerListener = ANY_PLAINTEXT
@@ -39,7 +39,7 @@ class Asking:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Carried:
-    """What became of a step."""
+    """The outcome of a step."""
 
     step: ClusterStep
     """The step, as far as it was done."""
@@ -48,7 +48,7 @@ class Carried:
 
 
 def carried_moves(step: SubmitReassignment, reply: MoveReply) -> Carried:
-    """What became of a request for moves: those that were accepted have begun."""
+    """The outcome of a request for moves: those that were accepted have begun."""
     begun = SubmitReassignment(partitions={tp: to for tp, to in step.partitions.items() if tp in reply.accepted})
     return Carried(step=begun, outcome=Outcome.DONE if reply.accepted else Outcome.LOOK_AGAIN, reply=reply)
 
@@ -58,12 +58,12 @@ class Cluster(Protocol):
 
     @property
     def observation(self) -> Observation:
-        """What is known of it now."""
+        """The cluster as it is known now."""
         ...
 
     @property
     def limits(self) -> WriteLimits:
-        """What may be written at once. Raises `NotCurrent`."""
+        """Return the limits of one write. Raises `NotCurrent`."""
         ...
 
     def start(self) -> None:

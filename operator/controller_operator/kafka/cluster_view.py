@@ -24,13 +24,13 @@ _NUMBER: Final = re.compile(r"[0-9]{1,9}")
 
 
 def configured_min_isr(config: Mapping[str, str], default: int) -> int:
-    """What a configuration says; the default where it says nothing that is a number."""
+    """Return the number that a configuration says; the default if it says none."""
     configured = config.get(MIN_INSYNC_REPLICAS, "")
     return int(configured) if _NUMBER.fullmatch(configured) else default
 
 
 class ControllerKind(StrEnum):
-    """Which program is the controller: with ZooKeeper, Kontroller goes by an id that no broker has."""
+    """The program that is the controller. With ZooKeeper, Kontroller has an id that no broker has."""
 
     KONTROLLER = "Kontroller"
     KAFKA = "Kafka"
@@ -40,7 +40,7 @@ class ControllerKind(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Controller:
-    """Who is the controller (with ZooKeeper: who holds `/controller`), and in which epoch."""
+    """The controller (with ZooKeeper: the holder of `/controller`) and its epoch."""
 
     id: BrokerId
     epoch: ControllerEpoch
@@ -49,14 +49,14 @@ class Controller:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Abilities:
-    """What can be done to a cluster as it is reached, where not every cluster can have it done."""
+    """The abilities that not every cluster has, by the way in which it is reached."""
 
     chooses_topic_ids: bool = True
-    """Whether who creates a topic says which id it gets."""
+    """True if the creator of a topic chooses its id."""
     validates_features: bool = False
-    """Whether the controller can be asked what it would say to other levels, without changing them."""
+    """True if the controller can validate other levels without changing them."""
     may_hide_topics: bool = False
-    """Whether a topic may be there that is not shown, as the operator's user may not Describe it."""
+    """True if topics may exist that are not shown, because the operator's user may not Describe them."""
 
 
 WITH_ZOOKEEPER: Final = Abilities()
@@ -64,7 +64,7 @@ WITH_ZOOKEEPER: Final = Abilities()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Counts:
-    """How many partitions there are, and how many need attention."""
+    """The number of partitions, and of those that need attention."""
 
     partitions: int = 0
     offline: int = 0
@@ -118,7 +118,7 @@ class TopicView:
     config_version: ZkVersion | None = None
     """None where the topic has no znode for its configuration."""
     is_config_known: bool = True
-    """Whether the operator is told the configuration; else there seems to be none."""
+    """True if the operator is told the configuration. Otherwise it seems to be empty."""
     states: Mapping[PartitionId, PartitionState] = field(default_factory=dict)
     """A partition without an entry has no leader yet: the controller has not come to it."""
     default_min_isr: int = 1
@@ -133,7 +133,7 @@ class TopicView:
 
     @property
     def awaits_first_leaders(self) -> bool:
-        """Whether all partitions that have no leader have never had one."""
+        """True if no partition has lost its leader: those without one have never had one."""
         return self.counts.offline > 0 and self.counts.offline == self.counts.never_led
 
     @property
@@ -164,9 +164,9 @@ class ClusterView:
     """Brokers that take no new replicas because `spec.brokersToRemove` of a KafkaCluster names them, live or not."""
     topics: Mapping[TopicName, TopicView] = field(default_factory=dict)
     reassignment: ReassignmentPlan | None = None
-    """What `/admin/reassign_partitions` asks for; None where there is no such znode."""
+    """The request in `/admin/reassign_partitions`; None if there is no such znode."""
     preferred_election: PreferredElectionPlan | None = None
-    """What `/admin/preferred_replica_election` asks for; None where there is no such znode."""
+    """The request in `/admin/preferred_replica_election`; None if there is no such znode."""
     deleting: frozenset[TopicName] = frozenset()
     """The topics that are marked for deletion."""
     features: FinalizedFeatures | None = None
@@ -180,7 +180,7 @@ class ClusterView:
     unsupported_brokers: tuple[BrokerId, ...] = ()
     """Registered brokers that the controller says it cannot lead, for their release or mode of Kafka."""
     abilities: Abilities = WITH_ZOOKEEPER
-    """What can be done to the cluster."""
+    """The abilities of the cluster."""
     known_counts: Counts | None = None
     """The counts of all topics together, where whoever made the view has kept them; else they are summed up."""
     known_holders: frozenset[BrokerId] | None = None
@@ -223,7 +223,7 @@ class ClusterView:
 
     @property
     def and_who_takes_none(self) -> str:
-        """What to add where it is said that there are not enough brokers; empty where all take new replicas."""
+        """Words to add if there are not enough brokers; empty if all take new replicas."""
         words = ""
         if self.cordoned:
             cordoned = listed(sorted(self.cordoned))
@@ -267,7 +267,7 @@ def metric_name(topic: str) -> str:
 
 
 def count_partitions(topic: TopicView) -> Counts:
-    """What there is to say about the partitions of one topic, as numbers.
+    """Return the counts of the partitions of one topic.
 
     A partition is offline where it has no leader, under-replicated where its ISR does not hold all of the replicas it
     is to have (those that a reassignment still adds do not count), and led by another than the preferred replica only

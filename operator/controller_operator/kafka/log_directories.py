@@ -1,4 +1,4 @@
-"""How full the log directories of a broker are, and which of them have failed, as the broker says (DescribeLogDirs).
+"""The log directories of a broker: how full they are, and which have failed, as the broker says (DescribeLogDirs).
 
 Brokers say how large a disk is since Kafka 3.3 (KIP-827). An older broker, or one that does not let the operator's user
 Describe the cluster, is one of which nothing is known.

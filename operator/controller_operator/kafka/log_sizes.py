@@ -1,4 +1,4 @@
-"""How large replicas are, as their brokers say it (DescribeLogDirs): nobody else knows how much of one has been copied.
+"""The sizes of replicas, as their brokers say them (DescribeLogDirs): nobody else knows how much has been copied.
 
 A size is only one where it is certain. A replica that a broker does not name has no log yet, but not where one of the
 broker's directories has failed, which may hold it. A log that is on its way from one directory to another (`is_future_key`)
@@ -55,11 +55,11 @@ Copies = Mapping[TopicPartition, Copy]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogSizes:
-    """What a broker says of the replicas that it was asked about."""
+    """The answer of a broker about the replicas that it was asked about."""
 
     bytes_of: Mapping[TopicPartition, int]
     are_all_seen: bool
-    """Whether all of its directories could be read: what is not named then has no log there."""
+    """True if all of its directories could be read: a replica that is not named then has no log there."""
 
 
 Stalled = Mapping[TopicPartition, tuple[BrokerId, ...]]
@@ -75,14 +75,14 @@ class Stalls:
     on_failed_directories: Stalled = field(default_factory=dict)
     """Those whose replica may be in a log directory that has failed."""
     falls_behind: bool = False
-    """Whether producers write as much as is copied."""
+    """True if producers write as much as is copied."""
 
 
 NO_STALLS: Final = Stalls()
 
 
 class UnusableSizesError(Exception):
-    """What a broker says of its logs makes no sense, or says nothing."""
+    """The answer of a broker about its logs makes no sense, or says nothing."""
 
 
 async def ask_log_sizes(partitions: Sequence[TopicPartition], client: BrokerClient) -> LogSizes:
@@ -98,7 +98,7 @@ async def ask_log_sizes(partitions: Sequence[TopicPartition], client: BrokerClie
 
 
 def read_log_sizes(response: DescribeLogDirsResponse) -> LogSizes:
-    """What an answer says, over all directories. Raises `UnusableSizesError`."""
+    """Return the sizes in an answer, over all directories. Raises `UnusableSizesError`."""
     if not response.results:  # how this version says that the asker may not know
         raise UnusableSizesError("it names no log directory")
     bytes_of: dict[TopicPartition, int] = {}

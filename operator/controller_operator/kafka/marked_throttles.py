@@ -49,11 +49,11 @@ _OUR_RATE: Final = re.compile(r"0[1-9][0-9]*")
 
 
 class ListTooLongError(Exception):
-    """What a topic's list would say has no room in it. Nothing was changed."""
+    """A topic's list has no room for the new entries. Nothing was changed."""
 
 
 class Operation(IntEnum):
-    """How a setting changes, by Kafka's numbers."""
+    """The kinds of changes of a setting, by Kafka's numbers."""
 
     SET = 0
     DELETE = 1
@@ -63,7 +63,7 @@ class Operation(IntEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
-    """What is to become of a setting."""
+    """A change of a setting."""
 
     setting: str
     operation: Operation
@@ -76,7 +76,7 @@ Changes: TypeAlias = Mapping[TopicName | None, Sequence[Change]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Configs:
-    """What was set, as far as it has to do with throttles."""
+    """The settings that have to do with throttles."""
 
     defaults: Mapping[str, str | None] = field(default_factory=dict)
     """Of all brokers; of settings that Kafka does not know only the names."""
@@ -86,7 +86,7 @@ class Configs:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """What an owner wants."""
+    """The wishes of an owner."""
 
     mark: int
     bytes_per_second: int
@@ -98,7 +98,7 @@ class Entry:
 
 
 def entries_in(defaults: Iterable[str]) -> tuple[Entry, ...]:
-    """What all owners want, by the names of settings."""
+    """Return the wishes of all owners, by the names of settings."""
     found = filter(None, map(_ENTRY.fullmatch, sorted(defaults)))
     return tuple(Entry(mark=int(each[1]), bytes_per_second=int(each[2]), owner=each[3]) for each in found)
 
@@ -148,7 +148,7 @@ def _mark(own: Sequence[Entry], others: Sequence[Entry]) -> int:
 
 
 def _wanted(throttle: Throttle, mark: int) -> dict[TopicName, dict[str, Values]]:
-    """What the lists of the topics are to name, with the owner's mark."""
+    """Return the entries for the lists of the topics, with the owner's mark."""
     wanted, zeros = wanted_by([throttle]), "0" * mark
     topics = dict.fromkeys(partition.topic for partition in throttle.moves)
     return {
@@ -236,7 +236,7 @@ def _list(
 
 
 def _is_of(item: str, marks: Collection[int], numbers: Collection[PartitionId]) -> bool:
-    """Whether a replica in a list has one of the marks, and is of one of the partitions."""
+    """Return True if a replica in a list has one of the marks and is of one of the partitions."""
     found = _REPLICA.fullmatch(item)
     if found is None:
         return False

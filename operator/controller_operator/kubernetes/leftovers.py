@@ -1,4 +1,4 @@
-"""What deleted objects have left behind, on record in a ConfigMap beside the operator.
+"""The record of what deleted objects have left behind: a ConfigMap beside the operator.
 
 An event in a namespace that is being deleted is forbidden, and events are kept for an hour only. So the operator also
 writes each leftover into a ConfigMap of its own namespace, as an entry that `kubectl kontroller leftovers` shows.
@@ -18,7 +18,7 @@ _OPERATOR: Final = "kontroller-operator"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Leftover:
-    """What an object has left behind."""
+    """A thing that an object has left behind."""
 
     time: str
     """When the object was deleted, or seen to be gone."""

@@ -1,1 +1,1 @@
-"""Where replicas may go, as far as KafkaClusters, KafkaTopics and PartitionReassignments say it together."""
+"""The placement of replicas, as far as KafkaClusters, KafkaTopics and PartitionReassignments say it together."""

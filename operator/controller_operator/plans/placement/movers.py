@@ -1,4 +1,4 @@
-"""Who moved the replicas of a topic: the PartitionReassignment that did, for as long as that object exists."""
+"""The PartitionReassignment that moved the replicas of a topic, for as long as that object exists."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass

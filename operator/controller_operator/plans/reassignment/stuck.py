@@ -87,7 +87,7 @@ def _stuck(reason: Reason, why: str) -> Obstacle:
 
 
 def _whom_to_start(row: MovingPartition, view: ClusterView) -> str:
-    """What to say of a partition without a leader. Any broker of its last ISR has all of its records."""
+    """Return the words about a partition without a leader. Any broker of its last ISR has all of its records."""
     last = row.isr or row.original_replicas
     which = f"{_brokers(last)}, which {'was' if len(last) == 1 else 'were'} in sync last"
     if not row.isr:

@@ -1,4 +1,4 @@
-"""Which of several KafkaTopics has a topic, and how it goes from one object to the next with its data.
+"""The owner of a topic among several KafkaTopics, and the hand-over of the topic with its data to the next one.
 
 The oldest object has the topic. The others note in their status whose it is, and which topic that is (`status.owner`). When
 the owner is deleted, whatever its policy, the topic stays, and the oldest of the others takes it over. It knows the topic

@@ -1,1 +1,1 @@
-"""What the operator puts in order in a Kafka cluster without being asked by an object."""
+"""Work in a Kafka cluster that the operator does without being asked by an object."""

@@ -26,7 +26,7 @@ IsOwned = Callable[[str], bool]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LimitsPlan:
-    """What to show, to do and to tell."""
+    """The rows to show, the steps to take and the notices to post."""
 
     rows: tuple[OwnerlessLimit, ...]
     steps: tuple[RemoveThrottle, ...] = ()

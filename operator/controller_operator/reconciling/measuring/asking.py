@@ -7,7 +7,7 @@ from typing import Final, TypeVar
 from controller_core.model.ids import BrokerId
 
 _AT_ONCE: Final = 8
-"""How many brokers are asked at the same time."""
+"""The number of brokers that are asked at the same time."""
 T = TypeVar("T")
 
 

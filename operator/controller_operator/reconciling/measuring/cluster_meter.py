@@ -31,12 +31,12 @@ _log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Findings:
-    """What brokers said last."""
+    """The last answers of brokers."""
 
     directories: Mapping[BrokerId, LogDirectories] | None = None
     """None: no broker was asked yet."""
     limits: tuple[Entry, ...] | None = None
-    """What objects have set in the configurations of a cluster without ZooKeeper; None: nobody has said it yet."""
+    """The limits in the configurations of a cluster without ZooKeeper; None: nobody has said it yet."""
 
 
 NOTHING_FOUND: Final = Findings()

@@ -67,7 +67,7 @@ class Team(Objects):
 
 @pytest.fixture(scope="module")
 def metrics_port(servers_folder: RunFolder, kubernetes_api: KubernetesCluster, clusters: Clusters) -> Iterator[int]:
-    """Where an operator that watches the namespace, and is in another one, serves its metrics."""
+    """The address of the metrics of an operator that watches the namespace and is in another one."""
     port = reserve_port()
     env = {"KONTROLLER_METRICS_PORT": str(port)}
     first = clusters[WITH_ZOOKEEPER]

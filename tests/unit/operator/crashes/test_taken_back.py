@@ -145,7 +145,7 @@ async def come_through(
 
 
 async def _change_elsewhere(world: Operated, key: Key, spec: Raw) -> None:
-    """What another hand changes goes by the drift policy of the last spec."""
+    """The drift policy of the last spec decides about what another hand changes."""
     spec = {**spec, "config": {"retention.ms": "3000"}}
     await world.apply("KafkaTopic", "orders", spec)
     await world.until(lambda: world.is_ready(key))

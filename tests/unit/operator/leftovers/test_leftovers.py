@@ -1,4 +1,4 @@
-"""What deleted objects leave behind is on record beside the operator, once, whatever becomes of their namespace."""
+"""The operator records what deleted objects leave behind, once, whatever happens to their namespace."""
 
 from typing import Any
 

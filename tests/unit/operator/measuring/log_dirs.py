@@ -1,4 +1,4 @@
-"""What brokers say of their log directories."""
+"""Answers of brokers about their log directories."""
 
 from kio.schema.describe_log_dirs.v4 import DescribeLogDirsResponse
 from kio.schema.describe_log_dirs.v4.response import DescribeLogDirsResult

@@ -1,4 +1,4 @@
-"""What is left of a move is only said where all of it is known, and a time only where it gets less."""
+"""The rest of a move is only said if all of it is known, and a time only if it gets less."""
 
 from collections.abc import Mapping, Sequence
 from datetime import timedelta

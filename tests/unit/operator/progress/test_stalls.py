@@ -1,4 +1,4 @@
-"""Which copies do not get on follows from the sizes of replicas over five minutes, and from nothing that is not known."""
+"""Copies that do not get on are found by the sizes of replicas over five minutes, and never by what is not known."""
 
 from collections.abc import Iterable, Mapping
 
@@ -26,7 +26,7 @@ def read(
     *,
     failed: Iterable[BrokerId] = (),
 ) -> Reading:
-    """What brokers say of two partitions; None: the first new broker names no replica."""
+    """Return what brokers say of two partitions; None: the first new broker names no replica."""
     sizes: dict[BrokerId, Mapping[TopicPartition, int]] = {
         LEADER: {FIRST: leader[0], SECOND: leader[1]},
         NEW: {} if new is None else {FIRST: new[0], SECOND: new[1]},

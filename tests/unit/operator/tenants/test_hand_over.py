@@ -62,7 +62,7 @@ class Handing:
 
     @property
     def is_deleted(self) -> bool:
-        """Whether the deletion of the topic was asked for."""
+        """Return True if the deletion of the topic was asked for."""
         return self._zookeeper.tree.read(paths.delete_topic(TopicName("orders"))) is not None
 
 

@@ -15,7 +15,7 @@ Replica = tuple[TopicPartition, BrokerId]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reading:
-    """What was known of all copies at a moment of a clock that only goes forward."""
+    """The sizes of all copies at a moment of a clock that only goes forward."""
 
     at_s: float
     bytes_left: Mapping[TopicPartition, int]
@@ -32,7 +32,7 @@ class Reading:
 
 
 def questions(wanted: Copies) -> dict[BrokerId, list[TopicPartition]]:
-    """Which brokers have to say how large which of their replicas are."""
+    """Return the brokers that have to say how large which of their replicas are."""
     asked: dict[BrokerId, list[TopicPartition]] = {}
     for partition, copy in wanted.items():
         for broker in (copy.leader, *copy.to) if copy.to else ():

@@ -29,7 +29,7 @@ class Size:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class History:
-    """What is remembered of earlier readings."""
+    """The memory of earlier readings."""
 
     last: Reading | None = None
     sizes: Mapping[Replica, Size] = field(default_factory=dict)
