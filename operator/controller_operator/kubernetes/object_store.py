@@ -334,10 +334,12 @@ class ObjectStore:
                     yield BrokerLabels(key.namespace, key.name, str(broker.id)), broker.disk.used_percent
 
     def claims(self, topic: str) -> list[KafkaTopic]:
-        """The KafkaTopics of any cluster that claim a topic of this name, the oldest first (`StoredObject.claim`)."""
+        """The KafkaTopics of any cluster that claim a topic of this name, the oldest first (`StoredObject.claim`).
+
+        Of those that were created in the same second, one that has the topic already comes first: it keeps the topic."""
         found = [self._known(key).claim for key in self.claimants(topic)]
         claims = [each for each in found if each is not None]
-        return sorted(claims, key=lambda each: (str(each.metadata.creation_timestamp), each.metadata.uid))
+        return sorted(claims, key=_age)
 
     def placing(self, counts: Mapping[str, Collection[int]], brokers: Collection[int]) -> list[KafkaTopic]:
         """The KafkaTopics of any cluster with driftPolicy Enforce that may put back what moves (`plans.placement.pins`).
@@ -528,6 +530,11 @@ def _discard(index: dict[_Name, set[Key]], name: _Name, key: Key) -> None:
     keys.discard(key)
     if not keys:
         index.pop(name, None)
+
+
+def _age(claim: KafkaTopic) -> tuple[str, bool, str]:
+    about = claim.metadata
+    return str(about.creation_timestamp), claim.status.topic_id is None, about.uid
 
 
 _LEAST_OF_A_TOPIC: Final = {"partitions": 1, "replicationFactor": 1}

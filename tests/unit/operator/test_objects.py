@@ -54,6 +54,14 @@ def test_a_listing_of_one_namespace_says_nothing_about_another() -> None:
     assert store.get(Key("KafkaTopic", "payments", "elsewhere")) is not None
 
 
+def test_of_claims_of_the_same_second_the_one_that_has_the_topic_comes_first() -> None:
+    store = ObjectStore()
+    for name, status in (("a", {}), ("b", {"topicId": "AAAAAAAAAAAAAAAAAAAABw"}), ("c", {})):
+        spec = {"topicName": "orders", "partitions": 1, "replicationFactor": 1}
+        store.put(raw("KafkaTopic", spec, name=name, uid=f"uid-{name}", status=status))
+    assert [each.metadata.name for each in store.claims("orders")] == ["b", "a", "c"]
+
+
 def test_claims_of_one_topic_are_in_the_order_of_their_age() -> None:
     store = ObjectStore()
     for name, born in (("b", "2025-01-02"), ("c", "2025-01-01"), ("a", "2025-01-02")):
