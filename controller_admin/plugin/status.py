@@ -158,13 +158,13 @@ def overview(objects: Iterable[Seen]) -> Overview:
     seen = list(objects)
     return Overview(
         clusters=tuple(_cluster(each) for each in seen if each.key.kind == "KafkaCluster"),
-        missing_brokers=tuple(chain.from_iterable(map(_missing_brokers, seen))),
-        brokers_to_remove=tuple(chain.from_iterable(map(_leaving_brokers, seen))),
+        missing_brokers=tuple(chain.from_iterable(map(_find_missing_brokers, seen))),
+        brokers_to_remove=tuple(chain.from_iterable(map(_find_leaving_brokers, seen))),
         disks=tuple(chain.from_iterable(map(_disks_in_trouble, seen))),
         moves=tuple(_move(each) for each in seen if _is_under_way(each)),
         drifted=tuple(_drift(each) for each in seen if each.holds(ConditionType.DRIFTED)),
-        waiting_for_person=tuple(_said(each, ConditionType.STALLED) for each in seen if _needs_person(each)),
-        paused=tuple(_said(each, ConditionType.PAUSED) for each in seen if each.is_paused),
+        waiting_for_person=tuple(_read_said(each, ConditionType.STALLED) for each in seen if _needs_person(each)),
+        paused=tuple(_read_said(each, ConditionType.PAUSED) for each in seen if each.is_paused),
         objects=len(seen),
         not_ready=sum(not _is_well(each) for each in seen),
     )
@@ -173,13 +173,13 @@ def overview(objects: Iterable[Seen]) -> Overview:
 def lines(view: Overview) -> list[str]:
     """The screen."""
     shown = _clusters(view.clusters) or ["No KafkaCluster."]
-    shown += _missing(view.missing_brokers)
-    shown += _leaving(view.brokers_to_remove)
+    shown += _list_missing(view.missing_brokers)
+    shown += _list_leaving(view.brokers_to_remove)
     shown += _disks(view.disks)
     shown += _moves(view.moves)
-    shown += _told("Changed elsewhere", view.drifted)
-    shown += _told("Waits for a person", view.waiting_for_person)
-    shown += _told("Paused", view.paused)
+    shown += _list_said("Changed elsewhere", view.drifted)
+    shown += _list_said("Waits for a person", view.waiting_for_person)
+    shown += _list_said("Paused", view.paused)
     return [*shown, "", f"{_summary(view)}{'' if view.is_quiet else '; see above'}."]
 
 
@@ -205,13 +205,13 @@ def _controller(cluster: ClusterHealth) -> str | None:
     return None if cluster.controller is None else f"{cluster.controller} ({cluster.controller_kind})"
 
 
-def _missing(missing: Sequence[MissingBroker]) -> list[str]:
+def _list_missing(missing: Sequence[MissingBroker]) -> list[str]:
     rows = [(each.namespace, each.cluster, each.broker, each.since) for each in missing[:_SHOWN]]
     heads = ("NAMESPACE", "CLUSTER", "BROKER", "SINCE")
     return section("Missing brokers", table(heads, rows), total=len(missing), shown=_SHOWN)
 
 
-def _leaving(leaving: Sequence[LeavingBroker]) -> list[str]:
+def _list_leaving(leaving: Sequence[LeavingBroker]) -> list[str]:
     rows = [(each.namespace, each.cluster, each.broker, each.removal, each.next_step) for each in leaving[:_SHOWN]]
     heads = ("NAMESPACE", "CLUSTER", "BROKER", "REMOVAL", "NEXT")
     return section("Brokers to be removed", table(heads, rows), total=len(leaving), shown=_SHOWN)
@@ -240,7 +240,7 @@ def _moves(moves: Sequence[Move]) -> list[str]:
     return section("Under way", table(heads, rows), total=len(moves), shown=_SHOWN)
 
 
-def _told(title: str, found: Sequence[Said]) -> list[str]:
+def _list_said(title: str, found: Sequence[Said]) -> list[str]:
     heads = ("NAMESPACE", "OBJECT", "REASON", "WHY", "PLAN")
     columns = len(heads) if any(each.plan for each in found) else len(heads) - 1
     rows = [(each.namespace, each.name, each.reason, each.message, each.plan)[:columns] for each in found[:_SHOWN]]
@@ -281,7 +281,7 @@ def _brokers(each: Seen) -> Sequence[dict[str, Any]]:
     return each.status.get("brokers") or () if each.key.kind == "KafkaCluster" else ()
 
 
-def _missing_brokers(each: Seen) -> Iterator[MissingBroker]:
+def _find_missing_brokers(each: Seen) -> Iterator[MissingBroker]:
     for row in _brokers(each):
         if row.get("state") == BrokerState.MISSING:
             yield MissingBroker(
@@ -289,7 +289,7 @@ def _missing_brokers(each: Seen) -> Iterator[MissingBroker]:
             )
 
 
-def _leaving_brokers(each: Seen) -> Iterator[LeavingBroker]:
+def _find_leaving_brokers(each: Seen) -> Iterator[LeavingBroker]:
     for row in _brokers(each):
         if (removal := row.get("removal")) is not None:
             yield LeavingBroker(
@@ -358,7 +358,7 @@ def _is_well(each: Seen) -> bool:
     return each.holds(ConditionType.READY) or each.status.get("phase") in _AS_ASKED
 
 
-def _said(each: Seen, type_: ConditionType) -> Said:
+def _read_said(each: Seen, type_: ConditionType) -> Said:
     condition = each.condition(type_) or each.condition(ConditionType.READY)
     return Said(
         namespace=each.key.namespace,

@@ -45,11 +45,11 @@ def list_brokers(
     `directories`: what brokers say of their disks; None if they were not asked yet."""
     known = {row.id: row for row in before}
     registered = [
-        _with_disk(_registered(broker, known.get(broker.id), now), known.get(broker.id), directories)
+        _add_disk(_show_registered(broker, known.get(broker.id), now), known.get(broker.id), directories)
         for broker in view.brokers.values()
     ]
     gone = sorted((known.keys() | view.holders) - view.brokers.keys())
-    rows = [_missing(each, known.get(each), now) for each in gone if each not in view.to_remove - view.holders]
+    rows = [_miss_broker(each, known.get(each), now) for each in gone if each not in view.to_remove - view.holders]
     left = {row.id: (row.since or now) + FORGOTTEN_AFTER - now for row in rows if row.id not in view.holders}
     missing = [row for row in rows if left.get(row.id, FORGOTTEN_AFTER) > timedelta()]
     shown = sorted([*missing, *registered][:MAX_STATUS_ENTRIES], key=lambda row: row.id)
@@ -77,7 +77,10 @@ def disk_notices(
         for row in brokers
         if row.failed_log_directories and not (row.id in known and known[row.id].failed_log_directories)
     ]
-    told = [(Reason.DISK_NEARLY_FULL, full, _full_disks), (Reason.LOG_DIRECTORY_FAILED, failed, _failed_directories)]
+    told = [
+        (Reason.DISK_NEARLY_FULL, full, _full_disks),
+        (Reason.LOG_DIRECTORY_FAILED, failed, _describe_failed_directories),
+    ]
     return tuple(
         Notice(
             reason=reason,
@@ -96,10 +99,13 @@ def degraded(
     """Return the condition Degraded. The first reason is the cause of the others, so it stays while the counts change."""
     rows = list(brokers)
     found = [
-        (Reason.BROKERS_MISSING, _missing_brokers(list(missing))),
-        (Reason.LOG_DIRECTORY_FAILED, _failed_directories([row for row in rows if row.failed_log_directories])),
-        (Reason.PARTITIONS_OFFLINE, _of(counts.lost_leader, counts, "without a leader")),
-        (Reason.PARTITIONS_UNDER_REPLICATED, _of(counts.lost_replicas, counts, "under-replicated")),
+        (Reason.BROKERS_MISSING, _describe_missing_brokers(list(missing))),
+        (
+            Reason.LOG_DIRECTORY_FAILED,
+            _describe_failed_directories([row for row in rows if row.failed_log_directories]),
+        ),
+        (Reason.PARTITIONS_OFFLINE, _describe_share(counts.lost_leader, counts, "without a leader")),
+        (Reason.PARTITIONS_UNDER_REPLICATED, _describe_share(counts.lost_replicas, counts, "under-replicated")),
         (Reason.DISK_NEARLY_FULL, _full_disks([row for row in rows if _is_nearly_full(row, nearly_full_percent)])),
     ]
     troubles = [(reason, words) for reason, words in found if words]
@@ -113,26 +119,26 @@ def _is_nearly_full(row: BrokerStatus | None, percent: int) -> bool:
     return row is not None and row.disk is not None and row.disk.used_percent >= percent
 
 
-def _registered(broker: Broker, before: BrokerStatus | None, now: datetime) -> BrokerStatus:
+def _show_registered(broker: Broker, before: BrokerStatus | None, now: datetime) -> BrokerStatus:
     epoch = broker.epoch if broker.epoch >= 0 else None
     is_same = before is not None and before.state is BrokerState.REGISTERED and before.epoch == epoch
     return BrokerStatus(
         id=broker.id,
         state=BrokerState.REGISTERED,
-        since=_since(before if is_same else None, now),
+        since=_find_since(before if is_same else None, now),
         epoch=epoch,
         rack=broker.rack,
         endpoints=tuple(f"{each.security_protocol}://{each.host}:{each.port}" for each in broker.endpoints),
     )
 
 
-def _missing(number: BrokerId, before: BrokerStatus | None, now: datetime) -> BrokerStatus:
+def _miss_broker(number: BrokerId, before: BrokerStatus | None, now: datetime) -> BrokerStatus:
     is_same = before is not None and before.state is BrokerState.MISSING
-    since = _since(before if is_same else None, now)
+    since = _find_since(before if is_same else None, now)
     return (before or BrokerStatus(id=number)).model_copy(update={"state": BrokerState.MISSING, "since": since})
 
 
-def _with_disk(row: BrokerStatus, before: BrokerStatus | None, directories: Directories | None) -> BrokerStatus:
+def _add_disk(row: BrokerStatus, before: BrokerStatus | None, directories: Directories | None) -> BrokerStatus:
     if directories is None:
         known = before or row
         return row.model_copy(update={"disk": known.disk, "failed_log_directories": known.failed_log_directories})
@@ -158,7 +164,7 @@ def _full_disks(rows: list[BrokerStatus]) -> str:
     )
 
 
-def _failed_directories(rows: list[BrokerStatus]) -> str:
+def _describe_failed_directories(rows: list[BrokerStatus]) -> str:
     return "; ".join(
         [f"broker {row.id} cannot use its log {_directories(row.failed_log_directories)}" for row in rows[:MOST_NAMED]]
         + _more(rows)
@@ -173,15 +179,15 @@ def _more(rows: list[BrokerStatus]) -> list[str]:
     return [f"and {len(rows) - MOST_NAMED} more brokers"] if len(rows) > MOST_NAMED else []
 
 
-def _since(same: BrokerStatus | None, now: datetime) -> datetime:
+def _find_since(same: BrokerStatus | None, now: datetime) -> datetime:
     """Return the time at which a state began. A time in the future was written by a clock that was wrong."""
     return now if same is None or same.since is None else min(same.since, now)
 
 
-def _missing_brokers(missing: list[BrokerId]) -> str:
+def _describe_missing_brokers(missing: list[BrokerId]) -> str:
     verb = "is" if len(missing) == 1 else "are"
     return f"{'broker' if len(missing) == 1 else 'brokers'} {listed(missing)} {verb} missing" if missing else ""
 
 
-def _of(count: int, counts: Counts, trouble: str) -> str:
+def _describe_share(count: int, counts: Counts, trouble: str) -> str:
     return f"{count} of {counted(counts.partitions, 'partition')} {trouble}" if count else ""

@@ -29,10 +29,10 @@ DEGRADED = {**READY, "Degraded": ("True", "BrokersMissing", "broker 3 is missing
 
 
 def cluster(**counts: int) -> Seen:
-    return conditioned(HEALTHY, counts=counts)
+    return make_cluster(HEALTHY, counts=counts)
 
 
-def conditioned(
+def make_cluster(
     conditions: dict[str, tuple[str, str, str]],
     *,
     counts: dict[str, int] | None = None,
@@ -43,11 +43,11 @@ def conditioned(
     return seen("KafkaCluster", "demo", conditions=conditions, **about)
 
 
-def missing(number: int) -> dict[str, Any]:
+def make_missing(number: int) -> dict[str, Any]:
     return {"id": number, "state": "Missing", "since": "2026-01-15T12:00:00Z"}
 
 
-def with_disk(number: int, percent: int, *failed: str) -> dict[str, Any]:
+def make_broker_with_disk(number: int, percent: int, *failed: str) -> dict[str, Any]:
     disk = {"directory": "/data", "usedPercent": percent, "totalBytes": 500}
     return {"id": number, "state": "Registered", "disk": disk, "failedLogDirectories": list(failed)}
 
@@ -84,7 +84,7 @@ def test_partitions_that_ail_fail_only_who_asks_for_it(count: str) -> None:
 
 def test_a_degraded_cluster_says_what_is_missing_since_when_and_fails_everybody() -> None:
     registered = {"id": 1, "state": "Registered", "since": "2026-01-15T11:00:00Z"}
-    degraded = conditioned(DEGRADED, counts={"missingBrokers": 1}, brokers=(registered, missing(3)))
+    degraded = make_cluster(DEGRADED, counts={"missingBrokers": 1}, brokers=(registered, make_missing(3)))
     shown = screen(degraded, seen("KafkaTopic", conditions=READY))
     assert "True    True       broker 3 is missing; 4 of 9 partitions under-replicated" in shown
     assert "Missing brokers:\nNAMESPACE   CLUSTER   BROKER   SINCE\n" in shown
@@ -96,7 +96,7 @@ def test_a_degraded_cluster_says_what_is_missing_since_when_and_fails_everybody(
 
 @pytest.mark.parametrize("ready", ["False", "Unknown"])
 def test_a_cluster_that_is_not_ready_fails_everybody_and_says_why(ready: str) -> None:
-    away = conditioned({**DEGRADED, "Ready": (ready, "NoController", "no controller holds the cluster")})
+    away = make_cluster({**DEGRADED, "Ready": (ready, "NoController", "no controller holds the cluster")})
     assert "no controller holds the cluster" in screen(away)
     assert "broker 3" not in screen(away)
     assert code(away, fails=False) is ExitCode.CHANGES
@@ -109,22 +109,22 @@ def test_a_broker_that_is_to_be_removed_says_what_is_next() -> None:
         {**registered, "id": 4, "removal": "Empty"},
         registered,
     ]
-    shown = screen(conditioned(HEALTHY, brokers=leaving))
+    shown = screen(make_cluster(HEALTHY, brokers=leaving))
     assert "Brokers to be removed:\nNAMESPACE   CLUSTER   BROKER   REMOVAL" in shown
     assert "it still holds replicas: kubectl kontroller drain 3" in shown
     assert "it has no replicas and gets none: safe to stop for good" in shown
-    assert "Brokers to be removed" not in screen(conditioned(HEALTHY, brokers=[registered]))
+    assert "Brokers to be removed" not in screen(make_cluster(HEALTHY, brokers=[registered]))
 
 
 def test_of_many_missing_brokers_some_are_shown_and_all_are_in_the_json() -> None:
-    degraded = conditioned(DEGRADED, brokers=tuple(map(missing, range(100))))
+    degraded = make_cluster(DEGRADED, brokers=tuple(map(make_missing, range(100))))
     assert "... and 80 more" in screen(degraded)
     assert len(overview([degraded]).to_json()["missing_brokers"]) == 100
 
 
 def test_a_status_of_an_operator_that_knows_no_degraded_clusters_is_shown() -> None:
-    assert "True    Unknown    -" in screen(conditioned(READY))
-    assert code(conditioned(READY), fails=False) is ExitCode.GOOD
+    assert "True    Unknown    -" in screen(make_cluster(READY))
+    assert code(make_cluster(READY), fails=False) is ExitCode.GOOD
 
 
 def test_a_move_shows_how_far_it_is_and_why_it_waits() -> None:
@@ -230,10 +230,10 @@ def test_nothing_in_a_status_reaches_the_terminal_as_a_command() -> None:
 
 
 def test_the_fullest_disk_of_a_cluster_is_shown_and_each_one_that_needs_a_person() -> None:
-    shown = screen(conditioned(HEALTHY, brokers=[with_disk(1, 40), with_disk(2, 84)]))
+    shown = screen(make_cluster(HEALTHY, brokers=[make_broker_with_disk(1, 40), make_broker_with_disk(2, 84)]))
     assert " 84% " in shown
     assert "Disks" not in shown
-    shown = screen(conditioned(DEGRADED, brokers=[with_disk(1, 40, "/b"), with_disk(2, 90)]))
+    shown = screen(make_cluster(DEGRADED, brokers=[make_broker_with_disk(1, 40, "/b"), make_broker_with_disk(2, 90)]))
     assert "Disks nearly full or failed" in shown
     rows = [line.split() for line in shown.splitlines() if "/data" in line]
     assert rows == [

@@ -37,11 +37,11 @@ def refuse_pinned(
     by_topic: defaultdict[str, dict[TopicPartition, tuple[BrokerId, ...]]] = defaultdict(dict)
     for tp, replicas in targets.items():
         by_topic[tp.topic][tp] = replicas
-    resizing = {name: _resizing(of_topic, view) for name, of_topic in by_topic.items()}
+    resizing = {name: _find_resizing(of_topic, view) for name, of_topic in by_topic.items()}
     counts = {name: {len(by_topic[name][tp]) for tp in partitions} for name, partitions in resizing.items()}
     topics = [each for each in find_pins(counts, drained) if ready_reason(each.status) is not Reason.NOT_ADOPTED]
-    naming = [each for each in topics if not drained.isdisjoint(_named(each))]
-    moved = {_name(each): _pinned(each, by_topic[each.topic_name], view) for each in topics if each not in naming}
+    naming = [each for each in topics if not drained.isdisjoint(_name_brokers(each))]
+    moved = {_name(each): _find_pinned(each, by_topic[each.topic_name], view) for each in topics if each not in naming}
     resized = {_name(each): resizing.get(each.topic_name, []) for each in topics if not each.spec.replica_assignment}
     words = [
         *([_refuse_drain(sorted(drained), naming)] if naming else ()),
@@ -54,7 +54,7 @@ def refuse_pinned(
 def warn_of_overruled(move: PartitionReassignment, view: ClusterView, find_pins: FindPins) -> tuple[Notice, ...]:
     """Return the event about KafkaTopics whose replicaAssignment a drain of brokers to be removed takes precedence over."""
     removed = frozenset(move.spec.drain_brokers or ()) & view.to_remove
-    topics = [each for each in find_pins({}, removed) if not removed.isdisjoint(_named(each))] if removed else []
+    topics = [each for each in find_pins({}, removed) if not removed.isdisjoint(_name_brokers(each))] if removed else []
     if not topics:
         return ()
     message = (
@@ -82,13 +82,13 @@ def _refuse(pinned: Mapping[str, Sequence[TopicPartition]], field: str) -> list[
     ]
 
 
-def _resizing(targets: Targets, view: ClusterView) -> list[TopicPartition]:
+def _find_resizing(targets: Targets, view: ClusterView) -> list[TopicPartition]:
     """Return the partitions that would have another number of replicas than now."""
     present = {tp: view.assignment_of(tp) for tp in targets}
     return [tp for tp, now in present.items() if now is not None and len(now.target) != len(targets[tp])]
 
 
-def _pinned(resource: KafkaTopic, targets: Targets, view: ClusterView) -> list[TopicPartition]:
+def _find_pinned(resource: KafkaTopic, targets: Targets, view: ClusterView) -> list[TopicPartition]:
     """Return the partitions for which the replicaAssignment says other replicas than the move of its topic."""
     assignment = resource.spec.replica_assignment or ()
     return [
@@ -100,7 +100,7 @@ def _pinned(resource: KafkaTopic, targets: Targets, view: ClusterView) -> list[T
     ]
 
 
-def _named(resource: KafkaTopic) -> set[BrokerId]:
+def _name_brokers(resource: KafkaTopic) -> set[BrokerId]:
     return {broker for replicas in resource.spec.replica_assignment or () for broker in replicas}
 
 

@@ -35,7 +35,7 @@ def refuse_assignment(
     assignment = spec.replica_assignment or ()
     brokers = sorted({broker for number in pinned for broker in assignment[number]} & view.to_remove)
     message = (
-        f"spec.replicaAssignment pins replicas of {_some(pinned, 'partition')} to {_to_be_removed(brokers)}: no replica is "
+        f"spec.replicaAssignment pins replicas of {_some(pinned, 'partition')} to {_describe(brokers)}: no replica is "
         "moved there. Name other brokers in replicaAssignment, or give replicationFactor instead"
     )
     return Verdict.stalled(Reason.BROKER_TO_BE_REMOVED, message)
@@ -53,7 +53,7 @@ def refuse_targets(targets: Mapping[TopicPartition, tuple[BrokerId, ...]], view:
         return None
     brokers = sorted(set().union(*found.values()))
     message = (
-        f"{listed(found)} would get replicas on {_to_be_removed(brokers)}: create a PartitionReassignment that names other "
+        f"{listed(found)} would get replicas on {_describe(brokers)}: create a PartitionReassignment that names other "
         "brokers, or take them out of brokersToRemove"
     )
     return Verdict.stalled(Reason.BROKER_TO_BE_REMOVED, message)
@@ -85,7 +85,7 @@ def _removal(broker: BrokerId, view: ClusterView) -> BrokerRemoval | None:
     return BrokerRemoval.HOLDS_REPLICAS if broker in view.holders else BrokerRemoval.EMPTY
 
 
-def _to_be_removed(brokers: list[BrokerId]) -> str:
+def _describe(brokers: list[BrokerId]) -> str:
     verb = _verb(brokers, "is", "are")
     return f"{_some(brokers, 'broker')}, which {verb} to be removed (spec.brokersToRemove of the KafkaCluster)"
 

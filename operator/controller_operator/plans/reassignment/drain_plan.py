@@ -18,7 +18,7 @@ from controller_operator.resources.schema import MAX_PARTITIONS
 def planned_drain(move: PartitionReassignment, view: ClusterView) -> PartitionReassignment | Verdict:
     """The object with its plan in the status, or why there is none."""
     drained = move.spec.drain_brokers or ()
-    occupied = occupancy(_assigned(view), drained)
+    occupied = occupancy(_list_assigned(view), drained)
     number = len(occupied.leaving)
     if number > MAX_PARTITIONS:  # before anything is computed: half a cluster takes a second and more
         message = f"brokers {listed(drained)} have replicas of {number} partitions, of which one object can move "
@@ -26,14 +26,14 @@ def planned_drain(move: PartitionReassignment, view: ClusterView) -> PartitionRe
     try:
         moves = drain(occupied, view.racks, closed=view.closed)
     except NotEnoughBrokers as error:
-        crowded = f"topics with too many replicas for the brokers that remain: {listed(_crowded(occupied, view))}"
+        crowded = f"topics with too many replicas for the brokers that remain: {listed(_find_crowded(occupied, view))}"
         message = f"brokers {listed(drained)} cannot be emptied: {error}{view.and_who_takes_none}; {crowded}"
         return Verdict.working(Reason.NOT_ENOUGH_BROKERS, message)
     plan = tuple(PartitionTarget(topic=tp.topic, partition=tp.partition, replicas=to) for tp, to in moves.items())
     return move.model_copy(update={"status": move.status.model_copy(update={"plan": plan})})
 
 
-def _crowded(occupied: Occupancy, view: ClusterView) -> list[TopicName]:
+def _find_crowded(occupied: Occupancy, view: ClusterView) -> list[TopicName]:
     """The topics that have more replicas than they have brokers to be on, once the drained ones are empty."""
     takers = view.racks_of_takers.keys() - occupied.drained
     return sorted(
@@ -45,7 +45,7 @@ def _crowded(occupied: Occupancy, view: ClusterView) -> list[TopicName]:
     )
 
 
-def _assigned(view: ClusterView) -> list[Assigned]:
+def _list_assigned(view: ClusterView) -> list[Assigned]:
     """The replicas of every partition that stays, where it moves those that it moves to."""
     return [
         (topic.name, number, assignment.target)

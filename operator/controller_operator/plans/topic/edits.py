@@ -49,7 +49,7 @@ def divided(resource: KafkaTopic, found: Differences) -> Divided:
             return True  # what the spec drops is on record only until it is gone
         if applied is None:
             return not has_been_in_order
-        field = _recorded(resource, difference)
+        field = _record_key(resource, difference)
         is_other = applied.get(field) != wanted[field]
         return is_other and (is_removal or applied.get(difference.key) != difference.desired)
 
@@ -63,16 +63,16 @@ def applied(
 
     A change that is yet to be made has the value of before, until one of the `steps` begins it. While a move of the
     object's own runs, the record of where replicas are to be stays as it is: a partition may yet go back."""
-    pending = {_recorded(resource, each) for each in found.edited.all}
+    pending = {_record_key(resource, each) for each in found.edited.all}
     pending |= {_FACTOR, _ASSIGNMENT} if are_replicas_moving else set()
-    kept = pending - {_recorded(resource, each) for each in _begun(found.edited, steps)}
+    kept = pending - {_record_key(resource, each) for each in _find_begun(found.edited, steps)}
     before = {key: value for key, value in (resource.status.applied or {}).items() if key in kept}
     given = {key: value for key, value in _values(resource.spec).items() if key not in pending}
     away = [each for each in found.drifted.replicas if _field(each.key) == _ASSIGNMENT and each.desired is not None]
     return before | given | {each.key: str(each.desired) for each in away[:MAX_STATUS_ENTRIES]}
 
 
-def _begun(edited: Differences, steps: Sequence[Step]) -> list[Difference]:
+def _find_begun(edited: Differences, steps: Sequence[Step]) -> list[Difference]:
     """Return the changes of the spec that these steps begin."""
     begun: list[Difference] = []
     for step in steps:
@@ -101,7 +101,7 @@ def _brief(value: str) -> str:
     return value if len(value) <= _SHORT else f"sha256:{sha256(value.encode()).hexdigest()}"
 
 
-def _recorded(resource: KafkaTopic, difference: Difference) -> str:
+def _record_key(resource: KafkaTopic, difference: Difference) -> str:
     """Return the key under which the value of the spec is on record."""
     return _UNDECLARED if is_undeclared(resource, difference) else _field(difference.key)
 

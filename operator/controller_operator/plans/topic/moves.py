@@ -58,11 +58,11 @@ def unwanted(resource: KafkaTopic, topic: TopicView, moves: Moves) -> Moves:
     return {
         name: move
         for name, move in unfinished(moves).items()
-        if any(not _is_wanted(target, resource.spec) for target in _left(move, topic))
+        if any(not _is_wanted(target, resource.spec) for target in _list_unfinished(move, topic))
     }
 
 
-def _left(move: PartitionReassignment, topic: TopicView) -> list[PartitionTarget]:
+def _list_unfinished(move: PartitionReassignment, topic: TopicView) -> list[PartitionTarget]:
     """Return what of a move has not ended."""
     ended = {row.partition for row in move.status.partitions if row.topic == topic.name and row.step.is_final}
 

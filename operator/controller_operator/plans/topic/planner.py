@@ -73,7 +73,7 @@ def plan_topic(
         return plan_deletion(resource, view, context, owner=around.owner, heir=around.heir, rivals=around.rivals)
     name = TopicName(resource.topic_name)
     topic = view.topics.get(name)
-    finding = _refused(resource, name, view, around)
+    finding = _refuse(resource, name, view, around)
     if finding is not None:
         return topic_plan(resource, view, None if around.owner else topic, finding, context)
     if topic is None:
@@ -82,12 +82,12 @@ def plan_topic(
     return topic_plan(resource, view, topic, finding, context)
 
 
-def _refused(resource: KafkaTopic, name: TopicName, view: ClusterView, around: Surroundings) -> Finding | None:
+def _refuse(resource: KafkaTopic, name: TopicName, view: ClusterView, around: Surroundings) -> Finding | None:
     """Why nothing is done, whether the topic is there or not."""
     topic = view.topics.get(name)
     noted: dict[str, object] = {"owner": note_owner(around.owner)} if around.owner is not None else {}
     if resource.is_paused:
-        planned = planned_changes(_to_do(resource, topic, view)) if topic else planned_if_absent(resource)
+        planned = planned_changes(_find_changes(resource, topic, view)) if topic else planned_if_absent(resource)
         return Finding(verdict=Verdict.paused(resource.status, resource.metadata), planned=planned, identity=noted)
     if around.owner is not None:
         live_id = shown_id(topic.assignment.topic_id) if topic else None
@@ -132,7 +132,7 @@ def _present(
     if live_id == inherited_id(resource, around.rivals) and resource.status.owner is not None:
         message = f"took topic {topic.name} over from {resource.status.owner.name}, with all of its data"
         notice = Notice(reason="TopicHandedOver", message=message, occurrence=live_id)
-        return _ours(_taken(resource, live_id), topic, view, around, context, (notice,))
+        return _ours(_take_over(resource, live_id), topic, view, around, context, (notice,))
     if _has_made(resource, topic, view, context):
         made = resource.status.model_copy(update={"topic_id": live_id})
         return _ours(resource.model_copy(update={"status": made}), topic, view, around, context, ())
@@ -155,7 +155,7 @@ def _foreign(
     """A topic that this object has not made: an existing one, or one that was deleted and created again elsewhere."""
     status = resource.status
     is_recreated = status.topic_id is not None and status.counts is not None
-    taken = _taken(resource, live_id)
+    taken = _take_over(resource, live_id)
     found = differences(taken, topic)
     policy = resource.spec.adoption_policy
     message = f"topic {topic.name} was deleted and created again elsewhere: its id is {live_id} now"
@@ -170,7 +170,7 @@ def _foreign(
     return _ours(taken, topic, view, around, context, (*notices, notice))
 
 
-def _taken(resource: KafkaTopic, live_id: str) -> KafkaTopic:
+def _take_over(resource: KafkaTopic, live_id: str) -> KafkaTopic:
     """Return the object as the owner of a topic for which it has done nothing yet."""
     update = {"topic_id": live_id, "config_keys": (), "applied": None, "conditions": ()}
     return resource.model_copy(update={"status": resource.status.model_copy(update=update)})
@@ -210,12 +210,12 @@ def _ours(
     wanted = found if is_enforced and not is_taking_back else apart.edited
     to_do = without_partitions(wanted, pinned_partitions(resource.spec, view))
     notices = (*notices, *undeclared_notices(resource, topic))
-    verdict = _as_left(resource, topic, view, apart.drifted, around)
+    verdict = _judge_drift(resource, topic, view, apart.drifted, around)
     finding = Finding(verdict=verdict, notices=notices, identity=identity)
     if resource.spec.drift_policy is DriftPolicy.REPORT:
         finding = replace(finding, drift=apart.drifted.all)
     if not to_do.all and not is_taking_back:
-        return _pinned(finding, resource, view, apart, is_left=bool(wanted.all))
+        return _say_pinned(finding, resource, view, apart, is_left=bool(wanted.all))
     verdict, steps = _repair(resource, topic, view, around, to_do, context)
     reported = finding.verdict.others if finding.drift else ()
     finding = replace(
@@ -246,19 +246,19 @@ def _applied(
     return applied(resource, apart, steps, are_replicas_moving=bool(unfinished(around.moves)))
 
 
-def _as_left(
+def _judge_drift(
     resource: KafkaTopic, topic: TopicView, view: ClusterView, drifted: Differences, around: Surroundings
 ) -> Verdict:
     """What there is to say about a topic of which nothing is to be changed."""
-    in_order = _in_order(resource, topic, view)
+    in_order = _say_in_order(resource, topic, view)
     if not drifted.all:
         return in_order
     if resource.spec.drift_policy is not DriftPolicy.REPORT:
-        return _ignored(in_order)
-    return _reported(explain_changes(resource, topic, drifted.all, around.find_movers), in_order)
+        return _ignore(in_order)
+    return _report(explain_changes(resource, topic, drifted.all, around.find_movers), in_order)
 
 
-def _pinned(finding: Finding, resource: KafkaTopic, view: ClusterView, apart: Divided, *, is_left: bool) -> Finding:
+def _say_pinned(finding: Finding, resource: KafkaTopic, view: ClusterView, apart: Divided, *, is_left: bool) -> Finding:
     """The finding about a topic of which nothing is changed now, if its replicaAssignment names brokers to be removed.
 
     `is_left`: the spec asks for replicas there, and they are left where they are."""
@@ -280,7 +280,7 @@ def _pinned(finding: Finding, resource: KafkaTopic, view: ClusterView, apart: Di
     return replace(finding, verdict=replace(verdict, others=others), drift=drift)
 
 
-def _to_do(resource: KafkaTopic, topic: TopicView, view: ClusterView) -> Differences:
+def _find_changes(resource: KafkaTopic, topic: TopicView, view: ClusterView) -> Differences:
     """What would be changed in a topic, were the object not paused."""
     found = differences(resource, topic)
     is_own = shown_id(topic.assignment.topic_id) == resource.status.topic_id
@@ -337,7 +337,7 @@ def _more_partitions(resource: KafkaTopic, topic: TopicView, view: ClusterView) 
     return Verdict.working(Reason.PROGRESSING, f"adding {wanted - live} partitions"), (step,)
 
 
-def _in_order(resource: KafkaTopic, topic: TopicView, view: ClusterView) -> Verdict:
+def _say_in_order(resource: KafkaTopic, topic: TopicView, view: ClusterView) -> Verdict:
     words = undeclared_words(resource, topic)
     besides = f", and {words}" if words else ""
     said = ((ConditionType.DRIFTED, ConditionStatus.FALSE, Reason.IN_SYNC, f"the topic is as the spec says{besides}"),)
@@ -364,7 +364,7 @@ def _in_order(resource: KafkaTopic, topic: TopicView, view: ClusterView) -> Verd
     return Verdict(ready=ConditionStatus.TRUE, reason=Reason.RECONCILED, message=message, others=said)
 
 
-def _ignored(in_order: Verdict) -> Verdict:
+def _ignore(in_order: Verdict) -> Verdict:
     """As good as in order, without the words that the topic is as the spec says."""
     message = "changes that were made elsewhere are left so, as driftPolicy is Ignore"
     marker = (ConditionType.DRIFTED, ConditionStatus.FALSE, Reason.IN_SYNC, message)
@@ -372,7 +372,7 @@ def _ignored(in_order: Verdict) -> Verdict:
     return replace(verdict, message=message) if verdict.reason is Reason.RECONCILED else verdict
 
 
-def _reported(changes: Sequence[Change], in_order: Verdict) -> Verdict:
+def _report(changes: Sequence[Change], in_order: Verdict) -> Verdict:
     """As good as in order, as the spec says to leave it so: nobody has to wait for anything, or to repair it."""
     left = "; ".join(f"{each.how} and left so: {listed(each.keys)}" for each in changes)
     message = f"{left}: make the spec equal, or set driftPolicy to Enforce"

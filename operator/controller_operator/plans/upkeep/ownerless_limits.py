@@ -49,7 +49,7 @@ def plan_ownerless_limits(
     ownerless = [each for each in found if each.owner not in removed and not is_owned(each.owner)]
     marked = marked_partitions({name: topic.config for name, topic in view.topics.items()} if ownerless else {})
     judged = [_judge(each, marked.get(each.mark, frozenset()), since, view, context) for each in ownerless]
-    warned = [_warning(each.row) for each in judged if each.row.owner not in since]
+    warned = [_warn(each.row) for each in judged if each.row.owner not in since]
     told = [_removal(row) for row in before if row.owner in removed]
     waits = [each.due_in_s for each in judged if each.due_in_s > 0]
     return LimitsPlan(
@@ -103,7 +103,7 @@ def _obstacle(partitions: frozenset[TopicPartition], view: ClusterView) -> str |
     return None
 
 
-def _warning(row: OwnerlessLimit) -> Notice:
+def _warn(row: OwnerlessLimit) -> Notice:
     slows = f"slows replicas of {listed(row.topics)}" if row.topics else "slows no replicas"
     message = (
         f"{_limit(row)} {slows}, and that object is gone: the limit {row.message}. To remove it now: kontroller reassign "

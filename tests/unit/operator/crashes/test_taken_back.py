@@ -44,7 +44,7 @@ TAKEN_BACK: Final[list[Edit]] = [(0.0, "replicationFactor", 3), (0.9, "taken bac
 DEATHS: Final = st.lists(st.integers(min_value=1, max_value=12), max_size=4)
 
 
-def edited(spec: Raw, before: Raw, what: str, value: Any) -> Raw:
+def edit(spec: Raw, before: Raw, what: str, value: Any) -> Raw:
     """Return the spec after an edit. `before`: the spec that taking the last edit back leads to."""
     after = {**spec}
     match what:
@@ -53,7 +53,7 @@ def edited(spec: Raw, before: Raw, what: str, value: Any) -> Raw:
             after["replicationFactor"] = value
         case "replicaAssignment":
             after.pop("replicationFactor", None)
-            after["replicaAssignment"] = _placed(spec["partitions"], value)
+            after["replicaAssignment"] = _place(spec["partitions"], value)
         case "config":
             after["config"] = {} if value is None else {"retention.ms": value}
         case "partitions":
@@ -67,7 +67,7 @@ def edited(spec: Raw, before: Raw, what: str, value: Any) -> Raw:
     return after
 
 
-def _placed(partitions: int, shift: int) -> list[list[int]]:
+def _place(partitions: int, shift: int) -> list[list[int]]:
     return [[1 + (number + shift) % 6, 1 + (number + shift + 1) % 6] for number in range(partitions)]
 
 
@@ -78,7 +78,7 @@ async def follow(world: Operated, policy: str, edits: Sequence[Edit]) -> tuple[K
     await world.until(lambda: world.is_ready(key))
     for pause_s, what, value in edits:
         await asyncio.sleep(pause_s)
-        before, spec = spec, edited(spec, before, what, value)
+        before, spec = spec, edit(spec, before, what, value)
         await world.apply("KafkaTopic", "orders", spec)
     await world.until_quiet()
     return key, spec
@@ -126,7 +126,7 @@ def blame(world: Operated) -> list[str]:
     return [each for each in world.writes if any(word in each for word in BLAME)]
 
 
-async def come_through(
+async def pass_through(
     install: Callable[[], AbstractAsyncContextManager[AnyWorld]],
     policy: str,
     edits: Sequence[Edit],
@@ -167,6 +167,6 @@ def test_any_edits_end_as_the_last_spec_says_and_nobody_else_is_blamed(
     @example(policy="Enforce", edits=TAKEN_BACK, deaths=[2, 3])
     @given(policy=st.sampled_from(POLICIES), edits=EDITS, deaths=DEATHS)
     def whatever_is_edited(policy: str, edits: Sequence[Edit], deaths: Sequence[int]) -> None:
-        run_fast(come_through(install, policy, edits, deaths))
+        run_fast(pass_through(install, policy, edits, deaths))
 
     whatever_is_edited()

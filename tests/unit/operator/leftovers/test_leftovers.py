@@ -21,7 +21,7 @@ GOING = raw("KafkaTopic", {}, deletionTimestamp=AT)
 LEFT = Notice(reason="ClusterGone", message="the topic stays", is_warning=True, is_leftover=True)
 
 
-def kept(api: SimulatedApiServer) -> list[Leftover]:
+def read_kept(api: SimulatedApiServer) -> list[Leftover]:
     return Leftover.all_of(api.leftovers.get((HOME.namespace, HOME.name), {}))
 
 
@@ -49,7 +49,7 @@ async def test_a_leftover_of_a_namespace_that_is_being_deleted_is_told_beside_th
     left = Leftover(
         time=AT, kind="KafkaTopic", namespace="shop", name="orders", reason="ClusterGone", message=LEFT.message
     )
-    assert (kept(api), counted) == ([left], ["KafkaTopic"])
+    assert (read_kept(api), counted) == ([left], ["KafkaTopic"])
     (event,) = api.events
     assert (event["reason"], event["type"]) == ("LeftBehind", "Warning")
     assert event["message"] == "KafkaTopic shop/orders (ClusterGone): the topic stays"
@@ -61,7 +61,7 @@ async def test_an_operator_that_is_started_again_has_it_on_record_once() -> None
     api = Terminating()
     for _ in range(2):
         await EventRecorder(api, HOME).post(GOING, LEFT)
-    assert (len(kept(api)), len(api.events)) == (1, 1)
+    assert (len(read_kept(api)), len(api.events)) == (1, 1)
 
 
 async def test_a_leftover_that_the_api_server_could_not_take_is_kept_once_it_can(
@@ -72,9 +72,9 @@ async def test_a_leftover_that_the_api_server_could_not_take_is_kept_once_it_can
     api.trouble = ApiUnavailable("a blip")
     recorder = EventRecorder(api, HOME)
     await recorder.post(GOING, LEFT)
-    assert kept(api) == []
+    assert read_kept(api) == []
     api.trouble = None
-    await Operating().until(lambda: kept(api))
+    await Operating().until(lambda: read_kept(api))
     await recorder.close()
 
 
@@ -95,7 +95,7 @@ async def test_a_topic_whose_cluster_goes_before_it_is_a_leftover_and_counted() 
         for key in (CLUSTER, ORDERS):
             await around.api.remove(key)
             await around.until(lambda key=key: around.peek_gone(key))  # type: ignore[misc]  # bound at once
-        assert {(each.kind, each.reason) for each in kept(around.api)} == {
+        assert {(each.kind, each.reason) for each in read_kept(around.api)} == {
             ("KafkaCluster", "DeletedBeforeDependents"),
             ("KafkaTopic", "ClusterGone"),
         }
@@ -115,11 +115,11 @@ async def test_a_cluster_does_not_wait_for_an_object_that_only_a_foreign_finaliz
 
 
 def test_an_entry_that_is_none_is_left_out_and_the_newest_come_first() -> None:
-    def left(time: str) -> str:
+    def read_left(time: str) -> str:
         return Leftover(time=time, kind="k", namespace="n", name="a", reason="r", message="m").to_text()
 
     found = Leftover.all_of(
-        {"1": left("2026-01-01"), "2": "no JSON", "3": "[]", "4": '{"a": 1}', "5": left("2026-01-02")}
+        {"1": read_left("2026-01-01"), "2": "no JSON", "3": "[]", "4": '{"a": 1}', "5": read_left("2026-01-02")}
     )
     assert [each.time for each in found] == ["2026-01-02", "2026-01-01"]
 

@@ -47,7 +47,7 @@ def disks(plan: Plan[KafkaClusterStatus]) -> dict[int, int | None]:
     return {int(row.id): row.disk.used_percent if row.disk else None for row in plan.status.brokers}
 
 
-def degraded(plan: Plan[KafkaClusterStatus]) -> tuple[str, Reason, str]:
+def read_degraded(plan: Plan[KafkaClusterStatus]) -> tuple[str, Reason, str]:
     found = plan.status.condition(ConditionType.DEGRADED)
     assert found is not None
     return found.status.value, found.reason, found.message
@@ -77,23 +77,23 @@ class TestStatus:
     def test_shows_each_disk_and_is_degraded_from_ninety_percent_on(self) -> None:
         below = look({1: full(40), 2: full(89)})
         assert disks(below) == {1: 40, 2: 89}
-        assert (degraded(below)[0], below.notices) == ("False", ())
+        assert (read_degraded(below)[0], below.notices) == ("False", ())
         nearly = look({1: full(40), 2: full(90)}, status_of(below))
-        assert degraded(nearly) == ("True", Reason.DISK_NEARLY_FULL, "broker 2 has used 90 % of the disk of /data")
+        assert read_degraded(nearly) == ("True", Reason.DISK_NEARLY_FULL, "broker 2 has used 90 % of the disk of /data")
         (event,) = nearly.notices
         assert (event.reason, event.is_warning) == ("DiskNearlyFull", True)
         assert event.message == "broker 2 has used 90 % of the disk of /data"
         more = look({1: full(40), 2: full(97)}, status_of(nearly))
-        assert (degraded(more)[2], more.notices) == ("broker 2 has used 97 % of the disk of /data", ())
-        assert degraded(look({1: full(40), 2: full(20)}, status_of(more)))[0] == "False"
+        assert (read_degraded(more)[2], more.notices) == ("broker 2 has used 97 % of the disk of /data", ())
+        assert read_degraded(look({1: full(40), 2: full(20)}, status_of(more)))[0] == "False"
 
     def test_is_degraded_from_the_percent_on_that_the_spec_says(self) -> None:
-        assert degraded(look({1: full(94)}, diskNearlyFullPercent=95))[0] == "False"
-        assert degraded(look({1: full(95)}, diskNearlyFullPercent=95))[1] is Reason.DISK_NEARLY_FULL
+        assert read_degraded(look({1: full(94)}, diskNearlyFullPercent=95))[0] == "False"
+        assert read_degraded(look({1: full(95)}, diskNearlyFullPercent=95))[1] is Reason.DISK_NEARLY_FULL
 
     def test_names_directories_that_failed_before_what_follows_from_them(self) -> None:
         plan = look({1: full(95, "/a", "/b", "/c"), 2: full(10)})
-        assert degraded(plan) == (
+        assert read_degraded(plan) == (
             "True",
             Reason.LOG_DIRECTORY_FAILED,
             "broker 1 cannot use its log directories /b, /c; broker 1 has used 95 % of the disk of /a",
@@ -109,12 +109,12 @@ class TestStatus:
         known = status_of(look({1: full(40), 2: full(99)}))
         plan = look({1: full(40)}, known, ONE_AWAY, timedelta(days=1))
         assert disks(plan) == {1: 40, 2: 99}
-        assert degraded(plan)[1] is Reason.BROKERS_MISSING
-        assert "broker 2 had used 99 % of the disk of /data" in degraded(plan)[2]
+        assert read_degraded(plan)[1] is Reason.BROKERS_MISSING
+        assert "broker 2 had used 99 % of the disk of /data" in read_degraded(plan)[2]
 
     def test_names_five_brokers_and_counts_the_others(self) -> None:
         many = view(healthy(list(range(1, 13))), brokers=tuple(range(1, 13)))
-        message = degraded(look({number: full(95) for number in range(1, 13)}, cluster=many))[2]
+        message = read_degraded(look({number: full(95) for number in range(1, 13)}, cluster=many))[2]
         assert message.count("has used") == 5
         assert message.endswith("and 7 more brokers")
 
@@ -124,11 +124,11 @@ def test_brokers_are_asked_once_a_minute_and_the_status_is_written_only_if_a_per
         async with installation() as world, at_work(world.operate()):
             world.disks = {1: said(directory("/data", 1000, 805)), 2: said(directory("/data", 1000, 40))}
 
-            def shown() -> dict[int, int]:
+            def read_shown() -> dict[int, int]:
                 rows = world.status(CLUSTER).get("brokers", ())
                 return {each["id"]: each["disk"]["usedPercent"] for each in rows if "disk" in each}
 
-            await world.until(lambda: shown() == {1: 19, 2: 96})
+            await world.until(lambda: read_shown() == {1: 19, 2: 96})
             assert world.said(CLUSTER, "Degraded") == "DiskNearlyFull"
             assert world.is_ready(CLUSTER)
             await asyncio.sleep(1)
@@ -143,7 +143,7 @@ def test_brokers_are_asked_once_a_minute_and_the_status_is_written_only_if_a_per
             assert 5 <= len(times) <= 6
             assert all(later - earlier >= 60 for earlier, later in pairwise(times))
             world.disks[2] = said(directory("/data", 1000, 400))
-            await world.until(lambda: shown() == {1: 19, 2: 60})
+            await world.until(lambda: read_shown() == {1: 19, 2: 60})
             assert world.said(CLUSTER, "Degraded") == "Healthy"
             assert [each["reason"] for each in world.api.events].count("DiskNearlyFull") == 1
 

@@ -53,10 +53,10 @@ class Edited:
         self.status = status_of(plan)
         for step in plan.steps:
             if isinstance(step, StartMove):
-                self.moves[step.name] = self.running(step)
+                self.moves[step.name] = self.make_running(step)
         return plan
 
-    def running(self, step: StartMove, **metadata: Any) -> PartitionReassignment:
+    def make_running(self, step: StartMove, **metadata: Any) -> PartitionReassignment:
         partitions = [
             {"topic": tp.topic, "partition": tp.partition, "replicas": [*replicas]} for tp, replicas in step.partitions
         ]
@@ -88,7 +88,7 @@ class TestAMoveThatTheSpecWantsNoMore:
         (begun,) = object_.look(AT_REST, replicationFactor=3).steps
         assert isinstance(begun, StartMove)
         object_.look(ALL, replicationFactor=2)
-        object_.moves[begun.name] = object_.running(begun, deletionTimestamp="2026-01-01T00:00:00Z")
+        object_.moves[begun.name] = object_.make_running(begun, deletionTimestamp="2026-01-01T00:00:00Z")
         waiting = object_.again(ALL)
         assert (waiting.steps, ready(waiting).reason) == ((), Reason.PROGRESSING)
         assert "is being cancelled" in ready(waiting).message
@@ -112,7 +112,7 @@ class TestAMoveThatTheSpecWantsNoMore:
         (begun,) = object_.look(AT_REST, replicationFactor=3).steps
         assert isinstance(begun, StartMove)
         object_.look(HALF, replicationFactor=2)
-        object_.moves[begun.name] = object_.running(begun, deletionTimestamp="2026-01-01T00:00:00Z")
+        object_.moves[begun.name] = object_.make_running(begun, deletionTimestamp="2026-01-01T00:00:00Z")
         assert object_.look(HALF, replicationFactor=3).steps == ()
         object_.moves = {}
         (again,) = object_.again(AT_REST).steps

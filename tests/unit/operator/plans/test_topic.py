@@ -44,7 +44,7 @@ def plan(
     return plan_topic(resource, cluster, around, context)
 
 
-def settled(spec: dict[str, Any] | None = None, *, cluster: ClusterView | None = None, **metadata: Any) -> KafkaTopic:
+def settle(spec: dict[str, Any] | None = None, *, cluster: ClusterView | None = None, **metadata: Any) -> KafkaTopic:
     """An object whose topic is as the spec says, and has been seen so."""
     seen = cluster or view(healthy([1, 2], [2, 3], config=(spec or {}).get("config")))
     adopted = plan(kafka_topic(spec), seen)
@@ -80,7 +80,7 @@ class TestCreation:
         ]
 
     def test_there_is_no_plan_for_a_topic_that_was_deleted_elsewhere_and_stays_so(self) -> None:
-        assert plan(settled({"driftPolicy": "Report"}), view(), FRESH).status.plan is None
+        assert plan(settle({"driftPolicy": "Report"}), view(), FRESH).status.plan is None
 
     def test_an_attempt_that_is_repeated_is_the_same(self) -> None:
         first = plan(kafka_topic(), view())
@@ -181,16 +181,16 @@ class TestAdoption:
     def test_a_topic_recreated_elsewhere_is_reported_and_adopted_anew_by_the_policy(self) -> None:
         other = TopicId(new_topic_id("x", ORDERS, None))
         cluster = view(healthy([1, 2], [2, 3], topic_id=other))
-        equal = plan(settled(), cluster)
+        equal = plan(settle(), cluster)
         assert [notice.reason for notice in equal.notices] == ["TopicRecreated", "TopicAdopted"]
         assert equal.status.topic_id == shown_id(other)
-        never = plan(settled({"adoptionPolicy": "Never"}, cluster=None), cluster)
+        never = plan(settle({"adoptionPolicy": "Never"}, cluster=None), cluster)
         assert ready(never).reason is Reason.NOT_ADOPTED
 
 
 class TestChanges:
     def test_partitions_are_added_and_the_others_left_as_they_are(self) -> None:
-        grown = plan(_again(settled(), {"partitions": 4}), view(healthy([1, 2], [2, 3])))
+        grown = plan(_again(settle(), {"partitions": 4}), view(healthy([1, 2], [2, 3])))
         (step,) = grown.steps
         assert isinstance(step, AddPartitions)
         assert step.version == ZkVersion(4)
@@ -211,7 +211,7 @@ class TestChanges:
         assert ready(refused).reason is Reason.PARTITIONS_CANNOT_DECREASE
 
     def test_keys_that_the_spec_drops_are_removed_and_others_left_alone(self) -> None:
-        before = settled({"config": {"retention.ms": "1", "segment.ms": "2"}})
+        before = settle({"config": {"retention.ms": "1", "segment.ms": "2"}})
         live = {"retention.ms": "1", "segment.ms": "2", "flush.ms": "3"}
         changed = kafka_topic({"config": {"retention.ms": "9"}}, status=before.status.to_kubernetes(), generation=2)
         altered = plan(changed, view(healthy([1, 2], [2, 3], config=live)))
@@ -242,7 +242,7 @@ class TestChanges:
         self, policy: str, reason: Reason, is_put_right: bool, drifted: str
     ) -> None:
         spec = {"driftPolicy": policy, "config": {"retention.ms": "1"}}
-        changed = plan(settled(spec), view(healthy([1, 2], [2, 3], config={"retention.ms": "5"})))
+        changed = plan(settle(spec), view(healthy([1, 2], [2, 3], config={"retention.ms": "5"})))
         assert ready(changed).reason is reason
         assert (ready(changed).status == "True") is not is_put_right
         assert (changed.status.condition(ConditionType.STALLED), bool(changed.steps)) == (None, is_put_right)
@@ -254,7 +254,7 @@ class TestChanges:
     def test_what_is_wrong_with_the_partitions_is_more_than_a_reported_change(self) -> None:
         spec = {"driftPolicy": "Report", "config": {"retention.ms": "1"}}
         offline = topic((assigned([1, 2]), led(-1, [2])), (assigned([2, 3]), led(2, [2, 3])))
-        said = plan(settled(spec), view(offline))
+        said = plan(settle(spec), view(offline))
         assert (ready(said).status, ready(said).reason) == ("False", Reason.PARTITIONS_OFFLINE)
         drifted = said.status.condition(ConditionType.DRIFTED)
         assert drifted is not None
@@ -262,7 +262,7 @@ class TestChanges:
 
     @pytest.mark.parametrize("policy", ["Enforce", "Report", "Ignore"])
     def test_a_changed_spec_is_carried_out_whatever_the_drift_policy(self, policy: str) -> None:
-        before = settled({"driftPolicy": policy, "config": {"retention.ms": "1"}})
+        before = settle({"driftPolicy": policy, "config": {"retention.ms": "1"}})
         spec = {"driftPolicy": policy, "config": {"retention.ms": "2"}}
         changed = kafka_topic(spec, status=before.status.to_kubernetes(), generation=2)
         altered = plan(changed, view(healthy([1, 2], [2, 3], config={"retention.ms": "1"})))
@@ -271,7 +271,7 @@ class TestChanges:
     def test_an_outage_in_between_does_not_turn_drift_into_a_change_of_the_spec(self) -> None:
         spec = {"driftPolicy": "Report", "config": {"retention.ms": "1"}}
         drifted = view(healthy([1, 2], [2, 3], config={"retention.ms": "5"}))
-        during = plan(settled(spec), replace(drifted, deleting=frozenset({ORDERS})))
+        during = plan(settle(spec), replace(drifted, deleting=frozenset({ORDERS})))
         assert ready(during).reason is Reason.TOPIC_BEING_DELETED
         after = plan(kafka_topic(spec, status=status_of(during)), drifted)
         assert (ready(after).reason, after.steps) == (Reason.DRIFTED, ())
@@ -286,7 +286,7 @@ class TestChanges:
     ) -> None:
         spec = {"driftPolicy": policy, "config": {"retention.ms": "1"}}
         drifted = view(healthy([1, 2], [2, 3], config={"retention.ms": "5"}))
-        before = settled(spec)
+        before = settle(spec)
         if was_seen:
             before = kafka_topic(spec, status=status_of(plan(before, drifted)))
         edited = _again(before, {**spec, **edit})
@@ -302,7 +302,7 @@ class TestChanges:
     def test_reporting_a_drift_from_now_on_does_not_undo_it_first(self) -> None:
         spec = {"config": {"retention.ms": "1"}}
         drifted = view(healthy([1, 2], [2, 3], config={"retention.ms": "5"}))
-        contested = plan(settled(spec), drifted)
+        contested = plan(settle(spec), drifted)
         assert contested.steps
         left = plan(_again(kafka_topic(spec, status=status_of(contested)), {**spec, "driftPolicy": "Report"}), drifted)
         assert (left.steps, ready(left).reason, left.status.plan) == ((), Reason.DRIFTED, None)
@@ -320,7 +320,7 @@ class TestChanges:
     ) -> None:
         spec = {"driftPolicy": policy, "config": {"retention.ms": "1"}}
         drifted = view(healthy([1, 2], [2, 3], config={"retention.ms": "5"}))
-        before = kafka_topic(spec, status=status_of(plan(settled(spec), drifted)))
+        before = kafka_topic(spec, status=status_of(plan(settle(spec), drifted)))
         altered = plan(_again(before, {**spec, "config": config}), drifted)
         assert [step.config for step in altered.steps if isinstance(step, AlterTopicConfig)] == (
             [] if becomes is None else [becomes]
@@ -334,7 +334,7 @@ class TestChanges:
         spec = {"driftPolicy": policy, "config": {"retention.ms": "1"}}
         waiting = {"driftPolicy": policy, "partitions": 3}
         moving = topic((assigned([2, 3, 1], [3], [1]), led(1, [1, 2])), (assigned([2, 3]), led(2, [2, 3])))
-        dropped = plan(_again(settled(spec), waiting), view(moving))
+        dropped = plan(_again(settle(spec), waiting), view(moving))
         assert dropped.status.config_keys == ()
         again = kafka_topic(waiting, status=status_of(dropped), generation=2)
         set_elsewhere = replace(moving, config={"retention.ms": "7"})
@@ -345,7 +345,7 @@ class TestChanges:
         spec = {"driftPolicy": policy, "partitions": None, "replicationFactor": None}
         first = {**spec, "replicaAssignment": [[1, 2], [2, 3]]}
         drifted = view(healthy([5, 6], [2, 3]))
-        before = kafka_topic(first, status=status_of(plan(settled(first), drifted)))
+        before = kafka_topic(first, status=status_of(plan(settle(first), drifted)))
         assert plan(_again(before, {**first, "deletionPolicy": "Delete"}), drifted).steps == ()
         (step,) = plan(_again(before, {**spec, "replicaAssignment": [[1, 2], [3, 4]]}), drifted).steps
         assert isinstance(step, StartMove)
@@ -358,7 +358,7 @@ class TestChanges:
     def test_a_replication_factor_and_partitions_changed_elsewhere_stay_so(self, policy: str) -> None:
         spec = {"driftPolicy": policy}
         drifted = view(healthy([1, 2, 3], [2, 3, 4], [3, 4, 5]))
-        before = kafka_topic(spec, status=status_of(plan(settled(spec), drifted)))
+        before = kafka_topic(spec, status=status_of(plan(settle(spec), drifted)))
         assert plan(_again(before, {**spec, "deletionPolicy": "Delete"}), drifted).steps == ()
         grown = plan(_again(before, {**spec, "partitions": 4}), drifted)
         assert [type(step) for step in grown.steps] == [AddPartitions]
@@ -366,7 +366,7 @@ class TestChanges:
     @pytest.mark.parametrize("policy", ["Report", "Ignore"])
     def test_a_status_without_a_record_of_what_was_applied_gives_no_reason_to_undo_anything(self, policy: str) -> None:
         spec = {"driftPolicy": policy, "config": {"retention.ms": "1"}}
-        status = {**settled(spec).status.to_kubernetes(), "applied": None}
+        status = {**settle(spec).status.to_kubernetes(), "applied": None}
         drifted = view(healthy([1, 2], [2, 3], config={"retention.ms": "5"}))
         left = plan(kafka_topic({**spec, "deletionPolicy": "Delete"}, status=status, generation=2), drifted)
         assert left.steps == ()
@@ -380,16 +380,16 @@ class TestChanges:
             "replicaAssignment": assignment,
             "config": {"cleanup.policy": ",".join(["delete"] * 2000)},
         }
-        seen = plan(settled(spec, cluster=view(healthy(*assignment, config=spec["config"]))), view())
+        seen = plan(settle(spec, cluster=view(healthy(*assignment, config=spec["config"]))), view())
         assert len(str(seen.status.applied)) < 400
 
     def test_a_topic_deleted_elsewhere_is_made_again_with_another_id_or_reported(self) -> None:
-        assert plan(settled(), view()).needs_fresh_view
-        again = plan(settled(), view(), FRESH)
+        assert plan(settle(), view()).needs_fresh_view
+        again = plan(settle(), view(), FRESH)
         assert [type(step) for step in again.steps] == [CreateTopic]
         assert again.status.topic_id not in (None, ORDERS_SHOWN)
         assert [notice.reason for notice in again.notices] == ["TopicDeleted"]
-        reported = plan(settled({"driftPolicy": "Report"}), view(), FRESH)
+        reported = plan(settle({"driftPolicy": "Report"}), view(), FRESH)
         assert (ready(reported).reason, reported.steps) == (Reason.TOPIC_DELETED, ())
         drifted = reported.status.condition(ConditionType.DRIFTED)
         assert drifted is not None
@@ -400,7 +400,7 @@ class TestChanges:
         spec = {"driftPolicy": policy, "config": {"retention.ms": "1"}}
         drifted = view(healthy([1, 2], [2, 3], config={"retention.ms": "5"}))
         away = plan(
-            kafka_topic(spec, status=status_of(plan(settled(spec), drifted))), view(deleting=frozenset({ORDERS}))
+            kafka_topic(spec, status=status_of(plan(settle(spec), drifted))), view(deleting=frozenset({ORDERS}))
         )
         back = plan(kafka_topic(spec, status=status_of(away)), drifted)
         condition = back.status.condition(ConditionType.DRIFTED)
@@ -408,7 +408,7 @@ class TestChanges:
         assert (condition.status, back.steps) == ("True" if policy == "Report" else "False", ())
 
     def test_nothing_changes_in_the_status_when_nothing_changed(self) -> None:
-        resource = settled()
+        resource = settle()
         later = replace(LOOK, now=NOW.replace(hour=5))
         assert plan(resource, view(healthy([1, 2], [2, 3])), later).status == resource.status
 
@@ -417,7 +417,7 @@ class TestMoves:
     GROWN = {"replicationFactor": 3}  # noqa: RUF012 - read only
 
     def resource(self) -> KafkaTopic:
-        return kafka_topic(self.GROWN, status=settled().status.to_kubernetes(), generation=2)
+        return kafka_topic(self.GROWN, status=settle().status.to_kubernetes(), generation=2)
 
     def move(self, step: StartMove, phase: str | None) -> dict[str, PartitionReassignment]:
         partitions = [{"topic": ORDERS, "partition": 0, "replicas": [1, 2, 3]}]
@@ -440,7 +440,7 @@ class TestMoves:
     def test_the_spec_says_how_fast_and_how_many_at_a_time_and_the_move_is_the_same_one(self) -> None:
         how = {"throttle": {"bytesPerSecond": 5000}, "maxConcurrentPartitions": 1}
         spec = {**self.GROWN, "reassignment": how}
-        (step,) = plan(_again(settled(), spec), view(healthy([1, 2], [2, 3]))).steps
+        (step,) = plan(_again(settle(), spec), view(healthy([1, 2], [2, 3]))).steps
         assert step == replace(self.start(), bytes_per_second=5000, max_concurrent_partitions=1)
 
     @pytest.mark.parametrize(
@@ -462,12 +462,12 @@ class TestMoves:
 
 
 class TestDeletion:
-    def deleted(self, **changes: Any) -> KafkaTopic:
-        return settled({"deletionPolicy": "Delete", **changes.pop("spec", {})}, **DELETED, **changes)
+    def delete(self, **changes: Any) -> KafkaTopic:
+        return settle({"deletionPolicy": "Delete", **changes.pop("spec", {})}, **DELETED, **changes)
 
     def test_the_mark_is_set_and_the_object_waits_for_the_topic_to_go(self) -> None:
         cluster = view(healthy([1, 2], [2, 3]))
-        first = plan(self.deleted(), cluster)
+        first = plan(self.delete(), cluster)
         assert first.steps == (MarkTopicForDeletion(topic=ORDERS, topic_id=ORDERS_ID),)
         marked = kafka_topic({"deletionPolicy": "Delete"}, status=status_of(first), **DELETED)
         waiting = plan(marked, replace(cluster, deleting=frozenset({ORDERS})))
@@ -479,7 +479,7 @@ class TestDeletion:
 
     def test_the_object_is_let_go_when_the_cluster_takes_the_mark_back(self) -> None:
         cluster = view(healthy([1, 2], [2, 3]))
-        first = plan(self.deleted(), cluster)
+        first = plan(self.delete(), cluster)
         marked = kafka_topic({"deletionPolicy": "Delete"}, status=status_of(first), **DELETED)
         refused = plan(marked, cluster, replace(FRESH, done=first.steps))
         assert refused.finalizer is FinalizerWish.RELEASE
@@ -487,7 +487,7 @@ class TestDeletion:
 
     def test_a_topic_with_another_id_is_never_deleted(self) -> None:
         other = view(healthy([1, 2], topic_id=new_topic_id("x", ORDERS, None)))
-        released = plan(self.deleted(), other)
+        released = plan(self.delete(), other)
         assert (released.finalizer, released.steps) == (FinalizerWish.RELEASE, ())
 
     @pytest.mark.parametrize(
@@ -501,7 +501,7 @@ class TestDeletion:
     def test_a_paused_a_retained_and_somebody_elses_topic_stay(
         self, changes: dict[str, Any], around: Surroundings
     ) -> None:
-        released = plan(self.deleted(**changes), view(healthy([1, 2], [2, 3])), around=around)
+        released = plan(self.delete(**changes), view(healthy([1, 2], [2, 3])), around=around)
         assert (released.finalizer, released.steps) == (FinalizerWish.RELEASE, ())
 
 
@@ -513,7 +513,7 @@ def test_the_younger_of_two_claims_does_nothing_and_names_the_winner() -> None:
 
 
 def test_a_paused_object_shows_what_it_would_do_and_does_nothing() -> None:
-    paused = _again(settled(), {"partitions": 3}, annotations={"kontroller.dev/pause": "true"})
+    paused = _again(settle(), {"partitions": 3}, annotations={"kontroller.dev/pause": "true"})
     shown = plan(paused, view(healthy([1, 2], [2, 3])))
     assert shown.steps == ()
     assert [change.key for change in shown.status.plan.changes] == ["partitions"]
@@ -522,14 +522,14 @@ def test_a_paused_object_shows_what_it_would_do_and_does_nothing() -> None:
 
 def test_a_paused_object_does_not_show_what_would_be_left_as_it_is() -> None:
     spec = {"driftPolicy": "Report", "config": {"retention.ms": "1"}}
-    paused = _again(settled(spec), {**spec, "partitions": 3}, annotations={"kontroller.dev/pause": "true"})
+    paused = _again(settle(spec), {**spec, "partitions": 3}, annotations={"kontroller.dev/pause": "true"})
     shown = plan(paused, view(healthy([1, 2], [2, 3], config={"retention.ms": "5"})))
     assert [change.key for change in shown.status.plan.changes] == ["partitions"]
 
 
 def test_partitions_without_a_leader_make_the_topic_unready() -> None:
     offline = view(topic((assigned([1, 2]), led(-1, [1])), (assigned([2, 3]), led(2, [2, 3]))))
-    shown = plan(settled(), offline)
+    shown = plan(settle(), offline)
     assert ready(shown).reason is Reason.PARTITIONS_OFFLINE
     assert shown.status.counts.offline == 1
     assert shown.status.partitions[0].leader == BrokerId(-1)
@@ -561,7 +561,7 @@ def test_that_a_topic_has_lost_its_leaders_is_said_at_once() -> None:
     created = _just_created()
     lost = view(topic((assigned([1, 2]), led(-1, [1])), topic_id=parsed_id(created.status.topic_id or "")))
     assert plan(created, lost, _at(0)).may_wait_s == 0
-    in_order = settled({"partitions": 1}, cluster=view(healthy([1, 2])))
+    in_order = settle({"partitions": 1}, cluster=view(healthy([1, 2])))
     assert plan(in_order, view(topic((assigned([1, 2]), None))), _at(0)).may_wait_s == 0
 
 

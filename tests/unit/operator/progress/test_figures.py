@@ -20,43 +20,47 @@ MOVING = assigned([4, 5, 1, 2], [4, 5], [1, 2])
 TARGETS: Mapping[int, Sequence[int]] = {0: [4, 5], 1: [4, 5]}
 
 
-def at(number: int) -> TopicPartition:
+def make_reading(number: int) -> TopicPartition:
     return TopicPartition(ORDERS, PartitionId(number))
 
 
-def copied(leader: int, *to: int, has_begun: bool = True) -> Copy:
+def read_copied(leader: int, *to: int, has_begun: bool = True) -> Copy:
     return Copy(leader=BrokerId(leader), to=tuple(map(BrokerId, to)), has_begun=has_begun)
 
 
 def sizes(bytes_of: Mapping[int, int], *, are_all_seen: bool = True) -> LogSizes:
-    return LogSizes(bytes_of={at(number): size for number, size in bytes_of.items()}, are_all_seen=are_all_seen)
+    return LogSizes(
+        bytes_of={make_reading(number): size for number, size in bytes_of.items()}, are_all_seen=are_all_seen
+    )
 
 
-def left(wanted: Copies, answers: Mapping[int, LogSizes]) -> dict[TopicPartition, int] | None:
+def read_left(wanted: Copies, answers: Mapping[int, LogSizes]) -> dict[TopicPartition, int] | None:
     found = reading(wanted, {BrokerId(number): answer for number, answer in answers.items()}, 0.0)
     return dict(found.bytes_left) if found.is_complete else None
 
 
 def read(at_s: float, *bytes_left: int) -> Reading:
-    return Reading(at_s=at_s, bytes_left={at(number): size for number, size in enumerate(bytes_left)})
+    return Reading(at_s=at_s, bytes_left={make_reading(number): size for number, size in enumerate(bytes_left)})
 
 
 class TestBytesLeft:
     def test_they_are_what_the_leader_has_and_each_new_replica_has_not(self) -> None:
         answers = {1: sizes({0: 1000}), 4: sizes({0: 300}), 5: sizes({0: 950})}
-        assert left({at(0): copied(1, 4, 5)}, answers) == {at(0): 750}
+        assert read_left({make_reading(0): read_copied(1, 4, 5)}, answers) == {make_reading(0): 750}
 
     def test_a_replica_that_is_larger_than_its_leader_has_nothing_left(self) -> None:
         answers = {1: sizes({0: 1000}), 4: sizes({0: 1500}), 5: sizes({0: 900})}
-        assert left({at(0): copied(1, 4, 5)}, answers) == {at(0): 100}
+        assert read_left({make_reading(0): read_copied(1, 4, 5)}, answers) == {make_reading(0): 100}
 
     def test_a_replica_without_a_log_has_all_of_it_left(self) -> None:
-        assert left({at(0): copied(1, 4)}, {1: sizes({0: 1000}), 4: sizes({})}) == {at(0): 1000}
+        assert read_left({make_reading(0): read_copied(1, 4)}, {1: sizes({0: 1000}), 4: sizes({})}) == {
+            make_reading(0): 1000
+        }
 
     def test_what_is_in_sync_has_nothing_left_and_nobody_is_asked_for_it(self) -> None:
-        wanted = {at(0): copied(1), at(1): copied(2, 4)}
-        assert questions(wanted) == {2: [at(1)], 4: [at(1)]}
-        assert left(wanted, {2: sizes({1: 10}), 4: sizes({1: 3})}) == {at(0): 0, at(1): 7}
+        wanted = {make_reading(0): read_copied(1), make_reading(1): read_copied(2, 4)}
+        assert questions(wanted) == {2: [make_reading(1)], 4: [make_reading(1)]}
+        assert read_left(wanted, {2: sizes({1: 10}), 4: sizes({1: 3})}) == {make_reading(0): 0, make_reading(1): 7}
 
     @pytest.mark.parametrize(
         "answers",
@@ -70,11 +74,11 @@ class TestBytesLeft:
         ids=["nobody answers", "the new one is silent", "the leader is silent", "the leader has none", "a disk failed"],
     )
     def test_nothing_is_said_where_anything_is_not_known(self, answers: dict[int, LogSizes]) -> None:
-        assert left({at(0): copied(1, 4), at(1): copied(9)}, answers) is None
+        assert read_left({make_reading(0): read_copied(1, 4), make_reading(1): read_copied(9)}, answers) is None
 
     def test_a_failed_directory_is_no_matter_where_the_replica_is_in_another_one(self) -> None:
         answers = {1: sizes({0: 1000}, are_all_seen=False), 4: sizes({0: 400}, are_all_seen=False)}
-        assert left({at(0): copied(1, 4)}, answers) == {at(0): 600}
+        assert read_left({make_reading(0): read_copied(1, 4)}, answers) == {make_reading(0): 600}
 
 
 class TestFigures:
@@ -150,19 +154,22 @@ class TestStatus:
         now = view(topic((MOVING, led(1, [1, 2, 4])), (assigned([1, 2]), led(2, [1, 2]))))
         plan = plan_reassignment(reassignment(TARGETS, status=status), now, Context(now=NOW, progress=SEEN))
         assert plan.status.progress == SEEN
-        assert plan.copies == {at(0): copied(1, 5), at(1): copied(2, 4, 5, has_begun=False)}
+        assert plan.copies == {
+            make_reading(0): read_copied(1, 5),
+            make_reading(1): read_copied(2, 4, 5, has_begun=False),
+        }
 
     def test_what_waits_counts_but_not_while_nothing_may_begin(self) -> None:
         status = status_of(plan_reassignment(reassignment(TARGETS), view(healthy([1, 2], [1, 2])), LOOK))
         now = view(topic((MOVING, led(1, [1, 2])), (assigned([1, 2]), led(1, [1, 2]))))
         plan = plan_reassignment(reassignment(TARGETS, {"suspend": True}, status=status), now, LOOK)
         assert plan.status.phase is ReassignmentPhase.SUSPENDED
-        assert plan.copies == {at(0): copied(1, 4, 5)}
+        assert plan.copies == {make_reading(0): read_copied(1, 4, 5)}
 
     def test_a_partition_without_a_leader_has_nobody_to_copy_from(self) -> None:
         status = status_of(plan_reassignment(reassignment({0: [4, 5]}), view(healthy([1, 2])), LOOK))
         plan = plan_reassignment(reassignment({0: [4, 5]}, status=status), view(topic((MOVING, led(-1, [1])))), LOOK)
-        assert plan.copies == {at(0): copied(NO_LEADER, 4, 5)}
+        assert plan.copies == {make_reading(0): read_copied(NO_LEADER, 4, 5)}
 
     def test_a_move_that_has_not_begun_or_has_ended_shows_and_measures_nothing(self) -> None:
         known = Context(now=NOW, progress=SEEN)

@@ -28,7 +28,7 @@ SPEC = {"partitions": [{"topic": "orders", "partition": 0, "replicas": [1, 2]}]}
 COPY = Copy(leader=BrokerId(1), to=(BrokerId(2),))
 
 
-def listening(*numbers: int) -> ClusterView:
+def listen(*numbers: int) -> ClusterView:
     found = {}
     for number in numbers:
         endpoint = Endpoint(listener="ANY", security_protocol="PLAINTEXT", host=f"broker-{number}", port=9092)
@@ -36,7 +36,7 @@ def listening(*numbers: int) -> ClusterView:
     return replace(view(), brokers=found)
 
 
-CLUSTER = listening(1, 2)
+CLUSTER = listen(1, 2)
 
 
 class Brokers:
@@ -58,7 +58,7 @@ async def never() -> Any:
     await asyncio.Event().wait()
 
 
-def raising(error: Exception) -> Callable[[], Awaitable[Any]]:
+def fail(error: Exception) -> Callable[[], Awaitable[Any]]:
     async def answer() -> Any:
         raise error
 
@@ -78,7 +78,7 @@ class Measured:
         )
         self.stored = StoredObject(raw("PartitionReassignment", SPEC, status={"progress": {"bytesLeft": 7}}))
 
-    def left(self) -> int | None:
+    def read_left(self) -> int | None:
         assert isinstance(self.stored.resource, PartitionReassignment)
         found = self.meter.progress_of(self.stored.resource)
         return found.bytes_left if found else None
@@ -94,7 +94,7 @@ class Measured:
 
 
 @asynccontextmanager
-async def measured() -> AsyncIterator[Measured]:
+async def measure() -> AsyncIterator[Measured]:
     found = Measured()
     try:
         yield found
@@ -105,27 +105,27 @@ async def measured() -> AsyncIterator[Measured]:
 @pytest.mark.parametrize(
     "answer",
     [
-        raising(ControllerUnreachable("nobody listens")),
-        raising(AnswerLost("closed, as to a version that is not known")),
-        raising(AnswerUnreadable("no answer at all")),
-        raising(RuntimeError("nobody expected that")),
+        fail(ControllerUnreachable("nobody listens")),
+        fail(AnswerLost("closed, as to a version that is not known")),
+        fail(AnswerUnreadable("no answer at all")),
+        fail(RuntimeError("nobody expected that")),
         never,
     ],
     ids=["unreachable", "version unknown", "unreadable", "unexpected", "silent"],
 )
 def test_a_broker_that_does_not_say_it_leaves_all_of_it_unknown_until_it_does(answer: Any) -> None:
     async def scenario() -> None:
-        async with measured() as move:
-            assert move.left() == 7, "what another operator knew stays until something is known"
+        async with measure() as move:
+            assert move.read_left() == 7, "what another operator knew stays until something is known"
             move.answer = answer
             assert await move.read() == EVERY_S
-            assert (move.left(), move.told) == (None, 1)
+            assert (move.read_left(), move.told) == (None, 1)
             move.answer = well
             assert 0 < await move.read() < EVERY_S, "it is not due yet"
-            assert (move.left(), move.told) == (None, 1)
+            assert (move.read_left(), move.told) == (None, 1)
             await asyncio.sleep(EVERY_S)
             await move.read()
-            assert (move.left(), move.told) == (1000, 2)
+            assert (move.read_left(), move.told) == (1000, 2)
 
     run_fast(scenario())
 
@@ -133,7 +133,7 @@ def test_a_broker_that_does_not_say_it_leaves_all_of_it_unknown_until_it_does(an
 @pytest.mark.parametrize(
     ("copy", "cluster"),
     [
-        (COPY, listening(1)),
+        (COPY, listen(1)),
         (Copy(leader=NO_LEADER, to=(BrokerId(2),)), CLUSTER),
         (COPY, replace(CLUSTER, brokers={**CLUSTER.brokers, BrokerId(2): broker(2)})),
     ],
@@ -141,31 +141,31 @@ def test_a_broker_that_does_not_say_it_leaves_all_of_it_unknown_until_it_does(an
 )
 def test_nothing_is_said_where_not_all_can_be_asked(copy: Copy, cluster: ClusterView) -> None:
     async def scenario() -> None:
-        async with measured() as move:
-            move.answer = raising(ControllerUnreachable("there is no address"))
+        async with measure() as move:
+            move.answer = fail(ControllerUnreachable("there is no address"))
             await move.read(copy, cluster)
-            assert move.left() is None
+            assert move.read_left() is None
 
     run_fast(scenario())
 
 
 def test_what_nobody_has_measured_for_long_is_known_no_more() -> None:
     async def scenario() -> None:
-        async with measured() as move:
+        async with measure() as move:
             await move.read()
-            assert move.left() == 1000
+            assert move.read_left() == 1000
             await asyncio.sleep(4 * EVERY_S)
-            assert move.left() is None
+            assert move.read_left() is None
 
     run_fast(scenario())
 
 
 def test_an_object_that_was_created_again_knows_nothing_of_its_predecessor() -> None:
     async def scenario() -> None:
-        async with measured() as move:
+        async with measure() as move:
             await move.read()
             move.stored = StoredObject(raw("PartitionReassignment", SPEC, uid="uid-2"))
-            assert move.left() is None
+            assert move.read_left() is None
             move.answer = never
             assert await move.read() == EVERY_S, "it is read at once"
 

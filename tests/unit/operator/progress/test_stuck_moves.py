@@ -35,7 +35,7 @@ def events(world: World, reason: str, kind: str = "PartitionReassignment") -> li
     return [each for each in world.api.events if (each["reason"], each["involvedObject"]["kind"]) == (reason, kind)]
 
 
-async def until_stuck(world: World, key: Key, reason: str) -> str:
+async def wait_until_stuck(world: World, key: Key, reason: str) -> str:
     """Waits for a reason, checks that all says the same and that it is told once; returns the row's message."""
     await world.until(lambda: world.said(key) == reason)
     assert world.said(key, "Reconciling") == reason
@@ -48,13 +48,13 @@ async def until_stuck(world: World, key: Key, reason: str) -> str:
     return message
 
 
-async def until_done(world: World, key: Key) -> None:
+async def wait_until_done(world: World, key: Key) -> None:
     await world.until(lambda: world.status(key).get("phase") == "Completed")
     assert "message" not in row(world, key)
 
 
 @asynccontextmanager
-async def operated() -> AsyncIterator[World]:
+async def operate() -> AsyncIterator[World]:
     async with installation() as world, at_work(world.operate()):
         yield world
 
@@ -62,66 +62,66 @@ async def operated() -> AsyncIterator[World]:
 @pytest.mark.parametrize("spec", [SPEC, DRAIN], ids=["partitions", "drainBrokers"])
 def test_a_partition_without_a_leader_names_the_broker_to_start(spec: Raw) -> None:
     async def scenario() -> None:
-        async with operated() as world:
+        async with operate() as world:
             await one_replica_on_broker_4(world)
             world.cluster.kill_broker(4)
             await world.until(lambda: world.led(PARTITION) == (-1, [4]))
             key = await world.apply("PartitionReassignment", "off", spec)
-            message = await until_stuck(world, key, "PartitionsOffline")
+            message = await wait_until_stuck(world, key, "PartitionsOffline")
             assert message == "has no leader, so nothing can be copied: start broker 4, which was in sync last"
             world.cluster.start_broker(4)
-            await until_done(world, key)
+            await wait_until_done(world, key)
 
     run_fast(scenario())
 
 
 def test_a_broker_that_is_to_get_a_replica_and_goes_away_is_named() -> None:
     async def scenario() -> None:
-        async with operated() as world:
+        async with operate() as world:
             await one_replica_on_broker_4(world, 30_000)
             key = await world.apply("PartitionReassignment", "off", SPEC)
             await world.until(lambda: world.status(key).get("progress"))
             world.cluster.kill_broker(1)
-            message = await until_stuck(world, key, "BrokersMissing")
+            message = await wait_until_stuck(world, key, "BrokersMissing")
             assert message == "waits for its new replica on broker 1, which is not registered: start it"
             world.cluster.start_broker(1)
-            await until_done(world, key)
+            await wait_until_done(world, key)
 
     run_fast(scenario())
 
 
 def test_a_broker_to_which_nothing_is_copied_is_named_after_five_minutes() -> None:
     async def scenario() -> None:
-        async with operated() as world:
+        async with operate() as world:
             await one_replica_on_broker_4(world)
             world.idle.add(1)
             key = await world.apply("PartitionReassignment", "off", SPEC)
             began = asyncio.get_running_loop().time()
-            message = await until_stuck(world, key, "CopyStalled")
+            message = await wait_until_stuck(world, key, "CopyStalled")
             assert asyncio.get_running_loop().time() - began >= 300
             assert message == (
                 "is not copied, because for 5 minutes nothing has arrived at broker 1: look at its log, and at that of the "
                 "leader, broker 4"
             )
             world.idle.clear()
-            await until_done(world, key)
+            await wait_until_done(world, key)
 
     run_fast(scenario())
 
 
 def test_a_failed_log_directory_of_the_new_broker_is_named() -> None:
     async def scenario() -> None:
-        async with operated() as world:
+        async with operate() as world:
             await one_replica_on_broker_4(world)
             world.idle.add(1)
             world.cluster.broker(1).offline.update({PARTITION, tp("others", 0)})
             key = await world.apply("PartitionReassignment", "off", SPEC)
-            message = await until_stuck(world, key, "LogDirectoryFailed")
+            message = await wait_until_stuck(world, key, "LogDirectoryFailed")
             assert message.startswith("is not copied, because of a failed log directory of broker 1")
             world.cluster.broker(1).offline.clear()
             world.cluster.bounce_broker(1)
             world.idle.clear()
-            await until_done(world, key)
+            await wait_until_done(world, key)
 
     run_fast(scenario())
 
@@ -138,25 +138,25 @@ def test_producers_that_write_faster_than_brokers_copy_are_named(throttle: Raw |
             world.cluster.broker(4).log_bytes[PARTITION] += 1_500
 
     async def scenario() -> None:
-        async with operated() as world:
+        async with operate() as world:
             await one_replica_on_broker_4(world, 20_000)
             limit = {"throttle": throttle} if throttle is not None else {}
             key = await world.apply("PartitionReassignment", "off", {**SPEC, **limit})
             writing = asyncio.create_task(write(world))
             try:
-                message = await until_stuck(world, key, "CopyFallsBehind")
+                message = await wait_until_stuck(world, key, "CopyFallsBehind")
             finally:
                 writing.cancel()
             assert message.startswith("is copied no faster than producers write")
             assert message.endswith(remedy)
-            await until_done(world, key)
+            await wait_until_done(world, key)
 
     run_fast(scenario())
 
 
 def test_a_topic_in_deletion_names_the_broker_that_still_has_its_log() -> None:
     async def scenario() -> None:
-        async with operated() as world:
+        async with operate() as world:
             spec = {"partitions": 1, "replicationFactor": 6, "deletionPolicy": "Delete"}
             key = await world.apply("KafkaTopic", "orders", spec)
             await world.until(lambda: world.is_ready(key))

@@ -12,16 +12,16 @@ EVERYBODY = [{"namespace": "*"}]
 OLD, YOUNG = "2024-01-01T00:00:00Z", "2024-06-01T00:00:00Z"
 
 
-def of(cluster: str = "demo", **spec: Any) -> dict[str, Any]:
+def make_spec(cluster: str = "demo", **spec: Any) -> dict[str, Any]:
     return {"clusterRef": {"name": cluster, "namespace": "platform"}, **spec}
 
 
-def pinning(*replicas: Sequence[int], cluster: str = "demo", **spec: Any) -> dict[str, Any]:
-    return of(cluster, replicaAssignment=[list(each) for each in replicas], driftPolicy="Enforce", **spec)
+def make_pin(*replicas: Sequence[int], cluster: str = "demo", **spec: Any) -> dict[str, Any]:
+    return make_spec(cluster, replicaAssignment=[list(each) for each in replicas], driftPolicy="Enforce", **spec)
 
 
-def moving(*replicas: int, cluster: str = "demo") -> dict[str, Any]:
-    return of(cluster, partitions=[{"topic": "orders", "partition": 0, "replicas": list(replicas)}])
+def make_move(*replicas: int, cluster: str = "demo") -> dict[str, Any]:
+    return make_spec(cluster, partitions=[{"topic": "orders", "partition": 0, "replicas": list(replicas)}])
 
 
 @pytest.fixture
@@ -43,7 +43,7 @@ async def mark(operated: Operated, *brokers: int, name: str = "demo", host: str 
     return key
 
 
-async def said(operated: Operated, kind: str, name: str, spec: dict[str, Any], **metadata: Any) -> str:
+async def read_said(operated: Operated, kind: str, name: str, spec: dict[str, Any], **metadata: Any) -> str:
     key = await operated.add(kind, name, spec, **metadata)
     await operated.look(key)
     ready = operated.ready(key)
@@ -51,79 +51,81 @@ async def said(operated: Operated, kind: str, name: str, spec: dict[str, Any], *
 
 
 async def test_a_drain_is_refused_by_a_topic_that_pins_the_broker(operated: Operated) -> None:
-    assert (await said(operated, "KafkaTopic", "orders", pinning([1, 2]))).startswith("Reconciled")
-    drained = await said(operated, "PartitionReassignment", "drain-2", of("alias", drainBrokers=[2]))
+    assert (await read_said(operated, "KafkaTopic", "orders", make_pin([1, 2]))).startswith("Reconciled")
+    drained = await read_said(operated, "PartitionReassignment", "drain-2", make_spec("alias", drainBrokers=[2]))
     assert drained.startswith("PinnedByTopic: KafkaTopic shop/orders would move replicas back to broker 2 ")
 
 
 @pytest.mark.parametrize(
     "spec",
     [
-        pinning([1, 2], cluster="elsewhere"),
-        {**pinning([1, 2]), "driftPolicy": "Report"},
-        {**pinning([1, 2]), "driftPolicy": "Ignore"},
-        pinning([1, 2], topicName="bills"),
-        of(partitions=1, replicationFactor=2),
+        make_pin([1, 2], cluster="elsewhere"),
+        {**make_pin([1, 2]), "driftPolicy": "Report"},
+        {**make_pin([1, 2]), "driftPolicy": "Ignore"},
+        make_pin([1, 2], topicName="bills"),
+        make_spec(partitions=1, replicationFactor=2),
     ],
     ids=["another cluster", "reported", "ignored", "another topic", "only its number"],
 )
 async def test_a_move_is_refused_by_no_topic_that_leaves_it_alone(operated: Operated, spec: dict[str, Any]) -> None:
-    assert (await said(operated, "KafkaTopic", "pinning", {"topicName": "orders", **spec})).startswith("Reconciled")
-    assert (await said(operated, "PartitionReassignment", "move", moving(3, 1))).startswith("Progressing")
+    assert (await read_said(operated, "KafkaTopic", "pinning", {"topicName": "orders", **spec})).startswith(
+        "Reconciled"
+    )
+    assert (await read_said(operated, "PartitionReassignment", "move", make_move(3, 1))).startswith("Progressing")
 
 
 async def test_a_move_is_refused_by_the_topic_alone_that_has_it(operated: Operated) -> None:
-    await said(
+    await read_said(
         operated,
         "KafkaTopic",
         "owner",
-        of(topicName="orders", partitions=1, replicationFactor=2),
+        make_spec(topicName="orders", partitions=1, replicationFactor=2),
         creationTimestamp=OLD,
     )
-    younger = pinning([1, 2], topicName="orders")
-    assert (await said(operated, "KafkaTopic", "younger", younger, creationTimestamp=YOUNG)).startswith(
+    younger = make_pin([1, 2], topicName="orders")
+    assert (await read_said(operated, "KafkaTopic", "younger", younger, creationTimestamp=YOUNG)).startswith(
         "ResourceConflict"
     )
-    assert (await said(operated, "PartitionReassignment", "move", moving(3, 1))).startswith("Progressing")
+    assert (await read_said(operated, "PartitionReassignment", "move", make_move(3, 1))).startswith("Progressing")
 
 
 async def test_a_move_goes_on_when_the_topic_says_the_same(operated: Operated) -> None:
-    await said(operated, "KafkaTopic", "orders", pinning([1, 2]))
-    refused = await said(operated, "PartitionReassignment", "move", moving(3, 1))
+    await read_said(operated, "KafkaTopic", "orders", make_pin([1, 2]))
+    refused = await read_said(operated, "PartitionReassignment", "move", make_move(3, 1))
     assert refused.startswith("PinnedByTopic: KafkaTopic shop/orders would move orders-0 back")
-    await operated.add("KafkaTopic", "orders", {**pinning([1, 2]), "driftPolicy": "Report"}, generation=2)
-    assert (await said(operated, "PartitionReassignment", "move", moving(3, 1))).startswith("Progressing")
+    await operated.add("KafkaTopic", "orders", {**make_pin([1, 2]), "driftPolicy": "Report"}, generation=2)
+    assert (await read_said(operated, "PartitionReassignment", "move", make_move(3, 1))).startswith("Progressing")
 
 
 async def test_the_move_that_a_topic_makes_itself_is_not_refused_by_it(operated: Operated) -> None:
-    key = await operated.add("KafkaTopic", "orders", pinning([3, 1], adoptionPolicy="Always"))
+    key = await operated.add("KafkaTopic", "orders", make_pin([3, 1], adoptionPolicy="Always"))
     await operated.look(key)
     (move,) = [each for each in operated.api.objects if each.kind == "PartitionReassignment"]
     operated.store.put(operated.api.peek(move) or {})
-    await operated.add("KafkaTopic", "orders", pinning([3, 2], adoptionPolicy="Always"), generation=2)
+    await operated.add("KafkaTopic", "orders", make_pin([3, 2], adoptionPolicy="Always"), generation=2)
     await operated.look(move)
     assert operated.ready(move)["reason"] == "Progressing"
 
 
 async def test_what_one_kafka_cluster_marks_holds_for_the_objects_of_the_other(operated: Operated) -> None:
     await mark(operated, 3)
-    refused = await said(operated, "PartitionReassignment", "move", moving(3, 1, cluster="alias"))
+    refused = await read_said(operated, "PartitionReassignment", "move", make_move(3, 1, cluster="alias"))
     assert refused.startswith("BrokerToBeRemoved: orders-0 would get replicas on broker 3, which is to be removed")
     await mark(operated)
-    assert (await said(operated, "PartitionReassignment", "move", moving(3, 1, cluster="alias"))).startswith(
+    assert (await read_said(operated, "PartitionReassignment", "move", make_move(3, 1, cluster="alias"))).startswith(
         "Progressing"
     )
 
 
 async def test_whoever_makes_a_younger_kafka_cluster_marks_no_brokers_for_others(operated: Operated) -> None:
     await mark(operated, 3, name="alias", host="zk-alias")
-    assert (await said(operated, "PartitionReassignment", "move", moving(3, 1))).startswith("Progressing")
+    assert (await read_said(operated, "PartitionReassignment", "move", make_move(3, 1))).startswith("Progressing")
 
 
 async def test_a_reported_move_is_named_by_the_topic(operated: Operated) -> None:
-    key = await operated.add("KafkaTopic", "orders", {**pinning([1, 2]), "driftPolicy": "Report"})
+    key = await operated.add("KafkaTopic", "orders", {**make_pin([1, 2]), "driftPolicy": "Report"})
     await operated.look(key)
-    await said(operated, "PartitionReassignment", "orders-to-3", moving(3, 1, cluster="alias"))
+    await read_said(operated, "PartitionReassignment", "orders-to-3", make_move(3, 1, cluster="alias"))
     await operated.look(key)
     assert operated.ready(key)["message"].startswith("replicas of 1 partitions move")
     assert (operated.condition(key, "Drifted") or {})["message"].startswith(

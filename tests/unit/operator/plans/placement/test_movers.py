@@ -21,18 +21,18 @@ def look(resource: KafkaTopic, seen: ClusterView, *moves: PartitionReassignment)
     return plan_topic(resource, seen, Surroundings(moves={}, find_movers=lambda: moves), FRESH)
 
 
-def settled(policy: str, **spec: Any) -> KafkaTopic:
+def settle(policy: str, **spec: Any) -> KafkaTopic:
     whole = {"partitions": None, "replicationFactor": None, "replicaAssignment": [[1, 2], [1, 2]],
              "driftPolicy": policy, **spec}  # fmt: skip
     return kafka_topic(whole, status=status_of(look(kafka_topic(whole), view(healthy([1, 2], [1, 2])))))
 
 
-def moved(name: str = "orders-to-3", status: dict[str, Any] | None = None, **about: Any) -> PartitionReassignment:
+def move(name: str = "orders-to-3", status: dict[str, Any] | None = None, **about: Any) -> PartitionReassignment:
     return reassignment({0: [3, 1]}, name=name, uid=name, status=BEGUN if status is None else status, **about)
 
 
 def test_a_reported_move_names_the_object_that_moved() -> None:
-    plan = look(settled("Report"), MOVED, moved())
+    plan = look(settle("Report"), MOVED, move())
     said = (
         "moved by kpr/orders-to-3 and left so: replicaAssignment[0]: make the spec equal, or set driftPolicy to Enforce"
     )
@@ -44,19 +44,19 @@ def test_a_reported_move_names_the_object_that_moved() -> None:
 
 @pytest.mark.parametrize(
     "moves",
-    [(), (moved(status={"phase": "Pending"}),), (reassignment({0: [5, 6]}, status=BEGUN),)],
+    [(), (move(status={"phase": "Pending"}),), (reassignment({0: [5, 6]}, status=BEGUN),)],
     ids=["none is left", "it has not begun", "it moved it elsewhere"],
 )
 def test_what_no_object_has_moved_was_changed_elsewhere(moves: tuple[PartitionReassignment, ...]) -> None:
-    assert ready(look(settled("Report"), MOVED, *moves)).message.startswith(
+    assert ready(look(settle("Report"), MOVED, *moves)).message.startswith(
         "changed elsewhere and left so: replicaAssignment[0]: "
     )
 
 
 def test_what_was_moved_and_what_was_changed_elsewhere_are_told_apart() -> None:
-    resource = settled("Report")
+    resource = settle("Report")
     seen = view(healthy([3, 1], [1, 4]))
-    assert ready(look(resource, seen, moved())).message.startswith(
+    assert ready(look(resource, seen, move())).message.startswith(
         "moved by kpr/orders-to-3 and left so: replicaAssignment[0]; changed elsewhere and left so: replicaAssignment[1]: "
     )
 
@@ -64,17 +64,17 @@ def test_what_was_moved_and_what_was_changed_elsewhere_are_told_apart() -> None:
 def test_an_object_of_another_namespace_is_named_with_it() -> None:
     assert (
         "moved by kpr/orders-to-3 of namespace ops and"
-        in ready(look(settled("Report"), MOVED, moved(namespace="ops"))).message
+        in ready(look(settle("Report"), MOVED, move(namespace="ops"))).message
     )
 
 
 def test_of_two_moves_to_the_same_place_the_one_that_began_last_is_named() -> None:
-    later = moved("again", {"phase": "Running", "startTime": "2026-01-02T00:00:00Z"})
-    assert "moved by kpr/again and" in ready(look(settled("Report"), MOVED, later, moved())).message
+    later = move("again", {"phase": "Running", "startTime": "2026-01-02T00:00:00Z"})
+    assert "moved by kpr/again and" in ready(look(settle("Report"), MOVED, later, move())).message
 
 
 def test_what_is_put_right_is_not_blamed_on_others() -> None:
-    (notice,) = look(settled("Enforce"), MOVED, moved()).notices
+    (notice,) = look(settle("Enforce"), MOVED, move()).notices
     assert notice.message == "topic orders was moved by kpr/orders-to-3 and is put right: replicaAssignment[0]"
 
 
@@ -90,11 +90,11 @@ def test_moves_are_not_looked_for_where_no_replica_differs() -> None:
     def find() -> tuple[PartitionReassignment, ...]:
         raise AssertionError("thousands of topics are as their specs say")
 
-    plan = plan_topic(settled("Report"), view(healthy([1, 2], [1, 2])), Surroundings(moves={}, find_movers=find), FRESH)
+    plan = plan_topic(settle("Report"), view(healthy([1, 2], [1, 2])), Surroundings(moves={}, find_movers=find), FRESH)
     assert ready(plan).reason is Reason.RECONCILED
 
 
 def test_a_topic_without_a_replica_assignment_takes_no_placement_for_drift() -> None:
     resource = kafka_topic(status=status_of(look(kafka_topic(), view(healthy([1, 2], [2, 3])))))
-    plan = look(resource, view(healthy([5, 6], [3, 4])), moved())
+    plan = look(resource, view(healthy([5, 6], [3, 4])), move())
     assert (plan.steps, ready(plan).reason, plan.status.drift) == ((), Reason.RECONCILED, ())

@@ -27,7 +27,7 @@ PINNED_TO_4: dict[str, Any] = {
 MARKED = frozenset({BrokerId(4)})
 
 
-def draining(*brokers: int, status: Mapping[str, Any] | None = None, **spec: Any) -> PartitionReassignment:
+def make_drain(*brokers: int, status: Mapping[str, Any] | None = None, **spec: Any) -> PartitionReassignment:
     body = raw("PartitionReassignment", {"drainBrokers": [*brokers], **spec}, status=status, name="drain-4")
     return PartitionReassignment.model_validate(body)
 
@@ -44,7 +44,7 @@ def look(move: PartitionReassignment, seen: ClusterView, *topics: KafkaTopic) ->
 )
 def test_a_drain_names_the_topics_that_pin_the_broker_before_anything_moves(spec: dict[str, Any]) -> None:
     other = kafka_topic({**PINNED_TO_4, "topicName": "bills"}, name="bills")
-    plan = look(draining(4, **spec), view(healthy([4, 1], [1, 2]), brokers=BROKERS), kafka_topic(PINNED_TO_4), other)
+    plan = look(make_drain(4, **spec), view(healthy([4, 1], [1, 2]), brokers=BROKERS), kafka_topic(PINNED_TO_4), other)
     assert (plan.steps, plan.status.phase) == ((), ReassignmentPhase.PENDING)
     assert plan.status.condition(ConditionType.STALLED)
     assert (ready(plan).reason, ready(plan).message) == (
@@ -57,13 +57,13 @@ def test_a_drain_names_the_topics_that_pin_the_broker_before_anything_moves(spec
 
 
 def test_a_drain_of_a_broker_without_replicas_names_the_topics_that_would_put_some_there() -> None:
-    plan = look(draining(4), view(healthy([3, 1], [1, 2]), brokers=BROKERS), kafka_topic(PINNED_TO_4))
+    plan = look(make_drain(4), view(healthy([3, 1], [1, 2]), brokers=BROKERS), kafka_topic(PINNED_TO_4))
     assert ready(plan).reason is Reason.PINNED_BY_TOPIC
 
 
 def test_a_drain_of_a_broker_that_is_to_be_removed_begins_and_an_event_names_the_topics() -> None:
     seen = view(healthy([4, 1], [1, 2]), brokers=BROKERS, to_remove=MARKED)
-    plan = look(draining(4), seen, kafka_topic(PINNED_TO_4))
+    plan = look(make_drain(4), seen, kafka_topic(PINNED_TO_4))
     assert (len(plan.steps), plan.status.phase) == (1, ReassignmentPhase.RUNNING)
     (notice,) = plan.notices
     assert (notice.reason, notice.is_warning) == ("AssignmentOverruled", True)
@@ -71,7 +71,7 @@ def test_a_drain_of_a_broker_that_is_to_be_removed_begins_and_an_event_names_the
         "replicas leave broker 4 although spec.replicaAssignment of KafkaTopic shop/orders names it: it is to be removed, "
         "so nothing is moved back; change replicaAssignment there"
     )
-    assert not look(draining(4, status=status_of(plan)), seen, kafka_topic(PINNED_TO_4)).notices
+    assert not look(make_drain(4, status=status_of(plan)), seen, kafka_topic(PINNED_TO_4)).notices
 
 
 def test_a_move_of_pinned_partitions_is_told_so_before_it_begins() -> None:
@@ -117,6 +117,6 @@ def test_a_move_that_has_begun_is_not_stopped() -> None:
 
 def test_a_drain_that_leaves_too_few_brokers_names_the_topics() -> None:
     whole, small = healthy([4, 1, 2, 3]), healthy([4, 1], name="bills")
-    plan = look(draining(4), view(whole, small, brokers=BROKERS))
+    plan = look(make_drain(4), view(whole, small, brokers=BROKERS))
     assert (plan.steps, ready(plan).reason) == ((), Reason.NOT_ENOUGH_BROKERS)
     assert ready(plan).message.endswith("; topics with too many replicas for the brokers that remain: orders")

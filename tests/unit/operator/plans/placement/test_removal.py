@@ -39,7 +39,7 @@ PINNED = (
 ASSIGNMENT: dict[str, Any] = {"partitions": None, "replicationFactor": None, "replicaAssignment": [[4, 1], [1, 2]]}
 
 
-def marked(*topics: TopicView, brokers: Sequence[int] = (1, 2, 3, 4), to_remove: Sequence[int] = (4,)) -> ClusterView:
+def mark(*topics: TopicView, brokers: Sequence[int] = (1, 2, 3, 4), to_remove: Sequence[int] = (4,)) -> ClusterView:
     return view(*topics, brokers=brokers, to_remove=frozenset(map(BrokerId, to_remove)))
 
 
@@ -47,7 +47,7 @@ def plan(resource: KafkaTopic, seen: ClusterView, around: Surroundings = ALONE) 
     return plan_topic(resource, seen, around, FRESH)
 
 
-def pinning(policy: str = "Enforce", **spec: Any) -> KafkaTopic:
+def pin(policy: str = "Enforce", **spec: Any) -> KafkaTopic:
     """A topic whose partition 0 has been on the brokers 4 and 1, as its replicaAssignment says."""
     whole = {**ASSIGNMENT, "driftPolicy": policy, **spec}
     adopted = plan(kafka_topic({**whole, "config": None}), view(healthy([4, 1], [1, 2])))
@@ -61,30 +61,30 @@ def drift(plan: Plan[Any]) -> tuple[ConditionStatus, Reason] | None:
 
 class TestPlacement:
     def test_puts_a_new_topic_elsewhere(self) -> None:
-        (step,) = plan(kafka_topic({"partitions": 12}), marked()).steps
+        (step,) = plan(kafka_topic({"partitions": 12}), mark()).steps
         assert isinstance(step, CreateTopic)
         assert {broker for each in step.assignment.partitions.values() for broker in each.replicas} == {1, 2, 3}
 
     def test_puts_new_partitions_elsewhere(self) -> None:
-        (step,) = plan(kafka_topic({"partitions": 12, "adoptionPolicy": "Always"}), marked(healthy([4, 1]))).steps
+        (step,) = plan(kafka_topic({"partitions": 12, "adoptionPolicy": "Always"}), mark(healthy([4, 1]))).steps
         assert isinstance(step, AddPartitions)
         added = [each.replicas for number, each in step.assignment.partitions.items() if number > 0]
         assert {broker for replicas in added for broker in replicas} == {1, 2, 3}
 
     def test_puts_more_replicas_elsewhere(self) -> None:
         spec = {"replicationFactor": 3, "partitions": 1, "adoptionPolicy": "Always"}
-        (step,) = plan(kafka_topic(spec), marked(healthy([1, 2]))).steps
+        (step,) = plan(kafka_topic(spec), mark(healthy([1, 2]))).steps
         assert isinstance(step, StartMove)
         assert [to for _, to in step.partitions] == [(1, 2, 3)]
 
     def test_empties_another_broker_to_the_rest(self) -> None:
         drain = PartitionReassignment.model_validate(raw("PartitionReassignment", {"drainBrokers": [1]}))
-        (step,) = plan_reassignment(drain, marked(healthy([1, 2])), FRESH).steps
+        (step,) = plan_reassignment(drain, mark(healthy([1, 2])), FRESH).steps
         assert isinstance(step, SubmitReassignment)
         assert [*step.partitions.values()] == [(3, 2)]
 
     def test_says_who_takes_none_if_too_few_are_left(self) -> None:
-        said = ready(plan(kafka_topic({"replicationFactor": 3}), marked(brokers=(1, 2, 4))))
+        said = ready(plan(kafka_topic({"replicationFactor": 3}), mark(brokers=(1, 2, 4))))
         assert said.reason is Reason.NOT_ENOUGH_BROKERS
         assert said.message.endswith("; those in spec.brokersToRemove of the KafkaCluster take no new replicas: 4")
 
@@ -98,25 +98,25 @@ class TestPlacement:
 
 class TestReplicaAssignment:
     def test_that_names_the_broker_makes_no_topic(self) -> None:
-        found = plan(kafka_topic(ASSIGNMENT), marked())
+        found = plan(kafka_topic(ASSIGNMENT), mark())
         assert (found.steps, ready(found).reason, ready(found).message) == ((), Reason.BROKER_TO_BE_REMOVED, PINNED)
         assert found.status.condition(ConditionType.STALLED)
 
     def test_that_names_the_broker_adds_no_partition_there(self) -> None:
         resource = kafka_topic({**ASSIGNMENT, "adoptionPolicy": "Always", "replicaAssignment": [[1, 2], [4, 1]]})
-        found = plan(resource, marked(healthy([1, 2])))
+        found = plan(resource, mark(healthy([1, 2])))
         assert (found.steps, ready(found).reason) == ((), Reason.BROKER_TO_BE_REMOVED)
         assert "replicas of partition 1 to broker 4" in ready(found).message
 
     def test_is_not_silently_ready_while_its_replicas_are_still_there(self) -> None:
-        found = plan(pinning(), marked(healthy([4, 1], [1, 2])))
+        found = plan(pin(), mark(healthy([4, 1], [1, 2])))
         assert (ready(found).status, ready(found).reason) == (ConditionStatus.FALSE, Reason.BROKER_TO_BE_REMOVED)
         assert ready(found).message == PINNED
         assert (found.steps, drift(found)) == ((), (ConditionStatus.FALSE, Reason.IN_SYNC))
 
     @pytest.mark.parametrize("brokers", [(1, 2, 3, 4), (1, 2, 3)], ids=["it runs", "it is stopped"])
     def test_does_not_move_replicas_back_to_it(self, brokers: tuple[int, ...]) -> None:
-        found = plan(pinning(), marked(healthy([3, 1], [1, 2]), brokers=brokers))
+        found = plan(pin(), mark(healthy([3, 1], [1, 2]), brokers=brokers))
         assert (found.steps, found.notices) == ((), ())
         assert (ready(found).status, ready(found).message) == (ConditionStatus.FALSE, PINNED)
         assert drift(found) == (ConditionStatus.TRUE, Reason.BROKER_TO_BE_REMOVED)
@@ -125,14 +125,14 @@ class TestReplicaAssignment:
         ]
 
     def test_is_put_right_in_its_other_partitions_and_its_configuration(self) -> None:
-        resource = pinning(config={"retention.ms": "1"})
-        config, move = plan(resource, marked(healthy([3, 1], [1, 3]))).steps
+        resource = pin(config={"retention.ms": "1"})
+        config, move = plan(resource, mark(healthy([3, 1], [1, 3]))).steps
         assert isinstance(config, AlterTopicConfig)
         assert isinstance(move, StartMove)
         assert [(tp.partition, to) for tp, to in move.partitions] == [(1, (1, 2))]
 
     def test_moves_replicas_back_when_the_broker_is_to_stay_after_all(self) -> None:
-        drained = plan(pinning(), marked(healthy([3, 1], [1, 2])))
+        drained = plan(pin(), mark(healthy([3, 1], [1, 2])))
         resource = kafka_topic({**ASSIGNMENT, "driftPolicy": "Enforce"}, status=status_of(drained))
         found = plan(resource, view(healthy([3, 1], [1, 2])))
         assert [type(step) for step in found.steps] == [StartMove]
@@ -151,28 +151,28 @@ class TestReplicaAssignment:
         edited = kafka_topic(
             {**ASSIGNMENT, "driftPolicy": "Report"}, status=before.status.to_kubernetes(), generation=2
         )
-        found = plan(edited, marked(healthy([3, 1], [1, 2])))
+        found = plan(edited, mark(healthy([3, 1], [1, 2])))
         assert (found.steps, ready(found).status, ready(found).message) == ((), ConditionStatus.FALSE, PINNED)
         assert (drift(found), found.status.drift) == (None, ())
 
     @pytest.mark.parametrize("policy", ["Report", "Ignore"])
     def test_that_nobody_enforces_stays_ready_and_says_it(self, policy: str) -> None:
-        found = plan(pinning(policy), marked(healthy([4, 1], [1, 2])))
+        found = plan(pin(policy), mark(healthy([4, 1], [1, 2])))
         assert (ready(found).status, ready(found).message) == (ConditionStatus.TRUE, PINNED)
 
     def test_of_an_unmarked_broker_says_nothing(self) -> None:
-        found = plan(pinning(), marked(healthy([4, 1], [1, 2]), to_remove=[3]))
+        found = plan(pin(), mark(healthy([4, 1], [1, 2]), to_remove=[3]))
         assert (ready(found).status, ready(found).reason) == (ConditionStatus.TRUE, Reason.RECONCILED)
 
 
 class TestMoves:
     def test_that_bring_a_new_replica_to_it_do_not_begin(self) -> None:
-        found = plan_reassignment(reassignment({0: [4, 2]}), marked(healthy([1, 2])), FRESH)
+        found = plan_reassignment(reassignment({0: [4, 2]}), mark(healthy([1, 2])), FRESH)
         assert (found.steps, ready(found).reason) == ((), Reason.BROKER_TO_BE_REMOVED)
         assert ready(found).message.startswith("orders-0 would get replicas on broker 4, which is to be removed")
 
     def test_that_leave_a_replica_on_it_begin(self) -> None:
-        assert plan_reassignment(reassignment({0: [4, 3]}), marked(healthy([4, 2])), FRESH).steps
+        assert plan_reassignment(reassignment({0: [4, 3]}), mark(healthy([4, 2])), FRESH).steps
 
 
 class TestTheKafkaCluster:
@@ -183,7 +183,7 @@ class TestTheKafkaCluster:
         return plan_cluster(KafkaCluster.model_validate(body), seen, FRESH)
 
     def test_says_how_far_the_removal_of_each_is(self) -> None:
-        found = self.look(marked(healthy([3, 1]), to_remove=[3, 4]))
+        found = self.look(mark(healthy([3, 1]), to_remove=[3, 4]))
         assert {row.id: row.removal for row in found.status.brokers} == {
             1: None, 2: None, 3: "HoldsReplicas", 4: "Empty"
         }  # fmt: skip
@@ -193,15 +193,15 @@ class TestTheKafkaCluster:
         )
 
     def test_does_not_miss_one_that_was_emptied_and_stopped(self) -> None:
-        before = status_of(self.look(marked(healthy([3, 1]))))
-        found = self.look(marked(healthy([3, 1]), brokers=(1, 2, 3)), before)
+        before = status_of(self.look(mark(healthy([3, 1]))))
+        found = self.look(mark(healthy([3, 1]), brokers=(1, 2, 3)), before)
         assert [row.id for row in found.status.brokers] == [1, 2, 3]
         degraded = found.status.condition(ConditionType.DEGRADED)
         assert degraded is not None
         assert degraded.status is ConditionStatus.FALSE
 
     def test_misses_one_that_was_stopped_too_soon(self) -> None:
-        found = self.look(marked(healthy([4, 1]), brokers=(1, 2, 3)))
+        found = self.look(mark(healthy([4, 1]), brokers=(1, 2, 3)))
         assert {row.id: (row.state, row.removal) for row in found.status.brokers}[BrokerId(4)] == (
             "Missing", "HoldsReplicas"
         )  # fmt: skip
