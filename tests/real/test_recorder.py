@@ -80,6 +80,7 @@ def test_the_history_of_a_cluster_with_kafkas_own_controller_comes_to_what_zooke
         serve_topic(znodes, "short-lived", [[1, 2, 3]])
         znodes.mark_for_deletion("short-lived")
         wait_until_recorded(journal, "topic_removed", "topic_deletions_requested")
+        wait_until(lambda: fold(read(journal)).proven > 0, "a snapshot proves the history")
         wait_until(lambda: changes(journal)[-1].kind == "controller_alive", "the cluster is at rest")
         recorder.process.stop()
 

@@ -66,9 +66,9 @@ def test_an_id_that_another_broker_has_is_refused(servers_folder: RunFolder, zoo
             second.spawn()
             assert wait_until_ended(second.process) == USAGE
             assert "another broker is registered as 3" in second.log()
+            assert is_registered(zookeeper_connect, 3)
         finally:
-            second.close()
-        assert is_registered(zookeeper_connect, 3)
+            second.close()  # which ends whatever session has its id
 
 
 def test_a_log_directory_of_another_broker_is_refused(servers_folder: RunFolder, zookeeper_connect: str) -> None:
