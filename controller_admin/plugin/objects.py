@@ -8,7 +8,7 @@ from controller_operator.kubernetes.object_api import ObjectApi, ObjectGone
 from controller_operator.kubernetes.object_store import KIND_CLASSES, Key, Raw, key_of
 from controller_operator.resources.common import pauses
 from controller_operator.resources.conditions import ConditionType
-from controller_operator.resources.reassignment import ReassignmentPhase
+from controller_operator.resources.reassignment import ReassignmentPhase, ReassignmentStep
 
 _WORDS: Final = {
     word.lower(): kind
@@ -16,6 +16,8 @@ _WORDS: Final = {
     for word in (kind, described.definition.plural, described.definition.short_name)
 }
 """A kind by each word that kubectl takes for it."""
+ENDED: Final = frozenset(step for step in ReassignmentStep if step.is_final)
+"""The steps of partitions that a move has no more to do with."""
 
 
 class NoSuchKind(Exception):

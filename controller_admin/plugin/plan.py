@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, Final
 
 from controller_admin.plugin.exit_codes import ExitCode, exit_code
-from controller_admin.plugin.objects import Seen
+from controller_admin.plugin.objects import ENDED, Seen
 from controller_admin.screen import table
 from controller_operator.plans.next_steps import WAITING
 from controller_operator.resources.conditions import ConditionType
@@ -119,7 +119,7 @@ def _moves(each: Seen) -> tuple[PlannedStep, ...]:
         PlannedStep(action="Move", key=f"{row['topic']}-{row['partition']}", live=_text(row.get("replicas")),
                     desired=_text(row.get("targetReplicas")))
         for row in each.status.get("partitions") or ()
-        if row.get("step") not in ("Done", "Failed", "Cancelled")
+        if row.get("step") not in ENDED
     )  # fmt: skip
 
 

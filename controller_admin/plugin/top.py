@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from controller_admin.plugin.objects import Seen
+from controller_admin.plugin.objects import ENDED, Seen
 from controller_admin.screen import table
 
 
@@ -56,7 +56,7 @@ def lines(found: Sequence[Ailing], most: int) -> list[str]:
 
 def _trouble(partition: Mapping[str, Any]) -> str | None:
     replicas, isr, leader = partition.get("replicas") or (), partition.get("isr") or (), partition.get("leader")
-    if partition.get("step") in ("Done", "Failed", "Cancelled"):
+    if partition.get("step") in ENDED:
         return None  # of another time
     if leader is None or leader < 0:
         return "offline"

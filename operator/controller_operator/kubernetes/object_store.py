@@ -370,9 +370,10 @@ class ObjectStore:
         sets = [each for each in found if isinstance(each, FeatureSet)]
         return sorted(sets, key=lambda each: (str(each.metadata.creation_timestamp), each.metadata.uid))
 
-    def moves_under_way(self) -> list[PartitionReassignment]:
-        """The PartitionReassignments of all clusters that have begun and not ended."""
-        found = [self._known(key).resource for key in self._under_way]
+    def moves_under_way(self, topics: Iterable[str]) -> list[PartitionReassignment]:
+        """The PartitionReassignments of all clusters that have begun to move some of the topics and not ended."""
+        about = {key for topic in topics for key in self._askers_about.get(topic, ())}
+        found = [self._known(key).resource for key in self._under_way if key in about]
         return [each for each in found if isinstance(each, PartitionReassignment)]
 
     def moves_of(self, owner: AnyResource) -> dict[str, PartitionReassignment]:

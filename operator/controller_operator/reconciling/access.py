@@ -7,7 +7,7 @@ of their own would give themselves whatever they like.
 """
 
 import asyncio
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
@@ -186,11 +186,12 @@ class ClusterAccess:
             rivals=tuple(name_of(each) for each, is_one in is_same if not is_one),
         )
 
-    def moves_under_way(self, resource: PartitionReassignment) -> tuple[PartitionReassignment, ...]:
-        """The moves of other objects that have begun in the same Kafka cluster."""
-        identity, uid = self._identity_of(resource), resource.metadata.uid
-        others = (each for each in self._store.moves_under_way() if each.metadata.uid != uid)
-        return tuple(each for each in others if self._identity_of(each) == identity)
+    def in_same_cluster(
+        self, resource: PartitionReassignment, moves: Iterable[PartitionReassignment]
+    ) -> tuple[PartitionReassignment, ...]:
+        """Return those of the moves that are for the same Kafka cluster as an object."""
+        identity = self._identity_of(resource)
+        return tuple(each for each in moves if self._identity_of(each) == identity)
 
     def pins(
         self, resource: PartitionReassignment, counts: Mapping[str, Collection[int]], brokers: Collection[BrokerId]

@@ -1,10 +1,12 @@
 """What is particular about each kind: how it is planned, and what is left behind where it is let go without its cluster."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
+from datetime import datetime, timedelta
 from functools import partial
 from typing import Any, Final, Protocol
 
+from controller_core.model.ids import TopicName
 from controller_operator.kafka.requests.features import can_be_asked
 from controller_operator.kafka.throttle_steps import RemoveThrottle
 from controller_operator.kubernetes.object_store import AnyResource, Key, ObjectStore, key_of_resource
@@ -25,6 +27,7 @@ from controller_operator.plans.feature_set.planner import plan_feature_set
 from controller_operator.plans.next_steps import next_steps
 from controller_operator.plans.outcome import Context, FinalizerWish, Plan, Verdict
 from controller_operator.plans.reassignment.planner import plan_reassignment
+from controller_operator.plans.reassignment.turns import as_asked
 from controller_operator.plans.topic.planner import Surroundings, plan_topic
 from controller_operator.plans.upkeep.ownerless_limits import plan_ownerless_limits
 from controller_operator.reconciling.access import ClusterAccess, Granted
@@ -35,6 +38,8 @@ from controller_operator.resources import FeatureSet, KafkaCluster, KafkaTopic, 
 from controller_operator.resources.cluster import KafkaClusterStatus
 from controller_operator.resources.common import FINALIZER, Status
 
+_ASKING: Final = timedelta(minutes=1)
+"""After so long a request is no longer on its way, whatever has become of it."""
 _OBJECTS_WAIT_S: Final = 15.0
 """A KafkaCluster whose objects were carried out in another Kafka cluster is looked at this often."""
 
@@ -158,13 +163,16 @@ class FeatureSetHandler:
 
 
 class ReassignmentHandler:
-    """PartitionReassignment."""
+    """PartitionReassignment. What is being asked for at the moment is remembered here, as no status and no cluster shows it
+    yet: two objects that are looked at at the same time ask for a partition one after the other."""
 
     leftover = "the move, if it runs, goes on, and its limit stays"
 
-    def __init__(self, access: ClusterAccess, meter: MoveMeter) -> None:
+    def __init__(self, store: ObjectStore, access: ClusterAccess, meter: MoveMeter) -> None:
+        self._store = store
         self._access = access
         self._meter = meter
+        self._asking: dict[Key, tuple[datetime, PartitionReassignment]] = {}
 
     def plan(self, resource: PartitionReassignment, grant: Granted, context: Context) -> Plan[Status]:
         paused = _paused(resource, context) if resource.metadata.deletion_timestamp is None else None
@@ -176,8 +184,35 @@ class ReassignmentHandler:
             stalls=self._meter.stalls_of(resource),
             can_ask_controller=can_be_asked(grant.asking.bootstrap_servers, grant.view, grant.asking.listener),
         )
-        others = partial(self._access.moves_under_way, resource)
-        return plan_reassignment(resource, grant.view, context, others, partial(self._access.pins, resource))
+        others, pins = partial(self._others, resource, context.now), partial(self._access.pins, resource)
+        plan = plan_reassignment(resource, grant.view, context, others, pins)
+        key, asked = key_of_resource(resource), as_asked(resource, plan)
+        self._asking.pop(key, None)
+        if asked is not None:
+            self._asking[key] = context.now, asked
+        return plan
+
+    def _others(
+        self, resource: PartitionReassignment, now: datetime, topics: Collection[TopicName]
+    ) -> Sequence[PartitionReassignment]:
+        """Return the other objects that have moves of these topics under way, or are asking for them."""
+        self._asking = {
+            key: (since, move)
+            for key, (since, move) in self._asking.items()
+            if now - since < _ASKING and self._asks(move)
+        }
+        found = {key_of_resource(each): each for each in self._store.moves_under_way(topics)}
+        found |= {key: move for key, (_, move) in self._asking.items()}
+        found.pop(key_of_resource(resource), None)
+        return self._access.in_same_cluster(resource, found.values())
+
+    def _asks(self, move: PartitionReassignment) -> bool:
+        """Return True if what was planned for the object may be carried out: it is there, and neither over nor paused."""
+        stored = self._store.get(key_of_resource(move))
+        live = stored.resource if stored is not None else None
+        if not isinstance(live, PartitionReassignment) or live.metadata.uid != move.metadata.uid:
+            return False
+        return live.ending is None and not live.is_paused
 
 
 def kind_handlers(
@@ -191,7 +226,7 @@ def kind_handlers(
     return {
         KafkaCluster.definition.kind: ClusterHandler(store, access, cluster_meter, namespaces),
         KafkaTopic.definition.kind: TopicHandler(store, access),
-        PartitionReassignment.definition.kind: ReassignmentHandler(access, meter),
+        PartitionReassignment.definition.kind: ReassignmentHandler(store, access, meter),
         PreferredElection.definition.kind: ElectionHandler(),
         FeatureSet.definition.kind: FeatureSetHandler(access),
     }

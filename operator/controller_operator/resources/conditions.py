@@ -63,6 +63,10 @@ class Reason(StrEnum):
     )
     INVALID_SCHEDULE = "InvalidSchedule", "spec.schedule or a time zone is none, or names a time that never comes."
     CANCELLED = "Cancelled", "The work was stopped before its end and what had begun was rolled back."
+    SUPERSEDED = (
+        "Superseded",
+        "Other moves have taken the place of this one before it was seen how it ended: see the status of each partition.",
+    )
     PARTITIONS_FAILED = "PartitionsFailed", "Some partitions could not be dealt with: see the status of each."
 
     CLUSTER_NOT_FOUND = "ClusterNotFound", "There is no KafkaCluster that spec.clusterRef names."

@@ -212,10 +212,16 @@ class ReassignmentStep(StrEnum):
     DONE = "Done"
     FAILED = "Failed"
     CANCELLED = "Cancelled"
+    SUPERSEDED = "Superseded"
 
     @property
     def is_final(self) -> bool:
-        return self in (ReassignmentStep.DONE, ReassignmentStep.FAILED, ReassignmentStep.CANCELLED)
+        return self is ReassignmentStep.DONE or self.is_abandoned
+
+    @property
+    def is_abandoned(self) -> bool:
+        """Return True if the partition moves no more and did not get its replicas, as far as anybody knows."""
+        return self in (ReassignmentStep.FAILED, ReassignmentStep.CANCELLED, ReassignmentStep.SUPERSEDED)
 
 
 class MovingPartition(PartitionStatus):
@@ -229,10 +235,11 @@ class MovingPartition(PartitionStatus):
 
     step: ReassignmentStep
     """Waiting; CatchingUp (new replicas copy until they are in sync); MovingLeader (the leader goes to a replica that
-    stays); RemovingReplicas (the old ones go); Done, Failed or Cancelled."""
+    stays); RemovingReplicas (the old ones go); Done, Failed or Cancelled; Superseded (another move has taken its place,
+    and whether this one had reached its target before is unknown)."""
 
     message: str | None = Field(default=None, max_length=MAX_ROW_MESSAGE)
-    """Why the partition waits, does not get on, or failed."""
+    """Why the partition waits, does not get on, or failed, or what has superseded its move."""
 
 
 class ReassignmentCounts(Observed):
@@ -251,7 +258,7 @@ class ReassignmentCounts(Observed):
     """Partitions that have the replicas of the spec."""
 
     failed: int = 0
-    """Partitions that could not be moved."""
+    """Partitions that could not be moved, or whose move another one superseded."""
 
     cancelled: int = 0
     """Partitions that went back to their original replicas, or never left them."""

@@ -91,7 +91,7 @@ def _ended(row: MovingPartition, view: ClusterView) -> MovingPartition:
     assignment = view.assignment_of(key(row))
     is_moving = assignment is not None and assignment.is_being_reassigned
     if assignment is None or is_moving or set(assignment.replicas) != set(row.original_replicas):
-        return lost(row)
+        return lost(row, view)
     return row.model_copy(update={"step": ReassignmentStep.CANCELLED})
 
 

@@ -61,6 +61,7 @@ from controller_operator.plans.reassignment.waiting import (
     nobody_else,
     obstacles,
     refused,
+    soonest,
     told,
     verdict_of,
     wait,
@@ -152,7 +153,8 @@ def _begin(
     if pause := outside_window(rows, present):
         return _plan(move, ReassignmentPhase.SUSPENDED, rows, pause, context)
     if obstacle := wait(view, context, others) or (None if free else verdict_of(held_up)):
-        return _plan(move, ReassignmentPhase.PENDING, rows, obstacle, context)
+        plan = _plan(move, ReassignmentPhase.PENDING, rows, obstacle, context)
+        return replace(plan, look_again_in_s=soonest(held_up))
     return _plan(
         move, ReassignmentPhase.RUNNING, rows, _asking(batch), context, (SubmitReassignment(partitions=batch),)
     )
@@ -171,7 +173,7 @@ def _follow(
     ended = {key(row) for row in rows if row.step in ENDED}
     unseen = {tp: replicas for tp, replicas in targets.items() if tp not in ended and is_unseen(tp, replicas, view)}
     asked = asked_for(move, unseen, context)
-    rows = [lost(row) if key(row) in asked else row for row in rows]
+    rows = [lost(row, view) if key(row) in asked else row for row in rows]
     waiting = {tp: replicas for tp, replicas in unseen.items() if tp not in asked}
     refusals = _refusals(waiting, context)
     held_up = {**refused(refusals), **obstacles(waiting, view, others)}
@@ -197,8 +199,8 @@ def _follow(
     verdict = pause or _on_their_way(rows, held_up, stuck, trouble)
     notices = stuck_notices(move, stuck, context.now)
     plan = _plan(move, phase, told(rows, held_up), verdict, context, notices=notices, needs_fresh_view=needs_fresh_view)
-    if not pause and (trouble or refusals):
-        plan = replace(plan, look_again_in_s=_RETRY_S)
+    if not pause:
+        plan = replace(plan, look_again_in_s=soonest(held_up) or (_RETRY_S if trouble or refusals else None))
     # That a partition was seen under way is an intent's end, and must be on record before anything else happens.
     return replace(plan, is_progress=phase is move.status.phase and _is_known(move, plan.status, context))
 
@@ -245,8 +247,7 @@ def _on_their_way(rows: Rows, held_up: Obstacles, stuck: Obstacles, trouble: str
 
 def _has_new_failure(move: PartitionReassignment, rows: Rows) -> bool:
     before = rows_before(move)
-    failed = [key(row) for row in rows if row.step is ReassignmentStep.FAILED]
-    return any(tp not in before or before[tp].step is not ReassignmentStep.FAILED for tp in failed)
+    return any(key(row) not in before or before[key(row)].step is not row.step for row in rows if row.step.is_abandoned)
 
 
 def _ask_again(
@@ -283,7 +284,15 @@ def _finish(
     move: PartitionReassignment, rows: Rows, context: Context, leaders: str = "", *, needs_fresh_view: bool = False
 ) -> Plan[PartitionReassignmentStatus]:
     failed = [row for row in rows if row.step is ReassignmentStep.FAILED]
-    if failed:
+    superseded = [row for row in rows if row.step is ReassignmentStep.SUPERSEDED]
+    if superseded and not failed:
+        message = (
+            f"other moves have taken the place of those of {len(superseded)} of {len(rows)} partitions, and nobody knows "
+            f"whether these had reached their target before: {listed(map(key, superseded))}"
+        )
+        phase, verdict = ReassignmentPhase.FAILED, Verdict.failed(Reason.SUPERSEDED, message)
+        notice = Notice(reason="ReassignmentSuperseded", message=message, is_warning=True)
+    elif failed:
         is_gone = any(not row.replicas for row in failed)
         reason = Reason.TOPIC_DELETED_DURING_MOVE if is_gone else Reason.PARTITIONS_FAILED
         names = listed(map(key, failed))

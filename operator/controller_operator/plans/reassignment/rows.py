@@ -10,7 +10,7 @@ from typing import Final
 from controller_core.model import reassignment as model
 from controller_core.model.ids import BrokerId, TopicPartition
 from controller_operator.kafka.cluster_view import ClusterView
-from controller_operator.plans.partition_rows import replica_fields
+from controller_operator.plans.partition_rows import replica_fields, replica_list
 from controller_operator.resources.reassignment import (
     MAX_ROW_MESSAGE,
     MovingPartition,
@@ -22,6 +22,7 @@ from controller_operator.resources.reassignment import (
 from controller_operator.resources.schema import MAX_STATUS_ENTRIES
 
 ENDED: Final = tuple(step for step in ReassignmentStep if step.is_final)
+_GONE: Final = "the topic was deleted during the move"
 _STEPS: Final = {
     model.ReassignmentStep.NOT_STARTED: ReassignmentStep.WAITING,
     model.ReassignmentStep.WAITING_FOR_ISR: ReassignmentStep.CATCHING_UP,
@@ -59,10 +60,26 @@ def is_unseen(tp: TopicPartition, replicas: tuple[BrokerId, ...], view: ClusterV
     return assignment is not None and not _is_requested(tp, replicas, view) and assignment.target != replicas
 
 
-def lost(row: MovingPartition) -> MovingPartition:
-    """A partition that was under way and is neither there nor moving: somebody else ended its move."""
-    message = "no longer moves and is not at its target: another tool cancelled or replaced the move"
-    return row.model_copy(update={"step": ReassignmentStep.FAILED, "message": message})
+def lost(row: MovingPartition, view: ClusterView) -> MovingPartition:
+    """Return the row of a partition that was under way and neither moves for this object nor is at its target.
+
+    One that moves on from its target has been there. One that has its original replicas, or goes back to them, was
+    cancelled. Any other one may have been at its target in between, or not."""
+    assignment = view.assignment_of(key(row))
+    if assignment is None or row.topic in view.deleting:
+        return row.model_copy(update={"step": ReassignmentStep.FAILED, "message": _GONE})
+    original, target = set(row.original_replicas), set(row.target_replicas)
+    if assignment.is_being_reassigned and set(assignment.origin) == target != original:
+        return row.model_copy(update={"step": ReassignmentStep.DONE})
+    if set(assignment.target) == original:
+        message = "was sent back to its original replicas: another tool cancelled the move"
+        return row.model_copy(update={"step": ReassignmentStep.FAILED, "message": message})
+    present = "moves to" if assignment.is_being_reassigned else "has"
+    message = (
+        "another move has taken the place of this one, and nobody knows whether this one had reached its target before: "
+        f"the partition {present} replicas {replica_list(assignment.target)} now"
+    )
+    return row.model_copy(update={"step": ReassignmentStep.SUPERSEDED, "message": message[:MAX_ROW_MESSAGE]})
 
 
 def impossible(row: MovingPartition, said: str) -> MovingPartition:
@@ -84,14 +101,14 @@ def counted(rows: Rows) -> ReassignmentCounts:
         waiting=waiting,
         moving=len(rows) - ended - waiting,
         done=number(ReassignmentStep.DONE),
-        failed=number(ReassignmentStep.FAILED),
+        failed=number(ReassignmentStep.FAILED, ReassignmentStep.SUPERSEDED),
         cancelled=number(ReassignmentStep.CANCELLED),
     )
 
 
 def rank(step: ReassignmentStep) -> int:
     """Failed ones come first, then those under way, those that wait, and the done ones last."""
-    if step in (ReassignmentStep.FAILED, ReassignmentStep.CANCELLED):
+    if step.is_abandoned:
         return 0
     return {ReassignmentStep.WAITING: 2, ReassignmentStep.DONE: 3}.get(step, 1)
 
@@ -140,5 +157,5 @@ def _gone(target: PartitionTarget, before: MovingPartition | None) -> MovingPart
         original_replicas=before.original_replicas if before else (),
         target_replicas=target.replicas,
         step=ReassignmentStep.FAILED if before else ReassignmentStep.WAITING,
-        message="the topic was deleted during the move" if before else "the cluster has no such partition",
+        message=_GONE if before else "the cluster has no such partition",
     )

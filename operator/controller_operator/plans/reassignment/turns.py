@@ -13,9 +13,14 @@ from itertools import islice
 from controller_core.model.ids import BrokerId, TopicPartition
 from controller_operator.kafka.actions import SubmitReassignment
 from controller_operator.kafka.cluster_view import ClusterView
-from controller_operator.plans.outcome import Context
-from controller_operator.plans.reassignment.rows import ENDED, Rows, rows_before
-from controller_operator.resources.reassignment import PartitionReassignment, ReassignmentCounts, ReassignmentStep
+from controller_operator.plans.outcome import Context, Plan
+from controller_operator.plans.reassignment.rows import ENDED, Rows, key, rows_before
+from controller_operator.resources.reassignment import (
+    PartitionReassignment,
+    PartitionReassignmentStatus,
+    ReassignmentCounts,
+    ReassignmentStep,
+)
 from controller_operator.resources.schema import MAX_STATUS_ENTRIES
 
 Targets = Mapping[TopicPartition, tuple[BrokerId, ...]]
@@ -35,13 +40,23 @@ def asked_for(move: PartitionReassignment, unseen: Targets, context: Context) ->
     return {tp for tp in unseen if tp in submitted or are_all_asked_for or is_asked_for(tp)}
 
 
+def as_asked(move: PartitionReassignment, plan: Plan[PartitionReassignmentStatus]) -> PartitionReassignment | None:
+    """Return the object as it will be when what the plan asks for has begun; None if the plan asks for nothing."""
+    asked = {tp for step in plan.steps if isinstance(step, SubmitReassignment) for tp in step.partitions}
+    if not asked:
+        return None
+    begun = {"step": ReassignmentStep.CATCHING_UP}
+    rows = [row.model_copy(update=begun) if key(row) in asked else row for row in plan.status.partitions]
+    return move.model_copy(update={"status": plan.status.model_copy(update={"partitions": tuple(rows)})})
+
+
 def next_in_turn(move: PartitionReassignment, free: Targets, rows: Rows) -> Targets:
     """Those of the partitions that nothing holds back to ask for now, in the order of the spec; none while as many move
     as may."""
     most = move.spec.max_concurrent_partitions
     if most is None:
         return free
-    failed = sum(row.step in (ReassignmentStep.FAILED, ReassignmentStep.CANCELLED) for row in rows)
+    failed = sum(row.step.is_abandoned for row in rows)
     moving = sum(row.step not in (*ENDED, ReassignmentStep.WAITING) for row in rows)
     room = min(most, MAX_STATUS_ENTRIES - failed) - moving
     return dict(islice(free.items(), max(0, room)))

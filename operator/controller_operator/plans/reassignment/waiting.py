@@ -1,25 +1,32 @@
 """What has to end before partitions can begin to move, and for whom they wait.
 
 A partition that somebody else moves, or whose broker is not there, holds back nothing but itself.
+
+A partition that is no longer under way for another object waits until that object has said how its move ended: afterwards
+the cluster would no longer show it. Nobody waits for a paused object, which says nothing, nor for what has not begun. So
+no two objects wait for each other: what is under way for one of them waits for nobody.
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Final
 
-from controller_core.model.ids import BrokerId, TopicPartition
+from controller_core.model.ids import BrokerId, TopicName, TopicPartition
 from controller_core.model.wording import listed
 from controller_operator.kafka.cluster_view import ClusterView
 from controller_operator.kafka.requests.moves import Refusal, RefusalKind
 from controller_operator.plans.outcome import Context, Verdict
-from controller_operator.plans.reassignment.rows import Rows, key
+from controller_operator.plans.reassignment.rows import Rows, key, rows_before
 from controller_operator.plans.reassignment.turns import is_moving_elsewhere
 from controller_operator.resources.conditions import Reason
-from controller_operator.resources.reassignment import MAX_ROW_MESSAGE, PartitionReassignment
+from controller_operator.resources.reassignment import MAX_ROW_MESSAGE, PartitionReassignment, ReassignmentStep
 
 Targets = Mapping[TopicPartition, tuple[BrokerId, ...]]
-Others = Callable[[], Sequence[PartitionReassignment]]
-"""Says which objects for the same Kafka cluster have moves under way, as far as they are known."""
+Others = Callable[[Collection[TopicName]], Sequence[PartitionReassignment]]
+"""Says which objects for the same Kafka cluster have moves of some topics under way, as far as they are known."""
+_OUTCOME_S: Final = 1.0
+"""An outcome that is awaited is looked for this often: nothing in the Kafka cluster changes when it is written."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,12 +36,14 @@ class Obstacle:
     reason: Reason
     why: str
     """What there is to say after the partition's name."""
+    look_again_in_s: float | None = None
+    """After how many seconds it may be gone without a change in the cluster."""
 
 
 Obstacles = Mapping[TopicPartition, Obstacle]
 
 
-def nobody_else() -> Sequence[PartitionReassignment]:
+def nobody_else(_topics: Collection[TopicName]) -> Sequence[PartitionReassignment]:
     """There are no others."""
     return ()
 
@@ -45,7 +54,7 @@ def wait(view: ClusterView, context: Context, others: Others) -> Verdict | None:
         return Verdict.working(Reason.NO_CONTROLLER, "no controller holds the cluster, so nothing would begin")
     if not context.can_ask_controller and view.reassignment is not None:
         requested = view.reassignment.partitions
-        names = _names(others())
+        names = _names(others({tp.topic for tp in requested}))
         whose = _whose(name for tp in requested for name in names[tp])
         message = f"a reassignment of {len(requested)} partitions runs, {whose}; this one begins when it has ended"
         return Verdict.working(Reason.WAITING_FOR_OTHER_REASSIGNMENT, message)
@@ -56,7 +65,8 @@ def obstacles(wanted: Targets, view: ClusterView, others: Others) -> Obstacles:
     """The partitions that cannot be asked for as the cluster is now, and why."""
     found = {}
     moving = [tp for tp, replicas in wanted.items() if is_moving_elsewhere(tp, replicas, view)]
-    names = _names(others() if moving else ())
+    rivals = others({tp.topic for tp in wanted})
+    names, unsaid = _names(rivals), _without_outcome(rivals)
     for tp, replicas in wanted.items():
         missing = sorted(set(replicas) - view.brokers.keys())
         if tp.topic in view.deleting:
@@ -67,7 +77,17 @@ def obstacles(wanted: Targets, view: ClusterView, others: Others) -> Obstacles:
     for tp in moving:
         why = f"moves elsewhere at present, {_whose(names[tp])}"
         found.setdefault(tp, Obstacle(Reason.WAITING_FOR_OTHER_REASSIGNMENT, why))
+    for tp in wanted.keys() & unsaid.keys():
+        assignment = view.assignment_of(tp)
+        if assignment is not None and assignment.target != wanted[tp]:
+            why = f"has moved for {unsaid[tp]}, which has yet to write down how that ended"
+            found.setdefault(tp, Obstacle(Reason.WAITING_FOR_OTHER_REASSIGNMENT, why, _OUTCOME_S))
     return found
+
+
+def soonest(found: Obstacles) -> float | None:
+    """Return after how many seconds to look again; None if a change in the cluster tells."""
+    return min((each.look_again_in_s for each in found.values() if each.look_again_in_s), default=None)
 
 
 def refused(refusals: Mapping[TopicPartition, Refusal]) -> Obstacles:
@@ -109,6 +129,17 @@ def _names(others: Sequence[PartitionReassignment]) -> defaultdict[TopicPartitio
         for target in each.targets:
             names[key(target)].append(f"{each.metadata.namespace}/{each.metadata.name}")
     return names
+
+
+def _without_outcome(others: Sequence[PartitionReassignment]) -> Mapping[TopicPartition, str]:
+    """The partitions that are under way as far as the objects say that move them, and one such object of each."""
+    return {
+        tp: f"{each.metadata.namespace}/{each.metadata.name}"
+        for each in others
+        if not each.is_paused
+        for tp, row in rows_before(each).items()
+        if row.step is not ReassignmentStep.WAITING and not row.step.is_final
+    }
 
 
 def _whose(names: Iterable[str]) -> str:

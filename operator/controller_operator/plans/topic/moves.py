@@ -19,7 +19,7 @@ from controller_operator.kafka.write_limits import Targets
 from controller_operator.plans.outcome import CancelMove, Context, ForgetMove, StartMove, Step, Verdict
 from controller_operator.plans.topic.creation import unknown_brokers
 from controller_operator.plans.topic.differences import Differences, move_targets
-from controller_operator.resources.conditions import Reason
+from controller_operator.resources.conditions import ConditionType, Reason
 from controller_operator.resources.reassignment import PartitionReassignment, PartitionTarget, ReassignmentPhase
 from controller_operator.resources.schema import MAX_PARTITIONS
 from controller_operator.resources.topic import KafkaTopic, KafkaTopicSpec
@@ -100,7 +100,9 @@ def _move(resource: KafkaTopic, name: str, targets: Targets, moves: Moves) -> tu
     if earlier is None:
         message = f"moving replicas of {len(targets)} partitions with PartitionReassignment {name}"
         return Verdict.working(Reason.PROGRESSING, message), (_start(resource, name, targets),)
-    if earlier.status.phase is ReassignmentPhase.COMPLETED:
+    ready = earlier.status.condition(ConditionType.READY)
+    is_superseded = ready is not None and ready.reason is Reason.SUPERSEDED
+    if earlier.status.phase is ReassignmentPhase.COMPLETED or is_superseded:
         message = f"PartitionReassignment {name} has made this move before: it is made once more"
         return Verdict.working(Reason.PROGRESSING, message), (ForgetMove(name=name),)
     message = f"PartitionReassignment {name} ended as {earlier.status.phase}: delete it to try again before it expires"

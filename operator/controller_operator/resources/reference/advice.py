@@ -63,6 +63,9 @@ REMEDIES: Final[Mapping[Reason, str]] = {
     Reason.OUTSIDE_WINDOW: "Wait; to begin at once, take `spec.schedule` out or give it another window.",
     Reason.INVALID_SCHEDULE: "Correct `spec.schedule` or the time zone, as the message says.",
     Reason.CANCELLED: "Nothing; create a new object to begin again.",
+    Reason.SUPERSEDED: (
+        "See in the messages of `status.partitions` where the replicas are now. To move them again, create a new object."
+    ),
     Reason.PARTITIONS_FAILED: "Read the messages in `status.partitions`, mend the cause, create a new object.",
     Reason.CLUSTER_NOT_FOUND: "Create the KafkaCluster; a wrong reference is corrected in a new object. Goes on by itself.",
     Reason.NAMESPACE_NOT_ALLOWED: "Have the owner of the KafkaCluster add the namespace to `spec.allowedNamespaces`.",

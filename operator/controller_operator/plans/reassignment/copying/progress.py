@@ -25,7 +25,7 @@ _MOST_BYTES: Final = 2**63 - 1
 _UNITS: Final = (("d", 86_400), ("h", 3_600), ("m", 60), ("s", 1))
 _LEFT_DIGITS: Final = 3
 _RATE_DIGITS: Final = 2
-_ABANDONED: Final = (ReassignmentStep.FAILED, ReassignmentStep.CANCELLED)
+_ABANDONED: Final = tuple(step for step in ReassignmentStep if step.is_abandoned)
 
 
 def copies(rows: Rows, *, is_suspended: bool) -> Copies:

@@ -113,7 +113,7 @@ def test_another_tools_later_move_of_a_partition_is_left_alone() -> None:
     plan = plan_reassignment(deleted(), view(topic(ELSEWHERE, MOVING)), FRESH)
     assert asked(plan) == [(tp(1),)]
     last = plan_reassignment(deleted(), view(topic(ELSEWHERE, BACK)), answered(reply(1)))
-    assert steps_of(last) == {0: ReassignmentStep.FAILED, 1: ReassignmentStep.CANCELLED}
+    assert steps_of(last) == {0: ReassignmentStep.SUPERSEDED, 1: ReassignmentStep.CANCELLED}
 
 
 def test_another_tools_move_to_the_same_target_from_elsewhere_is_left_alone() -> None:

@@ -1,12 +1,12 @@
 """Each partition of a move goes its own way: what holds one back, or is refused, disturbs no other."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from controller_core.model.ids import PartitionId, TopicPartition
+from controller_core.model.ids import PartitionId, TopicName, TopicPartition
 from controller_operator.kafka.actions import SubmitReassignment
 from controller_operator.kafka.cluster_view import ClusterView
 from controller_operator.kafka.requests.moves import MoveReply, Refusal, RefusalKind
@@ -52,16 +52,16 @@ class TestWhoMovesAPartitionElsewhere:
     def test_holds_back_that_one_alone_and_is_named(self) -> None:
         move = reassignment(TARGETS)
         others = (named("first", {0: [6]}), named("second", {7: [6]}))
-        plan = plan_reassignment(move, view(topic(AWAY, HOME, HOME)), FRESH, lambda: others)
+        plan = plan_reassignment(move, view(topic(AWAY, HOME, HOME)), FRESH, lambda _: others)
         assert (asked(plan), plan.status.phase) == ([{1: (4, 5), 2: (4, 5)}], PHASE.RUNNING)
         assert rows(plan)[0] == (STEP.WAITING, "moves elsewhere at present, for shop/first")
         running = reassignment(TARGETS, status=status_of(plan))
-        plan = plan_reassignment(running, view(topic(AWAY, OURS, OURS)), FRESH, lambda: others)
+        plan = plan_reassignment(running, view(topic(AWAY, OURS, OURS)), FRESH, lambda _: others)
         assert (plan.steps, ready(plan).reason) == ((), Reason.PROGRESSING)
         assert ready(plan).message == (
             "2 of 3 partitions are on their way; orders-0 moves elsewhere at present, for shop/first"
         )
-        last = plan_reassignment(running, view(topic(AWAY, THERE, THERE)), FRESH, lambda: others)
+        last = plan_reassignment(running, view(topic(AWAY, THERE, THERE)), FRESH, lambda _: others)
         assert ready(last).reason is Reason.WAITING_FOR_OTHER_REASSIGNMENT
         assert ready(last).message == "orders-0 moves elsewhere at present, for shop/first"
 
@@ -77,12 +77,105 @@ class TestWhoMovesAPartitionElsewhere:
         move = Operated(maxConcurrentPartitions=1)
         assert asked(move.look(view(topic(AWAY, HOME, HOME)))) == [{1: (4, 5)}]
 
-    def test_is_looked_for_only_where_a_partition_moves(self) -> None:
-        def nobody_asks() -> Sequence[PartitionReassignment]:
-            raise AssertionError("the others were asked for")
+    def test_is_looked_for_among_those_that_move_its_topics(self) -> None:
+        asked_about = []
 
-        plan = plan_reassignment(reassignment(TARGETS), BEFORE, FRESH, nobody_asks)
-        assert len(plan.steps) == 1
+        def nobody(topics: Collection[TopicName]) -> Sequence[PartitionReassignment]:
+            asked_about.append({*topics})
+            return ()
+
+        plan = plan_reassignment(reassignment(TARGETS), BEFORE, FRESH, nobody)
+        assert (len(plan.steps), asked_about) == (1, [{ORDERS}])
+
+
+class TestWhoMovedAPartitionAndHasNotSaidHowThatEnded:
+    """The first partition is at the target of another object, whose status still says that it is under way."""
+
+    SEEN = view(topic((assigned([6, 1]), led(6, [6, 1])), HOME, HOME))
+
+    def other(self, step: ReassignmentStep = STEP.CATCHING_UP, **about: Any) -> PartitionReassignment:
+        row = {"topic": ORDERS, "partition": 0, "targetReplicas": [6, 1], "step": step}
+        status = {"phase": "Running", "partitions": [row]}
+        return reassignment({0: [6, 1]}, name="first", uid="first", status=status, **about)
+
+    def test_holds_back_that_partition_alone_for_a_moment(self) -> None:
+        plan = plan_reassignment(reassignment(TARGETS), self.SEEN, FRESH, lambda _: (self.other(),))
+        assert asked(plan) == [{1: (4, 5), 2: (4, 5)}]
+        alone = plan_reassignment(reassignment({0: [4, 5]}), self.SEEN, FRESH, lambda _: (self.other(),))
+        assert (alone.steps, alone.status.phase, alone.look_again_in_s) == ((), PHASE.PENDING, 1.0)
+        assert ready(alone).reason is Reason.WAITING_FOR_OTHER_REASSIGNMENT
+        assert ready(alone).message == ("orders-0 has moved for shop/first, which has yet to write down how that ended")
+
+    def test_holds_back_what_comes_to_its_turn_as_well(self) -> None:
+        move = reassignment({0: [4, 5], 1: [4, 5]}, status={"phase": "Running", "startTime": "2026-01-01T00:00:00Z"})
+        plan = plan_reassignment(
+            move, view(topic((assigned([6, 1]), led(6, [6, 1])), OURS)), FRESH, lambda _: (self.other(),)
+        )
+        assert (plan.steps, plan.look_again_in_s) == ((), 1.0)
+
+    @pytest.mark.parametrize("step", [STEP.DONE, STEP.FAILED, STEP.CANCELLED, STEP.SUPERSEDED, STEP.WAITING])
+    def test_holds_back_nothing_once_it_has_and_nothing_that_it_has_not_begun(self, step: ReassignmentStep) -> None:
+        plan = plan_reassignment(reassignment({0: [4, 5]}), self.SEEN, FRESH, lambda _: (self.other(step),))
+        assert asked(plan) == [{0: (4, 5)}]
+
+    def test_holds_back_nothing_while_it_is_paused(self) -> None:
+        paused = self.other(annotations={"kontroller.dev/pause": "true"})
+        plan = plan_reassignment(reassignment({0: [4, 5]}), self.SEEN, FRESH, lambda _: (paused,))
+        assert asked(plan) == [{0: (4, 5)}]
+
+    def test_does_not_hold_back_what_is_under_way_for_the_object_itself(self) -> None:
+        first = Operated({0: [4, 5]})
+        first.look(BEFORE)
+        seen = view(topic(OURS, HOME, HOME))
+        first.look(seen)
+        move = reassignment({0: [4, 5]}, status=first.status)
+        assert plan_reassignment(
+            move, view(topic(THERE, HOME, HOME)), FRESH, lambda _: (self.other(),)
+        ).status.phase is (PHASE.COMPLETED)
+
+
+class TestAMoveThatAnotherOneHasSuperseded:
+    AFTERWARDS = pytest.mark.parametrize(
+        ("now", "words"),
+        [
+            ((assigned([6, 1, 2], [6], [2]), led(1, [1, 2])), "moves to replicas [6,1] now"),
+            ((assigned([6, 1]), led(6, [6, 1])), "has replicas [6,1] now"),
+        ],
+        ids=["under way", "over"],
+    )
+
+    @AFTERWARDS
+    def test_is_not_said_to_be_cancelled_and_says_what_is_there_now(self, now: Any, words: str) -> None:
+        move = Operated({0: [4, 5]})
+        move.look(BEFORE)
+        move.look(view(topic(OURS, HOME, HOME)))
+        end = move.look(view(topic(now, HOME, HOME)))
+        (row,) = end.status.partitions
+        assert row.step is STEP.SUPERSEDED
+        assert row.message.startswith("another move has taken the place of this one, and nobody knows whether")
+        assert row.message.endswith(words)
+        assert (end.status.phase, ready(end).reason) == (PHASE.FAILED, Reason.SUPERSEDED)
+        assert [each.reason for each in end.notices] == ["ReassignmentSuperseded"]
+        assert (end.status.counts.failed, end.status.counts.moving) == (1, 0)
+
+    def test_is_done_where_the_other_one_moves_it_on_from_its_target(self) -> None:
+        move = Operated({0: [4, 5]})
+        move.look(BEFORE)
+        move.look(view(topic(OURS, HOME, HOME)))
+        end = move.look(view(topic((assigned([4, 5, 6], [6]), led(4, [4, 5])), HOME, HOME)))
+        assert (rows(end)[0], end.status.phase) == ((STEP.DONE, None), PHASE.COMPLETED)
+
+    @pytest.mark.parametrize("now", [HOME, (assigned([1, 2, 4], [], [4]), led(1, [1, 2]))], ids=["back", "going back"])
+    def test_is_told_from_one_that_was_cancelled(self, now: Any) -> None:
+        move = Operated({0: [4, 5]})
+        move.look(BEFORE)
+        move.look(view(topic(OURS, HOME, HOME)))
+        end = move.look(view(topic(now, HOME, HOME)))
+        assert rows(end)[0] == (
+            STEP.FAILED,
+            "was sent back to its original replicas: another tool cancelled the move",
+        )
+        assert ready(end).reason is Reason.PARTITIONS_FAILED
 
 
 def test_a_broker_that_goes_before_its_turn_holds_back_its_partitions_alone() -> None:
