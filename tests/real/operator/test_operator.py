@@ -586,6 +586,26 @@ def test_a_change_of_the_replication_factor_moves_replicas_with_an_object_that_t
 
 
 @on_every_release
+@pytest.mark.parametrize("policy", ["Enforce", "Report", "Ignore"])
+def test_a_change_that_is_taken_back_while_its_move_runs_takes_the_move_back(
+    operator: Operator, objects: Objects, kafka: KafkaCluster | KRaftCluster, witness: Witness, topic: str, policy: str
+) -> None:
+    how = {"throttle": {"bytesPerSecond": RECORD_BYTES}, "maxConcurrentPartitions": 1}
+    objects.apply("KafkaTopic", topic, topic_spec(driftPolicy=policy, reassignment=how))
+    objects.wait_ready("kafkatopic", topic)
+    before = witness.partitions(topic)
+    fill(kafka, topic)
+    objects.apply("KafkaTopic", topic, topic_spec(replicationFactor=3, driftPolicy=policy, reassignment=how))
+    wait_until(lambda: len(witness.assigned(topic, 0)) == 3, "the first partition moves")
+    objects.apply("KafkaTopic", topic, topic_spec(driftPolicy=policy, reassignment=how))
+    assert objects.wait_ready("kafkatopic", topic, reason="Reconciled")["status"].get("drift", []) == []
+    assert (witness.partitions(topic), witness.has_reassignments()) == (before, False)
+    assert not witness.throttles(topic).is_remembered
+    assert "MoveCancelled" in objects.events(topic)
+    assert "DriftCorrected" not in objects.events(topic)
+    assert objects.condition("kafkatopic", topic, "Drifted")["status"] == "False"
+
+
 def test_a_preferred_election_gives_the_leaders_back_and_is_deleted(
     operator: Operator, objects: Objects, witness: Witness, topic: str
 ) -> None:
