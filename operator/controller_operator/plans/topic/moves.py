@@ -53,6 +53,16 @@ def unfinished(moves: Moves) -> Moves:
     return {name: move for name, move in moves.items() if move.ending is None}
 
 
+def explain_waits(moves: Moves) -> str:
+    """Return what the moves wait for that do not get on, after the topic's other words; empty if all get on."""
+    said = {name: move.status.condition(ConditionType.READY) for name, move in unfinished(moves).items()}
+    return "".join(
+        f"; PartitionReassignment {name}: {ready.message}"
+        for name, ready in said.items()
+        if ready is not None and ready.reason is not Reason.PROGRESSING
+    )
+
+
 def unwanted(resource: KafkaTopic, topic: TopicView, moves: Moves) -> Moves:
     """Return the moves that have not ended and would give a partition replicas that the spec does not want."""
     return {
@@ -91,7 +101,7 @@ def _while_running(running: Moves, unwanted: Moves) -> tuple[Verdict, tuple[Step
     elif unwanted:
         message = f"PartitionReassignment {name} is cancelled, as the spec wants other replicas by now"
     else:
-        message = f"PartitionReassignment {name} moves replicas"
+        message = f"PartitionReassignment {name} moves replicas{explain_waits(running)}"
     return Verdict.working(Reason.PROGRESSING, message), steps
 
 

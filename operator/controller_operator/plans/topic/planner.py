@@ -32,7 +32,7 @@ from controller_operator.plans.topic.differences import (
 )
 from controller_operator.plans.topic.edits import Divided, applied, divided
 from controller_operator.plans.topic.ids import shown_id
-from controller_operator.plans.topic.moves import Moves, plan_moves, unfinished, unwanted
+from controller_operator.plans.topic.moves import Moves, explain_waits, plan_moves, unfinished, unwanted
 from controller_operator.plans.topic.pace import paced
 from controller_operator.plans.topic.status import Finding, topic_plan
 from controller_operator.plans.topic.undeclared import undeclared_notices, undeclared_words
@@ -250,7 +250,7 @@ def _judge_drift(
     resource: KafkaTopic, topic: TopicView, view: ClusterView, drifted: Differences, around: Surroundings
 ) -> Verdict:
     """What there is to say about a topic of which nothing is to be changed."""
-    in_order = _say_in_order(resource, topic, view)
+    in_order = _say_in_order(resource, topic, view, around.moves)
     if not drifted.all:
         return in_order
     if resource.spec.drift_policy is not DriftPolicy.REPORT:
@@ -337,7 +337,7 @@ def _more_partitions(resource: KafkaTopic, topic: TopicView, view: ClusterView) 
     return Verdict.working(Reason.PROGRESSING, f"adding {wanted - live} partitions"), (step,)
 
 
-def _say_in_order(resource: KafkaTopic, topic: TopicView, view: ClusterView) -> Verdict:
+def _say_in_order(resource: KafkaTopic, topic: TopicView, view: ClusterView, moves: Moves) -> Verdict:
     words = undeclared_words(resource, topic)
     besides = f", and {words}" if words else ""
     said = ((ConditionType.DRIFTED, ConditionStatus.FALSE, Reason.IN_SYNC, f"the topic is as the spec says{besides}"),)
@@ -351,7 +351,7 @@ def _say_in_order(resource: KafkaTopic, topic: TopicView, view: ClusterView) -> 
             others=said,
         )
     if topic.is_being_reassigned:
-        message = f"replicas of {topic.counts.reassigning} partitions move"
+        message = f"replicas of {topic.counts.reassigning} partitions move{explain_waits(moves)}"
         return Verdict(
             ready=ConditionStatus.TRUE, reason=Reason.PROGRESSING, message=message, is_reconciling=True, others=said
         )

@@ -56,13 +56,14 @@ class Edited:
                 self.moves[step.name] = self.make_running(step)
         return plan
 
-    def make_running(self, step: StartMove, **metadata: Any) -> PartitionReassignment:
+    def make_running(
+        self, step: StartMove, said: dict[str, Any] | None = None, **metadata: Any
+    ) -> PartitionReassignment:
         partitions = [
             {"topic": tp.topic, "partition": tp.partition, "replicas": [*replicas]} for tp, replicas in step.partitions
         ]
-        made = raw(
-            "PartitionReassignment", {"partitions": partitions}, status={"phase": "Running"}, name=step.name, **metadata
-        )
+        status = {"phase": "Running", "conditions": [said] if said else []}
+        made = raw("PartitionReassignment", {"partitions": partitions}, status=status, name=step.name, **metadata)
         return PartitionReassignment.model_validate(made)
 
     def is_blaming(self) -> bool:
@@ -127,6 +128,25 @@ class TestAMoveThatTheSpecStillWants:
         object_.look(AT_REST, replicationFactor=3)
         steps = object_.look(HALF, replicationFactor=3, config={"retention.ms": "1"}).steps
         assert [type(step) for step in steps] == [AlterTopicConfig]
+
+    @pytest.mark.parametrize("seen", [HALF, ALL], ids=["some wait for their turn", "all are asked for"])
+    def test_is_named_with_what_it_waits_for_if_it_does_not_get_on(self, policy: str, seen: ClusterView) -> None:
+        object_ = Edited(policy)
+        (begun,) = object_.look(AT_REST, replicationFactor=3).steps
+        assert isinstance(begun, StartMove)
+        waits: dict[str, Any] = {
+            "type": "Ready",
+            "status": "False",
+            "reason": "BrokersMissing",
+            "message": "orders-0 waits for its new replica on broker 3, which is not registered: start it",
+            "observedGeneration": 1,
+            "lastTransitionTime": "2026-01-01T00:00:00Z",
+        }
+        object_.moves[begun.name] = object_.make_running(begun, waits)
+        said = ready(object_.again(seen)).message
+        assert said.endswith(f"; PartitionReassignment {begun.name}: {waits['message']}")
+        object_.moves[begun.name] = object_.make_running(begun, {**waits, "reason": "Progressing"})
+        assert waits["message"] not in ready(object_.again(seen)).message
 
     def test_goes_on_where_its_replicas_are_only_said_in_another_way(self, policy: str) -> None:
         object_ = Edited(policy)
