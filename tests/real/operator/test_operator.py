@@ -609,23 +609,23 @@ def test_a_change_that_is_taken_back_while_its_move_runs_takes_the_move_back(
 def test_a_preferred_election_gives_the_leaders_back_and_is_deleted(
     operator: Operator, objects: Objects, witness: Witness, topic: str
 ) -> None:
-    # A replica that is asked to lead first, with the ISR as it is: the same as after a broker's restart.
+    # After a move another replica than the first one leads: the same as after a broker's restart.
     witness.create_topic(topic, [[1, 2], [2, 1]])
     wait_until(lambda: witness.is_served(topic, range(2)), "the topic is served")
-    swapped = [{"topic": topic, "partition": 0, "replicas": [2, 1]}]
-    objects.apply("PartitionReassignment", topic, {"partitions": swapped})
+    moved = [{"topic": topic, "partition": 0, "replicas": [3, 1]}]
+    objects.apply("PartitionReassignment", topic, {"partitions": moved})
     objects.wait_ready("partitionreassignment", topic)
     assert witness.leader(topic, 0) == 1
     objects.apply("PreferredElection", topic, {"topics": [topic]})
     objects.wait_for("kpe", topic, "Complete")
     status = objects.status("preferredelection", topic)
     rows = {row["partition"]: (row["result"], row["leaderBefore"], row["leaderAfter"]) for row in status["partitions"]}
-    assert rows == {0: ("Elected", 1, 2), 1: ("NotNeeded", 2, 2)}
-    assert witness.leader(topic, 0) == 2
+    assert rows == {0: ("Elected", 1, 3), 1: ("NotNeeded", 2, 2)}
+    assert witness.leader(topic, 0) == 3
     assert status["counts"]["elected"] == status["counts"]["notNeeded"] == 1
     objects.delete("preferredelection", topic)
     objects.wait_gone("preferredelection", topic)
-    assert witness.leader(topic, 0) == 2
+    assert witness.leader(topic, 0) == 3
 
 
 @on_every_release
@@ -648,7 +648,7 @@ def test_an_election_with_a_schedule_makes_up_for_a_run_that_was_missed_and_goes
     znodes.create_topic(topic, [[1, 2]])
     wait_until(lambda: znodes.is_served(topic, [0]), "the topic is served")
     objects.apply(
-        "PartitionReassignment", topic, {"partitions": [{"topic": topic, "partition": 0, "replicas": [2, 1]}]}
+        "PartitionReassignment", topic, {"partitions": [{"topic": topic, "partition": 0, "replicas": [3, 1]}]}
     )
     objects.wait_for("kpr", topic, "Complete")
     assert znodes.leader(topic, 0) == 1
@@ -664,7 +664,7 @@ def test_an_election_with_a_schedule_makes_up_for_a_run_that_was_missed_and_goes
     wait_until(lambda: datetime.now(UTC) > datetime.fromisoformat(due_at), "a run is missed")
     assert "lastRunTime" not in status()
     operator.start()
-    wait_until(lambda: znodes.leader(topic, 0) == 2, "the run was made up for")
+    wait_until(lambda: znodes.leader(topic, 0) == 3, "the run was made up for")
     wait_until(lambda: status().get("lastRunResult") == "Completed", "the run has ended")
     after = status()
     assert (after["phase"], after["counts"]["elected"]) == ("Scheduled", 1)
