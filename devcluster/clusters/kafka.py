@@ -27,6 +27,7 @@ from devcluster.running.tokens import BROKER
 
 SMALL: Mapping[str, object] = {
     "auto.create.topics.enable": "false",
+    "auto.leader.rebalance.enable": "false",  # no elections that nobody asked for
     "group.initial.rebalance.delay.ms": 0,
     "offsets.topic.num.partitions": 8,
     "transaction.state.log.num.partitions": 4,

@@ -21,7 +21,7 @@ from devcluster.waiting.under_load import nothing_lost
 from devcluster.waiting.vocabulary import serve_topic, wait_until_acknowledged, wait_until_in_sync
 from tests.real.conformance.clusters import ConformanceCluster
 
-_PROPERTIES = {"auto.leader.rebalance.enable": "false", "controlled.shutdown.retry.backoff.ms": 100}
+_PROPERTIES = {"controlled.shutdown.retry.backoff.ms": 100}
 _LONG_S = 120
 CONTROLLERS = ("kafka", "kontroller")
 TWO = {"min.insync.replicas": "2"}

@@ -38,7 +38,7 @@ def causes(journal: Path, kind: str) -> set[str]:
 def test_the_history_of_a_cluster_with_kafkas_own_controller_comes_to_what_zookeeper_says(
     start_kafka: StartKafka, servers_folder: RunFolder, tmp_path: Path, release: str
 ) -> None:
-    kafka = start_kafka(brokers=3, properties={"auto.leader.rebalance.enable": "false"}, version=release)
+    kafka = start_kafka(brokers=3, version=release)
     journal = tmp_path / "journal"
     options = ["--journal-snapshot-interval-seconds", "5", "--journal-alive-interval-seconds", "1"]
     with (

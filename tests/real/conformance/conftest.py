@@ -33,9 +33,8 @@ _HERE: Final = Path(__file__).parent
 _OTHER: Final = pytest.mark.nightly("Kafka's own controller is the record, and set-ups change no procedure")
 _BROKERS = 3
 _PROPERTIES = {
-    # A broker that cannot hand over everything gives up soon; nothing moves but what a test asks for.
+    # A broker that cannot hand over everything gives up soon.
     "controlled.shutdown.retry.backoff.ms": 100,
-    "auto.leader.rebalance.enable": "false",
     "log.flush.offset.checkpoint.interval.ms": 500,  # how soon a lost log directory is noticed
     "default.replication.factor": _BROKERS,
     "offsets.topic.replication.factor": _BROKERS,

@@ -22,7 +22,6 @@ from tests.real.conformance.clusters import ConformanceCluster
 
 _PROPERTIES = {
     "controlled.shutdown.retry.backoff.ms": 100,
-    "auto.leader.rebalance.enable": "false",
     "replica.lag.time.max.ms": 1_500,
 }
 

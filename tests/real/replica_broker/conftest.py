@@ -13,7 +13,7 @@ from devcluster.clusters.run_folder import RunFolder
 from devcluster.clusters.zookeeper import ZooKeeper, connected_client
 from tests.real.replica_broker.mixed import OURS, MixedCluster
 
-_PROPERTIES = {"auto.leader.rebalance.enable": "false", "controlled.shutdown.retry.backoff.ms": 200}
+_PROPERTIES = {"controlled.shutdown.retry.backoff.ms": 200}
 CONTROLLERS = ("kafka", "kontroller")
 
 

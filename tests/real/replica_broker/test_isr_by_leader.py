@@ -41,7 +41,6 @@ AS_OF_2_6 = {
     "inter.broker.protocol.version": "2.6",
     "replica.lag.time.max.ms": 2_000,
     "zookeeper.session.timeout.ms": SESSION_MS,
-    "auto.leader.rebalance.enable": "false",
 }
 NOTIFICATIONS = "/isr_change_notification"
 
