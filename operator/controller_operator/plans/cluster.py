@@ -107,7 +107,7 @@ def _verdict(cluster: KafkaCluster, view: ClusterView, decider: KafkaCluster | N
     shape += describe_removals(view)
     if decider is None:
         return Verdict.good(Reason.RECONCILED, shape)
-    other = f"KafkaCluster {decider.metadata.namespace}/{decider.metadata.name}"
+    other = f"KafkaCluster {decider.metadata.full_name}"
     overruled = ", so the list of this one has no effect" if cluster.spec.allowed_namespaces is not None else ""
     return Verdict.good(
         Reason.OTHER_CLUSTER_DECIDES,

@@ -151,7 +151,7 @@ def end_run(resource: Resource[Any, Any], change: ClusterChange, context: Contex
 
 
 def _name(cluster: KafkaCluster) -> str:
-    return f"KafkaCluster {cluster.metadata.namespace}/{cluster.metadata.name}"
+    return f"KafkaCluster {cluster.metadata.full_name}"
 
 
 def _command(resource: Resource[Any, Any], present: str) -> str:

@@ -25,7 +25,6 @@ from controller_operator.observation.observation import Observation
 from controller_operator.plans.cluster_change import find_obstacle, find_own_change
 from controller_operator.plans.feature_set.planner import Claims
 from controller_operator.plans.outcome import Verdict
-from controller_operator.plans.topic.claims import name_of
 from controller_operator.reconciling.permission import Permission
 from controller_operator.resources import FeatureSet, KafkaCluster, KafkaTopic, PartitionReassignment
 from controller_operator.resources.cluster_address import AtZooKeeper, ClusterAddress
@@ -183,7 +182,7 @@ class ClusterAccess:
         return TopicClaims(
             owner=same[0] if same and same[0].metadata.uid != uid else None,
             heir=next(live, None) if identity is not None else None,
-            rivals=tuple(name_of(each) for each, is_one in is_same if not is_one),
+            rivals=tuple(each.metadata.full_name for each, is_one in is_same if not is_one),
         )
 
     def in_same_cluster(
@@ -225,7 +224,7 @@ class ClusterAccess:
             elif self._identity_of(each) == identity:
                 common = own & {feature.name for feature in each.spec.features}
                 shared |= common if each.metadata.deletion_timestamp is None else set()
-                name = f"{each.metadata.namespace}/{each.metadata.name}"
+                name = each.metadata.full_name
                 winners = {**dict.fromkeys(common, name), **winners} if is_older else winners
         return Claims(winners=winners, shared=frozenset(shared))
 
@@ -347,7 +346,7 @@ def _requests(view: ClusterView) -> tuple[ReassignmentPlan | None, PreferredElec
 def _identity_trouble(granted: Granted) -> Verdict | None:
     """Why it is not certain which cluster it is."""
     cluster, view = granted.cluster, granted.view
-    name = f"{cluster.metadata.namespace}/{cluster.metadata.name}"
+    name = cluster.metadata.full_name
     if view.cluster_id is None:
         message = (
             f"the Kafka cluster of KafkaCluster {name} has no id yet: its first broker writes {paths.CLUSTER_ID}, and "
@@ -364,7 +363,7 @@ def _chroot(address: ClusterAddress) -> str:
 
 
 def _not_allowed(namespace: str, cluster: KafkaCluster, refusing: KafkaCluster) -> Verdict:
-    name = f"{refusing.metadata.namespace}/{refusing.metadata.name}"
+    name = refusing.metadata.full_name
     same = "" if refusing.metadata.uid == cluster.metadata.uid else ", which is for the same Kafka cluster and older,"
     message = f"KafkaCluster {name}{same} does not allow namespace {namespace}: add it to spec.allowedNamespaces there"
     return Verdict.stalled(Reason.NAMESPACE_NOT_ALLOWED, message)

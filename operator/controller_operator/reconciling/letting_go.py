@@ -14,7 +14,6 @@ from typing import Final
 from controller_operator.kubernetes.object_store import AnyResource, Key, ObjectStore, StoredObject
 from controller_operator.plans.cluster_deletion import describe_dependents, is_forced, waiting_verdict
 from controller_operator.plans.outcome import DELETION_PATIENCE, Notice, is_overdue
-from controller_operator.plans.topic.claims import name_of
 from controller_operator.reconciling.access import Withheld
 from controller_operator.reconciling.kinds import KindHandler
 from controller_operator.reconciling.object_writer import ObjectWriter, status_saying
@@ -88,7 +87,7 @@ def left_behind(gone: AnyResource | None, heir: KafkaTopic | None = None) -> Not
     An object that the operator has let go has a time of its deletion, and has said so itself."""
     match gone:
         case KafkaTopic() if heir is not None:
-            message = f"topic {gone.topic_name} stays with its data: {name_of(heir)} takes it over"
+            message = f"topic {gone.topic_name} stays with its data: {heir.metadata.full_name} takes it over"
             has_left = _is_at_once(gone) and gone.status.topic_id is not None and gone.status.owner is None
             return Notice(reason="TopicHandedOver", message=message) if has_left else None
         case PartitionReassignment() if gone.status.is_under_way:

@@ -154,6 +154,11 @@ class ObjectMeta(BaseModel):
     finalizers: tuple[str, ...] = ()
 
     @property
+    def full_name(self) -> str:
+        """The name of the object in messages: namespace/name."""
+        return f"{self.namespace}/{self.name}"
+
+    @property
     def accepted_cluster_id(self) -> str | None:
         """The id of the Kafka cluster that a person has accepted instead of another one."""
         return self.annotations.get(ACCEPT_CLUSTER_ANNOTATION, "").strip() or None

@@ -55,7 +55,7 @@ def _mover(tp: TopicPartition, topic: TopicView, moves: Sequence[PartitionReassi
     """Return the object, as namespace/name, that has brought a partition to where it is, or is about to; None if none."""
     present = topic.partitions[tp.partition].target
     began = [
-        (move.status.start_time, f"{move.metadata.namespace}/{move.metadata.name}")
+        (move.status.start_time, move.metadata.full_name)
         for move in moves
         if move.status.start_time is not None and _target_of(move, tp.topic, tp.partition) == present
     ]

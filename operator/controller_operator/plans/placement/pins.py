@@ -6,7 +6,7 @@ does a KafkaTopic that has not adopted its topic.
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 from controller_core.model.ids import BrokerId, TopicPartition
 from controller_core.model.wording import listed
@@ -41,8 +41,8 @@ def refuse_pinned(
     counts = {name: {len(by_topic[name][tp]) for tp in partitions} for name, partitions in resizing.items()}
     topics = [each for each in find_pins(counts, drained) if ready_reason(each.status) is not Reason.NOT_ADOPTED]
     naming = [each for each in topics if not drained.isdisjoint(_name_brokers(each))]
-    moved = {_name(each): _find_pinned(each, by_topic[each.topic_name], view) for each in topics if each not in naming}
-    resized = {_name(each): resizing.get(each.topic_name, []) for each in topics if not each.spec.replica_assignment}
+    moved = [(each, _find_pinned(each, by_topic[each.topic_name], view)) for each in topics if each not in naming]
+    resized = [(each, resizing.get(each.topic_name, [])) for each in topics if not each.spec.replica_assignment]
     words = [
         *([_refuse_drain(sorted(drained), naming)] if naming else ()),
         *_refuse(moved, "spec.replicaAssignment"),
@@ -59,7 +59,7 @@ def warn_of_overruled(move: PartitionReassignment, view: ClusterView, find_pins:
         return ()
     message = (
         f"replicas leave broker {listed(sorted(removed))} although spec.replicaAssignment of KafkaTopic "
-        f"{listed(map(_name, topics))} names it: it is to be removed, so nothing is moved back; change replicaAssignment "
+        f"{_list_names(topics)} names it: it is to be removed, so nothing is moved back; change replicaAssignment "
         "there"
     )
     return (Notice(reason="AssignmentOverruled", message=message, is_warning=True),)
@@ -67,17 +67,17 @@ def warn_of_overruled(move: PartitionReassignment, view: ClusterView, find_pins:
 
 def _refuse_drain(drained: Sequence[BrokerId], naming: Sequence[KafkaTopic]) -> str:
     return (
-        f"KafkaTopic {listed(map(_name, naming))} would move replicas back to broker {listed(drained)} "
+        f"KafkaTopic {_list_names(naming)} would move replicas back to broker {listed(drained)} "
         "(driftPolicy Enforce): name other brokers in spec.replicaAssignment there; or add the broker to "
         "spec.brokersToRemove of the KafkaCluster, then nothing is moved back"
     )
 
 
-def _refuse(pinned: Mapping[str, Sequence[TopicPartition]], field: str) -> list[str]:
+def _refuse(pinned: Iterable[tuple[KafkaTopic, Sequence[TopicPartition]]], field: str) -> list[str]:
     return [
-        f"KafkaTopic {name} would move {listed(partitions)} back (driftPolicy Enforce): change {field} there, which moves "
-        "them, or set its driftPolicy to Report"
-        for name, partitions in pinned.items()
+        f"KafkaTopic {topic.metadata.full_name} would move {listed(partitions)} back (driftPolicy Enforce): change {field} "
+        "there, which moves them, or set its driftPolicy to Report"
+        for topic, partitions in pinned
         if partitions
     ]
 
@@ -104,5 +104,5 @@ def _name_brokers(resource: KafkaTopic) -> set[BrokerId]:
     return {broker for replicas in resource.spec.replica_assignment or () for broker in replicas}
 
 
-def _name(resource: KafkaTopic) -> str:
-    return f"{resource.metadata.namespace}/{resource.metadata.name}"
+def _list_names(topics: Iterable[KafkaTopic]) -> str:
+    return listed(each.metadata.full_name for each in topics)

@@ -60,7 +60,7 @@ def throttled(
 
 def owner(move: PartitionReassignment) -> str:
     """Under which name the throttle of an object is known: another object of the same name has another."""
-    return f"{move.metadata.namespace}/{move.metadata.name}/{move.metadata.uid}"
+    return f"{move.metadata.full_name}/{move.metadata.uid}"
 
 
 def _known(move: PartitionReassignment, context: Context) -> ThrottleStatus | None:

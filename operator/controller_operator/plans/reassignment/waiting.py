@@ -127,14 +127,14 @@ def _names(others: Sequence[PartitionReassignment]) -> defaultdict[TopicPartitio
     names: defaultdict[TopicPartition, list[str]] = defaultdict(list)
     for each in others:
         for target in each.targets:
-            names[key(target)].append(f"{each.metadata.namespace}/{each.metadata.name}")
+            names[key(target)].append(each.metadata.full_name)
     return names
 
 
 def _without_outcome(others: Sequence[PartitionReassignment]) -> Mapping[TopicPartition, str]:
     """The partitions that are under way as far as the objects say that move them, and one such object of each."""
     return {
-        tp: f"{each.metadata.namespace}/{each.metadata.name}"
+        tp: each.metadata.full_name
         for each in others
         if not each.is_paused
         for tp, row in rows_before(each).items()

@@ -12,14 +12,9 @@ from controller_operator.resources.conditions import ConditionStatus, ConditionT
 from controller_operator.resources.topic import KafkaTopic, TopicOwner
 
 
-def name_of(claimant: KafkaTopic) -> str:
-    """Return the name of an object in messages: namespace/name."""
-    return f"{claimant.metadata.namespace}/{claimant.metadata.name}"
-
-
 def note_owner(owner: KafkaTopic) -> TopicOwner:
     """Return what the other objects remember of the owner."""
-    return TopicOwner(name=name_of(owner), topic_id=owner.status.topic_id)
+    return TopicOwner(name=owner.metadata.full_name, topic_id=owner.status.topic_id)
 
 
 def inherited_id(resource: KafkaTopic, rivals: tuple[str, ...]) -> str | None:
@@ -33,8 +28,8 @@ def inherited_id(resource: KafkaTopic, rivals: tuple[str, ...]) -> str | None:
 def explain_hand_over(topic: KafkaTopic, heir: KafkaTopic) -> str:
     """Return the warning of the webhook about the deletion of an owner."""
     return (
-        f"topic {topic.topic_name} stays with its data: {name_of(heir)} takes it over. To delete the topic, delete "
-        f"{name_of(heir)} first"
+        f"topic {topic.topic_name} stays with its data: {heir.metadata.full_name} takes it over. To delete the topic, "
+        f"delete {heir.metadata.full_name} first"
     )
 
 
@@ -44,7 +39,7 @@ def conflict_verdict(
     """Return the verdict on an object whose topic is an older one's; `found`: how the topic differs from its spec.
 
     The message says what deleting either of the two does."""
-    topic, name = f"topic {resource.topic_name}", name_of(owner)
+    topic, name = f"topic {resource.topic_name}", owner.metadata.full_name
     keep = "delete this object to keep things as they are"
     if owner.metadata.deletion_timestamp is not None:
         message = f"{topic} belongs to {name}, which is being deleted: this object has the topic when that is done"

@@ -27,7 +27,7 @@ from controller_operator.plans.outcome import (
     ready_reason,
     released,
 )
-from controller_operator.plans.topic.claims import inherited_id, name_of
+from controller_operator.plans.topic.claims import inherited_id
 from controller_operator.plans.topic.ids import shown_id
 from controller_operator.resources.common import FINALIZER, DeletionPolicy
 from controller_operator.resources.conditions import ConditionType, Reason
@@ -53,7 +53,9 @@ def plan_deletion(
         return Plan(status=resource.status)
     name = TopicName(resource.topic_name)
     if owner is not None:
-        return released(resource.status, "TopicRetained", f"topic {name} stays: it belongs to {name_of(owner)}")
+        return released(
+            resource.status, "TopicRetained", f"topic {name} stays: it belongs to {owner.metadata.full_name}"
+        )
     topic = view.topics.get(name)
     topic_id = topic.assignment.topic_id if topic is not None else None
     is_own = topic_id is not None and shown_id(topic_id) in (resource.status.topic_id, inherited_id(resource, rivals))
@@ -120,7 +122,7 @@ def _hand_over(
     resource: KafkaTopic, heir: KafkaTopic, topic_id: TopicId | None, context: Context
 ) -> Plan[KafkaTopicStatus]:
     """Leave the topic to the heir, as soon as that one has noted which topic it gets."""
-    stays = f"topic {resource.topic_name} stays with its data: {name_of(heir)}"
+    stays = f"topic {resource.topic_name} stays with its data: {heir.metadata.full_name}"
     noted, deleted_at = heir.status.owner, resource.metadata.deletion_timestamp
     is_noted = noted is not None and noted.topic_id == shown_id(topic_id)
     if not is_noted and deleted_at is not None and context.now < deleted_at + _NOTE_PATIENCE:
