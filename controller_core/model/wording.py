@@ -1,6 +1,6 @@
 """Words for numbers of things, in the messages that people read: short, and with complete counts."""
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Final
 
 MOST_NAMED: Final = 5
@@ -12,6 +12,11 @@ def listed(things: Iterable[object], most: int = MOST_NAMED) -> str:
     every = [str(thing) for thing in things]
     named = ", ".join(every[:most])
     return f"{named} and {len(every) - most} more" if len(every) > most else named
+
+
+def name_all(noun: str, things: Collection[object]) -> str:
+    """Such as `broker 3`, `brokers 3, 4`, `brokers 1, 2, 3, 4, 5 and 7 more`."""
+    return f"{noun if len(things) == 1 else f'{noun}s'} {listed(things)}"
 
 
 def shortened(text: str, limit: int) -> str:

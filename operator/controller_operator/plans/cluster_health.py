@@ -13,7 +13,7 @@ from typing import Final
 
 from controller_core.model.ids import BrokerId
 from controller_core.model.metadata import Broker
-from controller_core.model.wording import MOST_NAMED, counted, listed
+from controller_core.model.wording import MOST_NAMED, counted, listed, name_all
 from controller_operator.kafka.cluster_view import ClusterView, Counts
 from controller_operator.kafka.log_directories import LogDirectories
 from controller_operator.plans.outcome import Notice, Said
@@ -186,7 +186,7 @@ def _find_since(same: BrokerStatus | None, now: datetime) -> datetime:
 
 def _describe_missing_brokers(missing: list[BrokerId]) -> str:
     verb = "is" if len(missing) == 1 else "are"
-    return f"{'broker' if len(missing) == 1 else 'brokers'} {listed(missing)} {verb} missing" if missing else ""
+    return f"{name_all('broker', missing)} {verb} missing" if missing else ""
 
 
 def _describe_share(count: int, counts: Counts, trouble: str) -> str:

@@ -20,7 +20,7 @@ from itertools import islice
 from typing import Final
 
 from controller_core.model.ids import NO_LEADER, BrokerEpoch, BrokerId, TopicPartition
-from controller_core.model.wording import MOST_NAMED, counted, listed
+from controller_core.model.wording import MOST_NAMED, counted, name_all
 from controller_operator.kafka.cluster_view import ClusterView, Controller, ControllerKind
 from controller_operator.plans.outcome import Notice
 from controller_operator.resources.cluster import BrokerState, BrokerStatus, KafkaClusterStatus
@@ -225,4 +225,4 @@ def _named(controller: Controller) -> str:
 
 def _brokers(ids: Iterable[BrokerId]) -> str:
     every = list(ids)
-    return f"{'broker' if len(every) == 1 else 'brokers'} {listed(every)} {'is' if len(every) == 1 else 'are'}"
+    return f"{name_all('broker', every)} {'is' if len(every) == 1 else 'are'}"

@@ -6,7 +6,7 @@ Placement leaves these brokers out by itself (`ClusterView.closed`). This module
 from collections.abc import Iterable, Mapping, Sequence
 
 from controller_core.model.ids import BrokerId, TopicPartition
-from controller_core.model.wording import listed
+from controller_core.model.wording import listed, name_all
 from controller_operator.kafka.cluster_view import ClusterView
 from controller_operator.plans.outcome import Verdict
 from controller_operator.resources.cluster import BrokerRemoval, BrokerStatus
@@ -35,7 +35,7 @@ def refuse_assignment(
     assignment = spec.replica_assignment or ()
     brokers = sorted({broker for number in pinned for broker in assignment[number]} & view.to_remove)
     message = (
-        f"spec.replicaAssignment pins replicas of {_some(pinned, 'partition')} to {_describe(brokers)}: no replica is "
+        f"spec.replicaAssignment pins replicas of {name_all('partition', pinned)} to {_describe(brokers)}: no replica is "
         "moved there. Name other brokers in replicaAssignment, or give replicationFactor instead"
     )
     return Verdict.stalled(Reason.BROKER_TO_BE_REMOVED, message)
@@ -70,12 +70,11 @@ def describe_removals(view: ClusterView) -> str:
     empty = sorted((view.to_remove & view.brokers.keys()) - view.holders)
     words = ""
     if holding:
-        words += (
-            f"; {_some(holding, 'broker')} to be removed still {_verb(holding, 'holds', 'hold')} replicas: drain first"
-        )
+        holds = _verb(holding, "holds", "hold")
+        words += f"; {name_all('broker', holding)} to be removed still {holds} replicas: drain first"
     if empty:
         has, gets = _verb(empty, "has", "have"), _verb(empty, "gets", "get")
-        words += f"; {_some(empty, 'broker')} to be removed {has} no replicas and {gets} none: safe to stop for good"
+        words += f"; {name_all('broker', empty)} to be removed {has} no replicas and {gets} none: safe to stop for good"
     return words
 
 
@@ -87,11 +86,7 @@ def _removal(broker: BrokerId, view: ClusterView) -> BrokerRemoval | None:
 
 def _describe(brokers: list[BrokerId]) -> str:
     verb = _verb(brokers, "is", "are")
-    return f"{_some(brokers, 'broker')}, which {verb} to be removed (spec.brokersToRemove of the KafkaCluster)"
-
-
-def _some(numbers: Sequence[int], noun: str) -> str:
-    return f"{noun if len(numbers) == 1 else f'{noun}s'} {listed(numbers)}"
+    return f"{name_all('broker', brokers)}, which {verb} to be removed (spec.brokersToRemove of the KafkaCluster)"
 
 
 def _verb(brokers: Sequence[int], one: str, more: str) -> str:

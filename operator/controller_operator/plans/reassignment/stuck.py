@@ -4,12 +4,12 @@ Most of it shows in the cluster; what does not, brokers say by the sizes of thei
 decided by it: the move goes on as soon as the cause is gone, and then nothing more is said of it.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from datetime import datetime
 from typing import Final
 
-from controller_core.model.ids import NO_LEADER, BrokerId
-from controller_core.model.wording import listed
+from controller_core.model.ids import NO_LEADER
+from controller_core.model.wording import name_all
 from controller_operator.kafka.cluster_view import ClusterView
 from controller_operator.kafka.log_sizes import Stalls
 from controller_operator.plans.outcome import Notice
@@ -65,14 +65,17 @@ def _causes(move: PartitionReassignment, row: MovingPartition, view: ClusterView
         yield _stuck(Reason.PARTITIONS_OFFLINE, _whom_to_start(row, view))
     if missing := [broker for broker in new if broker not in view.brokers]:
         are = "is" if len(missing) == 1 else "are"
-        yield _stuck(Reason.BROKERS_MISSING, f" {_brokers(missing)}, which {are} not registered: start it")
+        yield _stuck(Reason.BROKERS_MISSING, f" {name_all('broker', missing)}, which {are} not registered: start it")
     if failed := [broker for broker in stalls.on_failed_directories.get(key(row), ()) if broker in new]:
         yield _stuck(
-            Reason.LOG_DIRECTORY_FAILED, f" {_brokers(failed)}: look at its log, and repair or replace the disk"
+            Reason.LOG_DIRECTORY_FAILED,
+            f" {name_all('broker', failed)}: look at its log, and repair or replace the disk",
         )
     if idle := [broker for broker in stalls.idle.get(key(row), ()) if broker in new]:
         logs = f"look at its log, and at that of the leader, broker {row.leader}"
-        yield _stuck(Reason.COPY_STALLED, f" {_MINUTES} minutes nothing has arrived at {_brokers(idle)}: {logs}")
+        yield _stuck(
+            Reason.COPY_STALLED, f" {_MINUTES} minutes nothing has arrived at {name_all('broker', idle)}: {logs}"
+        )
     if stalls.falls_behind:
         throttle = move.spec.throttle
         limit = (
@@ -89,15 +92,10 @@ def _stuck(reason: Reason, why: str) -> Obstacle:
 def _whom_to_start(row: MovingPartition, view: ClusterView) -> str:
     """Return the words about a partition without a leader. Any broker of its last ISR has all of its records."""
     last = row.isr or row.original_replicas
-    which = f"{_brokers(last)}, which {'was' if len(last) == 1 else 'were'} in sync last"
+    which = f"{name_all('broker', last)}, which {'was' if len(last) == 1 else 'were'} in sync last"
     if not row.isr:
-        which = f"one of {_brokers(last)}"
+        which = f"one of {name_all('broker', last)}"
     if all(broker in view.brokers for broker in last):
         return f", so nothing can be copied: look at the logs of {which}: a log directory may have failed"
     one_of = "one of " if len(row.isr) > 1 else ""
     return f", so nothing can be copied: start {one_of}{which}"
-
-
-def _brokers(brokers: Iterable[BrokerId]) -> str:
-    every = list(brokers)
-    return f"{'broker' if len(every) == 1 else 'brokers'} {listed(every)}"
