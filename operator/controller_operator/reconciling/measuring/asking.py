@@ -1,29 +1,53 @@
 """Asks several brokers one thing at the same time, and takes the answers that arrive in time."""
 
 import asyncio
-from collections.abc import Callable, Coroutine, Iterable
-from typing import Final, TypeVar
+from collections.abc import Awaitable, Callable, Collection
+from dataclasses import dataclass
+from typing import Final, Generic, TypeVar
 
 from controller_core.model.ids import BrokerId
+from controller_core.wire.client.request_client import RequestError
+from controller_operator.kafka.broker_listeners import BrokerListener
+from controller_operator.kafka.cluster_view import ClusterView
+from controller_operator.kafka.log_sizes import BrokerClient, OpenBroker, UnusableSizesError
 
 _AT_ONCE: Final = 8
 """The number of brokers that are asked at the same time."""
 T = TypeVar("T")
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answers(Generic[T]):
+    """The answers of brokers, and a line about each broker that could not be asked. One that is late is in neither."""
+
+    by_broker: dict[BrokerId, T]
+    troubles: tuple[str, ...]
+
+
 async def ask_brokers(
-    brokers: Iterable[BrokerId], ask: Callable[[BrokerId], Coroutine[None, None, T | None]], timeout_s: float
-) -> dict[BrokerId, T]:
-    """Return what the brokers answer; those that say nothing in time are missing. Raises what `ask` does."""
-    gate = asyncio.Semaphore(_AT_ONCE)
+    brokers: Collection[BrokerId],
+    view: ClusterView,
+    listener: BrokerListener,
+    open_broker: OpenBroker,
+    ask: Callable[[BrokerId, BrokerClient], Awaitable[T | None]],
+    timeout_s: float,
+) -> Answers[T]:
+    """Return what brokers of the view answer, each asked with a client of its own. Raises what `ask` does, but for
+    `RequestError` and `UnusableSizesError`."""
+    gate, troubles = asyncio.Semaphore(_AT_ONCE), list[str]()
 
     async def ask_in_turn(broker: BrokerId) -> T | None:
         async with gate:
-            return await ask(broker)
+            try:
+                client = open_broker(listener.addresses(view.brokers[broker]), security=listener.security)
+                return await ask(broker, client)
+            except (RequestError, UnusableSizesError) as error:
+                troubles.append(f"broker {broker}: {error or type(error).__name__}")
+                return None
 
     tasks = {broker: asyncio.create_task(ask_in_turn(broker)) for broker in brokers}
     if not tasks:
-        return {}
+        return Answers(by_broker={}, troubles=())
     try:
         await asyncio.wait(tasks.values(), timeout=timeout_s)
     finally:
@@ -32,5 +56,9 @@ async def ask_brokers(
         outcomes = await asyncio.gather(*tasks.values(), return_exceptions=True)
     if unexpected := [each for each in outcomes if isinstance(each, Exception)]:
         raise unexpected[0]
-    answers = zip(tasks, outcomes, strict=True)
-    return {broker: found for broker, found in answers if found is not None and not isinstance(found, BaseException)}
+    by_broker = {
+        broker: found
+        for broker, found in zip(tasks, outcomes, strict=True)
+        if found is not None and not isinstance(found, BaseException)
+    }
+    return Answers(by_broker=by_broker, troubles=tuple(troubles))

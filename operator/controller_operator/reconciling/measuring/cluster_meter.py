@@ -14,11 +14,10 @@ import structlog
 
 from controller_core.model.ids import BrokerId
 from controller_core.supervision import noticed
-from controller_core.wire.client.request_client import RequestError
 from controller_operator.clusters.cluster import Asking, Cluster
 from controller_operator.kafka.cluster_view import ClusterView
 from controller_operator.kafka.log_directories import LogDirectories, ask_log_directories
-from controller_operator.kafka.log_sizes import OpenBroker
+from controller_operator.kafka.log_sizes import BrokerClient, OpenBroker
 from controller_operator.kafka.marked_throttles import Entry
 from controller_operator.kubernetes.object_store import Key
 from controller_operator.reconciling.measuring.asking import ask_brokers
@@ -99,20 +98,14 @@ class ClusterMeter:
         await asyncio.gather(*work, return_exceptions=True)
 
     async def _read(self, key: Key, measured: _Measured, kafka: Cluster, view: ClusterView, asking: Asking) -> None:
-        listener, troubles = asking.listener, list[str]()
+        async def ask(_: BrokerId, client: BrokerClient) -> LogDirectories | None:
+            return await ask_log_directories(client)
 
-        async def ask(broker: BrokerId) -> LogDirectories | None:
-            try:
-                client = self._open_broker(listener.addresses(view.brokers[broker]), security=listener.security)
-                return await ask_log_directories(client)
-            except RequestError as error:
-                troubles.append(f"broker {broker}: {error or type(error).__name__}")
-                return None
-
-        directories, limits = await ask_brokers(view.brokers, ask, TIMEOUT_S), await kafka.find_limits(asking)
-        found = Findings(directories=directories, limits=measured.found.limits if limits is None else limits)
-        if troubles:
-            _log.info("disks not known", object=str(key), errors=troubles)
+        answers = await ask_brokers(view.brokers, view, asking.listener, self._open_broker, ask, TIMEOUT_S)
+        limits = await kafka.find_limits(asking)
+        found = Findings(directories=answers.by_broker, limits=measured.found.limits if limits is None else limits)
+        if answers.troubles:
+            _log.info("disks not known", object=str(key), errors=answers.troubles)
         is_new, measured.found = found != measured.found, found
         if is_new:
             self._tell((key,))

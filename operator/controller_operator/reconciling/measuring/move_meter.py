@@ -14,16 +14,16 @@ import structlog
 
 from controller_core.model.ids import BrokerId
 from controller_core.supervision import noticed
-from controller_core.wire.client.request_client import RequestClient, RequestError
+from controller_core.wire.client.request_client import RequestClient
 from controller_operator.kafka.broker_listeners import ANY_PLAINTEXT, BrokerListener
 from controller_operator.kafka.cluster_view import ClusterView
 from controller_operator.kafka.log_sizes import (
     NO_STALLS,
+    BrokerClient,
     Copies,
     LogSizes,
     OpenBroker,
     Stalls,
-    UnusableSizesError,
     ask_log_sizes,
 )
 from controller_operator.kubernetes.object_store import Key, StoredObject, key_of_resource
@@ -132,20 +132,16 @@ class MoveMeter:
     async def _read(
         self, key: Key, measured: _Measured, copies: Copies, view: ClusterView, listener: BrokerListener
     ) -> None:
-        asked, troubles = questions(copies), list[str]()
+        asked = questions(copies)
 
-        async def ask(broker: BrokerId) -> LogSizes | None:
-            try:
-                client = self._open_broker(listener.addresses(view.brokers[broker]), security=listener.security)
-                return await ask_log_sizes(asked[broker], client)
-            except (RequestError, UnusableSizesError) as error:
-                troubles.append(f"broker {broker}: {error or type(error).__name__}")
-                return None
+        async def ask(broker: BrokerId, client: BrokerClient) -> LogSizes:
+            return await ask_log_sizes(asked[broker], client)
 
-        answers = await ask_brokers(asked.keys() & view.brokers.keys(), ask, TIMEOUT_S)
-        latest = reading(copies, answers, _time_s())
-        if troubles and (measured.found is not None or measured.known_at_s is None):
-            _log.warning("progress not known", object=str(key), errors=troubles)
+        live = asked.keys() & view.brokers.keys()
+        answers = await ask_brokers(live, view, listener, self._open_broker, ask, TIMEOUT_S)
+        latest = reading(copies, answers.by_broker, _time_s())
+        if answers.troubles and (measured.found is not None or measured.known_at_s is None):
+            _log.warning("progress not known", object=str(key), errors=answers.troubles)
         self._keep(key, measured, latest)
 
     def _keep(self, key: Key, measured: _Measured, latest: Reading | None) -> None:
