@@ -16,6 +16,7 @@ from controller_core.zk import codecs, paths
 from simulation.cluster.names import tp
 from simulation.fast_loop import run_fast
 from tests.unit.operator.crashes.operated import End, Mishap, at_work, differences, mostly_nightly
+from tests.unit.operator.crashes.scenarios import a_topic_gets_other_replicas, a_topic_goes_to_another_object
 from tests.unit.operator.crashes.world import World, installation
 
 Scenario = Callable[[World], Awaitable[object]]
@@ -29,13 +30,6 @@ async def a_topic_is_created_and_grows(world: World) -> None:
     await world.until(lambda: world.is_ready(key))
     await world.apply("KafkaTopic", "orders", {**spec, "partitions": 4, "config": {"retention.ms": "2000"}})
     await world.until(lambda: world.is_ready(key) and len(world.cluster.topic("orders").partitions) == 4)
-
-
-async def a_topic_gets_other_replicas(world: World) -> None:
-    key = await world.apply("KafkaTopic", "orders", {"replicaAssignment": [[1, 2], [2, 3]]})
-    await world.until(lambda: world.is_ready(key))
-    await world.apply("KafkaTopic", "orders", {"replicaAssignment": [[4, 5], [5, 6]]})
-    await world.until(lambda: world.is_ready(key))
 
 
 async def a_topic_gets_a_new_order_of_its_replicas(world: World) -> None:
@@ -52,19 +46,6 @@ async def a_topic_is_deleted_with_its_object(world: World) -> None:
     await world.delete(key)
     await world.until(lambda: world.api.peek(key) is None)
     await world.until(lambda: not world.cluster.exists(paths.topic("orders")))  # type: ignore[arg-type]
-
-
-async def a_topic_goes_to_another_object(world: World) -> None:
-    spec = {"topicName": "orders", "partitions": 1, "replicationFactor": 2, "deletionPolicy": "Delete"}
-    owner = await world.apply("KafkaTopic", "owner", spec)
-    await world.until(lambda: world.is_ready(owner))
-    heir = await world.apply("KafkaTopic", "heir", {**spec, "config": {"retention.ms": "1000"}})
-    await world.until(lambda: world.said(heir) == "ResourceConflict")
-    topic_id = world.status(owner)["topicId"]
-    await world.delete(owner)
-    await world.until(lambda: world.is_ready(heir))
-    assert world.api.peek(owner) is None
-    assert world.status(heir)["topicId"] == topic_id
 
 
 async def partitions_move(world: World) -> None:

@@ -14,6 +14,7 @@ from simulation.cluster.names import tp
 from simulation.fast_loop import run_fast
 from tests.unit.operator.crashes.operated import End, Mishap, at_work, differences, mostly_nightly
 from tests.unit.operator.crashes.quorum_world import QuorumWorld, quorum_installation
+from tests.unit.operator.crashes.scenarios import a_topic_gets_other_replicas, a_topic_goes_to_another_object
 
 Scenario = Callable[[QuorumWorld], Awaitable[object]]
 UNJUDGED = (
@@ -38,13 +39,6 @@ async def a_topic_is_created_grows_and_is_configured(world: QuorumWorld) -> None
     await world.until(lambda: world.is_ready(key) and len(world.cluster.topics["orders"].partitions) == 4)
 
 
-async def a_topic_gets_other_replicas(world: QuorumWorld) -> None:
-    key = await world.apply("KafkaTopic", "orders", {"replicaAssignment": [[1, 2], [2, 3]]})
-    await world.until(lambda: world.is_ready(key))
-    await world.apply("KafkaTopic", "orders", {"replicaAssignment": [[4, 5], [5, 6]]})
-    await world.until(lambda: world.is_ready(key))
-
-
 async def a_topic_gets_a_new_order_of_its_replicas(world: QuorumWorld) -> None:
     key = await world.apply("KafkaTopic", "orders", {"replicaAssignment": [[1, 2], [2, 3]]})
     await world.until(lambda: world.is_ready(key))
@@ -58,19 +52,6 @@ async def a_topic_is_deleted_with_its_object(world: QuorumWorld) -> None:
     await world.delete(key)
     await world.until(lambda: world.api.peek(key) is None)
     assert "orders" not in world.cluster.topics, "the object went before its topic"
-
-
-async def a_topic_goes_to_another_object(world: QuorumWorld) -> None:
-    spec = {"topicName": "orders", "partitions": 1, "replicationFactor": 2, "deletionPolicy": "Delete"}
-    owner = await world.apply("KafkaTopic", "owner", spec)
-    await world.until(lambda: world.is_ready(owner))
-    heir = await world.apply("KafkaTopic", "heir", {**spec, "config": {"retention.ms": "1000"}})
-    await world.until(lambda: world.said(heir) == "ResourceConflict")
-    topic_id = world.status(owner)["topicId"]
-    await world.delete(owner)
-    await world.until(lambda: world.is_ready(heir))
-    assert world.api.peek(owner) is None
-    assert world.status(heir)["topicId"] == topic_id
 
 
 async def partitions_move_one_after_the_other(world: QuorumWorld) -> None:
