@@ -1,10 +1,9 @@
 """What becomes of a topic, and of its object's finalizer, when the object is deleted.
 
 Only an object with `deletionPolicy: Delete` has a finalizer. While another object claims the topic, the topic stays for
-that one (`claims`). The finalizer is released when the topic is gone or never was ours, when
-the cluster does not let topics be deleted or does not tell whether this one is there, when somebody says so by pausing
-the object or changing the policy, and when the deletion, once asked for, has taken too long: it then goes on without the
-object.
+that one (`claims`). The finalizer is released when the topic is gone or never was ours, when the cluster does not let
+topics be deleted or does not tell whether this one is there, when somebody says so by pausing the object or changing the
+policy, and when the deletion, once asked for, has taken too long: it then goes on without the object.
 """
 
 from dataclasses import replace
