@@ -36,17 +36,17 @@ from pyspark.sql import functions as f
 from pyspark.sql.types import ArrayType, DataType
 from rich.console import Console
 
-from controller_pipeline.answers.all import answer_all
-from controller_pipeline.answers.options import Options
-from controller_pipeline.folding.tables import RAW_EVENTS
-from controller_pipeline.kept_history import KeptHistory
-from controller_pipeline.schemas import CONFIG_INTERVALS, EVENTS, EXPOSURE, KNOWN_SPANS, PARTITION_INTERVALS
-from controller_pipeline.session import local_session
-from controller_pipeline.sources import journal_files
-from controller_pipeline.transforms.config_intervals import config_intervals
-from controller_pipeline.transforms.continuity.breaks import marks
-from controller_pipeline.transforms.known_spans import known_spans
-from controller_pipeline.transforms.partition_intervals import partition_intervals
+from kontroller.history.answers.all import answer_all
+from kontroller.history.answers.options import Options
+from kontroller.history.folding.tables import RAW_EVENTS
+from kontroller.history.kept_history import KeptHistory
+from kontroller.history.schemas import CONFIG_INTERVALS, EVENTS, EXPOSURE, KNOWN_SPANS, PARTITION_INTERVALS
+from kontroller.history.session import local_session
+from kontroller.history.sources import journal_files
+from kontroller.history.transforms.config_intervals import config_intervals
+from kontroller.history.transforms.continuity.breaks import marks
+from kontroller.history.transforms.known_spans import known_spans
+from kontroller.history.transforms.partition_intervals import partition_intervals
 
 Measure = Callable[[int, int, Path], dict[str, Any]]
 

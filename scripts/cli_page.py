@@ -7,9 +7,9 @@ from typing import Final
 import typer
 from typer.core import TyperGroup, TyperOption
 
-from controller_admin.command_line import main
-from controller_admin.commands.administering.examples import EXAMPLES, FILES
-from controller_admin.commands.administering.groups import GROUPS
+from kontroller.cli.administering.examples import EXAMPLES, FILES
+from kontroller.cli.administering.groups import GROUPS
+from kontroller.command_line import main
 
 PAGE: Final = Path(__file__).parent.parent / "docs" / "cli.md"
 _HEAD: Final = """\

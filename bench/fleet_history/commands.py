@@ -55,7 +55,7 @@ class _Processors:
 
 def kontroller_history(*arguments: str) -> Took:
     """Raises CommandFailed."""
-    command = [sys.executable, "-m", "controller_admin", "history", *arguments]
+    command = [sys.executable, "-m", "kontroller", "history", *arguments]
     began, steps, said = time.monotonic(), {}, []
     process = subprocess.Popen(  # noqa: S603  # this project's own command
         command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True

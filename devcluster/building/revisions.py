@@ -25,7 +25,7 @@ def exported(commit: str, into: Path) -> Path:
         "archive",
         "--format=tar",
         commit,
-        "controller_admin",
+        "kontroller",
         "controller_core",
         "operator",
     ]
@@ -33,7 +33,8 @@ def exported(commit: str, into: Path) -> Path:
         archive = subprocess.run(command, capture_output=True, check=True).stdout
     except (OSError, subprocess.CalledProcessError) as error:
         raise NoSuchRevision(
-            f"revision {commit} is not here: fetch all of the history (git fetch --unshallow)"
+            f"revision {commit} is not here, or is older than the package `kontroller`: "
+            "fetch all of the history (git fetch --unshallow)"
         ) from error
     folder = into / commit
     with tarfile.open(fileobj=io.BytesIO(archive)) as tar:

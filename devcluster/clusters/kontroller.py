@@ -123,7 +123,7 @@ class ControllerProcess(SessionHolder):
         }
 
     def _whole(self) -> ManagedProcess:
-        command = "devcluster.stand_ins.slow_controller" if slow_motion_seed() else "controller_admin"
+        command = "devcluster.stand_ins.slow_controller" if slow_motion_seed() else "kontroller"
         return self._process("-m", command, "controller", "run", "--settings", str(self._settings_path))
 
     def _process(self, *arguments: str) -> ManagedProcess:
@@ -155,7 +155,7 @@ class RecorderProcess(Server):
         arguments += ["--metrics-port", str(self.metrics_port), *options]
         self.process = ManagedProcess(
             name,
-            [sys.executable, "-m", "controller_admin", "record", *arguments],
+            [sys.executable, "-m", "kontroller", "record", *arguments],
             log_path=folder.log(name),
             ready=lambda: (self.metric("kontroller_recorder_controller_epoch") or -1) > 0,
         )
@@ -186,7 +186,7 @@ class OperatorProcess(Server):
         arguments += ["--liveness", f"http://127.0.0.1:{self.liveness_port}/healthz"]
         self.process = ManagedProcess(
             name,
-            [sys.executable, "-m", "controller_admin", "operator", "run", *arguments],
+            [sys.executable, "-m", "kontroller", "operator", "run", *arguments],
             log_path=folder.log(name),
             env={"KUBECONFIG": str(kubeconfig), **(settings or {})},
             ready=lambda: accepts(self.liveness_port),
@@ -195,5 +195,5 @@ class OperatorProcess(Server):
 
 def run_command(*arguments: str, timeout_s: float = 60) -> subprocess.CompletedProcess[str]:
     """Runs the `kontroller` command to its end; the caller judges the result."""
-    command = [sys.executable, "-m", "controller_admin", *arguments]
+    command = [sys.executable, "-m", "kontroller", *arguments]
     return subprocess.run(command, capture_output=True, text=True, timeout=timeout_s, check=False)

@@ -18,7 +18,7 @@ from devcluster.running.small_disk import SmallDisk
 
 
 class PythonBroker(SessionHolder):
-    """A `kontroller broker run` on a fixed loopback port for each listener, whose log folder outlives `stop`, `kill` and
+    """A `kontroller-broker run` on a fixed loopback port for each listener, whose log folder outlives `stop`, `kill` and
     another start.
 
     `stop` is SIGTERM, which is a controlled shutdown. It is ready when it is registered and accepts connections. Unlike a
@@ -62,7 +62,7 @@ class PythonBroker(SessionHolder):
             address = f"PLAINTEXT://127.0.0.1:{self._reserve_port()}"
             self._settings["may_be_controller"] = f"{self.controller_id}@{address}"
         self._settings_path = folder.data(self.name) / "settings.yaml"
-        command = [sys.executable, "-m", "controller_admin", "broker", "run", "--settings", str(self._settings_path)]
+        command = [sys.executable, "-m", "replica_broker", "run", "--settings", str(self._settings_path)]
         self.process = ManagedProcess(
             self.name,
             command if disk is None else disk.command(command),

@@ -15,7 +15,7 @@ def main() -> None:
     """`SETTINGS_FILE`"""
     time.sleep = _wait  # type: ignore[assignment]  # nobody sleeps for what is only like a number
     sys.argv = ["kontroller", "controller", "run", "--settings", sys.argv[1]]
-    runpy.run_module("controller_admin", run_name="__main__")
+    runpy.run_module("kontroller", run_name="__main__")
 
 
 def _wait(seconds: float, /) -> None:

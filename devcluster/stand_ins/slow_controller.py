@@ -14,7 +14,7 @@ def main() -> None:
     """The arguments of `kontroller`."""
     sys.argv = ["kontroller", *sys.argv[1:]]
     with slow_controllers():
-        runpy.run_module("controller_admin", run_name="__main__")
+        runpy.run_module("kontroller", run_name="__main__")
 
 
 if __name__ == "__main__":

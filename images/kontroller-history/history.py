@@ -2,6 +2,6 @@
 
 import sys
 
-from controller_admin.command_line import main
+from kontroller.command_line import main
 
 main(["history", *sys.argv[1:]], prog_name="kontroller")

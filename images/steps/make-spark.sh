@@ -10,7 +10,7 @@ library=$(python3 -c 'import sysconfig; print(sysconfig.get_path("purelib", "ven
 # Pods of Spark on Kubernetes have their configuration mounted at conf.
 mkdir -p "$home/conf"
 ln -s "$library/pyspark/bin" "$library/pyspark/jars" "$home"
-ln -s "$library/controller_pipeline/conf/log4j2.properties" "$home/conf"
+ln -s "$library/kontroller/history/conf/log4j2.properties" "$home/conf"
 cp "$source/entrypoint.sh" "$source/history.py" "$home"
 mkdir -p "$library/pyspark/jars"
 install -m 644 "$2"/*.jar "$library/pyspark/jars"

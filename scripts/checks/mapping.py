@@ -28,8 +28,7 @@ UNKNOWN_S: Final = 120.0
 """The assumed duration of a file that the ledger does not have."""
 _PACKAGES: Final = {
     "controller_core": "controller_core",
-    "controller_admin": "controller_admin",
-    "controller_pipeline": "controller_pipeline",
+    "kontroller": "kontroller",
     "replica_broker": "replica_broker",
     "simulation": "simulation",
     "devcluster": "devcluster",

@@ -14,7 +14,7 @@ import atheris
 from tests.fuzz.bounds import read_within_bounds
 from tests.fuzz.target import Target
 
-LOOKED_INTO: Final = ["controller_core", "controller_pipeline", "controller_operator", "replica_broker"]
+LOOKED_INTO: Final = ["controller_core", "kontroller", "controller_operator", "replica_broker"]
 ADDRESS_SPACE_BYTES: Final = 3 << 30
 """What is above it is a `MemoryError`, and so a finding."""
 _MEASURED: Final = 64

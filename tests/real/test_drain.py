@@ -72,7 +72,7 @@ def drain(
 @contextmanager
 def draining(cluster: ConformanceCluster, broker: int) -> Iterator[subprocess.Popen[str]]:
     """A drain that runs, and is ended with the test."""
-    command = [sys.executable, "-m", "controller_admin", *drain_command(cluster, broker)]
+    command = [sys.executable, "-m", "kontroller", *drain_command(cluster, broker)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
         try:
             yield process

@@ -20,15 +20,15 @@ pytestmark = [
 SUBMIT = "spark-submit --master 'local[2]' --driver-memory 1g --conf spark.driver.bindAddress=127.0.0.1"
 COUNTING = """
 import os
-from controller_pipeline.session import session
+from kontroller.history.session import session
 
 with session("count", cores=2, memory="1g") as spark:
     spark.range(1000).selectExpr("id % 7 AS rest").groupBy("rest").count().write.parquet("/tmp/counted")
     print(spark.read.parquet("/tmp/counted").count(), spark.sparkContext.master)
 """
 READING = """
-from controller_pipeline.session import session
-from controller_pipeline.sources import kafka_topic
+from kontroller.history.session import session
+from kontroller.history.sources import kafka_topic
 
 with session("read", cores=2, memory="1g") as spark:
     topic = spark.readStream.format("kafka").options(**{"subscribe": "t", "kafka.bootstrap.servers": "127.0.0.1:9"})

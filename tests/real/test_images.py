@@ -90,7 +90,7 @@ def test_nothing_of_this_machine_is_in_an_image(image: Image) -> None:
 
 
 def test_kontroller_starts_from_compiled_modules(image: Image) -> None:
-    started = image.run("python3", "-v", "-m", "controller_admin", "--help")
+    started = image.run("python3", "-v", "-m", "kontroller", "--help")
     assert started.returncode == 0
     assert "Usage:" in started.stdout
     loaded = [line for line in started.stderr.splitlines() if line.startswith("# code object from ")]

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from controller_pipeline.session import local_session
 from devcluster.running.tokens import SPARK, machine_tokens
+from kontroller.history.session import local_session
 
 _TIMEOUT_S = 2400
 """The first test that asks for the session or for a shared table waits for it; on two cores that do more besides, only what

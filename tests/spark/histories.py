@@ -50,14 +50,14 @@ from controller_core.model.metadata import (
     PartitionState,
     ReplicaAssignment,
 )
-from controller_pipeline.schemas import CONFIG_INTERVALS, EVENTS, FINDINGS, KNOWN_SPANS, LAYERS, LINES, Table
-from controller_pipeline.store import Store
-from controller_pipeline.transforms import layers
-from controller_pipeline.transforms import lines as journal_lines
-from controller_pipeline.transforms.accounts.once import once
-from controller_pipeline.transforms.config_intervals import config_intervals
-from controller_pipeline.transforms.continuity.breaks import marks
-from controller_pipeline.transforms.known_spans import known_spans
+from kontroller.history.schemas import CONFIG_INTERVALS, EVENTS, FINDINGS, KNOWN_SPANS, LAYERS, LINES, Table
+from kontroller.history.store import Store
+from kontroller.history.transforms import layers
+from kontroller.history.transforms import lines as journal_lines
+from kontroller.history.transforms.accounts.once import once
+from kontroller.history.transforms.config_intervals import config_intervals
+from kontroller.history.transforms.continuity.breaks import marks
+from kontroller.history.transforms.known_spans import known_spans
 
 START_US = 1_767_225_600_000_000  # 2026-01-01
 ALIVE_INTERVAL_MS = 4 * 3_600_000

@@ -7,7 +7,7 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
-from controller_pipeline.schemas import LINES
+from kontroller.history.schemas import LINES
 
 BEGAN = datetime(2026, 3, 1, tzinfo=UTC)
 ALIVE_S = 30

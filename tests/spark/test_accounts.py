@@ -8,12 +8,12 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from pyspark.sql import Row, SparkSession
 
-from controller_pipeline.schemas import EVENTS, KNOWN_SPANS
-from controller_pipeline.transforms import lines
-from controller_pipeline.transforms.accounts.once import once
-from controller_pipeline.transforms.continuity.breaks import marks
-from controller_pipeline.transforms.continuity.doubts import doubts
-from controller_pipeline.transforms.known_spans import known_spans
+from kontroller.history.schemas import EVENTS, KNOWN_SPANS
+from kontroller.history.transforms import lines
+from kontroller.history.transforms.accounts.once import once
+from kontroller.history.transforms.continuity.breaks import marks
+from kontroller.history.transforms.continuity.doubts import doubts
+from kontroller.history.transforms.known_spans import known_spans
 from tests.spark.journal_scenes import BEGAN, Folders, as_lines, controller, recorder
 
 

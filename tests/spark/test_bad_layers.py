@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from controller_pipeline.schemas import FINDINGS, PARTITION_INTERVALS
-from controller_pipeline.sources import journal_files
-from controller_pipeline.transforms.lines import IN_FULL, IN_FULL_IN_SNAPSHOTS
+from kontroller.history.schemas import FINDINGS, PARTITION_INTERVALS
+from kontroller.history.sources import journal_files
+from kontroller.history.transforms.lines import IN_FULL, IN_FULL_IN_SNAPSHOTS
 from tests.spark.histories import kept, random_cluster, rows
 
 Journals = dict[str, bytes]

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from controller_pipeline.sources import kafka_topic
+from kontroller.history.sources import kafka_topic
 
 Read = Callable[[SparkSession, str, str], DataFrame]
 

@@ -11,13 +11,13 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from typer.testing import CliRunner
 
-from controller_admin.command_line import main
-from controller_pipeline import store
-from controller_pipeline.folding import fold
-from controller_pipeline.folding.tables import RAW_EVENTS
-from controller_pipeline.generations.errors import Damaged, NotWritten, StoreBusy
-from controller_pipeline.kept_history import KeptHistory, NoHistory
-from controller_pipeline.schemas import (
+from kontroller.command_line import main
+from kontroller.history import store
+from kontroller.history.folding import fold
+from kontroller.history.folding.tables import RAW_EVENTS
+from kontroller.history.generations.errors import Damaged, NotWritten, StoreBusy
+from kontroller.history.kept_history import KeptHistory, NoHistory
+from kontroller.history.schemas import (
     EVENTS,
     FINDINGS,
     KNOWN_SPANS,
@@ -25,8 +25,8 @@ from controller_pipeline.schemas import (
     PARTITION_INTERVALS,
     Table,
 )
-from controller_pipeline.store import Change
-from controller_pipeline.transforms import lines
+from kontroller.history.store import Change
+from kontroller.history.transforms import lines
 from tests.spark.histories import as_lines, random_cluster
 from tests.spark.unchangeable import unchangeable
 
@@ -279,7 +279,7 @@ class TestWhileAHistoryChanges:
 def test_the_command_says_in_one_line_what_it_cannot_do(
     at_once: KeptHistory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("controller_pipeline.session.session", lambda *_, **__: nullcontext(at_once.store.spark))
+    monkeypatch.setattr("kontroller.history.session.session", lambda *_, **__: nullcontext(at_once.store.spark))
     (tmp_path / "journal").mkdir()
     ingest = ["history", "ingest", "--history", at_once.location, "--journal", str(tmp_path / "journal")]
     with at_once.changing():

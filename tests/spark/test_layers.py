@@ -12,7 +12,7 @@ from pyspark.sql import functions as f
 from pyspark.testing import assertDataFrameEqual
 
 from controller_core.model.ids import TopicPartition
-from controller_pipeline.schemas import (
+from kontroller.history.schemas import (
     BROKER_INTERVALS,
     CONFIG_INTERVALS,
     EVENTS,
@@ -21,9 +21,9 @@ from controller_pipeline.schemas import (
     PARTITION_INTERVALS,
     PROOFS,
 )
-from controller_pipeline.sources import journal_files
-from controller_pipeline.store import Store
-from controller_pipeline.transforms.partition_intervals import partition_intervals
+from kontroller.history.sources import journal_files
+from kontroller.history.store import Store
+from kontroller.history.transforms.partition_intervals import partition_intervals
 from tests.spark.histories import RandomCluster, as_lines, folded, kept, random_cluster, rows
 
 CLUSTERS = 300

@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 from pyspark.sql import Row, SparkSession
 
-from controller_pipeline import intake
-from controller_pipeline.answers.options import Options
-from controller_pipeline.generations.generation import day_of
-from controller_pipeline.kept_history import KeptHistory
-from controller_pipeline.schemas import (
+from kontroller.history import intake
+from kontroller.history.answers.options import Options
+from kontroller.history.generations.generation import day_of
+from kontroller.history.kept_history import KeptHistory
+from kontroller.history.schemas import (
     CONFIG_INTERVALS,
     EVENTS,
     FINDINGS,
@@ -24,10 +24,10 @@ from controller_pipeline.schemas import (
     LAYERS,
     PARTITION_INTERVALS,
 )
-from controller_pipeline.sources import text_logs
-from controller_pipeline.transforms.continuity.breaks import marks
-from controller_pipeline.transforms.known_spans import known_spans
-from controller_pipeline.transforms.partition_intervals import partition_intervals
+from kontroller.history.sources import text_logs
+from kontroller.history.transforms.continuity.breaks import marks
+from kontroller.history.transforms.known_spans import known_spans
+from kontroller.history.transforms.partition_intervals import partition_intervals
 
 SAMPLE = Path(__file__).parent / "data" / "text_logs"
 STRANGE = (

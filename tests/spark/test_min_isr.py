@@ -7,8 +7,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from pyspark.sql import DataFrame, Row, SparkSession
 
-from controller_pipeline.schemas import CONFIG_INTERVALS, EVENTS, KNOWN_SPANS, Table
-from controller_pipeline.transforms.partition_intervals import partition_intervals
+from kontroller.history.schemas import CONFIG_INTERVALS, EVENTS, KNOWN_SPANS, Table
+from kontroller.history.transforms.partition_intervals import partition_intervals
 
 BEGAN = datetime(2026, 11, 21, tzinfo=UTC)
 ENDED = 100

@@ -12,13 +12,13 @@ import pyarrow.parquet
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from controller_pipeline.delta import log
-from controller_pipeline.delta.log import DeltaLog
-from controller_pipeline.generations.errors import ChangedMeanwhile, NotWritten, OtherFormat
-from controller_pipeline.generations.generation import cluster_of
-from controller_pipeline.generations.keeping import Format, Keeping
-from controller_pipeline.schemas import KNOWN_SPANS, LONG, PARTITION_INTERVALS, TEXT, TIME, Table, columns
-from controller_pipeline.store import Store, by_cluster
+from kontroller.history.delta import log
+from kontroller.history.delta.log import DeltaLog
+from kontroller.history.generations.errors import ChangedMeanwhile, NotWritten, OtherFormat
+from kontroller.history.generations.generation import cluster_of
+from kontroller.history.generations.keeping import Format, Keeping
+from kontroller.history.schemas import KNOWN_SPANS, LONG, PARTITION_INTERVALS, TEXT, TIME, Table, columns
+from kontroller.history.store import Store, by_cluster
 from tests.spark.unchangeable import unchangeable
 
 VISITS = Table(

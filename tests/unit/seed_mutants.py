@@ -63,7 +63,7 @@ MUTANTS: Final = (
     ),
     SeedMutant(
         part="preferredReplicaLeaderElection, its verify",
-        module="controller_admin.client.elections",
+        module="kontroller.client.elections",
         code="Progress.IN_PROGRESS if first in place.isr else Progress.FAILED",
         instead="Progress.IN_PROGRESS",
     ),

@@ -11,9 +11,8 @@ import pytest
 ROOT: Final = Path(__file__).resolve().parents[2]
 HOUSE: Final = (
     "bench",
-    "controller_admin",
+    "kontroller",
     "controller_core",
-    "controller_pipeline",
     "devcluster",
     "operator",
     "replica_broker",
@@ -55,15 +54,15 @@ PICTURE: Final = "\n".join(re.findall(r"^    .+$", ARCHITECTURE, re.MULTILINE))
 PICTURED: Final = (
     "controller_core",
     "controller_core/controller",
-    "controller_admin",
+    "kontroller",
     "operator/controller_operator",
-    "controller_pipeline",
+    "kontroller/history",
     "replica_broker",
 )
 
 
 def test_a_place_that_is_named_exists() -> None:
-    tops = [ROOT / above for above in ("", "controller_core", "controller_pipeline")]
+    tops = [ROOT / above for above in ("", "controller_core", "kontroller/history")]
     assert [place for place in PLACES if not any((top / place).exists() for top in tops)] == []
 
 

@@ -14,10 +14,11 @@ from controller_core.supervision import FIRST_BACKOFF_MS, LONGEST_BACKOFF_MS, no
 from simulation.virtual_time import VirtualClock, until_quiet
 
 PROJECT: Final = Path(__file__).parents[2]
-SHIPPED: Final = ("controller_core", "controller_admin", "operator/controller_operator", "replica_broker")
+SHIPPED: Final = ("controller_core", "kontroller", "operator/controller_operator", "replica_broker")
 BEGINS_WORK: Final = re.compile(r"\b(create_task|ensure_future|Thread)\(")
 AWAITED_WHERE_IT_BEGINS: Final = {
-    "controller_admin/client/cluster.py",
+    "kontroller/client/cluster.py",
+    "kontroller/history/watching/threads.py",
     "controller_core/controller/loop/side_by_side.py",
     "controller_core/controller/term/groups.py",
     "controller_core/controller/znodes/partition_states.py",
@@ -28,11 +29,12 @@ AWAITED_WHERE_IT_BEGINS: Final = {
     "operator/controller_operator/reconciling/measuring/asking.py",
 }
 SUPERVISED_ITSELF: Final = {
-    "controller_admin/client/admin_client.py": "its thread has an event loop alone, and what is done there is the asker's",
+    "kontroller/client/admin_client.py": "its thread has an event loop alone, and what is done there is the asker's",
     "controller_core/journal/writer.py": "its thread catches all that a batch can raise, and goes on with the next",
     "controller_core/supervision.py": "here it is done",
     "controller_core/names.py": "whoever asks for the name is told, also of an error",
     "controller_core/wire/listener/listener.py": "looks at each connection that has ended",
+    "kontroller/history/progress.py": "a daemon thread that only draws the bar, and ends with the work",
     "operator/controller_operator/development.py": "the end of the work ends kopf, which hosts it, with its error",
     "operator/controller_operator/loop_thread.py": "its thread has a loop alone, and what is done there is the asker's",
     "operator/controller_operator/watching/kopf_watcher.py": "`keep` raises what ended kopf, and ends the process",

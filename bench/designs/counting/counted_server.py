@@ -16,12 +16,12 @@ from unittest.mock import patch
 from kio.schema.errors import ErrorCode
 
 from bench.designs.counting.message_counts import MessageCounts
-from controller_admin.command_line import main as kontroller
 from controller_core.model.authorization.principal import NOBODY_IN_PARTICULAR, Caller
 from controller_core.wire.codecs.frames import RequestHead
 from controller_core.wire.limits.request_limits import RequestLimits
 from controller_core.wire.listener.listener import Acceptor, Api, Listener
 from controller_core.wire.listener.owned_api import BrokerQuestion, Throttled
+from kontroller.command_line import main as kontroller
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from itertools import count
 from pathlib import Path
 from typing import Final
 
-from controller_pipeline.sources import log_lines
+from kontroller.history.sources import log_lines
 from tests.fuzz.target import Target
 
 _LOGS: Final = Path(__file__).parents[2] / "spark" / "data" / "text_logs"

@@ -46,7 +46,7 @@ class RunJobs:
             pod = job["spec"]["template"]["spec"]
             rights = self._api.service_account_kubeconfig(namespace, pod["serviceAccountName"])
             ran = subprocess.run(
-                [sys.executable, "-m", "controller_admin", *pod["containers"][0]["args"]],
+                [sys.executable, "-m", "kontroller", *pod["containers"][0]["args"]],
                 env={**os.environ, "KUBECONFIG": str(rights)},
                 capture_output=True,
                 text=True,

@@ -8,8 +8,6 @@ from subprocess import CompletedProcess
 
 import pytest
 
-from controller_admin.client.admin_client import AdminClient
-from controller_admin.client.errors import AdminError, NotAdmittedError, Unreachable
 from devcluster.clients import tools
 from devcluster.clusters.certificates import make_certificate
 from devcluster.clusters.kafka import KafkaCluster
@@ -17,6 +15,8 @@ from devcluster.clusters.kontroller import run_command
 from devcluster.clusters.run_folder import RunFolder
 from devcluster.clusters.zookeeper import ZooKeeper
 from devcluster.running.ports import release_port, reserve_port
+from kontroller.client.admin_client import AdminClient
+from kontroller.client.errors import AdminError, NotAdmittedError, Unreachable
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(180)]
 

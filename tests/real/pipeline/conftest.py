@@ -5,10 +5,10 @@ from collections.abc import Iterator
 import pytest
 from pyspark.sql import SparkSession
 
-from controller_pipeline.session import local_session
-from controller_pipeline.sources.kafka_topic import connector_settings
 from devcluster.building.spark_jars import kafka_jars
 from devcluster.running.tokens import SPARK, machine_tokens
+from kontroller.history.session import local_session
+from kontroller.history.sources.kafka_topic import connector_settings
 
 
 @pytest.fixture(scope="package")

@@ -13,16 +13,16 @@ from pyspark.testing import assertDataFrameEqual
 
 from controller_core.journal.segments import Block
 from controller_core.journal.topic import TopicSink
-from controller_pipeline.folding.tables import RAW_EVENTS
-from controller_pipeline.generations.generation import write_of
-from controller_pipeline.kept_history import KeptHistory
-from controller_pipeline.pipelines.topic import checkpoint_of, ingest_topic
-from controller_pipeline.schemas import EVENTS, FINDINGS
 from devcluster.building.spark_jars import kafka_jars
 from devcluster.clients.znodes import ClusterZnodes
 from devcluster.clusters.zookeeper import connected_client
 from devcluster.running.processes import wait_until
 from devcluster.waiting.vocabulary import serve_topic
+from kontroller.history.folding.tables import RAW_EVENTS
+from kontroller.history.generations.generation import write_of
+from kontroller.history.kept_history import KeptHistory
+from kontroller.history.pipelines.topic import checkpoint_of, ingest_topic
+from kontroller.history.schemas import EVENTS, FINDINGS
 from tests.real.conftest import StartKafka
 from tests.spark.histories import as_events, history
 
@@ -37,7 +37,7 @@ class Ingest:
     def __init__(self, folder: Path, bootstrap: str) -> None:
         self._log = folder / "ingest.log"
         what = ["--topic", TOPIC, "--bootstrap", bootstrap, "--jars", kafka_jars(), "--memory", "1g"]
-        self._command = [sys.executable, "-m", "controller_admin", "history", "ingest", *what]
+        self._command = [sys.executable, "-m", "kontroller", "history", "ingest", *what]
         self._command += ["--history", str(folder / "history")]
 
     def run(self) -> str:

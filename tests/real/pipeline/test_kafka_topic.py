@@ -14,7 +14,6 @@ from controller_core.journal.topic import TopicSink
 from controller_core.wire.connections.broker_properties import SecuredBrokers
 from controller_core.wire.connections.java_clients import java_properties
 from controller_core.wire.connections.librdkafka import librdkafka_source
-from controller_pipeline.sources import kafka_topic
 from devcluster.building.spark_jars import kafka_jars
 from devcluster.clients.znodes import ClusterZnodes
 from devcluster.clusters.listeners import ListenerNames
@@ -23,6 +22,7 @@ from devcluster.clusters.secured_kafka import ADMIN, PASSWORDS, SecuredKafka
 from devcluster.clusters.zookeeper import ZooKeeper, connected_client
 from devcluster.running.processes import wait_until
 from devcluster.waiting.vocabulary import serve_topic
+from kontroller.history.sources import kafka_topic
 from tests.real.conftest import StartKafka
 
 TOPIC = "history"
@@ -102,7 +102,7 @@ def test_what_is_written_to_brokers_that_want_a_login_is_read_by_the_same_proper
 
 def ingested(history: Path, *options: str) -> tuple[str, set[str]]:
     """What `kontroller history ingest` said, and all command lines of this machine while it ran."""
-    command = [sys.executable, "-m", "controller_admin", "history", "ingest", "--history", str(history)]
+    command = [sys.executable, "-m", "kontroller", "history", "ingest", "--history", str(history)]
     command += ["--jars", kafka_jars(), "--memory", "1g", *options]
     seen: set[str] = set()
     with (history.parent / "said").open("w+") as log:

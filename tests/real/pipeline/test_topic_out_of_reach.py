@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from controller_pipeline.kept_history import KeptHistory
-from controller_pipeline.pipelines.topic import TopicUnreadable, ingest_topic
 from devcluster.running.ports import release_port, reserve_port
+from kontroller.history.kept_history import KeptHistory
+from kontroller.history.pipelines.topic import TopicUnreadable, ingest_topic
 from tests.real.conftest import StartKafka
 
 SOON = {"kafka.default.api.timeout.ms": "5000", "kafka.request.timeout.ms": "4000"}

@@ -8,8 +8,6 @@ import pytest
 
 from controller_core.wire.connections.broker_properties import SecuredBrokers
 from controller_core.wire.connections.librdkafka import librdkafka_source
-from controller_pipeline.watching.journals.journal import JournalUnreadable
-from controller_pipeline.watching.journals.topic import TopicJournal
 from devcluster.clients.znodes import ClusterZnodes
 from devcluster.clusters.kontroller import ControllerProcess
 from devcluster.clusters.kubernetes import KubernetesCluster
@@ -20,6 +18,8 @@ from devcluster.clusters.secured_kafka import ADMIN, PASSWORDS, SecuredKafka
 from devcluster.clusters.zookeeper import ZooKeeper, connected_client
 from devcluster.running.processes import wait_until
 from devcluster.waiting.vocabulary import serve_topic
+from kontroller.history.watching.journals.journal import JournalUnreadable
+from kontroller.history.watching.journals.topic import TopicJournal
 from tests.real.operator.operated import operated_namespace, running_operator
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]

@@ -9,9 +9,6 @@ from typing import Final
 import pytest
 from kio.schema.errors import ErrorCode
 
-from controller_admin.client.admin_client import AdminClient
-from controller_admin.client.errors import Refused
-from controller_admin.client.topics.administration import TopicDescription
 from devcluster.clusters.certificates import Authority, CertificateFiles
 from devcluster.clusters.kontroller import ControllerProcess
 from devcluster.clusters.listeners import ListenerNames
@@ -20,6 +17,9 @@ from devcluster.clusters.secured_kafka import ALICE, CONTROLLER, PASSWORDS, Secu
 from devcluster.clusters.zookeeper import ZooKeeper
 from devcluster.running.processes import wait_until
 from devcluster.waiting.vocabulary import wait_until_logged
+from kontroller.client.admin_client import AdminClient
+from kontroller.client.errors import Refused
+from kontroller.client.topics.administration import TopicDescription
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
 

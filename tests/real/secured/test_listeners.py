@@ -16,8 +16,6 @@ from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer
 from kafka.admin import NewTopic
 from kio.schema.errors import ErrorCode
 
-from controller_admin.client.admin_client import AdminClient
-from controller_admin.client.errors import AdminError, Refused
 from devcluster.clients import tools
 from devcluster.clients.identity import Identity
 from devcluster.clusters.kontroller import ControllerProcess
@@ -27,6 +25,8 @@ from devcluster.clusters.secured_kafka import ADMIN, ALICE, CLIENT, PASSWORDS, S
 from devcluster.clusters.zookeeper import ZooKeeper, connected_client
 from devcluster.running.processes import wait_until
 from devcluster.waiting.vocabulary import wait_until_in_sync
+from kontroller.client.admin_client import AdminClient
+from kontroller.client.errors import AdminError, Refused
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
 

@@ -10,10 +10,6 @@ from kazoo.client import KazooClient
 from kazoo.security import ACL
 from kio.schema.errors import ErrorCode
 
-from controller_admin.client.admin_client import AdminClient
-from controller_admin.client.assignments import partitions_json, reassignment_json
-from controller_admin.client.errors import Refused
-from controller_admin.client.properties import ClientProperties
 from controller_core.model.ids import BrokerId, PartitionId, TopicName, TopicPartition
 from devcluster.clusters.kafka import KafkaCluster
 from devcluster.clusters.kontroller import RecorderProcess, run_command
@@ -21,6 +17,10 @@ from devcluster.clusters.python_broker import PythonBroker
 from devcluster.clusters.run_folder import RunFolder
 from devcluster.clusters.secured_zookeeper import PASSWORD, USER, SecuredZooKeeper
 from devcluster.clusters.zookeeper import connected_client
+from kontroller.client.admin_client import AdminClient
+from kontroller.client.assignments import partitions_json, reassignment_json
+from kontroller.client.errors import Refused
+from kontroller.client.properties import ClientProperties
 from tests.real.secured.clusters import BY_KAFKA, BY_US
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]

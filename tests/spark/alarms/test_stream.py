@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from controller_pipeline.alarms.stream import raise_alarms, write_alarms
-from controller_pipeline.schemas import ALARMS, EVENTS
 from devcluster.running.processes import wait_until
+from kontroller.history.alarms.stream import raise_alarms, write_alarms
+from kontroller.history.schemas import ALARMS, EVENTS
 from tests.spark.alarms.scenes import SCENES, START_US, Fields, Said, alive, led
 
 MOST_BATCHES = max(len(scene.batches) for scene in SCENES.values())

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from controller_pipeline.alarms.records import Alarm, Rules, Seen, Topic, Trouble
-from controller_pipeline.alarms.watch import Course, Watch
+from kontroller.history.alarms.records import Alarm, Rules, Seen, Topic, Trouble
+from kontroller.history.alarms.watch import Course, Watch
 from tests.spark.alarms.scenes import SCENES, START_US, Fields, Said, alive, led, min_isr, record
 
 RULES = Rules(

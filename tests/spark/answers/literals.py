@@ -11,7 +11,7 @@ from typing import Any, Final, TypeAlias
 
 from pyspark.sql import DataFrame, SparkSession
 
-from controller_pipeline.schemas import BROKER_INTERVALS, EVENTS, KNOWN_SPANS, PARTITION_INTERVALS, Table
+from kontroller.history.schemas import BROKER_INTERVALS, EVENTS, KNOWN_SPANS, PARTITION_INTERVALS, Table
 
 Row: TypeAlias = dict[str, Any]
 Step: TypeAlias = tuple[float, Row | None]

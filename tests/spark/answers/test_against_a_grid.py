@@ -14,9 +14,9 @@ from typing import Any, Final, TypeAlias
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from controller_pipeline import schemas
-from controller_pipeline.answers.all import answer_all
-from controller_pipeline.schemas import Table
+from kontroller.history import schemas
+from kontroller.history.answers.all import answer_all
+from kontroller.history.schemas import Table
 from tests.spark.answers.literals import HEALTHY, Answers, Histories, Row, answers, at, broker, day
 
 HOURS: Final = 72

@@ -3,9 +3,9 @@
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from controller_pipeline import schemas
-from controller_pipeline.answers.all import answer_all
-from controller_pipeline.schemas import ANSWERS, Table
+from kontroller.history import schemas
+from kontroller.history.answers.all import answer_all
+from kontroller.history.schemas import ANSWERS, Table
 from tests.spark.answers.literals import Histories
 
 

@@ -3,11 +3,11 @@
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from controller_pipeline.answers.options import Options
-from controller_pipeline.answers.outages.availability import availability, downtime_by_cause
-from controller_pipeline.answers.outages.detection import led_by_the_dead
-from controller_pipeline.answers.outages.incidents import incidents
-from controller_pipeline.schemas import AVAILABILITY, DOWNTIME_BY_CAUSE
+from kontroller.history.answers.options import Options
+from kontroller.history.answers.outages.availability import availability, downtime_by_cause
+from kontroller.history.answers.outages.detection import led_by_the_dead
+from kontroller.history.answers.outages.incidents import incidents
+from kontroller.history.schemas import AVAILABILITY, DOWNTIME_BY_CAUSE
 from tests.spark.answers.literals import DAY, Answers, Histories, answers, day, event, partition, span
 
 NO_LEADER = {"leader": -1, "isr": [1], "cause": "brokers_changed"}

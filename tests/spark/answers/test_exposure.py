@@ -3,9 +3,9 @@
 import pytest
 from pyspark.sql import SparkSession
 
-from controller_pipeline.answers.outages.exposure import exposure
-from controller_pipeline.answers.outages.rack_availability import rack_availability
-from controller_pipeline.schemas import EXPOSURE, RACK_AVAILABILITY
+from kontroller.history.answers.outages.exposure import exposure
+from kontroller.history.answers.outages.rack_availability import rack_availability
+from kontroller.history.schemas import EXPOSURE, RACK_AVAILABILITY
 from tests.spark.answers.literals import DAY, Answers, Histories, Row, answers, broker, day, partition
 
 ALL, IN_A, ALONE = {"isr": [1, 2, 3]}, {"isr": [1, 2]}, {"isr": [1]}

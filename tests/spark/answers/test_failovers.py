@@ -3,9 +3,9 @@
 import pytest
 from pyspark.sql import SparkSession
 
-from controller_pipeline.answers.options import Options
-from controller_pipeline.answers.outages.failovers import failovers
-from controller_pipeline.schemas import FAILOVERS
+from kontroller.history.answers.options import Options
+from kontroller.history.answers.outages.failovers import failovers
+from kontroller.history.schemas import FAILOVERS
 from tests.spark.answers.literals import Answers, Histories, Row, answers, at, event, partition, span
 
 GONE = {"correlation_id": "1-5", "cause": "brokers_changed"}

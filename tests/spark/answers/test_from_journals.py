@@ -9,14 +9,14 @@ from typing import Any, Final
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from controller_pipeline import schemas
-from controller_pipeline.answers.all import answer_all
-from controller_pipeline.schemas import Table
-from controller_pipeline.transforms.broker_intervals import broker_intervals
-from controller_pipeline.transforms.config_intervals import config_intervals
-from controller_pipeline.transforms.continuity.breaks import marks
-from controller_pipeline.transforms.known_spans import known_spans
-from controller_pipeline.transforms.partition_intervals import partition_intervals
+from kontroller.history import schemas
+from kontroller.history.answers.all import answer_all
+from kontroller.history.schemas import Table
+from kontroller.history.transforms.broker_intervals import broker_intervals
+from kontroller.history.transforms.config_intervals import config_intervals
+from kontroller.history.transforms.continuity.breaks import marks
+from kontroller.history.transforms.known_spans import known_spans
+from kontroller.history.transforms.partition_intervals import partition_intervals
 from tests.spark.answers.literals import Answers, answers
 from tests.spark.histories import as_events, history
 

@@ -3,8 +3,8 @@
 import pytest
 from pyspark.sql import SparkSession
 
-from controller_pipeline.answers.outages.incidents import incidents
-from controller_pipeline.schemas import INCIDENTS
+from kontroller.history.answers.outages.incidents import incidents
+from kontroller.history.schemas import INCIDENTS
 from tests.spark.answers.literals import Answers, Histories, answers, at, partition, span
 
 DOWN = {"leader": -1, "isr": [1], "cause": "brokers_changed", "correlation_id": "1-7", "partition_epoch": 5}

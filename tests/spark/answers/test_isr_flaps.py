@@ -3,8 +3,8 @@
 import pytest
 from pyspark.sql import SparkSession
 
-from controller_pipeline.answers.isr_flaps import isr_flaps
-from controller_pipeline.schemas import ISR_FLAPS
+from kontroller.history.answers.isr_flaps import isr_flaps
+from kontroller.history.schemas import ISR_FLAPS
 from tests.spark.answers.literals import DAY, Answers, Histories, answers, day, partition
 
 ALL, ONE_OUT = {"isr": [1, 2, 3]}, {"isr": [1, 2]}

@@ -3,10 +3,10 @@
 import pytest
 from pyspark.sql import SparkSession
 
-from controller_pipeline.answers.controllers import controllers
-from controller_pipeline.answers.leadership import leadership
-from controller_pipeline.answers.outages.unclean_elections import unclean_elections
-from controller_pipeline.schemas import CONTROLLERS, LEADERSHIP, UNCLEAN_ELECTIONS
+from kontroller.history.answers.controllers import controllers
+from kontroller.history.answers.leadership import leadership
+from kontroller.history.answers.outages.unclean_elections import unclean_elections
+from kontroller.history.schemas import CONTROLLERS, LEADERSHIP, UNCLEAN_ELECTIONS
 from tests.spark.answers.literals import DAY, Answers, Histories, answers, at, broker, day, event, partition, span
 
 UNCLEAN = {"leader": 2, "isr": [2], "unclean": True, "leader_recovery_state": 1, "cause": "elect_leaders", "seq": 77}

@@ -3,9 +3,9 @@
 import pytest
 from pyspark.sql import SparkSession
 
-from controller_pipeline.answers.options import Options
-from controller_pipeline.answers.reassignments import reassignments
-from controller_pipeline.schemas import REASSIGNMENTS
+from kontroller.history.answers.options import Options
+from kontroller.history.answers.reassignments import reassignments
+from kontroller.history.schemas import REASSIGNMENTS
 from tests.spark.answers.literals import Answers, Histories, answers, at, partition
 
 TO_4 = {"replicas": [4, 1, 2, 3], "adding": [4], "removing": [3]}

@@ -8,8 +8,8 @@ from typing import Any
 import orjson
 from pyspark.sql import DataFrame, Row, SparkSession
 
-from controller_pipeline.audit.audit import audit
-from controller_pipeline.schemas import EVENTS, KNOWN_SPANS, PROOFS
+from kontroller.history.audit.audit import audit
+from kontroller.history.schemas import EVENTS, KNOWN_SPANS, PROOFS
 
 Record = dict[str, Any]
 

@@ -4,11 +4,11 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from controller_pipeline.audit.audit import audit
-from controller_pipeline.schemas import EVENTS, KNOWN_SPANS, PROOFS
-from controller_pipeline.store import Store
-from controller_pipeline.transforms.continuity.breaks import marks
-from controller_pipeline.transforms.known_spans import known_spans
+from kontroller.history.audit.audit import audit
+from kontroller.history.schemas import EVENTS, KNOWN_SPANS, PROOFS
+from kontroller.history.store import Store
+from kontroller.history.transforms.continuity.breaks import marks
+from kontroller.history.transforms.known_spans import known_spans
 from tests.spark.histories import as_events, history
 
 SEEDS = range(50)

@@ -5,12 +5,12 @@ from collections.abc import Callable, Sequence
 import pytest
 from pyspark.sql import Row, SparkSession
 
-from controller_pipeline.audit.audit import audit
-from controller_pipeline.schemas import EVENTS, PROOFS
-from controller_pipeline.transforms import lines
-from controller_pipeline.transforms.accounts.once import once
-from controller_pipeline.transforms.continuity.breaks import marks
-from controller_pipeline.transforms.known_spans import known_spans
+from kontroller.history.audit.audit import audit
+from kontroller.history.schemas import EVENTS, PROOFS
+from kontroller.history.transforms import lines
+from kontroller.history.transforms.accounts.once import once
+from kontroller.history.transforms.continuity.breaks import marks
+from kontroller.history.transforms.known_spans import known_spans
 from tests.spark.journal_scenes import Folders, as_lines, controller, recorder
 
 

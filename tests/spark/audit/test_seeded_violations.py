@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import Row, SparkSession
 
-from controller_pipeline.audit.audit import INVARIANTS
+from kontroller.history.audit.audit import INVARIANTS
 from tests.spark.audit.mutations import MUTATIONS, Proof
 from tests.spark.audit.story import story
 from tests.spark.audit.tables import Record, Tables

@@ -5,9 +5,9 @@ from typing import Final
 import pytest
 from pyspark.sql import Row, SparkSession
 
-from controller_pipeline.audit.controllers import late_changes
-from controller_pipeline.transforms.continuity.breaks import marks
-from controller_pipeline.transforms.known_spans import known_spans
+from kontroller.history.audit.controllers import late_changes
+from kontroller.history.transforms.continuity.breaks import marks
+from kontroller.history.transforms.known_spans import known_spans
 from tests.spark.clocks.journals import START_S, Journal, lines
 from tests.spark.clocks.oracle import Record
 from tests.spark.histories import as_events

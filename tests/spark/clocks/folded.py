@@ -7,14 +7,14 @@ from dataclasses import dataclass, field
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
-from controller_pipeline.answers.options import Options
-from controller_pipeline.answers.outages.availability import availability
-from controller_pipeline.answers.outages.detection import led_by_the_dead
-from controller_pipeline.schemas import CONFIG_INTERVALS, PARTITION_INTERVALS
-from controller_pipeline.transforms.continuity.breaks import marks
-from controller_pipeline.transforms.continuity.doubts import doubts
-from controller_pipeline.transforms.known_spans import known_spans
-from controller_pipeline.transforms.partition_intervals import partition_intervals
+from kontroller.history.answers.options import Options
+from kontroller.history.answers.outages.availability import availability
+from kontroller.history.answers.outages.detection import led_by_the_dead
+from kontroller.history.schemas import CONFIG_INTERVALS, PARTITION_INTERVALS
+from kontroller.history.transforms.continuity.breaks import marks
+from kontroller.history.transforms.continuity.doubts import doubts
+from kontroller.history.transforms.known_spans import known_spans
+from kontroller.history.transforms.partition_intervals import partition_intervals
 from tests.spark.clocks.journals import lines
 from tests.spark.clocks.oracle import Record, Timeline, tidy
 from tests.spark.histories import as_events

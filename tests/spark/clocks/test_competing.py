@@ -6,7 +6,7 @@ from typing import Final
 import pytest
 from pyspark.sql import SparkSession
 
-from controller_pipeline.transforms.accounts.choice import ABOUT_AS_MUCH
+from kontroller.history.transforms.accounts.choice import ABOUT_AS_MUCH
 from tests.spark.clocks.competing import LATE_S, Term, terms
 from tests.spark.clocks.drawn import examples
 from tests.spark.clocks.folded import Folded, folded

@@ -13,11 +13,11 @@ from pyspark.sql import SparkSession
 from pyspark.testing import assertDataFrameEqual
 from typer.testing import CliRunner, Result
 
-from controller_admin.command_line import main
-from controller_pipeline.delta import log
-from controller_pipeline.kept_history import RAW, KeptHistory
-from controller_pipeline.schemas import EVENTS, LAYERS, Table
 from devcluster.building.spark_jars import delta_jars
+from kontroller.command_line import main
+from kontroller.history.delta import log
+from kontroller.history.kept_history import RAW, KeptHistory
+from kontroller.history.schemas import EVENTS, LAYERS, Table
 from tests.spark.delta import delta_reader
 from tests.spark.histories import history
 
@@ -30,7 +30,7 @@ def command(spark: SparkSession) -> Any:
 
     def run(kept: Path, journal: Path, *options: str) -> Result:
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr("controller_pipeline.session.session", lambda *_, **__: nullcontext(spark))
+            patch.setattr("kontroller.history.session.session", lambda *_, **__: nullcontext(spark))
             patch.setattr(log, "COMMITS", 1)
             arguments = ["ingest", "--history", str(kept), "--journal", str(journal), *options]
             return CliRunner().invoke(main, ["history", *arguments])

@@ -11,7 +11,7 @@ from typing import Final
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from pyspark.sql import DataFrame, SparkSession
 
-from controller_pipeline.schemas import LINES
+from kontroller.history.schemas import LINES
 from tests.spark.clocks import drawn
 from tests.spark.clocks.journals import Journal, lines
 from tests.spark.clocks.oracle import Record

@@ -10,13 +10,13 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
-from controller_pipeline.answers.all import answer_all
-from controller_pipeline.compacting.compact import Compacted
-from controller_pipeline.folding import fold
-from controller_pipeline.folding.choice import Choice, chosen
-from controller_pipeline.folding.tables import RAW_EVENTS
-from controller_pipeline.kept_history import KeptHistory
-from controller_pipeline.schemas import EVENTS, FINDINGS, KNOWN_SPANS, LINES, PROOFS, VIOLATIONS
+from kontroller.history.answers.all import answer_all
+from kontroller.history.compacting.compact import Compacted
+from kontroller.history.folding import fold
+from kontroller.history.folding.choice import Choice, chosen
+from kontroller.history.folding.tables import RAW_EVENTS
+from kontroller.history.kept_history import KeptHistory
+from kontroller.history.schemas import EVENTS, FINDINGS, KNOWN_SPANS, LINES, PROOFS, VIOLATIONS
 from tests.spark.histories import RandomCluster
 from tests.spark.journal_scenes import controller, recorder
 

@@ -10,14 +10,14 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from controller_pipeline.folding import fold
-from controller_pipeline.folding.choice import Choice, chosen
-from controller_pipeline.folding.tables import CHANGES, JOURNALS, RAW_EVENTS, TALLIES
-from controller_pipeline.generations.generation import Part, cluster_of, date_of, day_of
-from controller_pipeline.kept_history import KeptHistory
-from controller_pipeline.schemas import EVENTS, FINDINGS, LAYERS
-from controller_pipeline.sources import text_logs
-from controller_pipeline.store import Store
+from kontroller.history.folding import fold
+from kontroller.history.folding.choice import Choice, chosen
+from kontroller.history.folding.tables import CHANGES, JOURNALS, RAW_EVENTS, TALLIES
+from kontroller.history.generations.generation import Part, cluster_of, date_of, day_of
+from kontroller.history.kept_history import KeptHistory
+from kontroller.history.schemas import EVENTS, FINDINGS, LAYERS
+from kontroller.history.sources import text_logs
+from kontroller.history.store import Store
 from tests.spark.clocks.journals import Journal, lines
 from tests.spark.folding import nights
 from tests.spark.folding.arrivals import ROUNDS, Round, rounds

@@ -11,10 +11,10 @@ from pathlib import Path
 import pyspark
 import yaml
 
-from controller_pipeline.session import SMALL_SETTINGS
+from kontroller.history.session import SMALL_SETTINGS
 from tests.spark.histories import history
 
-PROJECT = Path(__file__).parents[3] / "controller_pipeline" / "pipelines" / "history"
+PROJECT = Path(__file__).parents[3] / "kontroller" / "history" / "pipelines" / "history"
 _DRIVER = "spark.driver."
 SETTINGS = {
     **{name: value for name, value in SMALL_SETTINGS.items() if not name.startswith(_DRIVER)},

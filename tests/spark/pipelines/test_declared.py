@@ -6,13 +6,13 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.testing import assertDataFrameEqual
 
-from controller_pipeline import schemas
-from controller_pipeline.answers.all import answer_all
-from controller_pipeline.sources import journal_files
-from controller_pipeline.transforms import layers
-from controller_pipeline.transforms.config_intervals import config_intervals
-from controller_pipeline.transforms.continuity.breaks import marks
-from controller_pipeline.transforms.known_spans import known_spans
+from kontroller.history import schemas
+from kontroller.history.answers.all import answer_all
+from kontroller.history.sources import journal_files
+from kontroller.history.transforms import layers
+from kontroller.history.transforms.config_intervals import config_intervals
+from kontroller.history.transforms.continuity.breaks import marks
+from kontroller.history.transforms.known_spans import known_spans
 from tests.spark.histories import ingested
 from tests.spark.pipelines.declared import leave_out_what_follows_events, spark_pipelines
 

@@ -7,9 +7,9 @@ import yaml
 from pyspark.sql import SparkSession
 from pyspark.testing import assertDataFrameEqual
 
-from controller_pipeline import schemas
-from controller_pipeline.sources import journal_files
 from devcluster.building.spark_jars import delta_jars
+from kontroller.history import schemas
+from kontroller.history.sources import journal_files
 from tests.spark.histories import ingested
 from tests.spark.pipelines.declared import leave_out_what_follows_events, spark_pipelines
 

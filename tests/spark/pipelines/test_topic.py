@@ -6,10 +6,10 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 from pyspark.testing import assertDataFrameEqual
 
-from controller_pipeline.folding.tables import RAW_EVENTS
-from controller_pipeline.kept_history import KeptHistory
-from controller_pipeline.pipelines.topic import ingest
-from controller_pipeline.schemas import EVENTS, FINDINGS, LINES
+from kontroller.history.folding.tables import RAW_EVENTS
+from kontroller.history.kept_history import KeptHistory
+from kontroller.history.pipelines.topic import ingest
+from kontroller.history.schemas import EVENTS, FINDINGS, LINES
 from tests.spark.histories import as_events, as_lines, history
 
 

@@ -7,14 +7,14 @@ from typing import Any
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from controller_pipeline import kept_history
-from controller_pipeline.answers.options import Options
-from controller_pipeline.audit.partition_history import known, partition_history
-from controller_pipeline.folding.tables import RAW_EVENTS
-from controller_pipeline.kept_history import KeptHistory
-from controller_pipeline.schemas import ANSWERS, EVENTS, KNOWN_SPANS, LAYERS, VIOLATIONS, Table
-from controller_pipeline.sources import journal_files
-from controller_pipeline.store import Change
+from kontroller.history import kept_history
+from kontroller.history.answers.options import Options
+from kontroller.history.audit.partition_history import known, partition_history
+from kontroller.history.folding.tables import RAW_EVENTS
+from kontroller.history.kept_history import KeptHistory
+from kontroller.history.schemas import ANSWERS, EVENTS, KNOWN_SPANS, LAYERS, VIOLATIONS, Table
+from kontroller.history.sources import journal_files
+from kontroller.history.store import Change
 from tests.spark.histories import random_cluster
 from tests.spark.planned.plans import Window, windows
 

@@ -3,7 +3,7 @@
 from pyspark.sql import SparkSession
 
 from bench.pipeline import PARTITIONS, as_json, history
-from controller_pipeline.transforms import lines
+from kontroller.history.transforms import lines
 
 EVENTS = 70_000
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
-from controller_pipeline import schemas
+from kontroller.history import schemas
 
 Row = dict[str, Any]
 NAMES = ("orders", "payments", "clicks", "payments.refunds", "audit-log", "search.index.updates")

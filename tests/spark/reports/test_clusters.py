@@ -8,16 +8,16 @@ from typing import Any, Final
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from controller_pipeline import schemas
-from controller_pipeline.answers.all import answer_all
-from controller_pipeline.answers.options import Options
-from controller_pipeline.kept_history import KeptHistory, NoHistory
-from controller_pipeline.reports.limits import Limits
-from controller_pipeline.reports.period import Period
-from controller_pipeline.reports.report import write_report
-from controller_pipeline.reports.selection.before import figures_before
-from controller_pipeline.reports.selection.clusters import clusters
-from controller_pipeline.reports.selection.tables import tables_of
+from kontroller.history import schemas
+from kontroller.history.answers.all import answer_all
+from kontroller.history.answers.options import Options
+from kontroller.history.kept_history import KeptHistory, NoHistory
+from kontroller.history.reports.limits import Limits
+from kontroller.history.reports.period import Period
+from kontroller.history.reports.report import write_report
+from kontroller.history.reports.selection.before import figures_before
+from kontroller.history.reports.selection.clusters import clusters
+from kontroller.history.reports.selection.tables import tables_of
 from tests.spark.answers.literals import DAY, DAY_1, Histories, Row, broker, partition, span, table
 
 HOUR: Final = 3600

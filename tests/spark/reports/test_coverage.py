@@ -4,8 +4,8 @@ from random import Random
 
 from pyspark.sql import SparkSession
 
-from controller_pipeline.reports.period import Grid
-from controller_pipeline.reports.selection.coverage import covered, edges
+from kontroller.history.reports.period import Grid
+from kontroller.history.reports.selection.coverage import covered, edges
 
 GRID = Grid(began_us=1_000, width_us=100, count=7)
 

@@ -10,15 +10,15 @@ import pyarrow.parquet
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from controller_pipeline import schemas
-from controller_pipeline.answers.all import answer_all
-from controller_pipeline.answers.options import Options
-from controller_pipeline.reports.limits import Limits
-from controller_pipeline.reports.period import Period
-from controller_pipeline.reports.report import write_report
-from controller_pipeline.reports.selection import rows
-from controller_pipeline.reports.selection.partial_days import of_the_period
-from controller_pipeline.reports.selection.tables import Tables, tables_of
+from kontroller.history import schemas
+from kontroller.history.answers.all import answer_all
+from kontroller.history.answers.options import Options
+from kontroller.history.reports.limits import Limits
+from kontroller.history.reports.period import Period
+from kontroller.history.reports.report import write_report
+from kontroller.history.reports.selection import rows
+from kontroller.history.reports.selection.partial_days import of_the_period
+from kontroller.history.reports.selection.tables import Tables, tables_of
 from tests.spark.answers.literals import DAY, DAY_1, Histories, broker, event, partition, span
 
 HOUR: Final = 3600

@@ -8,13 +8,13 @@ import pyarrow.parquet
 import pytest
 from pyspark.sql import SparkSession
 
-from controller_pipeline.reports.limits import Limits
-from controller_pipeline.reports.objective import Objective
-from controller_pipeline.reports.period import Period
-from controller_pipeline.reports.rendering.causes import SAID
-from controller_pipeline.reports.report import ReportSummary, write_report
-from controller_pipeline.reports.selection.before import figures_before
-from controller_pipeline.reports.selection.places import places
+from kontroller.history.reports.limits import Limits
+from kontroller.history.reports.objective import Objective
+from kontroller.history.reports.period import Period
+from kontroller.history.reports.rendering.causes import SAID
+from kontroller.history.reports.report import ReportSummary, write_report
+from kontroller.history.reports.selection.before import figures_before
+from kontroller.history.reports.selection.places import places
 from tests.spark.reports.bad_day import FIRST_DAY, HOSTILE, bad_day, frames
 
 DAY = Period(began=FIRST_DAY, ended=FIRST_DAY + timedelta(days=1))

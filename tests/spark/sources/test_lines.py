@@ -8,10 +8,10 @@ import pytest
 from pyspark.sql import Row, SparkSession
 
 from controller_core.journal.records import NEEDED
-from controller_pipeline.folding.tables import RAW_EVENTS, RAW_FINDINGS
-from controller_pipeline.kept_history import KeptHistory
-from controller_pipeline.sources import journal_files
-from controller_pipeline.transforms.lines import IN_FULL, IN_FULL_IN_SNAPSHOTS
+from kontroller.history.folding.tables import RAW_EVENTS, RAW_FINDINGS
+from kontroller.history.kept_history import KeptHistory
+from kontroller.history.sources import journal_files
+from kontroller.history.transforms.lines import IN_FULL, IN_FULL_IN_SNAPSHOTS
 
 Line = dict[str, Any]
 ENVELOPE: Line = {

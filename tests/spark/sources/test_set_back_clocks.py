@@ -8,9 +8,9 @@ from zoneinfo import ZoneInfo
 import pytest
 from pyspark.sql import Row, SparkSession
 
-from controller_pipeline.audit.audit import audit
-from controller_pipeline.schemas import EVENTS, KNOWN_SPANS, PROOFS
-from controller_pipeline.sources import text_logs
+from kontroller.history.audit.audit import audit
+from kontroller.history.schemas import EVENTS, KNOWN_SPANS, PROOFS
+from kontroller.history.sources import text_logs
 
 SETTINGS = {
     # To compile the plans takes far longer than to run them on these few rows.

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 from pyspark.sql import Row, SparkSession
 
-from controller_pipeline.audit.audit import audit
-from controller_pipeline.schemas import EVENTS, KNOWN_SPANS, PROOFS
-from controller_pipeline.sources import text_logs
+from kontroller.history.audit.audit import audit
+from kontroller.history.schemas import EVENTS, KNOWN_SPANS, PROOFS
+from kontroller.history.sources import text_logs
 
 SAMPLE = Path(__file__).parents[1] / "data" / "text_logs"
 INTERPRETED = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}

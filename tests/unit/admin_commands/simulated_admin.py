@@ -9,17 +9,17 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner, Result
 
-from controller_admin.client import admin_client
-from controller_admin.client.admin_client import AdminClient
-from controller_admin.client.assignments import parse_reassignment, reassignment_json
-from controller_admin.client.elections import Elected
-from controller_admin.client.features import FeatureMetadata, FeatureUpdate, SupportedRange
-from controller_admin.client.properties import ClientProperties
-from controller_admin.client.reassigning.reassignments import Ongoing, Progress, ReassignmentResult
-from controller_admin.client.topics.administration import Alteration, TopicList
-from controller_admin.command_line import main
 from controller_core.model.ids import BrokerId, PartitionId, TopicName, TopicPartition
 from controller_core.wire.client.request_client import Address
+from kontroller.client import admin_client
+from kontroller.client.admin_client import AdminClient
+from kontroller.client.assignments import parse_reassignment, reassignment_json
+from kontroller.client.elections import Elected
+from kontroller.client.features import FeatureMetadata, FeatureUpdate, SupportedRange
+from kontroller.client.properties import ClientProperties
+from kontroller.client.reassigning.reassignments import Ongoing, Progress, ReassignmentResult
+from kontroller.client.topics.administration import Alteration, TopicList
+from kontroller.command_line import main
 
 ORDERS = TopicPartition(TopicName("orders"), PartitionId(0))
 OTHER = TopicPartition(TopicName("other"), PartitionId(0))

@@ -6,7 +6,9 @@ from pathlib import Path
 import pytest
 import yaml
 
-from controller_admin.client.errors import (
+from controller_core.model.ids import TopicName
+from controller_core.wire.messages import ErrorCode
+from kontroller.client.errors import (
     AdminError,
     OutcomeUnknown,
     PartlyRefused,
@@ -14,9 +16,7 @@ from controller_admin.client.errors import (
     Unreachable,
     UpdateInProgress,
 )
-from controller_admin.client.topics.administration import Alteration, AlteredStep
-from controller_core.model.ids import TopicName
-from controller_core.wire.messages import ErrorCode
+from kontroller.client.topics.administration import Alteration, AlteredStep
 from tests.unit.admin_commands.simulated_admin import (
     ORDERS,
     OTHER,
@@ -250,7 +250,7 @@ def test_what_a_person_takes_to_confirm_is_not_of_the_time_of_a_command(
     cluster: SimulatedCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     now_s = 100.0
-    monkeypatch.setattr("controller_admin.commands.administering.connection.time.monotonic", lambda: now_s)
+    monkeypatch.setattr("kontroller.cli.administering.connection.time.monotonic", lambda: now_s)
 
     def hesitate() -> str:
         nonlocal now_s
@@ -275,9 +275,7 @@ def test_time_that_is_over_between_two_questions_is_said(
     cluster: SimulatedCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     passing_s = iter(range(100))
-    monkeypatch.setattr(
-        "controller_admin.commands.administering.connection.time.monotonic", lambda: float(next(passing_s))
-    )
+    monkeypatch.setattr("kontroller.cli.administering.connection.time.monotonic", lambda: float(next(passing_s)))
     ended = kontroller("topics", "delete", "--topic", "a", "--topic", "b", "--yes", "--timeout-ms", "500")
     assert cluster.asked == ["delete"]
     assert "it did not come about in 500 ms: allow more time" in ended.stderr

@@ -12,8 +12,8 @@ import pytest
 from typer.main import get_command
 from typer.testing import CliRunner
 
-from controller_admin.command_line import main
 from devcluster.clusters.kontroller import run_command
+from kontroller.command_line import main
 
 NOBODY = "127.0.0.1:1"
 EVERYTHING = {
@@ -104,7 +104,7 @@ def test_a_log_that_cannot_be_written_hinders_nobody(tmp_path: Path, kind: str) 
 
 
 def test_sigterm_ends_a_drain_at_once() -> None:
-    command = [sys.executable, "-m", "controller_admin", "drain", *EVERYTHING["drain"], "--deadline-seconds", "60"]
+    command = [sys.executable, "-m", "kontroller", "drain", *EVERYTHING["drain"], "--deadline-seconds", "60"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as running:
         assert running.stdout is not None
         assert "draining broker 1, for 60 s at most" in running.stdout.readline()
@@ -129,7 +129,7 @@ def test_a_probe_loads_neither_the_operator_nor_the_controller() -> None:
     script = (
         "import sys, os\n"
         "sys.modules['hypothesis'] = None\n"  # kio takes it where it is installed, as it is for tests
-        "from controller_admin.command_line import main\n"
+        "from kontroller.command_line import main\n"
         "os._exit = lambda code: sys.exit(print(*sorted({name.split('.')[0] for name in sys.modules})))\n"
         f"main(['ready', *{EVERYTHING['ready']!r}])\n"
     )

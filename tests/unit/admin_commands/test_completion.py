@@ -14,7 +14,7 @@ PROJECT = Path(__file__).parents[3]
 def env(tmp_path: Path) -> dict[str, str]:
     """In which there is a `kontroller`, as installing it makes one."""
     command = tmp_path / "kontroller"
-    command.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m controller_admin "$@"\n')
+    command.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m kontroller "$@"\n')
     command.chmod(0o755)
     path = f"{tmp_path}:{os.environ['PATH']}"
     return {**os.environ, "PATH": path, "PYTHONPATH": f"{PROJECT}:{PROJECT / 'operator'}"}

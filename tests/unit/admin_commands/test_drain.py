@@ -8,9 +8,9 @@ import pytest
 from kio.schema.errors import ErrorCode
 from kio.static.protocol import RequestPayload, ResponsePayload
 
-from controller_admin.brokers.drain import Drain, NotDrained, NotRegistered
 from controller_core.model.ids import BrokerId
 from controller_core.wire.messages import ControlledShutdownRequest
+from kontroller.brokers.drain import Drain, NotDrained, NotRegistered
 from simulation.controller_client import Answer, SimulatedControllerClient
 from tests.unit.admin_commands.answering_cluster import AnsweringCluster, SimulatedTopic
 

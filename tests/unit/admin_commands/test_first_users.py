@@ -7,7 +7,11 @@ from typing import Final
 import pytest
 from typer.testing import CliRunner
 
-from controller_admin.brokers.first_users import (
+from controller_core.model.scram import SaltedPassword, credential
+from controller_core.zk import codecs, paths
+from controller_core.zk.scram_credentials import ZkScramCredentials
+from controller_core.zk.session import Create, Delete
+from kontroller.brokers.first_users import (
     MAX_PASSWORD_BYTES,
     MECHANISMS,
     FirstUser,
@@ -15,11 +19,7 @@ from controller_admin.brokers.first_users import (
     make_users,
     users_in,
 )
-from controller_admin.command_line import main
-from controller_core.model.scram import SaltedPassword, credential
-from controller_core.zk import codecs, paths
-from controller_core.zk.scram_credentials import ZkScramCredentials
-from controller_core.zk.session import Create, Delete
+from kontroller.command_line import main
 from simulation.zookeeper import SimulatedZooKeeper
 from simulation.zookeeper_session import SimulatedSession
 

@@ -5,7 +5,7 @@ import sys
 import pytest
 from typer.testing import CliRunner
 
-from controller_admin.command_line import main
+from kontroller.command_line import main
 
 
 @pytest.mark.parametrize(

@@ -5,13 +5,13 @@ from dataclasses import replace
 
 import pytest
 
-from controller_admin.role.moving import NotMoved, move
-from controller_admin.role.obstacles import obstacles
-from controller_admin.role.picture import NoCluster, look
 from controller_core.controller.role.requested_role import asking_for, asking_for_brokers
 from controller_core.model.ids import BrokerId
 from controller_core.zk import codecs, paths
 from controller_core.zk.session import AccessRefused, Create, Delete, WriteOp
+from kontroller.role.moving import NotMoved, move
+from kontroller.role.obstacles import obstacles
+from kontroller.role.picture import NoCluster, look
 from simulation.checks import simulated_cluster
 from simulation.cluster import CONTROLLER, Cluster
 from tests.unit.controller.role.test_standing import let_kafka_fill_in

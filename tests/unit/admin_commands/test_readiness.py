@@ -8,9 +8,9 @@ from typing import TypeVar
 from kio.schema.errors import ErrorCode
 from kio.static.protocol import RequestPayload, ResponsePayload
 
-from controller_admin.brokers.readiness import look_at_broker
 from controller_core.model.ids import BrokerId
 from controller_core.wire.client.request_client import Address
+from kontroller.brokers.readiness import look_at_broker
 from simulation.controller_client import Answer, SimulatedControllerClient
 from tests.unit.admin_commands.answering_cluster import AnsweringCluster, SimulatedTopic
 

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 import pytest
 import yaml
 
-from controller_admin.client.errors import AdminError, OutcomeUnknown, PartlyRefused, Refused, Unreachable
 from controller_core.wire.messages import ErrorCode
+from kontroller.client.errors import AdminError, OutcomeUnknown, PartlyRefused, Refused, Unreachable
 from tests.unit.admin_commands.simulated_admin import (
     ORDERS,
     OTHER,
@@ -227,7 +227,7 @@ def test_a_command_has_its_time_for_all_that_it_asks_and_waits_as_long_as_it_tak
 def test_a_file_without_an_end_is_no_plan(
     cluster: SimulatedCluster, file: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("controller_admin.commands.administering.connection.MAX_FILE_CHARACTERS", 1000)
+    monkeypatch.setattr("kontroller.cli.administering.connection.MAX_FILE_CHARACTERS", 1000)
     ended = kontroller("reassign", "verify", "--reassignment-json-file", file, stdin="0" * 1001)
     assert (ended.exit_code, one_line(ended)) == (
         2,

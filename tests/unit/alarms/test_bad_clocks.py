@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from controller_pipeline.alarms.records import Rules, Seen
+from kontroller.history.alarms.records import Rules, Seen
 from tests.unit.alarms.watching import START_US, alive, led, new_watch, told
 
 TEN_HOURS = 36_000.0

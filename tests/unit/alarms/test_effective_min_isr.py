@@ -2,7 +2,7 @@
 
 import pytest
 
-from controller_pipeline.alarms.records import Rules, Seen
+from kontroller.history.alarms.records import Rules, Seen
 from tests.unit.alarms.watching import alive, assigned, led, new_watch, record, told, waited, wanted
 
 

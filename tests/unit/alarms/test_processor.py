@@ -8,9 +8,9 @@ from pyspark.sql import Row
 from pyspark.sql.streaming.tws_tester import TwsTester
 from pyspark.sql.types import StructType
 
-from controller_pipeline.alarms import processor
-from controller_pipeline.alarms.processor import WatchProcessor
-from controller_pipeline.alarms.records import Rules, Seen
+from kontroller.history.alarms import processor
+from kontroller.history.alarms.processor import WatchProcessor
+from kontroller.history.alarms.records import Rules, Seen
 from tests.spark.alarms.scenes import SCENES, START_US, Fields, Said
 from tests.unit.alarms.watching import RULES, alive, led
 

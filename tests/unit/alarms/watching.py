@@ -3,8 +3,8 @@
 from collections.abc import Iterable
 from typing import Any
 
-from controller_pipeline.alarms.records import Alarm, Rules, Seen
-from controller_pipeline.alarms.watch import Course, Watch
+from kontroller.history.alarms.records import Alarm, Rules, Seen
+from kontroller.history.alarms.watch import Course, Watch
 
 START_US = 1_700_000_000_000_000
 RULES = Rules(leaderless_after_us=30_000_000, under_min_isr_after_us=20_000_000, min_isr=1)

@@ -11,10 +11,10 @@ from typing import Any, Final
 import typer
 import yaml
 
-from controller_admin.command_line import main as kontroller
 from devcluster.building.binaries import KUBERNETES_VERSION
 from devcluster.clusters.kubernetes import CommandError
 from devcluster.filling.programs import HELM
+from kontroller.command_line import main as kontroller
 
 PROJECT: Final = Path(__file__).parents[3]
 CHART: Final = str(PROJECT / "charts" / "kontroller")

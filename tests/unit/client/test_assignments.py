@@ -4,15 +4,15 @@ import json
 
 import pytest
 
-from controller_admin.client.assignments import (
+from controller_core.model.ids import BrokerId, PartitionId, TopicName, TopicPartition
+from kontroller.client.assignments import (
     parse_partitions,
     parse_reassignment,
     parse_replica_assignment,
     partitions_json,
     reassignment_json,
 )
-from controller_admin.client.errors import InvalidArgument
-from controller_core.model.ids import BrokerId, PartitionId, TopicName, TopicPartition
+from kontroller.client.errors import InvalidArgument
 
 
 def tp(topic: str, partition: int) -> TopicPartition:

@@ -1,7 +1,7 @@
 """docs/cli.md is what the commands say of themselves, with an example of each."""
 
-from controller_admin.commands.administering.examples import EXAMPLES
-from controller_admin.commands.administering.groups import GROUPS
+from kontroller.cli.administering.examples import EXAMPLES
+from kontroller.cli.administering.groups import GROUPS
 from scripts.cli_page import PAGE, page
 
 

@@ -4,10 +4,10 @@ import pytest
 from kio.schema.errors import ErrorCode
 from kio.static.protocol import RequestPayload
 
-from controller_admin.client.admin_client import AdminClient
-from controller_admin.client.assignments import parse_reassignment, reassignment_json
-from controller_admin.client.cluster import Call
 from controller_core.model.ids import PartitionId, TopicName, TopicPartition
+from kontroller.client.admin_client import AdminClient
+from kontroller.client.assignments import parse_reassignment, reassignment_json
+from kontroller.client.cluster import Call
 from tests.unit.admin_commands.answering_cluster import CONTROLLER, QUORUM_LEADER, AnsweringCluster, SimulatedTopic
 
 

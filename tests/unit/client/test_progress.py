@@ -1,6 +1,6 @@
 """How far a move is, in words."""
 
-from controller_admin.commands.administering.progress import Speed
+from kontroller.cli.administering.progress import Speed
 
 MB = 1_000_000
 

@@ -3,10 +3,10 @@
 import re
 from pathlib import Path
 
-from controller_pipeline.sources.kafka_topic import CONNECTOR
 from devcluster.building.spark_jars import DELTA_FOLDER, HISTORY_FOLDER
+from kontroller.history.sources.kafka_topic import CONNECTOR
 
-PIPELINE = Path(__file__).parents[3] / "controller_pipeline" / "pipelines" / "history"
+PIPELINE = Path(__file__).parents[3] / "kontroller" / "history" / "pipelines" / "history"
 DELTA_SETTINGS = PIPELINE / "delta" / "spark-defaults.conf"
 
 

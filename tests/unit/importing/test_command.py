@@ -4,7 +4,7 @@ import pytest
 import yaml
 from typer.testing import CliRunner
 
-from controller_admin.command_line import main
+from kontroller.command_line import main
 from tests.unit.importing.test_strimzi import ORDERS, changed
 
 STDIN = ("import", "--from-strimzi", "-")

@@ -8,9 +8,6 @@ import orjson
 import pytest
 import yaml
 
-from controller_admin.importing.documents import Imported, Target, as_yaml, said
-from controller_admin.importing.live_topics import Choice, LeftOut, NoTopics, import_seen_topics, import_topics
-from controller_admin.importing.object_names import ObjectNames
 from controller_core.model.ids import BrokerId
 from controller_core.zk import codecs, paths
 from controller_core.zk.session import Create, ZkSession
@@ -19,6 +16,9 @@ from controller_operator.plans.outcome import Context, Plan
 from controller_operator.plans.topic.differences import differences
 from controller_operator.plans.topic.planner import Surroundings, plan_topic
 from controller_operator.resources import KafkaTopic
+from kontroller.importing.documents import Imported, Target, as_yaml, said
+from kontroller.importing.live_topics import Choice, LeftOut, NoTopics, import_seen_topics, import_topics
+from kontroller.importing.object_names import ObjectNames
 from simulation.zookeeper import SimulatedZooKeeper
 from tests.unit.operator.clusters import NOW, healthy, ready, view
 

@@ -2,10 +2,10 @@
 
 import pytest
 
-from controller_admin.importing.managed_topics import NoSuchCluster, known_cluster
 from controller_operator.kubernetes.object_api import ApiForbidden, Listing
 from controller_operator.kubernetes.object_store import Key, Raw
 from controller_operator.resources.cluster_address import AtBrokers, AtZooKeeper
+from kontroller.importing.managed_topics import NoSuchCluster, known_cluster
 from tests.unit.operator.clusters import raw
 from tests.unit.operator.simulated_api import SimulatedApiServer
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from controller_admin.importing.object_names import NameTaken, ObjectNames, hashed_name, is_object_name, object_name
+from kontroller.importing.object_names import NameTaken, ObjectNames, hashed_name, is_object_name, object_name
 
 TOPICS = st.text(alphabet="abzAZ09._-", min_size=1, max_size=249)
 

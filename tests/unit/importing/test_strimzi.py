@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 import yaml
 
-from controller_admin.importing.documents import Imported, as_yaml, said
-from controller_admin.importing.strimzi import NoYaml, StrimziTopics
+from kontroller.importing.documents import Imported, as_yaml, said
+from kontroller.importing.strimzi import NoYaml, StrimziTopics
 
 ORDERS: dict[str, Any] = {
     "apiVersion": "kafka.strimzi.io/v1beta2",

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from controller_pipeline.transforms.accounts.choice import ALWAYS_US, Account, Known, Snapshot, pieces, ranked
+from kontroller.history.transforms.accounts.choice import ALWAYS_US, Account, Known, Snapshot, pieces, ranked
 
 MINUTE_US = 60_000_000
 HOUR = 60

@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator
 
-from controller_pipeline.transforms.accounts.agreement import Journal, grouped
-from controller_pipeline.transforms.accounts.choice import Known, Snapshot
-from controller_pipeline.transforms.accounts.stretches import Mark, account_of
+from kontroller.history.transforms.accounts.agreement import Journal, grouped
+from kontroller.history.transforms.accounts.choice import Known, Snapshot
+from kontroller.history.transforms.accounts.stretches import Mark, account_of
 
 SECOND_US = 1_000_000
 

@@ -6,7 +6,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from controller_pipeline.transforms.continuity.clock_runs import YEAR_US, Place, Run, most_covering, placed
+from kontroller.history.transforms.continuity.clock_runs import YEAR_US, Place, Run, most_covering, placed
 
 HOUR = 3_600_000_000
 

@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from controller_pipeline.delta import checkpoint
-from controller_pipeline.delta.actions import (
+from kontroller.history.delta import checkpoint
+from kontroller.history.delta.actions import (
     PROTOCOL,
     Info,
     State,
@@ -20,9 +20,9 @@ from controller_pipeline.delta.actions import (
     state_after,
     text_of,
 )
-from controller_pipeline.generations.folders import File
-from controller_pipeline.generations.generation import Part
-from controller_pipeline.schemas import EVENTS, KNOWN_SPANS
+from kontroller.history.generations.folders import File
+from kontroller.history.generations.generation import Part
+from kontroller.history.schemas import EVENTS, KNOWN_SPANS
 
 INFO = Info(at_ms=5, id="its-id", created_ms=4, parts="p", columns="c")
 

@@ -7,14 +7,14 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
-import controller_pipeline
-from controller_pipeline.folding.what_is_new import Pair, code, definitions, folded_again
+import kontroller.history
+from kontroller.history.folding.what_is_new import Pair, code, definitions, folded_again
 
 ELSEWHERE = (
     "controller_core/security/",
-    "controller_pipeline/delta/",
-    "controller_pipeline/generations/",
-    "controller_pipeline/progress.py",
+    "kontroller/history/delta/",
+    "kontroller/history/generations/",
+    "kontroller/history/progress.py",
 )
 PAIRS = st.sets(st.tuples(st.sampled_from(["", "a", "b", "c"]), st.sampled_from(["/1", "/2", "/3"])))
 
@@ -49,16 +49,16 @@ def test_has_all_whose_records_without_a_cluster_are_more_or_fewer(before: set[P
 def imported(file: Path) -> Iterator[str]:
     """The files of modules of ours that a module imports, or imports from."""
     for node in ast.walk(ast.parse(file.read_text())):
-        if isinstance(node, ast.ImportFrom) and node.module and node.module.startswith("controller_"):
+        if isinstance(node, ast.ImportFrom) and node.module and node.module.startswith(("controller_", "kontroller.")):
             for name in (node.module, *(f"{node.module}.{alias.name}" for alias in node.names)):
                 yield f"{name.replace('.', '/')}.py"
 
 
 def test_the_code_that_makes_the_layers_is_all_that_it_imports_but_for_where_they_are_kept() -> None:
-    root = Path(controller_pipeline.__file__).parents[1]
+    root = Path(kontroller.history.__file__).parents[2]
     code_files = {str(file.relative_to(root)) for file in code()}
-    assert {"controller_pipeline/transforms/intervals.py", "controller_core/model/wording.py"} <= code_files
-    own = [file for file in code() if "controller_pipeline" in file.parts]  # of others only what it imports matters
+    assert {"kontroller/history/transforms/intervals.py", "controller_core/model/wording.py"} <= code_files
+    own = [file for file in code() if "kontroller/history" in file.as_posix()]  # of others only what it imports matters
     found = {name for file in own for name in imported(file) if (root / name).is_file()}
     assert {name for name in found - code_files if not name.startswith(ELSEWHERE)} == set()
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from controller_pipeline.generations.errors import Damaged, NotWritten, StoreBusy
-from controller_pipeline.generations.generation import (
+from kontroller.history.generations.errors import Damaged, NotWritten, StoreBusy
+from kontroller.history.generations.generation import (
     NOTHING,
     Made,
     Part,
@@ -21,14 +21,14 @@ from controller_pipeline.generations.generation import (
     with_clusters,
     with_days,
 )
-from controller_pipeline.generations.locks import WriterLock, on_this_machine, read_lock, removal_lock
+from kontroller.history.generations.locks import WriterLock, on_this_machine, read_lock, removal_lock
 
 TWO_CLUSTERS = (Part("3-aa/of=a/day=1"), Part("3-aa/of=a/day=2"), Part("3-aa/of=b/day=1"))
 OF_JANUARY = tuple(Part(f"3-aa/of=c/day=2026-01-0{day}") for day in (1, 2, 3))
 HOLD = """
 import sys, time
 from pathlib import Path
-from controller_pipeline.generations.locks import WriterLock
+from kontroller.history.generations.locks import WriterLock
 with WriterLock(folder=Path(sys.argv[1])).held():
     print("held", flush=True)
     time.sleep(1000)

@@ -14,8 +14,8 @@ from structlog.testing import capture_logs
 
 from controller_core.process.journal_http import CHUNK_BYTES, journal_routes
 from controller_core.security.token_file import TokenFile
-from controller_pipeline.sources.journal_http import JournalUnreachable, fetch
-from controller_pipeline.sources.journal_tokens import JournalTokens
+from kontroller.history.sources.journal_http import JournalUnreachable, fetch
+from kontroller.history.sources.journal_tokens import JournalTokens
 
 NAME = "0000000001-000000000000000.jsonl"
 

@@ -2,9 +2,9 @@
 
 import pytest
 
-from controller_pipeline.generations.errors import OtherFormat
-from controller_pipeline.generations.generation import NOTHING, generation_of
-from controller_pipeline.generations.keeping import Format, Keeping
+from kontroller.history.generations.errors import OtherFormat
+from kontroller.history.generations.generation import NOTHING, generation_of
+from kontroller.history.generations.keeping import Format, Keeping
 
 DELTA = Keeping(format=Format.DELTA, days={"": 30, "events": 90})
 

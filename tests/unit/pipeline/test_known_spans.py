@@ -6,9 +6,9 @@ from itertools import groupby, pairwise
 import pytest
 from hypothesis import given
 
-from controller_pipeline.transforms.continuity.breaks import BACK, BREAK, END, SILENCE, UNSEEN, Mark
-from controller_pipeline.transforms.continuity.doubts import doubts_of
-from controller_pipeline.transforms.known_spans import Span, spans_of
+from kontroller.history.transforms.continuity.breaks import BACK, BREAK, END, SILENCE, UNSEEN, Mark
+from kontroller.history.transforms.continuity.doubts import doubts_of
+from kontroller.history.transforms.known_spans import Span, spans_of
 from tests.spark.clocks.drawn import journals
 from tests.spark.clocks.journals import Journal, in_order
 from tests.spark.clocks.oracle import SECOND, Record, timelines

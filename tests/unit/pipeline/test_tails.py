@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 from pyspark.sql import Row
 
-from controller_pipeline.folding.tails import begins_as_before, changes_nothing_before, is_once
-from controller_pipeline.generations.generation import Part, is_from, with_days_from
+from kontroller.history.folding.tails import begins_as_before, changes_nothing_before, is_once
+from kontroller.history.generations.generation import Part, is_from, with_days_from
 
 SPAN = Row(controller_epoch=5, first_seq=1, last_seq=90, controller_id=7, origin="controller")
 MARKED = Row(interval_ms=None, longest_ms=10_000, is_early=False, checked_day="2026-01-30")

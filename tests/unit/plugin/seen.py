@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from controller_admin.plugin.objects import Seen
+from kontroller.plugin.objects import Seen
 from tests.unit.operator.clusters import raw
 
 

@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from controller_admin.plugin.changes import NotDone, approve, cancel, pause, resume
-from controller_admin.plugin.objects import Named, NoSuchKind, Seen
 from controller_operator.kubernetes.object_api import ObjectGone
 from controller_operator.kubernetes.object_store import Key, Raw
+from kontroller.plugin.changes import NotDone, approve, cancel, pause, resume
+from kontroller.plugin.objects import Named, NoSuchKind, Seen
 from tests.unit.plugin.seen import seen
 
 PAUSED: dict[str, Any] = {"annotations": {"kontroller.dev/pause": "true"}}

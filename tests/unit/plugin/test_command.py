@@ -8,7 +8,7 @@ import pytest
 from typer.main import get_command
 from typer.testing import CliRunner
 
-from controller_admin.plugin.command_line import commands, main
+from kontroller.plugin.command_line import commands, main
 
 ROOT = Path(__file__).resolve().parents[3]
 OPERATIONS = (ROOT / "docs/operations.md").read_text()

@@ -6,10 +6,10 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from controller_admin.plugin.changes import NotDone
-from controller_admin.plugin.draining import Drain, let_go, planned, take_away
-from controller_admin.plugin.plan import lines, next_steps
 from controller_operator.kubernetes.object_store import Key, Raw
+from kontroller.plugin.changes import NotDone
+from kontroller.plugin.draining import Drain, let_go, planned, take_away
+from kontroller.plugin.plan import lines, next_steps
 from tests.unit.operator.clusters import raw
 from tests.unit.operator.simulated_api import SimulatedApiServer
 from tests.unit.plugin.seen import partition

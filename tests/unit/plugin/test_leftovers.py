@@ -1,7 +1,7 @@
 """The screen of `kubectl kontroller leftovers`."""
 
-from controller_admin.plugin.leftovers import lines
 from controller_operator.kubernetes.leftovers import Leftover
+from kontroller.plugin.leftovers import lines
 
 LEFT = Leftover(
     time="2026-01-01T00:00:00Z",

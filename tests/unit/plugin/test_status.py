@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from controller_admin.plugin.exit_codes import ExitCode
-from controller_admin.plugin.objects import Seen
-from controller_admin.plugin.status import lines, overview
-from controller_admin.screen import printable, table
+from kontroller.plugin.exit_codes import ExitCode
+from kontroller.plugin.objects import Seen
+from kontroller.plugin.status import lines, overview
+from kontroller.screen import printable, table
 from tests.unit.plugin.seen import READY, STALLED, seen
 
 COUNTS = {

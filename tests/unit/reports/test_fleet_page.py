@@ -5,13 +5,13 @@ from functools import cache
 
 import pytest
 
-from controller_pipeline.reports.attention import by_need, need_of
-from controller_pipeline.reports.facts import Value
-from controller_pipeline.reports.limits import Limits
-from controller_pipeline.reports.objective import Objective
-from controller_pipeline.reports.period import HOUR, MINUTE
-from controller_pipeline.reports.rendering.fleet import fleet
-from controller_pipeline.reports.rendering.page import page
+from kontroller.history.reports.attention import by_need, need_of
+from kontroller.history.reports.facts import Value
+from kontroller.history.reports.limits import Limits
+from kontroller.history.reports.objective import Objective
+from kontroller.history.reports.period import HOUR, MINUTE
+from kontroller.history.reports.rendering.fleet import fleet
+from kontroller.history.reports.rendering.page import page
 from tests.unit.reports.facts import cluster_row, fleet_report, full_report, period_of
 from tests.unit.reports.html import Page
 

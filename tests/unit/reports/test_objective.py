@@ -5,11 +5,11 @@ from dataclasses import replace
 
 import pytest
 
-from controller_pipeline.reports.facts import Uptime
-from controller_pipeline.reports.objective import Objective
-from controller_pipeline.reports.period import DAY, HOUR, MINUTE, SECOND
-from controller_pipeline.reports.rendering.budgets import budgets, with_budgets
-from controller_pipeline.reports.rendering.page import page
+from kontroller.history.reports.facts import Uptime
+from kontroller.history.reports.objective import Objective
+from kontroller.history.reports.period import DAY, HOUR, MINUTE, SECOND
+from kontroller.history.reports.rendering.budgets import budgets, with_budgets
+from kontroller.history.reports.rendering.page import page
 from tests.unit.reports.facts import empty_report, full_report
 from tests.unit.reports.html import Page
 

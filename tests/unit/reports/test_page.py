@@ -9,15 +9,15 @@ from functools import cache
 
 import pytest
 
-from controller_pipeline.reports import words
-from controller_pipeline.reports.facts import Uptime
-from controller_pipeline.reports.limits import Limits
-from controller_pipeline.reports.period import DAY, HOUR, MINUTE
-from controller_pipeline.reports.plots.calendar import weeks
-from controller_pipeline.reports.rendering.figures import figures
-from controller_pipeline.reports.rendering.headline import panels
-from controller_pipeline.reports.rendering.leads import leads_of_days
-from controller_pipeline.reports.rendering.page import page
+from kontroller.history.reports import words
+from kontroller.history.reports.facts import Uptime
+from kontroller.history.reports.limits import Limits
+from kontroller.history.reports.period import DAY, HOUR, MINUTE
+from kontroller.history.reports.plots.calendar import weeks
+from kontroller.history.reports.rendering.figures import figures
+from kontroller.history.reports.rendering.headline import panels
+from kontroller.history.reports.rendering.leads import leads_of_days
+from kontroller.history.reports.rendering.page import page
 from tests.unit.reports.facts import HOSTILE, empty_report, full_report
 from tests.unit.reports.html import Page
 

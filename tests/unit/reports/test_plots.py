@@ -7,13 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from controller_pipeline.reports.facts import Step, Uptime
-from controller_pipeline.reports.period import DAY, HOUR, MINUTE, SECOND
-from controller_pipeline.reports.plots import timeline
-from controller_pipeline.reports.plots.axes import TimeAxis
-from controller_pipeline.reports.plots.failovers import Dot, failovers
-from controller_pipeline.reports.plots.scales import availability_class, level_class, nines_digit
-from controller_pipeline.reports.plots.svg import WIDTH, tag
+from kontroller.history.reports.facts import Step, Uptime
+from kontroller.history.reports.period import DAY, HOUR, MINUTE, SECOND
+from kontroller.history.reports.plots import timeline
+from kontroller.history.reports.plots.axes import TimeAxis
+from kontroller.history.reports.plots.failovers import Dot, failovers
+from kontroller.history.reports.plots.scales import availability_class, level_class, nines_digit
+from kontroller.history.reports.plots.svg import WIDTH, tag
 
 BEGAN = 20_000 * DAY
 LETTER = 6.5

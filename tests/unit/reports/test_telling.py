@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 
 from controller_core.journal import inference
-from controller_pipeline.reports.period import DAY, MINUTE, SECOND
-from controller_pipeline.reports.rendering.causes import SAID, said
-from controller_pipeline.reports.rendering.telling import At, plain, told
-from controller_pipeline.reports.stories import Ending, Loss, Outage, Story
-from controller_pipeline.sources import log_lines
+from kontroller.history.reports.period import DAY, MINUTE, SECOND
+from kontroller.history.reports.rendering.causes import SAID, said
+from kontroller.history.reports.rendering.telling import At, plain, told
+from kontroller.history.reports.stories import Ending, Loss, Outage, Story
+from kontroller.history.sources import log_lines
 from tests.unit.reports.facts import outage
 
 ROOT = Path(__file__).resolve().parents[3]

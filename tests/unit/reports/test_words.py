@@ -4,9 +4,9 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from controller_pipeline.reports import words
-from controller_pipeline.reports.period import DAY, HOUR, MINUTE, SECOND, Grid, Period, grid_of, micros, moment_of
-from controller_pipeline.reports.selection.episodes.worst import quiet_us
+from kontroller.history.reports import words
+from kontroller.history.reports.period import DAY, HOUR, MINUTE, SECOND, Grid, Period, grid_of, micros, moment_of
+from kontroller.history.reports.selection.episodes.worst import quiet_us
 
 
 @pytest.mark.parametrize(

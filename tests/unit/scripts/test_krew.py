@@ -84,7 +84,7 @@ def test_the_archive_has_an_executable_and_a_licence() -> None:
 def test_the_version_is_that_of_the_distribution() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     assert project["version"] == krew.VERSION
-    assert project["scripts"]["kubectl-kontroller"] == "controller_admin.plugin.command_line:main"
+    assert project["scripts"]["kubectl-kontroller"] == "kontroller.plugin.command_line:main"
 
 
 def test_the_script_runs_the_plugin_and_hands_its_exit_code_on() -> None:
@@ -98,7 +98,7 @@ def test_the_script_runs_the_plugin_and_hands_its_exit_code_on() -> None:
 
 
 def test_the_script_does_not_run_what_lies_about_and_says_what_is_missing(tmp_path: Path) -> None:
-    package = tmp_path / "controller_admin" / "plugin"
+    package = tmp_path / "kontroller" / "plugin"
     package.mkdir(parents=True)
     (package / "__init__.py").write_text("")
     (package / "command_line.py").write_text("print('surprise')")

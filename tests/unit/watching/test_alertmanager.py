@@ -7,10 +7,10 @@ from contextlib import asynccontextmanager, suppress
 import aiohttp
 import pytest
 
-from controller_pipeline.alarms.records import Alarm
-from controller_pipeline.watching import alertmanager
-from controller_pipeline.watching.alertmanager import Alertmanager, Unreachable
-from controller_pipeline.watching.board import Board
+from kontroller.history.alarms.records import Alarm
+from kontroller.history.watching import alertmanager
+from kontroller.history.watching.alertmanager import Alertmanager, Unreachable
+from kontroller.history.watching.board import Board
 from tests.unit.watching.alertmanagers import StrictAlertmanager
 from tests.unit.watching.lines import START_US, Clock
 

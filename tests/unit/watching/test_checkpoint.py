@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from controller_pipeline.watching.checkpoint import Kept, UnusableCheckpoint, read, write
+from kontroller.history.watching.checkpoint import Kept, UnusableCheckpoint, read, write
 
 
 def test_what_was_written_is_read_and_no_file_is_nothing_kept(tmp_path: Path) -> None:

@@ -2,12 +2,12 @@
 
 from collections.abc import Sequence
 
-from controller_pipeline.alarms.records import Rules
-from controller_pipeline.watching import checkpoint
-from controller_pipeline.watching.board import Board, Notice
-from controller_pipeline.watching.checkpoint import Kept
-from controller_pipeline.watching.fleet import MOST_CLUSTERS, Fleet
-from controller_pipeline.watching.journals.journal import Chunk
+from kontroller.history.alarms.records import Rules
+from kontroller.history.watching import checkpoint
+from kontroller.history.watching.board import Board, Notice
+from kontroller.history.watching.checkpoint import Kept
+from kontroller.history.watching.fleet import MOST_CLUSTERS, Fleet
+from kontroller.history.watching.journals.journal import Chunk
 from tests.unit.watching.lines import Clock, alive, led, line, snapshot
 
 RULES = Rules(leaderless_after_us=30_000_000, under_min_isr_after_us=30_000_000, min_isr=1)

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from controller_pipeline.alarms.records import Alarm
-from controller_pipeline.schemas import ALARMS
-from controller_pipeline.watching import json_lines
-from controller_pipeline.watching.board import Board
-from controller_pipeline.watching.json_lines import JsonLines
+from kontroller.history.alarms.records import Alarm
+from kontroller.history.schemas import ALARMS
+from kontroller.history.watching import json_lines
+from kontroller.history.watching.board import Board
+from kontroller.history.watching.json_lines import JsonLines
 from tests.unit.watching.lines import START_US
 
 

@@ -17,8 +17,8 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from controller_admin.command_line import main
 from devcluster.running.ports import reserve_port
+from kontroller.command_line import main
 from tests.unit.watching.alertmanagers import StrictAlertmanager
 from tests.unit.watching.lines import alive, led
 
@@ -33,7 +33,7 @@ QUICK = (
 
 @contextmanager
 def watching(*options: str) -> Iterator[subprocess.Popen[str]]:
-    command = [sys.executable, "-m", "controller_admin", "history", "watch", *QUICK, *options]
+    command = [sys.executable, "-m", "kontroller", "history", "watch", *QUICK, *options]
     env = {**os.environ, "COLUMNS": "500"}
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=env)
     try:

@@ -10,11 +10,11 @@ import pytest
 from aiohttp import web
 
 from controller_core.process.journal_http import journal_routes
-from controller_pipeline.sources.journal_tokens import JournalTokens
-from controller_pipeline.watching.journals import segments
-from controller_pipeline.watching.journals.folder import FolderJournal
-from controller_pipeline.watching.journals.journal import Journal, JournalUnreadable
-from controller_pipeline.watching.journals.served import ServedJournal
+from kontroller.history.sources.journal_tokens import JournalTokens
+from kontroller.history.watching.journals import segments
+from kontroller.history.watching.journals.folder import FolderJournal
+from kontroller.history.watching.journals.journal import Journal, JournalUnreadable
+from kontroller.history.watching.journals.served import ServedJournal
 from tests.unit.watching.lines import alive, snapshot
 
 TOKEN = "a-token-of-the-tests"

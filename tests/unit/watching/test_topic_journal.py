@@ -6,8 +6,8 @@ from collections.abc import Iterator
 import pytest
 from confluent_kafka import Producer
 
-from controller_pipeline.watching.journals.journal import JournalUnreadable
-from controller_pipeline.watching.journals.topic import TopicJournal
+from kontroller.history.watching.journals.journal import JournalUnreadable
+from kontroller.history.watching.journals.topic import TopicJournal
 
 
 @pytest.fixture(scope="module")
@@ -58,7 +58,7 @@ async def test_messages_come_from_the_first_on_each_once_and_then_as_they_are_wr
 
 
 async def test_brokers_that_are_away_are_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("controller_pipeline.watching.journals.topic._CONNECT_S", 0.3)
+    monkeypatch.setattr("kontroller.history.watching.journals.topic._CONNECT_S", 0.3)
     journal = TopicJournal("journal", "127.0.0.1:1")
     with pytest.raises(JournalUnreadable, match=r"kafka://127\.0\.0\.1:1/journal cannot be read"):
         await journal.read()

@@ -154,4 +154,4 @@ class Terminal:
 
 
 def _command(*arguments: str) -> list[str]:
-    return [sys.executable, "-m", "controller_admin", *arguments]
+    return [sys.executable, "-m", "kontroller", *arguments]

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from controller_admin.commands.administering.examples import EXAMPLES, FILES
+from kontroller.cli.administering.examples import EXAMPLES, FILES
 from tests.real.conformance.client.commands import kontroller_of
 from tests.real.conformance.clusters import ConformanceCluster
 

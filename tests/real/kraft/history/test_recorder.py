@@ -9,8 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from controller_admin.client.admin_client import AdminClient
-from controller_admin.client.features import FeatureUpdate
 from controller_core.controller.loop.clock import SystemClock
 from controller_core.journal.fold import fold
 from controller_core.journal.reader import Record, read
@@ -26,6 +24,8 @@ from devcluster.clusters.run_folder import RunFolder
 from devcluster.filling.parts import Part
 from devcluster.running.processes import wait_until
 from devcluster.waiting.vocabulary import wait_until_recorded
+from kontroller.client.admin_client import AdminClient
+from kontroller.client.features import FeatureUpdate
 from tests.real.kraft.history.recordings import (
     DEADLINE_S,
     assert_comes_to,

@@ -13,14 +13,14 @@ from typing import Any
 
 import pytest
 
-from controller_admin.client.admin_client import AdminClient
-from controller_admin.client.topics.administration import PartitionDetails
 from devcluster.clusters.kontroller import run_command
 from devcluster.clusters.kraft import KRaftCluster
 from devcluster.clusters.run_folder import RunFolder
 from devcluster.demo.told import rows_of
 from devcluster.filling.parts import Part
 from devcluster.running.processes import ManagedProcess, wait_until
+from kontroller.client.admin_client import AdminClient
+from kontroller.client.topics.administration import PartitionDetails
 from tests.real.kraft.history.recordings import changes, metadata, recorder_of, wait_until_it_comes_to
 
 pytestmark = [pytest.mark.real(Part.KRAFT), pytest.mark.timeout(900)]
@@ -124,7 +124,7 @@ def told(servers_folder: RunFolder, tmp_path_factory: pytest.TempPathFactory) ->
         recorder = running.enter_context(recorder_of(cluster, servers_folder, journal))
         watching = ManagedProcess(
             "watch",
-            [sys.executable, "-m", "controller_admin", *watch],
+            [sys.executable, "-m", "kontroller", *watch],
             log_path=servers_folder.log("watch-told"),
             ready=lambda: True,
         )

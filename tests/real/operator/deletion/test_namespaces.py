@@ -96,7 +96,7 @@ def _make_namespace(api: KubernetesCluster) -> None:
 
 def leftovers(api: KubernetesCluster) -> list[dict[str, str]]:
     """Return what `kubectl kontroller leftovers` shows."""
-    command = [sys.executable, "-m", "controller_admin.plugin.command_line", "leftovers", "-n", NAMESPACE, "-o", "json"]
+    command = [sys.executable, "-m", "kontroller.plugin.command_line", "leftovers", "-n", NAMESPACE, "-o", "json"]
     env = {**os.environ, "KUBECONFIG": str(api.kubeconfig)}
     done = subprocess.run(command, env=env, capture_output=True, text=True, check=True, timeout=60)
     found: list[dict[str, str]] = json.loads(done.stdout)

@@ -34,7 +34,7 @@ def kafka(servers_folder: RunFolder, zookeeper: ZooKeeper) -> Iterator[KafkaClus
 def drain(api: KubernetesCluster, *arguments: str) -> str:
     """What `kubectl kontroller drain` says."""
     environment = {**os.environ, "KUBECONFIG": str(api.kubeconfig), "PYTHONPATH": f"{PROJECT}:{PROJECT / 'operator'}"}
-    command = [sys.executable, "-m", "controller_admin.plugin.command_line", "drain", "-n", NAMESPACE, *arguments]
+    command = [sys.executable, "-m", "kontroller.plugin.command_line", "drain", "-n", NAMESPACE, *arguments]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 0, done
     return done.stdout

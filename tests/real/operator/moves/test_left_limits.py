@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from controller_admin.client.admin_client import BlockingAdminClient
 from devcluster.clusters.kontroller import run_command
 from devcluster.clusters.kraft import KRaftCluster
 from devcluster.clusters.kubernetes import KubernetesCluster
 from devcluster.clusters.run_folder import RunFolder
 from devcluster.filling.parts import Part
 from devcluster.running.processes import wait_until
+from kontroller.client.admin_client import BlockingAdminClient
 from tests.real.operator.operated import NAMESPACE, RECORD_BYTES, Objects, fill, operated_namespace, running_operator
 from tests.real.operator.witnesses import limit_without_zookeeper, witness_of
 

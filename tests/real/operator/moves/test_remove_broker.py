@@ -49,7 +49,7 @@ def served(request: pytest.FixtureRequest, servers_folder: RunFolder, zookeeper:
 def plugin(api: KubernetesCluster, *arguments: str) -> subprocess.CompletedProcess[str]:
     """Return what `kubectl kontroller` says."""
     environment = {**os.environ, "KUBECONFIG": str(api.kubeconfig), "PYTHONPATH": f"{PROJECT}:{PROJECT / 'operator'}"}
-    command = [sys.executable, "-m", "controller_admin.plugin.command_line", *arguments, "-n", NAMESPACE]
+    command = [sys.executable, "-m", "kontroller.plugin.command_line", *arguments, "-n", NAMESPACE]
     return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60, check=False)
 
 

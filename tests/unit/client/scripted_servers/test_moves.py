@@ -15,9 +15,9 @@ from kio.schema.list_partition_reassignments.v0.response import (
 from kio.schema.types import BrokerId, TopicName
 from kio.static.primitive import i32
 
-from controller_admin.client.configs import APPEND, SET
-from controller_admin.client.errors import AdminError, OutcomeUnknown, Refused, Unreachable
-from controller_admin.client.reassigning.reassignments import Progress
+from kontroller.client.configs import APPEND, SET
+from kontroller.client.errors import AdminError, OutcomeUnknown, Refused, Unreachable
+from kontroller.client.reassigning.reassignments import Progress
 from tests.unit.client.scripted_servers.scripted import (
     ALTER_REASSIGNMENTS,
     INCREMENTAL_ALTER_CONFIGS,

@@ -8,11 +8,11 @@ from kio.index import load_response_schema
 from kio.schema.errors import ErrorCode
 from kio.schema.metadata.v11 import MetadataResponse
 
-from controller_admin.client.admin_client import AdminClient
-from controller_admin.client.errors import NotAdmittedError, OutcomeUnknown, Unreachable, Unsupported
-from controller_admin.client.features import FeatureUpdate, UpdateType
 from controller_core.wire.client.cluster_picture import NO_TOPICS
 from controller_core.wire.client.request_client import RequestClient, VersionUnsupported
+from kontroller.client.admin_client import AdminClient
+from kontroller.client.errors import NotAdmittedError, OutcomeUnknown, Unreachable, Unsupported
+from kontroller.client.features import FeatureUpdate, UpdateType
 from tests.unit.client.scripted_servers.every_call import every_call
 from tests.unit.client.scripted_servers.scripted import (
     CREATE_TOPICS,
@@ -107,7 +107,7 @@ async def test_a_controller_that_hangs_on_a_question_is_asked_no_more_when_anoth
     cluster: ScriptedCluster, monkeypatch: pytest.MonkeyPatch, *, is_known: bool
 ) -> None:
     """Even where the only server that was named is the one that hangs."""
-    monkeypatch.setattr("controller_admin.client.cluster.PATIENCE_MS", 500)
+    monkeypatch.setattr("kontroller.client.cluster.PATIENCE_MS", 500)
     admin = cluster.client(1 if is_known else 2, socket_connection_setup_timeout_ms=500)
     await admin.list_reassignments()
 
@@ -143,7 +143,7 @@ async def test_a_broker_that_hangs_on_the_users_is_left_for_the_next(
     cluster: ScriptedCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The controller relays nothing, so the brokers are asked."""
-    monkeypatch.setattr("controller_admin.client.brokers_business.PATIENCE_MS", 300)
+    monkeypatch.setattr("kontroller.client.brokers_business.PATIENCE_MS", 300)
 
     def hangs_from_now_on(broker: ScriptedBroker, _: object) -> None:
         broker.hangs = True

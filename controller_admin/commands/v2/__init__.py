@@ -1,1 +1,0 @@
-"""Commands of design v2, which has nobody but ZooKeeper to ask."""

@@ -1,0 +1,71 @@
+"""Whether an API server has the resources of kontroller.dev: it knows each kind, takes what is right, refuses what is not.
+
+Nothing is created: both KafkaTopics are dry runs.
+"""
+
+from typing import Any, Final, Protocol
+
+from controller_operator.kubernetes.object_api import ApiError, ApiForbidden, ApiRefused, ObjectChanged, ObjectGone
+from controller_operator.resources import KINDS
+from controller_operator.resources.common import API_VERSION
+from kontroller.checks.waiting import NotWell
+
+_RIGHT: Final = {"clusterRef": {"name": "kontroller-check"}, "partitions": 1, "replicationFactor": 1}
+_WRONG: Final = {**_RIGHT, "partitions": 0}
+
+
+class CheckedApi(Protocol):
+    """The seam: what is asked of the API server."""
+
+    async def served_kinds(self) -> frozenset[str]: ...
+
+    async def dry_run(self, raw: dict[str, Any]) -> None: ...
+
+
+async def look_at_api(api: CheckedApi, namespace: str) -> str:
+    """One line that says what was found. Raises `NotWell`."""
+    wanted = [kind.definition.kind for kind in KINDS]
+    served = await _served_kinds(api)
+    missing = [kind for kind in wanted if kind not in served]
+    if missing:
+        raise NotWell(f"the API server does not know {', '.join(missing)} of {API_VERSION}: install the chart's CRDs")
+    await _expect_taken(api, namespace)
+    await _expect_refused(api, namespace)
+    return f"{API_VERSION}: {', '.join(wanted)} are served, and their schema is enforced in namespace {namespace}"
+
+
+async def _served_kinds(api: CheckedApi) -> frozenset[str]:
+    try:
+        return await api.served_kinds()
+    except ObjectGone:
+        return frozenset()
+    except ApiError as error:
+        raise NotWell(f"the API server cannot be asked: {error}") from error
+
+
+async def _expect_taken(api: CheckedApi, namespace: str) -> None:
+    try:
+        await api.dry_run(_topic(namespace, _RIGHT))
+    except ObjectChanged:
+        return  # a topic of that name is there: it was taken once
+    except ObjectGone as error:
+        raise NotWell(f"namespace {namespace} is not there: name another with --namespace ({error})") from error
+    except ApiForbidden as error:
+        raise NotWell(f"allow this service account to create kafkatopics in namespace {namespace}: {error}") from error
+    except ApiError as error:
+        raise NotWell(f"the API server does not take a KafkaTopic that is right: {error}") from error
+
+
+async def _expect_refused(api: CheckedApi, namespace: str) -> None:
+    try:
+        await api.dry_run(_topic(namespace, _WRONG))
+    except ApiRefused:
+        return
+    except ApiError as error:
+        raise NotWell(f"the API server does not say what it makes of a KafkaTopic that is wrong: {error}") from error
+    raise NotWell("the API server takes a KafkaTopic with 0 partitions: install this version's CRDs")
+
+
+def _topic(namespace: str, spec: dict[str, Any]) -> dict[str, Any]:
+    metadata = {"name": "kontroller-check", "namespace": namespace}
+    return {"apiVersion": API_VERSION, "kind": "KafkaTopic", "metadata": metadata, "spec": spec}

@@ -1,0 +1,80 @@
+"""Whether a Kafka cluster has a controller: one is known, it answers as the controller, and all members agree on it.
+
+Where there is no ZooKeeper that is the leader of a quorum, whom only the quorum tells of, and the members agree on each
+other.
+"""
+
+from typing import Final
+
+from kio.schema.errors import ErrorCode
+from kio.schema.list_partition_reassignments.v0 import (
+    ListPartitionReassignmentsRequest,
+    ListPartitionReassignmentsResponse,
+)
+from kio.schema.metadata.v11 import MetadataResponse
+
+from controller_core.model.draining.broker_stop import ids
+from controller_core.model.draining.cluster_picture import ClusterPicture
+from controller_core.model.ids import BrokerId
+from controller_core.wire.client.cluster_picture import NO_TOPICS, read_picture
+from controller_core.wire.client.quorum import Quorum, QuorumRefused, ask_quorum
+from controller_core.wire.client.request_client import Address, ClusterClient, RequestError
+from kontroller.checks.waiting import NotWell
+
+_ONLY_A_CONTROLLER_ANSWERS: Final = ListPartitionReassignmentsRequest(topics=())
+"""Anybody else says NOT_CONTROLLER."""
+
+
+async def look_at_cluster(client: ClusterClient) -> str:
+    """One line that says who the controller is. Raises `NotWell`."""
+    try:
+        metadata = await client.ask_any(NO_TOPICS, MetadataResponse)
+    except RequestError as error:
+        raise NotWell(f"no server answers: {error}; give the address of a running broker with --bootstrap") from error
+    picture = read_picture(metadata)
+    if picture.controller is None:
+        raise NotWell("no controller is known: look at what `kontroller controller run` and the brokers log")
+    addresses = {BrokerId(node.node_id): Address(str(node.host), int(node.port)) for node in metadata.brokers}
+    try:
+        answer = await client.ask(_ONLY_A_CONTROLLER_ANSWERS, ListPartitionReassignmentsResponse)
+    except RequestError as error:
+        raise NotWell(f"controller {picture.controller} does not answer as the controller: {error}") from error
+    if answer.error_code is not ErrorCode.none:
+        raise NotWell(f"controller {picture.controller} answers {answer.error_code.name}: {answer.error_message}")
+    quorum = await _quorum(client)
+    for member, address in sorted(addresses.items()):
+        await _expect_agreement(client.at(address), member, picture, has_quorum=quorum is not None)
+    members = ids(sorted(picture.brokers))
+    if quorum is not None:
+        return (
+            f"cluster {picture.cluster_id}: {quorum.leader} leads the quorum of controllers in epoch {quorum.epoch}, "
+            f"and all of {members} know each other"
+        )
+    return (
+        f"cluster {picture.cluster_id}: {picture.controller} at {addresses[picture.controller]} is the controller, "
+        f"say all of {members}"
+    )
+
+
+async def _quorum(client: ClusterClient) -> Quorum | None:
+    try:
+        quorum = await ask_quorum(client)
+    except (RequestError, QuorumRefused) as error:
+        raise NotWell(str(error)) from error
+    if quorum is not None and quorum.leader is None:
+        raise NotWell("the quorum of controllers has no leader: look at what they log")
+    return quorum
+
+
+async def _expect_agreement(
+    client: ClusterClient, member: BrokerId, expected: ClusterPicture, *, has_quorum: bool
+) -> None:
+    try:
+        picture = read_picture(await client.ask_any(NO_TOPICS, MetadataResponse))
+    except RequestError as error:
+        raise NotWell(f"{member} is a member of the cluster and does not answer: {error}") from error
+    if not has_quorum and picture.controller != expected.controller:
+        raise NotWell(f"{member} takes {picture.controller} for the controller, others {expected.controller}")
+    if picture.brokers != expected.brokers:
+        known, others = ids(sorted(picture.brokers)), ids(sorted(expected.brokers))
+        raise NotWell(f"{member} knows the members {known}, others {others}")

@@ -1,0 +1,140 @@
+"""`kontroller elect`: what kafka-leader-election does, by the same JSON files."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from kontroller.cli.administering.connection import (
+    Config,
+    Server,
+    TimeoutMs,
+    Yes,
+    confirmed,
+    read_text,
+    run,
+)
+from kontroller.cli.administering.output import Format, Output, show
+from kontroller.cli.administering.reassign import show_progress
+from kontroller.cli.endings import EXIT_FAILED, failure, usage_error
+
+if TYPE_CHECKING:
+    from kontroller.client.elections import Elected
+
+commands = typer.Typer(help="Leaders: elect the preferred ones, or uncleanly; verify.", no_args_is_help=True)
+
+JsonFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--path-to-json-file", help="The partitions, as kafka-leader-election has them; - for standard input."
+    ),
+]
+All = Annotated[bool, typer.Option("--all-topic-partitions", help="All partitions of the cluster.")]
+Topic = Annotated[str | None, typer.Option("--topic", help="The topic of one partition, with --partition.")]
+Partition = Annotated[int | None, typer.Option("--partition", help="The partition of --topic.", min=0)]
+
+
+@commands.command("preferred")
+def preferred(
+    server: Server = None,
+    json_file: JsonFile = None,
+    everything: All = False,
+    topic: Topic = None,
+    partition: Partition = None,
+    output: Output = Format.TABLE,
+    command_config: Config = None,
+    timeout_ms: TimeoutMs = None,
+) -> None:
+    """Has partitions be led by their first replicas. Exits with 1 where one cannot be."""
+    chosen = _chosen(json_file, everything, topic, partition)
+    elected = run(
+        server,
+        command_config,
+        lambda admin, time: admin.preferred_replica_leader_election(chosen, timeout_ms=time.left_ms()),
+        timeout_ms,
+    )
+    _show(output, elected)
+
+
+@commands.command("unclean")
+def unclean(
+    server: Server = None,
+    json_file: JsonFile = None,
+    everything: All = False,
+    topic: Topic = None,
+    partition: Partition = None,
+    yes: Yes = False,
+    output: Output = Format.TABLE,
+    command_config: Config = None,
+    timeout_ms: TimeoutMs = None,
+) -> None:
+    """Has partitions without a leader be led by a live replica: records that it lacks are lost. Asks before it does."""
+    chosen = _chosen(json_file, everything, topic, partition)
+    what = f"{topic}-{partition}" if topic else "all partitions without a leader" if everything else str(json_file)
+    title = f"Please confirm the unclean election of {what}: records that only dead replicas have are lost."
+    if not confirmed(title, yes=yes, loses_data=True):
+        typer.echo("nothing is elected", err=True)
+        raise typer.Exit(EXIT_FAILED)
+    elected = run(
+        server,
+        command_config,
+        lambda admin, time: admin.elect_unclean(chosen, timeout_ms=time.left_ms()),
+        timeout_ms,
+    )
+    _show(output, elected)
+
+
+@commands.command("verify")
+def verify(
+    server: Server = None,
+    json_file: JsonFile = None,
+    everything: All = False,
+    topic: Topic = None,
+    partition: Partition = None,
+    output: Output = Format.TABLE,
+    command_config: Config = None,
+    timeout_ms: TimeoutMs = None,
+) -> None:
+    """Says of each partition whether its first replica leads: 1 (it does), 0 (it could), -1 (it is not in sync).
+
+    Exits with 0 where all do, 1 where some cannot, 3 where some could."""
+    chosen = _chosen(json_file, everything, topic, partition)
+    found = run(
+        server,
+        command_config,
+        lambda admin, time: admin.verify_preferred_replica_leader_election(chosen, timeout_ms=time.left_ms()),
+        timeout_ms,
+    )
+    show_progress(output, found, failed="are not there, or their first replica is not in sync")
+
+
+def _chosen(json_file: Path | None, everything: bool, topic: str | None, partition: int | None) -> str | None:
+    """The JSON of the partitions; None for all. Ends the command where it is not one choice."""
+    from controller_core.model.ids import PartitionId, TopicName, TopicPartition
+    from kontroller.client.assignments import partitions_json
+
+    is_one = topic is not None or partition is not None
+    if sum((json_file is not None, everything, is_one)) != 1 or (is_one and (topic is None or partition is None)):
+        raise usage_error(
+            ValueError("say which: --path-to-json-file, --all-topic-partitions, or --topic with --partition")
+        )
+    if json_file is not None:
+        return read_text(json_file)
+    if topic is not None and partition is not None:
+        return partitions_json([TopicPartition(TopicName(topic), PartitionId(partition))])
+    return None
+
+
+def _show(output: Format, elected: "Elected") -> None:
+    from kontroller.client.errors import PartlyRefused
+
+    value = [
+        {"topic": tp.topic, "partition": tp.partition, "error": str(error) if error else None}
+        for tp, error in sorted(elected.items())
+    ]
+    rows = [(tp.topic, tp.partition, str(error) if error else "done") for tp, error in sorted(elected.items())]
+    show(output, value, ("TOPIC", "PARTITION", "RESULT"), rows, empty="every partition is led as it should be")
+    refused = tuple(error for _, error in sorted(elected.items()) if error is not None)
+    if refused:
+        led = len(elected) - len(refused)
+        raise failure(PartlyRefused(refused, f"{led} of {len(elected)} partitions are led as was asked"))

@@ -1,0 +1,191 @@
+"""`kontroller features`: KIP-584's tool, with its flags, its questions and its JSON."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+import typer
+
+from kontroller.cli.administering.connection import (
+    Allowance,
+    Config,
+    Server,
+    TimeoutMs,
+    Yes,
+    confirmed,
+    run,
+)
+from kontroller.cli.administering.output import Format, say
+from kontroller.cli.endings import EXIT_FAILED, usage_error
+from kontroller.screen import table
+
+if TYPE_CHECKING:
+    from kontroller.client.features import FeatureMetadata, FeatureUpdate
+
+commands = typer.Typer(help="Features that the cluster finalizes: describe, update, disable.", no_args_is_help=True)
+
+FeatureOutput = Annotated[
+    Format, typer.Option("--output", "-o", help="json as the specification has it, yaml, or table.")
+]
+_UPGRADE: Final = "Please confirm before finalizing the upgrade of the following features:"
+_DOWNGRADE: Final = "Please confirm before downgrading the following features:"
+_DELETION: Final = "Please confirm deletion of the following features:"
+
+
+@commands.command("describe")
+def describe(
+    server: Server = None,
+    controller: Annotated[bool, typer.Option("--controller", help="Asks the controller, for debugging.")] = False,
+    output: FeatureOutput = Format.JSON,
+    command_config: Config = None,
+    timeout_ms: TimeoutMs = None,
+) -> None:
+    """Shows what is finalized, and what the server that answers supports."""
+    found = run(
+        server,
+        command_config,
+        lambda admin, time: admin.describe_features(of_controller=controller, timeout_ms=time.left_ms()),
+        timeout_ms,
+    )
+    _show(output, found)
+
+
+@commands.command("update")
+def update(
+    server: Server = None,
+    feature_upgrade: Annotated[
+        list[str] | None,
+        typer.Option("--feature-upgrade", help="NAME:LEVEL; may be given again.", show_default=False),
+    ] = None,
+    feature_force_downgrade: Annotated[
+        list[str] | None,
+        typer.Option("--feature-force-downgrade", help="NAME:LEVEL; may be given again.", show_default=False),
+    ] = None,
+    yes: Yes = False,
+    output: FeatureOutput = Format.JSON,
+    command_config: Config = None,
+    timeout_ms: TimeoutMs = 60_000,
+) -> None:
+    """Finalizes levels of features: all of them or none, where the controller offers that.
+
+    Ours does, and Kafka's since 4.0 (UpdateFeatures 2). Else all are validated first, and a change that comes between can
+    have some refused. Asks before it upgrades, and before it downgrades."""
+    from kontroller.client.admin_client import AdminClient
+    from kontroller.client.features import UpdateType
+
+    upgrades = _parsed(feature_upgrade, "--feature-upgrade", UpdateType.ADD_OR_UPDATE)
+    downgrades = _parsed(feature_force_downgrade, "--feature-force-downgrade", UpdateType.ADD_OR_UPDATE_ALLOW_DOWNGRADE)
+    updates = [*upgrades, *downgrades]
+    _require_sound(updates)
+    time = Allowance(timeout_ms)
+    present = run(
+        server,
+        command_config,
+        lambda admin, time: admin.describe_features(of_controller=True, timeout_ms=time.left_ms()),
+        time,
+    )
+    for title, changes in ((_UPGRADE, upgrades), (_DOWNGRADE, downgrades)):
+        if changes:
+            _require_agreed(title, [_change(each, present) for each in changes], yes=yes)
+
+    async def work(admin: AdminClient, time: Allowance) -> "FeatureMetadata":
+        if not yes:  # somebody has taken time to confirm it
+            now = await admin.describe_features(of_controller=True, timeout_ms=time.left_ms())
+            _require_as_confirmed(updates, present, now)
+        return await admin.update_features(updates, timeout_ms=time.left_ms())
+
+    _show(output, run(server, command_config, work, time))
+
+
+@commands.command("disable")
+def disable(
+    features: Annotated[str, typer.Option("--features", help="NAME[,NAME...]")],
+    server: Server = None,
+    yes: Yes = False,
+    output: FeatureOutput = Format.JSON,
+    command_config: Config = None,
+    timeout_ms: TimeoutMs = 60_000,
+) -> None:
+    """Has features finalized no more, whatever brokers support. Asks before it does."""
+    from kontroller.client.features import FeatureUpdate, UpdateType
+
+    names = [name.strip() for name in features.split(",")]
+    _require_sound([FeatureUpdate(feature=name, level=0, type=UpdateType.DELETE) for name in names])
+    _require_agreed(_DELETION, names, yes=yes)
+    found = run(
+        server,
+        command_config,
+        lambda admin, time: admin.delete_features(names, timeout_ms=time.left_ms()),
+        timeout_ms,
+    )
+    _show(output, found)
+
+
+def _show(output: Format, found: "FeatureMetadata") -> None:
+    """The JSON is the specification's, its indentation, too."""
+    finalized: dict[str, Any] = {name: {"version": level} for name, level in sorted(found.finalized.items())}
+    value = {
+        "status": "OK",
+        "supported_features": {
+            name: {"minVersion": range_.min_version, "maxVersion": range_.max_version}
+            for name, range_ in sorted(found.supported.items())
+        },
+        "finalized_features": {"epoch": found.epoch, **finalized},
+        "host": found.answered_by.host,
+        "port": found.answered_by.port,
+    }
+    supported = {name: f"{range_.min_version} to {range_.max_version}" for name, range_ in found.supported.items()}
+    rows = [(name, found.finalized.get(name), supported.get(name)) for name in sorted({*supported, *finalized})]
+    told = [f"epoch {'none' if found.epoch is None else found.epoch}, as {found.answered_by} says", ""]
+    lines = table(("FEATURE", "FINALIZED", "SUPPORTED"), rows, most=None) or ["there are no features"]
+    say(output, value, [*told, *lines], indent="\t")
+
+
+def _require_sound(updates: Sequence["FeatureUpdate"]) -> None:
+    """Ends the command where nobody needs to be asked whether they want that."""
+    from kontroller.client.errors import InvalidArgument
+    from kontroller.client.features import require_sound
+
+    try:
+        require_sound(updates)
+    except InvalidArgument as error:
+        raise usage_error(error) from error
+
+
+def _require_agreed(title: str, lines: Sequence[str], *, yes: bool) -> None:
+    """Ends the command where somebody does not agree."""
+    if not confirmed(title, lines, yes=yes):
+        typer.echo("nothing is changed", err=True)
+        raise typer.Exit(EXIT_FAILED)
+    typer.echo(err=True)
+
+
+def _require_as_confirmed(
+    updates: Sequence["FeatureUpdate"], present: "FeatureMetadata", now: "FeatureMetadata"
+) -> None:
+    """A level that has changed since it was shown may make an upgrade or a small downgrade a large one."""
+    from kontroller.client.errors import AdminError
+
+    changed = [each for each in updates if present.finalized.get(each.feature) != now.finalized.get(each.feature)]
+    if changed:
+        lines = "; ".join(_change(each, now) for each in changed)
+        raise AdminError(
+            f"somebody else has changed levels meanwhile, so it would be another change: {lines}; confirm anew"
+        )
+
+
+def _change(update: "FeatureUpdate", present: "FeatureMetadata") -> str:
+    level = present.finalized.get(update.feature)
+    existing = "none" if level is None else f"v{level}"
+    return f"{update.feature} from {existing} (existing) to v{update.level} (new)"
+
+
+def _parsed(given: list[str] | None, option: str, type_: Any) -> "list[FeatureUpdate]":
+    from kontroller.client.features import FeatureUpdate
+
+    updates = []
+    for each in given or ():
+        name, separator, level = each.rpartition(":")
+        if not separator or not name or not level.isdecimal() or len(level) > 5:
+            raise usage_error(ValueError(f"{option} {each!r} is no NAME:LEVEL, such as metadata:2"))
+        updates.append(FeatureUpdate(feature=name, level=int(level), type=type_))
+    return updates

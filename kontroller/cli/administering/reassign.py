@@ -1,0 +1,390 @@
+"""`kontroller reassign`: what kafka-reassign-partitions does, by the same JSON files."""
+
+import asyncio
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple
+
+import typer
+
+from kontroller.cli.administering.connection import (
+    EXIT_NOT_YET,
+    Allowance,
+    Config,
+    Server,
+    TimeoutMs,
+    read_text,
+    run,
+)
+from kontroller.cli.administering.output import Format, Output, ids, say, show
+from kontroller.cli.endings import failure, say_in_one_line, usage_error
+
+if TYPE_CHECKING:
+    from controller_core.model.ids import TopicPartition
+    from kontroller.client.admin_client import AdminClient
+    from kontroller.client.reassigning.limits import Limit
+    from kontroller.client.reassigning.reassignments import Progress
+
+commands = typer.Typer(
+    help="Partitions that move between brokers: start, verify, cancel, list, limits.", no_args_is_help=True
+)
+
+_NAMED: Final = 5
+"""Partitions that are named one by one."""
+PlanFile = Annotated[
+    Path,
+    typer.Option(
+        "--reassignment-json-file", help="The plan, as kafka-reassign-partitions has it; - for standard input."
+    ),
+]
+
+
+PreserveThrottles = Annotated[bool, typer.Option("--preserve-throttles", help="Leaves throttles where they are.")]
+
+
+@commands.command("start")
+def start(
+    plan: PlanFile,
+    server: Server = None,
+    throttle: Annotated[
+        int | None,
+        typer.Option("--throttle", help="Bytes a second that a broker may copy for it.", min=1, show_default=False),
+    ] = None,
+    additional: Annotated[
+        bool,
+        typer.Option(
+            "--additional",
+            help="Also while partitions move already; a move that is given again has its throttle changed.",
+        ),
+    ] = False,
+    wait: Annotated[bool, typer.Option("--wait/--no-wait", help="Waits until all has moved.")] = True,
+    output: Output = Format.TABLE,
+    command_config: Config = None,
+    timeout_ms: TimeoutMs = None,
+) -> None:
+    """Begins a move, prints the plan that would take it back, and waits for its end.
+
+    Ctrl-C and the end of --timeout-ms end the waiting and leave the move; without it the wait is as long as the move. A
+    throttle goes when the wait, or `verify`, finds that nothing moves any more. Exits with 1 where a partition does not
+    come to its target. A document has state (refused, unknown, begun or ended), error, before (the plan that takes it
+    back) and partitions (as verify has them, of a move that has ended)."""
+    from kontroller.client.errors import AdminError
+
+    text = _read(plan)
+
+    async def work(admin: "AdminClient", time: Allowance) -> _Move:
+        moving = await admin.list_reassignments(timeout_ms=time.left_ms())
+        if moving and not additional:
+            raise AdminError(
+                f"{_named(moving)} on the move already: wait for that, cancel it, or give --additional to begin more; "
+                "nothing has begun"
+            )
+        move = _Move(await admin.current_assignment(text, timeout_ms=time.left_ms()))
+        typer.echo(
+            "Current partition replica assignment; as --reassignment-json-file it takes the move back:\n", err=True
+        )
+        typer.echo(f"{move.before}\n", err=output is not Format.TABLE)
+        try:
+            await _begin(admin, text, time, move, throttle)
+            if wait and move.state == "begun":
+                await _wait(admin, text, time, move, is_throttled=throttle is not None)
+        except asyncio.CancelledError:
+            if output is not Format.TABLE:
+                _say(output, move)
+            typer.echo(f"kontroller: {_goes_on(plan, move)}", err=True)
+            raise
+        return move
+
+    move = run(server, command_config, work, timeout_ms)
+    _say(output, move)
+    if move.trouble is not None:
+        goes_on = f"; {_goes_on(plan, move)}" if move.state in ("unknown", "begun") else ""
+        raise failure(AdminError(f"{move.trouble}{goes_on}"))
+
+
+@commands.command("verify")
+def verify(
+    plan: PlanFile,
+    server: Server = None,
+    preserve_throttles: PreserveThrottles = False,
+    output: Output = Format.TABLE,
+    command_config: Config = None,
+    timeout_ms: TimeoutMs = None,
+) -> None:
+    """Says how far each partition is: 1 (completed), 0 (in progress), -1 (it neither moves there nor is there).
+
+    Takes away throttles where nothing moves in the whole cluster, as any of them may be for what does. Exits with 0 where
+    all are completed, 1 where some failed, 3 where some are in progress."""
+    from kontroller.client.reassigning.reassignments import Progress
+
+    text = _read(plan)
+
+    async def work(
+        admin: "AdminClient", time: Allowance
+    ) -> "tuple[Mapping[TopicPartition, Progress], ThrottlesStay | None]":
+        found = await admin.verify_reassign_partitions(text, timeout_ms=time.left_ms())
+        if preserve_throttles or Progress.IN_PROGRESS in found.values():
+            return found, None
+        return found, await _clear_throttles(admin, text, time)
+
+    found, stay = run(server, command_config, work, timeout_ms)
+    show_progress(output, found, failed="are not at their target, and do not move there", stay=stay)
+
+
+@commands.command("cancel")
+def cancel(
+    plan: PlanFile,
+    server: Server = None,
+    preserve_throttles: PreserveThrottles = False,
+    output: Output = Format.TABLE,
+    command_config: Config = None,
+    timeout_ms: TimeoutMs = None,
+) -> None:
+    """Has the partitions of a plan go back to where they were, and takes away throttles where then nothing moves."""
+    from kontroller.client.assignments import parse_reassignment
+
+    text = _read(plan)
+
+    async def work(admin: "AdminClient", time: Allowance) -> "tuple[tuple[TopicPartition, ...], ThrottlesStay | None]":
+        cancelled = await admin.cancel_reassignment(text, timeout_ms=time.left_ms())
+        return cancelled, None if preserve_throttles else await _clear_throttles(admin, text, time)
+
+    cancelled, stay = run(server, command_config, work, timeout_ms)
+    value = [
+        {"topic": tp.topic, "partition": tp.partition, "result": "cancelled" if tp in cancelled else "not moving"}
+        for tp in sorted(parse_reassignment(text))
+    ]
+    say(output, value, [f"the move of {tp} is cancelled" for tp in cancelled] or ["none of these partitions moved"])
+    if stay is not None:
+        _say_stay(stay)
+
+
+@commands.command("list")
+def list_reassignments(
+    server: Server = None,
+    output: Output = Format.TABLE,
+    command_config: Config = None,
+    timeout_ms: TimeoutMs = None,
+) -> None:
+    """Lists all partitions that are being reassigned."""
+    found = run(
+        server, command_config, lambda admin, time: admin.list_reassignments(timeout_ms=time.left_ms()), timeout_ms
+    )
+    value = [
+        {
+            "topic": tp.topic,
+            "partition": tp.partition,
+            "replicas": list(each.replicas),
+            "adding": list(each.adding),
+            "removing": list(each.removing),
+        }
+        for tp, each in sorted(found.items())
+    ]
+    rows = [
+        (tp.topic, tp.partition, *map(ids, (each.replicas, each.adding, each.removing, each.target)))
+        for tp, each in sorted(found.items())
+    ]
+    show(output, value, ("TOPIC", "PARTITION", "REPLICAS", "ADDING", "REMOVING", "TARGET"), rows, empty="nothing moves")
+
+
+@commands.command("limits")
+def limits(
+    server: Server = None,
+    remove: Annotated[
+        str | None,
+        typer.Option(
+            "--remove", help="Removes the limit of this owner, whose object must be gone.", show_default=False
+        ),
+    ] = None,
+    output: Output = Format.TABLE,
+    command_config: Config = None,
+    timeout_ms: TimeoutMs = None,
+) -> None:
+    """Lists the limits (throttles) that PartitionReassignments have set in a cluster without ZooKeeper, or removes one.
+
+    An object removes its own limit. One that is left because somebody took the finalizer off the object is also removed by
+    the operator, ten minutes after its warning. --remove refuses while a partition of the limit moves. What others have
+    set is not listed and never changed. With ZooKeeper there are none: the controller ends limits with their moves."""
+
+    async def work(admin: "AdminClient", time: Allowance) -> "tuple[Limit, ...]":
+        if remove is not None:
+            return (await admin.remove_limit(remove, timeout_ms=time.left_ms()),)
+        return await admin.list_limits(timeout_ms=time.left_ms())
+
+    from controller_core.model.wording import listed
+
+    found = run(server, command_config, work, timeout_ms)
+    value = [
+        {
+            "owner": each.owner,
+            "bytesPerSecond": each.bytes_per_second,
+            "partitions": [{"topic": tp.topic, "partition": tp.partition} for tp in each.partitions],
+        }
+        for each in found
+    ]
+    if remove is not None:
+        say(output, value, [f"the limit of {remove} is removed"])
+        return
+    rows = [(each.owner, each.bytes_per_second, listed(each.partitions) or None) for each in found]
+    show(output, value, ("OWNER", "BYTES-PER-SECOND", "PARTITIONS"), rows, empty="no object has set a limit")
+
+
+class ThrottlesStay(NamedTuple):
+    """Why throttles stay."""
+
+    why: str
+    is_failure: bool
+    """They could not be taken away. Else they may be needed yet."""
+
+
+@dataclass(slots=True)
+class _Move:
+    """What has become of a move that is to begin."""
+
+    before: str
+    """The plan that takes it back."""
+    state: str = "unknown"
+    """`unknown` (it may have begun), `refused`, `begun`, `ended`."""
+    partitions: "Mapping[TopicPartition, Progress]" = field(default_factory=dict)
+    trouble: str | None = None
+
+
+async def _begin(admin: "AdminClient", text: str, time: Allowance, move: _Move, throttle: int | None) -> None:
+    from kontroller.client.errors import AdminError, OutcomeUnknown
+
+    is_sent = False
+    try:
+        if throttle is not None:
+            await admin.throttle_reassignment(text, throttle, timeout_ms=time.left_ms())
+        is_sent = True
+        await admin.start_reassignment(text, timeout_ms=time.left_ms())
+    except AdminError as error:
+        move.trouble = str(error)
+        if is_sent and isinstance(error, OutcomeUnknown):  # where it has begun, it needs its throttle
+            return
+        move.state = "refused"
+        if throttle is not None:
+            move.trouble = _joined(move.trouble, await _clear_throttles(admin, text, time))
+    else:
+        move.state = "begun"
+
+
+async def _wait(admin: "AdminClient", text: str, time: Allowance, move: _Move, *, is_throttled: bool) -> None:
+    from kontroller.cli.administering.progress import shown_progress
+    from kontroller.client.errors import AdminError
+
+    try:
+        async with shown_progress(admin, text):
+            ended = await admin.wait_for_reassignment(text, timeout_ms=time.left_if_given_ms())
+    except AdminError as error:
+        move.trouble = str(error)
+        return
+    move.state, move.partitions = "ended", ended.partitions
+    move.trouble = str(ended.error) if ended.error is not None else None
+    stay = await _clear_throttles(admin, text, time.after_wait()) if is_throttled else None
+    if stay is not None and not stay.is_failure:
+        say_in_one_line(stay.why)
+    else:
+        move.trouble = _joined(move.trouble, stay)
+
+
+def show_progress(
+    output: Format, found: "Mapping[TopicPartition, int]", *, failed: str, stay: ThrottlesStay | None = None
+) -> None:
+    """Prints how far each partition is, and exits as `verify` says. `failed`: what is said of those that failed."""
+    from kontroller.client.errors import AdminError
+    from kontroller.client.reassigning.reassignments import Progress
+
+    value = _as_value(found)
+    rows = [each.values() for each in value]
+    show(
+        output, value, ("TOPIC", "PARTITION", "RESULT", "MEANING"), [*map(tuple, rows)], empty="there are no partitions"
+    )
+    if Progress.FAILED in found.values():
+        count = sum(each == Progress.FAILED for each in found.values())
+        raise failure(AdminError(_joined(f"{count} of {len(found)} partitions {failed}", stay) or ""))
+    if stay is not None:
+        _say_stay(stay)
+    if Progress.IN_PROGRESS in found.values():
+        raise typer.Exit(EXIT_NOT_YET)
+
+
+async def _clear_throttles(admin: "AdminClient", text: str, time: Allowance) -> ThrottlesStay | None:
+    """Takes away the throttles of a plan's topics and brokers, but only where nothing moves in the whole cluster: as no
+    throttle says which move it is for, that of another would be taken away on the brokers that both have. Kafka's tool has
+    this rule when it verifies; here it holds after a cancellation and at the end of a wait, too."""
+    from kontroller.client.errors import AdminError
+
+    try:
+        moving = await admin.list_reassignments(timeout_ms=time.left_ms())
+    except AdminError as error:
+        why = f"throttles stay, as it is not known whether anything moves: {error}: verify again"
+        return ThrottlesStay(why, is_failure=True)
+    if moving:
+        why = f"throttles stay, if there are any, as {_named(moving)} on the move: verify again when nothing moves"
+        return ThrottlesStay(why, is_failure=False)
+    try:
+        await admin.unthrottle_reassignment(text, timeout_ms=time.left_ms())
+    except AdminError as error:
+        return ThrottlesStay(str(error), is_failure=True)
+    return None
+
+
+def _say(output: Format, move: _Move) -> None:
+    value = {
+        "state": move.state,
+        "error": move.trouble,
+        "before": json.loads(move.before),
+        "partitions": _as_value(move.partitions),
+    }
+    lines = ["the move has begun"] if move.state == "begun" else []
+    if move.partitions and all(each == 1 for each in move.partitions.values()):
+        lines = [f"all {len(move.partitions)} partitions are at their targets"]
+    say(output, value, lines)
+
+
+def _say_stay(stay: ThrottlesStay) -> None:
+    """A failure ends the command."""
+    if stay.is_failure:
+        raise failure(RuntimeError(stay.why))
+    say_in_one_line(stay.why)
+
+
+def _as_value(found: "Mapping[TopicPartition, int]") -> list[dict[str, Any]]:
+    from kontroller.client.reassigning.reassignments import Progress
+
+    return [
+        {"topic": tp.topic, "partition": tp.partition, "result": int(each), "meaning": Progress(each).name.lower()}
+        for tp, each in sorted(found.items())
+    ]
+
+
+def _read(plan: Path) -> str:
+    """A plan that is one; ends the command where it is none."""
+    from kontroller.client.assignments import parse_reassignment
+    from kontroller.client.errors import InvalidArgument
+
+    text = read_text(plan)
+    try:
+        parse_reassignment(text)
+    except InvalidArgument as error:
+        raise usage_error(error) from error
+    return text
+
+
+def _named(moving: "Iterable[TopicPartition]") -> str:
+    names = sorted(map(str, moving))
+    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+    return f"{', '.join(names[:_NAMED])}{more} {'is' if len(names) == 1 else 'are'}"
+
+
+def _joined(trouble: str | None, stay: ThrottlesStay | None) -> str | None:
+    return "; ".join(each for each in (trouble, stay.why if stay else None) if each is not None) or None
+
+
+def _goes_on(plan: Path, move: _Move) -> str:
+    subject = "the move goes on without this command" if move.state == "begun" else "the move goes on if it has begun"
+    file = "the same plan" if str(plan) == "-" else f"--reassignment-json-file {plan}"
+    return f"{subject}: `kontroller reassign verify` with {file} says how far it is, and `cancel` takes it back"

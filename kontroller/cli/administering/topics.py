@@ -1,0 +1,267 @@
+"""`kontroller topics`: what kafka-topics does, and what kafka-configs does to topics."""
+
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+import typer
+
+from kontroller.cli.administering.connection import (
+    EXIT_NOT_YET,
+    Allowance,
+    Config,
+    Server,
+    TimeoutMs,
+    Yes,
+    confirmed,
+    key_values,
+    run,
+)
+from kontroller.cli.administering.output import Format, Output, ids, say, show
+from kontroller.cli.endings import EXIT_FAILED, failure
+from kontroller.screen import table
+
+if TYPE_CHECKING:
+    from kontroller.client.topics.administration import TopicDescription
+
+commands = typer.Typer(help="Topics: create, alter, delete, list, describe.", no_args_is_help=True)
+
+_CREATIONS: Final = {"created": "is created", "existing": "is there already", "possible": "could be created"}
+_DELETIONS: Final = {"marked": "is marked for deletion", "missing": "is not there", "failed": "is not deleted"}
+_UNKNOWN: Final = (
+    "marked for deletion: unknown, as only ZooKeeper tells: name it in --command-config, as zookeeper.connect"
+)
+Topic = Annotated[str, typer.Option("--topic", help="The topic's name.")]
+Topics = Annotated[list[str], typer.Option("--topic", help="A topic's name; may be given again.")]
+Partitions = Annotated[int | None, typer.Option("--partitions", help="How many partitions it has.", show_default=False)]
+Assignment = Annotated[
+    str | None,
+    typer.Option(
+        "--replica-assignment",
+        help="Brokers of each partition: 1:2,2:3 has partition 0 on 1 and 2, and partition 1 on 2 and 3.",
+        show_default=False,
+    ),
+]
+
+
+@commands.command("create")
+def create(
+    topic: Topic,
+    server: Server = None,
+    partitions: Partitions = None,
+    replication_factor: Annotated[
+        int | None, typer.Option("--replication-factor", help="Replicas of each partition.", show_default=False)
+    ] = None,
+    replica_assignment: Assignment = None,
+    config: Annotated[
+        list[str] | None, typer.Option("--config", help="NAME=VALUE; may be given again.", show_default=False)
+    ] = None,
+    if_not_exists: Annotated[bool, typer.Option("--if-not-exists", help="One that is there is left as it is.")] = False,
+    validate_only: Annotated[bool, typer.Option("--validate-only", help="Creates nothing.")] = False,
+    output: Output = Format.TABLE,
+    command_config: Config = None,
+    timeout_ms: TimeoutMs = None,
+) -> None:
+    """Creates a topic, by numbers or by an assignment; without either the cluster's defaults hold."""
+    from kio.schema.errors import ErrorCode
+
+    from kontroller.client.admin_client import AdminClient
+    from kontroller.client.errors import Refused
+
+    configs = key_values(config, "--config")
+
+    async def work(admin: AdminClient, time: Allowance) -> str:
+        try:
+            await admin.create_topic(
+                topic,
+                partitions,
+                replication_factor,
+                replica_assignment=replica_assignment,
+                configs=configs,
+                validate_only=validate_only,
+                timeout_ms=time.left_ms(),
+            )
+        except Refused as error:
+            if if_not_exists and error.code is ErrorCode.topic_already_exists:
+                return "existing"
+            raise
+        return "possible" if validate_only else "created"
+
+    result = run(server, command_config, work, timeout_ms)
+    say(output, {"topic": topic, "result": result}, [f"topic {topic} {_CREATIONS[result]}"])
+
+
+@commands.command("alter")
+def alter(
+    topic: Topic,
+    server: Server = None,
+    partitions: Partitions = None,
+    replica_assignment: Assignment = None,
+    add_config: Annotated[
+        list[str] | None, typer.Option("--add-config", help="NAME=VALUE; may be given again.", show_default=False)
+    ] = None,
+    delete_config: Annotated[
+        list[str] | None, typer.Option("--delete-config", help="NAME; may be given again.", show_default=False)
+    ] = None,
+    validate_only: Annotated[bool, typer.Option("--validate-only", help="Alters nothing: says what would be.")] = False,
+    fail_on_changes: Annotated[
+        bool, typer.Option("--fail-on-changes", help="Exits with 3 where something is, or would be, altered.")
+    ] = False,
+    output: Output = Format.TABLE,
+    command_config: Config = None,
+    timeout_ms: TimeoutMs = None,
+) -> None:
+    """Alters configurations, adds partitions, and moves those that an assignment has on other brokers.
+
+    What can be known to fail is refused before anything is done. Each step that is done is printed; exits with 1 where
+    one failed."""
+    added = key_values(add_config, "--add-config")
+    altered = run(
+        server,
+        command_config,
+        lambda admin, time: admin.alter_topic(
+            topic,
+            partitions,
+            replica_assignment,
+            added,
+            delete_config or (),
+            validate_only=validate_only,
+            timeout_ms=time.left_ms(),
+        ),
+        timeout_ms,
+    )
+    done = "would be done" if validate_only else "done"
+    steps = [
+        {
+            "step": step.what,
+            "result": done if step.error is None else "failed",
+            "error": None if step.error is None else str(step.error),
+        }
+        for step in altered.steps
+    ]
+    lines = [f"{step['step']}: {step['result']}" for step in steps]
+    say(output, {"topic": topic, "steps": steps}, lines or [f"topic {topic} is so already"])
+    if altered.error is not None:
+        raise failure(altered.error)
+    if altered.steps and fail_on_changes:
+        raise typer.Exit(EXIT_NOT_YET)
+
+
+@commands.command("delete")
+def delete(
+    topics: Topics,
+    server: Server = None,
+    if_exists: Annotated[bool, typer.Option("--if-exists", help="One that is not there is no failure.")] = False,
+    yes: Yes = False,
+    output: Output = Format.TABLE,
+    command_config: Config = None,
+    timeout_ms: TimeoutMs = None,
+) -> None:
+    """Deletes topics, with all that is in them. Asks before it does."""
+    from kio.schema.errors import ErrorCode
+
+    from kontroller.client.admin_client import AdminClient
+    from kontroller.client.errors import AdminError, Refused
+
+    title = "Please confirm deletion of the following topics, with their data:"
+    if not confirmed(title, topics, yes=yes, loses_data=True):
+        typer.echo("nothing is deleted", err=True)
+        raise typer.Exit(EXIT_FAILED)
+
+    async def work(admin: AdminClient, time: Allowance) -> dict[str, AdminError | None]:
+        ended: dict[str, AdminError | None] = {}
+        for topic in dict.fromkeys(topics):
+            try:
+                await admin.delete_topic(topic, timeout_ms=time.left_ms())
+                ended[topic] = None
+            except AdminError as error:
+                ended[topic] = error
+        return ended
+
+    def result(error: AdminError | None) -> str:
+        if error is None:
+            return "marked"
+        is_gone = isinstance(error, Refused) and error.code is ErrorCode.unknown_topic_or_partition
+        return "missing" if is_gone else "failed"
+
+    ended = run(server, command_config, work, timeout_ms)
+    value = [
+        {"topic": topic, "result": result(error), "error": None if error is None else str(error)}
+        for topic, error in ended.items()
+    ]
+    say(output, value, [f"topic {topic} {_DELETIONS[result(error)]}" for topic, error in ended.items()])
+    accepted = ("marked", "missing") if if_exists else ("marked",)
+    troubles = [str(error) for error in ended.values() if result(error) not in accepted]
+    if troubles:
+        raise failure(AdminError("; ".join(troubles)))
+
+
+@commands.command("list")
+def list_topics(
+    server: Server = None,
+    exclude_internal: Annotated[bool, typer.Option("--exclude-internal", help="Without those of Kafka's own.")] = False,
+    output: Output = Format.TABLE,
+    command_config: Config = None,
+    timeout_ms: TimeoutMs = None,
+) -> None:
+    """Lists the topics that are alive, and those that are marked for deletion.
+
+    The latter only ZooKeeper tells: name it in --command-config, as zookeeper.connect; else they are unknown."""
+    found = run(server, command_config, lambda admin, time: admin.list_topics(timeout_ms=time.left_ms()), timeout_ms)
+    alive = [topic for topic in found.alive if not (exclude_internal and topic.startswith("__"))]
+    marked = found.marked_for_deletion
+    value = {"alive": alive, "markedForDeletion": list(marked) if marked is not None else "unknown"}
+    rows = [(topic, "alive") for topic in alive] + [(topic, "marked for deletion") for topic in marked or ()]
+    lines = table(("TOPIC", "STATE"), rows, most=None) or ["there are no topics"]
+    say(output, value, lines if marked is not None else [*lines, "", _UNKNOWN])
+
+
+@commands.command("describe")
+def describe(
+    topics: Topics,
+    server: Server = None,
+    output: Output = Format.TABLE,
+    command_config: Config = None,
+    timeout_ms: TimeoutMs = None,
+) -> None:
+    """Shows partitions with leader, replicas and ISR, and the configurations that were set for a topic."""
+    found = run(
+        server, command_config, lambda admin, time: admin.describe_topics(topics, timeout_ms=time.left_ms()), timeout_ms
+    )
+    rows = [
+        (
+            topic.topic,
+            each.partition,
+            "none" if each.leader is None else each.leader,
+            ids(each.replicas),
+            ids(each.isr),
+        )
+        for topic in found
+        for each in topic.partitions
+    ]
+    if output is Format.TABLE:
+        for topic in found:
+            configs = ", ".join(f"{name}={value}" for name, value in topic.configs.items()) or "none of its own"
+            typer.echo(
+                f"{topic.topic}: {len(topic.partitions)} partitions, replication factor {topic.replication_factor}, "
+                f"configurations: {configs}"
+            )
+        typer.echo()
+    heads = ("TOPIC", "PARTITION", "LEADER", "REPLICAS", "ISR")
+    show(output, [_as_value(topic) for topic in found], heads, rows, empty="there are no partitions")
+
+
+def _as_value(topic: "TopicDescription") -> dict[str, Any]:
+    return {
+        "topic": topic.topic,
+        "partitionCount": len(topic.partitions),
+        "replicationFactor": topic.replication_factor,
+        "configs": dict(topic.configs),
+        "partitions": [
+            {
+                "partition": each.partition,
+                "leader": each.leader,
+                "replicas": list(each.replicas),
+                "isr": list(each.isr),
+            }
+            for each in topic.partitions
+        ],
+    }

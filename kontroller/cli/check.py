@@ -1,0 +1,124 @@
+"""`kontroller check`: whether what was installed works, for people and for `helm test`."""
+
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Annotated, Final
+
+import typer
+
+from kontroller.cli.endings import failure, run_and_exit
+from kontroller.cli.options import (
+    Bootstrap,
+    CommandConfig,
+    DeadlineSeconds,
+    PropertiesOfBrokers,
+    bootstrap_addresses,
+    security_of,
+)
+
+commands = typer.Typer(help="Checks of an installation.", no_args_is_help=True)
+
+_NAMESPACE_OF_POD: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
+_LONGEST_ASK_MS: Final = 5_000
+
+
+@commands.command("cluster")
+def check_cluster(
+    bootstrap: Bootstrap,
+    deadline_seconds: DeadlineSeconds = 60,
+    command_config: CommandConfig = None,
+    properties: PropertiesOfBrokers = None,
+) -> None:
+    """Waits until a Kafka cluster has a controller that answers, and all its members agree on it; says who it is.
+
+    Exits with 0 then, 1 when the time is over and says what is wrong, 2 when the command is wrong."""
+    addresses = bootstrap_addresses(bootstrap)
+
+    from controller_core.wire.client.request_client import RequestClient
+    from kontroller.checks.cluster import look_at_cluster
+
+    timeout_ms = min(_LONGEST_ASK_MS, deadline_seconds * 1000 // 3)
+    security = security_of(command_config, bootstrap, properties)
+    client = RequestClient(addresses, timeout_ms=timeout_ms, connect_timeout_ms=timeout_ms, security=security)
+    run_and_exit(_wait(lambda: look_at_cluster(client), deadline_seconds))
+
+
+@commands.command("empty-brokers")
+def check_empty_brokers(
+    bootstrap: Bootstrap,
+    broker: Annotated[
+        list[int],
+        typer.Option(
+            "--broker", help="Id of a broker that is to be shut down for good. Several times for several.", min=0
+        ),
+    ],
+    deadline_seconds: DeadlineSeconds = 60,
+    command_config: CommandConfig = None,
+    properties: PropertiesOfBrokers = None,
+) -> None:
+    """Checks that brokers hold no replicas, so that they can be shut down for good. They may be down already.
+
+    Exits with 0 if they hold none, with 1 if they hold some or nobody answers in time, with 2 when the command is wrong."""
+    addresses = bootstrap_addresses(bootstrap)
+
+    from controller_core.model.ids import BrokerId
+    from controller_core.wire.client.request_client import RequestClient
+    from kontroller.checks.empty_brokers import ReplicasLeft, look_for_replicas
+
+    timeout_ms = min(_LONGEST_ASK_MS, deadline_seconds * 1000 // 3)
+    security = security_of(command_config, bootstrap, properties)
+    client = RequestClient(addresses, timeout_ms=timeout_ms, connect_timeout_ms=timeout_ms, security=security)
+    brokers = [BrokerId(each) for each in broker]
+
+    async def run() -> int:
+        try:
+            return await _wait(lambda: look_for_replicas(client, brokers), deadline_seconds)
+        except ReplicasLeft as error:
+            return failure(error).exit_code
+
+    run_and_exit(run())
+
+
+@commands.command("api")
+def check_api(
+    namespace: Annotated[
+        str | None,
+        typer.Option(
+            help="Where objects are tried, without creating any; by default the pod's own namespace.",
+            envvar="KONTROLLER_NAMESPACE",
+        ),
+    ] = None,
+    deadline_seconds: DeadlineSeconds = 60,
+) -> None:
+    """Waits until the API server serves all kinds of kontroller.dev, takes a KafkaTopic and refuses a wrong one.
+
+    Nothing is created. The API server is that of the pod, or of KUBECONFIG. Exits with 0 then, 1 when the time is over
+    and says what is wrong, 2 when the command is wrong."""
+    from controller_operator.kubernetes.api_server import NoKubernetes, kubernetes_objects
+    from kontroller.checks.api import look_at_api
+
+    async def run() -> int:
+        try:
+            async with kubernetes_objects() as objects:
+                return await _wait(lambda: look_at_api(objects, namespace or _own_namespace()), deadline_seconds)
+        except NoKubernetes as error:
+            return failure(error).exit_code
+
+    run_and_exit(run())
+
+
+async def _wait(look: Callable[[], Awaitable[str]], deadline_seconds: int) -> int:
+    from kontroller.checks.waiting import NotWell, wait_until_well
+
+    try:
+        typer.echo(await wait_until_well(look, deadline_seconds))
+    except NotWell as error:
+        return failure(error).exit_code
+    return 0
+
+
+def _own_namespace() -> str:
+    try:
+        return _NAMESPACE_OF_POD.read_text().strip()
+    except OSError:
+        return "default"

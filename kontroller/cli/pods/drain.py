@@ -1,0 +1,95 @@
+"""`kontroller drain`: the preStop hook of a broker's pod."""
+
+import os
+from contextlib import suppress
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from kontroller.cli.endings import EXIT_FAILED, run_and_exit
+from kontroller.cli.options import (
+    Bootstrap,
+    BrokerIdOption,
+    CommandConfig,
+    DeadlineSeconds,
+    PropertiesOfBrokers,
+    bootstrap_addresses,
+    security_of,
+)
+
+_LONGEST_ASK_MS = 15_000
+
+
+def drain(
+    bootstrap: Bootstrap,
+    broker_id: BrokerIdOption,
+    deadline_seconds: DeadlineSeconds = 120,
+    wait_for_replicas_seconds: Annotated[
+        int,
+        typer.Option(
+            help="Give up waiting for other brokers' replicas when none came into sync for so long.",
+            envvar="KONTROLLER_WAIT_FOR_REPLICAS_SECONDS",
+            min=0,
+        ),
+    ] = 60,
+    log_to: Annotated[
+        Path | None,
+        typer.Option(
+            help="Write what is said to this file, too: /proc/1/fd/1 is the log of a pod.",
+            envvar="KONTROLLER_LOG_TO",
+        ),
+    ] = None,
+    command_config: CommandConfig = None,
+    properties: PropertiesOfBrokers = None,
+) -> None:
+    """Makes a broker ready to be stopped: waits until its partitions can do without it, then moves its leaderships.
+
+    Exits with 0 when the broker may be stopped or is not registered (any more), 1 when it could not be drained, 2 when
+    the command is wrong. Asks only the controller, over Kafka's protocol; Kafka's own controller as well as Kontroller."""
+    addresses = bootstrap_addresses(bootstrap)
+
+    from controller_core.model.ids import BrokerId
+    from controller_core.wire.client.request_client import RequestClient
+    from kontroller.brokers.drain import Drain, NotDrained, NotRegistered
+
+    timeout_ms = min(_LONGEST_ASK_MS, deadline_seconds * 1000 // 3)
+    client = RequestClient(
+        addresses,
+        timeout_ms=timeout_ms,
+        connect_timeout_ms=max(500, timeout_ms // 3),
+        security=security_of(command_config, bootstrap, properties),
+    )
+
+    def say(what: str, *, is_error: bool = False) -> None:
+        line = f"kontroller drain: {what}"
+        typer.echo(line, err=is_error)
+        if log_to is not None:
+            _append(log_to, line)
+
+    async def run() -> int:
+        say(f"draining broker {broker_id}, for {deadline_seconds} s at most")
+        try:
+            await Drain(client, BrokerId(broker_id), patience_s=wait_for_replicas_seconds, say=say).run(
+                deadline_seconds
+            )
+        except NotDrained as error:
+            say(str(error), is_error=True)
+            return EXIT_FAILED
+        except NotRegistered as error:
+            say(f"{error}; there is nothing to drain")
+            return 0
+        say(f"broker {broker_id} is drained and may be stopped")
+        return 0
+
+    run_and_exit(run())
+
+
+def _append(path: Path, line: str) -> None:
+    """Adds a line as far as that goes, without ever waiting: the log may be a pipe that nobody reads."""
+    with suppress(OSError):
+        descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NONBLOCK | os.O_CLOEXEC, 0o644)
+        try:
+            os.write(descriptor, f"{line}\n".encode())
+        finally:
+            os.close(descriptor)

@@ -1,0 +1,48 @@
+"""`kontroller ready`: the readiness probe of a broker's pod, started every few seconds, so it loads as little as it can."""
+
+from typing import Annotated
+
+import typer
+
+from kontroller.cli.endings import EXIT_FAILED, run_and_exit
+from kontroller.cli.options import (
+    Bootstrap,
+    BrokerIdOption,
+    CommandConfig,
+    PropertiesOfBrokers,
+    bootstrap_addresses,
+    security_of,
+)
+
+
+def ready(
+    bootstrap: Bootstrap,
+    broker_id: BrokerIdOption,
+    timeout_seconds: Annotated[
+        int,
+        typer.Option(help="How long the answers may take.", envvar="KONTROLLER_TIMEOUT_SECONDS", min=1, max=3600),
+    ] = 5,
+    command_config: CommandConfig = None,
+    properties: PropertiesOfBrokers = None,
+) -> None:
+    """Whether a broker is registered, answers, knows a controller, and has all its replicas in sync.
+
+    Replicas that a reassignment brings to it, and those of partitions that nobody leads, do not count. Exits with 0
+    when it is ready, 1 when it is not and says why, 2 when the command is wrong. Ask the broker itself: --bootstrap is
+    its own address, at the listener that brokers use among themselves."""
+    addresses = bootstrap_addresses(bootstrap)
+
+    from controller_core.model.ids import BrokerId
+    from controller_core.wire.client.request_client import RequestClient
+    from kontroller.brokers.readiness import look_at_broker
+
+    timeout_ms = timeout_seconds * 1000
+    security = security_of(command_config, bootstrap, properties)
+    client = RequestClient(addresses, timeout_ms=timeout_ms, connect_timeout_ms=timeout_ms, security=security)
+
+    async def run() -> int:
+        why = await look_at_broker(client, BrokerId(broker_id), timeout_seconds)
+        typer.echo(f"broker {broker_id} is {'ready' if why is None else f'not ready: {why}'}")
+        return 0 if why is None else EXIT_FAILED
+
+    run_and_exit(run())

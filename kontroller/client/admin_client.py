@@ -1,0 +1,364 @@
+"""`AdminClient`: administers a Kafka cluster from the outside, over Kafka's own protocol, as KIP-4 and KIP-584 have it.
+
+It works with any cluster of Kafka 2.8 or later, whoever its controller is. A call has `timeout_ms` for all that it does;
+`default.api.timeout.ms` of the properties, a minute, where it is not given. Here is what users call; what each call is made
+of is in a module of its own beside this one. `BlockingAdminClient` has the same calls for code without an event loop.
+"""
+
+import asyncio
+import threading
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from concurrent.futures import Future
+from types import TracebackType
+from typing import Any, Concatenate, Final, ParamSpec, Self, TypeVar
+
+from controller_core.model.ids import TopicPartition
+from kontroller.client import describing, elections, features, users
+from kontroller.client.assignments import (
+    parse_partitions,
+    parse_reassignment,
+    parse_replica_assignment,
+    reassignment_json,
+)
+from kontroller.client.cluster import Cluster
+from kontroller.client.describing import ClusterDescription
+from kontroller.client.elections import Elected
+from kontroller.client.errors import InvalidArgument, UpdateInProgress
+from kontroller.client.features import EpochSeen, FeatureMetadata, FeatureUpdate
+from kontroller.client.properties import ClientProperties
+from kontroller.client.reassigning import copying, limits, reassignments, throttles
+from kontroller.client.reassigning.copying import MoveProgress
+from kontroller.client.reassigning.limits import Limit
+from kontroller.client.reassigning.reassignments import Ongoing, Progress, ReassignmentResult
+from kontroller.client.topics import administration as topics
+from kontroller.client.topics.administration import Alteration, Assignment, TopicDescription, TopicList
+from kontroller.client.topics.deletions import marked_for_deletion
+
+_UPDATE_MS: Final = 60_000
+"""KIP-584's."""
+_NO_CONFIGS: Final[Mapping[str, str]] = {}
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+class AdminClient:
+    """One cluster. Every call raises a kind of `AdminError`. Nothing has to be closed."""
+
+    def __init__(self, properties: Mapping[str, object] | ClientProperties) -> None:
+        """`properties`: of Kafka's clients, with `bootstrap.servers` at least. Raises `InvalidArgument`."""
+        if not isinstance(properties, ClientProperties):
+            properties = ClientProperties.of(properties)
+        self._properties = properties
+        self._cluster = Cluster.of(properties)
+        self._seen = EpochSeen()
+        self._is_updating = False
+
+    async def describe_cluster(self, *, timeout_ms: int | None = None) -> ClusterDescription:
+        """Who is in the cluster, and how its partitions are."""
+        return await describing.describe(self._cluster.call(timeout_ms))
+
+    # Topics
+
+    async def create_topic(
+        self,
+        topic: str,
+        partitions: int | None = None,
+        replication_factor: int | None = None,
+        *,
+        replica_assignment: str | Assignment | None = None,
+        configs: Mapping[str, str] = _NO_CONFIGS,
+        validate_only: bool = False,
+        timeout_ms: int | None = None,
+    ) -> None:
+        """Creates a topic by counts, or by an assignment: by `1:2,2:3` partition 0 is on 1 and 2, 1 on 2 and 3."""
+        await topics.create(
+            self._cluster.call(timeout_ms),
+            topic,
+            partitions=partitions,
+            replication_factor=replication_factor,
+            assignment=_assignment(replica_assignment),
+            configs=configs,
+            validate_only=validate_only,
+        )
+
+    async def alter_topic(
+        self,
+        topic: str,
+        partitions: int | None = None,
+        replica_assignment: str | Assignment | None = None,
+        added_configs: Mapping[str, str] = _NO_CONFIGS,
+        deleted_configs: Sequence[str] = (),
+        *,
+        validate_only: bool = False,
+        timeout_ms: int | None = None,
+    ) -> Alteration:
+        """Alters configurations, then adds partitions, then moves those whose replicas the assignment has otherwise.
+
+        What can be known to fail is refused before anything is done; the result says which steps were, or would be."""
+        return await topics.alter(
+            self._cluster.call(timeout_ms),
+            topic,
+            partitions=partitions,
+            assignment=_assignment(replica_assignment),
+            added_configs=added_configs,
+            deleted_configs=deleted_configs,
+            validate_only=validate_only,
+        )
+
+    async def delete_topic(self, topic: str, *, timeout_ms: int | None = None) -> None:
+        """Marks a topic for deletion."""
+        await topics.delete(self._cluster.call(timeout_ms), topic)
+
+    async def list_topics(self, *, timeout_ms: int | None = None) -> TopicList:
+        """The topics that are alive, and those that are marked for deletion, which only `zookeeper.connect` tells."""
+        call = self._cluster.call(timeout_ms)
+        marked = await marked_for_deletion(call, self._properties)
+        going = frozenset(marked or ())
+        alive = tuple(topic for topic in await topics.alive(call) if topic not in going)
+        return TopicList(alive=alive, marked_for_deletion=marked)
+
+    async def describe_topic(self, topic: str, *, timeout_ms: int | None = None) -> TopicDescription:
+        """A topic's partitions, and the configurations that were set for it."""
+        (found,) = await self.describe_topics([topic], timeout_ms=timeout_ms)
+        return found
+
+    async def describe_topics(
+        self, names: Sequence[str], *, timeout_ms: int | None = None
+    ) -> tuple[TopicDescription, ...]:
+        """Several topics, by two requests for all of them."""
+        return await topics.describe(self._cluster.call(timeout_ms), *names)
+
+    # Reassignments
+
+    async def start_reassignment(self, reassignment: str, *, timeout_ms: int | None = None) -> None:
+        """Asks for a move, by the JSON of kafka-reassign-partitions, and returns when it has begun."""
+        await reassignments.start(self._cluster.call(timeout_ms), parse_reassignment(reassignment))
+
+    async def current_assignment(self, reassignment: str, *, timeout_ms: int | None = None) -> str:
+        """The JSON that would take the partitions of a move back to where they are now, or were before they moved."""
+        targets = parse_reassignment(reassignment)
+        return reassignment_json(await reassignments.origins_of(self._cluster.call(timeout_ms), targets))
+
+    async def throttle_reassignment(
+        self, reassignment: str, bytes_per_second: int, *, timeout_ms: int | None = None
+    ) -> None:
+        """Limits what each broker copies for a move that is to begin, as Kafka's tool does; to be taken away after it."""
+        targets = parse_reassignment(reassignment)
+        await throttles.throttle(self._cluster.call(timeout_ms), targets, bytes_per_second)
+
+    async def unthrottle_reassignment(self, reassignment: str, *, timeout_ms: int | None = None) -> None:
+        """Takes the throttles of a move away."""
+        await throttles.unthrottle(self._cluster.call(timeout_ms), parse_reassignment(reassignment))
+
+    async def progress_of_reassignment(self, reassignment: str, *, timeout_ms: int | None = None) -> MoveProgress:
+        """How many partitions are done, and how many bytes are left."""
+        return await copying.progress(self._cluster.call(timeout_ms), parse_reassignment(reassignment))
+
+    async def reassign_partitions(self, reassignment: str, *, timeout_ms: int | None = None) -> ReassignmentResult:
+        """Asks for a move, and ends when that has ended or cannot start. Who stops to wait leaves the move.
+
+        Without `timeout_ms` it may take as long as it takes."""
+        return await reassignments.move(self._cluster, parse_reassignment(reassignment), timeout_ms)
+
+    async def wait_for_reassignment(self, reassignment: str, *, timeout_ms: int | None = None) -> ReassignmentResult:
+        """Waits until no partition of a move is on its way any more."""
+        return await reassignments.wait_until_moved(self._cluster, parse_reassignment(reassignment), timeout_ms)
+
+    async def verify_reassign_partitions(
+        self, reassignment: str, *, timeout_ms: int | None = None
+    ) -> dict[TopicPartition, Progress]:
+        """For each partition 1 (it is there), 0 (it moves there) or -1 (neither), as the cluster says it now."""
+        return await reassignments.verify(self._cluster.call(timeout_ms), parse_reassignment(reassignment))
+
+    async def cancel_reassignment(
+        self, reassignment: str, *, timeout_ms: int | None = None
+    ) -> tuple[TopicPartition, ...]:
+        """Has the partitions of a move go back to where they were; returns those that were moving."""
+        return await reassignments.cancel(self._cluster.call(timeout_ms), tuple(parse_reassignment(reassignment)))
+
+    async def list_reassignments(self, *, timeout_ms: int | None = None) -> dict[TopicPartition, Ongoing]:
+        """All partitions that are being reassigned."""
+        return await reassignments.ongoing(self._cluster.call(timeout_ms))
+
+    async def list_limits(self, *, timeout_ms: int | None = None) -> tuple[Limit, ...]:
+        """The limits that PartitionReassignments have set in a cluster without ZooKeeper."""
+        return await limits.list_limits(self._cluster.call(timeout_ms))
+
+    async def remove_limit(self, owner: str, *, timeout_ms: int | None = None) -> Limit:
+        """Removes the limit of a PartitionReassignment that is gone; returns what it was."""
+        return await limits.remove_limit(self._cluster.call(timeout_ms), owner)
+
+    # Elections
+
+    async def preferred_replica_leader_election(
+        self, partitions: str | None = None, *, timeout_ms: int | None = None
+    ) -> Elected:
+        """Has partitions, by the JSON of kafka-leader-election, or all, be led by their first replicas."""
+        return await elections.elect_preferred(self._cluster.call(timeout_ms), _partitions(partitions))
+
+    async def elect_unclean(self, partitions: str | None = None, *, timeout_ms: int | None = None) -> Elected:
+        """Has partitions without a leader be led by a live replica. Records that it lacks are lost."""
+        return await elections.elect_unclean(self._cluster.call(timeout_ms), _partitions(partitions))
+
+    async def verify_preferred_replica_leader_election(
+        self, partitions: str | None = None, *, timeout_ms: int | None = None
+    ) -> dict[TopicPartition, Progress]:
+        """For each partition 1 (its first replica leads), 0 (it could) or -1 (it is not in sync, or not there)."""
+        return await elections.verify_preferred(self._cluster.call(timeout_ms), _partitions(partitions))
+
+    # Users
+
+    async def set_scram_user(
+        self,
+        user: str,
+        password: str,
+        *,
+        mechanism: str = "SCRAM-SHA-512",
+        iterations: int = 8192,
+        timeout_ms: int | None = None,
+    ) -> None:
+        """Gives a user a password for SCRAM; what is sent are the keys that are made of it (KIP-554)."""
+        call = self._cluster.call(timeout_ms)
+        await users.set_user(call, user, password, mechanism=mechanism, iterations=iterations)
+
+    async def delete_scram_user(self, user: str, mechanism: str, *, timeout_ms: int | None = None) -> None:
+        """Takes a user's password for a mechanism away."""
+        await users.delete_user(self._cluster.call(timeout_ms), user, mechanism)
+
+    async def list_scram_users(self, *, timeout_ms: int | None = None) -> dict[str, dict[str, int]]:
+        """The users that have passwords: for each the mechanisms, and how many iterations each has."""
+        return await users.users(self._cluster.call(timeout_ms))
+
+    # Features
+
+    async def describe_features(self, *, of_controller: bool = False, timeout_ms: int | None = None) -> FeatureMetadata:
+        """What is finalized and supported, as some broker or the controller says it; never older than was seen."""
+        return await features.describe(self._cluster.call(timeout_ms), self._seen, of_controller=of_controller)
+
+    async def update_features(
+        self, updates: Sequence[FeatureUpdate], *, timeout_ms: int | None = _UPDATE_MS
+    ) -> FeatureMetadata:
+        """Finalizes levels: all of them, or none where the controller offers that (see `features`).
+
+        Raises `UpdateInProgress` while another update of this client runs."""
+        return await self._alone(features.update(self._cluster.call(timeout_ms), self._seen, updates))
+
+    async def delete_features(self, names: Sequence[str], *, timeout_ms: int | None = _UPDATE_MS) -> FeatureMetadata:
+        """Has features finalized no more."""
+        return await self._alone(features.delete(self._cluster.call(timeout_ms), self._seen, names))
+
+    async def _alone(self, work: Coroutine[Any, Any, FeatureMetadata]) -> FeatureMetadata:
+        if self._is_updating:
+            work.close()
+            raise UpdateInProgress("another update of features runs: await it, then ask again")
+        self._is_updating = True
+        try:
+            return await work
+        finally:
+            self._is_updating = False
+
+
+def _beginning(
+    method: Callable[Concatenate[AdminClient, P], Coroutine[Any, Any, R]],
+) -> Callable[Concatenate["BlockingAdminClient", P], "Future[R]"]:
+    def call(client: "BlockingAdminClient", /, *args: P.args, **kwargs: P.kwargs) -> "Future[R]":
+        return client.submit(method(client.asynchronous, *args, **kwargs))
+
+    call.__doc__ = method.__doc__
+    return call
+
+
+def _blocking(
+    method: Callable[Concatenate[AdminClient, P], Coroutine[Any, Any, R]],
+) -> Callable[Concatenate["BlockingAdminClient", P], R]:
+    begin = _beginning(method)
+
+    def call(client: "BlockingAdminClient", /, *args: P.args, **kwargs: P.kwargs) -> R:
+        return begin(client, *args, **kwargs).result()
+
+    call.__doc__ = method.__doc__
+    return call
+
+
+class BlockingAdminClient:
+    """The calls of `AdminClient`, each of which returns when it is done. Close it: it has a thread."""
+
+    def __init__(self, properties: Mapping[str, object] | ClientProperties) -> None:
+        """See `AdminClient`."""
+        self.asynchronous = AdminClient(properties)
+        self._loop = asyncio.new_event_loop()
+        self._closing = threading.Lock()
+        self._is_closed = False
+        self._thread = threading.Thread(target=self._loop.run_forever, name="kontroller-admin", daemon=True)
+        self._thread.start()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def submit(self, work: Coroutine[Any, Any, R]) -> "Future[R]":
+        """Has the client's thread do it. Raises `InvalidArgument` when the client is closed."""
+        with self._closing:
+            if self._is_closed:
+                work.close()
+                raise InvalidArgument("the client is closed: make another one")
+            return asyncio.run_coroutine_threadsafe(work, self._loop)
+
+    def close(self) -> None:
+        """Ends the thread. What is still being waited for is cancelled, and what was asked for goes on in the cluster."""
+        with self._closing:
+            if self._is_closed:
+                return
+            self._is_closed = True
+        asyncio.run_coroutine_threadsafe(_cancel_others(), self._loop).result()
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+
+    create_topic = _blocking(AdminClient.create_topic)
+    alter_topic = _blocking(AdminClient.alter_topic)
+    delete_topic = _blocking(AdminClient.delete_topic)
+    list_topics = _blocking(AdminClient.list_topics)
+    describe_topic = _blocking(AdminClient.describe_topic)
+    describe_topics = _blocking(AdminClient.describe_topics)
+    describe_cluster = _blocking(AdminClient.describe_cluster)
+    throttle_reassignment = _blocking(AdminClient.throttle_reassignment)
+    unthrottle_reassignment = _blocking(AdminClient.unthrottle_reassignment)
+    start_reassignment = _blocking(AdminClient.start_reassignment)
+    current_assignment = _blocking(AdminClient.current_assignment)
+    reassign_partitions = _beginning(AdminClient.reassign_partitions)
+    wait_for_reassignment = _blocking(AdminClient.wait_for_reassignment)
+    progress_of_reassignment = _blocking(AdminClient.progress_of_reassignment)
+    verify_reassign_partitions = _blocking(AdminClient.verify_reassign_partitions)
+    cancel_reassignment = _blocking(AdminClient.cancel_reassignment)
+    list_reassignments = _blocking(AdminClient.list_reassignments)
+    list_limits = _blocking(AdminClient.list_limits)
+    remove_limit = _blocking(AdminClient.remove_limit)
+    preferred_replica_leader_election = _beginning(AdminClient.preferred_replica_leader_election)
+    elect_unclean = _blocking(AdminClient.elect_unclean)
+    verify_preferred_replica_leader_election = _blocking(AdminClient.verify_preferred_replica_leader_election)
+    set_scram_user = _blocking(AdminClient.set_scram_user)
+    delete_scram_user = _blocking(AdminClient.delete_scram_user)
+    list_scram_users = _blocking(AdminClient.list_scram_users)
+    describe_features = _blocking(AdminClient.describe_features)
+    update_features = _blocking(AdminClient.update_features)
+    delete_features = _blocking(AdminClient.delete_features)
+
+
+async def _cancel_others() -> None:
+    others = asyncio.all_tasks() - {asyncio.current_task()}
+    for task in others:
+        task.cancel()
+    await asyncio.gather(*others, return_exceptions=True)
+
+
+def _assignment(given: str | Assignment | None) -> Assignment | None:
+    return parse_replica_assignment(given) if isinstance(given, str) else given
+
+
+def _partitions(given: str | None) -> tuple[TopicPartition, ...] | None:
+    return parse_partitions(given) if given is not None else None

@@ -1,0 +1,132 @@
+"""Which replicas a topic's partitions have: as Kafka's tools take it on a command line, and as JSON files have it."""
+
+import json
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Annotated, Any, Final, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from controller_core.model.ids import BrokerId, PartitionId, TopicName, TopicPartition
+from kontroller.client.errors import InvalidArgument
+
+_MAX_BYTES: Final = 64 << 20
+_MAX_INT: Final = (1 << 31) - 1
+_ANY_DIRECTORY: Final = "any"
+_DIGITS: Final = re.compile(r"[0-9]{1,10}")
+
+Replicas = tuple[BrokerId, ...]
+Id = Annotated[int, Field(ge=0, le=_MAX_INT, strict=True)]
+
+
+class _Entry(BaseModel):
+    model_config = ConfigDict(frozen=True)
+
+    topic: str = Field(min_length=1, max_length=249)
+    partition: Id
+
+    @property
+    def key(self) -> TopicPartition:
+        return TopicPartition(TopicName(self.topic), PartitionId(self.partition))
+
+
+class _Move(_Entry):
+    replicas: Annotated[tuple[Id, ...], Field(min_length=1)]
+    log_dirs: tuple[str, ...] = ()
+
+
+class _Plan(BaseModel):
+    version: Literal[1] = 1
+    partitions: tuple[_Move, ...]
+
+
+class _Choice(BaseModel):
+    partitions: tuple[_Entry, ...]
+
+
+def parse_replica_assignment(text: str) -> dict[PartitionId, Replicas]:
+    """Of `1:2,2:3`: partition 0 on brokers 1 and 2, partition 1 on 2 and 3. Raises `InvalidArgument`."""
+    try:
+        parsed = [tuple(BrokerId(_id(broker)) for broker in part.split(":")) for part in text.split(",")]
+    except ValueError as error:
+        raise InvalidArgument(
+            f"{text!r} is no replica assignment, such as 1:2,2:3 for two partitions: {error}"
+        ) from None
+    assignment = {PartitionId(number): replicas for number, replicas in enumerate(parsed)}
+    require_sound(assignment)
+    return assignment
+
+
+def require_sound(assignment: Mapping[PartitionId, Replicas]) -> None:
+    """Raises `InvalidArgument` where partitions are left out, differ in replicas, or name a broker twice."""
+    if sorted(assignment) != list(range(len(assignment))):
+        raise InvalidArgument(f"partitions {sorted(assignment)} are assigned: assign all from 0 on")
+    for partition, replicas in assignment.items():
+        if len(set(replicas)) != len(replicas) or not replicas:
+            raise InvalidArgument(f"partition {partition} would have replicas {list(replicas)}: name each broker once")
+    if len({len(replicas) for replicas in assignment.values()}) > 1:
+        raise InvalidArgument("partitions would have different numbers of replicas: give each the same")
+
+
+def parse_reassignment(text: str) -> dict[TopicPartition, Replicas]:
+    """Of the JSON that kafka-reassign-partitions reads and writes. Raises `InvalidArgument`."""
+    plan = _parsed(text, _Plan, '{"version":1,"partitions":[{"topic":"foo","partition":1,"replicas":[1,2,3]}]}')
+    targets: dict[TopicPartition, Replicas] = {}
+    for move in plan.partitions:
+        if any(directory != _ANY_DIRECTORY for directory in move.log_dirs):
+            raise InvalidArgument(
+                f"{move.key} names log_dirs, and only brokers move replicas between those: leave it out"
+            )
+        if len(set(move.replicas)) != len(move.replicas):
+            raise InvalidArgument(f"{move.key} would have replicas {list(move.replicas)}: name each broker once")
+        if move.key in targets:
+            raise InvalidArgument(f"{move.key} is there twice: say once where it goes")
+        targets[move.key] = tuple(map(BrokerId, move.replicas))
+    if not targets:
+        raise InvalidArgument("there is no partition in it: name at least one")
+    return targets
+
+
+def reassignment_json(targets: Mapping[TopicPartition, Sequence[int]]) -> str:
+    """The JSON that `parse_reassignment` and Kafka's tool read."""
+    partitions = [
+        {"topic": tp.topic, "partition": tp.partition, "replicas": list(replicas), "log_dirs": ["any"] * len(replicas)}
+        for tp, replicas in sorted(targets.items())
+    ]
+    return json.dumps({"version": 1, "partitions": partitions}, separators=(",", ":"))
+
+
+def parse_partitions(text: str) -> tuple[TopicPartition, ...]:
+    """Of the JSON that kafka-leader-election reads. Raises `InvalidArgument`."""
+    choice = _parsed(text, _Choice, '{"partitions":[{"topic":"foo","partition":1}]}')
+    keys = [entry.key for entry in choice.partitions]
+    if not keys:
+        raise InvalidArgument("there is no partition in it: name at least one")
+    if len(set(keys)) != len(keys):
+        twice, _ = Counter(keys).most_common(1)[0]
+        raise InvalidArgument(f"{twice} is there twice: name it once")
+    return tuple(keys)
+
+
+def partitions_json(partitions: Iterable[TopicPartition]) -> str:
+    """The JSON that `parse_partitions` and Kafka's tool read."""
+    entries = [{"topic": tp.topic, "partition": tp.partition} for tp in sorted(partitions)]
+    return json.dumps({"partitions": entries}, separators=(",", ":"))
+
+
+def _parsed(text: str, model: type[Any], example: str) -> Any:
+    if len(text) > _MAX_BYTES:
+        raise InvalidArgument(f"it has {len(text)} characters, more than {_MAX_BYTES}: split it")
+    try:
+        return model.model_validate_json(text)
+    except ValidationError as error:
+        said = "; ".join(f"{'.'.join(map(str, each['loc'])) or 'it'}: {each['msg']}" for each in error.errors()[:3])
+        raise InvalidArgument(f"{said}: write it as {example}") from None
+
+
+def _id(text: str) -> int:
+    digits = text.strip()
+    if not _DIGITS.fullmatch(digits) or int(digits) > _MAX_INT:
+        raise ValueError(f"{digits!r} is no broker's id")
+    return int(digits)

@@ -1,0 +1,78 @@
+"""The configurations of topics and brokers, and how those of topics are altered."""
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from kio.schema.describe_configs.v4 import DescribeConfigsRequest, DescribeConfigsResponse
+from kio.schema.describe_configs.v4.request import DescribeConfigsResource
+from kio.schema.describe_configs.v4.response import DescribeConfigsResourceResult
+from kio.schema.incremental_alter_configs.v1 import IncrementalAlterConfigsRequest, IncrementalAlterConfigsResponse
+from kio.schema.incremental_alter_configs.v1.request import AlterableConfig, AlterConfigsResource
+from kio.static.primitive import i8
+
+from controller_core.model.ids import BrokerId
+from kontroller.client.brokers_business import ask_controller_or_broker
+from kontroller.client.cluster import Call
+from kontroller.client.errors import require
+
+TOPIC: Final = i8(2)
+BROKER: Final = i8(4)
+SET, DELETE, APPEND = i8(0), i8(1), i8(2)
+_OF_THE_TOPIC: Final = 1
+_OF_THE_BROKER: Final = 2
+"""Where a configuration comes from: it is the topic's own, or was set for the broker while it ran."""
+_LOG_DIRECTORY: Final = "log.dir"
+
+
+async def own_configs(call: Call, topics: Sequence[str]) -> dict[str, dict[str, str | None]]:
+    """What was set for each topic; a secret has no value. Raises `Refused`."""
+    resources = (
+        DescribeConfigsResource(resource_type=TOPIC, resource_name=topic, configuration_keys=None) for topic in topics
+    )
+    response = await call.ask_any(DescribeConfigsRequest(resources=tuple(resources)), DescribeConfigsResponse)
+    for each in response.results:
+        require(f"the configurations of topic {each.resource_name}", each.error_code, each.error_message)
+    return {
+        each.resource_name: {
+            config.name: config.value for config in each.configs if config.config_source == _OF_THE_TOPIC
+        }
+        for each in response.results
+    }
+
+
+async def dynamic_configs(call: Call, broker: BrokerId, names: Sequence[str]) -> dict[str, str | None]:
+    """What was set for a broker, of these configurations, as it says it itself. Raises `Refused` and `OutcomeUnknown`."""
+    found = await _broker_configs(call, broker, names)
+    return {name: config.value for name, config in found.items() if config.config_source == _OF_THE_BROKER}
+
+
+async def keeps_logs(call: Call, broker: BrokerId) -> bool:
+    """Whether a node that is listed among the brokers is one. A controller that is none has no directory for logs."""
+    return _LOG_DIRECTORY in await _broker_configs(call, broker, (_LOG_DIRECTORY,))
+
+
+async def _broker_configs(
+    call: Call, broker: BrokerId, names: Sequence[str]
+) -> dict[str, DescribeConfigsResourceResult]:
+    resource = DescribeConfigsResource(resource_type=BROKER, resource_name=str(broker), configuration_keys=tuple(names))
+    response = await call.ask_broker(broker, DescribeConfigsRequest(resources=(resource,)), DescribeConfigsResponse)
+    for each in response.results:
+        require(f"the configurations of broker {broker}", each.error_code, each.error_message)
+    return {config.name: config for each in response.results for config in each.configs}
+
+
+async def alter_configs(
+    call: Call, topic: str, added: Mapping[str, str], deleted: Sequence[str], *, validate_only: bool
+) -> None:
+    """Sets and deletes configurations of a topic. Raises `Refused`."""
+    changes = (
+        *(AlterableConfig(name=name, config_operation=SET, value=value) for name, value in added.items()),
+        *(AlterableConfig(name=name, config_operation=DELETE, value=None) for name in deleted),
+    )
+    resource = AlterConfigsResource(resource_type=TOPIC, resource_name=topic, configs=changes)
+    request = IncrementalAlterConfigsRequest(resources=(resource,), validate_only=validate_only)
+    response = await ask_controller_or_broker(
+        call, request, IncrementalAlterConfigsResponse, changes_nothing=validate_only
+    )
+    for each in response.responses:
+        require(f"the configurations of topic {topic}", each.error_code, each.error_message)

@@ -1,0 +1,61 @@
+"""Leaders that are elected: the first replica of each partition, or uncleanly any that lives."""
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from kio.schema.elect_leaders.v2 import ElectLeadersResponse
+from kio.schema.errors import ErrorCode
+from kio.static.primitive import i8
+
+from controller_core.model.draining.cluster_picture import PartitionPlace
+from controller_core.model.ids import TopicPartition
+from controller_core.wire.client.cluster_picture import read_picture
+from controller_core.wire.client.partition_requests import PREFERRED, UNCLEAN, election_request, election_results
+from kontroller.client.cluster import Call
+from kontroller.client.errors import OutcomeUnknown, Refused, error_of, require
+from kontroller.client.reassigning.reassignments import Progress
+
+_ELECTED: Final = (ErrorCode.none, ErrorCode.election_not_needed)
+
+Elected = Mapping[TopicPartition, Refused | OutcomeUnknown | None]
+"""For each partition None where its leader is the one that was asked for, else why not. OutcomeUnknown: it was not yet."""
+
+
+async def elect_preferred(call: Call, partitions: Sequence[TopicPartition] | None) -> Elected:
+    """Of some partitions, or of all that are not led by their first replica."""
+    return await _elect(call, PREFERRED, partitions)
+
+
+async def elect_unclean(call: Call, partitions: Sequence[TopicPartition] | None) -> Elected:
+    """Of partitions without a leader, by a live replica that may lack records: those are lost."""
+    return await _elect(call, UNCLEAN, partitions)
+
+
+async def verify_preferred(call: Call, partitions: Sequence[TopicPartition] | None) -> dict[TopicPartition, Progress]:
+    """Whether each partition is led by its first replica, as a broker tells it.
+
+    No message says whether an election runs, so a partition that is not is IN_PROGRESS as long as its first replica could
+    lead, and FAILED where that is not in sync or the partition is not there."""
+    names = sorted({tp.topic for tp in partitions}) if partitions is not None else ()
+    metadata = await call.metadata(*names, of_all=partitions is None)
+    known = {place.partition: place for place in read_picture(metadata).partitions}
+    return {tp: _preference(known.get(tp)) for tp in (sorted(known) if partitions is None else partitions)}
+
+
+def _preference(place: PartitionPlace | None) -> Progress:
+    if place is None or not place.replicas:
+        return Progress.FAILED
+    first = place.replicas[0]
+    if place.leader == first:
+        return Progress.COMPLETED
+    return Progress.IN_PROGRESS if first in place.isr else Progress.FAILED
+
+
+async def _elect(call: Call, election_type: i8, partitions: Sequence[TopicPartition] | None) -> Elected:
+    request = election_request(election_type, partitions, call.for_server)
+    response = await call.ask_controller(request, ElectLeadersResponse)
+    require("the election", response.error_code, None)
+    return {
+        tp: None if each.error_code in _ELECTED else error_of(str(tp), each.error_code, each.error_message)
+        for tp, each in election_results(response).items()
+    }

@@ -1,0 +1,66 @@
+"""The properties of a client, by the names that Kafka's own clients have for them, from a mapping or a file."""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Self
+
+from pydantic import BeforeValidator, Field, ValidationError
+
+from controller_core.security.properties_file import InvalidProperties, read_properties
+from controller_core.security.property_types import what_is_wrong
+from controller_core.wire.client.request_client import Address, parse_addresses
+from controller_core.wire.connections.client_properties import ClientSecurity
+from controller_core.wire.connections.security import Security, SecuritySource
+from controller_core.zk.secured.properties import NO_ZK_SECURITY, ZkSecurity, zk_security_of
+from kontroller.client.errors import InvalidArgument
+
+
+@contextmanager
+def as_invalid_argument() -> Iterator[None]:
+    """Properties that cannot be used, in the errors of this library. Raises `InvalidArgument`."""
+    try:
+        yield
+    except InvalidProperties as error:
+        raise InvalidArgument(str(error)) from error
+
+
+class ClientProperties(ClientSecurity):
+    """What a client has to know. Other properties of Kafka's are left alone, as by Kafka's tools."""
+
+    bootstrap_servers: Annotated[tuple[Address, ...], BeforeValidator(lambda text: parse_addresses(str(text)))]
+    client_id: str = Field(default="kontroller-admin", max_length=249)
+    default_api_timeout_ms: int = Field(default=60_000, ge=1, le=86_400_000)
+    socket_connection_setup_timeout_ms: int = Field(default=5_000, ge=1, le=86_400_000)
+    zookeeper_connect: str | None = None
+    """Not Kafka's: only ZooKeeper knows the topics that are marked for deletion."""
+    zookeeper_security: ZkSecurity = NO_ZK_SECURITY
+    """As the properties of a broker say it, whose names begin with `zookeeper.`."""
+
+    @classmethod
+    def of(cls, properties: Mapping[str, object], folder: Path = Path()) -> Self:
+        """Of a mapping; `folder`: where the files of ZooKeeper's are that have no other. Raises `InvalidArgument`, which
+        names the property."""
+        of_zookeeper = {name: str(value) for name, value in properties.items() if name.startswith("zookeeper.")}
+        with as_invalid_argument():
+            security = zk_security_of(of_zookeeper, folder)
+        try:
+            return cls.model_validate({**properties, "zookeeper.security": security})
+        except ValidationError as error:
+            raise InvalidArgument(f"the client's properties: {what_is_wrong(error)}") from None
+
+    @classmethod
+    def read(cls, file: Path, given: Mapping[str, object]) -> Self:
+        """Of a properties file, and what was given beside it, which goes before. Raises `InvalidArgument`."""
+        with as_invalid_argument():
+            return cls.of({**read_properties(file), **given}, file.parent)
+
+    def security(self) -> Security:
+        """How to connect. Raises `InvalidArgument` where a certificate or a login cannot be used."""
+        with as_invalid_argument():
+            return self.connecting()
+
+    def security_source(self) -> SecuritySource | None:
+        """The same for each connection anew: certificates may be renewed meanwhile. Raises as `security`, at once."""
+        self.security()
+        return None if self.security_protocol == "PLAINTEXT" else self.connecting

@@ -1,0 +1,59 @@
+"""How much of a move is left: what its brokers' log directories say."""
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from controller_core.model.ids import NO_LEADER, BrokerId, TopicPartition
+from controller_core.wire.client.cluster_picture import read_picture
+from controller_core.wire.client.request_client import RequestError
+from controller_operator.kafka.log_sizes import Copy, LogSizes, UnusableSizesError, ask_log_sizes
+from controller_operator.plans.reassignment.copying.reading import questions, reading
+from kontroller.client.assignments import Replicas
+from kontroller.client.cluster import Call
+from kontroller.client.errors import AdminError
+from kontroller.client.reassigning.reassignments import Ongoing, ongoing
+
+_BROKER_MS: Final = 2_000
+"""A broker that hangs, as it may in the midst of a move, is not waited for."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MoveProgress:
+    """How far a move is."""
+
+    total: int
+    done: int
+    """Partitions that are not on their way any more."""
+    bytes_left: int | None
+    """What the new replicas lack; None where a broker does not tell."""
+
+
+async def progress(call: Call, targets: Mapping[TopicPartition, Replicas]) -> MoveProgress:
+    """Asks the controller what moves, and each broker that takes part for the sizes of its logs."""
+    moving = await ongoing(call, tuple(targets))
+    return MoveProgress(
+        total=len(targets), done=len(targets) - len(moving), bytes_left=await _bytes_left(call, moving) if moving else 0
+    )
+
+
+async def _bytes_left(call: Call, moving: Mapping[TopicPartition, Ongoing]) -> int | None:
+    metadata = await call.metadata(*sorted({tp.topic for tp in moving}))
+    leaders = {place.partition: place.leader for place in read_picture(metadata).partitions}
+    copies = {tp: Copy(leader=leaders.get(tp, NO_LEADER), to=each.adding) for tp, each in moving.items()}
+    asked = questions(copies)
+    told = await asyncio.gather(*(_sizes(call, broker, partitions) for broker, partitions in asked.items()))
+    answers = {broker: found for broker, found in zip(asked, told, strict=True) if found is not None}
+    found = reading(copies, answers, at_s=0.0)
+    return found.total_bytes if found.is_complete else None
+
+
+async def _sizes(call: Call, broker: BrokerId, partitions: list[TopicPartition]) -> LogSizes | None:
+    address = call.cluster.brokers.get(broker)
+    if address is None:
+        return None
+    try:
+        return await ask_log_sizes(partitions, call.cluster.client.at(address).within(min(call.left_ms, _BROKER_MS)))
+    except (RequestError, UnusableSizesError, AdminError):
+        return None

@@ -1,0 +1,104 @@
+"""Limits that PartitionReassignments have set in a cluster without ZooKeeper, and how one without an object is removed.
+
+The operator marks what it sets, so each limit says whose it is. What others have set has no mark, and is never changed.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, TypeVar
+
+from kio.schema.describe_configs.v4 import DescribeConfigsRequest, DescribeConfigsResponse
+from kio.schema.describe_configs.v4.request import DescribeConfigsResource
+from kio.static.protocol import RequestPayload, ResponsePayload
+
+from controller_core.model.ids import TopicName, TopicPartition
+from controller_core.model.wording import listed
+from controller_core.wire.client.request_client import Address, RequestClient
+from controller_operator.kafka.marked_throttles import Entry, entries_in, marked_partitions
+from controller_operator.kafka.requests.throttles import MAX_ASKED, ask_for_throttle
+from controller_operator.kafka.throttle_steps import RemoveThrottle
+from kontroller.client.cluster import Call
+from kontroller.client.configs import BROKER, own_configs
+from kontroller.client.errors import AdminError, InvalidArgument, require
+from kontroller.client.reassigning.reassignments import ongoing
+
+_DEFAULTS: Final = ""
+Response = TypeVar("Response", bound=ResponsePayload)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limit:
+    """A limit of an object, and what it slows."""
+
+    owner: str
+    """The object, as namespace/name/uid."""
+    bytes_per_second: int
+    partitions: tuple[TopicPartition, ...]
+    """Those of which it slows replicas."""
+
+
+async def list_limits(call: Call) -> tuple[Limit, ...]:
+    """Return the limits that objects have set, by owner. Raises `Refused`."""
+    entries = await _entries(call)
+    if not entries:
+        return ()
+    names = [str(topic.name) for topic in (await call.metadata(of_all=True)).topics]
+    marked = marked_partitions(await _configs(call, names))
+    return tuple(
+        Limit(
+            owner=each.owner,
+            bytes_per_second=each.bytes_per_second,
+            partitions=tuple(sorted(marked.get(each.mark, ()))),
+        )
+        for each in sorted(entries, key=lambda each: each.owner)
+    )
+
+
+async def remove_limit(call: Call, owner: str) -> Limit:
+    """Removes the limit of an owner; returns what it was. Raises `InvalidArgument` if the owner has none, and `AdminError`
+    if a partition of it moves: its object, or Kafka's tool, is what ends a move."""
+    limit = next((each for each in await list_limits(call) if each.owner == owner), None)
+    if limit is None:
+        raise InvalidArgument(f"{owner} has no limit: `kontroller reassign limits` lists the owners")
+    moving = sorted(set(await ongoing(call)) & set(limit.partitions))
+    if moving:
+        raise AdminError(
+            f"{listed(moving)} moves under this limit: wait for that, or change spec.throttle of its object"
+        )
+    step = RemoveThrottle(owner=owner, partitions=frozenset(limit.partitions))
+    client = call.cluster.client.within(call.left_ms)
+    reply = await ask_for_throttle(step, _OneBroker(client, call.cluster.servers[0]), client)
+    if reply.trouble is not None:
+        raise AdminError(f"the limit of {owner} may stay: {reply.trouble}")
+    return limit
+
+
+class _OneBroker:
+    """Asks one broker only, so that it shows what was written before."""
+
+    def __init__(self, client: RequestClient, server: Address) -> None:
+        self._client = client.at(server)
+
+    async def ask(self, request: RequestPayload, response_type: type[Response]) -> Response:
+        """See `ControllerClient`."""
+        return await self._client.ask_one(request, response_type)
+
+
+async def _entries(call: Call) -> tuple[Entry, ...]:
+    defaults = DescribeConfigsResource(resource_type=BROKER, resource_name=_DEFAULTS, configuration_keys=None)
+    answer = await call.ask_any(DescribeConfigsRequest(resources=(defaults,)), DescribeConfigsResponse)
+    for each in answer.results:
+        require("the defaults of brokers", each.error_code, each.error_message)
+    return entries_in(config.name for each in answer.results for config in each.configs)
+
+
+async def _configs(call: Call, topics: Sequence[str]) -> Mapping[TopicName, Mapping[str, str]]:
+    found = {}
+    for part in _parts(topics):
+        for name, own in (await own_configs(call, part)).items():
+            found[TopicName(name)] = {setting: value or "" for setting, value in own.items()}
+    return found
+
+
+def _parts(topics: Sequence[str]) -> Iterator[Sequence[str]]:
+    return (topics[first : first + MAX_ASKED] for first in range(0, len(topics), MAX_ASKED))

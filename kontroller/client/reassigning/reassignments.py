@@ -1,0 +1,225 @@
+"""Partitions that move between brokers: asked for, cancelled, listed, verified, as KIP-4 has it over KIP-455's requests.
+
+Nothing is remembered here of what was asked for: how far a move is, is read from the cluster each time.
+"""
+
+import asyncio
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Final
+
+from kio.schema.alter_partition_reassignments.v0 import AlterPartitionReassignmentsResponse
+from kio.schema.errors import ErrorCode
+from kio.schema.list_partition_reassignments.v0 import (
+    ListPartitionReassignmentsRequest,
+    ListPartitionReassignmentsResponse,
+)
+from kio.schema.list_partition_reassignments.v0.request import ListPartitionReassignmentsTopics
+from kio.schema.types import TopicName as WireTopicName
+from kio.static.primitive import i32
+
+from controller_core.model.ids import BrokerId, PartitionId, TopicName, TopicPartition, by_topic
+from controller_core.wire.client.cluster_picture import read_picture
+from controller_core.wire.client.partition_requests import reassignment_request, reassignment_results
+from kontroller.client.assignments import Replicas
+from kontroller.client.cluster import Call, Cluster
+from kontroller.client.errors import AdminError, OutcomeUnknown, PartlyRefused, Refused, error_of, require
+
+_POLL_S: Final = 0.5
+_LONGEST_PAUSE_S: Final = 10.0
+_PAUSE_OF_WAIT: Final = 0.05
+_PAUSE_OF_LOOK: Final = 10
+"""Pauses between two looks, as parts of what the wait and the last look have taken."""
+SETTLES_MS: Final = 2_000
+"""How long a broker may take to hear of what the controller has done."""
+_FOREVER_MS: Final = 10 * 365 * 86_400_000
+_NOT_YET_KNOWN: Final = (ErrorCode.unknown_topic_or_partition, ErrorCode.leader_not_available)
+
+
+class Progress(IntEnum):
+    """How far one partition is; the numbers are KIP-4's."""
+
+    FAILED = -1
+    """It neither moves to its target nor is there."""
+    IN_PROGRESS = 0
+    COMPLETED = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ongoing:
+    """A partition that is being reassigned."""
+
+    replicas: Replicas
+    adding: Replicas
+    removing: Replicas
+
+    @property
+    def target(self) -> Replicas:
+        """What it will have in the end."""
+        return tuple(broker for broker in self.replicas if broker not in self.removing)
+
+    @property
+    def origin(self) -> Replicas:
+        """What it has again when it is cancelled."""
+        return tuple(broker for broker in self.replicas if broker not in self.adding)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReassignmentResult:
+    """How a move has ended, partition by partition."""
+
+    partitions: Mapping[TopicPartition, Progress]
+
+    @property
+    def error(self) -> AdminError | None:
+        """Why it did not come to its end; None where it did."""
+        failed = [str(tp) for tp, progress in self.partitions.items() if progress is not Progress.COMPLETED]
+        if not failed:
+            return None
+        return AdminError(
+            f"{len(failed)} of {len(self.partitions)} partitions are not at their target, and do not move there: "
+            f"{', '.join(failed[:5])}: somebody cancelled or changed the move, or their topic is gone"
+        )
+
+
+async def start(call: Call, targets: Mapping[TopicPartition, Replicas]) -> None:
+    """Asks for moves. Raises `PartlyRefused` where some are refused; the others have begun."""
+    refused = await request_moves(call, targets)
+    if refused:
+        begun = len(targets) - len(refused)
+        others = f"{begun} of {len(targets)} partitions have begun to move" if begun else "nothing moves"
+        raise PartlyRefused(tuple(refused.values()), others)
+
+
+async def cancel(call: Call, partitions: Sequence[TopicPartition]) -> tuple[TopicPartition, ...]:
+    """Has partitions go back to where they were; returns those that were moving. Raises `PartlyRefused`."""
+    refused = await request_moves(call, dict.fromkeys(partitions))
+    still = {tp: error for tp, error in refused.items() if not _did_not_move(error)}
+    cancelled = tuple(tp for tp in partitions if tp not in refused)
+    if still:
+        raise PartlyRefused(tuple(still.values()), f"{len(cancelled)} of {len(partitions)} are cancelled")
+    return cancelled
+
+
+async def request_moves(
+    call: Call, targets: Mapping[TopicPartition, Replicas | None]
+) -> dict[TopicPartition, Refused | OutcomeUnknown]:
+    """Asks for moves, or for their end where there is no target; returns what is refused, partition by partition."""
+    request = reassignment_request(targets, call.for_server)
+    response = await call.ask_controller(request, AlterPartitionReassignmentsResponse)
+    require("the reassignment", response.error_code, response.error_message)
+    answered = reassignment_results(response).items()
+    found = {tp: error_of(str(tp), each.error_code, each.error_message) for tp, each in answered}
+    return {tp: error for tp, error in found.items() if error is not None}
+
+
+async def ongoing(call: Call, partitions: Sequence[TopicPartition] | None = None) -> dict[TopicPartition, Ongoing]:
+    """What is being reassigned, of some partitions or of all."""
+    topics = None
+    if partitions is not None:
+        topics = tuple(
+            ListPartitionReassignmentsTopics(
+                name=WireTopicName(topic), partition_indexes=tuple(i32(tp.partition) for tp in group)
+            )
+            for topic, group in by_topic(partitions)
+        )
+    request = ListPartitionReassignmentsRequest(timeout=call.for_server, topics=topics)
+    response = await call.ask_controller(request, ListPartitionReassignmentsResponse, changes_nothing=True)
+    require("the list of reassignments", response.error_code, response.error_message)
+    return {
+        TopicPartition(TopicName(topic.name), PartitionId(each.partition_index)): Ongoing(
+            replicas=_ids(each.replicas), adding=_ids(each.adding_replicas), removing=_ids(each.removing_replicas)
+        )
+        for topic in response.topics
+        for each in topic.partitions
+    }
+
+
+async def verify(call: Call, targets: Mapping[TopicPartition, Replicas]) -> dict[TopicPartition, Progress]:
+    """How far each partition is. It is at its target where the brokers know it there and nothing of it moves any more.
+
+    The controller says what moves, and who knows where partitions are may hear of the end of a move a moment later: what
+    neither moves nor is there has failed only where that is so for as long as that takes."""
+    found, unsure = await _seen(call, targets)
+    settled_ms = min(SETTLES_MS, call.left_ms // 2)
+    until_ms = call.left_ms - settled_ms
+    while unsure and call.left_ms > until_ms:
+        await call.pause()
+        again, unsure = await _seen(call, {tp: targets[tp] for tp in unsure})
+        found |= again
+    return found
+
+
+async def _seen(
+    call: Call, targets: Mapping[TopicPartition, Replicas]
+) -> tuple[dict[TopicPartition, Progress], list[TopicPartition]]:
+    """How far each partition seems to be, and of which that may only seem so."""
+    moving = await ongoing(call, tuple(targets))
+    present = await replicas_of(call, {tp.topic for tp in targets})
+    found = {tp: _progress(target, moving.get(tp), present.get(tp)) for tp, target in targets.items()}
+    return found, [tp for tp, progress in found.items() if progress is Progress.FAILED and tp not in moving]
+
+
+async def move(
+    cluster: Cluster, targets: Mapping[TopicPartition, Replicas], timeout_ms: int | None = None
+) -> ReassignmentResult:
+    """Asks for a move and waits for its end, both within the time."""
+    whole = cluster.call(_FOREVER_MS if timeout_ms is None else timeout_ms)
+    await start(cluster.call(min(whole.left_ms, cluster.default_timeout_ms)), targets)
+    return await _wait(whole, targets)
+
+
+async def wait_until_moved(
+    cluster: Cluster, targets: Mapping[TopicPartition, Replicas], timeout_ms: int | None = None
+) -> ReassignmentResult:
+    """Waits until no partition is on its way any more; without a time as long as that takes, and the cluster answers."""
+    return await _wait(cluster.call(_FOREVER_MS if timeout_ms is None else timeout_ms), targets)
+
+
+async def _wait(whole: Call, targets: Mapping[TopicPartition, Replicas]) -> ReassignmentResult:
+    """Looks less often the longer that takes, and the longer a look takes: a large plan is much to ask for."""
+    clock = asyncio.get_running_loop().time
+    begun_s = clock()
+    while True:
+        looked_s = clock()
+        part = whole.cluster.call(min(whole.left_ms, whole.cluster.default_timeout_ms))
+        found, _ = await _seen(part, targets)
+        if Progress.IN_PROGRESS not in found.values():
+            found = await verify(part, targets)
+            if Progress.IN_PROGRESS not in found.values():
+                return ReassignmentResult(partitions=found)
+        now_s = clock()
+        by_time_s = min(_LONGEST_PAUSE_S, (now_s - begun_s) * _PAUSE_OF_WAIT)
+        await whole.pause(max(_POLL_S, by_time_s, (now_s - looked_s) * _PAUSE_OF_LOOK))
+
+
+async def replicas_of(call: Call, topics: set[TopicName]) -> dict[TopicPartition, Replicas]:
+    """The replicas of the partitions of topics, as a broker tells them; nothing of topics that are not there."""
+    metadata = await call.metadata(*sorted(topics))
+    for topic in metadata.topics:
+        if topic.error_code not in _NOT_YET_KNOWN:
+            require(f"topic {topic.name}", topic.error_code, None)
+    return {place.partition: place.replicas for place in read_picture(metadata).partitions}
+
+
+async def origins_of(call: Call, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, Replicas]:
+    """Where partitions are that are there; of one that moves where it was, as brokers name its new replicas, too."""
+    wanted = tuple(partitions)
+    moving = await ongoing(call, wanted)
+    present = await replicas_of(call, {tp.topic for tp in wanted})
+    return {tp: moving[tp].origin if tp in moving else present[tp] for tp in wanted if tp in present}
+
+
+def _did_not_move(error: Refused | OutcomeUnknown) -> bool:
+    return isinstance(error, Refused) and error.code is ErrorCode.no_reassignment_in_progress
+
+
+def _progress(target: Replicas, moving: Ongoing | None, present: Replicas | None) -> Progress:
+    if moving is not None:
+        return Progress.IN_PROGRESS if moving.target == target else Progress.FAILED
+    return Progress.COMPLETED if present == target else Progress.FAILED
+
+
+def _ids(replicas: Sequence[int]) -> Replicas:
+    return tuple(map(BrokerId, replicas))

@@ -1,0 +1,148 @@
+"""Throttles of a move, as Kafka's tool sets and removes them (KIP-73): in the configurations of brokers and topics.
+
+They are nobody's: whoever ends the move takes away what its topics have there, and all brokers, as `verify` of Kafka's tool
+does. A throttle that has an owner, beside others', is what a PartitionReassignment has.
+"""
+
+import asyncio
+from collections.abc import Mapping
+from typing import Final
+
+from kio.schema.errors import ErrorCode
+from kio.schema.incremental_alter_configs.v1 import IncrementalAlterConfigsRequest, IncrementalAlterConfigsResponse
+from kio.schema.incremental_alter_configs.v1.request import AlterableConfig, AlterConfigsResource
+
+from controller_core.model.ids import BrokerId, TopicName, TopicPartition
+from controller_core.model.throttles import (
+    FOLLOWER_RATE,
+    FOLLOWER_REPLICAS,
+    LEADER_RATE,
+    LEADER_REPLICAS,
+    Move,
+    Throttle,
+    wanted_by,
+)
+from kontroller.client.assignments import Replicas
+from kontroller.client.brokers_business import ask_controller_or_broker
+from kontroller.client.cluster import Call
+from kontroller.client.configs import (
+    APPEND,
+    BROKER,
+    DELETE,
+    SET,
+    TOPIC,
+    dynamic_configs,
+    own_configs,
+)
+from kontroller.client.errors import AdminError, InvalidArgument, Refused, require
+from kontroller.client.reassigning.reassignments import SETTLES_MS, origins_of, replicas_of
+
+_BROKER_MS: Final = 5_000
+_LISTS: Final = (LEADER_REPLICAS, FOLLOWER_REPLICAS)
+
+
+async def throttle(call: Call, targets: Mapping[TopicPartition, Replicas], bytes_per_second: int) -> None:
+    """Sets it, before the move begins. Raises `Refused` where a partition is unknown: it would move without a throttle."""
+    if bytes_per_second < 1:
+        raise InvalidArgument(f"a throttle of {bytes_per_second} bytes a second would hold all up: give at least 1")
+    origins = await _all_origins(call, targets)
+    moves = {tp: Move(origin=origins[tp], target=target) for tp, target in targets.items()}
+    wanted = wanted_by([Throttle(bytes_per_second=bytes_per_second, moves=moves)])
+    present = await own_configs(call, sorted({tp.topic for tp in targets}))
+    resources = []
+    for entity, settings in wanted.items():
+        kind, _, name = entity.partition("/")
+        # To a list that is not there Kafka 2.8 appends an entry behind a comma, and then cannot read it.
+        listed = [setting for setting in _LISTS if kind != "brokers" and present[name].get(setting)]
+        configs = tuple(
+            AlterableConfig(name=setting, config_operation=APPEND if setting in listed else SET, value=",".join(values))
+            for setting, values in settings.items()
+            if values
+        )
+        resource_type = BROKER if kind == "brokers" else TOPIC
+        resources.append(AlterConfigsResource(resource_type=resource_type, resource_name=name, configs=configs))
+    topics_first = sorted(resources, key=lambda resource: resource.resource_type != TOPIC)
+    await _alter(call, topics_first)  # so that whatever is set then is found by what its topics have
+
+
+async def unthrottle(call: Call, targets: Mapping[TopicPartition, Replicas]) -> None:
+    """Takes away the throttles of the topics, and the rates of all brokers, as Kafka's tool does.
+
+    A broker that has lost its partitions by the move has a rate as well, and nothing tells whose that is. So this is for
+    when nothing moves in the cluster any more, which is for its caller to see.
+
+    What can be taken away is, whatever else cannot. Raises `AdminError` then."""
+    present = await replicas_of(call, {tp.topic for tp in targets})
+    topics = sorted({tp.topic for tp in targets} & {tp.topic for tp in present})
+    configs = await own_configs(call, topics) if topics else {}
+    throttled = [topic for topic in topics if set(_LISTS) & set(configs[topic])]
+    replicas = (*targets.values(), *present.values()) if throttled else ()
+    involved = {broker for each in replicas for broker in each}
+    brokers = sorted(involved | set(call.cluster.brokers))
+    patient = call.cluster.call(min(call.left_ms, _BROKER_MS))
+    ended = await asyncio.gather(
+        *(_unthrottle_broker(patient, broker, looks=broker not in involved) for broker in brokers),
+        return_exceptions=True,
+    )
+    troubles = []
+    for broker, end in zip(brokers, ended, strict=True):
+        if isinstance(end, AdminError):
+            troubles.append(f"broker {broker}: {end}")
+        elif end is not None:
+            raise end
+    if throttled:
+        await _alter(call, [_unthrottled_topic(topic) for topic in throttled])
+    if troubles:
+        raise AdminError(f"a throttle may stay: {'; '.join(troubles)}. Verify again when all brokers answer")
+
+
+async def _unthrottle_broker(call: Call, broker: BrokerId, *, looks: bool) -> None:
+    """`looks`: one that has no rate is left as it is. Not for what was throttled just now: a broker hears of its own
+    configuration after it was set."""
+    if looks and not await dynamic_configs(call, broker, (LEADER_RATE, FOLLOWER_RATE)):
+        return
+    await _alter(call, [_unthrottled_broker(broker)])
+
+
+async def _all_origins(call: Call, targets: Mapping[TopicPartition, Replicas]) -> dict[TopicPartition, Replicas]:
+    """A broker may hear of a new topic a moment after the controller."""
+    settled_ms = min(SETTLES_MS, call.left_ms // 2)
+    until_ms = call.left_ms - settled_ms
+    while True:
+        origins = await origins_of(call, targets)
+        missing = [tp for tp in targets if tp not in origins]
+        if not missing:
+            return origins
+        if call.left_ms <= until_ms:
+            raise Refused(str(missing[0]), ErrorCode.unknown_topic_or_partition, None)
+        await call.pause()
+
+
+def _unthrottled_topic(topic: TopicName) -> AlterConfigsResource:
+    return AlterConfigsResource(resource_type=TOPIC, resource_name=topic, configs=_without(*_LISTS))
+
+
+def _unthrottled_broker(broker: BrokerId) -> AlterConfigsResource:
+    return AlterConfigsResource(
+        resource_type=BROKER, resource_name=str(broker), configs=_without(LEADER_RATE, FOLLOWER_RATE)
+    )
+
+
+def _without(*settings: str) -> tuple[AlterableConfig, ...]:
+    return tuple(AlterableConfig(name=setting, config_operation=DELETE, value=None) for setting in settings)
+
+
+async def _alter(call: Call, resources: list[AlterConfigsResource]) -> None:
+    """A broker is asked itself for what is its own."""
+    by_broker: dict[BrokerId | None, list[AlterConfigsResource]] = {}
+    for resource in resources:
+        owner = BrokerId(int(resource.resource_name)) if resource.resource_type == BROKER else None
+        by_broker.setdefault(owner, []).append(resource)
+    for owner, owned in by_broker.items():
+        request = IncrementalAlterConfigsRequest(resources=tuple(owned), validate_only=False)
+        if owner is None:
+            response = await ask_controller_or_broker(call, request, IncrementalAlterConfigsResponse)
+        else:
+            response = await call.ask_broker(owner, request, IncrementalAlterConfigsResponse)
+        for each in response.responses:
+            require(f"the throttle of {each.resource_name}", each.error_code, each.error_message)

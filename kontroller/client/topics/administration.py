@@ -1,0 +1,274 @@
+"""Topics: created, altered, deleted, listed, described, as KIP-4 (section 3) has it."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from kio.schema.create_partitions.v1 import CreatePartitionsRequest, CreatePartitionsResponse
+from kio.schema.create_partitions.v1.request import CreatePartitionsAssignment, CreatePartitionsTopic
+from kio.schema.create_topics.v5 import CreateTopicsRequest, CreateTopicsResponse
+from kio.schema.create_topics.v5.request import CreatableReplicaAssignment, CreatableTopic, CreatableTopicConfig
+from kio.schema.delete_topics.v5 import DeleteTopicsRequest, DeleteTopicsResponse
+from kio.schema.errors import ErrorCode
+from kio.schema.metadata.v11.response import MetadataResponseTopic
+from kio.schema.types import BrokerId as WireBrokerId
+from kio.schema.types import TopicName as WireTopicName
+from kio.static.primitive import i16, i32
+
+from controller_core.model.ids import NO_LEADER, BrokerId, PartitionId, TopicName, TopicPartition
+from kontroller.client.assignments import Replicas, require_sound
+from kontroller.client.cluster import Call
+from kontroller.client.configs import alter_configs, keeps_logs, own_configs
+from kontroller.client.errors import AdminError, InvalidArgument, require
+from kontroller.client.reassigning.reassignments import request_moves
+
+_BY_ASSIGNMENT: Final = -1
+
+Assignment = Mapping[PartitionId, Replicas]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicList:
+    """The topics of a cluster."""
+
+    alive: tuple[TopicName, ...]
+    marked_for_deletion: tuple[TopicName, ...] | None
+    """None: unknown, as only ZooKeeper knows them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionDetails:
+    """One partition."""
+
+    partition: PartitionId
+    leader: BrokerId | None
+    replicas: Replicas
+    isr: Replicas
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicDescription:
+    """A topic."""
+
+    topic: TopicName
+    configs: Mapping[str, str | None]
+    """What was set for this topic; a secret has no value."""
+    partitions: tuple[PartitionDetails, ...]
+
+    @property
+    def replication_factor(self) -> int:
+        """Of its first partition, as Kafka's tool has it."""
+        return len(self.partitions[0].replicas) if self.partitions else 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AlteredStep:
+    """A step of an alteration, and the error that it ended with."""
+
+    what: str
+    error: AdminError | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Alteration:
+    """What became of an alteration, in the order in which it was done. After a step that failed there is no other."""
+
+    steps: tuple[AlteredStep, ...]
+
+    @property
+    def error(self) -> AdminError | None:
+        """That of the step that failed."""
+        return next((step.error for step in self.steps if step.error is not None), None)
+
+
+async def create(
+    call: Call,
+    topic: str,
+    *,
+    partitions: int | None,
+    replication_factor: int | None,
+    assignment: Assignment | None,
+    configs: Mapping[str, str],
+    validate_only: bool,
+) -> None:
+    """Raises `Refused`. Without counts the cluster's defaults hold."""
+    if assignment is not None:
+        require_sound(assignment)
+        if partitions is not None or replication_factor is not None:
+            raise InvalidArgument("give either numbers of partitions and replicas, or an assignment of replicas")
+    asked = CreatableTopic(
+        name=WireTopicName(topic),
+        num_partitions=i32(_in_range("partitions", partitions, (1 << 31) - 1)),
+        replication_factor=i16(_in_range("the replication factor", replication_factor, (1 << 15) - 1)),
+        assignments=tuple(
+            CreatableReplicaAssignment(partition_index=i32(number), broker_ids=tuple(map(WireBrokerId, replicas)))
+            for number, replicas in sorted((assignment or {}).items())
+        ),
+        configs=tuple(CreatableTopicConfig(name=name, value=value) for name, value in configs.items()),
+    )
+    request = CreateTopicsRequest(topics=(asked,), timeout=call.for_server, validate_only=validate_only)
+    response = await call.ask_controller(request, CreateTopicsResponse, changes_nothing=validate_only)
+    for each in response.topics:
+        require(f"topic {topic}", each.error_code, each.error_message)
+
+
+async def delete(call: Call, topic: str) -> None:
+    """Raises `Refused`. The topic is marked for deletion, and gone when its replicas are."""
+    request = DeleteTopicsRequest(topic_names=(WireTopicName(topic),), timeout=call.for_server)
+    for each in (await call.ask_controller(request, DeleteTopicsResponse)).responses:
+        require(f"topic {topic}", each.error_code, each.error_message)
+
+
+async def alive(call: Call) -> tuple[TopicName, ...]:
+    """The topics that brokers know, by name."""
+    metadata = await call.metadata(of_all=True)
+    return tuple(sorted(TopicName(topic.name) for topic in metadata.topics if topic.name is not None))
+
+
+async def describe(call: Call, *topics: str) -> tuple[TopicDescription, ...]:
+    """Topics, in the order asked. Raises `Refused` for one that is not there."""
+    found = {topic.name: topic for topic in (await call.metadata(*topics)).topics}
+    for name in topics:
+        known = found.get(WireTopicName(name))
+        require(f"topic {name}", known.error_code if known else ErrorCode.unknown_topic_or_partition, None)
+    configs = await own_configs(call, topics)
+    return tuple(_description(found[WireTopicName(name)], configs[name]) for name in topics)
+
+
+async def alter(
+    call: Call,
+    topic: str,
+    *,
+    partitions: int | None,
+    assignment: Assignment | None,
+    added_configs: Mapping[str, str],
+    deleted_configs: Sequence[str],
+    validate_only: bool = False,
+) -> Alteration:
+    """Configurations, then new partitions, then moves of those that are there; what is so already is no step.
+
+    An assignment is of all partitions, as `kafka-topics --alter` has it. What can be known to fail is refused as a whole
+    before anything is done: raises `Refused` and `InvalidArgument`. What fails then is in the result. Where it is only
+    validated, the result has the steps that would be done."""
+    (before,) = await describe(call, topic)
+    if partitions is None and assignment is not None:
+        partitions = len(assignment)
+    _require_possible(before, partitions, assignment, added_configs, deleted_configs)
+    moves = _moves(before, assignment)
+    await _require_live(call, moves)
+    count = len(before.partitions) if partitions is None else partitions
+    grows = count > len(before.partitions)
+    if added_configs or deleted_configs:
+        await alter_configs(call, topic, added_configs, deleted_configs, validate_only=True)
+    if grows:
+        await _add_partitions(call, before, count, assignment, validate_only=True)
+    added = {name: value for name, value in added_configs.items() if before.configs.get(name) != value}
+    deleted = [name for name in deleted_configs if name in before.configs]
+    steps: list[AlteredStep] = []
+    step = ""
+    try:
+        if added or deleted:
+            step = f"configurations: {', '.join([*added, *deleted])}"
+            if not validate_only:
+                await alter_configs(call, topic, added, deleted, validate_only=False)
+            steps.append(AlteredStep(what=step))
+        if grows:
+            step = f"partitions: {len(before.partitions)} to {count}"
+            if not validate_only:
+                await _add_partitions(call, before, count, assignment, validate_only=False)
+            steps.append(AlteredStep(what=step))
+        step = f"moves of {', '.join(map(str, sorted(moves)))}"
+        refused = await request_moves(call, moves) if moves and not validate_only else {}
+        steps.extend(AlteredStep(what=f"move of {tp}", error=refused.get(tp)) for tp in sorted(moves))
+    except AdminError as error:
+        steps.append(AlteredStep(what=step, error=error))
+    return Alteration(steps=tuple(steps))
+
+
+async def _require_live(call: Call, moves: Mapping[TopicPartition, Replicas]) -> None:
+    """Raises `InvalidArgument` for what a controller would refuse once the steps before the moves are done."""
+    live = set(call.cluster.brokers)
+    controller = call.cluster.controller
+    wanted = {broker for replicas in moves.values() for broker in replicas}
+    if controller is not None and controller in wanted & live and not await keeps_logs(call, controller):
+        live.discard(controller)
+    for tp, replicas in moves.items():
+        if unknown := sorted(set(replicas) - live):
+            raise InvalidArgument(f"{tp} would have a replica on {unknown}, which are no live brokers: start them")
+
+
+def _require_possible(
+    before: TopicDescription,
+    partitions: int | None,
+    assignment: Assignment | None,
+    added_configs: Mapping[str, str],
+    deleted_configs: Sequence[str],
+) -> None:
+    if partitions is None and assignment is None and not added_configs and not deleted_configs:
+        raise InvalidArgument("nothing is to be altered: give partitions, an assignment, or configurations")
+    if both := sorted(set(added_configs) & set(deleted_configs)):
+        raise InvalidArgument(f"{', '.join(both)} would be both set and deleted: choose one")
+    if partitions is not None and partitions < len(before.partitions):
+        raise InvalidArgument(
+            f"topic {before.topic} has {len(before.partitions)} partitions, and none can be taken away: ask for more"
+        )
+    if assignment is not None:
+        require_sound(assignment)
+        if len(assignment) != partitions:
+            raise InvalidArgument(
+                f"there would be {partitions} partitions, and {len(assignment)} are assigned: assign all"
+            )
+
+
+def _moves(before: TopicDescription, assignment: Assignment | None) -> dict[TopicPartition, Replicas]:
+    present = {each.partition: each.replicas for each in before.partitions}
+    return {
+        TopicPartition(before.topic, number): replicas
+        for number, replicas in (assignment or {}).items()
+        if number in present and present[number] != replicas
+    }
+
+
+async def _add_partitions(
+    call: Call, before: TopicDescription, count: int, assignment: Assignment | None, *, validate_only: bool
+) -> None:
+    new = None
+    if assignment is not None:
+        new = tuple(
+            CreatePartitionsAssignment(broker_ids=tuple(map(WireBrokerId, assignment[PartitionId(number)])))
+            for number in range(len(before.partitions), count)
+        )
+    asked = CreatePartitionsTopic(
+        name=WireTopicName(before.topic), count=i32(_in_range("partitions", count, (1 << 31) - 1)), assignments=new
+    )
+    request = CreatePartitionsRequest(topics=(asked,), timeout=call.for_server, validate_only=validate_only)
+    response = await call.ask_controller(request, CreatePartitionsResponse, changes_nothing=validate_only)
+    for each in response.results:
+        require(f"topic {before.topic}", each.error_code, each.error_message)
+
+
+def _description(topic: MetadataResponseTopic, configs: Mapping[str, str | None]) -> TopicDescription:
+    partitions = (
+        PartitionDetails(
+            partition=PartitionId(each.partition_index),
+            leader=leader if (leader := BrokerId(each.leader_id)) != NO_LEADER else None,
+            replicas=tuple(map(BrokerId, each.replica_nodes)),
+            isr=tuple(map(BrokerId, each.isr_nodes)),
+        )
+        for each in topic.partitions
+    )
+    assert topic.name is not None, "it was asked for by name"
+    return TopicDescription(
+        topic=TopicName(topic.name),
+        configs=configs,
+        partitions=tuple(sorted(partitions, key=lambda each: each.partition)),
+    )
+
+
+def _in_range(what: str, count: int | None, largest: int) -> int:
+    """A count as it is sent; that of an assignment, or the cluster's default, where there is none."""
+    if count is None:
+        return _BY_ASSIGNMENT
+    if not 1 <= count <= largest:
+        raise InvalidArgument(f"{what} cannot be {count}: give a number from 1 to {largest}")
+    return count

@@ -1,0 +1,36 @@
+"""The topics that are marked for deletion: no request tells them, so they are read where the controller reads them."""
+
+from typing import Final
+
+from controller_core.model.ids import TopicName
+from controller_core.zk import paths
+from controller_core.zk.kazoo.session import KazooSession
+from controller_core.zk.session import ZkError
+from kontroller.client.cluster import Call
+from kontroller.client.errors import Unreachable
+from kontroller.client.properties import ClientProperties
+
+_SESSION_TIMEOUT_MS: Final = 10_000
+
+
+async def marked_for_deletion(call: Call, properties: ClientProperties) -> tuple[TopicName, ...] | None:
+    """By name; None where no ZooKeeper is known. Raises `Unreachable`."""
+    zookeeper_connect = properties.zookeeper_connect
+    if zookeeper_connect is None:
+        return None
+    try:
+        session = await KazooSession.connect(
+            zookeeper_connect,
+            makes_chroot=False,
+            session_timeout_ms=_SESSION_TIMEOUT_MS,
+            connect_timeout_ms=min(call.left_ms, _SESSION_TIMEOUT_MS),
+            security=lambda: properties.zookeeper_security,
+        )
+        try:
+            (names,) = await session.children_many([paths.DELETE_TOPICS])
+        finally:
+            await session.close()
+    except (ZkError, ValueError) as error:
+        message = f"ZooKeeper at {zookeeper_connect} does not tell which topics are marked for deletion: {error}"
+        raise Unreachable(message) from error
+    return tuple(sorted(map(TopicName, names or ())))

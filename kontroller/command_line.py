@@ -1,0 +1,37 @@
+"""The `kontroller` command.
+
+`kontroller ready` is started every few seconds beside a broker, so nothing is imported before it is known to be needed:
+each command imports what it does when it runs."""
+
+import typer
+
+from kontroller.cli import check, controller, history, operator
+from kontroller.cli.administering.groups import GROUPS
+from kontroller.cli.administering.shell import shell
+from kontroller.cli.endings import OneLine
+from kontroller.cli.importing import import_topics
+from kontroller.cli.pods.drain import drain
+from kontroller.cli.pods.ready import ready
+from kontroller.cli.pods.scram_users import scram_users
+from kontroller.cli.record import record
+
+main = typer.Typer(
+    name="kontroller",
+    cls=OneLine,
+    help="A Kafka controller outside the brokers.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,  # square brackets in a help text are what they are
+)
+main.add_typer(controller.commands, name="controller")
+main.add_typer(operator.commands, name="operator")
+main.add_typer(check.commands, name="check")
+main.add_typer(history.commands, name="history")
+for name, commands in GROUPS.items():
+    main.add_typer(commands, name=name)
+main.command("shell")(shell)
+main.command("drain")(drain)
+main.command("import")(import_topics)
+main.command("ready")(ready)
+main.command("record")(record)
+main.command("scram-users")(scram_users)

@@ -1,0 +1,128 @@
+"""Alarms while it happens: a stream of events in, a stream of `alarms` out, and where those go.
+
+The key is the cluster, so what is about the whole cluster (its time, snapshots, the default configuration) is where its
+topics are. A cluster that is too large for one task is cut into shards by topic; each shard gets what is about the whole
+cluster, and now and then a record that says nothing but the time.
+"""
+
+from typing import Final
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as f
+from pyspark.sql.streaming.query import StreamingQuery
+
+from kontroller.history.alarms.processor import OUTPUT, WatchProcessor
+from kontroller.history.alarms.records import Rules, Seen
+from kontroller.history.schemas import ALARMS
+
+STATE_STORE: Final = {
+    "spark.sql.streaming.stateStore.providerClass": (
+        "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+    )
+}
+"""What a session needs to be set to before a query with alarms starts: Spark's own state store cannot keep this state."""
+
+_OF_TOPICS: Final = (
+    "leadership",
+    "leadership_removed",
+    "assignment",
+    "assignment_removed",
+    "topic_removed",
+    "topic_config",
+    "topic_config_removed",
+)
+_OF_CLUSTERS: Final = (
+    "snapshot_started",
+    "snapshot_ended",
+    "gap",
+    "controller_elected",
+    "recorder_started",
+    "broker_config",
+    "broker_config_removed",
+    "broker_static_config",
+    "broker_static_config_removed",
+)
+_TIME_ALONE: Final = "time"
+_MICROSECONDS: Final = 1_000_000
+
+
+def raise_alarms(
+    events: DataFrame,
+    *,
+    leaderless_after_seconds: float = 30,
+    under_min_isr_after_seconds: float = 30,
+    min_insync_replicas: int = 1,
+    alive_interval_seconds: float = 10,
+    silent_after_seconds: float = 30,
+    is_live: bool = False,
+    shards: int = 1,
+) -> DataFrame:
+    """Rows of `alarms` for a stream of `events`: when a partition has been without a leader, or led with fewer replicas in
+    sync than `min.insync.replicas`, for longer than given, and when that is over.
+
+    `min_insync_replicas` is for topics for which no record says it. `alive_interval_seconds` is what the controllers'
+    journals are set to. `is_live`: trouble also becomes due while nothing is written, and a cluster of which nothing
+    came for `silent_after_seconds` is `silent`; without it the stream's records alone decide, so that the same ones
+    give the same alarms. Into `shards` a cluster's topics are divided. Neither of the two can be changed for a
+    checkpoint. Raises ValueError for a time below zero or less than one shard.
+    """
+    if shards < 1:
+        raise ValueError(f"a cluster has at least one shard, not {shards}")
+    rules = Rules(
+        leaderless_after_us=round(leaderless_after_seconds * _MICROSECONDS),
+        under_min_isr_after_us=round(under_min_isr_after_seconds * _MICROSECONDS),
+        min_isr=min_insync_replicas,
+        alive_interval_us=round(alive_interval_seconds * _MICROSECONDS),
+        silent_after_us=round(silent_after_seconds * _MICROSECONDS),
+    )
+    watched = _watched(events, shards).groupBy("cluster_id", "shard")
+    time = "ProcessingTime" if is_live else "None"
+    processor = WatchProcessor(rules, is_live=is_live)
+    alarms = watched.transformWithState(processor, OUTPUT, outputMode="Append", timeMode=time)
+    times = {"began": f.timestamp_micros("began_us"), "at": f.timestamp_micros("at_us")}
+    return alarms.withColumns(times).select(*ALARMS.schema.fieldNames())
+
+
+def write_alarms(
+    alarms: DataFrame, location: str, checkpoint: str, *, every_seconds: float | None = 5
+) -> StreamingQuery:
+    """Starts to append alarms to JSON files below `location`, until the query is stopped; none is written twice.
+
+    `every_seconds` None: of what is there now, and then the query ends. Raises `pyspark.errors.PySparkException` where the
+    query cannot start.
+    """
+    for name, value in STATE_STORE.items():
+        alarms.sparkSession.conf.set(name, value)
+    writer = alarms.writeStream.format("json").option("path", location).option("checkpointLocation", checkpoint)
+    writer = writer.outputMode("append")
+    if every_seconds is None:
+        return writer.trigger(availableNow=True).start()
+    return writer.trigger(processingTime=f"{every_seconds} seconds").start()
+
+
+def _watched(events: DataFrame, shards: int) -> DataFrame:
+    """The fields of `Seen`, by cluster and shard: a topic's records in one, the cluster's in all, time in one besides."""
+    kind = f.col("kind")
+    of_topic = kind.isin(*_OF_TOPICS) & f.col("topic").isNotNull()
+    of_cluster = kind.isin(*_OF_CLUSTERS)
+    own, other = f.pmod(f.xxhash64("topic"), f.lit(shards)), f.pmod("seq", f.lit(shards))
+    everywhere = f.sequence(f.lit(0), f.lit(shards - 1)).cast("array<bigint>")
+    is_time = ~of_topic & ~of_cluster
+    # Time that nothing else may soon show is passed to all.
+    to = f.when(of_topic, f.array_distinct(f.array(own, other))).when(
+        of_cluster | (kind == "controller_alive"), everywhere
+    )
+    seen = events.withColumn("shard", f.explode(to.otherwise(f.array(other))))
+    meant = ~is_time & (of_cluster | (f.col("shard") == own))
+    return seen.select("cluster_id", "shard", *_fields(meant))
+
+
+def _fields(meant: Column) -> list[Column]:
+    values = {
+        "at_us": f.unix_micros("event_time"),
+        "kind": f.when(meant, f.col("kind")).otherwise(_TIME_ALONE),
+        "in_sync": f.array_size("isr"),
+        "min_isr": f.expr("try_cast(config['min.insync.replicas'] AS INT)"),
+        "assigned": f.array_size("replicas"),
+    }
+    return [values.get(name, f.col(name)).alias(name) for name in Seen._fields]

@@ -1,0 +1,218 @@
+"""What an alarm is: one cluster's records, in their order, and what is said about them. Nothing here knows of Spark.
+
+Trouble is due by the watch's own time (`own_time`), which bad clocks cannot stop, and which goes on where nothing comes and
+the reader says so. Without that, the same history gives the same alarms however it is cut into batches, however far behind
+the reader is, and whatever other clusters do.
+
+A record may come again, or late: each partition keeps the position of the record that it is as of, and older ones change
+nothing. What was deleted stays known as deleted until the next whole snapshot, and nothing from before the newest snapshot
+is taken.
+"""
+
+from collections.abc import Iterator, MutableMapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from kontroller.history.alarms.broker_configs import BrokerConfigs
+from kontroller.history.alarms.own_time import OwnTime
+from kontroller.history.alarms.records import (
+    CLEARED,
+    LEADERLESS,
+    NOWHERE,
+    RAISED,
+    SILENT,
+    UNDER_MIN_ISR,
+    Alarm,
+    Position,
+    Replicas,
+    Rules,
+    Seen,
+    Topic,
+    Trouble,
+)
+
+_NEVER: Final = 1 << 63
+
+
+@dataclass(slots=True, kw_only=True)
+class Course:
+    """How far the history has been seen."""
+
+    time: OwnTime = field(default_factory=OwnTime)
+    silent_since_us: int | None = None
+    """The event time of the record after which nothing came for too long; None where something comes."""
+    newest_snapshot: Position = NOWHERE
+    """Where it began: what is older is not taken any more."""
+    in_snapshot: bool = False
+    configs: BrokerConfigs = field(default_factory=BrokerConfigs)
+
+
+@dataclass(slots=True, kw_only=True)
+class Watch:
+    """The state of some of a cluster's topics, and what is wrong there. `see` its records in the order of history."""
+
+    rules: Rules
+    course: Course
+    topics: MutableMapping[str, Topic]
+    troubles: dict[tuple[str, int], Trouble]
+    _next_due_us: int = 0
+
+    def see(self, record: Seen) -> Iterator[Alarm]:
+        """The alarms that are raised and cleared now that this has come."""
+        if record.position < self.course.newest_snapshot:
+            return
+        if self.course.time.see(record.position, record.at_us, self.rules):
+            yield from self._end_silence(record)
+            yield from self._raise_what_is_due()
+        match record.kind:
+            case "leadership" | "leadership_removed" | "assignment" | "assignment_removed":
+                yield from self._partition(record)
+            case "topic_removed":
+                yield from self._topic_removed(record)
+            case "topic_config" | "topic_config_removed":
+                yield from self._topic_config(record)
+            case "broker_config" | "broker_config_removed" | "broker_static_config" | "broker_static_config_removed":
+                yield from self._broker_config(record)
+            case "snapshot_started" if record.position > self.course.newest_snapshot:
+                self.course.newest_snapshot = record.position
+                self.course.in_snapshot = True
+            case "snapshot_ended" if self.course.in_snapshot:
+                self.course.in_snapshot = False
+                if record.controller_epoch == self.course.newest_snapshot[0]:
+                    yield from self._forget_what_is_not_in_the_snapshot(record)
+            case "gap" | "controller_elected" | "recorder_started":
+                self.course.in_snapshot = False  # what is left of it does not say everything
+
+    def wait(self, waited_us: int) -> Iterator[Alarm]:
+        """The alarms that are raised now that nothing of this cluster came for so long, though all was read."""
+        time = self.course.time
+        time.wait(waited_us)
+        yield from self._raise_what_is_due()
+        if time.waited_us > self.rules.silent_after_us and self.course.silent_since_us is None:
+            self.course.silent_since_us = time.stamp_us
+            yield self._silence(time.stamp_us)
+
+    def _end_silence(self, record: Seen) -> Iterator[Alarm]:
+        began_us, self.course.silent_since_us = self.course.silent_since_us, None
+        if began_us is not None:
+            yield Alarm(None, None, SILENT, CLEARED, began_us, record.at_us, record.cause, record.position)
+
+    def _raise_what_is_due(self) -> Iterator[Alarm]:
+        now_us = self.course.time.now_us
+        if now_us <= self._next_due_us:
+            return
+        waiting = []
+        for key, trouble in self.troubles.items():
+            if trouble.is_raised:
+                continue
+            due_us = self.rules.due_us(trouble)
+            if due_us < now_us:
+                self.troubles[key] = trouble._replace(is_raised=True)
+                yield self._raised(key)
+            else:
+                waiting.append(due_us)
+        self._next_due_us = min(waiting, default=_NEVER)
+
+    def standing(self) -> Iterator[Alarm]:
+        """The alarms that were raised and not cleared, as they were when they were raised."""
+        if self.course.silent_since_us is not None:
+            yield self._silence(self.course.silent_since_us)
+        yield from (self._raised(key) for key, trouble in self.troubles.items() if trouble.is_raised)
+
+    def _silence(self, began_us: int) -> Alarm:
+        at_us = began_us + self.rules.silent_after_us
+        return Alarm(None, None, SILENT, RAISED, began_us, at_us, None, self.course.time.newest)
+
+    def _raised(self, key: tuple[str, int]) -> Alarm:
+        problem, began_us, _, cause, position, _ = self.troubles[key]
+        return Alarm(*key, problem, RAISED, began_us, began_us + self.rules.patience_us(problem), cause, position)
+
+    def _partition(self, record: Seen) -> Iterator[Alarm]:
+        name, number = record.topic, record.partition
+        if name is None or number is None:
+            return  # a finding of the layers; there is no partition to be alarmed about
+        topic = self.topics.get(name) or Topic()
+        before = topic.partitions.get(number) or Replicas()
+        after = topic.partitions[number] = before.after(record)
+        if after is before:
+            return
+        self.topics[name] = topic
+        yield from self._judge(name, number, topic, record)
+
+    def _topic_removed(self, record: Seen) -> Iterator[Alarm]:
+        topic = self.topics.get(record.topic) if record.topic is not None else None
+        if topic is None or record.topic is None:
+            return
+        for number, replicas in topic.partitions.items():
+            topic.partitions[number] = replicas.removed(record.position)
+            yield from self._judge(record.topic, number, topic, record)
+        if topic.config_position < record.position:
+            topic.config_position, topic.min_isr = record.position, None
+        self.topics[record.topic] = topic
+
+    def _topic_config(self, record: Seen) -> Iterator[Alarm]:
+        if record.topic is None:
+            return
+        topic = self.topics.get(record.topic) or Topic()
+        if record.position <= topic.config_position:
+            return
+        topic.config_position, topic.min_isr = record.position, record.min_isr
+        self.topics[record.topic] = topic
+        for number in topic.partitions:
+            yield from self._judge(record.topic, number, topic, record)
+
+    def _broker_config(self, record: Seen) -> Iterator[Alarm]:
+        if not self.course.configs.see(record):
+            return
+        for name, topic in self.topics.items():
+            for number, replicas in topic.partitions.items() if topic.min_isr is None else ():
+                if record.broker is None or record.broker == replicas.leader:
+                    yield from self._judge(name, number, topic, record)
+
+    def _forget_what_is_not_in_the_snapshot(self, record: Seen) -> Iterator[Alarm]:
+        """What a whole snapshot does not name is no more: it went while nobody wrote, or was deleted before."""
+        oldest = self.course.newest_snapshot
+        self.course.configs.forget_before(oldest)
+        for name, topic in list(self.topics.items()):
+            has_lost_config = NOWHERE < topic.config_position < oldest
+            if has_lost_config:
+                topic.config_position, topic.min_isr = NOWHERE, None
+            gone = [number for number, replicas in topic.partitions.items() if replicas.newest < oldest]
+            has_lost_part = False
+            for number, replicas in topic.partitions.items():
+                topic.partitions[number] = replicas.removed(oldest)
+                has_lost_part = has_lost_part or topic.partitions[number] != replicas
+                yield from self._judge(name, number, topic, record)
+            for number in gone:
+                del topic.partitions[number]
+            if not topic.partitions and topic.min_isr is None:
+                del self.topics[name]
+            elif has_lost_part or has_lost_config:
+                self.topics[name] = topic
+
+    def _judge(self, name: str, number: int, topic: Topic, record: Seen) -> Iterator[Alarm]:
+        """Compares what is wrong with a partition with what was."""
+        problem = self._problem(topic, topic.partitions[number])
+        key = name, number
+        trouble = self.troubles.get(key)
+        if trouble is not None and trouble.problem == problem:
+            return
+        if trouble is not None:
+            del self.troubles[key]
+            if trouble.is_raised:
+                yield Alarm(
+                    *key, trouble.problem, CLEARED, trouble.began_us, record.at_us, record.cause, record.position
+                )
+        if problem is not None:
+            now_us = self.course.time.now_us
+            begun = Trouble(problem, record.at_us, now_us, record.cause, record.position, is_raised=False)
+            self.troubles[key] = begun
+            self._next_due_us = min(self._next_due_us, self.rules.due_us(begun))
+
+    def _problem(self, topic: Topic, replicas: Replicas) -> str | None:
+        if replicas.leader is None:
+            return None
+        if replicas.leader < 0:
+            return LEADERLESS
+        needed = self.course.configs.needed(topic, replicas, self.rules)
+        return UNDER_MIN_ISR if replicas.in_sync is not None and replicas.in_sync < needed else None

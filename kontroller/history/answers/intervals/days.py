@@ -1,0 +1,45 @@
+"""Intervals cut at midnight, UTC, and the exact arithmetic of their lengths.
+
+Lengths are summed as whole microseconds and become seconds at the very end, so that sums do not depend on their order.
+"""
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as f
+
+from kontroller.history.answers.intervals.within import Within
+
+
+def split_by_day(intervals: DataFrame, within: Within | None = None) -> DataFrame:
+    """A row for each day that an interval [began, ended) has a part in, clipped to that day; `ended` must not be null.
+
+    Adds `day`, `micros` (the length of the part), and `is_first`: true for the part that the interval begins with.
+    An interval without length has one part. The session's time zone must be UTC. `within`: only the parts that are there.
+    """
+    intervals = intervals.withColumn("_whole_began", f.col("began"))
+    intervals = intervals if within is None else within.clipped(intervals)
+    last_moment = f.greatest(f.col("began"), f.col("ended") - f.expr("INTERVAL '0.000001' SECOND"))
+    days = f.sequence(f.to_date("began"), f.to_date(last_moment), f.expr("INTERVAL 1 DAY"))
+    parts = intervals.withColumns({"day": f.explode(days), "_is_begin": f.col("_whole_began") == f.col("began")})
+    midnight = f.col("day").cast("timestamp")
+    next_midnight = f.date_add("day", 1).cast("timestamp")
+    parts = parts.withColumns({
+        "is_first": f.col("_is_begin") & (f.col("day") == f.to_date("began")),
+        "began": f.greatest(f.col("began"), midnight),
+        "ended": f.least(f.col("ended"), next_midnight),
+    }).withColumn("micros", micros_between("began", "ended"))  # fmt: skip
+    return parts.selectExpr("* except (_whole_began, _is_begin)")
+
+
+def micros_between(began: str, ended: str) -> Column:
+    """The length of [began, ended) in microseconds."""
+    return f.unix_micros(f.col(ended)) - f.unix_micros(f.col(began))
+
+
+def micros_where(condition: Column) -> Column:
+    """The sum of `micros` of the rows for which it is true, as an aggregate."""
+    return f.coalesce(f.sum(f.when(condition, f.col("micros"))), f.lit(0))
+
+
+def seconds(micros: str | Column) -> Column:
+    """Microseconds as seconds."""
+    return (f.col(micros) if isinstance(micros, str) else micros) / f.lit(1_000_000.0)

@@ -1,0 +1,73 @@
+"""Replicas that leave the ISR and come back, day by day: a sick disk or link shows here before it fails.
+
+A replica that a reassignment is bringing is not looked at until it has arrived, and one that is taken away does not count
+as one that left.
+"""
+
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as f
+
+from kontroller.history.answers.intervals.days import micros_where, seconds, split_by_day
+from kontroller.history.answers.intervals.states import PARTITION, in_stretches, previous
+from kontroller.history.answers.intervals.within import Within
+from kontroller.history.schemas import BROKERS, ISR_FLAPS
+
+
+def isr_flaps(partition_intervals: DataFrame, within: Within | None = None) -> DataFrame:
+    """ISR_FLAPS of each replica and day on which it left the ISR, came back, or was out of it."""
+    moves = _with_flaps(_moves(in_stretches(partition_intervals)))
+    parts = split_by_day(moves, within)
+    happened = f.col("is_first")
+    sums = parts.groupBy("cluster_id", "broker", "topic", "partition", "day").agg(
+        f.count_if(happened & f.col("left")).alias("shrinks"),
+        f.count_if(happened & f.col("joined")).alias("expansions"),
+        f.count_if(happened & f.col("flapped")).alias("flaps"),
+        seconds(micros_where(~f.col("joined"))).alias("out_of_sync_seconds"),
+    )
+    is_worth_a_row = (f.col("shrinks") > 0) | (f.col("expansions") > 0) | (f.col("out_of_sync_seconds") > 0)
+    return sums.where(is_worth_a_row).select(*ISR_FLAPS.schema.fieldNames())
+
+
+def _moves(rows: DataFrame) -> DataFrame:
+    """A row for each replica and interval in which it is out of sync, and, without length, for each time that it joined."""
+    settled = f.array_except("replicas", f.coalesce("adding", f.array().cast(BROKERS)))
+    rows = rows.withColumn("_settled", settled).withColumn("_isr_before", previous("isr"))
+    joined = f.array_intersect(f.array_except("isr", "_isr_before"), f.col("_settled"))
+    left = f.array_intersect(f.array_except("_isr_before", "isr"), f.col("_settled"))
+    rows = rows.withColumns({
+        "_joined": f.coalesce(joined, f.array().cast(BROKERS)),
+        "_left": f.coalesce(left, f.array().cast(BROKERS)),
+        "_out": f.array_except("_settled", "isr"),
+    })  # fmt: skip
+    has_joined = _has(f.col("_joined"))
+    return rows.withColumn("broker", f.explode(f.concat("_out", "_joined"))).select(
+        *PARTITION,
+        "broker",
+        "began",
+        f.when(has_joined, f.col("began")).otherwise(f.col("ended")).alias("ended"),
+        f.col("ended").alias("_until"),
+        "stretch",
+        "controller_epoch",
+        "seq",
+        has_joined.alias("joined"),
+        _has(f.col("_left")).alias("left"),
+    )
+
+
+def _has(brokers: Column) -> Column:
+    """Is the column `broker` among them?"""
+    return f.array_contains(brokers, f.col("broker"))
+
+
+def _with_flaps(moves: DataFrame) -> DataFrame:
+    """With `flapped`: it joined, and what had begun the time out of sync was that it left."""
+    order = Window.partitionBy(*PARTITION, "broker").orderBy("began", "_until", "controller_epoch", "seq")
+    before = order.rowsBetween(Window.unboundedPreceding, -1)
+    follows = (f.lag("_until").over(order) == f.col("began")) & (f.lag("stretch").over(order) == f.col("stretch"))
+    follows = f.coalesce(follows, f.lit(False))
+    moves = moves.withColumns({
+        "_follows": follows,
+        "_began_by_leaving": f.when(f.col("left"), True).when(~f.col("joined") & ~follows, False),
+    })  # fmt: skip
+    had_left = f.coalesce(f.last("_began_by_leaving", ignorenulls=True).over(before), f.lit(False))
+    return moves.withColumn("flapped", f.col("joined") & f.col("_follows") & had_left)

@@ -1,0 +1,71 @@
+"""How long partitions were one failure from loss, and how many of a topic at the same moment."""
+
+from typing import Final
+
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as f
+
+from kontroller.history.answers.intervals.days import micros_where, seconds, split_by_day
+from kontroller.history.answers.intervals.racks import in_racks, rack_of
+from kontroller.history.answers.intervals.states import members
+from kontroller.history.answers.intervals.within import Within
+from kontroller.history.schemas import EXPOSURE
+
+
+def exposure(partition_intervals: DataFrame, broker_intervals: DataFrame, within: Within | None = None) -> DataFrame:
+    """EXPOSURE of each topic and day of which something is known."""
+    known = partition_intervals.where("is_known and began < ended")
+    in_one_replica = members("isr") <= 1
+    in_one_rack = ~in_one_replica & (_racks("isr") == 1) & (_racks("replicas") > 1)
+    exposed = in_racks(known, broker_intervals).withColumns({"_one_replica": in_one_replica, "_one_rack": in_one_rack})
+    return _of_days(_of_hours(_moments(_begins_and_ends(split_by_day(exposed, within)))))
+
+
+_DAY: Final = ("cluster_id", "topic", "day")
+
+
+def _moments(changes: DataFrame) -> DataFrame:
+    """By how many a topic has `more` exposed partitions from each moment of a day on, and the lengths of the parts that
+    begin then."""
+    lengths = {
+        "one_replica": micros_where(f.col("_one_replica")),
+        "one_rack": micros_where(f.col("_one_rack")),
+        "known": f.sum("micros"),
+    }
+    return changes.groupBy(*_DAY, "at").agg(
+        f.sum("more").alias("more"), *(value.alias(name) for name, value in lengths.items())
+    )
+
+
+def _of_hours(moments: DataFrame) -> DataFrame:
+    """The same by hour, with the `most` that there are in it beyond those of the hour before: so a busy topic is counted in
+    24 places. What ends at midnight ends in the first moment of an hour of its own."""
+    hours = moments.withColumn("hour", f.date_trunc("HOUR", "at"))
+    in_hour = Window.partitionBy(*_DAY, "hour").orderBy("at")
+    sums = (f.sum(name).alias(name) for name in ("more", "one_replica", "one_rack", "known"))
+    counted = hours.withColumn("beyond", f.sum("more").over(in_hour))
+    return counted.groupBy(*_DAY, "hour").agg(f.max("beyond").alias("most"), *sums)
+
+
+def _of_days(hours: DataFrame) -> DataFrame:
+    before = Window.partitionBy(*_DAY).orderBy("hour").rowsBetween(Window.unboundedPreceding, -1)
+    counted = hours.withColumn("most", f.col("most") + f.coalesce(f.sum("more").over(before), f.lit(0)))
+    lengths = (seconds(f.sum(name)).alias(f"{name}_seconds") for name in ("one_replica", "one_rack", "known"))
+    sums = counted.groupBy(*_DAY).agg(*lengths, f.max("most").alias("most_partitions"))
+    return sums.select(*EXPOSURE.schema.fieldNames())
+
+
+def _racks(brokers: str) -> Column:
+    """In how many racks they are."""
+    return f.size(f.array_distinct(f.transform(brokers, rack_of)))
+
+
+def _begins_and_ends(parts: DataFrame) -> DataFrame:
+    """Each part as a row where it begins, which carries its length, and of an exposed one another where it ends."""
+    is_exposed = f.col("_one_replica") | f.col("_one_rack")
+    begin = f.struct(f.col("began").alias("at"), is_exposed.cast("long").alias("more"), f.col("micros"))
+    end = f.struct(
+        f.col("ended").alias("at"), f.lit(-1).cast("long").alias("more"), f.lit(0).cast("long").alias("micros")
+    )
+    changes = f.when(is_exposed, f.array(begin, end)).otherwise(f.array(begin))
+    return parts.select(*_DAY, "_one_replica", "_one_rack", f.inline(changes))

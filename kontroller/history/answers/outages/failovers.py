@@ -1,0 +1,40 @@
+"""How long partitions had no leader, or a dead one, after a broker went: from when the controller heard of it.
+
+A broker that came back before anyone noticed (its epoch rose) went, too, if it lost leadership by that. How long nobody had
+heard of it is not in a history; what it was at most is added in figures of their own.
+"""
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as f
+
+from kontroller.history.answers.intervals.days import micros_between, seconds
+from kontroller.history.answers.options import Options
+from kontroller.history.answers.outages.losses import LOSS, in_tenures, led_by_the_lost, losses
+from kontroller.history.schemas import FAILOVERS
+
+
+def failovers(partition_intervals: DataFrame, known_spans: DataFrame, events: DataFrame, options: Options) -> DataFrame:
+    """FAILOVERS: each broker that went in known time. One that led nothing has 0 partitions and no times."""
+    led = in_tenures(partition_intervals)
+    gone = losses(events, known_spans, led, session_timeout_ms=options.broker_session_timeout_ms)
+    lost = led_by_the_lost(led.where("is_election"), gone).select(
+        *(f.col(f"loss_{name}").alias(name) for name in (*LOSS, "lost_at")), "moved_at"
+    )
+    lost = lost.withColumn("_micros", micros_between("lost_at", "moved_at"))
+    sums = lost.groupBy(*LOSS).agg(
+        f.count("*").alias("partitions"),
+        f.count("moved_at").alias("moved"),
+        f.max("moved_at").alias("last_moved_at"),
+        seconds(f.percentile("_micros", f.lit(0.5))).alias("median_seconds"),
+        seconds(f.percentile("_micros", f.lit(0.99))).alias("p99_seconds"),
+        f.max("_micros").alias("_slowest"),
+    )
+    rows = gone.join(sums, list(LOSS), "left").where(~f.col("is_bounce") | f.col("partitions").isNotNull())
+    counts = {name: f.coalesce(name, f.lit(0).cast("long")) for name in ("partitions", "moved")}
+    rows = rows.withColumns(counts)
+    detection_us = f.when(f.col("partitions") > 0, f.col("detection_us")).otherwise(f.lit(0).cast("long"))
+    return rows.withColumns({
+        "max_seconds": seconds("_slowest"),
+        "detection_seconds": seconds(detection_us),
+        "max_seconds_with_detection": seconds(f.col("_slowest") + detection_us),
+    }).select(*FAILOVERS.schema.fieldNames())  # fmt: skip

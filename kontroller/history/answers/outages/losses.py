@@ -1,0 +1,145 @@
+"""Brokers that went, and the partitions that each of them led then.
+
+A loss is the end of a registration. The controller hears of it when the broker's session with ZooKeeper ends: at once
+where the broker was stopped, and up to a session timeout later where it died. Of a broker that had asked for a controlled
+shutdown nothing has to be noticed: it announced its end.
+"""
+
+from typing import Final
+
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as f
+
+from kontroller.history.answers.intervals.states import NO_LEADER, from_the_end, in_order, in_stretches, previous
+
+LOSS: Final = ("cluster_id", "controller_epoch", "seq", "broker")
+"""What no two losses share."""
+CONTROLLED_SHUTDOWN: Final = "controlled_shutdown"
+_OF_LOSS: Final = (
+    *LOSS, "event_time", "lost_at", "back_at", "cause", "correlation_id", "is_bounce", "detection_us",
+)  # fmt: skip
+
+
+def losses(events: DataFrame, known_spans: DataFrame, led: DataFrame, *, session_timeout_ms: int) -> DataFrame:
+    """Each end of a broker's registration in known time, with `is_bounce` where another began with the same event.
+
+    `lost_at`: when the controller heard of it; `back_at`: when the broker was registered again, null where it was not.
+    `detection_us`: for how long at most before `lost_at` it had been dead. `led`: `in_tenures` of the partitions."""
+    ends = _in_known_time(_ends_of_registrations(events), known_spans)
+    keys = ["cluster_id", "broker"]
+    is_of_it = (f.col("announced") < f.col("place")) & (
+        f.col("registered").isNull() | (f.col("announced") > f.col("registered"))
+    )
+    of_the_announced = ends.join(_announcements(led), keys).where(is_of_it).groupBy(*LOSS)
+    announced = of_the_announced.agg(f.lit(True).alias("is_announced"))
+    undetected_us = f.lit(session_timeout_ms * 1000).cast("long")
+    detection_us = f.when(f.col("is_announced"), f.lit(0).cast("long")).otherwise(undetected_us)
+    return ends.join(announced, list(LOSS), "left").withColumn("detection_us", detection_us).select(*_OF_LOSS)
+
+
+def in_tenures(partition_intervals: DataFrame) -> DataFrame:
+    """The known intervals, each with the time of its leader that it belongs to, the tenure: `elected` (struct of epoch and
+    number), where it began; `next`, the change of leader that ended it, null where none is known to have; `moved_at`, when
+    the partition had a leader again after it; `stretch_ended`, until when it is known what followed; `stretch_ends_all`, if
+    that is the end of the history."""
+    after = from_the_end().rowsBetween(Window.unboundedPreceding, -1)
+    place = f.struct("controller_epoch", "seq")
+    change = f.struct("stretch", place.alias("place"), "correlation_id", "cause", "began")
+    elected = f.col("_changed") & (f.col("leader") != NO_LEADER)
+    rows = in_stretches(partition_intervals)
+    end = f.when(f.col("followed_by") != "change", f.struct("ended", "followed_by"))
+    rows = rows.withColumn("_changed", ~previous("leader").eqNullSafe(f.col("leader"))).withColumns({
+        "elected": f.last(f.when(f.col("_changed"), place), ignorenulls=True).over(in_order()),
+        "_next": f.last(f.when(f.col("_changed"), change), ignorenulls=True).over(after),
+        "_elected": f.last(f.when(elected, change), ignorenulls=True).over(after),
+        "_end": f.last(end, ignorenulls=True).over(from_the_end()),
+    })  # fmt: skip
+    return rows.withColumns({
+        "is_election": f.col("_changed"),
+        "next": f.when(f.col("_next.stretch") == f.col("stretch"), f.col("_next")),
+        "moved_at": f.when(f.col("_elected.stretch") == f.col("stretch"), f.col("_elected.began")),
+        "stretch_ended": f.col("_end.ended"),
+        "stretch_ends_all": f.col("_end.followed_by") == "end",
+    }).selectExpr("* except (_changed, _next, _elected, _end)")  # fmt: skip
+
+
+def led_by_the_lost(led: DataFrame, lost: DataFrame) -> DataFrame:
+    """The intervals of `in_tenures` whose leader went in their tenure, each with the columns of the loss as `loss_...`."""
+    loss = lost.select(
+        *(f.col(name).alias(f"loss_{name}") for name in _OF_LOSS),
+        f.struct("controller_epoch", "seq").alias("loss_place"),
+    )
+    return led.join(f.broadcast(loss), _led_when_it_went(), "inner")
+
+
+def _led_when_it_went() -> Column:
+    """Did the broker lead the partition when it went? Records of the same event may be in either order.
+
+    A tenure goes on over the epochs of several controllers where nothing is unknown between them."""
+    by_this = f.coalesce(f.col("next.correlation_id") == f.col("loss_correlation_id"), f.lit(False))
+    before = f.col("elected") < f.col("loss_place")
+    same_epoch = f.col("controller_epoch") == f.col("loss_controller_epoch")
+    known_then = (f.col("stretch_ended") > f.col("loss_event_time")) | (
+        (f.col("stretch_ended") == f.col("loss_event_time")) & (same_epoch | f.col("stretch_ends_all"))
+    )
+    ends_later = f.coalesce(f.col("next.place") > f.col("loss_place"), known_then)
+    return (
+        (f.col("cluster_id") == f.col("loss_cluster_id"))
+        & (f.col("leader") == f.col("loss_broker"))
+        & (by_this | (~f.col("loss_is_bounce") & before & ends_later))
+    )
+
+
+def _ends_of_registrations(events: DataFrame) -> DataFrame:
+    """With `place`, and `registered`, the place of the first record of the registration that ended, null if not known."""
+    order = Window.partitionBy("cluster_id", "broker").orderBy("controller_epoch", "seq")
+    before = order.rowsBetween(Window.unboundedPreceding, -1)
+    is_registered = f.col("kind") == "broker"
+    replaced = (
+        is_registered
+        & ~f.coalesce("snapshot", f.lit(False))
+        & (f.lag("kind").over(order) == "broker")
+        & (f.lag("controller_epoch").over(order) == f.col("controller_epoch"))
+        & (f.lag("broker_epoch").over(order) != f.col("broker_epoch"))
+    )
+    next_is_there = f.lead("kind").over(order) == "broker"
+    came_back = next_is_there & (f.lead("correlation_id").over(order) == f.col("correlation_id"))
+    first = f.min(f.struct("controller_epoch", "seq")).over(Window.partitionBy("cluster_id", "broker", "broker_epoch"))
+    rows = events.where(f.col("kind").isin("broker", "broker_removed")).withColumns({
+        "_replaced": f.coalesce(replaced, f.lit(False)),
+        "_came_back": f.coalesce(came_back, f.lit(False)),
+        "_next_at": f.when(next_is_there, f.lead("event_time").over(order)),
+        "_first": f.when(is_registered & f.col("broker_epoch").isNotNull(), first),
+    })  # fmt: skip
+    rows = rows.withColumn("registered", f.last("_first", ignorenulls=True).over(before))
+    is_bounce = f.col("_replaced") | f.col("_came_back")
+    return rows.where("_replaced or kind = 'broker_removed'").select(
+        *LOSS,
+        "event_time",
+        "took_us",
+        f.when(~is_bounce, f.col("_next_at")).alias("back_at"),
+        "cause",
+        "correlation_id",
+        is_bounce.alias("is_bounce"),
+        f.struct("controller_epoch", "seq").alias("place"),
+        "registered",
+    )
+
+
+def _in_known_time(ends: DataFrame, known_spans: DataFrame) -> DataFrame:
+    """Those of which it is known when it went, and what it led; with `lost_at`, by a clock that is believed."""
+    spans = known_spans.where("has_time").select(
+        "cluster_id", "controller_epoch", "first_seq", "last_seq", "began", "ended"
+    )
+    known = ends.join(f.broadcast(spans), ["cluster_id", "controller_epoch"])
+    known = known.where("seq between first_seq and last_seq")
+    known = known.withColumn("event_time", f.greatest("began", f.least("event_time", "ended")))
+    heard_at = f.timestamp_micros(f.unix_micros("event_time") - f.coalesce("took_us", f.lit(0)))
+    return known.withColumn("lost_at", heard_at).selectExpr("* except (first_seq, last_seq, began, ended, took_us)")
+
+
+def _announcements(led: DataFrame) -> DataFrame:
+    """When brokers had leaderships taken from them because they asked for a controlled shutdown: `announced`, its place."""
+    moved = led.where(f.col("is_election") & (f.col("next.cause") == CONTROLLED_SHUTDOWN))
+    by_event = moved.groupBy("cluster_id", f.col("leader").alias("broker"), f.col("next.correlation_id").alias("event"))
+    return by_event.agg(f.min("next.place").alias("announced")).selectExpr("* except (event)")

@@ -1,0 +1,26 @@
+"""Each election of a leader that was not in sync: what was acknowledged before may be lost."""
+
+from pyspark.sql import DataFrame, Window
+from pyspark.sql import functions as f
+
+from kontroller.history.answers.intervals.states import NO_LEADER, from_the_end, in_order, in_stretches, previous
+from kontroller.history.schemas import UNCLEAN_ELECTIONS
+
+
+def unclean_elections(partition_intervals: DataFrame) -> DataFrame:
+    """UNCLEAN_ELECTIONS, with the leader and ISR before it, and when the new leader had recovered."""
+    before = in_order().rowsBetween(Window.unboundedPreceding, -1)
+    led = f.when(f.col("leader") != NO_LEADER, f.struct("stretch", "leader"))
+    recovered = f.when(f.col("leader_recovery_state") == 0, f.struct("stretch", "began"))
+    rows = in_stretches(partition_intervals).withColumns({
+        "isr_before": previous("isr"),
+        "_led": f.last(led, ignorenulls=True).over(before),
+        "_recovered": f.last(recovered, ignorenulls=True).over(from_the_end()),
+    })  # fmt: skip
+    same_stretch = f.col("_recovered.stretch") == f.col("stretch")
+    elections = rows.where("unclean").withColumns({
+        "elected_at": f.col("began"),
+        "leader_before": f.when(f.col("_led.stretch") == f.col("stretch"), f.col("_led.leader")),
+        "recovered_at": f.when((f.col("leader_recovery_state") == 1) & same_stretch, f.col("_recovered.began")),
+    })  # fmt: skip
+    return elections.select(*UNCLEAN_ELECTIONS.schema.fieldNames())

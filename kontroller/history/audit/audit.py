@@ -1,0 +1,54 @@
+"""The audit of a history: every invariant of docs/audit.md that a history can show, asked of all of it."""
+
+from functools import reduce
+from typing import Final
+
+from pyspark.sql import DataFrame
+
+from kontroller.history.audit import assignments, brokers, controllers, leadership, rival_journals, topics, unclean
+from kontroller.history.audit.invariants import Invariant, of_kind, violations
+from kontroller.history.audit.partition_history import known, partition_history
+
+INVARIANTS: Final[tuple[Invariant, ...]] = (
+    *leadership.INVARIANTS, *assignments.INVARIANTS, *unclean.INVARIANTS, *brokers.REGISTERED, *brokers.EPOCHS,
+    *topics.INVARIANTS, *controllers.ONE_IN_AN_EPOCH, *controllers.NONE_AFTER_ITS_TIME, *controllers.MEMORY,
+    *rival_journals.STATES, *rival_journals.LEADERS,
+)  # fmt: skip
+
+
+def audit(
+    events: DataFrame,
+    known_spans: DataFrame,
+    proofs: DataFrame,
+    *,
+    recorded: DataFrame | None = None,
+    unclean_by_default: bool = False,
+    patience_seconds: int = assignments.PATIENCE_SECONDS,
+    clock_tolerance_seconds: int = controllers.CLOCK_TOLERANCE_SECONDS,
+) -> DataFrame:
+    """All violations, as the table `VIOLATIONS`, from the tables `EVENTS`, `KNOWN_SPANS` and `PROOFS`.
+
+    `recorded`: what all journals have recorded, in the columns of `EVENTS`, before one account of each epoch was taken;
+    without it nobody knows of a second controller whose journal was not.
+    `unclean_by_default`: the controllers' own setting of unclean.leader.election.enable, where the history does not say it.
+    `patience_seconds`: for how long AR and ISR may contradict each other while somebody changes both.
+    `clock_tolerance_seconds`: by how much the clocks of two controllers may differ."""
+    recorded = events if recorded is None else recorded
+    certain = known(events, known_spans)
+    found = (
+        _of_partitions(partition_history(certain), patience_seconds),
+        unclean.forbidden_elections(certain, unclean_by_default=unclean_by_default),
+        brokers.unregistered_choices(certain),
+        brokers.fallen_broker_epochs(certain),
+        topics.topic_violations(certain),
+        controllers.second_controllers(events, recorded),
+        rival_journals.contradicting_journals(recorded),
+        controllers.late_changes(events, known_spans, tolerance_seconds=clock_tolerance_seconds),
+        controllers.unproven_histories(proofs),
+    )
+    return reduce(DataFrame.unionByName, found)
+
+
+def _of_partitions(history: DataFrame, patience_seconds: int) -> DataFrame:
+    rows = history.where("is_news").selectExpr("*", f"lasts_seconds > {patience_seconds} AS is_long")
+    return violations(rows, (*of_kind("leadership", leadership.INVARIANTS), *assignments.INVARIANTS))

@@ -1,0 +1,141 @@
+"""What every record says of a partition, with all that was known of the partition then and just before.
+
+A partition's life ends with its topic (`audit/lives.py`), or when it is removed from a topic that stays: what is added
+under its number begins at leader epoch 0.
+Records of a time whose state is unknown, after a gap and before the next snapshot, are left out, as they cannot be judged;
+what is before such a time is still compared with what is after it, since epochs never fall, known or not.
+"""
+
+from typing import Final
+
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as f
+
+from kontroller.history.audit.invariants import RECORD
+from kontroller.history.audit.lives import OF_TOPICS, of_their_lives
+
+LEADERSHIP: Final = (
+    "leader", "isr", "leader_epoch", "leader_recovery_state", "state_controller_epoch", "partition_epoch",
+)  # fmt: skip
+ASSIGNMENT: Final = ("replicas", "adding", "removing")
+_ENVELOPE: Final = (
+    "cluster_id", "topic", "partition", "life", "span", "known_until", "origin", "controller_id", "controller_epoch", "seq",
+    "event_time", "at", "source", "kind", "cause", "inferred", "snapshot", "unclean",
+)  # fmt: skip
+
+
+def known(events: DataFrame, known_spans: DataFrame) -> DataFrame:
+    """The events of known times, each with its `span`, and `span_seq`, where that began; `at`, when it happened by clocks
+    that are believed, and `known_until`, when there is time after it that is unknown.
+
+    A span goes on over unknown time where no record is missing: what is known of a state does not depend on clocks.
+
+    What a controller says when it is elected is known as well, though no state is.
+    The text logs of Kafka have no snapshots, so that nothing is known to be complete; they are kept without a span."""
+    in_epoch = Window.partitionBy("cluster_id", "controller_epoch").orderBy("first_seq")
+    of_snapshot = Window.partitionBy("cluster_id", "controller_epoch", "snapshot_seq")
+    spans = known_spans.where("not origin <=> 'logs'").withColumn(
+        "from_seq", f.coalesce(f.lag("last_seq").over(in_epoch), f.lit(-1)) + 1
+    )
+    spans = spans.select(
+        "cluster_id", "controller_epoch", "first_seq", "last_seq", "from_seq", f.col("ended").alias("known_until"), "began",
+        f.min("span").over(of_snapshot).alias("span"), f.min("from_seq").over(of_snapshot).alias("span_seq"),
+    ).alias("spans")  # fmt: skip
+    joined = events.alias("events").join(
+        f.broadcast(spans),
+        f.expr(
+            "events.cluster_id = spans.cluster_id AND events.controller_epoch = spans.controller_epoch "
+            "AND events.seq BETWEEN spans.from_seq AND spans.last_seq"
+        ),
+        "left",
+    )
+    is_known = f.expr(
+        "events.origin = 'logs' OR events.kind = 'controller_elected' "
+        "OR (spans.span IS NOT NULL AND (events.snapshot OR events.seq >= first_seq))"
+    )
+    return joined.where(is_known).select(
+        *(f.coalesce(f.col(f"events.{name}"), f.lit(False)).alias(name) if name in _FLAGS else f"events.{name}"
+          for name in events.columns),
+        "span", "known_until", "span_seq",
+        f.expr("if(span is null, event_time, greatest(began, least(event_time, known_until)))").alias("at"),
+    )  # fmt: skip
+
+
+_FLAGS: Final = ("inferred", "snapshot", "unclean")
+
+
+def partition_history(known_events: DataFrame) -> DataFrame:
+    """Each `leadership` and `assignment` record, with the columns
+
+    - `now` and `assigned`: leadership and assignment from this record on; null where there is none, or none is known;
+    - `was` and `assigned_was`: just before it, in the same life, be it before a time that is unknown;
+    - `record`, `was_record`, `assigned_record`: this record, the last one of the leadership before it, and that of the
+      assignment; `last_leader`: the last broker that led before it, its leader epoch, and the record that says so;
+    - `is_news`: whether it says anything that was not known: entries of a snapshot mostly do not;
+    - `follows`: whether `was` is what this record has changed, with nothing in between that was not seen;
+    - `lasts_seconds`: for how long what it says is known to have stayed so."""
+    told = known_events.where(f.col("kind").isin(*_KINDS))
+    records = of_their_lives(told, ("cluster_id", "topic"), _ORDER).select(
+        *_ENVELOPE, *LEADERSHIP, *ASSIGNMENT, f.expr(RECORD).alias("record")
+    )
+    return _compared(_folded(records)).where(f.col("kind").isin("leadership", "assignment"))
+
+
+_KINDS: Final = ("leadership", "leadership_removed", "assignment", "assignment_removed", *OF_TOPICS)
+_ORDER: Final = ("controller_epoch", "seq")
+_OF_ONE: Final = ("cluster_id", "topic", "life", "partition")
+
+
+def _folded(records: DataFrame) -> DataFrame:
+    so_far = Window.partitionBy(*_OF_ONE).orderBy(*_ORDER).rowsBetween(Window.unboundedPreceding, 0)
+
+    def known_of(kind: str, names: tuple[str, ...]) -> Column:
+        last_kind = f.last(f.when(f.col("kind").startswith(kind), f.col("kind")), ignorenulls=True).over(so_far)
+        fields = f.struct(*(f.last(name, ignorenulls=True).over(so_far).alias(name) for name in names))
+        return f.when(last_kind == kind, fields)
+
+    def record_of(kind: str) -> Column:
+        return f.last(f.when(f.col("kind") == kind, f.col("record")), ignorenulls=True).over(so_far)
+
+    return records.select(
+        *_ENVELOPE,
+        "record",
+        f.sum((f.col("kind") == "assignment_removed").cast("int")).over(so_far).alias("times_removed"),
+        known_of("leadership", LEADERSHIP).alias("now"),
+        known_of("assignment", ASSIGNMENT).alias("assigned"),
+        record_of("leadership").alias("now_record"),
+        record_of("assignment").alias("assigned_record"),
+    )
+
+
+def _compared(folded: DataFrame) -> DataFrame:
+    order = Window.partitionBy(*_OF_ONE).orderBy(*_ORDER)
+    of_one_life = Window.partitionBy(*_OF_ONE, "times_removed").orderBy(*_ORDER)
+    before = of_one_life.rowsBetween(Window.unboundedPreceding, -1)
+    leads = f.struct(f.col("now.leader").alias("leader"), f.col("now.leader_epoch").alias("leader_epoch"), "record")
+    compared = folded.withColumns(
+        {
+            "was": f.lag("now").over(order),
+            "was_record": f.lag("now_record").over(order),
+            "was_span": f.lag("span").over(order),
+            "assigned_was": f.lag("assigned").over(order),
+            "assigned_was_record": f.lag("assigned_record").over(order),
+            "last_leader": f.last(
+                f.when((f.col("kind") == "leadership") & (f.col("now.leader") >= 0), leads), ignorenulls=True
+            ).over(before),
+            "next_at": f.lead("at").over(order),
+        }
+    )
+    return compared.withColumns(
+        {
+            "is_news": f.expr(
+                "NOT snapshot OR (kind = 'leadership' AND NOT now <=> was) "
+                "OR (kind = 'assignment' AND NOT assigned <=> assigned_was)"
+            ),
+            "follows": f.expr(
+                "NOT snapshot AND was IS NOT NULL AND span <=> was_span AND now.partition_epoch >= 0 "
+                "AND now.partition_epoch <= was.partition_epoch + 1"
+            ),
+            "lasts_seconds": f.expr("(unix_micros(least(next_at, known_until)) - unix_micros(at)) / 1e6"),
+        }
+    )

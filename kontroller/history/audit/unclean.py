@@ -1,0 +1,76 @@
+"""Unclean elections, and whether anybody allowed them: each may lose messages that were acknowledged to a producer.
+
+A topic allows them, or else the configuration of the controller's broker id, or else the default of all brokers, or else
+the controller's own setting, which the first record of its term says. A person may ask for one at any time
+(`elect_leaders`).
+"""
+
+from typing import Final
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as f
+
+from kontroller.history.audit.invariants import RECORD, Invariant, violations
+
+NAME: Final = "unclean.leader.election.enable"
+
+INVARIANTS: Final = (
+    Invariant(
+        id="UncleanIsAllowed",
+        broken="NOT coalesce(of_topic = 'true', of_broker = 'true', of_default = 'true', of_setting = 'true', by_default)",
+        detail=f"broker {{leader}} was elected uncleanly, and nothing allows it: {NAME} of the topic {{of_topic}}, of "
+        "the controller's id {of_broker}, default of all brokers {of_default}, the controller's own setting {of_setting}",
+        evidence=("topic_record", "broker_record", "default_record", "setting_record"),
+        broker="leader",
+    ),
+)
+
+
+def forbidden_elections(known_events: DataFrame, *, unclean_by_default: bool = False) -> DataFrame:
+    """Unclean elections that nobody allowed.
+
+    `unclean_by_default`: what the controllers were set to where their first records do not say it. Of Kafka's own
+    controller only what it did is seen, not who asked for it, so what was inferred is not judged."""
+    elections = (
+        known_events.where("unclean AND NOT snapshot AND NOT inferred AND origin <> 'logs'")
+        .where("kind = 'leadership' AND cause <> 'elect_leaders'")
+        .selectExpr(*_OF_A_SPAN, "seq", *_OF_AN_ELECTION, f"{RECORD} AS record", _ASKED)
+        .alias("elections")
+    )
+    configs = (
+        known_events.where("kind RLIKE '^(topic|broker)_config' OR kind = 'controller_elected'")
+        .selectExpr(*_OF_A_SPAN, "seq", f"{RECORD} AS config_record", f"{_SCOPE} AS scope", f"{_OF} AS name", _SETTING)
+        .alias("configs")
+    )
+    same = " AND ".join(f"elections.{name} = configs.{name}" for name in (*_OF_A_TERM, "scope", "name"))
+    is_before = f"{same} AND configs.seq < elections.seq AND (configs.scope = 'setting' OR {_SAME_SPAN})"
+    judged = elections.join(configs, f.expr(is_before), "left")
+    rows = judged.groupBy(*(f"elections.{name}" for name in (*_OF_A_SPAN, "seq", *_OF_AN_ELECTION, "record"))).agg(
+        *(column for scope in _SCOPES for column in _latest(scope))
+    )
+    return violations(rows.withColumn("by_default", f.lit(unclean_by_default)), INVARIANTS)
+
+
+_OF_A_TERM: Final = ("cluster_id", "controller_epoch")
+_OF_A_SPAN: Final = (*_OF_A_TERM, "span_seq")
+_OF_AN_ELECTION: Final = ("topic", "partition", "leader", "inferred")
+_SAME_SPAN: Final = "elections.span_seq = configs.span_seq"
+_SCOPES: Final = ("topic", "broker", "default", "setting")
+_ASKED: Final = (
+    "stack(4, 'topic', topic, 'broker', CAST(controller_id AS STRING), 'default', '', 'setting', '') AS (scope, name)"
+)
+_SCOPE: Final = (
+    "CASE WHEN kind LIKE 'topic%' THEN 'topic' WHEN kind LIKE 'controller%' THEN 'setting' "
+    "WHEN broker IS NULL THEN 'default' ELSE 'broker' END"
+)
+_OF: Final = (
+    "CASE WHEN kind LIKE 'topic%' THEN topic WHEN kind LIKE 'broker%' THEN coalesce(CAST(broker AS STRING), '') "
+    "ELSE '' END"
+)
+_SETTING: Final = f"IF(kind LIKE '%removed', NULL, lower(config['{NAME}'])) AS setting"
+
+
+def _latest(scope: str) -> tuple[Column, Column]:
+    """What was configured last before the election, and the record that says so."""
+    seq = f.when(f.col("configs.scope") == scope, f.col("configs.seq"))
+    return f.max_by("setting", seq).alias(f"of_{scope}"), f.max_by("config_record", seq).alias(f"{scope}_record")

@@ -1,0 +1,81 @@
+"""How a history becomes smaller: days of raw records are written again without what is needed no more, or removed.
+
+It is one change of the raw tables, and the next fold makes the layers of what is left. Days of which all stays are not
+touched. What was left out and is read again from a journal is left out again; what was forgotten is not: it is taken in
+like any record that comes late, until it is forgotten again. A journal keeps less than any history should.
+"""
+
+from dataclasses import dataclass
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as f
+
+from kontroller.history.compacting import forgotten, proven
+from kontroller.history.folding.tables import JOURNALS, RAW_EVENTS, RAW_FINDINGS
+from kontroller.history.schemas import KNOWN_SPANS, PROOFS
+from kontroller.history.store import Change, Store
+from kontroller.history.transforms import journals
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Compacted:
+    """How many records went: entries of snapshots, and what was older than it was to be."""
+
+    snapshots: int
+    entries: int
+    forgotten: int
+
+
+def compact(raw: Store, layers: Store, forget_days: int | None) -> Compacted:
+    """Removes from `raw` what is needed no more; `layers` are those that were made of it. `forget_days`: and what is older
+    than so many days before the end of what is known of its cluster; None: nothing."""
+    with raw.changing() as change:
+        # In this order: what the history is to begin with was proven by what is then forgotten.
+        snapshots, entries = _leave_out(change, layers)
+        gone = _forget(change, layers, forget_days) if forget_days else 0
+        return Compacted(snapshots=snapshots, entries=entries, forgotten=gone)
+
+
+def _leave_out(change: Change, layers: Store) -> tuple[int, int]:
+    raw = change.read(RAW_EVENTS)
+    told_by_one = proven.told_by_one(journals.of_their_clusters(raw, layers.read(JOURNALS)))
+    found = proven.proven(raw, layers.read(PROOFS), told_by_one).localCheckpoint()
+    sums = found.selectExpr("count(*)", "coalesce(sum(ended_seq - started_seq - 1), 0)").collect()
+    snapshots, entries = sums[0]
+    if snapshots:
+        days = found.select("cluster_id", "day").distinct()
+        change.write_days(RAW_EVENTS, proven.without(_of_days(raw, days), found))
+    return snapshots, entries
+
+
+def _forget(change: Change, layers: Store, days: int) -> int:
+    owned = journals.beside_their_clusters(change.read(RAW_EVENTS), layers.read(JOURNALS))
+    named = owned.withColumn("cluster_id", f.col("of_cluster"))
+    told_by_one = proven.told_by_one(named)
+    first = forgotten.beginnings(
+        named, layers.read(PROOFS), layers.read(KNOWN_SPANS), told_by_one, days
+    ).localCheckpoint()
+    by_day = forgotten.is_forgotten(owned, first).groupBy("cluster_id", f.to_date("event_time").alias("day"))
+    counts = (
+        by_day.agg(f.count_if("is_forgotten").alias("gone"), f.count("*").alias("records")).where("gone > 0").collect()
+    )
+    emptied = {(row.cluster_id, str(row.day)) for row in counts if row.gone == row.records}
+    if counts:
+        change.remove_days(RAW_EVENTS, emptied)
+        mixed = [(row.cluster_id, row.day) for row in counts if row.gone < row.records]
+        if mixed:
+            days_of = owned.sparkSession.createDataFrame(mixed, "cluster_id string, day date")
+            change.write_days(RAW_EVENTS, _left(_of_days(owned, days_of), first))
+        found = change.read(RAW_FINDINGS).withColumn("of_cluster", f.col("cluster_id"))
+        clusters = [row.cluster_id for row in first.select("cluster_id").collect()]
+        change.write_clusters(RAW_FINDINGS, _left(found.where(f.col("cluster_id").isin(*clusters)), first), clusters)
+    return sum(row.gone for row in counts)
+
+
+def _left(rows: DataFrame, first: DataFrame) -> DataFrame:
+    return forgotten.is_forgotten(rows, first).where("not is_forgotten")
+
+
+def _of_days(raw: DataFrame, days: DataFrame) -> DataFrame:
+    rows = raw.withColumn("day", f.to_date("event_time"))
+    return rows.join(f.broadcast(days), ["cluster_id", "day"], "left_semi").select(*raw.columns)

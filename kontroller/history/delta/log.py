@@ -1,0 +1,151 @@
+"""Keeps the log of Delta Lake beside each table of a store: the generation's own files, named for other programs as well.
+
+A generation is what decides. When a change has made one, each table of which it has other parts gets a commit, which takes
+the files of parts that left out and brings those that came in; no file is written for it, and what did not change is not
+named. So Delta's readers see a table change at once, and all tables one after the other within moments. Where a command was
+killed between the generation and its commits, the next change begins with what is missing.
+
+Files that left stay for the days that are asked for, so that Delta's readers can go back to older versions, and go on with
+one that they have begun to read. Then the log is shortened: its state becomes a checkpoint, and what is older is removed.
+"""
+
+import time
+import uuid
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+from itertools import takewhile
+from typing import Final
+
+from kontroller.history.delta import checkpoint
+from kontroller.history.delta.actions import (
+    PROTOCOL,
+    Info,
+    State,
+    added,
+    columns_of,
+    described,
+    divided_by,
+    ended,
+    fingerprint,
+    folders_of,
+    info_of,
+    lines_of,
+    removed,
+    state_after,
+    text_of,
+)
+from kontroller.history.generations.errors import ChangedMeanwhile
+from kontroller.history.generations.folders import File, Folders
+from kontroller.history.generations.generation import Generation, Part, numbers_in, without
+from kontroller.history.schemas import Table
+
+COMMITS: Final = 10
+"""After so many the log gets a checkpoint, and what has had its days is removed."""
+_COMMIT: Final = ".json"
+_CHECKPOINT: Final = ".checkpoint.parquet"
+_DAY_MS: Final = 86_400_000
+_FILES = dict[Part, list[File]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeltaLog:
+    """The log of one table. All raise `StoreError`."""
+
+    folders: Folders
+    table: Table
+
+    @property
+    def folder(self) -> str:
+        return f"{self.table.name}/_delta_log"
+
+    def publish(self, after: Generation, before: Generation) -> bool:
+        """Brings the log from the parts of one generation to those of another, or begins it anew where it is at neither.
+        Whether it goes on with what it was, and so records all that has left the table."""
+        if self.table.name not in after.parts:
+            return False
+        parts, old = after.parts[self.table.name], before.parts.get(self.table.name, ())
+        versions = self._versions(_COMMIT)
+        last = self._info(versions[-1]) if versions else None
+        if last is not None and last.parts == fingerprint(parts):
+            return versions[-1] > 0
+        gone, new = self._files(without(old, parts)), self._files(without(parts, old))
+        if last is not None and last.parts == fingerprint(old) and all(gone.values()):
+            self._commit(versions[-1] + 1, after, last, gone, new)
+            return True
+        self.folders.remove(self.folder)
+        self._commit(0, after, None, {}, self._files(parts))
+        return False
+
+    def tidy(self, days: int, used: Collection[Part]) -> None:
+        """Where the log has grown by `COMMITS`: removes what left the table more than so many days ago and is not `used`,
+        and of the log what nobody needs to go back so far."""
+        versions, newest = self._versions(_COMMIT), (self._versions(_CHECKPOINT) or [-1])[-1]
+        if not versions or versions[-1] - newest < COMMITS:
+            return
+        state = self._state(newest, versions)
+        before_ms = now_ms() - days * _DAY_MS
+        gone = ended(state, before_ms, used)
+        for folder in folders_of(gone, state):
+            self.folders.remove(f"{self.table.name}/{folder}")
+        left = {path: line for path, line in state.items() if path not in gone}
+        self.folders.create(self._file(versions[-1], _CHECKPOINT), checkpoint.written(left))
+        self._shorten(before_ms)
+
+    def _commit(self, version: int, after: Generation, last: Info | None, gone: _FILES, new: _FILES) -> None:
+        files, at_ms = [file for each in new.values() for file in each], now_ms()
+        divided = divided_by(self.table, files)
+        columns = last.columns if last and not files else fingerprint([columns_of(self.table, divided)])
+        info = Info(
+            at_ms=at_ms,
+            id=last.id if last else str(uuid.uuid4()),
+            created_ms=last.created_ms if last else at_ms,
+            parts=fingerprint(after.parts[self.table.name]),
+            columns=columns,
+        )
+        lines = [info.line(after.number)]
+        lines += [] if last else [PROTOCOL]
+        lines += [] if last and last.columns == columns else [described(self.table, divided, info)]
+        lines += [removed(file, at_ms) for each in gone.values() for file in each]
+        lines += [added(file) for file in files]
+        if not self.folders.create(self._file(version, _COMMIT), text_of(lines)):
+            raise ChangedMeanwhile(
+                f"{self.folders.at(self.folder)} has been written to by another command: run this one again, and only one "
+                "at a time"
+            )
+
+    def _shorten(self, before_ms: int) -> None:
+        """Removes what is before the newest checkpoint of a version that old."""
+        checkpoints = self._versions(_CHECKPOINT)
+        kept = next((version for version in reversed(checkpoints) if self._made_ms(version) < before_ms), 0)
+        for suffix in (_CHECKPOINT, _COMMIT):
+            for version in takewhile(lambda version: version < kept, self._versions(suffix)):
+                self.folders.remove(self._file(version, suffix))
+
+    def _state(self, newest: int, versions: Sequence[int]) -> State:
+        """At the last of the versions, from the newest checkpoint on."""
+        state = checkpoint.read(self.folders.read_bytes(self._file(newest, _CHECKPOINT))) if newest >= 0 else {}
+        for version in versions:
+            if version > newest:
+                state = state_after(state, lines_of(self.folders.read(self._file(version, _COMMIT))))
+        return state
+
+    def _info(self, version: int) -> Info | None:
+        return info_of(self.folders.read(self._file(version, _COMMIT)))
+
+    def _made_ms(self, version: int) -> int:
+        info = self._info(version)
+        return 0 if info is None else info.at_ms
+
+    def _versions(self, suffix: str) -> list[int]:
+        return numbers_in(self.folders.names(self.folder), suffix)
+
+    def _file(self, version: int, suffix: str) -> str:
+        return f"{self.folder}/{version:020}{suffix}"
+
+    def _files(self, parts: Iterable[Part]) -> _FILES:
+        """Those of parts, named as below the table's folder."""
+        return {part: self.folders.files(self.table.name, part) for part in parts}
+
+
+def now_ms() -> int:
+    return time.time_ns() // 1_000_000

@@ -1,0 +1,135 @@
+"""Which clusters are folded again, of which of these only a tail, and who wrote their journals."""
+
+from collections.abc import Collection, Mapping
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, replace
+from typing import Final
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as f
+
+from kontroller.history.folding import tails
+from kontroller.history.folding.tables import JOURNALS, MARKS, RAW_EVENTS, TALLIES
+from kontroller.history.folding.tails import Tail
+from kontroller.history.folding.what_is_new import Pair, folded_again, read_for, with_nameless
+from kontroller.history.generations.generation import Part, Parts, cluster_of, date_of, is_from, of_clusters
+from kontroller.history.schemas import EVENTS, FINDINGS, KNOWN_SPANS, TEXT, Table, columns
+from kontroller.history.store import Change, Store
+from kontroller.history.transforms import lines
+
+_NOTHING_NEW: Final = "9999-12-31"
+Writers = Mapping[Pair, bool]
+"""Whether a record of a cluster and journal shows that who wrote it looked on."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Choice:
+    """What is folded again."""
+
+    clusters: frozenset[str]
+    tails: tuple[Tail, ...]
+    read: frozenset[str]
+    """Of which clusters raw records are read for those that are folded as a whole."""
+    writers: Writers
+
+    @property
+    def whole(self) -> frozenset[str]:
+        return self.clusters - {tail.cluster_id for tail in self.tails}
+
+    @property
+    def days(self) -> dict[str, str]:
+        """From which on something is read and written of the clusters of which a tail is."""
+        return {tail.cluster_id: tail.day for tail in self.tails}
+
+    def recorded(self, raw: Store) -> DataFrame:
+        """The `journal` and `cluster_id` of whoever looked on."""
+        pairs = sorted(pair for pair, is_recorded in self.writers.items() if is_recorded)
+        return raw.spark.createDataFrame(pairs, columns(cluster_id=TEXT, journal=TEXT))
+
+
+def chosen(raw: Store, before: Change, news: Parts) -> Choice:
+    """`news`: the parts of raw tables that no layer is made of yet. `before`: the layers as they were."""
+    told = raw.read_parts(RAW_EVENTS, news.get(RAW_EVENTS.name, ()))
+    new = _writers(told.withColumn("is_recorded", lines.is_recorders()))
+    known = _writers(before.read(JOURNALS))
+    writers = {pair: known.get(pair, False) or new.get(pair, False) for pair in known | new}
+    changed = {cluster_of(part) for parts in news.values() for part in parts}
+    clusters = folded_again(changed, new.keys(), writers.keys())
+    nameless = with_nameless(writers.keys())
+    others = {cluster for cluster, journal in writers if journal in nameless}
+    others |= {cluster for (cluster, journal), is_recorded in known.items() if writers[cluster, journal] != is_recorded}
+    of = _Tails(raw=raw, before=before, writers=writers)
+    found = of.found(clusters - others, news.get(RAW_EVENTS.name, ()))
+    whole = clusters - {tail.cluster_id for tail in found}
+    return Choice(clusters=clusters, tails=found, read=read_for(whole, writers.keys()), writers=writers)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Tails:
+    """Looks for tails that hold (`folding.tails`)."""
+
+    raw: Store
+    before: Change
+    writers: Writers
+
+    def found(self, clusters: AbstractSet[str], news: Collection[Part]) -> tuple[Tail, ...]:
+        spans = tails.proposed(self._kept(KNOWN_SPANS, clusters), _first_days(clusters, news))
+        if not spans:
+            return ()
+        days = {cluster: span.day for cluster, span in spans.items()}
+        terms = tails.terms(raw_tails(self.raw, days))
+        began = tails.begins(self._events(days))
+        counts = {row.cluster_id: row.records for row in self.before.read(TALLIES).collect()}
+        of = {
+            cluster: Tail(
+                cluster_id=cluster,
+                day=days[cluster],
+                controller_epoch=first.controller_epoch,
+                seq=first.seq,
+                records_before=counts[cluster] - began[cluster].records,
+            )
+            for cluster, (first, *_) in terms.items()
+            if tails.is_once(terms[cluster])
+            and cluster in began
+            and tails.begins_as_before(spans[cluster], tuple(began[cluster]["first"]), first)
+        }
+        if not of:
+            return ()
+        marks = tails.marked_before(self._kept(MARKS, of.keys()), of.values())
+        left_out = tails.with_left_out(self._kept(FINDINGS, of.keys()), of.values())
+        return tuple(
+            replace(tail, alive_interval_ms=marks[cluster].interval_ms, checked_day=marks[cluster].checked_day)
+            for cluster, tail in sorted(of.items())
+            if cluster not in left_out
+            and tails.changes_nothing_before(spans[cluster], marks[cluster], terms[cluster], self._recorded(cluster))
+        )
+
+    def _recorded(self, cluster: str) -> set[str]:
+        return {journal for (of, journal), is_recorded in self.writers.items() if of == cluster and is_recorded}
+
+    def _kept(self, table: Table, clusters: Collection[str]) -> DataFrame:
+        return self.before.read_parts(table, of_clusters(self.before.parts_of(table), clusters))
+
+    def _events(self, days: Mapping[str, str]) -> DataFrame:
+        parts = self.before.parts_of(EVENTS)
+        return self.before.read_parts(EVENTS, tuple(part for part in parts if is_from(part, days)))
+
+
+def _writers(events: DataFrame) -> dict[Pair, bool]:
+    of = events.groupBy("cluster_id", "journal").agg(f.max("is_recorded").alias("is_recorded"))
+    return {(row.cluster_id, row.journal): bool(row.is_recorded) for row in of.collect()}
+
+
+def _first_days(clusters: Collection[str], news: Collection[Part]) -> dict[str, str]:
+    """The first day that something new is of, by cluster."""
+    days = dict.fromkeys(clusters, _NOTHING_NEW)
+    for part in news:
+        if (cluster := cluster_of(part)) in days:
+            days[cluster] = min(days[cluster], date_of(part) or _NOTHING_NEW)
+    return days
+
+
+def raw_tails(raw: Store, days: Mapping[str, str]) -> DataFrame:
+    """What was taken in of each of these clusters from its day on."""
+    parts = raw.at_present.parts.get(RAW_EVENTS.name, ())
+    return raw.read_parts(RAW_EVENTS, tuple(part for part in parts if is_from(part, days)))

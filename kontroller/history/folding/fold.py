@@ -1,0 +1,199 @@
+"""How the layers are made of what was taken in: those of a cluster anew where something of it is new, of no other.
+
+A cluster is folded by itself, so it makes no difference in what pieces its records came. The layers are divided by
+cluster, and their generation says of which parts of the raw tables they are made, and by which definitions. So what has no
+new part keeps its tables as they are, and where the definitions are others all is made anew. An ingest that was killed
+before it came to this has left new parts, which the next one finds.
+
+Of a cluster of which only later records came, events are made again from a midnight on, its *tail* (`folding.tails`), and
+so are its changes, the marks of its history and the checksums of its snapshots. All else is made of all of these, and no
+event from before is read but those since the last snapshot.
+"""
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as f
+
+from kontroller.history.folding import tails
+from kontroller.history.folding.choice import Choice, chosen, raw_tails
+from kontroller.history.folding.tables import CHANGES, JOURNALS, MARKS, RAW_EVENTS, RAW_FINDINGS, TALLIES
+from kontroller.history.folding.what_is_new import definitions
+from kontroller.history.generations.generation import Made, is_from, of_clusters
+from kontroller.history.progress import Steps
+from kontroller.history.schemas import (
+    CONFIG_INTERVALS,
+    EVENTS,
+    FINDINGS,
+    KNOWN_SPANS,
+    LAYERS,
+    PARTITION_INTERVALS,
+    PROOFS,
+    Table,
+)
+from kontroller.history.sources import text_logs
+from kontroller.history.store import Change, Store
+from kontroller.history.transforms import journals, layers, lines
+from kontroller.history.transforms.accounts.once import once
+from kontroller.history.transforms.changes import changes
+from kontroller.history.transforms.config_intervals import config_intervals
+from kontroller.history.transforms.continuity import breaks
+from kontroller.history.transforms.known_spans import known_spans
+from kontroller.history.transforms.proofs import snapshot_checksums
+
+ROWS_IN_A_FILE: Final = 1 << 20
+"""Of a large table, about: how many files a cluster's rows are follows from how many events it has."""
+_LARGE: Final = (FINDINGS, PARTITION_INTERVALS)
+"""Layers that grow with the records; of the others there are a few rows for each term, snapshot or configuration."""
+
+
+def fold(raw: Store, store: Store, steps: Steps) -> None:
+    """Makes the layers in `store` be those of all that is in `raw`, which is read as it is now."""
+    now = raw.at_present
+    made = Made(by=definitions(), number=now.number, parts=now.parts)
+    news = made.news(store.at_present.made)
+    if news is None or any(news.values()):
+        with store.changing(made, is_anew=news is None) as change:
+            choice = chosen(raw, change, made.parts if news is None else news)
+            pairs = [(*pair, is_recorded) for pair, is_recorded in sorted(choice.writers.items())]
+            change.write(JOURNALS, raw.spark.createDataFrame(pairs, JOURNALS.schema))
+            _Folding(raw=raw, change=change, steps=steps, choice=choice).run()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Folding:
+    """Makes the layers of some clusters."""
+
+    raw: Store
+    change: Change
+    steps: Steps
+    choice: Choice
+
+    def run(self) -> None:
+        marks, findings = self._of_tails()
+        if self.choice.whole:
+            of_whole, found = self._of_whole()
+            marks, findings = marks.unionByName(of_whole), findings.unionByName(found)
+        marks = self._kept(MARKS, marks)
+        spans = self._kept(KNOWN_SPANS, known_spans(marks))
+        checksums = self._checksums(spans)
+        changed = self._changes(spans)
+        records = self._records_now()
+        files = {name: 1 + count // ROWS_IN_A_FILE for name, count in records.items() if count >= ROWS_IN_A_FILE}
+        configs = self._kept(CONFIG_INTERVALS, config_intervals(changed, spans))
+        unreadable = text_logs.counted(self._raw(RAW_FINDINGS, self.choice.clusters))
+        derived = layers.derive(changed, unreadable.unionByName(findings), marks, spans, configs, checksums)
+        kept = {
+            table: self._kept(table, derived.of(table), files if table in _LARGE else None)
+            for table in LAYERS
+            if table not in (EVENTS, KNOWN_SPANS, CONFIG_INTERVALS)
+        }
+        self._tally(records, kept[PROOFS], _counted(kept[FINDINGS]))
+
+    def _of_tails(self) -> tuple[DataFrame, DataFrame]:
+        """Makes the events of tails. Gives all marks of their clusters, and findings of records that were left out."""
+        of, days = self.choice.tails, self.choice.days
+        marks, findings = self._of(MARKS, days), self._of(FINDINGS, days)
+        if of:
+            records = lines.of_their_writers(raw_tails(self.raw, days), self.choice.recorded(self.raw))
+            with self.steps.step(f"Making the table {EVENTS.name} from the last known midnight on"):
+                events = self.change.write_from(EVENTS, records, days)
+            new = breaks.marks(tails.with_their_interval(events, of))
+            marks = tails.merged(marks, new, of)
+        return marks, findings.where(f.col("problem").isin(*tails.LEFT_OUT))
+
+    def _of_whole(self) -> tuple[DataFrame, DataFrame]:
+        """The same of the clusters that are folded from their first record on."""
+        clusters = self.choice.whole
+        records = self._records()
+        events, left_out = once(records)
+        events = self._kept(EVENTS, events, clusters=clusters)
+        found, kept = _counted(records), _counted(events)
+        # Where there are as many as were taken in, none was left out.
+        fewer = [name for name in found if found[name] != kept.get(name)]
+        if fewer:
+            left_out = once(records.where(f.col("cluster_id").isin(*fewer)))[1]
+        return breaks.marks(events), left_out if fewer else left_out.limit(0)
+
+    def _changes(self, spans: DataFrame) -> DataFrame:
+        """Makes the changes of tails, and of whole clusters, and gives all."""
+        days, whole = self.choice.days, self.choice.whole
+        with self.steps.step(f"Making the table {CHANGES.name}"):
+            if days:
+                self.change.write_from(CHANGES, changes(self._from(EVENTS, days), spans), days)
+            if whole:
+                self.change.write_clusters(CHANGES, changes(self._of(EVENTS, whole), spans), whole)
+        return self._of(CHANGES, self.choice.clusters)
+
+    def _checksums(self, spans: DataFrame) -> DataFrame:
+        """Those of all snapshots. Of snapshots before a tail they are kept."""
+        of = self.choice.tails
+        days = dict.fromkeys(self.choice.whole, "") | {tail.cluster_id: tail.checked_day for tail in of}
+        new = snapshot_checksums(self._from(EVENTS, days), spans)
+        known = self._of(PROOFS, self.choice.days).select(*new.columns)
+        return tails.others(new, of).unionByName(tails.earlier(known, of)) if of else new
+
+    def _from(self, table: Table, days: Mapping[str, str]) -> DataFrame:
+        """What is kept of each of these clusters from its day on."""
+        return self.change.read_parts(table, tuple(part for part in self.change.parts_of(table) if is_from(part, days)))
+
+    def _records_now(self) -> dict[str, int]:
+        """How many there are of each cluster."""
+        before = {tail.cluster_id: tail.records_before for tail in self.choice.tails}
+        told = _counted(self._from(EVENTS, dict.fromkeys(self.choice.whole, "") | self.choice.days))
+        return {cluster: before.get(cluster, 0) + count for cluster, count in told.items()}
+
+    def _records(self) -> DataFrame:
+        """What was taken in of these clusters, with what only all of it says: whose a journal is, and who wrote it."""
+        found = _numbered(self._raw(RAW_EVENTS, self.choice.read))
+        named = journals.of_their_clusters(found, self.change.read(JOURNALS))
+        return lines.of_their_writers(named.where(f.col("cluster_id").isin(*self.choice.whole)))
+
+    def _raw(self, table: Table, clusters: Collection[str]) -> DataFrame:
+        return self.raw.read_parts(table, of_clusters(self.raw.at_present.parts.get(table.name, ()), clusters))
+
+    def _of(self, table: Table, clusters: Collection[str]) -> DataFrame:
+        """What is kept of these clusters."""
+        return self.change.read_parts(table, of_clusters(self.change.parts_of(table), clusters))
+
+    def _kept(
+        self,
+        table: Table,
+        rows: DataFrame,
+        files: dict[str, int] | None = None,
+        *,
+        clusters: Collection[str] | None = None,
+    ) -> DataFrame:
+        """`clusters`: of these alone; None: of all that are folded again."""
+        with self.steps.step(f"Making the table {table.name}"):
+            return self.change.write_clusters(table, rows, clusters or self.choice.clusters, files)
+
+    def _tally(self, records: Mapping[str, int], proofs: DataFrame, findings: Mapping[str, int]) -> None:
+        """Notes what there is of these clusters, beside what was noted of the others."""
+        is_proven = f.count_if(f.col("folded_checksum") == f.col("checksum"))
+        held = proofs.groupBy("cluster_id").agg(
+            f.count("folded_checksum").alias("checksums"), is_proven.alias("proven")
+        )
+        proven = {row.cluster_id: (row.checksums, row.proven) for row in held.collect()}
+        new = [
+            (name, records.get(name, 0), *proven.get(name, (0, 0)), findings.get(name, 0))
+            for name in sorted(records.keys() | findings.keys())
+        ]
+        rows = self.raw.spark.createDataFrame(new, TALLIES.schema)
+        others = self.change.read(TALLIES).where(~f.col("cluster_id").isin(*self.choice.clusters))
+        self.change.write(TALLIES, others.unionByName(rows))
+
+
+def _counted(rows: DataFrame) -> dict[str, int]:
+    return {row.cluster_id: row["count"] for row in rows.groupBy("cluster_id").count().collect()}
+
+
+def _numbered(raw: DataFrame) -> DataFrame:
+    """What was taken in; what Kafka's logs say is numbered now, as every line of theirs may change that."""
+    of_logs = raw.where(f.col("origin") == lines.LOGS)
+    if of_logs.isEmpty():
+        return raw
+    others = raw.where(f.col("origin") != lines.LOGS)
+    return others.unionByName(text_logs.numbered(of_logs).localCheckpoint())

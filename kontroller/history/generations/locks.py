@@ -1,0 +1,103 @@
+"""Who may change what is on this machine, and who reads it: locks of the operating system, which end with their process.
+
+They are `flock`, on a file in the folder: `kill -9` ends them, and nothing is left to clean up. Processes on several
+machines see each other's where the file system has locks, as NFS has. For an address of another file system there are none.
+"""
+
+import fcntl
+import os
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+from kontroller.history.generations.errors import NotWritten, StoreBusy
+
+
+def on_this_machine(location: str) -> Path | None:
+    """The folder of a location; none where it is an address of another file system."""
+    parts = urlsplit(location)
+    if parts.scheme == "file":
+        return Path(unquote(parts.path))
+    return None if "://" in location else Path(location)
+
+
+@dataclass(slots=True)
+class WriterLock:
+    """Its holder is the only one that changes a folder. Held several times by one process it is held once."""
+
+    folder: Path | None
+    """None: there is no lock to be had."""
+    _times: int = field(default=0, init=False)
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Raises `StoreBusy` at once where another process holds it, and `NotWritten`."""
+        if self.folder is None or self._times:
+            with self._counted():
+                yield
+            return
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            file = os.open(self.folder / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        except OSError as error:
+            raise NotWritten(f"{self.folder} cannot be changed: {error}") from error
+        try:
+            _take(file, self.folder)
+            with self._counted():
+                yield
+        finally:
+            os.close(file)
+
+    @contextmanager
+    def _counted(self) -> Iterator[None]:
+        self._times += 1
+        try:
+            yield
+        finally:
+            self._times -= 1
+
+
+def _take(file: int, folder: Path) -> None:
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError as error:
+        holder = os.pread(file, 500, 0).decode(errors="replace").strip() or "another process"
+        raise StoreBusy(f"{folder} is being changed by {holder}: run this again when that has ended") from error
+    except OSError as error:
+        raise NotWritten(f"{folder} cannot be locked: {error}. Keep it on a file system that has locks") from error
+    now = datetime.now(UTC).isoformat(timespec="seconds")
+    os.ftruncate(file, 0)
+    os.pwrite(file, f"process {os.getpid()} on {socket.gethostname()} since {now}\n".encode(), 0)
+
+
+@contextmanager
+def read_lock(file: Path) -> Iterator[bool]:
+    """Keeps a file from being removed while the block runs; false where it is not there any more."""
+    try:
+        opened = os.open(file, os.O_RDONLY | os.O_CLOEXEC)
+    except FileNotFoundError:
+        yield False
+        return
+    try:
+        fcntl.flock(opened, fcntl.LOCK_SH)
+        yield file.exists()
+    finally:
+        os.close(opened)
+
+
+@contextmanager
+def removal_lock(file: Path) -> Iterator[bool]:
+    """Whether nobody reads by a file, and so nobody will while the block runs."""
+    opened = os.open(file, os.O_RDWR | os.O_CLOEXEC)
+    try:
+        fcntl.flock(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        yield False
+    else:
+        yield True
+    finally:
+        os.close(opened)

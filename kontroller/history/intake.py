@@ -1,0 +1,73 @@
+"""What is taken into a history: journals in folders, journals that controllers serve, logs of Kafka's own controller.
+
+What cannot be reached is reported, and keeps nothing else from being taken in.
+"""
+
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+from kontroller.history.kept_history import KeptHistory
+from kontroller.history.progress import estimate
+from kontroller.history.session import unpacked_bytes
+from kontroller.history.sources import journal_files, text_logs
+from kontroller.history.sources.journal_http import JournalUnreachable, fetch
+from kontroller.history.sources.journal_tokens import JournalTokens
+
+BYTES_PER_SECOND_PER_CORE: Final = 3e6
+"""Of journal lines that are read, checked, kept and folded; only for an estimate."""
+
+_SERVED: Final = ("http://", "https://")
+_ADDRESS: Final = "://"
+
+
+def take_in_journals(kept: KeptHistory, journals: Sequence[str], tokens: JournalTokens | None = None) -> list[str]:
+    """Takes in folders of segments, and what controllers serve; returns what could not be read, and why."""
+    folders, unread = _readable(kept, journals, tokens)
+    if folders:
+        _announce(kept, folders)
+        kept.take_in_lines(journal_files.lines(kept.store.spark, folders))
+    return unread
+
+
+def take_in_kafka_logs(kept: KeptHistory, logs: Sequence[str], *, cluster_id: str, time_zone: str) -> list[str]:
+    """Takes in the text logs of the brokers of one cluster; returns what could not be read, and why."""
+    folders, unread = _readable(kept, logs)
+    if folders:
+        _announce(kept, folders)
+        told = text_logs.lines(kept.store.spark, folders)
+        kept.take_in(*text_logs.read(told, cluster_id=cluster_id, time_zone=time_zone))
+    return unread
+
+
+def _readable(
+    kept: KeptHistory, places: Sequence[str], tokens: JournalTokens | None = None
+) -> tuple[list[str], list[str]]:
+    """Folders that can be read, those that are fetched first among them; and what is wrong with the others."""
+    folders: list[str] = []
+    unread: list[str] = []
+    copies = kept.copies
+    if copies is None and any(place.startswith(_SERVED) for place in places):
+        copies = Path(tempfile.mkdtemp(prefix="kontroller-"))
+    for place in places:
+        if copies is not None and place.startswith(_SERVED):
+            try:
+                with kept.steps.step(f"Fetching {place}"):
+                    folders.append(str(fetch(place, copies, tokens)))
+            except JournalUnreachable as error:
+                unread.append(str(error))
+        elif _ADDRESS in place or Path(place).is_dir():
+            folders.append(place)
+        else:
+            unread.append(f"{place} is not a folder here: give the folder that the segments or logs are in")
+    return folders, unread
+
+
+def _announce(kept: KeptHistory, folders: Sequence[str]) -> None:
+    """How much it is and how long it will take, where that can be known quickly."""
+    files = [path for folder in folders if _ADDRESS not in folder for path in Path(folder).rglob("*") if path.is_file()]
+    if files:
+        cores = kept.store.spark.sparkContext.defaultParallelism
+        told = estimate(unpacked_bytes(files), cores * BYTES_PER_SECOND_PER_CORE)
+        kept.steps.console.print(f"{len(files)} files, {told}", soft_wrap=True)

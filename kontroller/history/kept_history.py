@@ -1,0 +1,258 @@
+"""A history that is kept in a folder: journals go in, tables come out, one step after the other.
+
+    raw_events, raw_findings    every readable record of every journal, and what was not readable; removed is only what
+                                somebody has asked to be kept no more (`compacting`)
+    the layers                  made of those, by cluster (`folding.fold`): each record once, folded into intervals, proven
+    answers, violations         made from the layers for who asks
+
+Taking something in again, late, or in another order changes nothing: a record is known by its journal, epoch and number.
+The raw tables are one store and the layers another, and each change of one is a generation of it: all of what was taken in,
+or none, and all layers of the same records, whenever it ends or is killed, and whoever reads meanwhile. Only one process
+changes a history at a time. Answers and violations are made for who asks, from one generation, and not kept here: asking
+changes nothing, so it waits for nobody.
+"""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Final
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as f
+from pyspark.sql.types import StructType
+
+from controller_core.model.wording import counted
+from kontroller.history.answers.all import answer_all
+from kontroller.history.answers.options import Options
+from kontroller.history.audit.audit import audit
+from kontroller.history.compacting.compact import Compacted, compact
+from kontroller.history.compacting.proven import not_left_out
+from kontroller.history.folding.fold import fold
+from kontroller.history.folding.tables import RAW_EVENTS, RAW_FINDINGS, TALLIES
+from kontroller.history.generations.errors import Damaged
+from kontroller.history.generations.generation import day_of, is_without_day
+from kontroller.history.generations.keeping import Keeping
+from kontroller.history.generations.locks import WriterLock, on_this_machine
+from kontroller.history.progress import Steps
+from kontroller.history.reports.objective import Objective
+from kontroller.history.reports.period import Period, moment_of
+from kontroller.history.reports.report import ReportSummary, write_report
+from kontroller.history.schemas import (
+    EVENTS,
+    KNOWN_SPANS,
+    LAYERS,
+    LONG,
+    PROOFS,
+    TEXT,
+    VIOLATIONS,
+    Table,
+    columns,
+)
+from kontroller.history.store import Change, Store
+from kontroller.history.transforms import journals, lines
+
+_CHECKED: Final = Table(
+    name=RAW_EVENTS.name,
+    schema=StructType([*EVENTS.schema, *columns(line=LONG, bad_line=TEXT)]),
+    order=RAW_EVENTS.order,
+    by_day="event_time",
+)
+"""Raw events as lines were checked, beside what is none."""
+_DAY_OF_EVENTS: Final = "if(bad_line is null, to_date(event_time), null)"
+RAW: Final = (RAW_EVENTS, RAW_FINDINGS)
+_SAME_RECORD: Final = ["cluster_id", "journal", "controller_epoch", "seq", "kind", "event_time"]
+"""What two copies of a record have in common, and two records of one journal never have."""
+
+
+class NoHistory(Exception):
+    """Nothing was ever taken in here."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeptHistory:
+    """The tables of a history. Raises `StoreError` for what cannot be read or written, and Spark's own errors."""
+
+    location: str
+    raw: Store
+    store: Store
+    """Of the layers."""
+    steps: Steps
+    copies: Path | None
+    """Where copies of served journals are: beside the tables, if those are on this machine."""
+    lock: WriterLock
+
+    @classmethod
+    def at(cls, spark: SparkSession, location: str, asked: Keeping | None = None) -> "KeptHistory":
+        """The history in a folder, or at an address that Spark can write to. `asked`: how its tables are to be kept from
+        now on, where somebody says."""
+        location = location.rstrip("/") or "/"
+        here = on_this_machine(location)
+        return cls(
+            location=location,
+            raw=Store(spark=spark, location=f"{location}/raw", tables=RAW, asked=asked or Keeping()),
+            store=Store(spark=spark, location=f"{location}/layers", tables=LAYERS),
+            steps=Steps(spark),
+            copies=here and here / "copies",
+            lock=WriterLock(folder=here),
+        )
+
+    @contextmanager
+    def changing(self) -> Iterator[None]:
+        """Nobody else changes the history while the block runs, if it is on a file system of this machine. Raises
+        `StoreBusy` at once where somebody does."""
+        with self.lock.held():
+            self._refuse_other_layouts()
+            yield
+
+    @contextmanager
+    def reading(self) -> Iterator["KeptHistory"]:
+        """This history as it is now, whatever is taken in while the block runs. Raises `NoHistory`."""
+        with self.store.reading() as store, self.raw.reading() as raw:
+            kept = replace(self, store=store, raw=raw)
+            kept.layers()
+            yield kept
+
+    def take_in_lines(self, journals_lines: DataFrame) -> None:
+        """Adds the lines of journals (`schemas.LINES`); `fold` makes the layers of them. Each is read once, and written
+        once where its day is new here."""
+        with self._taking_in() as change:
+            written = change.add_days(_CHECKED, lines.checked(journals_lines), _DAY_OF_EVENTS)
+            if any(map(is_without_day, written)):
+                _, findings = lines.judged(change.read_parts(_CHECKED, written))
+                _keep_findings(change, findings)
+            days = {day_of(part): part for part in written if not is_without_day(part)}
+            kept = tuple(part for part in change.parts_of(RAW_EVENTS) if day_of(part) in days)
+            again = tuple(days.pop(day_of(part)) for part in kept)
+            change.replace_days(RAW_EVENTS, tuple(days.values()))
+            if again:
+                _keep_events(change, change.read_parts(RAW_EVENTS, kept), change.read_parts(RAW_EVENTS, again))
+
+    def take_in(self, events: DataFrame, findings: DataFrame) -> None:
+        """Adds what a source has to what is kept; `fold` makes the layers of it."""
+        with self._taking_in() as change:
+            _keep_findings(change, findings)
+            _keep_events(change, change.read(RAW_EVENTS), events)
+
+    @contextmanager
+    def _taking_in(self) -> Iterator[Change]:
+        step = self.steps.step("Reading, checking and keeping the records")
+        with self.changing(), step, self.raw.changing() as change:
+            yield change
+
+    def compact(self, forget_days: int | None = None) -> Compacted:
+        """Keeps less of what was taken in (`compacting`), and makes the layers of what is left. Raises `NoHistory`."""
+        self._refuse_nothing()
+        with self.changing():
+            self.fold()
+            with self.steps.step("Looking for what is needed no more"), self.store.reading() as store:
+                gone = compact(self.raw, store, forget_days)
+            self.fold()
+        return gone
+
+    def fold(self) -> None:
+        """Makes the layers of the clusters of which something was taken in since they were made (`folding.fold`), and keeps
+        them as the raw records are kept."""
+        with self.changing(), self.raw.reading() as raw:
+            fold(raw, replace(self.store, asked=raw.at_present.keeping), self.steps)
+
+    def layers(self) -> dict[Table, DataFrame]:
+        """The layers as they are kept. Raises `NoHistory`."""
+        self._refuse_nothing()
+        return {table: self.store.read(table) for table in LAYERS}
+
+    def audit(self) -> DataFrame:
+        """The violations. Raises `NoHistory`."""
+        kept = self.layers()
+        raw = self.raw.read(RAW_EVENTS)
+        recorded = lines.of_their_writers(journals.of_their_clusters(raw, raw))
+        return audit(kept[EVENTS], kept[KNOWN_SPANS], kept[PROOFS], recorded=recorded)
+
+    def report(
+        self,
+        output: Path,
+        options: Options,
+        period: Period,
+        objective: Objective | None = None,
+        *,
+        clusters: Sequence[str] = (),
+    ) -> ReportSummary:
+        """Computes answers and violations, and writes those of a period. Raises `NoHistory`, `OSError`.
+
+        `clusters`: of these alone; none given: of all. One of which nothing is known raises `NoHistory`."""
+        kept = self._of(clusters)
+        audited = _of_clusters(self.audit(), clusters)
+        tables = kept | answer_all(kept, options) | {VIOLATIONS: audited}
+        with self.steps.step("Computing the answers and writing the report"):
+            named = {table.name: rows for table, rows in tables.items()}
+            return write_report(named, output, period=period, options=options, objective=objective)
+
+    def period(self, began: datetime | None, ended: datetime | None, days: int | None) -> Period:
+        """From the beginning of what is known to its end, but for what is given; `days`: so many before the end.
+
+        Raises `NoHistory`, and `ValueError` for a period that is empty."""
+        spans = self.layers()[KNOWN_SPANS].agg(f.min("began").alias("began"), f.max("ended").alias("ended"))
+        known = spans.select(f.unix_micros("began"), f.unix_micros("ended")).first()
+        if known is None or known[0] is None:
+            raise NoHistory(f"{self.location} has no time of which anything is known; its table findings says why")
+        ended = ended or moment_of(known[1] + 1)
+        earliest = moment_of(known[0]) if days is None else ended - timedelta(days=days)
+        return Period(began=began or earliest, ended=ended)
+
+    def _of(self, clusters: Sequence[str]) -> dict[Table, DataFrame]:
+        """The layers of these clusters."""
+        kept = {table: _of_clusters(rows, clusters) for table, rows in self.layers().items()}
+        if clusters:
+            known = {row["cluster_id"] for row in kept[KNOWN_SPANS].select("cluster_id").distinct().collect()}
+            if missing := [name for name in clusters if name not in known]:
+                raise NoHistory(
+                    f"{self.location} knows nothing of {', '.join(missing)}: a report without --cluster lists all"
+                )
+        return kept
+
+    def summary(self) -> str:
+        """What there is, for people. Raises `NoHistory`."""
+        self._refuse_nothing()
+        sums = (f"coalesce(sum({name}), 0)" for name in ("records", "checksums", "proven", "findings"))
+        told = self.store.read(TALLIES).selectExpr("count_if(records > 0)", *sums).collect()
+        clusters, records, checksums, proven, findings = told[0]
+        return (
+            f"The history has {counted(records, 'record')} of {counted(clusters, 'cluster')}. It comes to the "
+            f"controller's own state at {proven} of {counted(checksums, 'checksum')}. {counted(findings, 'finding')}."
+        )
+
+    def _refuse_nothing(self) -> None:
+        if not self.store.has(EVENTS):
+            raise NoHistory(f"{self.location} has no history: take a journal in first (kontroller history ingest)")
+
+    def _refuse_other_layouts(self) -> None:
+        here = on_this_machine(self.location)
+        is_flat = here is not None and (here / RAW_EVENTS.name).exists()
+        if is_flat or not all(map(day_of, self.raw.at_present.parts.get(RAW_FINDINGS.name, ()))):
+            raise Damaged(
+                f"{self.location} is a history of a version before this one, in another layout: take its journals into a "
+                "new folder"
+            )
+
+
+def _of_clusters(rows: DataFrame, clusters: Sequence[str]) -> DataFrame:
+    return rows.where(f.col("cluster_id").isin(*clusters)) if clusters else rows
+
+
+def _keep_findings(change: Change, findings: DataFrame) -> None:
+    """Adds the findings that are not kept yet to all that is kept of their clusters; others are left as they are."""
+    kept = change.read(RAW_FINDINGS)
+    new = findings.subtract(kept).localCheckpoint()
+    clusters = [row.cluster_id for row in new.select("cluster_id").distinct().collect()]
+    if clusters:
+        same = kept.where(f.col("cluster_id").isin(*clusters))
+        change.write_clusters(RAW_FINDINGS, same.unionByName(new), clusters)
+
+
+def _keep_events(change: Change, kept: DataFrame, events: DataFrame) -> None:
+    """Adds the events that are not kept yet to all that is kept of their days; other days are left as they are."""
+    new = not_left_out(events.join(kept.select(*_SAME_RECORD), _SAME_RECORD, "left_anti"), kept)
+    days = new.select("cluster_id", f.to_date("event_time").alias("day")).distinct()
+    same_day = (kept.cluster_id == days.cluster_id) & (f.to_date(kept.event_time) == days.day)
+    change.write_days(RAW_EVENTS, kept.join(f.broadcast(days), same_day, "left_semi").unionByName(new))

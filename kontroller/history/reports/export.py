@@ -1,0 +1,60 @@
+"""The tables beside the page: each as one Parquet file and one file of JSON lines, under names that stay.
+
+Spark writes folders; the one file of each is moved out of it. Rows are in order: the same rows are the same bytes. The page
+is then made of these files, so that an answer is computed once.
+"""
+
+import shutil
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+
+import orjson
+import pyarrow.parquet
+from pyspark.sql import DataFrame
+
+from kontroller.history.reports.selection.tables import EXPORTED, Tables
+from kontroller.history.schemas import Table
+
+BATCH_ROWS = 10_000
+JSON_OPTIONS = orjson.OPT_NAIVE_UTC | orjson.OPT_UTC_Z | orjson.OPT_APPEND_NEWLINE
+
+
+def exported(tables: Tables, folder: Path) -> Mapping[str, Path]:
+    """Writes all tables that a page shows, and gives their Parquet files by name; files of tables that were not given go.
+
+    Raises OSError where the folder cannot be written.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    paths = {}
+    for table in EXPORTED:
+        path = folder / f"{table.name}.parquet"
+        if table.name in tables.missing:
+            path.unlink(missing_ok=True)
+            path.with_suffix(".json").unlink(missing_ok=True)
+            continue
+        _write_parquet(table, tables[table], path)
+        _write_json_lines(path)
+        paths[table.name] = path
+    return paths
+
+
+def rows_in(path: Path) -> int:
+    return int(pyarrow.parquet.read_metadata(path).num_rows)
+
+
+def _write_parquet(table: Table, rows: DataFrame, path: Path) -> None:
+    in_order = rows.select(*table.schema.fieldNames()).repartition(1).sortWithinPartitions(*table.order)
+    with tempfile.TemporaryDirectory(dir=path.parent, prefix=f".{table.name}-") as scratch:
+        written = Path(scratch) / table.name
+        in_order.write.parquet(str(written))
+        (part,) = written.glob("part-*.parquet")
+        shutil.move(part, path)
+
+
+def _write_json_lines(path: Path) -> None:
+    """A row a line, with the same fields; times as 2026-11-20T02:13:04.120000Z."""
+    source = pyarrow.parquet.ParquetFile(path)
+    with path.with_suffix(".json").open("wb") as lines, source:
+        for batch in source.iter_batches(batch_size=BATCH_ROWS):
+            lines.writelines(orjson.dumps(row, option=JSON_OPTIONS) for row in batch.to_pylist())

@@ -1,0 +1,140 @@
+"""Many clusters at a glance: how many need a look and why, the most urgent of them, and a tile for each."""
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from kontroller.history.reports import words
+from kontroller.history.reports.attention import Kind, Need, need_of
+from kontroller.history.reports.facts import Report, Value
+from kontroller.history.reports.limits import Limits
+from kontroller.history.reports.plots.scales import ratio_class, ratio_digit
+from kontroller.history.reports.rendering.leads import row_id
+from kontroller.history.reports.tones import SIGNS, Tone
+
+CLUSTERS: Final = "clusters"
+KINDS: Final[Mapping[Kind, str]] = {
+    "data": "may have lost data",
+    "violations": "broke an invariant",
+    "lost": "lost more time than they may",
+    "writers": "kept writers waiting",
+    "silent": "silent",
+    "unknown": "partly unknown",
+}
+"""In the order in which they are said."""
+
+AT_LEAST: Final[Mapping[Tone, int]] = {"bad": 3, "unknown": 2, "warn": 1}
+"""Of those at the top of the page, if there are so many."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Concern:
+    """A cluster that needs a look, and the id of its row."""
+
+    row: str
+    cluster: str
+    available: str
+    reasons: str
+    tone: Tone
+
+    @property
+    def sign(self) -> str:
+        return SIGNS[self.tone]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tile:
+    """A cluster as a small square: `state` is a class of the style sheet."""
+
+    row: str
+    state: str
+    digit: str
+    tip: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fleet:
+    said: str
+    kinds: str
+    """How many for which reason; "" where none needs a look."""
+    concerns: tuple[Concern, ...]
+    rest: int
+    """How many more need a look."""
+    tiles: tuple[Tile, ...]
+    """By name."""
+
+
+def fleet(report: Report, limits: Limits) -> Fleet | None:
+    """None where there is one cluster at most. The rows of the listing are `by_need`."""
+    listed = report.listings[CLUSTERS]
+    if listed.total <= 1:
+        return None
+    needs = [need_of(row, report.objective, report.period) for row in listed.rows]
+    wanting = sum(bool(need.reasons) for need in needs)
+    # Where even the last one that is listed needs a look, others may.
+    at_least = "At least " if wanting == len(needs) < listed.total else ""
+    return Fleet(
+        said=f"{at_least}{wanting:,} of {words.counted(listed.total, 'cluster')} need{'s' * (wanting == 1)} a look"
+        if wanting
+        else f"None of {words.counted(listed.total, 'cluster')} needs a look",
+        kinds=_kinds(needs),
+        concerns=tuple(_concern(index, listed.rows[index], needs[index]) for index in _shown(needs, limits.concerns)),
+        rest=max(0, wanting - limits.concerns),
+        tiles=_tiles(listed.rows, needs),
+    )
+
+
+def reasons_of(report: Report) -> Mapping[str, str]:
+    """Why the clusters that are listed need a look, by the id of their rows."""
+    rows = enumerate(report.listings[CLUSTERS].rows)
+    return {row_id(CLUSTERS, index): _said(need_of(row, report.objective, report.period)) for index, row in rows}
+
+
+def _shown(needs: list[Need], most: int) -> list[int]:
+    """The first ones; but some of each tone, as many that are bad may not hide one that is silent."""
+    by_tone: dict[Tone, list[int]] = {tone: [] for tone in AT_LEAST}
+    for index, need in enumerate(needs):
+        if need.reasons:
+            by_tone[need.tone].append(index)
+    kept = [index for tone, count in AT_LEAST.items() for index in by_tone[tone][:count]]
+    others = sorted({index for its in by_tone.values() for index in its}.difference(kept))
+    return sorted([*kept, *others][:most])
+
+
+def _kinds(needs: list[Need]) -> str:
+    counts = Counter(reason.kind for need in needs for reason in need.reasons)
+    return ", ".join(f"{counts[kind]:,} {said}" for kind, said in KINDS.items() if counts[kind])
+
+
+def _concern(index: int, row: Mapping[str, Value], need: Need) -> Concern:
+    return Concern(
+        row=row_id(CLUSTERS, index),
+        cluster=str(row["cluster_id"]),
+        available=_available(row),
+        reasons=_said(need),
+        tone=need.tone,
+    )
+
+
+def _tiles(rows: tuple[Mapping[str, Value], ...], needs: list[Need]) -> tuple[Tile, ...]:
+    in_order = sorted(enumerate(zip(rows, needs, strict=True)), key=lambda one: str(one[1][0]["cluster_id"]))
+    return tuple(_tile(index, row, need) for index, (row, need) in in_order)
+
+
+def _tile(index: int, row: Mapping[str, Value], need: Need) -> Tile:
+    ratio, tip = row["availability"], f"{row['cluster_id']}: {_available(row)}; {_said(need) or 'needs no look'}"
+    is_silent = any(reason.kind == "silent" for reason in need.reasons)
+    if is_silent or not isinstance(ratio, float):
+        return Tile(row=row_id(CLUSTERS, index), state="u", digit="?", tip=tip)
+    digit = "!" if need.tone == "bad" and ratio >= 1 else ratio_digit(ratio)
+    return Tile(row=row_id(CLUSTERS, index), state=ratio_class(ratio), digit=digit, tip=tip)
+
+
+def _available(row: Mapping[str, Value]) -> str:
+    ratio = row["availability"]
+    return f"{words.percent(ratio)} available" if isinstance(ratio, float) else words.NOT_KNOWN
+
+
+def _said(need: Need) -> str:
+    return "; ".join(reason.said for reason in need.reasons)

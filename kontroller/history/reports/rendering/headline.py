@@ -1,0 +1,114 @@
+"""The top of the page: how available the clusters were, what data was at risk, and the worst that happened.
+
+What is not known is not called good.
+"""
+
+from dataclasses import dataclass
+
+from kontroller.history.reports import words
+from kontroller.history.reports.facts import Report, seconds
+from kontroller.history.reports.tones import MOSTLY_KNOWN, SIGNS, Tone, tone_of
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Panel:
+    """A short answer to a question, and what it rests on. `tone` colours it and chooses its sign."""
+
+    section: str
+    label: str
+    value: str
+    notes: tuple[str, ...]
+    tone: Tone
+
+    @property
+    def sign(self) -> str:
+        return SIGNS[self.tone]
+
+
+def title_of(report: Report) -> str:
+    """The clusters."""
+    names = [cluster.name for cluster in report.clusters]
+    if not names:
+        return "No cluster"
+    if len(names) < report.clusters_total:
+        return f"{report.clusters_total:,} clusters"
+    return words.joined(names) if len(names) <= 3 else f"{len(names)} clusters"
+
+
+def lead_of(report: Report) -> str:
+    """What the page comes to, in one or two sentences."""
+    if not report.is_known:
+        return (
+            "Nothing is known of this period: no snapshot of a controller's state lies in it. "
+            "That is neither up nor down. Check that the journals of this period were given."
+        )
+    uptime, whole = report.uptime, report.partitions
+    of = f"{words.counted(report.topics_total, 'topic')} with {words.counted(whole, 'partition')}"
+    if uptime.leaderless_us == 0:
+        said = f"No partition of {of} was without a leader in what is known of this period."
+    else:
+        lost = words.duration(seconds(uptime.leaderless_us))
+        said = f"Partitions were without a leader for {lost} in all, of {of}."
+    hole = words.duration(seconds(report.unknown_us))
+    return said + (f" {hole} of the period are unknown, and count as neither up nor down." if report.unknown_us else "")
+
+
+def panels(report: Report) -> tuple[Panel, ...]:
+    return _available(report), _risk(report)
+
+
+def honest(report: Report, tone: Tone) -> Tone:
+    """Where much of the period is unknown, nothing is called good for what little is known."""
+    return "unknown" if tone == "good" and not is_mostly_known(report) else tone
+
+
+def is_mostly_known(report: Report) -> bool:
+    return report.is_known and report.known_clock_us >= MOSTLY_KNOWN * (report.known_clock_us + report.unknown_us)
+
+
+def _available(report: Report) -> Panel:
+    uptime = report.uptime
+    ratio, writable = uptime.availability, uptime.write_availability
+    notes = ("no history",) if ratio is None else (
+        f"{words.nines(ratio)}: {words.duration(seconds(uptime.leaderless_us))} without a leader, summed over "
+        f"{words.counted(report.partitions, 'partition')}",
+        *_detected(report, uptime.availability_with_detection),
+        f"To writers with acks=all {words.percent(writable)}: {words.duration(seconds(uptime.under_us))} under min ISR",
+        *_detected(report, uptime.write_availability_with_detection),
+    )  # fmt: skip
+    return Panel(
+        section="availability",
+        label="Available",
+        value=words.percent(ratio),
+        notes=notes,
+        tone=honest(report, tone_of(ratio)),
+    )
+
+
+def _detected(report: Report, ratio: float | None) -> tuple[str, ...]:
+    """The second figure: what clients met at worst; nothing where no broker died."""
+    if not report.uptime.detection_us or ratio is None:
+        return ()
+    timeout = words.duration(report.broker_session_timeout_ms / 1000)
+    return (f"With detection: at least {words.percent(ratio)} with at most {timeout} until each crash was noticed",)
+
+
+def _risk(report: Report) -> Panel:
+    unclean = report.listings["unclean"].total
+    replica = sum(amounts[0] for amounts in report.exposure.values())
+    rack = sum(amounts[1] for amounts in report.exposure.values())
+    if not report.is_known and not unclean:
+        notes: tuple[str, ...] = ("no history",)
+        return Panel(section="unclean", label="Risk of data loss", value=words.NOT_KNOWN, notes=notes, tone="unknown")
+    notes = (
+        "A leader was elected that was not in sync: data may be lost" if unclean else "Every leader elected was in sync",
+        f"{words.duration(seconds(replica))} of partition time with one replica in sync" if replica
+        else "Always two replicas or more in sync",
+        *([f"{words.duration(seconds(rack))} with all that were in sync in one rack"] if rack else []),
+    )  # fmt: skip
+    value = (
+        words.counted(unclean, "unclean election") if unclean else "one failure from loss" if replica else "none seen"
+    )
+    tone: Tone = "bad" if unclean else "warn" if replica or rack else "good"
+    section = "unclean" if unclean else "exposure"
+    return Panel(section=section, label="Risk of data loss", value=value, notes=notes, tone=honest(report, tone))

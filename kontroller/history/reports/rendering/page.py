@@ -1,0 +1,129 @@
+"""One HTML page of the facts: style, script and pictures within it, nothing from elsewhere, every name escaped.
+
+Its policy (CSP) lets no script run but its own, and nothing be fetched.
+"""
+
+import base64
+import hashlib
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from functools import cache
+from importlib import resources
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup, escape
+
+from kontroller.history.reports import words
+from kontroller.history.reports.facts import Column, Listed, Report, Value, seconds
+from kontroller.history.reports.limits import Limits
+from kontroller.history.reports.period import micros
+from kontroller.history.reports.rendering import headline
+from kontroller.history.reports.rendering.budgets import budgets, with_budgets
+from kontroller.history.reports.rendering.cells import RIGHT_ALIGNED, cells
+from kontroller.history.reports.rendering.figures import figures
+from kontroller.history.reports.rendering.fleet import fleet, reasons_of
+from kontroller.history.reports.rendering.leads import leads_of_clusters
+from kontroller.history.reports.rendering.pictures import Pictures
+from kontroller.history.reports.rendering.telling import At, Piece, clock, told
+
+TEMPLATES = "templates"
+
+
+def page(report: Report, *, now: datetime | None = None, limits: Limits | None = None) -> str:
+    """The whole page. `now` is named in it when it is given: without, the same facts make the same page."""
+    limits = limits or Limits()
+    script = _file("script.js")
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    return _environment().get_template("page.html").render(
+        report=report,
+        limits=limits,
+        pictures=Pictures(report=report, limits=limits),
+        title=headline.title_of(report),
+        lead=headline.lead_of(report),
+        panels=headline.panels(report),
+        budgets=budgets(report),
+        objective=None if report.objective is None else report.objective.said,
+        figures=figures(report),
+        fleet=fleet(report, limits),
+        reasons=reasons_of(report),
+        leads_of_clusters=leads_of_clusters(report),
+        written=words.between(report.period.began_us, report.period.ended_us),
+        length=words.duration(seconds(report.period.ended_us - report.period.began_us)),
+        now=None if now is None else words.moment(micros(now)),
+        style=Markup(_file("style.css")),  # noqa: S704 -- a file of this package
+        script=Markup(script),  # noqa: S704 -- a file of this package
+        script_digest=digest,
+    )  # fmt: skip
+
+
+def _file(name: str) -> str:
+    return resources.files("kontroller.history.reports.rendering").joinpath(TEMPLATES, name).read_text(encoding="utf-8")
+
+
+@cache
+def _environment() -> Environment:
+    loader = PackageLoader("kontroller.history.reports.rendering", TEMPLATES)
+    made = Environment(
+        loader=loader,
+        autoescape=True,
+        finalize=_shown,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    made.filters.update(
+        moment=lambda at_us: _time(words.moment(at_us), at_us),
+        span=_span,
+        seconds=seconds,
+        duration=words.duration,
+        number=words.number,
+        percent=words.percent,
+        sentences=_sentences,
+    )
+    made.globals.update(
+        cells=cells,
+        columns_of=columns_of,
+        counted=words.counted,
+        told=told,
+        with_budgets=with_budgets,
+        right_aligned=RIGHT_ALIGNED,
+    )
+    return made
+
+
+def _time(text: str, at_us: int) -> Markup:
+    """Written in UTC; the page's script adds the time of the reader's place."""
+    return Markup('<time datetime="{}">{}</time>').format(words.instant(at_us), text)
+
+
+def _span(ends: tuple[int, int]) -> Markup:
+    """From when to when."""
+    began, ended = ends
+    return Markup('<span class="span" data-from="{}" data-to="{}">{}</span>').format(
+        words.instant(began), words.instant(ended), words.between(began, ended)
+    )
+
+
+def _sentences(pieces: Sequence[Piece]) -> Markup:
+    """With every name in them escaped."""
+    return Markup("").join(
+        _time(clock(piece), piece.at_us) if isinstance(piece, At) else escape(words.visible(piece)) for piece in pieces
+    )
+
+
+def _shown(value: object) -> object:
+    """What the template writes: names as they are, but nothing in them that one cannot see."""
+    return words.visible(value) if type(value) is str else value
+
+
+def columns_of(listed: Listed, many_clusters: bool) -> tuple[Column, ...]:
+    """Without the cluster where there is only one, and without columns that say nothing in any row."""
+    return tuple(
+        column
+        for column in listed.columns
+        if (many_clusters or column.field != "cluster_id") and _says_something(column, listed.rows)
+    )
+
+
+def _says_something(column: Column, rows: tuple[Mapping[str, Value], ...]) -> bool:
+    return column.kind not in {"flag", "text", "lines", "spent"} or any(row[column.field] for row in rows)

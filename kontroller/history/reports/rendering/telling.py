@@ -1,0 +1,136 @@
+"""What happened in an episode: "Broker 3 was lost at 02:13:04; 4 partitions had no leader for 3 min, until it was back."
+
+The sentences say what was recorded, in its order, one for each cause. That a broker was lost means that its registration
+ended: whether it died or was cut off, nobody recorded. Who was lost is said where that is the cause.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import groupby
+
+from kontroller.history.reports import words
+from kontroller.history.reports.facts import seconds
+from kontroller.history.reports.period import SECOND
+from kontroller.history.reports.rendering.causes import OF_LOST_BROKERS, UNSEEN, said
+from kontroller.history.reports.stories import Outage, Story
+
+RETURNS = frozenset({"broker_started", "broker_restarted"})
+MOST_TIMES = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class At:
+    """A time of day in a sentence."""
+
+    at_us: int
+
+
+Piece = str | At
+
+
+def told(story: Story, incidents: int) -> tuple[Piece, ...]:
+    """`incidents`: how many the episode has; those that are not told are counted. Names in it are not escaped."""
+    outages = sorted(story.outages, key=lambda one: (_first_of(story.outages, one.cause), one.cause, one.began_us))
+    pieces: list[Piece] = []
+    for cause, its in groupby(outages, key=lambda one: one.cause):
+        pieces += [*_sentence(cause, list(its), story), " "]
+    rest = incidents - sum(one.incidents for one in story.outages)
+    if rest > 0 and outages:
+        pieces.append(f"{rest:,} more {'incident is' if rest == 1 else 'incidents are'} not told here. ")
+    if story.unclean:
+        pieces.append(_unclean(story))
+    if story.is_inferred:
+        pieces.append("Causes are guesses of a recorder, which only looked on. ")
+    return tuple(pieces)
+
+
+def _unclean(story: Story) -> str:
+    where = _where(story.unclean, story.unclean_where)
+    if any(one.is_unclean for one in story.outages):
+        return f"Data of {where.removesuffix(',')} may be lost. "
+    return f"{where} got a leader that was not in sync: data may be lost. "
+
+
+def plain(pieces: Sequence[Piece]) -> str:
+    """Without markup, times in UTC."""
+    return "".join(piece if isinstance(piece, str) else clock(piece) for piece in pieces).strip()
+
+
+def clock(at: At) -> str:
+    return words.clock(at.at_us, SECOND)
+
+
+def _first_of(outages: Sequence[Outage], cause: str) -> int:
+    return min(one.began_us for one in outages if one.cause == cause)
+
+
+def _sentence(cause: str, outages: Sequence[Outage], story: Story) -> list[Piece]:
+    pieces = _opening(cause, outages, story)
+    for one in outages:
+        pieces.append(f"; {_effect(one, story)}")
+    return [*pieces, "."]
+
+
+def _opening(cause: str, outages: Sequence[Outage], story: Story) -> list[Piece]:
+    first = At(at_us=min(one.began_us for one in outages))
+    if cause in OF_LOST_BROKERS and story.losses:
+        return _lost(story)
+    return [_capitalised(said(cause)), ", seen at " if cause in UNSEEN else " at ", first]
+
+
+def _lost(story: Story) -> list[Piece]:
+    """Who was lost, each with its time where they are few."""
+    losses = story.losses
+    if len(losses) == story.losses_total <= MOST_TIMES:
+        pieces: list[Piece] = [f"Broker {losses[0].broker} was lost at ", At(at_us=losses[0].at_us)]
+        for loss in losses[1:]:
+            pieces += [f"{' and' if loss is losses[-1] else ','} broker {loss.broker} at ", At(at_us=loss.at_us)]
+        return pieces
+    names = [str(broker) for broker in dict.fromkeys(loss.broker for loss in losses)]
+    who = f"{', '.join(names)} and others" if story.losses_total > len(losses) else words.joined(names)
+    times = f"{story.losses_total:,} times in all" if story.losses_total > len(names) else ""
+    return [f"Brokers {who} were lost, {times}{', ' if times else ''}from ", At(at_us=losses[0].at_us), " on"]
+
+
+def _effect(one: Outage, story: Story) -> str:
+    state = "had no leader" if one.problem == "leaderless" else "were under min ISR"
+    state = state.replace("were", "was") if one.partitions == 1 else state
+    return f"{_where(one.partitions, one.where)} {state} {_how_long(one)}{_ending(one, story)}"
+
+
+def _where(partitions: int, where: str) -> str:
+    where = words.visible(where)
+    return where if partitions == 1 else f"{words.counted(partitions, 'partition')}, {where},"
+
+
+def _how_long(one: Outage) -> str:
+    if one.longest_us <= 0:
+        return "for a moment"
+    return f"for {'up to ' if one.incidents > 1 else ''}{words.duration(seconds(one.longest_us))}"
+
+
+def _ending(one: Outage, story: Story) -> str:
+    match one.ending:
+        case "history":
+            return ", and this was so when the history ended"
+        case "period":
+            return ", and this was so when the period ended"
+        case "unknown":
+            return "; what came then is unknown"
+        case "change":
+            return f", until {_until(one, story)}"
+
+
+def _until(one: Outage, story: Story) -> str:
+    leaders = words.joined([str(broker) for broker in one.led_by])
+    whose, were = (f"broker {leaders}", "was") if len(one.led_by) == 1 else (f"brokers {leaders}", "were")
+    if one.is_unclean and leaders:
+        return f"{whose}, which {were} not in sync, {were} elected"
+    lost = {loss.broker for loss in story.losses if loss.at_us < one.ended_us}
+    if leaders and one.ended_by in RETURNS and lost >= set(one.led_by):
+        return f"{whose} {were} back"
+    return said(one.ended_by)
+
+
+def _capitalised(text: str) -> str:
+    return text[:1].upper() + text[1:]

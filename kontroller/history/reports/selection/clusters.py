@@ -1,0 +1,80 @@
+"""A row for each cluster, with all that says whether it needs a look.
+
+Clusters that fell silent before the period are among them: one whose journal comes no more is in no other table of the
+period, and nobody would miss it.
+"""
+
+from typing import Final
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as f
+
+from kontroller.history import schemas
+from kontroller.history.reports.period import DAY, HOUR
+from kontroller.history.reports.selection.rows import uptimes
+from kontroller.history.reports.selection.tables import Tables
+from kontroller.history.schemas import Table
+
+FORGOTTEN_AFTER_US: Final = 30 * DAY
+"""A cluster of which nothing was known for so long before the period, or for the period's length, was given up."""
+UNDER_WEIGHT: Final = 0.1
+COUNTED: Final = {"unclean": schemas.UNCLEAN_ELECTIONS, "violations": schemas.VIOLATIONS, "findings": schemas.FINDINGS}
+
+
+def clusters(tables: Tables) -> DataFrame:
+    """`uptimes` by cluster, with `unknown_share` of the period by the clock, `known_until`, and how many of each of COUNTED
+    (null where the table was not given). `concern_us`: lost time, and an hour for each unclean election and violation."""
+    found = seen(tables).join(heard_of(tables), "cluster_id", "full").join(
+        uptimes(tables, "cluster_id").withColumnRenamed("unknown_us", "unknown_partitions_us"), "cluster_id", "left"
+    )  # fmt: skip
+    for name, table in COUNTED.items():
+        found = found.join(_counts(tables, name, table), "cluster_id", "left")
+    unknown = f.greatest(f.lit(length_us(tables)) - f.coalesce("known_clock_us", f.lit(0)), f.lit(0))
+    return (
+        found.withColumns({name: _count(tables, name, table) for name, table in COUNTED.items()})
+        .withColumn("unknown_share", unknown / f.lit(length_us(tables)))
+        .withColumn("concern_us", _concern())
+    )
+
+
+def seen(tables: Tables) -> DataFrame:
+    """Each cluster of which anything lies in the period, with the microseconds that are known of it by the clock."""
+    known = tables.clipped(schemas.KNOWN_SPANS).select(
+        "cluster_id", (f.col("ended_us") - f.col("began_us")).alias("us")
+    )
+    for table in (schemas.AVAILABILITY, schemas.CONTROLLERS):
+        known = known.unionByName(tables[table].select("cluster_id", f.lit(0).cast("long").alias("us")))
+    return known.groupBy("cluster_id").agg(f.sum(f.greatest("us", f.lit(0))).alias("known_clock_us"))
+
+
+def heard_of(tables: Tables) -> DataFrame:
+    """Each cluster that was known not too long ago, with `known_until`."""
+    given_up_us = tables.period.began_us - max(FORGOTTEN_AFTER_US, length_us(tables))
+    return tables.known_until.where(f.unix_micros("known_until") >= f.lit(given_up_us))
+
+
+def totals(tables: Tables) -> tuple[int, int]:
+    """How many clusters lie in the period, and how long they are unknown, summed."""
+    missing = f.greatest(f.lit(length_us(tables)) - f.col("known_clock_us"), f.lit(0))
+    sums = seen(tables).agg(f.count("*").alias("n"), f.coalesce(f.sum(missing), f.lit(0)).alias("us"))
+    row = sums.collect()[0]
+    return row["n"], row["us"]
+
+
+def length_us(tables: Tables) -> int:
+    return tables.period.ended_us - tables.period.began_us
+
+
+def _counts(tables: Tables, name: str, table: Table) -> DataFrame:
+    return tables[table].groupBy("cluster_id").agg(f.count("*").alias(name))
+
+
+def _count(tables: Tables, name: str, table: Table) -> Column:
+    counted = f.coalesce(f.col(name), f.lit(0))
+    return f.lit(None).cast("long") if table.name in tables.missing else counted
+
+
+def _concern() -> Column:
+    weights = {"leaderless_us": 1.0, "under_us": UNDER_WEIGHT, "unclean": float(HOUR), "violations": float(HOUR)}
+    parts = [f.coalesce(f.col(name), f.lit(0)) * f.lit(weight) for name, weight in weights.items()]
+    return sum(parts[1:], parts[0])

@@ -1,0 +1,151 @@
+"""What is drawn of an episode, aggregated to the pixels of its picture: brokers, controllers, partitions in need, changes.
+
+`windows` has for each episode its cluster, when its first and its last incident began, and from when until when it is
+drawn.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+
+from pyspark.sql import DataFrame, Row, Window
+from pyspark.sql import functions as f
+
+from kontroller.history import schemas
+from kontroller.history.reports import words
+from kontroller.history.reports.facts import Bar, Lane, Mark, Step, Unknown
+from kontroller.history.reports.limits import Limits
+from kontroller.history.reports.selection.places import places
+from kontroller.history.reports.selection.spans import span_bar
+from kontroller.history.reports.selection.tables import Tables
+
+PIXELS = 600
+MARK_PIECES = 60
+
+
+def steps(tables: Tables, windows: DataFrame) -> dict[tuple[int, str], tuple[Step, ...]]:
+    """Of each problem the number of partitions, at each pixel where it changes."""
+    rows = tables.clipped(schemas.INCIDENTS).join(windows, "cluster_id")
+    rows = rows.where("began_us < until_us and ended_us > from_us and began_us < ended_us")
+    edge = f.explode(
+        f.array(
+            f.struct(f.greatest("began_us", "from_us").alias("at_us"), f.lit(1).alias("sign")),
+            f.struct(f.col("ended_us").alias("at_us"), f.lit(-1).alias("sign")),
+        )
+    )
+    edges = rows.select("episode", "problem", "from_us", "until_us", edge.alias("edge")).where("edge.at_us <= until_us")
+    pixel = f.floor((f.col("at_us") - f.col("from_us")) * PIXELS / (f.col("until_us") - f.col("from_us")))
+    by_time = (
+        edges.select("episode", "problem", "from_us", "until_us", "edge.at_us", "edge.sign")
+        .groupBy("episode", "problem", "at_us", pixel.alias("pixel"))
+        .agg(f.sum("sign").alias("change"))
+    )
+    in_order = Window.partitionBy("episode", "problem").orderBy("at_us")
+    counted = by_time.withColumn("value", f.sum("change").over(in_order))
+    pixels = counted.groupBy("episode", "problem", "pixel").agg(
+        f.min("at_us").alias("at_us"), f.max("value").alias("peak"), f.max_by("value", "at_us").alias("value")
+    )
+    found: dict[tuple[int, str], list[Step]] = defaultdict(list)
+    for row in pixels.orderBy("episode", "problem", "pixel").collect():
+        step = Step(at_us=row["at_us"], peak=row["peak"], value=row["value"])
+        found[row["episode"], row["problem"]].append(step)
+    return {key: tuple(steps) for key, steps in found.items()}
+
+
+def marks(tables: Tables, windows: DataFrame, limits: Limits) -> dict[int, tuple[tuple[Mark, ...], int]]:
+    """What changed partitions, the same cause within a sixtieth of the picture as one."""
+    began_us = f.unix_micros("began")
+    changes = tables[schemas.PARTITION_INTERVALS].where("is_known").withColumn("at_us", began_us)
+    changes = changes.withColumn("cause", f.coalesce("cause", f.lit("cause not recorded")))
+    rows = changes.join(windows, "cluster_id").where("at_us >= from_us and at_us < until_us")
+    piece = f.floor((f.col("at_us") - f.col("from_us")) * MARK_PIECES / (f.col("until_us") - f.col("from_us")))
+    rows = rows.withColumn("piece", piece)
+    groups = rows.groupBy("episode", "cause", "piece").agg(
+        f.min("at_us").alias("at_us"),
+        f.sum((f.col("leader") == -1).cast("int")).alias("leaderless"),
+        f.sum(f.col("unclean").cast("int")).alias("unclean"),
+        f.bool_and(f.coalesce("inferred", f.lit(False))).alias("inferred"),
+    )
+    groups = groups.join(places(rows, "episode", "cause", "piece"), ["episode", "cause", "piece"])
+    of_episode = Window.partitionBy("episode")
+    loudest = of_episode.orderBy(
+        *(f.col(name).desc_nulls_last() for name in ("unclean", "leaderless", "partitions")), "at_us", "cause"
+    )
+    ranked = groups.withColumn("rank", f.row_number().over(loudest)).withColumn("total", f.count("*").over(of_episode))
+    found: dict[int, list[Mark]] = defaultdict(list)
+    totals: dict[int, int] = {}
+    for row in ranked.where(f.col("rank") <= limits.marks).orderBy("episode", "at_us", "cause").collect():
+        totals[row["episode"]] = row["total"]
+        found[row["episode"]].append(
+            Mark(
+                at_us=row["at_us"],
+                cause=row["cause"][:80],
+                partitions=row["partitions"],
+                places=row["places"],
+                leaderless=row["leaderless"] or 0,
+                unclean=row["unclean"] or 0,
+                inferred=bool(row["inferred"]),
+            )
+        )
+    return {index: (tuple(marks), totals[index]) for index, marks in found.items()}
+
+
+def brokers(tables: Tables, windows: DataFrame, limits: Limits) -> dict[int, tuple[tuple[Lane, ...], int]]:
+    """Those that were away the longest, in the order of their ids."""
+    rows = tables.clipped(schemas.BROKER_INTERVALS).join(windows, "cluster_id")
+    rows = rows.where("began_us < until_us and ended_us > from_us")
+    there_us = f.least("ended_us", "until_us") - f.greatest("began_us", "from_us")
+    each = Window.partitionBy("episode", "broker")
+    rows = (
+        rows.withColumn("there_us", f.sum(f.when(f.col("is_known"), there_us)).over(each))
+        .withColumn("number", f.row_number().over(each.orderBy("began_us", "controller_epoch", "seq")))
+        .withColumn("rank", f.dense_rank().over(Window.partitionBy("episode").orderBy("there_us", "broker")))
+        .withColumn("total", f.size(f.collect_set("broker").over(Window.partitionBy("episode"))))
+        .where((f.col("rank") <= limits.episode_brokers) & (f.col("number") <= limits.bars))
+    )
+    found: dict[int, dict[int, list[Row]]] = defaultdict(lambda: defaultdict(list))
+    totals: dict[int, int] = {}
+    fields = ("episode", "broker", "rack", "began_us", "ended_us", "is_known", "cause", "total")
+    for row in rows.orderBy("episode", "broker", "number").select(*fields).collect():
+        found[row["episode"]][row["broker"]].append(row)
+        totals[row["episode"]] = row["total"]
+    return {
+        index: (tuple(_broker_lane(broker, its) for broker, its in sorted(lanes.items())), totals[index])
+        for index, lanes in found.items()
+    }
+
+
+def _broker_lane(broker: int, rows: Sequence[Row]) -> Lane:
+    rack = next((row["rack"] for row in rows if row["rack"]), "")
+    label = f"broker {broker}" + (f" ({rack[:60]})" if rack else "")
+    return Lane(label=label, bars=tuple(_broker_bar(row) for row in rows))
+
+
+def _broker_bar(row: Row) -> Bar:
+    state, label = ("registered", "registered") if row["is_known"] else ("unknown", "unknown")
+    tip = f"broker {row['broker']} {label}, {words.between(row['began_us'], row['ended_us'])}"
+    if row["is_known"] and row["cause"]:
+        tip += f" ({row['cause'][:80]})"
+    return Bar(began_us=row["began_us"], ended_us=row["ended_us"], state=state, label="", tip=tip)
+
+
+def spans(tables: Tables, windows: DataFrame, limits: Limits) -> dict[int, tuple[Bar, ...]]:
+    rows = tables.clipped(schemas.KNOWN_SPANS).join(windows, "cluster_id")
+    rows = rows.where("began_us < until_us and ended_us > from_us")
+    number = f.row_number().over(Window.partitionBy("episode").orderBy("span"))
+    rows = rows.withColumn("number", number).where(f.col("number") <= limits.bars)
+    found: dict[int, list[Bar]] = defaultdict(list)
+    for row in rows.orderBy("episode", "number").collect():
+        found[row["episode"]].append(span_bar(row))
+    return {index: tuple(bars) for index, bars in found.items()}
+
+
+def holes(cluster: str, bars: Iterable[Bar], from_us: int, until_us: int) -> tuple[Unknown, ...]:
+    """Between the spans in which the cluster is known."""
+    at_us, holes = from_us, []
+    for bar in bars:
+        if bar.began_us > at_us:
+            holes.append(Unknown(cluster=cluster, began_us=at_us, ended_us=bar.began_us, reason="no known history"))
+        at_us = max(at_us, bar.ended_us)
+    if at_us < until_us:
+        holes.append(Unknown(cluster=cluster, began_us=at_us, ended_us=until_us, reason="no known history"))
+    return tuple(holes)

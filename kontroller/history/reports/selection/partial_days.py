@@ -1,0 +1,60 @@
+"""Sums of exactly the period: answers by day are of whole days, and a period may begin and end in the middle of one.
+
+What the period has of such days, two at most, is answered anew from the intervals; their rows take the place of the whole
+days', so that whatever sums the rows of a table has the sum of the period.
+"""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Final
+
+from pyspark import StorageLevel
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as f
+
+from kontroller.history import schemas
+from kontroller.history.answers.all import answer_by_day
+from kontroller.history.answers.intervals.within import Within
+from kontroller.history.answers.options import Options
+from kontroller.history.reports.period import moment_of
+from kontroller.history.reports.selection.tables import Tables
+from kontroller.history.schemas import Table
+
+ANSWERED_FROM: Final = (
+    schemas.EVENTS,
+    schemas.KNOWN_SPANS,
+    schemas.PARTITION_INTERVALS,
+    schemas.BROKER_INTERVALS,
+    schemas.INCIDENTS,
+)
+
+
+@contextmanager
+def of_the_period(tables: Tables, given: Mapping[str, DataFrame], options: Options) -> Iterator[Tables]:
+    """The tables, with rows by day of the period's own part of each day; Spark keeps those until the block ends.
+
+    `given`: the tables by name, not cut to any period. Where one of ANSWERED_FROM is missing, days stay whole, and the
+    tables say so (`has_whole_days`)."""
+    pieces_us = tables.period.partial_days_us
+    if not pieces_us:
+        yield tables
+        return
+    if any(table.name not in given for table in ANSWERED_FROM):
+        yield replace(tables, has_whole_days=True)
+        return
+    layers = {table: given[table.name] for table in ANSWERED_FROM}
+    answered = answer_by_day(layers, options, within=Within(pieces_us=pieces_us))
+    shown = [table for table in answered if table.name not in tables.missing and table.name not in tables.empty]
+    exact = {table.name: _exact(tables, table, answered[table]) for table in shown}
+    try:
+        yield replace(tables, frames={**tables.frames, **exact})
+    finally:
+        for rows in exact.values():
+            rows.unpersist()
+
+
+def _exact(tables: Tables, table: Table, partial: DataFrame) -> DataFrame:
+    cut = [moment_of(began_us).date() for began_us, _ in tables.period.partial_days_us]
+    whole = tables[table].where(~f.col("day").isin(cut))
+    return whole.unionByName(partial).persist(StorageLevel.MEMORY_AND_DISK)

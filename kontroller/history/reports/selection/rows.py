@@ -1,0 +1,161 @@
+"""The rows of the page's tables: answers summed over the period, by what a table is about."""
+
+from pyspark.sql import Column as Expression
+from pyspark.sql import DataFrame, Window
+from pyspark.sql import functions as f
+
+from kontroller.history import schemas
+from kontroller.history.reports.selection.places import places
+from kontroller.history.reports.selection.tables import Tables, summed_us
+
+SHOWN_NUMBERS = 6
+"""Of partitions, in one cell."""
+
+
+def _seconds(total_us: str, name: str) -> Expression:
+    return (f.col(total_us) / 1_000_000).alias(name)
+
+
+def uptimes(tables: Tables, *keys: str) -> DataFrame:
+    """Sums of the availability by `keys`, in microseconds, and ratios."""
+    sums = tables[schemas.AVAILABILITY].groupBy(*keys).agg(
+        summed_us("partition_seconds").alias("exist_us"),
+        summed_us("unknown_seconds").alias("unknown_us"),
+        summed_us("leaderless_seconds").alias("leaderless_us"),
+        summed_us("under_min_isr_seconds").alias("under_us"),
+        summed_us("detection_seconds").alias("detection_us"),
+        summed_us("detection_writable_seconds").alias("detection_writable_us"),
+        f.max("partitions").alias("partitions"),
+        f.countDistinct("topic").alias("topics"),
+    )  # fmt: skip
+    known = f.greatest(f.col("exist_us") - f.col("unknown_us"), f.lit(0))
+    is_known = f.col("known_us") > 0
+    return (
+        sums.withColumn("known_us", known)
+        .withColumn("availability", f.when(is_known, 1 - f.col("leaderless_us") / f.col("known_us")))
+        .withColumn("writable", f.when(is_known, 1 - (f.col("leaderless_us") + f.col("under_us")) / f.col("known_us")))
+        .withColumn(
+            "availability_with_detection",
+            f.when(is_known, 1 - (f.col("leaderless_us") + f.col("detection_us")) / f.col("known_us")),
+        )
+        .withColumn("leaderless_seconds", f.col("leaderless_us") / 1_000_000)
+        .withColumn("under_seconds", f.col("under_us") / 1_000_000)
+        .withColumn("unknown_seconds", f.col("unknown_us") / 1_000_000)
+    )
+
+
+def causes(tables: Tables) -> DataFrame:
+    sums = tables[schemas.DOWNTIME_BY_CAUSE].groupBy("cluster_id", "cause").agg(
+        summed_us("leaderless_seconds").alias("leaderless_us"),
+        summed_us("under_min_isr_seconds").alias("under_us"),
+        f.countDistinct("topic").alias("topics"),
+    )  # fmt: skip
+    where = places(tables[schemas.INCIDENTS], "cluster_id", "cause").drop("partitions")
+    return sums.join(where, ["cluster_id", "cause"], "left").select(
+        "cluster_id",
+        "cause",
+        "places",
+        _seconds("leaderless_us", "leaderless_seconds"),
+        _seconds("under_us", "under_seconds"),
+    )
+
+
+def incidents(tables: Tables) -> DataFrame:
+    return tables.clipped(schemas.INCIDENTS).withColumn("seconds", (f.col("ended_us") - f.col("began_us")) / 1_000_000)
+
+
+def failovers(tables: Tables) -> DataFrame:
+    """The time until a leader that did not come is longer than any that did. `places` is filled in for those shown."""
+    rows = tables[schemas.FAILOVERS].withColumn("missing", f.col("partitions") - f.col("moved"))
+    rows = rows.withColumn("places", f.lit(None).cast("string"))
+    return rows.withColumn("is_missing", (f.col("missing") > 0).cast("int"))
+
+
+def flaps(tables: Tables) -> DataFrame:
+    sums = tables[schemas.ISR_FLAPS].groupBy("cluster_id", "broker", "topic", "partition").agg(
+        f.sum("flaps").alias("flaps"),
+        f.sum("shrinks").alias("shrinks"),
+        f.sum("expansions").alias("expansions"),
+        summed_us("out_of_sync_seconds").alias("out_us"),
+    )  # fmt: skip
+    return sums.withColumn("out_seconds", f.col("out_us") / 1_000_000)
+
+
+def exposures(tables: Tables) -> DataFrame:
+    sums = tables[schemas.EXPOSURE].groupBy("cluster_id", "topic").agg(
+        summed_us("one_replica_seconds").alias("replica_us"),
+        summed_us("one_rack_seconds").alias("rack_us"),
+        f.max("most_partitions").alias("most"),
+    )  # fmt: skip
+    exposed = sums.where("replica_us > 0 or rack_us > 0").join(numbers_alone(tables), ["cluster_id", "topic"], "left")
+    return exposed.select(
+        "cluster_id",
+        "topic",
+        "alone",
+        "most",
+        _seconds("replica_us", "replica_seconds"),
+        _seconds("rack_us", "rack_seconds"),
+    )
+
+
+def numbers_alone(tables: Tables) -> DataFrame:
+    """By topic the partitions that had one replica in sync, as `alone`: `0, 3, 5 and 12 more`."""
+    intervals = tables.clipped(schemas.PARTITION_INTERVALS).where("is_known and size(isr) <= 1 and began_us < ended_us")
+    numbers = intervals.groupBy("cluster_id", "topic").agg(f.array_sort(f.collect_set("partition")).alias("numbers"))
+    shown = f.array_join(f.slice("numbers", 1, SHOWN_NUMBERS).cast("array<string>"), ", ")
+    more = f.size("numbers") - SHOWN_NUMBERS
+    rest = f.when(more > 0, f.format_string(" and %d more", more)).otherwise("")
+    return numbers.select("cluster_id", "topic", f.concat(shown, rest).alias("alone"))
+
+
+def reassignments(tables: Tables) -> DataFrame:
+    """With how long each ran, to the end of the period where it still does."""
+    outcome = f.col("outcome")
+    rank = f.when(outcome == "stalled", 0).when(outcome == "unknown", 1).when(outcome == "running", 2).otherwise(3)
+    clipped = tables.clipped(schemas.REASSIGNMENTS)
+    return clipped.withColumn("seconds", (f.col("ended_us") - f.col("began_us")) / 1_000_000).withColumn("rank", rank)
+
+
+def leadership(tables: Tables) -> DataFrame:
+    sums = tables[schemas.LEADERSHIP].groupBy("cluster_id", "broker").agg(
+        summed_us("leader_seconds").alias("leader_us"),
+        summed_us("preferred_seconds").alias("preferred_us"),
+        summed_us("led_as_preferred_seconds").alias("led_us"),
+        summed_us("replica_seconds").alias("replica_us"),
+        f.max("skew").alias("skew"),
+    )  # fmt: skip
+    whole = f.sum("leader_us").over(Window.partitionBy("cluster_id"))
+    return (
+        sums.withColumn("leader_share", f.when(whole > 0, f.col("leader_us") / whole))
+        .withColumn("as_preferred", f.when(f.col("preferred_us") > 0, f.col("led_us") / f.col("preferred_us")))
+        .withColumn("replica_seconds", f.col("replica_us") / 1_000_000)
+    )
+
+
+def racks(tables: Tables) -> DataFrame:
+    sums = tables[schemas.RACK_AVAILABILITY].groupBy("cluster_id", "rack").agg(
+        summed_us("replica_seconds").alias("replica_us"),
+        summed_us("out_of_sync_seconds").alias("out_us"),
+        summed_us("leader_seconds").alias("leader_us"),
+        summed_us("unknown_seconds").alias("unknown_us"),
+    )  # fmt: skip
+    known = f.col("replica_us") - f.col("unknown_us")
+    return sums.withColumn("in_sync", f.when(known > 0, 1 - f.col("out_us") / known)).withColumn(
+        "out_seconds", f.col("out_us") / 1_000_000
+    )
+
+
+def violations(tables: Tables) -> DataFrame:
+    when = "date_format(e.event_time, 'yyyy-MM-dd HH:mm:ss.SSS')"
+    line = f"concat_ws('  ', {when}, e.kind, concat(e.controller_epoch, '/', e.seq), left(e.source, 120))"
+    return tables[schemas.VIOLATIONS].withColumn("evidence", f.expr(f"transform(evidence, e -> {line})"))
+
+
+def problems(tables: Tables) -> DataFrame:
+    return tables[schemas.FINDINGS].groupBy("cluster_id", "problem").agg(
+        f.count("*").alias("findings"),
+        f.sum(f.coalesce("count", f.lit(1))).alias("records"),
+        f.min("event_time").alias("first_at"),
+        f.max("event_time").alias("last_at"),
+        f.min("detail").alias("detail"),
+    )  # fmt: skip

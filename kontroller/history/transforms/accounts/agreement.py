@@ -1,0 +1,98 @@
+"""Which journals of an epoch tell one account of it.
+
+An account is what the journals of one writer say together: copies and parts of one journal agree wherever they overlap.
+Those of a controller and a recorder beside it, of two recorders, or, which must not be, of two controllers that both
+believed to have the epoch, are accounts of their own. Epochs are put side by side only where several journals have them.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final, NamedTuple
+
+from pyspark.sql import Column, DataFrame, Row
+from pyspark.sql import functions as f
+from pyspark.sql.types import MapType
+
+from kontroller.history.schemas import EVENTS, LONG, TEXT, columns
+from kontroller.history.transforms.continuity.neighbours import EPOCH
+from kontroller.history.transforms.in_groups import of_each
+from kontroller.history.transforms.lines import CONTROLLER
+
+FROM: Final = ("origin", "journal", "source")
+"""Where a record is from."""
+_NOT_SAID: Final = (*FROM, "left_out")
+"""All else is what it says."""
+_PLACE: Final = (*EPOCH, "seq")
+_JOURNAL: Final = (*EPOCH, "journal", "origin")
+_MAPS: Final = tuple(field.name for field in EVENTS.schema if isinstance(field.dataType, MapType))
+_NAMED: Final = columns(cluster_id=TEXT, controller_epoch=LONG, journal=TEXT, account=TEXT)
+
+
+class Journal(NamedTuple):
+    """A journal of an epoch of which there are several."""
+
+    journal: str
+    origin: str
+    controller_id: int | None
+    """Of a controller's journal."""
+    records: int
+    contradicts: list[str]
+    """Journals that say something else under the same number."""
+
+
+def accounts(events: DataFrame) -> DataFrame:
+    """The journals of each epoch of which there are several accounts: `cluster_id`, `controller_epoch`, `journal`, and
+    `account`, the name of one journal of it."""
+    said = f.struct("journal", "origin", "contents", "controller_id")
+    places = _contested(events).groupBy(*_PLACE).agg(f.collect_list(said).alias("said"))
+    told = places.selectExpr(*EPOCH, "said", "explode(said) AS one").selectExpr(
+        *EPOCH, "one.*",
+        "transform(filter(said, s -> NOT arrays_overlap(s.contents, one.contents)), s -> s.journal) AS others",
+    )  # fmt: skip
+    journals = told.groupBy(*_JOURNAL).agg(
+        f.max("controller_id").alias("controller_id"),
+        f.count("*").alias("records"),
+        f.array_distinct(f.flatten(f.collect_set("others"))).alias("contradicts"),
+    )
+    return of_each(journals, EPOCH, (*EPOCH, *Journal._fields), _of_an_epoch, _NAMED)
+
+
+def grouped(journals: Iterable[Journal]) -> dict[str, str]:
+    """The account of each journal of an epoch: that of the largest journal of the same writer whose account it does not
+    contradict. Nothing, where all tell one account."""
+    members: dict[str, list[Journal]] = {}
+    for journal in sorted(journals, key=lambda journal: (-journal.records, journal.journal)):
+        agreeing = (account for account, others in members.items() if all(_agree(journal, other) for other in others))
+        members.setdefault(next(agreeing, journal.journal), []).append(journal)
+    if len(members) == 1:
+        return {}
+    return {journal.journal: account for account, others in members.items() for journal in others}
+
+
+def content() -> Column:
+    """A hash of what a record says, wherever it was written."""
+    recorded = (name for name in EVENTS.schema.fieldNames() if name not in _NOT_SAID)
+    values = (f.to_json(name) if name in _MAPS else f.col(name) for name in recorded)
+    # A null does not change the hash: the numbers between say which column was null.
+    return f.xxhash64(*(part for place, value in enumerate(values) for part in (value, f.lit(place))))
+
+
+def _contested(events: DataFrame) -> DataFrame:
+    """The records of epochs that several journals have, each once for each journal; `contents` has what it says there."""
+    several = events.groupBy(*EPOCH).agg(f.count_distinct("journal").alias("journals")).where("journals > 1")
+    rows = events.join(f.broadcast(several), [*EPOCH], "left_semi").withColumn("content", content())
+    return rows.groupBy(*_PLACE, "journal", "origin").agg(
+        f.collect_set("content").alias("contents"),
+        f.max(f.when(f.col("origin") == CONTROLLER, f.col("controller_id"))).alias("controller_id"),
+    )
+
+
+def _agree(one: Journal, other: Journal) -> bool:
+    is_of_one_writer = one[1:3] == other[1:3]
+    return is_of_one_writer and one.journal not in other.contradicts and other.journal not in one.contradicts
+
+
+def _of_an_epoch(journals: Sequence[Row]) -> Iterator[dict[str, object]]:
+    named = grouped(Journal(*(row[name] for name in Journal._fields)) for row in journals)
+    place = {name: journals[0][name] for name in EPOCH}
+    for journal, account in sorted(named.items()):
+        yield place | {"journal": journal, "account": account}

@@ -1,0 +1,98 @@
+"""Each record once. Of an epoch of which there are several accounts, what is taken of each is decided by when it knows the
+state (`choice`): a minute of a controller's journal says little of a day that a recorder saw.
+
+Where several accounts are taken of an epoch, the records of a later part are numbered behind those of the parts before it.
+"""
+
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+from operator import attrgetter
+from typing import Final
+
+from pyspark.sql import DataFrame, Row, Window
+from pyspark.sql import functions as f
+
+from kontroller.history.schemas import EVENTS, LONG, TEXT, columns
+from kontroller.history.transforms.accounts.agreement import FROM, accounts, content
+from kontroller.history.transforms.accounts.choice import pieces, ranked
+from kontroller.history.transforms.accounts.stretches import Mark, account_of, marks
+from kontroller.history.transforms.continuity.neighbours import EPOCH, PART, bucket
+from kontroller.history.transforms.in_groups import of_each
+from kontroller.history.transforms.journals import finding
+
+_NAMES: Final = EVENTS.schema.fieldNames()
+_PIECES: Final = columns(
+    of_cluster=TEXT, of_epoch=LONG, of_account=TEXT, best=TEXT, part=LONG, from_seq=LONG, until_seq=LONG, until_us=LONG
+)
+_IS_TAKEN: Final = (
+    "cluster_id = of_cluster AND controller_epoch = of_epoch AND account = of_account "
+    "AND seq BETWEEN from_seq AND until_seq AND unix_micros(event_time) < until_us"
+)
+
+
+def once(events: DataFrame) -> tuple[DataFrame, DataFrame]:
+    """Each record once, of what is taken of each account; findings `two_journals`, `two_records`."""
+    named = f.broadcast(accounts(events))
+    told = events.join(named, [*EPOCH, "journal"], "left")
+    chosen = f.broadcast(_chosen(told.where("account IS NOT NULL")))
+    placed = told.join(chosen, f.expr(_IS_TAKEN), "left")
+    taken = placed.where("account IS NULL OR part IS NOT NULL")
+    taken = taken.withColumn("seq", f.coalesce("part", f.lit(0)) * PART + f.col("seq"))
+    kept, again = _each_once(taken.select(*_NAMES))
+    left = told.where("account IS NOT NULL").join(chosen, f.expr(_IS_TAKEN), "left_anti")
+    best = chosen.groupBy("of_cluster", "of_epoch").agg(f.max("best").alias("best"))
+    best = best.selectExpr("of_cluster AS cluster_id", "of_epoch AS controller_epoch", "best")
+    return kept, _of_journals(left.join(f.broadcast(best), [*EPOCH])).unionByName(_of_records(again))
+
+
+def _chosen(told: DataFrame) -> DataFrame:
+    """What is taken of the accounts of each epoch: parts, with what they hold."""
+    return of_each(marks(told), EPOCH, (*EPOCH, *Mark._fields), _of_an_epoch, _PIECES)
+
+
+def _of_an_epoch(of: Sequence[Row]) -> Iterator[dict[str, object]]:
+    by_account = attrgetter("account")
+    rows = sorted((Mark(*(row[name] for name in Mark._fields)) for row in of), key=by_account)
+    found = [account_of(name, own) for name, own in groupby(rows, by_account)]
+    best = ranked(found)[0].name
+    for piece in pieces(found):
+        yield {
+            "of_cluster": of[0]["cluster_id"],
+            "of_epoch": of[0]["controller_epoch"],
+            "of_account": piece.account,
+            "best": best,
+            "part": piece.part,
+            "from_seq": piece.first_seq,
+            "until_seq": piece.last_seq,
+            "until_us": piece.until_us,
+        }
+
+
+def _each_once(taken: DataFrame) -> tuple[DataFrame, DataFrame]:
+    """Each record once; and those that say something else under a number that is there. Only buckets in which a number
+    comes twice are put side by side with all that their records say."""
+    kept = taken.withColumns({"content": content(), "bucket": bucket()})
+    repeated = kept.groupBy(*EPOCH, "bucket", "seq").count().where("count > 1")
+    repeated = f.broadcast(repeated.groupBy(*EPOCH, "bucket").agg(f.count("*").alias("numbers")))
+    whole = kept.join(repeated, [*EPOCH, "bucket"], "left_anti")
+    first = Window.partitionBy(*EPOCH, "bucket").orderBy("seq", "content", *FROM)
+    compared = kept.join(repeated, [*EPOCH, "bucket"], "left_semi").withColumns(
+        {"before": f.lag("seq").over(first), "content_before": f.lag("content").over(first)}
+    )
+    is_again = f.coalesce(f.col("before") == f.col("seq"), f.lit(False))
+    again = compared.where(is_again & (f.col("content_before") != f.col("content")))
+    return whole.select(*_NAMES).unionByName(compared.where(~is_again).select(*_NAMES)), again
+
+
+def _of_journals(left: DataFrame) -> DataFrame:
+    """A finding for each journal of which something is not taken."""
+    rows = left.groupBy(*EPOCH, "journal", "best").agg(
+        f.count_distinct("seq").alias("records"), f.min("seq").alias("seq"), f.min("event_time").alias("event_time")
+    )
+    detail = f.concat(f.lit("another account knows more of this epoch, or at first hand, and is taken: "), "best")
+    return finding(rows.withColumn("source", f.col("journal")), "two_journals", f.col("records"), detail)
+
+
+def _of_records(again: DataFrame) -> DataFrame:
+    detail = f.lit("the same journal has another record of this number, which is taken")
+    return finding(again, "two_records", f.lit(1), detail)

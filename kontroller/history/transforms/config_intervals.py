@@ -1,0 +1,66 @@
+"""What was configured when, and how many replicas in sync that asked for, brokers' own files included."""
+
+from collections.abc import Sequence
+from typing import Final
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as f
+
+from controller_core.journal.changes import Kind
+from kontroller.history.schemas import CONFIG_INTERVALS
+from kontroller.history.transforms.intervals import lasting, placed, with_unknown
+
+_KEY: Final = ("cluster_id", "scope", "name")
+_KINDS: Final = (Kind.TOPIC_CONFIG, Kind.TOPIC_CONFIG_REMOVED, Kind.BROKER_CONFIG, Kind.BROKER_CONFIG_REMOVED)
+_SET: Final = f"kind in ('{Kind.TOPIC_CONFIG}', '{Kind.BROKER_CONFIG}')"
+_EVER: Final = "timestamp '0001-01-01'"
+_FOREVER: Final = "timestamp '9999-12-31'"
+
+
+def config_intervals(events: DataFrame, spans: DataFrame) -> DataFrame:
+    """`schemas.CONFIG_INTERVALS`."""
+    names = ", ".join(f"'{kind}'" for kind in _KINDS)
+    scope = "case when kind like 'topic%' then 'topic' when broker is null then 'default' else 'broker' end as scope"
+    rows = events.where(f"kind in ({names})").selectExpr("*", scope)
+    rows = rows.selectExpr(
+        "*", "case scope when 'topic' then topic when 'broker' then string(broker) else '' end as name"
+    )
+    rows = lasting(placed(rows, spans), _KEY).where(_SET)
+    return with_unknown(rows, ("config",), spans).select(*CONFIG_INTERVALS.schema.fieldNames())
+
+
+def min_isr_steps(configs: DataFrame) -> DataFrame:
+    """The `min.insync.replicas` that each `scope` and `name` which ever set it had: from the beginning of time to its end,
+    in steps from `began` to `ended`; `value` is null in those in which it did not say it."""
+    value = "try_cast(config['min.insync.replicas'] as int) as value"
+    told = f"struct(began, if(is_last, {_FOREVER}, ended) as ended, {value}) as told"
+    values = configs.where("is_known").selectExpr(*_KEY, told)
+    return steps(values.where("told.value is not null"), _KEY)
+
+
+def static_min_isr_steps(events: DataFrame, spans: DataFrame) -> DataFrame:
+    """The `min.insync.replicas` of brokers' own files, by `cluster_id` and `broker`, in steps as `min_isr_steps`.
+
+    A broker reads its file when it starts, so what it said under a registration holds from the beginning of that on, in
+    whatever controller's epoch it was seen first; and until the next one under which it was asked, and answered."""
+    kinds = f"kind in ('{Kind.BROKER}', '{Kind.BROKER_STATIC_CONFIG}') and broker_epoch is not null"
+    rows = placed(events.where(kinds), spans)
+    said = f"if(kind = '{Kind.BROKER_STATIC_CONFIG}', try_cast(config['min.insync.replicas'] as int), null)"
+    registrations = rows.groupBy("cluster_id", "broker", "broker_epoch").agg(
+        f.min("at").alias("began"), f.max(f.expr(said)).alias("value")
+    )
+    until = "lead(began) over (partition by cluster_id, broker order by broker_epoch)"
+    told = f"struct(began, coalesce({until}, {_FOREVER}) as ended, value) as told"
+    answered = registrations.where("value is not null").selectExpr("cluster_id", "broker", told)
+    return steps(answered, ("cluster_id", "broker"))
+
+
+def steps(told: DataFrame, key: Sequence[str]) -> DataFrame:
+    """Of a few values that each `key` had for a while (`told`: began, ended, value) steps without a hole, from the
+    beginning of time to its end; `value` is null in those between."""
+    values = told.groupBy(*key).agg(f.collect_list("told").alias("told"))
+    bounds = f"array({_EVER}), transform(told, v -> v.began), transform(told, v -> v.ended), array({_FOREVER})"
+    values = values.selectExpr("*", f"array_sort(array_distinct(concat({bounds}))) as times")
+    value = "array_max(filter(told, v -> v.began <= times[i] and times[i] < v.ended)).value"
+    step = f"struct(times[i] as began, times[i + 1] as ended, {value} as value)"
+    return values.selectExpr(*key, f"inline(transform(sequence(0, size(times) - 2), i -> {step}))")

@@ -1,0 +1,125 @@
+"""What the numbers and clocks of a history say against it: findings `gap`, `silence`, `clock_went_back`,
+`clock_not_believed`.
+
+They are about the few records at which a history breaks, and those that are a little earlier than the record before.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from itertools import pairwise
+from typing import Final
+
+from pyspark.sql import DataFrame, Row
+from pyspark.sql import functions as f
+
+from controller_core.model.wording import counted
+from kontroller.history.schemas import FINDINGS, LONG, TEXT, columns
+from kontroller.history.transforms.continuity.breaks import BACK, BREAK, END, MARKS, SILENCE, Mark, in_order, runs
+from kontroller.history.transforms.continuity.clock_runs import Place, placed
+from kontroller.history.transforms.in_groups import of_each
+from kontroller.history.transforms.lines import LOGS
+
+_DAY_US: Final = 86_400_000_000
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_FOUND: Final = columns(
+    cluster_id=TEXT, problem=TEXT, source=TEXT, controller_epoch=LONG, seq=LONG, time_us=LONG, count=LONG, detail=TEXT
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Doubt:
+    """A finding about a record and what was before it."""
+
+    problem: str
+    at: Mark
+    count: int
+    detail: str
+
+
+def doubts(marks: DataFrame) -> DataFrame:
+    """`schemas.FINDINGS`, of the `MARKS` of histories."""
+    found = of_each(
+        marks.where(f.col("mark").isin(BREAK, END)), ["cluster_id"], MARKS.fieldNames(), _of_a_cluster, _FOUND
+    )
+    found = found.withColumns({"event_time": f.timestamp_micros("time_us"), "line": f.lit(None).cast(LONG)})
+    return found.select(*FINDINGS.schema.fieldNames())
+
+
+def doubts_of(marks: Sequence[Mark]) -> Iterator[Doubt]:
+    """Of the marks of a cluster in their order."""
+    places = placed(runs(marks))
+    by_run: list[list[Mark]] = []
+    for mark in marks[:-1]:
+        if mark.step or not by_run:
+            by_run.append([])
+        by_run[-1].append(mark)
+        number = len(by_run) - 1
+        yield from _of_numbers(mark)
+        yield from _of_clocks(mark, places[max(number - bool(mark.step), 0) : number + 1])
+    for place, run, following in zip(places, by_run, [*(run[0] for run in by_run[1:]), marks[-1]], strict=True):
+        if not place.is_believed:
+            yield _not_believed([*run, following])
+
+
+def _of_numbers(mark: Mark) -> Iterator[Doubt]:
+    if mark.dropped:
+        detail = "the writer was too slow or its disk full, and says so itself"
+        yield Doubt(problem="gap", at=mark, count=mark.dropped, detail=detail)
+    if mark.missing:
+        detail = f"{mark.missing} records before {mark.seq} are missing, and nothing says why"
+        yield Doubt(problem="gap", at=mark, count=mark.missing, detail=detail)
+
+
+def _of_clocks(mark: Mark, places: Sequence[Place]) -> Iterator[Doubt]:
+    """`places`: of the run before and the record's own, where it begins one."""
+    if mark.time_us_before is None or not all(place.is_believed for place in places):
+        return
+    passed_us = mark.time_us - mark.time_us_before
+    if mark.step == BACK:
+        detail = f"by {_seconds(-passed_us)}: what was stamped later than this before it has no time of its own"
+        yield Doubt(problem="clock_went_back", at=mark, count=1, detail=detail)
+    elif passed_us < 0:
+        detail = f"by {_seconds(-passed_us)}: it counts as the latest time before it"
+        yield Doubt(problem="clock_went_back", at=mark, count=1, detail=detail)
+    is_silence = mark.step == SILENCE and mark.origin != LOGS
+    if is_silence and (not mark.forgets or passed_us > _DAY_US):
+        since = f"no record at all since {_utc(mark.time_us_before)}, for {_seconds(passed_us)}: that time is unknown"
+        why = "was the writer frozen or stopped, its clock set, or is a journal missing?"
+        yield Doubt(problem="silence", at=mark, count=1, detail=f"{since}; {why}")
+
+
+def _not_believed(marks: Sequence[Mark]) -> Doubt:
+    """Of the records of a run: its marks, and the one after it."""
+    first = marks[0]
+    records = sum(1 + (after.seq_before or 0) - mark.seq for mark, after in pairwise(marks))
+    detail = (
+        f"what controller {first.controller_id} stamped {_utc(first.time_us)} and later does not fit what comes before and "
+        "after: look at the clock of its machine. These records have their order, and no time"
+    )
+    return Doubt(problem="clock_not_believed", at=first, count=records, detail=detail)
+
+
+def _seconds(time_us: int) -> str:
+    return f"{counted(round(time_us / 1e6), 'second')}" if time_us >= 1_000_000 else f"{time_us / 1000:g} ms"
+
+
+def _utc(time_us: int) -> str:
+    try:
+        return f"{_EPOCH + timedelta(microseconds=time_us):%Y-%m-%d %H:%M:%S} UTC"
+    except OverflowError:
+        return f"{time_us} µs after 1970"
+
+
+def _of_a_cluster(marks: Sequence[Row]) -> Iterator[dict[str, object]]:
+    for doubt in doubts_of(in_order(marks)):
+        yield {
+            "cluster_id": marks[0]["cluster_id"],
+            "problem": doubt.problem,
+            "source": doubt.at.source,
+            "controller_epoch": doubt.at.controller_epoch,
+            "seq": doubt.at.seq,
+            "time_us": doubt.at.time_us,
+            "count": doubt.count,
+            "detail": doubt.detail,
+        }

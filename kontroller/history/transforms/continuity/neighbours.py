@@ -1,0 +1,139 @@
+"""What came before each record, of whatever epoch.
+
+Records are put side by side by buckets of their numbers, never all of a cluster in one place: what lies between two buckets
+is seen in a small table with the edges of each (`edges`).
+"""
+
+from typing import Final
+
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as f
+
+from controller_core.journal.changes import Kind
+from kontroller.history.transforms.lines import CONTROLLER, LOGS, RECORDER
+
+BUCKET: Final = 1 << 16
+"""How many records of an epoch are looked at together."""
+EPOCH: Final = ("cluster_id", "controller_epoch")
+PART: Final = 1 << 40
+"""How far apart the numbers are of parts of an epoch that are taken from several accounts (`accounts.choice`)."""
+
+ALIVE_INTERVALS: Final = 6
+"""For how many alive intervals a journal may say nothing, before its writer counts as silent."""
+DEFAULT_ALIVE_INTERVAL_MS: Final = 10_000
+"""Where no record of the cluster says after how long its writer says that it is alive."""
+_LONGEST_ALIVE_INTERVAL_MS: Final = 86_400_000
+LOGS_SILENCE_US: Final = 3_600_000_000
+"""Kafka's logs say nothing while nothing happens. What comes later than this is no silence, but may be a wrong clock."""
+
+
+def bucket() -> Column:
+    return f.floor(f.col("seq") / BUCKET)
+
+
+def through() -> Column:
+    """The last number that a record stands for: its own, or, where a snapshot begins of which the entries are kept no more,
+    that of the last of them."""
+    return f.col("seq") + f.coalesce("left_out", f.lit(0))
+
+
+def silence_us(alive_interval_ms: Column) -> Column:
+    """After how many microseconds without a record nobody can say that a writer was at work which says so often that it
+    lives; null: it is not known how often."""
+    interval_ms = f.coalesce(alive_interval_ms, f.lit(DEFAULT_ALIVE_INTERVAL_MS))
+    return f.least(interval_ms, f.lit(_LONGEST_ALIVE_INTERVAL_MS)) * ALIVE_INTERVALS * 1000
+
+
+def edges(events: DataFrame) -> DataFrame:
+    """The first and last record of each bucket, and what came before the first (`..._before`); a few rows.
+
+    Of its epoch: `controller_id`, `origin`, `alive_interval_ms` as far as anybody says it, and `silence_us`, after which
+    nobody can say that its writer was at work.
+
+    A controller that was deposed resigns when it notices, which may be long after the next one has begun: then
+    `time_us_before` is when that began. One that was silent before it resigned was not at work: then it is the time of its
+    record before."""
+    ends = f.col("kind") == Kind.CONTROLLER_RESIGNED.value
+    time_us = f.unix_micros("event_time")
+    found = events.groupBy(*EPOCH, bucket().alias("bucket")).agg(
+        f.min("seq").alias("first_seq"),
+        f.max(through()).alias("last_seq"),
+        f.min_by(time_us, "seq").alias("first_us"),
+        f.max_by(time_us, "seq").alias("last_us"),
+        f.max_by(f.coalesce("dropped", f.lit(1)), "seq").alias("covered"),
+        f.max_by(ends, "seq").alias("is_resigned"),
+        f.max_by(time_us, f.when(~ends, f.col("seq"))).alias("in_office_us"),
+        f.max_by("controller_id", "seq").alias("controller_id"),
+        f.max(f.col("origin") == RECORDER).alias("is_recorded"),
+        f.max(f.col("origin") == LOGS).alias("is_of_logs"),
+        f.max("alive_interval_ms").alias("alive_interval_ms"),
+    )
+    return _with_last_before(_with_epochs(found))
+
+
+def before(rows: DataFrame, of: DataFrame) -> DataFrame:
+    """To rows of whole buckets (with `EPOCH`, `seq`, `time_us`, `kind`, `dropped`, `left_out`): the record before each, of
+    whatever epoch, and how many are `missing` between the two. `of`: their `edges`.
+
+    Adds `is_first` (of its epoch), `epoch_before`, `seq_before`, `time_us_before`, `was_resigned`, `missing`, and what
+    `edges` has of the epoch."""
+    place = Window.partitionBy(*EPOCH, "bucket").orderBy("seq")
+    of_edge = ("epoch_before", "seq_before", "covered_before", "time_us_before", "was_resigned")
+    of_epoch = ("controller_id", "origin", "alive_interval_ms", "silence_us")
+    edge = of.select(*EPOCH, "bucket", f.struct(*of_edge).alias("edge"), *of_epoch)
+    rows = rows.withColumn("bucket", bucket()).join(f.broadcast(edge), [*EPOCH, "bucket"])
+    lagged = {
+        "seq_before": f.max(through()).over(place.rowsBetween(Window.unboundedPreceding, -1)),
+        "covered_before": f.lag(f.coalesce("dropped", f.lit(1))).over(place),
+        "time_us_before": f.lag("time_us").over(place),
+        "was_resigned": f.lag(f.col("kind") == Kind.CONTROLLER_RESIGNED.value).over(place),
+    }
+    rows = rows.withColumns(lagged)
+    is_edge = f.col("seq_before").isNull()
+    taken = {name: f.when(is_edge, f.col(f"edge.{name}")).otherwise(f.col(name)) for name in lagged}
+    epoch = f.when(is_edge, f.col("edge.epoch_before")).otherwise(f.col("controller_epoch"))
+    rows = rows.withColumns(taken | {"epoch_before": epoch})
+    is_first = f.coalesce(f.col("epoch_before") != f.col("controller_epoch"), f.lit(True))
+    # The oldest segment that retention has left begins anywhere; a later epoch begins with 0.
+    expected = (
+        f.when(f.col("epoch_before").isNull(), f.col("seq"))
+        .when(is_first, f.lit(0))
+        # Another account of the epoch goes on where the one before it was silent.
+        .when(f.floor(f.col("seq") / PART) != f.floor(f.col("seq_before") / PART), f.col("seq"))
+        .otherwise(f.col("seq_before") + f.col("covered_before"))
+    )
+    missing = f.greatest(f.col("seq") - expected, f.lit(0))
+    return rows.withColumns({"is_first": is_first, "missing": missing}).selectExpr("* except (edge)")
+
+
+def _with_epochs(found: DataFrame) -> DataFrame:
+    """What holds for all buckets of an epoch."""
+    epoch, cluster = Window.partitionBy(*EPOCH), Window.partitionBy("cluster_id")
+    is_of_logs, is_recorded = f.max("is_of_logs").over(epoch), f.max("is_recorded").over(epoch)
+    origin = f.when(is_of_logs, f.lit(LOGS)).when(is_recorded, f.lit(RECORDER)).otherwise(f.lit(CONTROLLER))
+    # A term that retention has left the end of may not say it, and the others of its cluster do.
+    interval_ms = f.coalesce(f.max("alive_interval_ms").over(epoch), f.max("alive_interval_ms").over(cluster))
+    return found.withColumns({
+        "controller_id": f.max("controller_id").over(epoch),
+        "origin": origin,
+        "alive_interval_ms": interval_ms,
+        "silence_us": f.when(is_of_logs, f.lit(LOGS_SILENCE_US)).otherwise(silence_us(interval_ms)),
+    })  # fmt: skip
+
+
+def _with_last_before(found: DataFrame) -> DataFrame:
+    history = Window.partitionBy("cluster_id").orderBy("controller_epoch", "bucket")
+    was_silent = f.coalesce(f.col("last_us") > f.col("in_office_us") + f.col("silence_us"), f.lit(False))
+    found = found.withColumns({
+        "is_resigned": f.col("is_resigned") & ~was_silent,
+        "left_us": f.when(f.col("is_resigned") & was_silent, f.col("in_office_us")).otherwise(f.col("last_us")),
+    })  # fmt: skip
+    left_us, was_resigned = f.lag("left_us").over(history), f.lag("is_resigned").over(history)
+    deposed_us = f.greatest(f.lag("in_office_us").over(history), f.least(left_us, "first_us"))
+    return found.withColumns({
+        "epoch_before": f.lag("controller_epoch").over(history),
+        "seq_before": f.lag("last_seq").over(history),
+        "covered_before": f.lag("covered").over(history),
+        "time_us_before": f.when(was_resigned, deposed_us).otherwise(left_us),
+        "was_resigned": was_resigned,
+    })  # fmt: skip

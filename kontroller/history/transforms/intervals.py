@@ -1,0 +1,179 @@
+"""From records to intervals: each record of a thing lasts until the next one, or until nothing more is known.
+
+Records within known spans are enough for that: a span begins with a snapshot, which names everything that is there. The
+entries of its later snapshots say nothing new, which `proofs` checks.
+
+Spans between which no record is missing are a *chain*: what was known in one is known in the next, and only the time
+between them is not, a *hole*. An example, of a controller that is frozen for an hour, from 10:01 to 11:01:
+
+    chain   record   span   at       says
+    0       1-3      0      10:00    a snapshot: partition p is led by 1
+    0       4        0      10:01    p has no leader
+    0       5        1      11:01    p is led by 2
+            7        1      11:02    the last record, of something else
+
+    `placed`         gives the records of p with the chain, the span and the time that they have
+    `lasting`        p is led by 1 from 10:00 to 10:01, by nobody from 10:01 to 11:01, by 2 from 11:01 to 11:02
+    `with_unknown`   p is led by nobody at 10:01, unknown from 10:01 to 11:01, led by 2 from 11:01 on
+"""
+
+from collections.abc import Mapping, Sequence
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as f
+
+from kontroller.history.transforms.lines import LOGS
+
+_ITSELF, _UNKNOWN, _AFTERWARDS, _AT_THE_END = range(4)
+"""What becomes of an interval: as far as it is known; a hole in it; what follows that; what follows its chain."""
+
+
+def placed(events: DataFrame, spans: DataFrame) -> DataFrame:
+    """The records within known spans, without the entries of later snapshots, and where they are in time: `at` is within
+    the span, whatever the clock said.
+
+    `chain`: the first of the spans that say something together. Of its end: `chain_ended`, `known_again`, `last_epoch`,
+    `last_seq`; `is_final`: after it only a mention says anything."""
+    rows = events.join(f.broadcast(chained(spans)), ["cluster_id", "controller_epoch"])
+    rows = rows.where("seq between first_seq and span_last_seq and (not snapshot or seq <= snapshot_seq)")
+    return rows.withColumn("at", f.expr("greatest(span_began, least(event_time, span_ended))"))
+
+
+def chained(spans: DataFrame) -> DataFrame:
+    """The spans with what `placed` adds; `is_by_mention`: a thing is known from its first mention on, since `told_from`.
+
+    What was known before such a chain is unknown until it is mentioned again, and that may be never."""
+    by_span = "over (partition by cluster_id order by span"
+    of_chain = "over (partition by cluster_id, chain)"
+    is_by_mention = f"origin = '{LOGS}'"
+    before = [f"lag({name}) {by_span})" for name in ("origin", "controller_epoch", "snapshot_seq")]
+    goes_on = f"{is_by_mention} and {before[0]} = '{LOGS}' and {before[1]} in (controller_epoch - 1, controller_epoch)"
+    goes_on += f" or {before[1]} = controller_epoch and {before[2]} = snapshot_seq"
+    rows = spans.selectExpr("*", f"if({goes_on}, null, span) as chain_began")
+    rows = rows.selectExpr("*", f"max(chain_began) {by_span}) as chain", f"{is_by_mention} as is_by_mention")
+    later = f"{by_span} rows between 1 following and unbounded following)"
+    snapshot_again = f"min(if({is_by_mention}, null, began)) {later}"
+    history_ended = "max(greatest(ended, known_again)) over (partition by cluster_id)"
+    again = f"if(lead(is_by_mention) {by_span}), coalesce({snapshot_again}, {history_ended}), known_again) as until"
+    last_snapshot = f"max(if({is_by_mention}, null, ended)) {by_span})"
+    # Without a snapshot to come, what nobody mentions is unknown to the end of the history.
+    is_final = f"{snapshot_again} is null and coalesce(lead(is_by_mention) {by_span}), true) as is_last_span"
+    told_from = f"coalesce({last_snapshot}, min(began) over (partition by cluster_id)) as told_from"
+    rows = rows.selectExpr("*", again, told_from, is_final)
+    return rows.selectExpr(
+        "cluster_id",
+        "xxhash64(cluster_id) as cluster_key",
+        "controller_epoch",
+        "span",
+        "chain",
+        "is_by_mention",
+        "told_from",
+        "first_seq",
+        "snapshot_seq",
+        "last_seq as span_last_seq",
+        "began as span_began",
+        "ended as span_ended",
+        f"max(ended) {of_chain} as chain_ended",
+        f"max_by(until, span) {of_chain} as known_again",
+        f"max(controller_epoch) {of_chain} as last_epoch",
+        f"max_by(last_seq, span) {of_chain} as last_seq",
+        f"max_by(is_last_span, span) {of_chain} as is_final",
+    )
+
+
+def lasting(
+    rows: DataFrame, key: Sequence[str], latest: Sequence[str] = (), also_next: Sequence[str] = ()
+) -> DataFrame:
+    """Adds `began`, `ended`, and `next_span` and `next_seq` (null where the chain has no more of the thing) and `next_at`.
+
+    `latest`: columns that become the last value so far that is not null. `also_next`: columns of which the next record's
+    is added (`next_...`). All of it is one pass over rows that are sorted once."""
+    over = f"over (partition by {', '.join(key)} order by span, seq"
+    so_far = f"{over} rows between unbounded preceding and current row)"
+    added = {"began": f"max(at) {so_far}"}
+    added |= {f"next_{name}": f"lead({name}) {over})" for name in ("chain", "span", "seq", "at", *also_next)}
+    added |= {name: f"last({name}, true) {so_far}" for name in latest}
+    rows = rows.withColumns({name: f.expr(value) for name, value in added.items()})
+    is_in_chain = "next_chain <=> chain"
+    ends = {
+        "ended": f"if({is_in_chain}, greatest(began, next_at), chain_ended)",
+        "next_span": f"if({is_in_chain}, next_span, null)",
+        "next_seq": f"if({is_in_chain}, next_seq, null)",
+    }
+    rows = rows.withColumns({name: f.expr(value) for name, value in ends.items()})
+    return rows.selectExpr("* except (next_chain)")
+
+
+def with_unknown(rows: DataFrame, state: Sequence[str], spans: DataFrame) -> DataFrame:
+    """Cuts what lasts over a hole of its chain in three: known, without any `state`, and known again. Adds to what lasted
+    until the end of its chain an interval without a state, until a snapshot, the next mention, or the end of the history.
+
+    Adds `is_known`, `is_last`, and `is_carried`: it is what was so before a hole. The `controller_epoch` and `seq` of
+    what is unknown are the first that are."""
+    rows = _in_holes(rows, holes(spans))
+    is_end = "next_seq is null and (hole_span is null or hole_after is null)"
+    is_first_hole = "(hole_before is null or hole_before < span)"
+    carried_until = "least(ended, next_hole_began)"
+    parts = {
+        _ITSELF: f"hole_span is null or {is_first_hole}",
+        _UNKNOWN: "hole_span is not null",
+        _AFTERWARDS: f"hole_ended < {carried_until} or (hole_span is not null and {is_end})",
+        _AT_THE_END: f"{is_end} and known_again is not null",
+    }
+    when = ", ".join(f"if({condition}, {part}, null)" for part, condition in parts.items())
+    rows = rows.selectExpr("*", f"explode(array_compact(array({when}))) as part", f"{is_end} as is_end")
+    values = {
+        "began": {_UNKNOWN: "hole_began", _AFTERWARDS: "hole_ended", _AT_THE_END: "chain_ended"},
+        "ended": {
+            _ITSELF: "coalesce(hole_began, ended)",
+            _UNKNOWN: "hole_ended",
+            _AFTERWARDS: carried_until,
+            _AT_THE_END: "least(known_again, next_at)",
+        },
+        "controller_epoch": {_UNKNOWN: "hole_epoch", _AT_THE_END: "last_epoch"},
+        "seq": {_UNKNOWN: "hole_seq", _AT_THE_END: "last_seq + 1"},
+    } | {name: {_UNKNOWN: "null", _AT_THE_END: "null"} for name in state}
+    chosen = {name: _by_part(name, cases) for name, cases in values.items()}
+    chosen["is_known"] = f"part in ({_ITSELF}, {_AFTERWARDS})"
+    chosen["is_carried"] = f"part = {_AFTERWARDS}"
+    is_last = "is_end and known_again is null"
+    chosen["is_last"] = _by_part("false", {
+        _ITSELF: f"hole_span is null and {is_last}", _AFTERWARDS: is_last, _AT_THE_END: "is_final and next_at is null",
+    })  # fmt: skip
+    return rows.withColumns({name: f.expr(value) for name, value in chosen.items()})
+
+
+def holes(spans: DataFrame) -> DataFrame:
+    """The times within chains of spans that are unknown: after which span, from when to when, and where they are next to
+    one another. Where clocks are right and nobody was silent there are none."""
+    of_chain = "over (partition by cluster_key, chain order by span)"
+    rows = chained(spans).selectExpr("*", f"lead(span_began) {of_chain} as hole_ended").where("span_ended < hole_ended")
+    return rows.selectExpr(
+        "cluster_key as hole_cluster_key",
+        "chain as hole_chain",
+        "span as hole_span",
+        "span_ended as hole_began",
+        "hole_ended",
+        "controller_epoch as hole_epoch",
+        "span_last_seq + 1 as hole_seq",
+        f"lag(span) {of_chain} as hole_before",
+        f"lead(span) {of_chain} as hole_after",
+        f"lead(span_ended) {of_chain} as next_hole_began",
+    )
+
+
+def _in_holes(rows: DataFrame, few: DataFrame) -> DataFrame:
+    """Each interval as often as there are holes before the next record of the thing; at least once.
+
+    `hole_after` and `next_hole_began` are null where the next hole is not in the interval any more."""
+    on = "cluster_key = hole_cluster_key and chain = hole_chain and hole_span >= span"
+    on += " and (next_span is null or hole_span < next_span)"
+    rows = rows.join(f.broadcast(few), f.expr(on), "left")
+    is_next_inside = "(next_span is null or hole_after < next_span)"
+    inside = {name: f.expr(f"if({is_next_inside}, {name}, null)") for name in ("next_hole_began", "hole_after")}
+    return rows.withColumns(inside)
+
+
+def _by_part(otherwise: str, values: Mapping[int, str]) -> str:
+    cases = " ".join(f"when {part} then {value}" for part, value in values.items())
+    return f"case part {cases} else {otherwise} end"

@@ -1,0 +1,35 @@
+"""Which records belong to which cluster, and what is said of journals."""
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as f
+
+from kontroller.history.schemas import EVENTS, FINDINGS, LONG
+
+
+def of_their_clusters(events: DataFrame, named: DataFrame) -> DataFrame:
+    """Records from before the cluster had an id, as those of the one cluster of their journal, which may have been recorded
+    when they had been taken in already. `named`: the `cluster_id` of each `journal`, as often as it comes; so it may be all
+    that was recorded."""
+    rows = beside_their_clusters(events, named).withColumn("cluster_id", f.col("of_cluster"))
+    return rows.select(*EVENTS.schema.fieldNames())
+
+
+def beside_their_clusters(events: DataFrame, named: DataFrame) -> DataFrame:
+    """Records as they are, and in `of_cluster` whose they are."""
+    known = named.where("cluster_id <> ''").groupBy("journal")
+    only = known.agg(f.min("cluster_id").alias("only"), f.max("cluster_id").alias("last")).where("only = last")
+    rows = events.join(f.broadcast(only.select("journal", "only")), "journal", "left")
+    of_cluster = "if(cluster_id = '', coalesce(only, ''), cluster_id) as of_cluster"
+    return rows.selectExpr(*events.columns, of_cluster)
+
+
+def finding(rows: DataFrame, problem: str, count: Column, detail: Column) -> DataFrame:
+    added = {
+        "problem": f.lit(problem),
+        "line": f.lit(None).cast(LONG),
+        "count": count.cast(LONG),
+        "detail": detail,
+    }
+    return rows.withColumns(added).select(
+        *(f.col(field.name).cast(field.dataType).alias(field.name) for field in FINDINGS.schema)
+    )

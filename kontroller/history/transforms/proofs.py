@@ -1,0 +1,176 @@
+"""Does the history come to what the controller says? For each snapshot, the checksum of all that was recorded before it.
+
+Each entry of the state (a broker, a partition's leadership, ...) adds the CRC-32 of its text from the record that says so
+until the one that changes it. So it is enough to add up what comes and goes between two snapshots of a known span, and then
+along the span: nothing is put together in one place, and no state is built.
+"""
+
+from collections.abc import Iterable
+from typing import Final
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as f
+
+from controller_core.journal.changes import REMOVED, Kind
+from kontroller.history.transforms.continuity.neighbours import EPOCH
+from kontroller.history.transforms.known_spans import states
+from kontroller.history.transforms.lines import LOGS
+
+_STRETCH: Final = 1 << 12
+"""Records are assigned to snapshots by stretches of so many numbers."""
+_SPAN: Final = ("cluster_id", "span")
+_ENTRY: Final = ("entry", "topic", "partition", "broker")
+_DELTAS: Final = {
+    Kind.LEADERSHIP: (
+        "leader", "isr", "leader_epoch", "leader_recovery_state", "state_controller_epoch", "partition_epoch",
+    ),
+    Kind.ASSIGNMENT: ("replicas", "adding", "removing", "origin_order"),
+}  # fmt: skip
+"""Entries that are recorded by what changes; all others are recorded in full."""
+
+
+def _joined(values: str) -> str:
+    return f"array_join(transform({values}, x -> string(x)), ',')"
+
+
+def _named(entries: str, value: str) -> str:
+    """A map as text, by name."""
+    named = f"concat(k, '=', {value.replace('VALUE', f'{entries}[k]')})"
+    return f"array_join(transform(array_sort(map_keys({entries})), k -> {named}), ',')"
+
+
+def _of_topics(partitions: str) -> str:
+    """Numbers by topic as text, by topic and number."""
+    of_topic = f"transform(array_sort({partitions}[t]), p -> concat(t, '-', string(p)))"
+    return f"array_join(flatten(transform(array_sort(map_keys({partitions})), t -> {of_topic})), ',')"
+
+
+_TEXTS: Final = {
+    Kind.LEADERSHIP: (
+        "topic", "partition", "leader", _joined("isr"), "leader_epoch", "leader_recovery_state", "state_controller_epoch",
+        "partition_epoch",
+    ),
+    Kind.ASSIGNMENT: (
+        "topic", "partition", _joined("replicas"), _joined("adding"), _joined("removing"), _joined("origin_order"),
+    ),
+    Kind.TOPIC: ("topic", "topic_id", "czxid"),
+    Kind.BROKER: (
+        "broker", "broker_epoch", "rack", _joined("endpoints"),
+        _named("supported_features", "string(VALUE[0]) || '-' || string(VALUE[1])"),
+    ),
+    Kind.FEATURES: ("features_epoch", _named("finalized_features", "string(VALUE)")),
+    Kind.TOPIC_CONFIG: ("topic", _named("config", "VALUE")),
+    Kind.BROKER_CONFIG: ("broker", _named("config", "VALUE")),
+    Kind.OFFLINE_REPLICAS: ("broker", _of_topics("partitions")),
+}  # fmt: skip
+"""The text of each kind of entry that its checksum is of: docs/journal.md, "What a history comes to"."""
+
+
+def proofs(changes: DataFrame, spans: DataFrame, checksums: DataFrame) -> DataFrame:
+    """`schemas.PROOFS`: a row for each snapshot in a known span, the one that it begins with included.
+
+    `changes`: of the history (`transforms.changes`), or all events. `checksums`: `snapshot_checksums` of the latter."""
+    rows = _within(changes, spans)
+    snapshots = _snapshots(rows)
+    changed = _changes(_entries(rows).where("not snapshot or seq <= snapshot_seq"), rows)
+    table = snapshots.join(checksums, [*EPOCH, "seq"], "left")
+    table = table.join(_sums(changed, snapshots, "changed"), [*_SPAN, "number"], "left")
+    so_far = f"sum(changed) over (partition by {', '.join(_SPAN)} order by number)"
+    return table.selectExpr(
+        *EPOCH,
+        "seq",
+        "event_time",
+        "entries",
+        "checksum",
+        "snapshot_checksum",
+        f"if(number = 0, null, coalesce({so_far}, 0)) as folded_checksum",
+    )
+
+
+def snapshot_checksums(events: DataFrame, spans: DataFrame) -> DataFrame:
+    """The sum of the entries since the snapshot before, by the place of a snapshot's end (`EPOCH`, `seq`):
+    `snapshot_checksum`."""
+    rows = _within(events, spans)
+    snapshots = _snapshots(rows)
+    own = _entries(rows).where("snapshot").selectExpr(*_SPAN, "seq as at", f"{_crc()} as value")
+    table = snapshots.join(_sums(own, snapshots, "own"), [*_SPAN, "number"], "left")
+    checksum = "if(was_proven, checksum, coalesce(own, 0)) as snapshot_checksum"
+    return table.selectExpr(*EPOCH, "seq", checksum)
+
+
+def _within(events: DataFrame, spans: DataFrame) -> DataFrame:
+    """The records of each state that is known."""
+    spans = states(spans.where(f"origin <> '{LOGS}'"))  # logs have no checksums
+    around = f.broadcast(spans.select(*EPOCH, "span", "first_seq", "snapshot_seq", "last_seq"))
+    return events.join(around, [*EPOCH]).where("seq between first_seq and last_seq")
+
+
+def _entries(rows: DataFrame) -> DataFrame:
+    entries = rows.where(f"kind in ({_quoted(_TEXTS)}, {_quoted(REMOVED.values())})")
+    return entries.withColumn("entry", f.expr("replace(kind, '_removed', '')"))
+
+
+def _snapshots(rows: DataFrame) -> DataFrame:
+    """The end of each snapshot, its number in its span, and the end of the one before. `was_proven`: its entries are kept
+    no more, since they had its checksum."""
+    over = f"over (partition by {', '.join(_SPAN)} order by seq)"
+    ends = rows.where(f"kind in ('{Kind.SNAPSHOT_STARTED}', '{Kind.SNAPSHOT_ENDED}')")
+    ends = ends.selectExpr("*", f"coalesce(lag(left_out) {over} > 0, false) as was_proven")
+    return ends.where(f"kind = '{Kind.SNAPSHOT_ENDED}'").selectExpr(
+        *EPOCH,
+        "span",
+        "seq",
+        "event_time",
+        "entries",
+        "checksum",
+        "was_proven",
+        f"row_number() {over} - 1 as number",
+        f"coalesce(lag(seq) {over}, first_seq) as seq_before",
+    )
+
+
+def _changes(entries: DataFrame, rows: DataFrame) -> DataFrame:
+    """What is added where an entry's text begins, and taken away where it ends: by another, or with its topic."""
+    over = f"over (partition by {', '.join((*_SPAN, *_ENTRY))} order by seq)"
+    deltas = {name for names in _DELTAS.values() for name in names}
+    others = f"* except ({', '.join(sorted(deltas))})"
+    whole = [f"last({name}, true) {over} as {name}" for name in sorted(deltas)]
+    recorded = entries.selectExpr(others, *whole, f"lead(seq) {over} as next_seq").where(
+        "not endswith(kind, '_removed')"
+    )
+    deleted = rows.where(f"kind = '{Kind.TOPIC_REMOVED}'").selectExpr(
+        *_SPAN, "topic", "seq as deleted_seq", f"'{Kind.ASSIGNMENT}' as entry"
+    )
+    ends = deleted.groupBy(*_SPAN, "topic", "entry").agg(f.sort_array(f.collect_list("deleted_seq")).alias("ends"))
+    recorded = recorded.join(f.broadcast(ends), [*_SPAN, "topic", "entry"], "left")
+    end = "coalesce(get(filter(ends, e -> e > seq and (next_seq is null or e < next_seq)), 0), next_seq) as end_seq"
+    recorded = recorded.selectExpr(*_SPAN, "seq", end, f"{_crc()} as crc")
+    return recorded.selectExpr(
+        *_SPAN, "inline(array(struct(seq as at, crc as value), struct(end_seq as at, -crc as value)))"
+    )
+
+
+def _sums(values: DataFrame, snapshots: DataFrame, name: str) -> DataFrame:
+    """The sum of the values between two snapshots, for the later of them."""
+    stretches = f"explode(sequence((seq_before + 1) div {_STRETCH}, seq div {_STRETCH})) as stretch"
+    stretches_of = snapshots.selectExpr(*_SPAN, "number", "seq_before as low", "seq as high", stretches)
+    values = values.selectExpr("*", f"at div {_STRETCH} as stretch")
+    found = values.join(f.broadcast(stretches_of), [*_SPAN, "stretch"]).where("at > low and at <= high")
+    return found.groupBy(*_SPAN, "number").agg(f.sum("value").alias(name))
+
+
+def _crc() -> str:
+    cases = " ".join(f"when '{kind}' then {_text(kind, parts)}" for kind, parts in _TEXTS.items())
+    return f"crc32(case entry {cases} end)"
+
+
+def _text(kind: Kind, parts: Iterable[str]) -> str:
+    return f"concat_ws('|', '{kind}', {', '.join(_or_empty(part) for part in parts)})"
+
+
+def _or_empty(value: str) -> str:
+    return f"coalesce(string({value}), '')"
+
+
+def _quoted(kinds: Iterable[Kind]) -> str:
+    return ", ".join(f"'{kind}'" for kind in kinds)

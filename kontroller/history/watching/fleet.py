@@ -1,0 +1,180 @@
+"""A watch for each cluster whose records come, from whatever journals, and what their alarms do to the board.
+
+A cluster waits while none of its journals has anything more to read, or can be read at all. At first its past is read, and
+nothing is said of it, until all journals were read to their ends: one that is still being read may have its newest term.
+What stands then is compared with what the board knows from before, so that a restart neither repeats an alarm nor forgets
+one that is over.
+"""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Final
+
+import structlog
+
+from controller_core.journal.reader import Finding, Position, parse
+from controller_core.journal.records import Line
+from kontroller.history.alarms.own_time import OwnTime
+from kontroller.history.alarms.records import CLEARED, NOWHERE, SILENT, Alarm, Rules, Seen
+from kontroller.history.alarms.watch import Course, Watch
+from kontroller.history.watching.board import Board, Key, Standing
+from kontroller.history.watching.journals.journal import Chunk
+
+log = structlog.get_logger()
+
+MOST_CLUSTERS: Final = 1_000
+"""Records of more are not looked at: somebody else's lines make no clusters without end."""
+LONGEST_START_S: Final = 60.0
+"""After so long a journal that is still being read holds up those clusters no more that were never seen in it."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Cluster:
+    """`heard_s` is when something new came, or waiting began, by the monotonic clock."""
+
+    watch: Watch
+    heard_s: float
+    journals: set[str] = field(default_factory=set)
+    is_live: bool = False
+
+    @property
+    def time(self) -> OwnTime:
+        return self.watch.course.time
+
+
+class Fleet:
+    """`wall` and `monotonic` are clocks of this machine, in seconds."""
+
+    def __init__(
+        self,
+        rules: Rules,
+        board: Board,
+        journals: Iterable[str],
+        *,
+        wall: Callable[[], float],
+        monotonic: Callable[[], float],
+    ) -> None:
+        self.clusters: dict[str, Cluster] = {}
+        self.unreadable: dict[str, int] = dict.fromkeys(journals, 0)
+        """Lines that say nothing, by journal."""
+        self.idle: dict[str, bool] = dict.fromkeys(self.unreadable, False)
+        """Whether there is nothing more to read in a journal for now."""
+        self._rules = rules
+        self._board = board
+        self._wall = wall
+        self._monotonic = monotonic
+        self._began_s = self._looked_s = monotonic()
+        self._is_started = False
+
+    @property
+    def is_caught_up(self) -> bool:
+        return all(self.idle.values())
+
+    def expect(self, cluster_id: str, stamp_us: int) -> None:
+        """A cluster that is known from before: it is missed if nothing of it comes. `stamp_us`: of its last record."""
+        self._cluster(cluster_id).time.stamp_us = stamp_us
+
+    def cannot_read(self, journal: str) -> None:
+        """Nothing comes of a journal for now."""
+        self.idle[journal] = True
+
+    def take(self, journal: str, chunk: Chunk) -> None:
+        """What a journal had next."""
+        self.idle[journal] = chunk.is_at_end
+        for text in chunk.lines:
+            entry = parse(Position(segment=journal, line=0), text)
+            if isinstance(entry, Finding):
+                self._cannot_use(journal, entry.problem)
+            elif (entry.line.cluster_id or "") not in self.clusters and len(self.clusters) >= MOST_CLUSTERS:
+                self._cannot_use(journal, f"there are records of more than {MOST_CLUSTERS} clusters")
+            else:
+                self._see(journal, entry.line)
+
+    def pass_time(self) -> None:
+        """Time goes on, for those clusters of which nothing is left to read."""
+        now_s, looked_s = self._monotonic(), self._looked_s
+        self._looked_s = now_s
+        self._is_started = self._is_started or self.is_caught_up or now_s - self._began_s > LONGEST_START_S
+        for cluster_id, cluster in self.clusters.items():
+            if not all(self.idle[journal] for journal in cluster.journals or self.idle):
+                continue
+            if self._is_started and not cluster.is_live and cluster.time.newest != NOWHERE:
+                self._begin_to_tell(cluster_id, cluster)
+            waited_us = round((now_s - max(looked_s, cluster.heard_s)) * 1_000_000)
+            # This process may have stood still, so that it did not look either.
+            alarms = cluster.watch.wait(min(waited_us, self._rules.alive_interval_us))
+            self._post(cluster_id, alarms, is_told=cluster.is_live or cluster.time.newest == NOWHERE)
+
+    def _see(self, journal: str, line: Line) -> None:
+        cluster_id = line.cluster_id or ""
+        cluster = self._cluster(cluster_id)
+        cluster.journals.add(journal)
+        newest = cluster.time.newest
+        self._post(cluster_id, cluster.watch.see(seen(line)), is_told=cluster.is_live)
+        if cluster.time.newest != newest:
+            cluster.heard_s = self._monotonic()
+
+    def _cluster(self, cluster_id: str) -> Cluster:
+        if cluster_id not in self.clusters:
+            watch = Watch(rules=self._rules, course=Course(), topics={}, troubles={})
+            self.clusters[cluster_id] = Cluster(watch=watch, heard_s=self._monotonic())
+        return self.clusters[cluster_id]
+
+    def _post(self, cluster_id: str, alarms: Iterable[Alarm], *, is_told: bool) -> None:
+        for alarm in alarms:
+            if is_told:
+                self._board.post(cluster_id, alarm, self._wall())
+
+    def _begin_to_tell(self, cluster_id: str, cluster: Cluster) -> None:
+        cluster.is_live = True
+        for key, standing in self._board.of(cluster_id):
+            if not _stands_still(cluster.watch, key, standing):
+                over = standing.alarm._replace(
+                    state=CLEARED, at_us=cluster.time.stamp_us, cause=None, position=cluster.time.newest
+                )
+                self._board.post(cluster_id, over, self._wall())
+        self._post(cluster_id, cluster.watch.standing(), is_told=True)
+
+    def _cannot_use(self, journal: str, problem: str) -> None:
+        if not self.unreadable[journal]:
+            log.warning("a line of a journal is passed over, and so are further ones", journal=journal, reason=problem)
+        self.unreadable[journal] += 1
+
+
+def _stands_still(watch: Watch, key: Key, standing: Standing) -> bool:
+    """Whether an alarm from before is about a trouble that is still there, which then is known to be an old one."""
+    if key.problem == SILENT or key.topic is None or key.partition is None:
+        return watch.course.silent_since_us is not None
+    where = key.topic, key.partition
+    trouble = watch.troubles.get(where)
+    if trouble is None or trouble.problem != key.problem:
+        return False
+    watch.troubles[where] = trouble._replace(began_us=standing.alarm.began_us, is_raised=True)
+    return True
+
+
+def seen(line: Line) -> Seen:
+    """What the watch looks at in a line of a journal."""
+    delta = line.delta
+    config = delta.config if delta is not None and delta.config is not None else {}
+    return Seen(
+        controller_epoch=line.controller_epoch,
+        seq=line.seq,
+        at_us=line.event_time_us,
+        kind=line.kind,
+        cause=line.cause,
+        topic=line.topic,
+        partition=line.partition,
+        leader=None if delta is None else delta.leader,
+        in_sync=None if delta is None or delta.isr is None else len(delta.isr),
+        min_isr=_number(config.get("min.insync.replicas")),
+        assigned=None if delta is None or delta.replicas is None else len(delta.replicas),
+        broker=line.broker,
+    )
+
+
+def _number(text: str | None) -> int | None:
+    try:
+        return None if text is None else int(text)
+    except ValueError:
+        return None

@@ -1,0 +1,75 @@
+"""Journals in a folder of this machine: segments of one controller, or folders of several."""
+
+import asyncio
+import os
+from pathlib import Path
+
+from controller_core.journal.segments import SUFFIX
+from kontroller.history.watching.journals.journal import Chunk, JournalUnreadable
+from kontroller.history.watching.journals.segments import SegmentJournal
+
+
+class FolderJournal:
+    """All journals at or below a folder, also those that are begun later."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._journals: dict[Path, SegmentJournal] = {}
+
+    @property
+    def name(self) -> str:
+        return str(self._folder)
+
+    async def read(self) -> Chunk:
+        for directory in await asyncio.to_thread(_directories, self._folder):
+            self._journals.setdefault(directory, SegmentJournal(_Directory(directory)))
+        lines: list[bytes] = []
+        is_at_end, failure = True, None
+        for journal in self._journals.values():
+            try:
+                chunk = await journal.read()
+            except JournalUnreadable as error:
+                failure = error
+                continue
+            lines += chunk.lines
+            is_at_end = is_at_end and chunk.is_at_end
+        if failure is not None and not lines:
+            raise failure
+        return Chunk(lines, is_at_end)
+
+    async def close(self) -> None:
+        self._journals.clear()
+
+
+class _Directory:
+    """`Segments` in one directory."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+
+    async def sizes(self) -> dict[str, int]:
+        return await asyncio.to_thread(_sizes, self._directory)
+
+    async def part(self, name: str, start: int, length: int) -> bytes:
+        return await asyncio.to_thread(_part, self._directory / name, start, length)
+
+
+def _directories(folder: Path) -> list[Path]:
+    if not folder.is_dir():
+        raise JournalUnreadable(f"{folder} is not a folder here: give the folder that segments are written to")
+    return sorted({path.parent for path in folder.rglob(f"*{SUFFIX}")})
+
+
+def _sizes(directory: Path) -> dict[str, int]:
+    try:
+        return {path.name: path.stat().st_size for path in directory.iterdir() if path.suffix == SUFFIX}
+    except OSError as error:
+        raise JournalUnreadable(f"{directory} cannot be read: {error.strerror}") from error
+
+
+def _part(path: Path, start: int, length: int) -> bytes:
+    try:
+        with path.open("rb") as file:
+            return os.pread(file.fileno(), length, start)
+    except OSError as error:
+        raise JournalUnreadable(f"{path} cannot be read: {error.strerror}") from error

@@ -1,0 +1,85 @@
+"""Follows a journal of segments, wherever these are: each to its end, then the next.
+
+It begins at the newest segment from which on there is a whole snapshot, as nobody needs to be told of what was wrong last
+week. A line that is being written is taken when it is whole; what a writer cut off again was half a line, or comes again.
+"""
+
+from typing import Final, Protocol
+
+from kontroller.history.watching.journals.journal import Chunk
+
+CHUNK_BYTES: Final = 1 << 20
+LONGEST_LINE_BYTES: Final = 64 << 20
+"""What is longer is passed over in parts, none of which is a line that can be read."""
+_SNAPSHOT_STARTED: Final = b'"snapshot_started"'
+_SNAPSHOT_ENDED: Final = b'"snapshot_ended"'
+
+
+class Segments(Protocol):
+    """Where the segments are. Both raise `JournalUnreadable`."""
+
+    async def sizes(self) -> dict[str, int]:
+        """The size of each, in bytes, by its name; names sort as history goes."""
+        ...
+
+    async def part(self, name: str, start: int, length: int) -> bytes:
+        """So many bytes of a segment, or fewer."""
+        ...
+
+
+class SegmentJournal:
+    """The lines of one directory of segments; one `read` at a time."""
+
+    def __init__(self, segments: Segments) -> None:
+        self._segments = segments
+        self._name: str | None = None
+        self._offset = 0
+        self._chunk_bytes = CHUNK_BYTES
+
+    async def read(self) -> Chunk:
+        sizes = await self._segments.sizes()
+        if self._name is None and sizes:
+            self._name = await self._beginning(sizes)
+        if self._name is None:
+            return Chunk([], True)
+        size = sizes.get(self._name, 0)
+        self._offset = min(self._offset, size)
+        length = min(self._chunk_bytes, size - self._offset)
+        data = await self._segments.part(self._name, self._offset, length) if length else b""
+        is_full = len(data) == self._chunk_bytes
+        lines = self._whole_lines(data)
+        later = [name for name in sizes if name > self._name]
+        if self._offset < size and (lines or is_full):
+            return Chunk(lines, False)
+        if not lines and later:
+            self._name, self._offset = min(later), 0
+        return Chunk(lines, not later)
+
+    def _whole_lines(self, data: bytes) -> list[bytes]:
+        end = data.rfind(b"\n") + 1
+        if not end and len(data) == LONGEST_LINE_BYTES:
+            end = len(data)
+        is_in_a_line = not end and len(data) == self._chunk_bytes
+        self._chunk_bytes = min(2 * self._chunk_bytes, LONGEST_LINE_BYTES) if is_in_a_line else CHUNK_BYTES
+        self._offset += end
+        return data[:end].splitlines()
+
+    async def _beginning(self, sizes: dict[str, int]) -> str:
+        has_ended = False
+        for name in sorted(sizes, reverse=True):
+            is_started, is_ended = await self._marks(name, sizes[name])
+            has_ended = has_ended or is_ended
+            if has_ended and is_started:
+                return name
+        return min(sizes)
+
+    async def _marks(self, name: str, size: int) -> tuple[bool, bool]:
+        """Whether a snapshot starts in a segment, and whether one ends there."""
+        is_started = is_ended = False
+        before = b""
+        for start in range(0, size, CHUNK_BYTES):
+            data = before + await self._segments.part(name, start, min(CHUNK_BYTES, size - start))
+            is_started = is_started or _SNAPSHOT_STARTED in data
+            is_ended = is_ended or _SNAPSHOT_ENDED in data
+            before = data[-len(_SNAPSHOT_STARTED) :]
+        return is_started, is_ended

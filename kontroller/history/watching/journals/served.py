@@ -1,0 +1,88 @@
+"""A journal that a controller or recorder serves beside its metrics, by requests for what is new."""
+
+import asyncio
+from typing import Final
+
+import aiohttp
+from pydantic import ValidationError
+from yarl import URL
+
+from controller_core.security.token_file import UnusableToken
+from kontroller.history.sources.journal_http import Index, what_to_do
+from kontroller.history.sources.journal_tokens import JournalTokens
+from kontroller.history.watching.journals.journal import Chunk, JournalUnreadable
+from kontroller.history.watching.journals.segments import SegmentJournal
+
+_TIMEOUT: Final = aiohttp.ClientTimeout(total=30, connect=5, sock_read=10)
+_MOST_INDEX_BYTES: Final = 8 << 20
+_NOTHING_THERE: Final = 416
+
+
+class ServedJournal:
+    """The journal at `http://HOST:9404/journal`."""
+
+    def __init__(self, url: str, session: aiohttp.ClientSession, tokens: JournalTokens | None = None) -> None:
+        self._served = _Served(URL(url), session, tokens or JournalTokens())
+        self._journal = SegmentJournal(self._served)
+
+    @property
+    def name(self) -> str:
+        return self._served.name
+
+    async def read(self) -> Chunk:
+        return await self._journal.read()
+
+    async def close(self) -> None:
+        """The session is not its own."""
+
+
+class _Served:
+    """`Segments` over HTTP (`controller_core.process.journal_http`)."""
+
+    def __init__(self, url: URL, session: aiohttp.ClientSession, tokens: JournalTokens) -> None:
+        self._url = url
+        self._session = session
+        self._tokens = tokens
+        self.name = str(url.with_user(None))
+
+    async def sizes(self) -> dict[str, int]:
+        text = await self._get(self._url, {}, _MOST_INDEX_BYTES)
+        try:
+            index = Index.model_validate_json(text)
+        except ValidationError as error:
+            raise JournalUnreadable(f"{self.name} is no journal: give the address that ends in /journal") from error
+        return {segment.name: segment.bytes for segment in index.segments}
+
+    async def part(self, name: str, start: int, length: int) -> bytes:
+        return await self._get(self._url / name, {"Range": f"bytes={start}-{start + length - 1}"}, length)
+
+    async def _get(self, url: URL, headers: dict[str, str], most_bytes: int) -> bytes:
+        try:
+            shown = await self._shown()
+            async with self._session.get(url, headers={**headers, **shown}, timeout=_TIMEOUT) as answer:
+                if answer.status == _NOTHING_THERE:
+                    return b""
+                if answer.status != (206 if headers else 200):
+                    raise JournalUnreadable(f"{self.name} answers {answer.status}: {what_to_do(answer.status)}")
+                return await _at_most(answer.content, most_bytes)
+        except (aiohttp.ClientError, TimeoutError, OSError) as error:
+            raise JournalUnreadable(f"{self.name} cannot be read: {str(error) or type(error).__name__}") from error
+
+    async def _shown(self) -> dict[str, str]:
+        """What an address says of itself goes before."""
+        if self._url.user is not None:
+            return {}
+        try:
+            return await asyncio.to_thread(self._tokens.headers, self.name)
+        except UnusableToken as error:
+            raise JournalUnreadable(f"{self.name} cannot be asked: {error}") from error
+
+
+async def _at_most(content: aiohttp.StreamReader, most_bytes: int) -> bytes:
+    """What comes, up to so many bytes, whatever is sent."""
+    data = bytearray()
+    async for part in content.iter_chunked(1 << 16):
+        data += part
+        if len(data) >= most_bytes:
+            break
+    return bytes(data[:most_bytes])

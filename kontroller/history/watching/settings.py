@@ -1,0 +1,89 @@
+"""What can be set about a watch."""
+
+from pathlib import Path
+from typing import Annotated, Final
+
+from pydantic import Field, field_validator, model_validator
+from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
+
+from kontroller.history.alarms.records import Rules
+from kontroller.history.sources.journal_tokens import JournalTokens
+
+STANDARD_OUTPUT: Final = "-"
+_BOOTSTRAP: Final = r"^[^:/,\s]+:\d{1,5}(,[^:/,\s]+:\d{1,5})*$"
+_MICROSECONDS: Final = 1_000_000
+
+
+class WatchSettings(BaseSettings):
+    """Command line, then environment (`KONTROLLER_*`)."""
+
+    model_config = SettingsConfigDict(env_prefix="KONTROLLER_", extra="forbid", frozen=True)
+
+    journal: Annotated[tuple[str, ...], NoDecode] = ()
+    journal_token_file: Annotated[tuple[str, ...], NoDecode] = ()
+    topic: str | None = Field(default=None, pattern=r"^[a-zA-Z0-9._-]{1,249}$")
+    bootstrap: str | None = Field(default=None, pattern=_BOOTSTRAP)
+    properties: Path | None = None
+    """How the topic's brokers are secured: a broker's `server.properties`, or a part of it."""
+    leaderless_after_seconds: float = Field(default=30, ge=0, le=86_400)
+    under_min_isr_after_seconds: float = Field(default=30, ge=0, le=86_400)
+    min_insync_replicas: int = Field(default=1, ge=1)
+    alive_interval_seconds: float = Field(default=10, gt=0, le=3600)
+    silent_after_seconds: float = Field(default=30, gt=0, le=86_400)
+    poll_interval_seconds: float = Field(default=1, ge=0.05, le=60)
+    checkpoint: Path | None = None
+    output: str = Field(default=STANDARD_OUTPUT, min_length=1)
+    alertmanager: Annotated[tuple[str, ...], NoDecode] = ()
+    alertmanager_resend_seconds: float = Field(default=60, ge=1, le=3600)
+    metrics_host: str = "127.0.0.1"
+    metrics_port: int | None = Field(default=None, ge=0, le=65535)
+    log_format: str = Field(default="json", pattern="^(json|console)$")
+    log_level: str = Field(default="info", pattern="^(debug|info|warning|error)$")
+
+    @field_validator("journal", "journal_token_file", "alertmanager", mode="before")
+    @classmethod
+    def _one_or_several(cls, value: object) -> object:
+        return [part.strip() for part in value.split(",")] if isinstance(value, str) else value
+
+    @field_validator("journal")
+    @classmethod
+    def _journals_can_be_read_here(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        for place in value:
+            if "://" in place and not place.startswith(("http://", "https://")):
+                raise ValueError(f"{place} is neither a folder of this machine nor http://HOST:9404/journal")
+        return tuple(dict.fromkeys(value))
+
+    @field_validator("alertmanager")
+    @classmethod
+    def _alertmanagers_are_addresses(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        for url in value:
+            if not url.startswith(("http://", "https://")):
+                raise ValueError(f"{url} is no address: give one such as http://alertmanager:9093")
+        return tuple(dict.fromkeys(value))
+
+    @model_validator(mode="after")
+    def _there_is_something_to_watch(self) -> "WatchSettings":
+        if (self.topic is None) != (self.bootstrap is None):
+            raise ValueError("--topic and --bootstrap go together: give both, or neither")
+        if not self.journal and self.topic is None:
+            raise ValueError(
+                "say what to watch: --journal FOLDER, --journal http://HOST:9404/journal, or --topic NAME with --bootstrap"
+            )
+        _ = self.rules, self.tokens
+        return self
+
+    @property
+    def tokens(self) -> JournalTokens:
+        """What is shown to whoever serves a journal. Raises `ValueError`."""
+        return JournalTokens.named(self.journal_token_file, self.journal)
+
+    @property
+    def rules(self) -> Rules:
+        """When there is an alarm. Raises `ValueError`."""
+        return Rules(
+            leaderless_after_us=round(self.leaderless_after_seconds * _MICROSECONDS),
+            under_min_isr_after_us=round(self.under_min_isr_after_seconds * _MICROSECONDS),
+            min_isr=self.min_insync_replicas,
+            alive_interval_us=round(self.alive_interval_seconds * _MICROSECONDS),
+            silent_after_us=round(self.silent_after_seconds * _MICROSECONDS),
+        )

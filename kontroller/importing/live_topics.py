@@ -1,0 +1,172 @@
+"""The topics of a live cluster, and what each is as a KafkaTopic: read from ZooKeeper in parts, or seen at brokers at once.
+
+A partition that is being moved counts as being where it goes, as it does for the operator.
+"""
+
+from collections.abc import AsyncIterator, Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from controller_core.model.ids import TopicName
+from controller_core.model.metadata import ReplicaAssignment, TopicAssignment
+from controller_core.model.topics.topic_names import INTERNAL_TOPICS
+from controller_core.zk import codecs, paths
+from controller_core.zk.codecs import MalformedZnode
+from controller_core.zk.session import ZkNode, ZkSession
+from controller_operator.kafka.cluster_view import ClusterView
+from kontroller.importing.documents import Imported, Inexpressible, Target, Wanted, kafka_topic
+from kontroller.importing.object_names import NameTaken, ObjectNames
+
+_PART: Final = 500
+"""Topics that are read together."""
+_UNTOLD: Final = "the brokers do not tell its configuration: give your user the right to DescribeConfigs of it"
+
+
+class NoTopics(Exception):
+    """ZooKeeper has no list of topics under that address: no Kafka cluster was ever there."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Choice:
+    """Which topics are imported, and how."""
+
+    managed: Collection[str] = frozenset()
+    """Topics that have a KafkaTopic."""
+    with_internal: bool = False
+    pins_replicas: bool = False
+    """Whether each partition's brokers are written, instead of how many there are."""
+
+
+@dataclass(slots=True, kw_only=True)
+class LeftOut:
+    """How many topics were left out, and why."""
+
+    managed: int = 0
+    internal: int = 0
+    deleting: int = 0
+
+    def __str__(self) -> str:
+        said = (
+            (self.managed, "that have a KafkaTopic"),
+            (self.internal, "of Kafka's own"),
+            (self.deleting, "being deleted"),
+        )
+        return ", ".join(f"{count} {what}" for count, what in said if count) or "none"
+
+
+async def import_topics(
+    session: ZkSession, choice: Choice, target: Target, names: ObjectNames, left_out: LeftOut
+) -> AsyncIterator[Imported]:
+    """Every topic of the cluster that is chosen, by name; counts the others. Raises `NoTopics` and `ZkError`."""
+    listed, deleting = await session.children_many([paths.TOPICS, paths.DELETE_TOPICS])
+    if listed is None:
+        raise NoTopics(f"ZooKeeper has no {paths.TOPICS} there: does the address end with the brokers' chroot?")
+    chosen = _chosen(map(TopicName, listed), choice, frozenset(deleting or ()), left_out)
+    for begin in range(0, len(chosen), _PART):
+        part = chosen[begin : begin + _PART]
+        assignments = await session.read_many([paths.topic(name) for name in part])
+        configs = await session.read_many([paths.topic_config(name) for name in part])
+        for name, assignment, config in zip(part, assignments, configs, strict=True):
+            if assignment is not None:  # else it was deleted meanwhile
+                yield _imported(name, assignment, config, choice, target, names)
+
+
+def import_seen_topics(
+    view: ClusterView, choice: Choice, target: Target, names: ObjectNames, left_out: LeftOut
+) -> Iterator[Imported]:
+    """The same of a cluster without ZooKeeper, as its brokers show it."""
+    for name in _chosen(view.topics, choice, view.deleting, left_out):
+        topic = view.topics[name]
+        config = topic.config if topic.is_config_known else None
+        try:
+            yield _document(name, topic.assignment, config, choice, target, names, has_zookeeper=False)
+        except (Inexpressible, NameTaken) as error:
+            yield Imported(topic=name, reason=str(error), instead=_found(topic.assignment, topic.config))
+
+
+def _chosen(
+    topics: Iterable[TopicName], choice: Choice, deleting: Collection[str], left_out: LeftOut
+) -> list[TopicName]:
+    chosen = []
+    for topic in sorted(topics):
+        if topic in INTERNAL_TOPICS and not choice.with_internal:
+            left_out.internal += 1
+        elif topic in choice.managed:
+            left_out.managed += 1
+        elif topic in deleting:
+            left_out.deleting += 1
+        else:
+            chosen.append(topic)
+    return chosen
+
+
+def _imported(
+    topic: TopicName, node: ZkNode, config: ZkNode | None, choice: Choice, target: Target, names: ObjectNames
+) -> Imported:
+    found: Any = {
+        "assignment": node.data.decode(errors="replace"),
+        "config": config.data.decode(errors="replace") if config else None,
+    }
+    try:
+        assignment = codecs.decode_whole_topic(topic, node.data)
+        overrides = codecs.decode_config(config.data, paths.topic_config(topic)) if config else {}
+        found = _found(assignment, overrides)
+        return _document(topic, assignment, overrides, choice, target, names)
+    except (MalformedZnode, Inexpressible, NameTaken) as error:
+        return Imported(topic=topic, reason=str(error), instead=found)
+
+
+def _found(assignment: TopicAssignment, config: Mapping[str, str]) -> Any:
+    """A topic as a comment shows it."""
+    replicas = {number: list(each.target) for number, each in sorted(assignment.partitions.items())}
+    return {"replicas": replicas, "config": dict(config)}
+
+
+def _document(
+    topic: TopicName,
+    assignment: TopicAssignment,
+    config: Mapping[str, str] | None,
+    choice: Choice,
+    target: Target,
+    names: ObjectNames,
+    *,
+    has_zookeeper: bool = True,
+) -> Imported:
+    """The KafkaTopic, with what a person should know. Raises `Inexpressible` and `NameTaken`."""
+    if config is None:
+        raise Inexpressible(_UNTOLD)
+    replicas = _replicas(assignment, choice)
+    wanted = Wanted(
+        topic=topic,
+        object_name=names.name_for(topic),
+        partitions=len(assignment.partitions),
+        config=config,
+        has_zookeeper=has_zookeeper,
+        **replicas,
+    )
+    imported = kafka_topic(wanted, target)
+    return replace(imported, notes=(*_notes(assignment), *imported.notes))
+
+
+def _replicas(assignment: TopicAssignment, choice: Choice) -> dict[str, Any]:
+    """The fields that say where the replicas are. Raises `Inexpressible`."""
+    numbers = sorted(assignment.partitions)
+    if numbers != list(range(len(numbers))):
+        raise Inexpressible("its partitions are not numbered from 0 without a gap")
+    targets = [assignment.partitions[number].target for number in numbers]
+    factors = sorted({len(target) for target in targets})
+    if len(factors) != 1:
+        several = ", ".join(map(str, factors)) or "no"
+        raise Inexpressible(f"its partitions have {several} replicas, and a KafkaTopic has one replication factor")
+    if choice.pins_replicas:
+        return {"replica_assignment": [list(target) for target in targets]}
+    return {"replication_factor": factors[0]}
+
+
+def _notes(assignment: TopicAssignment) -> tuple[str, ...]:
+    moving = sum(map(_is_moving, assignment.partitions.values()))
+    return (f"{moving} partitions are being moved: they count as being where they go",) if moving else ()
+
+
+def _is_moving(partition: ReplicaAssignment) -> bool:
+    return bool(partition.adding or partition.removing)

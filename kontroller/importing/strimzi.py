@@ -1,0 +1,136 @@
+"""Strimzi's KafkaTopics as ours.
+
+Name, labels and annotations stay, but for those that are Strimzi's or kubectl's own. What Strimzi leaves to the brokers
+(partitions or replicas that are left out) ours must say, so such a topic is imported from the live cluster instead.
+`strimzi.io/pause-reconciliation` and `strimzi.io/managed: "false"` become our pause. Deleting Strimzi's object deletes the
+topic; ours retains it unless told. Objects of other kinds are not copied, as they may be secrets.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from typing import IO, Any, Final
+
+import yaml
+
+from controller_core.model.topics.topic_names import INTERNAL_TOPICS
+from controller_operator.resources.common import PAUSE_ANNOTATION
+from kontroller.importing.documents import Imported, Inexpressible, Target, Wanted, kafka_topic
+from kontroller.importing.object_names import NameTaken, ObjectNames
+
+_GROUP: Final = "kafka.strimzi.io/"
+_CLUSTER_LABEL: Final = "strimzi.io/cluster"
+_PAUSED: Final = {"strimzi.io/pause-reconciliation": "true", "strimzi.io/managed": "false"}
+_NOT_THEIRS: Final = ("strimzi.io/", "kubectl.kubernetes.io/")
+_KNOWN: Final = frozenset({"topicName", "partitions", "replicas", "config"})
+_Loader: Final = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+
+class NoYaml(Exception):
+    """What was to be read is no YAML."""
+
+
+class StrimziTopics:
+    """Reads KafkaTopics of Strimzi's; `cluster` and `namespace` go before what the objects say themselves."""
+
+    def __init__(self, cluster: str | None, cluster_namespace: str | None, namespace: str | None) -> None:
+        self._cluster = cluster
+        self._cluster_namespace = cluster_namespace
+        self._namespace = namespace
+        self._names: dict[str | None, ObjectNames] = {}
+
+    def read(self, source: IO[str], *, with_internal: bool = False) -> Iterator[Imported]:
+        """Every topic of a file. Raises `NoYaml`, after what came before it."""
+        try:
+            for document in yaml.load_all(source, _Loader):  # a safe loader, in C where there is one
+                for each in _objects(document):
+                    imported = self._imported(each)
+                    if imported.topic not in INTERNAL_TOPICS or with_internal:
+                        yield imported
+        except (yaml.YAMLError, UnicodeDecodeError) as error:
+            raise NoYaml(f"{source.name} is no YAML: {' '.join(str(error).split())}") from error
+
+    def _imported(self, found: Any) -> Imported:
+        if not isinstance(found, dict) or not _is_topic(found):
+            named = f"{found.get('kind')} {_part(found, 'metadata').get('name')}" if isinstance(found, dict) else "?"
+            return Imported(topic=named, reason="nor is it one of Strimzi's")
+        metadata, spec = _part(found, "metadata"), _part(found, "spec")
+        topic = str(spec.get("topicName") or metadata.get("name"))
+        try:
+            return self._of_topic(topic, metadata, spec)
+        except (Inexpressible, NameTaken) as error:
+            return Imported(topic=topic, reason=str(error), instead=found)
+
+    def _of_topic(self, topic: str, metadata: Mapping[str, Any], spec: Mapping[str, Any]) -> Imported:
+        unknown = sorted(map(str, set(spec) - _KNOWN))
+        if unknown:
+            raise Inexpressible(f"its spec has {', '.join(unknown)}")
+        annotations = _part(metadata, "annotations")
+        namespace = self._namespace or metadata.get("namespace")
+        target = Target(
+            cluster=self._cluster or _cluster_of(metadata),
+            cluster_namespace=self._cluster_namespace,
+            namespace=namespace,
+        )
+        is_paused = any(annotations.get(name) == value for name, value in _PAUSED.items())
+        names = self._names.setdefault(namespace, ObjectNames())
+        imported = kafka_topic(
+            Wanted(
+                topic=topic,
+                object_name=names.name_for(topic, str(metadata["name"])),
+                labels=_kept(_part(metadata, "labels")),
+                annotations=_kept(annotations) | ({PAUSE_ANNOTATION: "true"} if is_paused else {}),
+                partitions=_number(spec, "partitions"),
+                replication_factor=_number(spec, "replicas"),
+                config={str(key): _config_value(key, value) for key, value in _part(spec, "config").items()},
+            ),
+            target,
+        )
+        notes = ("Strimzi did not manage it, so it is paused",) if is_paused else ()
+        return replace(imported, notes=(*notes, *imported.notes))
+
+
+def _objects(document: Any) -> Iterable[Any]:
+    """The objects of a document: it, or what is in it where it is a list as `kubectl get --output yaml` writes it."""
+    if document is None:
+        return ()
+    is_list = isinstance(document, dict) and isinstance(document.get("items"), list)
+    return document["items"] if is_list else (document,)
+
+
+def _is_topic(found: Mapping[str, Any]) -> bool:
+    is_theirs = found.get("kind") == "KafkaTopic" and str(found.get("apiVersion")).startswith(_GROUP)
+    return is_theirs and bool(_part(found, "metadata").get("name"))
+
+
+def _part(found: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    part = found.get(name)
+    return part if isinstance(part, dict) else {}
+
+
+def _cluster_of(metadata: Mapping[str, Any]) -> str:
+    name = _part(metadata, "labels").get(_CLUSTER_LABEL)
+    if not name:
+        raise Inexpressible(f"it has no label {_CLUSTER_LABEL}: give --cluster")
+    return str(name)
+
+
+def _number(spec: Mapping[str, Any], field: str) -> int:
+    value = spec.get(field)
+    if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+        raise Inexpressible(f"its {field} are left to the brokers: import it from the live cluster, which knows them")
+    return value
+
+
+def _config_value(key: Any, value: Any) -> str:
+    """A value as Strimzi gives it to Kafka. Raises `Inexpressible`."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, str | int | float):
+        return str(value)
+    if isinstance(value, list):
+        return ",".join(_config_value(key, each) for each in value)
+    raise Inexpressible(f"its config has a {type(value).__name__} as {key}")
+
+
+def _kept(said: Mapping[str, Any]) -> dict[str, str]:
+    return {str(name): str(value) for name, value in said.items() if not str(name).startswith(_NOT_THEIRS)}

@@ -1,0 +1,105 @@
+"""What the plugin does to objects: pause, resume, approval of a move, and its end before its time."""
+
+from typing import Protocol
+
+from controller_operator.kubernetes.object_api import ObjectGone
+from controller_operator.kubernetes.object_store import Key, Raw
+from controller_operator.resources.common import PAUSE_ANNOTATION
+from kontroller.plugin.objects import Named, Seen
+
+_OVER = frozenset({"Completed", "Failed", "Cancelled"})
+
+
+class NotDone(Exception):
+    """What was asked for cannot be done to that object; the message says why, and what can."""
+
+
+class ChangedApi(Protocol):
+    """The seam: what is asked of the API server."""
+
+    async def get(self, key: Key) -> Raw: ...
+
+    async def annotate(self, key: Key, annotations: dict[str, str | None]) -> Raw: ...
+
+    async def patch_spec(self, key: Key, spec: Raw) -> Raw: ...
+
+    async def delete(self, raw: Raw) -> None: ...
+
+
+async def read(api: ChangedApi, named: Named, namespace: str) -> Seen:
+    """The object. Raises `NotDone` where there is none, and `ApiError`."""
+    key = Key(named.kind, namespace, named.name)
+    try:
+        return Seen(await api.get(key))
+    except ObjectGone as error:
+        raise NotDone(f"there is no {key}") from error
+
+
+async def pause(api: ChangedApi, named: Named, namespace: str) -> str:
+    """Stops all work on an object; says what that means."""
+    seen = await read(api, named, namespace)
+    if seen.is_paused:
+        return f"{seen.short} is paused already"
+    await api.annotate(seen.key, {PAUSE_ANNOTATION: "true"})
+    goes_on = " What the controller was asked for goes on." if _has_begun(seen) else ""
+    return f"{seen.short} is paused.{goes_on}"
+
+
+async def resume(api: ChangedApi, named: Named, namespace: str) -> str:
+    """Lets the work on an object go on."""
+    seen = await read(api, named, namespace)
+    if not seen.is_paused:
+        return f"{seen.short} is not paused"
+    await api.annotate(seen.key, {PAUSE_ANNOTATION: None})
+    return f"{seen.short} goes on"
+
+
+async def approve(api: ChangedApi, named: Named, namespace: str, plan_hash: str) -> str:
+    """Approves the plan of a move, where it still is the one with this hash. Raises `NotDone`.
+
+    Where it changes in this moment the operator does not take it: the approval is for this hash only."""
+    seen = await read(api, named, namespace)
+    due = plan_to_approve(seen)
+    if plan_hash != due:
+        raise NotDone(f"the plan of {seen.short} is {due} now, not {plan_hash}: read it again")
+    await api.patch_spec(seen.key, {"approvedPlan": due})
+    return f"plan {due} of {seen.short} is approved"
+
+
+def plan_to_approve(seen: Seen) -> str:
+    """The hash of the plan that waits for approval. Raises `NotDone` where none does."""
+    if seen.key.kind != "PartitionReassignment":
+        raise NotDone(f"{seen.short} needs no approval: only a PartitionReassignment may")
+    due: str | None = seen.status.get("planHash")
+    if not seen.awaits_approval or due is None:
+        raise NotDone(
+            f"{seen.short} does not wait for approval: {seen.status.get('phase', 'no operator has seen it yet')}"
+        )
+    return due
+
+
+async def cancel(api: ChangedApi, named: Named, namespace: str) -> str:
+    """Ends a move or an election before its time, by deleting it. Raises `NotDone`."""
+    seen = await read(api, named, namespace)
+    if seen.key.kind not in ("PartitionReassignment", "PreferredElection"):
+        raise NotDone(f"{seen.short} is nothing that ends: pause it, or change its spec")
+    phase = seen.status.get("phase")
+    if phase in _OVER:
+        return f"{seen.short} is over: {phase}"
+    if seen.key.kind == "PreferredElection" and phase == "Running":
+        raise NotDone(f"{seen.short} was asked for already: elections are not taken back")
+    has_begun = _has_begun(seen)
+    if has_begun and seen.is_paused:
+        raise NotDone(
+            f"{seen.short} is paused and its move has begun, so it would go on to its end without the object: resume it "
+            f"first (`kubectl kontroller resume {seen.short}`), then cancel it; spec.suspend keeps more from beginning"
+        )
+    await api.delete(seen.raw)
+    back = "what still moves goes back to its original replicas" if has_begun else "nothing had begun"
+    return f"{seen.short} is cancelled: {back}"
+
+
+def _has_begun(seen: Seen) -> bool:
+    """Whether the controller may be at work for it: a move that is suspended may have begun."""
+    phase = seen.status.get("phase")
+    return phase == "Running" or (phase == "Suspended" and "startTime" in seen.status)

@@ -1,0 +1,296 @@
+"""The `kubectl-kontroller` command, which kubectl calls for `kubectl kontroller`.
+
+Nothing is imported before it is known to be needed. A wrong command ends with 1: 2 means something else here."""
+
+import asyncio
+import json
+import sys
+from collections.abc import Awaitable, Callable, Sequence
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from controller_operator.kubernetes.kubernetes_objects import KubernetesObjects
+    from controller_operator.kubernetes.leftovers import Leftover
+    from kontroller.plugin.objects import Seen
+
+commands = typer.Typer(
+    name="kubectl kontroller",
+    help="Kafka clusters, topics, moves and elections of kontroller.dev, on one screen.\n\n"
+    "Exits with 0: healthy, nothing to do, or done; 1: an error; 2: a cluster is degraded or not Ready, or with "
+    "--fail-on-changes anything is unhealthy or changes; 3: something waits for a person.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+
+
+_WrongCommand: type[Exception] = typer.BadParameter.__bases__[0]
+"""The UsageError of the click that typer uses, which may be its own copy."""
+
+
+class Output(StrEnum):
+    """How the answer is written."""
+
+    TABLE = "table"
+    JSON = "json"
+
+
+Namespace = Annotated[
+    str | None, typer.Option("--namespace", "-n", help="The namespace; by default the context's own.")
+]
+AllNamespaces = Annotated[bool, typer.Option("--all-namespaces", "-A", help="All namespaces.")]
+Context = Annotated[str | None, typer.Option(help="A context of the kubeconfig; by default the current one.")]
+OutputOption = Annotated[Output, typer.Option("--output", "-o", help="How the answer is written.")]
+FailOnChanges = Annotated[
+    bool, typer.Option("--fail-on-changes", help="Exit with 2 where all is not at rest and well.")
+]
+Object = Annotated[str, typer.Argument(metavar="KIND/NAME", help="An object, such as kt/orders or kpr/drain-4.")]
+Objects = Annotated[list[str], typer.Argument(metavar="KIND/NAME...", help="Objects, such as kt/orders.")]
+
+
+@commands.command("status")
+def status(
+    namespace: Namespace = None,
+    all_namespaces: AllNamespaces = False,
+    context: Context = None,
+    output: OutputOption = Output.TABLE,
+    fail_on_changes: FailOnChanges = False,
+) -> None:
+    """Shows each cluster's health, its missing brokers, what moves, what was changed elsewhere, and what waits for a
+    person and why. Exits with 2 if a cluster is degraded or not Ready."""
+    from controller_operator.resources import KINDS
+    from kontroller.plugin.status import lines, overview
+
+    kinds = [kind.definition.kind for kind in KINDS]
+    view = overview(_all(kinds, namespace, all_namespaces, context))
+    _show(view.to_json(), lines(view), output)
+    raise typer.Exit(view.exit_code(fails_on_changes=fail_on_changes))
+
+
+@commands.command("top")
+def top(
+    namespace: Namespace = None,
+    all_namespaces: AllNamespaces = False,
+    context: Context = None,
+    limit: Annotated[int, typer.Option("--limit", "-l", help="How many are shown.", min=1)] = 20,
+    output: OutputOption = Output.TABLE,
+    fail_on_changes: FailOnChanges = False,
+) -> None:
+    """Shows the partitions that need attention most: without a leader, with missing replicas, moving.
+
+    Of KafkaTopics and PartitionReassignments alone, as their statuses have it."""
+    from kontroller.plugin.exit_codes import exit_code
+    from kontroller.plugin.top import ailing, lines
+
+    found = ailing(_all(["KafkaTopic", "PartitionReassignment"], namespace, all_namespaces, context))
+    _show([each.to_json() for each in found[:limit]], lines(found, limit), output)
+    raise typer.Exit(exit_code(waits=False, changes=bool(found), fails_on_changes=fail_on_changes))
+
+
+@commands.command("plan")
+def plan(
+    name: Object,
+    namespace: Namespace = None,
+    context: Context = None,
+    output: OutputOption = Output.TABLE,
+    fail_on_changes: FailOnChanges = False,
+) -> None:
+    """Shows what the operator would do about an object next.
+
+    To see what a change would do, pause the object, apply the change, and ask."""
+    from kontroller.plugin.changes import read
+    from kontroller.plugin.objects import Named
+    from kontroller.plugin.plan import lines, next_steps
+
+    async def ask(api: "KubernetesObjects", where: str) -> "Seen":
+        return await read(api, Named.parsed(name), where)
+
+    found = next_steps(_done(ask, namespace, context))
+    _show(found.to_json(), lines(found), output)
+    raise typer.Exit(found.exit_code(fails_on_changes=fail_on_changes))
+
+
+@commands.command("pause")
+def pause(names: Objects, namespace: Namespace = None, context: Context = None) -> None:
+    """Stops all work on objects, until they are resumed."""
+    from kontroller.plugin import changes
+
+    _change(changes.pause, names, namespace, context)
+
+
+@commands.command("resume")
+def resume(names: Objects, namespace: Namespace = None, context: Context = None) -> None:
+    """Lets the work on objects go on."""
+    from kontroller.plugin import changes
+
+    _change(changes.resume, names, namespace, context)
+
+
+@commands.command("approve")
+def approve(
+    name: Object,
+    plan_hash: Annotated[
+        str | None, typer.Option("--plan", metavar="HASH", help="The plan to approve, without a question.")
+    ] = None,
+    namespace: Namespace = None,
+    context: Context = None,
+) -> None:
+    """Lets a move begin that needs approval: shows its plan and asks, unless the plan is named."""
+    from kontroller.plugin import changes
+    from kontroller.plugin.objects import Named
+    from kontroller.plugin.plan import lines, next_steps
+
+    async def ask(api: "KubernetesObjects", where: str) -> "tuple[Seen, str]":
+        seen = await changes.read(api, Named.parsed(name), where)
+        return seen, changes.plan_to_approve(seen)
+
+    if plan_hash is None:
+        seen, plan_hash = _done(ask, namespace, context)
+        typer.echo("\n".join(lines(next_steps(seen))))
+        typer.confirm(f"Approve plan {plan_hash}?", abort=True)
+    agreed = plan_hash
+
+    async def work(api: "KubernetesObjects", where: str) -> str:
+        return await changes.approve(api, Named.parsed(name), where, agreed)
+
+    typer.echo(_done(work, namespace, context))
+
+
+@commands.command("drain")
+def drain(
+    brokers: Annotated[list[int], typer.Argument(metavar="BROKER...", help="The ids of the brokers.", min=0)],
+    cluster: Annotated[
+        str | None, typer.Option(help="The KafkaCluster; need not be named where the namespace has one.")
+    ] = None,
+    throttle: Annotated[
+        int | None, typer.Option(metavar="BYTES", help="Bytes a second that each broker may send and receive.", min=1)
+    ] = None,
+    at_a_time: Annotated[int | None, typer.Option(help="How many partitions move at a time; else all.", min=1)] = None,
+    name: Annotated[str | None, typer.Option(help="The name of the object; by default drain-BROKER.")] = None,
+    is_agreed: Annotated[bool, typer.Option("--yes", "-y", help="Begin without a question.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would move, and begin nothing.")] = False,
+    timeout_s: Annotated[float, typer.Option("--timeout", help="Seconds to wait for the plan.", min=1)] = 60,
+    namespace: Namespace = None,
+    context: Context = None,
+) -> None:
+    """Empties brokers with the fewest moves: shows what would move and asks before anything does."""
+    from kontroller.plugin import draining
+    from kontroller.plugin.plan import lines, next_steps
+
+    wanted = draining.Drain(brokers=brokers, cluster=cluster, name=name, bytes_per_second=throttle, at_a_time=at_a_time)
+
+    async def ask(api: "KubernetesObjects", where: str) -> "Seen":
+        return await draining.planned(api, wanted, where, timeout_s)
+
+    made = _done(ask, namespace, context)
+    plan = next_steps(made)
+    typer.echo("\n".join(lines(plan)))
+    ends = draining.take_away
+    try:
+        if plan.steps and not dry_run and (is_agreed or typer.confirm("Move them?", abort=True)):
+            ends = draining.let_go
+    finally:
+        typer.echo(_done(lambda api, _: ends(api, made), namespace, context))
+
+
+@commands.command("cancel")
+def cancel(names: Objects, namespace: Namespace = None, context: Context = None) -> None:
+    """Ends moves and elections before their time, by deleting the objects: what still moves goes back."""
+    from kontroller.plugin import changes
+
+    _change(changes.cancel, names, namespace, context)
+
+
+@commands.command("leftovers")
+def leftovers(
+    namespace: Annotated[
+        str | None,
+        typer.Option("--namespace", "-n", help="The namespace of the operator; by default the context's own."),
+    ] = None,
+    all_namespaces: AllNamespaces = False,
+    context: Context = None,
+    output: OutputOption = Output.TABLE,
+) -> None:
+    """Shows what deleted objects have left behind: topics that stay, moves and limits that go on, newest first.
+
+    The operator keeps the last 100 of them in a ConfigMap beside it, whatever became of their namespaces."""
+    from dataclasses import asdict
+
+    from kontroller.plugin.leftovers import lines
+
+    async def ask(api: "KubernetesObjects", where: str) -> "tuple[list[Leftover], str | None]":
+        asked = None if all_namespaces else where
+        return await api.leftovers(asked), asked
+
+    found, asked = _done(ask, namespace, context)
+    _show([asdict(each) for each in found], lines(found, asked), output)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """The command, with the plugin's own exit codes."""
+    from kontroller.plugin.exit_codes import ExitCode
+
+    try:
+        code = commands(args=arguments, prog_name="kubectl kontroller", standalone_mode=False)
+    except _WrongCommand as error:
+        error.show()  # type: ignore[attr-defined]  # it is a UsageError
+        code = ExitCode.ERROR
+    except typer.Abort:
+        code = ExitCode.ERROR
+    sys.exit(int(code or 0))
+
+
+def _change(
+    change: Callable[..., Awaitable[str]], names: list[str], namespace: str | None, context: str | None
+) -> None:
+    """Does it to each object in turn, and says what became of it; nothing where one of the names is no name."""
+    from kontroller.plugin.objects import Named
+
+    async def work(api: "KubernetesObjects", where: str) -> None:
+        for named in [Named.parsed(name) for name in names]:
+            typer.echo(await change(api, named, where))
+
+    _done(work, namespace, context)
+
+
+def _all(kinds: Sequence[str], namespace: str | None, everywhere: bool, context: str | None) -> "list[Seen]":
+    from kontroller.plugin.objects import all_seen
+
+    async def ask(api: "KubernetesObjects", where: str) -> "list[Seen]":
+        return [each for kind in kinds for each in await all_seen(api, kind, None if everywhere else where)]
+
+    found: list[Seen] = _done(ask, namespace, context)
+    return found
+
+
+def _done(
+    work: Callable[["KubernetesObjects", str], Awaitable[Any]], namespace: str | None, context: str | None
+) -> Any:
+    """Does the work in the namespace that is meant; an error ends the command in one line."""
+    from controller_operator.kubernetes.api_server import NoKubernetes, current_namespace, kubernetes_objects
+    from controller_operator.kubernetes.object_api import ApiError
+    from kontroller.plugin.changes import NotDone
+    from kontroller.plugin.exit_codes import ExitCode
+    from kontroller.plugin.objects import NoDefinitions, NoSuchKind
+
+    async def run() -> Any:
+        async with kubernetes_objects(context) as api:
+            return await work(api, namespace or current_namespace(context))
+
+    try:
+        return asyncio.run(run())
+    except (NoKubernetes, NoDefinitions, NoSuchKind, NotDone, ApiError) as error:
+        typer.echo(f"kubectl kontroller: {error}", err=True)
+        raise typer.Exit(ExitCode.ERROR) from error
+
+
+def _show(answer: object, lines: Sequence[str], output: Output) -> None:
+    typer.echo(json.dumps(answer, indent=2) if output is Output.JSON else "\n".join(lines))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,130 @@
+"""Empties brokers: makes a move with `drainBrokers`, shows what it would move, and lets it begin when that is agreed to.
+
+The plan is the operator's, so the object is made with `suspend: true`: whenever this command ends, nothing has moved that
+nobody agreed to. An object whose plan is not agreed to is taken away again.
+"""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final, Protocol
+
+from controller_operator.kubernetes.object_api import Listing, ObjectChanged
+from controller_operator.kubernetes.object_store import Raw
+from controller_operator.resources.common import API_VERSION
+from controller_operator.resources.conditions import ConditionType, Reason
+from controller_operator.resources.reassignment import ReassignmentPhase
+from kontroller.plugin.changes import ChangedApi, NotDone, read
+from kontroller.plugin.objects import Named, Seen
+
+_KIND: Final = "PartitionReassignment"
+_PAUSE_S: Final = 0.3
+_ATTEMPTS: Final = 10
+_PLANNED: Final = frozenset({ReassignmentPhase.SUSPENDED, ReassignmentPhase.COMPLETED})
+_IMPOSSIBLE: Final = frozenset({Reason.NOT_ENOUGH_BROKERS, Reason.CLUSTER_NOT_FOUND})
+
+
+class DrainingApi(ChangedApi, Protocol):
+    """The seam: what is asked of the API server besides."""
+
+    async def list_all(self, kind: str, namespace: str | None) -> Listing: ...
+
+    async def create(self, raw: Raw) -> Raw: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Drain:
+    """Which brokers are to be emptied, and how."""
+
+    brokers: Sequence[int]
+    cluster: str | None = None
+    """The KafkaCluster, which need not be named where the namespace has one."""
+    name: str | None = None
+    bytes_per_second: int | None = None
+    at_a_time: int | None = None
+
+    @property
+    def named(self) -> Named:
+        return Named(kind=_KIND, name=self.name or "-".join(["drain", *map(str, sorted(set(self.brokers)))]))
+
+
+async def planned(api: DrainingApi, drain: Drain, namespace: str, timeout_s: float) -> Seen:
+    """A suspended object with the operator's plan, or one that has nothing to move. Raises `NotDone` where there is no such
+    plan, and `ApiError`; then the object is gone again."""
+    made = await _made(api, drain, namespace)
+    try:
+        return await _with_plan(api, made, timeout_s)
+    except BaseException:
+        await take_away(api, made)
+        raise
+
+
+async def let_go(api: DrainingApi, made: Seen) -> str:
+    """Lets the move begin."""
+    await api.patch_spec((await _again(api, made)).key, {"suspend": None})
+    return f"{made.short} begins: `kubectl kontroller status` shows how far it is"
+
+
+async def take_away(api: DrainingApi, made: Seen) -> str:
+    """Deletes the object, of which nothing has begun."""
+    for _ in range(_ATTEMPTS):
+        try:
+            await api.delete((await _again(api, made)).raw)
+        except ObjectChanged:
+            continue  # its status was written in between
+        return f"nothing was moved, and {made.short} is taken away again"
+    raise NotDone(f"{made.short} changes all the time: nothing was moved; cancel it")
+
+
+async def _made(api: DrainingApi, drain: Drain, namespace: str) -> Seen:
+    """The object, as it was made. Raises `NotDone` and `ApiError`."""
+    spec: Raw = {
+        "clusterRef": {"name": drain.cluster or await _only_cluster(api, namespace)},
+        "drainBrokers": sorted(set(drain.brokers)),
+        "suspend": True,
+    }
+    if drain.bytes_per_second is not None:
+        spec["throttle"] = {"bytesPerSecond": drain.bytes_per_second}
+    if drain.at_a_time is not None:
+        spec["maxConcurrentPartitions"] = drain.at_a_time
+    metadata = {"name": drain.named.name, "namespace": namespace}
+    try:
+        return Seen(await api.create({"apiVersion": API_VERSION, "kind": _KIND, "metadata": metadata, "spec": spec}))
+    except ObjectChanged as error:
+        short = f"kpr/{drain.named.name}"
+        raise NotDone(
+            f"there is {short} already: see `kubectl kontroller plan {short}`, cancel it, or give another --name"
+        ) from error
+
+
+async def _with_plan(api: DrainingApi, made: Seen, timeout_s: float) -> Seen:
+    seen = made
+    try:
+        async with asyncio.timeout(timeout_s):
+            while not (seen.is_current and seen.status.get("phase") in _PLANNED):
+                ready = seen.condition(ConditionType.READY)
+                if seen.is_current and (seen.holds(ConditionType.STALLED) or ready.get("reason") in _IMPOSSIBLE):
+                    raise NotDone(ready.get("message", ""))
+                await asyncio.sleep(_PAUSE_S)
+                seen = await _again(api, made)
+    except TimeoutError as error:
+        nobody = "no operator has seen it: does one run, and is this one of its namespaces?"
+        why = seen.condition(ConditionType.READY).get("message", nobody)
+        raise NotDone(f"there is no plan after {timeout_s:g} seconds: {why}") from error
+    return seen
+
+
+async def _again(api: DrainingApi, made: Seen) -> Seen:
+    """The same object as it is now. Raises `NotDone` where it is gone, or another by that name."""
+    seen = await read(api, Named(kind=_KIND, name=made.key.name), made.key.namespace)
+    if seen.raw["metadata"]["uid"] != made.raw["metadata"]["uid"]:
+        raise NotDone(f"somebody has deleted {made.short}, and made another one")
+    return seen
+
+
+async def _only_cluster(api: DrainingApi, namespace: str) -> str:
+    names = sorted(raw["metadata"]["name"] for raw in (await api.list_all("KafkaCluster", namespace)).items)
+    if len(names) != 1:
+        there = f"it has {', '.join(names)}" if names else "it has none"
+        raise NotDone(f"name one of the KafkaClusters of namespace {namespace} with --cluster: {there}")
+    return str(names[0])

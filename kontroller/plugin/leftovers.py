@@ -1,0 +1,14 @@
+"""The leftovers of deleted objects in Kafka clusters, as the operators have them on record."""
+
+from collections.abc import Sequence
+
+from controller_operator.kubernetes.leftovers import Leftover
+from kontroller.screen import table
+
+
+def lines(found: Sequence[Leftover], where: str | None) -> list[str]:
+    """The screen; `where`: the namespace that was asked about, None for all."""
+    rows = [(each.time, each.kind, each.namespace, each.name, each.reason, each.message) for each in found]
+    shown = table(("DELETED", "KIND", "NAMESPACE", "NAME", "REASON", "WHAT STAYS"), rows, most=None)
+    nowhere = "in any namespace" if where is None else f"in namespace {where}, where the operator is looked for"
+    return shown or [f"No operator has a leftover on record {nowhere}."]

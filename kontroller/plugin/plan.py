@@ -1,0 +1,139 @@
+"""What the operator would do about an object next, as its status says it."""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Final
+
+from controller_operator.plans.next_steps import WAITING
+from controller_operator.resources.conditions import ConditionType
+from kontroller.plugin.exit_codes import ExitCode, exit_code
+from kontroller.plugin.objects import ENDED, Seen
+from kontroller.screen import table
+
+_IN_SHORT: Final = 3
+"""How many steps a plan has in short."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedStep:
+    """One step: what would be done to what, and the values before and after."""
+
+    action: str
+    key: str
+    live: str | None = None
+    desired: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NextSteps:
+    """The steps, and what the object says about itself. `total` counts those that the status has no room for, too."""
+
+    object: str
+    is_current: bool
+    is_paused: bool
+    reason: str | None
+    message: str | None
+    total: int
+    steps: tuple[PlannedStep, ...]
+    in_words: tuple[str, ...]
+    """What would be done without the pause, for a paused object."""
+    waits: bool
+
+    def exit_code(self, *, fails_on_changes: bool) -> ExitCode:
+        return exit_code(waits=self.waits, changes=self.total > 0, fails_on_changes=fails_on_changes)
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def next_steps(each: Seen) -> NextSteps:
+    """The plan in the status of a KafkaTopic; of a FeatureSet what its features say; of another kind what it waits for.
+    Of any kind that is paused what would be done without the pause."""
+    plan = each.status.get("plan") or {} if each.key.kind == "KafkaTopic" else {}
+    ready = each.condition(ConditionType.READY)
+    steps = tuple(_step(change) for change in plan.get("changes") or ()) or _features(each) or _moves(each)
+    words = tuple(each.status.get("nextSteps") or ()) if each.is_paused else ()
+    return NextSteps(
+        object=each.short,
+        is_current=each.is_current,
+        is_paused=each.is_paused,
+        reason=ready.get("reason"),
+        message=ready.get("message"),
+        total=max(plan.get("total", 0), len(steps), _yet_to_move(each), _would_do(words)),
+        steps=steps,
+        in_words=words,
+        waits=each.holds(ConditionType.STALLED) or each.awaits_approval,
+    )
+
+
+def in_short(each: Seen) -> str | None:
+    """The plan of an object that somebody has to decide about, in a few words; None where nothing would be done.
+
+    Where it awaits approval the hash is there, too, by which one plan is told from another."""
+    found = next_steps(each)
+    words = [*found.in_words] or [f"{step.action} {step.key}" for step in found.steps]
+    if not words:
+        return None
+    more = f" and {found.total - _IN_SHORT} more" if found.total > _IN_SHORT < len(words) else ""
+    plan_hash = f"{each.status.get('planHash')}: " if each.awaits_approval and each.status.get("planHash") else ""
+    return f"{plan_hash}{'; '.join(words[:_IN_SHORT])}{more}"
+
+
+def lines(found: NextSteps) -> list[str]:
+    """The screen."""
+    rows = [(step.action, step.key, step.live, step.desired) for step in found.steps]
+    more = [f"... and {found.total - len(rows)} more"] if rows and found.total > len(rows) else []
+    about = f"{found.object}: {found.message or 'no operator has seen it yet'}"
+    notes = [] if found.is_current else ["The status is about an older generation: ask again in a moment."]
+    if found.is_paused and found.total:
+        notes.append(f"It is paused: `kubectl kontroller resume {found.object}` has it done.")
+    shown = table(("ACTION", "WHAT", "NOW", "THEN"), rows)
+    words = ["Without the pause it would:", *(f"- {each}" for each in found.in_words)] if found.in_words else []
+    return [about, *notes, *(shown or words or ["Nothing would be changed."]), *more, *(words if shown else [])]
+
+
+def _step(change: dict[str, Any]) -> PlannedStep:
+    return PlannedStep(
+        action=str(change.get("action", "")),
+        key=str(change.get("key", "")),
+        live=change.get("live"),
+        desired=change.get("desired"),
+    )
+
+
+def _features(each: Seen) -> tuple[PlannedStep, ...]:
+    if each.key.kind != "FeatureSet":
+        return ()
+    return tuple(
+        PlannedStep(action="Finalize", key=feature["name"], live=_text(feature.get("finalizedLevel")),
+                    desired=_text(feature.get("maxVersionLevel")))
+        for feature in each.status.get("features") or ()
+        if feature.get("finalizedLevel") != feature.get("maxVersionLevel")
+    )  # fmt: skip
+
+
+def _moves(each: Seen) -> tuple[PlannedStep, ...]:
+    if each.key.kind != "PartitionReassignment":
+        return ()
+    return tuple(
+        PlannedStep(action="Move", key=f"{row['topic']}-{row['partition']}", live=_text(row.get("replicas")),
+                    desired=_text(row.get("targetReplicas")))
+        for row in each.status.get("partitions") or ()
+        if row.get("step") not in ENDED
+    )  # fmt: skip
+
+
+def _would_do(words: Sequence[str]) -> int:
+    """How much of what a paused object says is no waiting."""
+    return sum(not each.startswith(WAITING) for each in words)
+
+
+def _yet_to_move(each: Seen) -> int:
+    """Of a move: of how many partitions the status may name only some."""
+    return each.counts.get("waiting", 0) + each.counts.get("moving", 0)
+
+
+def _text(value: object) -> str | None:
+    if isinstance(value, list):
+        return ",".join(map(str, value))
+    return None if value is None else str(value)

@@ -1,0 +1,369 @@
+"""One screen of how it is: the clusters, what moves, what differs, and what waits for a person."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from itertools import chain
+from typing import Any, Final
+
+from controller_core.model.wording import counted
+from controller_operator.resources.cluster import NEARLY_FULL_PERCENT, BrokerRemoval, BrokerState
+from controller_operator.resources.conditions import ConditionType
+from kontroller.plugin.exit_codes import ExitCode, exit_code
+from kontroller.plugin.objects import Seen
+from kontroller.plugin.plan import in_short
+from kontroller.screen import section, table
+
+_SHOWN: Final = 20
+"""Rows of one table."""
+_OVER: Final = frozenset({"Completed", "Failed", "Cancelled"})
+_AS_ASKED: Final = frozenset({"Completed", "Cancelled"})
+_BETWEEN_RUNS: Final = frozenset({"Scheduled", "Suspended"})
+"""Phases of an election with a schedule."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterHealth:
+    """A KafkaCluster, and how many of its partitions need attention."""
+
+    namespace: str
+    name: str
+    controller: int | None
+    controller_kind: str | None
+    brokers: int | None
+    missing_brokers: int | None
+    topics: int | None
+    partitions: int | None
+    offline: int | None
+    under_replicated: int | None
+    under_min_isr: int | None
+    reassigning: int | None
+    fullest_disk_percent: int | None
+    """Of all brokers; None if no broker says how full its disks are."""
+    ready: str
+    degraded: str
+    reason: str | None
+    """The reason why the cluster is not Ready; if it is Ready, why it is degraded, and otherwise why it is Ready."""
+    message: str | None
+
+    @property
+    def is_well(self) -> bool:
+        """Return True if the cluster is Ready and not degraded."""
+        return self.ready == "True" and self.degraded != "True"
+
+    @property
+    def is_healthy(self) -> bool:
+        return self.is_well and not (self.offline or self.under_replicated or self.under_min_isr)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MissingBroker:
+    """A broker that is not registered."""
+
+    namespace: str
+    cluster: str
+    broker: int | None
+    since: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeavingBroker:
+    """A broker that is to be removed from its cluster."""
+
+    namespace: str
+    cluster: str
+    broker: int | None
+    removal: str
+
+    @property
+    def next_step(self) -> str:
+        """The next step of a person."""
+        if self.removal == BrokerRemoval.EMPTY:
+            return "it has no replicas and gets none: safe to stop for good"
+        return f"it still holds replicas: kubectl kontroller drain {self.broker}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Disk:
+    """A disk that is nearly full, or log directories that a broker cannot use."""
+
+    namespace: str
+    cluster: str
+    broker: int | None
+    directory: str | None
+    used_percent: int | None
+    total_bytes: int | None
+    failed_directories: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Move:
+    """A PartitionReassignment or PreferredElection that has not ended."""
+
+    namespace: str
+    name: str
+    phase: str | None
+    done: int
+    total: int
+    throttle: int | None
+    """Bytes a second; None where there is no limit, or none yet."""
+    time_left: str | None
+    message: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Said:
+    """An object with something to say, and why."""
+
+    namespace: str
+    name: str
+    reason: str | None
+    message: str | None
+    plan: str | None = None
+    """The steps that would be done if somebody allowed them; None if there are none, or if nobody asks."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Overview:
+    """All of it."""
+
+    clusters: tuple[ClusterHealth, ...]
+    missing_brokers: tuple[MissingBroker, ...]
+    brokers_to_remove: tuple[LeavingBroker, ...]
+    disks: tuple[Disk, ...]
+    moves: tuple[Move, ...]
+    drifted: tuple[Said, ...]
+    waiting_for_person: tuple[Said, ...]
+    paused: tuple[Said, ...]
+    objects: int
+    not_ready: int
+
+    @property
+    def is_quiet(self) -> bool:
+        healthy = all(cluster.is_healthy for cluster in self.clusters)
+        return healthy and not (self.moves or self.drifted or self.paused or self.not_ready)
+
+    def exit_code(self, *, fails_on_changes: bool) -> ExitCode:
+        waits = bool(self.waiting_for_person)
+        is_degraded = not all(cluster.is_well for cluster in self.clusters)
+        return exit_code(
+            waits=waits, changes=not self.is_quiet, fails_on_changes=fails_on_changes, is_degraded=is_degraded
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def overview(objects: Iterable[Seen]) -> Overview:
+    """The summary of all objects."""
+    seen = list(objects)
+    return Overview(
+        clusters=tuple(_cluster(each) for each in seen if each.key.kind == "KafkaCluster"),
+        missing_brokers=tuple(chain.from_iterable(map(_find_missing_brokers, seen))),
+        brokers_to_remove=tuple(chain.from_iterable(map(_find_leaving_brokers, seen))),
+        disks=tuple(chain.from_iterable(map(_disks_in_trouble, seen))),
+        moves=tuple(_move(each) for each in seen if _is_under_way(each)),
+        drifted=tuple(_drift(each) for each in seen if each.holds(ConditionType.DRIFTED)),
+        waiting_for_person=tuple(_read_said(each, ConditionType.STALLED) for each in seen if _needs_person(each)),
+        paused=tuple(_read_said(each, ConditionType.PAUSED) for each in seen if each.is_paused),
+        objects=len(seen),
+        not_ready=sum(not _is_well(each) for each in seen),
+    )
+
+
+def lines(view: Overview) -> list[str]:
+    """The screen."""
+    shown = _clusters(view.clusters) or ["No KafkaCluster."]
+    shown += _list_missing(view.missing_brokers)
+    shown += _list_leaving(view.brokers_to_remove)
+    shown += _disks(view.disks)
+    shown += _moves(view.moves)
+    shown += _list_said("Changed elsewhere", view.drifted)
+    shown += _list_said("Waits for a person", view.waiting_for_person)
+    shown += _list_said("Paused", view.paused)
+    return [*shown, "", f"{_summary(view)}{'' if view.is_quiet else '; see above'}."]
+
+
+def _summary(view: Overview) -> str:
+    ready = f"{view.objects - view.not_ready} of {view.objects} objects are ready"
+    count = sum(cluster.degraded == "True" for cluster in view.clusters)
+    verb = "is" if count == 1 else "are"
+    return f"{ready}, {count} of {counted(len(view.clusters), 'cluster')} {verb} degraded" if count else ready
+
+
+def _clusters(clusters: Sequence[ClusterHealth]) -> list[str]:
+    heads = ("NAMESPACE", "CLUSTER", "CONTROLLER", "BROKERS", "MISSING", "TOPICS", "PARTITIONS", "OFFLINE",
+             "UNDER-REPLICATED", "UNDER-MIN-ISR", "MOVING", "DISK", "READY", "DEGRADED", "WHY")  # fmt: skip
+    rows = [
+        (c.namespace, c.name, _controller(c), c.brokers, c.missing_brokers, c.topics, c.partitions, c.offline,
+         c.under_replicated, c.under_min_isr, c.reassigning, _used(c.fullest_disk_percent), c.ready, c.degraded, c.message)
+        for c in clusters
+    ]  # fmt: skip
+    return table(heads, rows)
+
+
+def _controller(cluster: ClusterHealth) -> str | None:
+    return None if cluster.controller is None else f"{cluster.controller} ({cluster.controller_kind})"
+
+
+def _list_missing(missing: Sequence[MissingBroker]) -> list[str]:
+    rows = [(each.namespace, each.cluster, each.broker, each.since) for each in missing[:_SHOWN]]
+    heads = ("NAMESPACE", "CLUSTER", "BROKER", "SINCE")
+    return section("Missing brokers", table(heads, rows), total=len(missing), shown=_SHOWN)
+
+
+def _list_leaving(leaving: Sequence[LeavingBroker]) -> list[str]:
+    rows = [(each.namespace, each.cluster, each.broker, each.removal, each.next_step) for each in leaving[:_SHOWN]]
+    heads = ("NAMESPACE", "CLUSTER", "BROKER", "REMOVAL", "NEXT")
+    return section("Brokers to be removed", table(heads, rows), total=len(leaving), shown=_SHOWN)
+
+
+def _disks(disks: Sequence[Disk]) -> list[str]:
+    rows = [
+        (d.namespace, d.cluster, d.broker, d.directory, _used(d.used_percent), d.total_bytes,
+         ", ".join(d.failed_directories) or None)
+        for d in disks[:_SHOWN]
+    ]  # fmt: skip
+    heads = ("NAMESPACE", "CLUSTER", "BROKER", "DIRECTORY", "USED", "BYTES", "FAILED")
+    return section("Disks nearly full or failed", table(heads, rows), total=len(disks), shown=_SHOWN)
+
+
+def _used(percent: int | None) -> str | None:
+    return None if percent is None else f"{percent}%"
+
+
+def _moves(moves: Sequence[Move]) -> list[str]:
+    rows = [
+        (m.namespace, m.name, m.phase, f"{m.done}/{m.total}", _percent(m), m.throttle, m.time_left, m.message)
+        for m in moves[:_SHOWN]
+    ]
+    heads = ("NAMESPACE", "OBJECT", "PHASE", "DONE", "PERCENT", "THROTTLE", "ETA", "WHY")
+    return section("Under way", table(heads, rows), total=len(moves), shown=_SHOWN)
+
+
+def _list_said(title: str, found: Sequence[Said]) -> list[str]:
+    heads = ("NAMESPACE", "OBJECT", "REASON", "WHY", "PLAN")
+    columns = len(heads) if any(each.plan for each in found) else len(heads) - 1
+    rows = [(each.namespace, each.name, each.reason, each.message, each.plan)[:columns] for each in found[:_SHOWN]]
+    return section(title, table(heads[:columns], rows), total=len(found), shown=_SHOWN)
+
+
+def _percent(move: Move) -> str | None:
+    return f"{100 * move.done // move.total}%" if move.total else None
+
+
+def _cluster(each: Seen) -> ClusterHealth:
+    controller, counts = each.status.get("controller") or {}, each.counts
+    ready, degraded = each.condition(ConditionType.READY), each.condition(ConditionType.DEGRADED)
+    trouble = degraded if each.holds(ConditionType.READY) and each.holds(ConditionType.DEGRADED) else ready
+    is_well = trouble is ready and each.holds(ConditionType.READY)
+    return ClusterHealth(
+        namespace=each.key.namespace,
+        name=each.key.name,
+        controller=controller.get("id"),
+        controller_kind=controller.get("kind"),
+        brokers=counts.get("brokers"),
+        missing_brokers=counts.get("missingBrokers"),
+        topics=counts.get("topics"),
+        partitions=counts.get("partitions"),
+        offline=counts.get("offline"),
+        under_replicated=counts.get("underReplicated"),
+        under_min_isr=counts.get("underMinIsr"),
+        reassigning=counts.get("reassigning"),
+        fullest_disk_percent=max(_percents(each), default=None),
+        ready=ready.get("status", "Unknown"),
+        degraded=degraded.get("status", "Unknown"),
+        reason=trouble.get("reason"),
+        message=None if is_well else trouble.get("message", "no operator has seen it yet"),
+    )
+
+
+def _brokers(each: Seen) -> Sequence[dict[str, Any]]:
+    return each.status.get("brokers") or () if each.key.kind == "KafkaCluster" else ()
+
+
+def _find_missing_brokers(each: Seen) -> Iterator[MissingBroker]:
+    for row in _brokers(each):
+        if row.get("state") == BrokerState.MISSING:
+            yield MissingBroker(
+                namespace=each.key.namespace, cluster=each.key.name, broker=row.get("id"), since=row.get("since")
+            )
+
+
+def _find_leaving_brokers(each: Seen) -> Iterator[LeavingBroker]:
+    for row in _brokers(each):
+        if (removal := row.get("removal")) is not None:
+            yield LeavingBroker(
+                namespace=each.key.namespace, cluster=each.key.name, broker=row.get("id"), removal=removal
+            )
+
+
+def _percents(each: Seen) -> Iterator[int]:
+    return (row["disk"]["usedPercent"] for row in _brokers(each) if row.get("disk"))
+
+
+def _disks_in_trouble(each: Seen) -> Iterator[Disk]:
+    nearly_full = each.raw.get("spec", {}).get("diskNearlyFullPercent", NEARLY_FULL_PERCENT)
+    for row in _brokers(each):
+        disk, failed = row.get("disk") or {}, tuple(row.get("failedLogDirectories") or ())
+        if failed or disk.get("usedPercent", 0) >= nearly_full:
+            yield Disk(
+                namespace=each.key.namespace,
+                cluster=each.key.name,
+                broker=row.get("id"),
+                directory=disk.get("directory"),
+                used_percent=disk.get("usedPercent"),
+                total_bytes=disk.get("totalBytes"),
+                failed_directories=failed,
+            )
+
+
+def _is_under_way(each: Seen) -> bool:
+    if each.key.kind not in ("PartitionReassignment", "PreferredElection"):
+        return False
+    at_rest = _OVER | _BETWEEN_RUNS if each.key.kind == "PreferredElection" else _OVER
+    return each.status.get("phase") not in at_rest
+
+
+def _move(each: Seen) -> Move:
+    counts = each.counts
+    is_move = each.key.kind == "PartitionReassignment"
+    done = counts.get("done", 0) if is_move else counts.get("elected", 0) + counts.get("notNeeded", 0)
+    return Move(
+        namespace=each.key.namespace,
+        name=each.short,
+        phase=each.status.get("phase"),
+        done=done,
+        total=counts.get("total", 0),
+        throttle=(each.status.get("throttle") or {}).get("bytesPerSecond"),
+        time_left=(each.status.get("progress") or {}).get("timeLeft"),
+        message=each.condition(ConditionType.READY).get("message"),
+    )
+
+
+def _drift(each: Seen) -> Said:
+    differences = each.status.get("drift") or ()
+    keys = ", ".join(f"{d.get('key')} is {d.get('live')}, not {d.get('desired')}" for d in differences[:5])
+    more = f" and {len(differences) - 5} more" if len(differences) > 5 else ""
+    condition = each.condition(ConditionType.DRIFTED)
+    said = keys + more or condition.get("message")
+    return Said(namespace=each.key.namespace, name=each.short, reason=condition.get("reason"), message=said)
+
+
+def _needs_person(each: Seen) -> bool:
+    return each.holds(ConditionType.STALLED) or each.awaits_approval
+
+
+def _is_well(each: Seen) -> bool:
+    """Ready, or over as somebody wanted it."""
+    return each.holds(ConditionType.READY) or each.status.get("phase") in _AS_ASKED
+
+
+def _read_said(each: Seen, type_: ConditionType) -> Said:
+    condition = each.condition(type_) or each.condition(ConditionType.READY)
+    return Said(
+        namespace=each.key.namespace,
+        name=each.short,
+        reason=condition.get("reason"),
+        message=condition.get("message"),
+        plan=in_short(each),
+    )

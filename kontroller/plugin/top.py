@@ -1,0 +1,84 @@
+"""The partitions that need attention most, from what the statuses of topics and moves say of each."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from kontroller.plugin.objects import ENDED, Seen
+from kontroller.screen import table
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ailing:
+    """A partition, and what is wrong with it."""
+
+    namespace: str
+    topic: str
+    partition: int
+    trouble: str
+    leader: int | None
+    replicas: tuple[int, ...]
+    isr: tuple[int, ...]
+    message: str | None = None
+
+    @property
+    def rank(self) -> tuple[int, int, int, str, int]:
+        """The worst first: without a leader, then with the most missing replicas, then those with the most replicas."""
+        missing = len(set(self.replicas) - set(self.isr))
+        return (self.trouble != "offline", -missing, -len(self.replicas), self.topic, self.partition)
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def ailing(objects: Iterable[Seen]) -> list[Ailing]:
+    """The partitions that need attention, the worst first. Of a move its own words go before those of the topic."""
+    found: dict[tuple[str, str, int], Ailing] = {}
+    for each in sorted(objects, key=lambda each: each.key.kind != "KafkaTopic"):
+        for partition in each.status.get("partitions") or ():
+            trouble = _trouble(partition)
+            if trouble is not None and each.key.kind in ("KafkaTopic", "PartitionReassignment"):
+                place = (each.key.namespace, partition["topic"], partition["partition"])
+                found[place] = _ailing(each.key.namespace, partition, trouble)
+    return sorted(found.values(), key=lambda each: each.rank)
+
+
+def lines(found: Sequence[Ailing], most: int) -> list[str]:
+    """The screen."""
+    rows = [
+        (e.namespace, e.topic, e.partition, e.trouble, e.leader, _brokers(e.replicas), _brokers(e.isr), e.message)
+        for e in found[:most]
+    ]
+    heads = ("NAMESPACE", "TOPIC", "PARTITION", "TROUBLE", "LEADER", "REPLICAS", "ISR", "WHY")
+    more = [f"... and {len(found) - most} more"] if len(found) > most else []
+    return [*table(heads, rows), *more] or ["No partition of a KafkaTopic needs attention."]
+
+
+def _trouble(partition: Mapping[str, Any]) -> str | None:
+    replicas, isr, leader = partition.get("replicas") or (), partition.get("isr") or (), partition.get("leader")
+    if partition.get("step") in ENDED:
+        return None  # of another time
+    if leader is None or leader < 0:
+        return "offline"
+    if partition.get("step") not in (None, "Waiting"):
+        return str(partition["step"])
+    if set(replicas) - set(isr):
+        return "under-replicated"
+    return "not the preferred leader" if replicas and leader != replicas[0] else None
+
+
+def _ailing(namespace: str, partition: Mapping[str, Any], trouble: str) -> Ailing:
+    return Ailing(
+        namespace=namespace,
+        topic=partition["topic"],
+        partition=partition["partition"],
+        trouble=trouble,
+        leader=partition.get("leader"),
+        replicas=tuple(partition.get("replicas") or ()),
+        isr=tuple(partition.get("isr") or ()),
+        message=partition.get("message"),
+    )
+
+
+def _brokers(ids: Sequence[int]) -> str:
+    return ",".join(map(str, ids))

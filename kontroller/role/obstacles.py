@@ -1,0 +1,153 @@
+"""What is in the way of giving the role to somebody, and what to mind: each with what to change.
+
+Nothing is written. Whether something may be written is asked with writes that cannot succeed, on the condition of a version
+that no znode has: ZooKeeper looks at the ACL first.
+"""
+
+from collections.abc import Awaitable, Iterable
+from dataclasses import dataclass
+from typing import Final
+
+from controller_core.controller.role.role_znode import Holder
+from controller_core.model.ids import NO_LEADER, BrokerId, TopicName, TopicPartition
+from controller_core.zk import codecs, paths
+from controller_core.zk.codecs import MalformedZnode
+from controller_core.zk.session import (
+    AccessRefused,
+    Delete,
+    SetData,
+    TransactionFailed,
+    WriteOp,
+    ZkNode,
+    ZkSession,
+    ZkVersion,
+)
+from kontroller.role.picture import RolePicture
+
+_NEVER: Final = ZkVersion(2**31 - 1)
+_SHOWN: Final = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Obstacle:
+    """One thing that was found."""
+
+    said: str
+    is_in_the_way: bool = True
+    """Else it is only to be minded."""
+
+
+async def obstacles(zk: ZkSession, picture: RolePicture, target: BrokerId | None) -> list[Obstacle]:
+    """What is in the way of giving the role to a process of ours, or, for None, to Kafka's brokers. Raises `ZkError`."""
+    found = [Obstacle(said=text) for text in (*_of_heirs(picture, target), *await _of_migrations(zk, picture))]
+    found += [Obstacle(said=text) for text in await _of_rights(zk)]
+    minded = await _of_topics(zk)
+    if target is None:
+        minded += await _of_what_kafka_leaves(zk)
+    return found + [Obstacle(said=text, is_in_the_way=False) for text in minded]
+
+
+def _of_heirs(picture: RolePicture, target: BrokerId | None) -> Iterable[str]:
+    if picture.request is not None and picture.request.holder is not None:
+        yield f"process {picture.request.holder} is being asked to take the role: wait for whoever does that"
+    if target is None:
+        if not picture.brokers:
+            yield "no broker is registered that could have the role: start one"
+        return
+    process = picture.processes.get(target)
+    if process is None:
+        others = ", ".join(map(str, sorted(picture.processes))) or "none"
+        yield f"no process {target} of ours stands by (there are: {others}): start it with `kontroller controller run`"
+    elif process.hindrance is not None and not picture.has(target):
+        yield f"process {target} on {process.whereabouts} would not do well with the role: {process.hindrance}"
+
+
+async def _of_migrations(zk: ZkSession, picture: RolePicture) -> list[str]:
+    if picture.kind is Holder.KRAFT_CONTROLLER:
+        return ["a KRaft controller has the role: end the migration to KRaft, or go back from it"]
+    if (await zk.read_many([paths.MIGRATION]))[0] is not None:
+        return [f"{paths.MIGRATION} is there, so a migration to KRaft has begun: go back from it as Kafka's guide says"]
+    return []
+
+
+async def _of_rights(zk: ZkSession) -> list[str]:
+    probes: list[WriteOp] = [
+        SetData(path=paths.CONTROLLER_EPOCH, data=b"", version=_NEVER),
+        Delete(path=paths.CONTROLLER, version=_NEVER),
+        Delete(path=paths.ROLE_REQUEST, version=_NEVER),
+    ]
+    return [
+        f"this login may not write {probe.path}: give the --properties of the brokers, or of the controllers"
+        for probe in probes
+        if await _is_refused(zk.transact([probe]))
+    ]
+
+
+async def _is_refused(write: Awaitable[object]) -> bool:
+    try:
+        await write
+    except AccessRefused:
+        return True
+    except TransactionFailed:
+        return False
+    raise AssertionError("a znode has the last version of all")
+
+
+async def _of_topics(zk: ZkSession) -> list[str]:
+    """What is under way, or wrong: it goes on, or stays so, under whoever has the role next."""
+    names = [TopicName(name) for name in (await zk.children_many([paths.TOPICS]))[0] or ()]
+    znodes = await zk.read_many([paths.topic(name) for name in names])
+    partitions: list[TopicPartition] = []
+    moving: list[TopicPartition] = []
+    bad: list[str] = []
+    for name, node in zip(names, znodes, strict=True):
+        try:
+            content = codecs.decode_topic(name, node.data) if node is not None else None
+        except MalformedZnode as error:
+            bad.append(str(error))
+            continue
+        for number, replicas in content.partitions.items() if content is not None else ():
+            partitions.append(TopicPartition(name, number))
+            if replicas.adding or replicas.removing:
+                moving.append(partitions[-1])
+    states = await zk.read_many([paths.partition_state(partition) for partition in partitions])
+    offline = [
+        each for each, node in zip(partitions, states, strict=True) if node is not None and _is_offline(each, node, bad)
+    ]
+    told = [f"{_count(moving)} being reassigned, which goes on: {_shown(moving)}"] if moving else []
+    told += [f"{_count(offline)} offline, and stay so: {_shown(offline)}"] if offline else []
+    return told + [f"left alone until it is mended: {text}" for text in bad]
+
+
+def _is_offline(partition: TopicPartition, node: ZkNode, bad: list[str]) -> bool:
+    try:
+        return codecs.decode_partition_state(partition, node).leader_and_isr.leader == NO_LEADER
+    except MalformedZnode as error:
+        bad.append(str(error))
+        return False
+
+
+async def _of_what_kafka_leaves(zk: ZkSession) -> list[str]:
+    """What no controller but ours does."""
+    waiting = {
+        paths.THROTTLES: "throttles of reassignments are not taken away",
+        paths.REMOVED_REPLICAS: "replicas that were removed while their broker was down are not deleted",
+        paths.PARTITIONS_ADD: "requests to add single partitions wait",
+        paths.PARTITIONS_REMOVE: "requests to remove single partitions wait",
+        paths.PARTITIONS_REASSIGNED: "requests to move single partitions wait",
+    }
+    children = await zk.children_many(list(waiting))
+    return [
+        f"under Kafka's controller {what} (below {path})"
+        for (path, what), names in zip(waiting.items(), children, strict=True)
+        if names
+    ]
+
+
+def _count(partitions: list[TopicPartition]) -> str:
+    return f"{len(partitions)} partitions are" if len(partitions) > 1 else "a partition is"
+
+
+def _shown(partitions: list[TopicPartition]) -> str:
+    more = f", and {len(partitions) - _SHOWN} more" if len(partitions) > _SHOWN else ""
+    return ", ".join(f"{name}-{number}" for name, number in partitions[:_SHOWN]) + more

@@ -1,0 +1,5 @@
+"""`python -m replica_broker`: the `kontroller-broker` command without an installed script."""
+
+from replica_broker.cli.command_line import main
+
+main(prog_name="kontroller-broker")
