@@ -3,6 +3,8 @@
 `kontroller ready` is started every few seconds beside a broker, so nothing is imported before it is known to be needed:
 each command imports what it does when it runs."""
 
+from typing import Annotated
+
 import typer
 
 from kontroller.cli import check, controller, history, operator
@@ -23,6 +25,25 @@ main = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,  # square brackets in a help text are what they are
 )
+
+
+def _print_version(is_asked: bool) -> None:
+    if is_asked:
+        from importlib.metadata import version
+
+        typer.echo(f"kontroller {version('kafka-kontroller')}")
+        raise typer.Exit
+
+
+@main.callback()
+def read_common_options(
+    version: Annotated[
+        bool, typer.Option("--version", help="Print the version and exit.", callback=_print_version, is_eager=True)
+    ] = False,
+) -> None:
+    """A Kafka controller outside the brokers."""
+
+
 main.add_typer(controller.commands, name="controller")
 main.add_typer(operator.commands, name="operator")
 main.add_typer(check.commands, name="check")

@@ -56,7 +56,7 @@ def open_topic_journal(
         from controller_core.journal.topic import TopicSink
     except ImportError as error:
         raise MissingLibrary(
-            "--journal-topic needs confluent-kafka: install kontroller[journal-topic], or do without the topic"
+            "--journal-topic needs confluent-kafka: in a checkout of Kontroller, pip install '.[journal-topic]'"
         ) from error
     writer = JournalWriter(TopicSink(topic, bootstrap, security=security))
     registry.register(JournalMetrics(writer.counts, "kontroller_journal_topic"))

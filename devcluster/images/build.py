@@ -75,7 +75,7 @@ def _kontroller_layers() -> list[Layer]:
     system = _system_layer()
     wheels = dependency_wheels()
     above = _wheels_layer("dependencies", [system], image_dependencies(), wheels)
-    project = _wheels_layer("project", [system, above], ["kontroller"], wheels, project_wheel())
+    project = _wheels_layer("project", [system, above], ["kafka-kontroller"], wheels, project_wheel())
     return [system, above, project, _sbom_layer("kontroller")]
 
 

@@ -341,7 +341,7 @@ def _kept(
     try:
         import pyspark  # noqa: F401  # asked for here, so that the message can say what to install
     except ModuleNotFoundError as error:
-        raise usage_error(WrongOption("Spark is not installed: pip install 'kontroller[pipeline]'")) from error
+        raise usage_error(WrongOption("Spark is not installed: in a checkout, pip install '.[pipeline]'")) from error
     from py4j.protocol import Py4JJavaError
     from pyspark.errors import PySparkException
 

@@ -78,7 +78,9 @@ def _journals(settings: WatchSettings, session: aiohttp.ClientSession) -> list[J
         try:
             from kontroller.history.watching.journals.topic import TopicJournal
         except ImportError as error:
-            raise InvalidSettings("--topic needs confluent-kafka: install kontroller[journal-topic]") from error
+            raise InvalidSettings(
+                "--topic needs confluent-kafka: in a checkout of Kontroller, pip install '.[journal-topic]'"
+            ) from error
         security = librdkafka_source(secured_brokers(settings.properties))
         journals.append(TopicJournal(settings.topic, settings.bootstrap, security))
     return journals

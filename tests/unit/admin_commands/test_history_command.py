@@ -35,4 +35,4 @@ def test_a_wrong_command_says_what_to_change(arguments: list[str], message: str)
 def test_without_spark_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pyspark", None)
     ended = CliRunner().invoke(main, ["history", "audit", "--history", "/nowhere"])
-    assert (ended.exit_code, "pip install 'kontroller[pipeline]'" in ended.stderr) == (2, True)
+    assert (ended.exit_code, "pip install '.[pipeline]'" in ended.stderr) == (2, True)
