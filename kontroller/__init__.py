@@ -1,0 +1,124 @@
+"""The public face of Kontroller: everything that a script imports, and all of it typed.
+
+`AdminClient` administers a cluster, `Journal` reads what a controller has written down, `History` keeps journals as
+tables (it needs the extra `pipeline`), and `run_controller` runs a controller. Every other module is internal.
+
+A name is imported when it is first used, so that `import kontroller` takes no time.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from controller_core.journal.fold import Folded, Image
+    from controller_core.journal.reader import Finding, Gap, Record
+    from controller_core.model.ids import TopicPartition
+    from controller_core.process.run import run_controller
+    from controller_core.process.settings import ControllerProcessSettings as ControllerSettings
+    from controller_core.process.settings import InvalidSettings, load_settings
+    from kontroller.client.admin_client import AdminClient, BlockingAdminClient
+    from kontroller.client.describing import ClusterDescription
+    from kontroller.client.elections import Elected
+    from kontroller.client.errors import (
+        AdminError,
+        InvalidArgument,
+        NotAdmittedError,
+        OutcomeUnknown,
+        PartlyRefused,
+        Refused,
+        Unreachable,
+        Unsupported,
+        UpdateInProgress,
+    )
+    from kontroller.client.features import FeatureMetadata, FeatureUpdate, UpdateType
+    from kontroller.client.properties import ClientProperties
+    from kontroller.client.reassigning.copying import MoveProgress
+    from kontroller.client.reassigning.limits import Limit
+    from kontroller.client.reassigning.reassignments import Ongoing, Progress, ReassignmentResult
+    from kontroller.client.topics.administration import Alteration, TopicDescription, TopicList
+    from kontroller.history.kept_history import KeptHistory as History
+    from kontroller.journal import Journal
+
+__all__ = [
+    "AdminClient",
+    "AdminError",
+    "Alteration",
+    "BlockingAdminClient",
+    "ClientProperties",
+    "ClusterDescription",
+    "ControllerSettings",
+    "Elected",
+    "FeatureMetadata",
+    "FeatureUpdate",
+    "Finding",
+    "Folded",
+    "Gap",
+    "History",
+    "Image",
+    "InvalidArgument",
+    "InvalidSettings",
+    "Journal",
+    "Limit",
+    "MoveProgress",
+    "NotAdmittedError",
+    "Ongoing",
+    "OutcomeUnknown",
+    "PartlyRefused",
+    "Progress",
+    "ReassignmentResult",
+    "Record",
+    "Refused",
+    "TopicDescription",
+    "TopicList",
+    "TopicPartition",
+    "Unreachable",
+    "Unsupported",
+    "UpdateInProgress",
+    "UpdateType",
+    "load_settings",
+    "run_controller",
+]
+
+_MODULES: Final[dict[str, tuple[str, ...]]] = {
+    "controller_core.journal.fold": ("Folded", "Image"),
+    "controller_core.journal.reader": ("Finding", "Gap", "Record"),
+    "controller_core.model.ids": ("TopicPartition",),
+    "controller_core.process.run": ("run_controller",),
+    "controller_core.process.settings": ("ControllerProcessSettings", "InvalidSettings", "load_settings"),
+    "kontroller.client.admin_client": ("AdminClient", "BlockingAdminClient"),
+    "kontroller.client.describing": ("ClusterDescription",),
+    "kontroller.client.elections": ("Elected",),
+    "kontroller.client.errors": (
+        "AdminError",
+        "InvalidArgument",
+        "NotAdmittedError",
+        "OutcomeUnknown",
+        "PartlyRefused",
+        "Refused",
+        "Unreachable",
+        "Unsupported",
+        "UpdateInProgress",
+    ),
+    "kontroller.client.features": ("FeatureMetadata", "FeatureUpdate", "UpdateType"),
+    "kontroller.client.properties": ("ClientProperties",),
+    "kontroller.client.reassigning.copying": ("MoveProgress",),
+    "kontroller.client.reassigning.limits": ("Limit",),
+    "kontroller.client.reassigning.reassignments": ("Ongoing", "Progress", "ReassignmentResult"),
+    "kontroller.client.topics.administration": ("Alteration", "TopicDescription", "TopicList"),
+    "kontroller.history.kept_history": ("KeptHistory",),
+    "kontroller.journal": ("Journal",),
+}
+_OTHER_NAMES: Final = {"ControllerSettings": "ControllerProcessSettings", "History": "KeptHistory"}
+_PLACES: Final = {name: module for module, names in _MODULES.items() for name in names}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    own_name = _OTHER_NAMES.get(name, name)
+    found = globals()[name] = getattr(import_module(_PLACES[own_name]), own_name)
+    return found
+
+
+def __dir__() -> list[str]:
+    return __all__
