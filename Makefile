@@ -14,8 +14,8 @@ export KEEP
 
 .DEFAULT_GOAL := help
 
-.PHONY: help demo demo-history demo-fleet soak test mapped nightly flaky slow-motion release-check versions lint prose unit fuzz mutants spark real e2e chart node crds cli runbook bench bench-designs bench-requests bench-operator bench-polling bench-pipeline \
-	bench-fleet build images lock sbom audit clean
+.PHONY: help demo demo-history demo-fleet soak test mapped nightly flaky slow-motion release-check versions lint docs prose unit fuzz mutants spark real e2e chart node crds cli runbook bench bench-designs bench-requests bench-operator bench-polling bench-pipeline \
+	bench-fleet build images release lock sbom audit clean
 
 help: ## Show the commands
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -85,6 +85,14 @@ lint: $(READY) ## Check style, types, the direction of imports, and habits of pr
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/python -m scripts.checks prose
+	$(MAKE) --no-print-directory docs
+
+# Material for MkDocs announces its successor at each start otherwise.
+docs: export NO_MKDOCS_2_WARNING = 1
+docs: $(READY) ## Build the documentation as a site with search into site/ (SITE=folder), and fail for a link that leads nowhere
+	$(BIN)/mkdocs build --quiet --site-dir $(abspath $(SITE))
+
+SITE ?= site
 
 prose: $(READY) ## List docstrings, sentences and names that are hard to read, and lower their highest counts
 	$(BIN)/python -m scripts.checks prose --list
@@ -182,6 +190,11 @@ build: $(READY) ## Fetch and build all real servers into the cache, or some (PAR
 images: $(READY) ## Build the container images without a registry or an engine (as root) and say how to load them
 	$(BIN)/python -m devcluster.images
 
+TAG ?=
+
+release: $(READY) ## Build the files of a release into dist/ and publish nothing: wheels, chart, plugin, lists of parts, checksums (TAG=v0.1.0)
+	$(BIN)/python -m scripts.release $(TAG)
+
 # UPGRADE=1: the newest versions that pyproject.toml allows; else only what it asks for anew.
 lock: $(TOOLS_READY) ## Pin all distributions, with hashes, as pyproject.toml asks for them (UPGRADE=1: newest), and list what ships
 	scripts/lock $(TOOLS)/bin/uv $(if $(UPGRADE),--upgrade)
@@ -196,7 +209,7 @@ audit: $(TOOLS_READY) ## Ask a service of vulnerabilities about all that is pinn
 	$(TOOLS)/bin/python scripts/audit.py $(SERVICE)
 
 clean: ## Remove the virtual environments and what tools left here; the cache outside the repository stays
-	rm -rf $(VENV) $(TOOLS) .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis dist *.egg-info
+	rm -rf $(VENV) $(TOOLS) .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis dist site *.egg-info
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(READY): pyproject.toml scripts/make-venv locks/build.txt locks/dev.txt

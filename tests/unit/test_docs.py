@@ -97,6 +97,7 @@ def test_a_link_within_the_operations_leads_somewhere() -> None:
         "README.md",
         "ARCHITECTURE.md",
         "docs/README.md",
+        "docs/start.md",
         "docs/glossary.md",
         "docs/how-it-works.md",
         "docs/operations.md",
