@@ -87,12 +87,12 @@ lint: $(READY) ## Check style, types, the direction of imports, and habits of pr
 	$(BIN)/python -m scripts.checks prose
 	$(MAKE) --no-print-directory docs
 
+SERVE ?=
+
 # Material for MkDocs announces its successor at each start otherwise.
 docs: export NO_MKDOCS_2_WARNING = 1
-docs: $(READY) ## Build the documentation as a site with search into site/ (SITE=folder), and fail for a link that leads nowhere
-	$(BIN)/mkdocs build --quiet --site-dir $(abspath $(SITE))
-
-SITE ?= site
+docs: $(READY) ## Build the documentation as a site into site/, and fail for a link that leads nowhere (SERVE=1: show it on a loopback port)
+	$(BIN)/mkdocs $(if $(SERVE),serve,build --quiet)
 
 prose: $(READY) ## List docstrings, sentences and names that are hard to read, and lower their highest counts
 	$(BIN)/python -m scripts.checks prose --list
