@@ -34,7 +34,7 @@ def refusals(name: str, schema: Schema) -> list[tuple[str, Rule]]:
 
 def cell(text: str) -> str:
     """A text inside of a table."""
-    return " ".join(text.split()).replace("|", r"\|").replace("<", "&lt;").replace("*", r"\*")
+    return " ".join(text.split()).replace("|", r"\|").replace("<", "&lt;").replace("*", r"\*").replace("][", r"]\[")
 
 
 def _rows(name: str, schema: Schema, leave_out: frozenset[str]) -> Iterator[tuple[str, ...]]:
