@@ -238,7 +238,7 @@ volumeClaimTemplates:
 {{- end }}
 {{- end }}
 
-{{- /* What the operator may do in a namespace that it watches. It never writes a spec; a patch is for finalizers. */ -}}
+{{- /* The operator's rights in a namespace that it watches. It never writes a spec; a patch is for finalizers. */ -}}
 {{- define "kontroller.operatorRules" -}}
 {{ .Files.Get "operator-rules.yaml" | trim }}
 {{- end }}

@@ -42,7 +42,7 @@
 {{- end }}
 {{- end }}
 
-{{- /* What a reader shows to whom: a list of the journals with a token, each with the Secret that has it, and the name of the
+{{- /* The tokens of a reader: a list of the journals with a token, each with the Secret that has it, and the name of the
   volume that it is on. No token goes to another journal than its own. Takes what kontroller.journals takes. */ -}}
 {{- define "kontroller.shownTokens" -}}
 {{- $shown := list }}
@@ -133,7 +133,7 @@
 {{- mul (regexFind "^[0-9]+" .) (ternary 1024 1 (regexMatch "^[0-9]+[gG]" .)) }}
 {{- end }}
 
-{{- /* What the pods of both jobs have in common, besides their containers. */ -}}
+{{- /* The common part of both jobs' pods, except their containers. */ -}}
 {{- define "kontroller.historyPod" -}}
 restartPolicy: Never
 automountServiceAccountToken: false
@@ -147,7 +147,7 @@ volumes:
   {{- include "kontroller.items" (list 2 .Values.history.extraVolumes) }}
 {{- end }}
 
-{{- /* What all containers of the history have in common: Spark on the pod's own cores. Nothing of it listens to others. */ -}}
+{{- /* The common part of all containers of the history: Spark on the pod's own cores. It listens to nobody else. */ -}}
 {{- define "kontroller.historyContainer" -}}
 image: {{ include "kontroller.imageReference" (list . "history.image" .Values.history.image) | quote }}
 imagePullPolicy: {{ .Values.image.pullPolicy }}

@@ -48,7 +48,7 @@ containers:
     image: {{ include "kontroller.image" $root | quote }}
     imagePullPolicy: {{ $root.Values.image.pullPolicy }}
     {{- if .connection }}
-    # Where a client finds the files that are named without a folder.
+    # The folder in which a client finds files that are named without one.
     workingDir: /etc/kontroller/connection
     {{- end }}
     command: [kontroller]
@@ -123,7 +123,7 @@ subjects:
 {{- end }}
 {{- end }}
 
-{{- /* What `kontroller check api` needs: it asks for creations that are not carried out. */ -}}
+{{- /* The rights of `kontroller check api`, which asks for creations as dry runs. */ -}}
 {{- define "kontroller.checkApiRules" -}}
 - apiGroups: [kontroller.dev]
   resources: [kafkatopics]

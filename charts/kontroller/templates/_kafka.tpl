@@ -7,12 +7,12 @@
 {{ include "kontroller.kafkaName" . }}.{{ include "kontroller.serviceDomain" . }}:9092
 {{- end }}
 
-{{- /* Whether who asks the brokers needs their file of properties. */ -}}
+{{- /* True if a client of the brokers needs their file of properties. */ -}}
 {{- define "kontroller.isKafkaSecured" -}}
 {{- if ne .Values.kafka.listenerName "PLAINTEXT" }}true{{ end }}
 {{- end }}
 
-{{- /* What the volume of connectionVolume has. */ -}}
+{{- /* The content of connectionVolume. */ -}}
 {{- define "kontroller.propertiesFile" -}}
 /etc/kontroller/connection/server.properties
 {{- end }}
@@ -22,7 +22,7 @@
 {{- if . }}--properties={{ include "kontroller.propertiesFile" . }}{{ end }}
 {{- end }}
 
-{{- /* Where a container has it: an entry of volumeMounts; nothing without Secrets. */ -}}
+{{- /* The mount of it in a container: an entry of volumeMounts; nothing without Secrets. */ -}}
 {{- define "kontroller.connectionMount" -}}
 {{- if . }}- {name: connection, mountPath: /etc/kontroller/connection, readOnly: true}{{ end }}
 {{- end }}
@@ -76,7 +76,7 @@
 {{- toYaml (merge $own (.Values.kafka.config | default dict) $defaults) }}
 {{- end }}
 
-{{- /* What a controller must know of the brokers' own file, as its variables. */ -}}
+{{- /* The settings of the brokers' file that a controller must know, as its variables. */ -}}
 {{- define "kontroller.settingsOfBrokers" -}}
 {{- $config := include "kontroller.kafkaConfig" . | fromYaml }}
 {{- $shared := dict }}
@@ -92,7 +92,7 @@
 {{- end }}
 {{- end }}
 
-{{- /* What the values ask for and what cannot work. */ -}}
+{{- /* Refuses values that cannot work together. */ -}}
 {{- define "kontroller.checkKafka" -}}
 {{- $kafka := .Values.kafka }}
 {{- if and (include "kontroller.isKafkaSecured" .) (not $kafka.connectionSecrets) }}
@@ -113,7 +113,7 @@
 {{- end }}
 {{- end }}
 
-{{- /* What brokers and clients are told to connect to, for each listener: its own address, or the pod's. A name stays when the
+{{- /* The address of each listener that brokers and clients receive: its own, or the pod's. A name stays when the
 pod is replaced; brokers look it up at each connection, and before the pod is ready. */}}
 {{- define "kontroller.advertised" -}}
 {{- $controller := .Values.controller }}

@@ -16,7 +16,7 @@
 {{- join "," $servers }}/kafka
 {{- end }}
 
-{{- /* What the controller connects to; empty where nothing says it. */ -}}
+{{- /* The ZooKeeper of the controller; empty if no value names one. */ -}}
 {{- define "kontroller.controllerZookeeper" -}}
 {{- if .Values.controller.zookeeper }}
 {{- .Values.controller.zookeeper }}
@@ -27,7 +27,7 @@
 {{- end }}
 {{- end }}
 
-{{- /* What the brokers connect to; empty where nothing says it. */ -}}
+{{- /* The ZooKeeper of the brokers; empty if no value names one. */ -}}
 {{- define "kontroller.kafkaZookeeper" -}}
 {{- if .Values.kafka.zookeeper }}
 {{- .Values.kafka.zookeeper }}
@@ -38,7 +38,7 @@
 {{- end }}
 {{- end }}
 
-{{- /* Whoever has no Secrets reaches no ZooKeeper that wants certificates. Takes a list: the root context, who connects, and to
+{{- /* Refuses a client without Secrets of a ZooKeeper that requires certificates. Takes a list: the root context, who connects, and to
 which ZooKeeper that is not the chart's. */ -}}
 {{- define "kontroller.checkZookeeper" -}}
 {{- $zookeeper := (index . 0).Values.zookeeper }}
@@ -55,7 +55,7 @@ which ZooKeeper that is not the chart's. */ -}}
 }}
 {{- $tls := dict }}
 {{- if .Values.zookeeper.tls.secretName }}
-{{- /* What is not encrypted is for the probes of the pod itself. */ -}}
+{{- /* The port without encryption serves only the probes of the pod itself. */ -}}
 {{- $_ := set $own "clientPortAddress" "127.0.0.1" }}
 {{- $_ := set $own "secureClientPort" 2281 }}
 {{- $tls = dict "serverCnxnFactory" "org.apache.zookeeper.server.NettyServerCnxnFactory" "ssl.clientAuth" "need" "sslQuorum" "true" }}
