@@ -1,6 +1,7 @@
-"""What is taken into a history: journals in folders, journals that controllers serve, logs of Kafka's own controller.
+"""Intake of sources into a history: folders of journals, journals served by controllers, logs of Kafka's own
+controller.
 
-What cannot be reached is reported, and keeps nothing else from being taken in.
+A source that cannot be reached is reported, and the others are taken in.
 """
 
 import tempfile
@@ -16,14 +17,15 @@ from kontroller.history.sources.journal_http import JournalUnreachable, fetch
 from kontroller.history.sources.journal_tokens import JournalTokens
 
 BYTES_PER_SECOND_PER_CORE: Final = 3e6
-"""Of journal lines that are read, checked, kept and folded; only for an estimate."""
+"""Bytes of journal lines that a core reads, checks, keeps and folds in a second. It serves only the estimate."""
 
 _SERVED: Final = ("http://", "https://")
 _ADDRESS: Final = "://"
 
 
 def take_in_journals(kept: KeptHistory, journals: Sequence[str], tokens: JournalTokens | None = None) -> list[str]:
-    """Takes in folders of segments, and what controllers serve; returns what could not be read, and why."""
+    """Take in folders of segments, and journals that controllers serve. Return an error for each that could not be
+    read."""
     folders, unread = _readable(kept, journals, tokens)
     if folders:
         _announce(kept, folders)
@@ -32,7 +34,7 @@ def take_in_journals(kept: KeptHistory, journals: Sequence[str], tokens: Journal
 
 
 def take_in_kafka_logs(kept: KeptHistory, logs: Sequence[str], *, cluster_id: str, time_zone: str) -> list[str]:
-    """Takes in the text logs of the brokers of one cluster; returns what could not be read, and why."""
+    """Take in the text logs of the brokers of one cluster. Return an error for each that could not be read."""
     folders, unread = _readable(kept, logs)
     if folders:
         _announce(kept, folders)
@@ -44,7 +46,7 @@ def take_in_kafka_logs(kept: KeptHistory, logs: Sequence[str], *, cluster_id: st
 def _readable(
     kept: KeptHistory, places: Sequence[str], tokens: JournalTokens | None = None
 ) -> tuple[list[str], list[str]]:
-    """Folders that can be read, those that are fetched first among them; and what is wrong with the others."""
+    """Return the folders that can be read, fetched copies included, and an error for each other place."""
     folders: list[str] = []
     unread: list[str] = []
     copies = kept.copies
@@ -60,12 +62,12 @@ def _readable(
         elif _ADDRESS in place or Path(place).is_dir():
             folders.append(place)
         else:
-            unread.append(f"{place} is not a folder here: give the folder that the segments or logs are in")
+            unread.append(f"{place} is not a folder on this machine: give the folder with the segments or logs")
     return folders, unread
 
 
 def _announce(kept: KeptHistory, folders: Sequence[str]) -> None:
-    """How much it is and how long it will take, where that can be known quickly."""
+    """Print the size of the input and the expected duration, if the size is quickly known."""
     files = [path for folder in folders if _ADDRESS not in folder for path in Path(folder).rglob("*") if path.is_file()]
     if files:
         cores = kept.store.spark.sparkContext.defaultParallelism

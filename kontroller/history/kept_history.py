@@ -1,15 +1,12 @@
-"""A history that is kept in a folder: journals go in, tables come out, one step after the other.
+"""A history in a folder: journals go in, tables come out.
 
-    raw_events, raw_findings    every readable record of every journal, and what was not readable; removed is only what
-                                somebody has asked to be kept no more (`compacting`)
-    the layers                  made of those, by cluster (`folding.fold`): each record once, folded into intervals, proven
-    answers, violations         made from the layers for who asks
+    raw_events, raw_findings    every readable record of every journal, and the unreadable lines
+    the layers                  derived from them by cluster (`folding.fold`): intervals, proofs
+    answers, violations         computed from the layers on request, and not stored
 
-Taking something in again, late, or in another order changes nothing: a record is known by its journal, epoch and number.
-The raw tables are one store and the layers another, and each change of one is a generation of it: all of what was taken in,
-or none, and all layers of the same records, whenever it ends or is killed, and whoever reads meanwhile. Only one process
-changes a history at a time. Answers and violations are made for who asks, from one generation, and not kept here: asking
-changes nothing, so it waits for nobody.
+The key of a record is its journal, epoch and number, so intake is idempotent and works in any order. The raw tables are
+one store and the layers another; each change is atomic. One process at a time changes a history. Readers use one
+generation and wait for nobody. Only `compacting` removes records.
 """
 
 from collections.abc import Iterator, Sequence
@@ -59,34 +56,35 @@ _CHECKED: Final = Table(
     order=RAW_EVENTS.order,
     by_day="event_time",
 )
-"""Raw events as lines were checked, beside what is none."""
+"""Raw events as checked lines, beside the lines that are no events."""
 _DAY_OF_EVENTS: Final = "if(bad_line is null, to_date(event_time), null)"
 RAW: Final = (RAW_EVENTS, RAW_FINDINGS)
 _SAME_RECORD: Final = ["cluster_id", "journal", "controller_epoch", "seq", "kind", "event_time"]
-"""What two copies of a record have in common, and two records of one journal never have."""
+"""The columns that two copies of one record share, and two records of one journal never do."""
 
 
 class NoHistory(Exception):
-    """Nothing was ever taken in here."""
+    """The folder has no history yet."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeptHistory:
-    """The tables of a history. Raises `StoreError` for what cannot be read or written, and Spark's own errors."""
+    """The tables of a history. Raises `StoreError` if they cannot be read or written, and Spark's own errors."""
 
     location: str
     raw: Store
     store: Store
-    """Of the layers."""
+    """The store of the layers."""
     steps: Steps
     copies: Path | None
-    """Where copies of served journals are: beside the tables, if those are on this machine."""
+    """The folder for copies of served journals: beside the tables if those are on this machine."""
     lock: WriterLock
 
     @classmethod
     def at(cls, spark: SparkSession, location: str, asked: Keeping | None = None) -> "KeptHistory":
-        """The history in a folder, or at an address that Spark can write to. `asked`: how its tables are to be kept from
-        now on, where somebody says."""
+        """Return the history in a folder, or at an address that Spark can write to.
+
+        `asked`: the format of its tables from now on; None: no change."""
         location = location.rstrip("/") or "/"
         here = on_this_machine(location)
         return cls(
@@ -100,28 +98,32 @@ class KeptHistory:
 
     @contextmanager
     def changing(self) -> Iterator[None]:
-        """Nobody else changes the history while the block runs, if it is on a file system of this machine. Raises
-        `StoreBusy` at once where somebody does."""
+        """Hold the lock of the history while the block runs, if it is on a local file system.
+
+        Raises `StoreBusy` at once if another process holds it."""
         with self.lock.held():
             self._refuse_other_layouts()
             yield
 
     @contextmanager
     def reading(self) -> Iterator["KeptHistory"]:
-        """This history as it is now, whatever is taken in while the block runs. Raises `NoHistory`."""
+        """Yield this history as it is now, unaffected by intake while the block runs. Raises `NoHistory`."""
         with self.store.reading() as store, self.raw.reading() as raw:
             kept = replace(self, store=store, raw=raw)
             kept.layers()
             yield kept
 
     def take_in_lines(self, journals_lines: DataFrame) -> None:
-        """Adds the lines of journals (`schemas.LINES`); `fold` makes the layers of them. Each is read once, and written
-        once where its day is new here."""
+        """Add the lines of journals (`schemas.LINES`). `fold` makes the layers of them afterwards.
+
+        Each line is read once, and written once if its day is new here."""
         with self._taking_in() as change:
             written = change.add_days(_CHECKED, lines.checked(journals_lines), _DAY_OF_EVENTS)
             if any(map(is_without_day, written)):
                 _, findings = lines.judged(change.read_parts(_CHECKED, written))
                 _keep_findings(change, findings)
+            # Days that the history already has may hold copies of these records, so only they are joined and written
+            # again.
             days = {day_of(part): part for part in written if not is_without_day(part)}
             kept = tuple(part for part in change.parts_of(RAW_EVENTS) if day_of(part) in days)
             again = tuple(days.pop(day_of(part)) for part in kept)
@@ -130,7 +132,7 @@ class KeptHistory:
                 _keep_events(change, change.read_parts(RAW_EVENTS, kept), change.read_parts(RAW_EVENTS, again))
 
     def take_in(self, events: DataFrame, findings: DataFrame) -> None:
-        """Adds what a source has to what is kept; `fold` makes the layers of it."""
+        """Add the events and findings of a source. `fold` makes the layers of them afterwards."""
         with self._taking_in() as change:
             _keep_findings(change, findings)
             _keep_events(change, change.read(RAW_EVENTS), events)
@@ -142,28 +144,27 @@ class KeptHistory:
             yield change
 
     def compact(self, forget_days: int | None = None) -> Compacted:
-        """Keeps less of what was taken in (`compacting`), and makes the layers of what is left. Raises `NoHistory`."""
+        """Remove records that are not needed (`compacting`), and fold what is left. Raises `NoHistory`."""
         self._refuse_nothing()
         with self.changing():
             self.fold()
-            with self.steps.step("Looking for what is needed no more"), self.store.reading() as store:
+            with self.steps.step("Finding records that are not needed"), self.store.reading() as store:
                 gone = compact(self.raw, store, forget_days)
             self.fold()
         return gone
 
     def fold(self) -> None:
-        """Makes the layers of the clusters of which something was taken in since they were made (`folding.fold`), and keeps
-        them as the raw records are kept."""
+        """Make the layers of the clusters with new records (`folding.fold`). They have the format of the raw tables."""
         with self.changing(), self.raw.reading() as raw:
             fold(raw, replace(self.store, asked=raw.at_present.keeping), self.steps)
 
     def layers(self) -> dict[Table, DataFrame]:
-        """The layers as they are kept. Raises `NoHistory`."""
+        """Return the layers. Raises `NoHistory`."""
         self._refuse_nothing()
         return {table: self.store.read(table) for table in LAYERS}
 
     def audit(self) -> DataFrame:
-        """The violations. Raises `NoHistory`."""
+        """Return the violations. Raises `NoHistory`."""
         kept = self.layers()
         raw = self.raw.read(RAW_EVENTS)
         recorded = lines.of_their_writers(journals.of_their_clusters(raw, raw))
@@ -178,9 +179,9 @@ class KeptHistory:
         *,
         clusters: Sequence[str] = (),
     ) -> ReportSummary:
-        """Computes answers and violations, and writes those of a period. Raises `NoHistory`, `OSError`.
+        """Compute answers and violations, and write the report of a period. Raises `NoHistory`, `OSError`.
 
-        `clusters`: of these alone; none given: of all. One of which nothing is known raises `NoHistory`."""
+        `clusters`: the clusters to report; empty: all. Raises `NoHistory` for a cluster that is not in the history."""
         kept = self._of(clusters)
         audited = _of_clusters(self.audit(), clusters)
         tables = kept | answer_all(kept, options) | {VIOLATIONS: audited}
@@ -189,49 +190,50 @@ class KeptHistory:
             return write_report(named, output, period=period, options=options, objective=objective)
 
     def period(self, began: datetime | None, ended: datetime | None, days: int | None) -> Period:
-        """From the beginning of what is known to its end, but for what is given; `days`: so many before the end.
+        """Return the period from the first known time to the last one, unless bounds are given.
 
-        Raises `NoHistory`, and `ValueError` for a period that is empty."""
+        `days`: the length of the period if `began` is not given. Raises `NoHistory`, and `ValueError` for an empty
+        period."""
         spans = self.layers()[KNOWN_SPANS].agg(f.min("began").alias("began"), f.max("ended").alias("ended"))
         known = spans.select(f.unix_micros("began"), f.unix_micros("ended")).first()
         if known is None or known[0] is None:
-            raise NoHistory(f"{self.location} has no time of which anything is known; its table findings says why")
+            raise NoHistory(f"{self.location} has no known time; its table findings says why")
         ended = ended or moment_of(known[1] + 1)
         earliest = moment_of(known[0]) if days is None else ended - timedelta(days=days)
         return Period(began=began or earliest, ended=ended)
 
     def _of(self, clusters: Sequence[str]) -> dict[Table, DataFrame]:
-        """The layers of these clusters."""
+        """Return the layers of these clusters."""
         kept = {table: _of_clusters(rows, clusters) for table, rows in self.layers().items()}
         if clusters:
             known = {row["cluster_id"] for row in kept[KNOWN_SPANS].select("cluster_id").distinct().collect()}
             if missing := [name for name in clusters if name not in known]:
                 raise NoHistory(
-                    f"{self.location} knows nothing of {', '.join(missing)}: a report without --cluster lists all"
+                    f"{self.location} has no cluster {', '.join(missing)}: a report without --cluster lists all"
                 )
         return kept
 
     def summary(self) -> str:
-        """What there is, for people. Raises `NoHistory`."""
+        """Return a summary of the history for people. Raises `NoHistory`."""
         self._refuse_nothing()
         sums = (f"coalesce(sum({name}), 0)" for name in ("records", "checksums", "proven", "findings"))
         told = self.store.read(TALLIES).selectExpr("count_if(records > 0)", *sums).collect()
         clusters, records, checksums, proven, findings = told[0]
         return (
-            f"The history has {counted(records, 'record')} of {counted(clusters, 'cluster')}. It comes to the "
+            f"The history has {counted(records, 'record')} of {counted(clusters, 'cluster')}. It matches the "
             f"controller's own state at {proven} of {counted(checksums, 'checksum')}. {counted(findings, 'finding')}."
         )
 
     def _refuse_nothing(self) -> None:
         if not self.store.has(EVENTS):
-            raise NoHistory(f"{self.location} has no history: take a journal in first (kontroller history ingest)")
+            raise NoHistory(f"{self.location} has no history: ingest a journal first (kontroller history ingest)")
 
     def _refuse_other_layouts(self) -> None:
         here = on_this_machine(self.location)
         is_flat = here is not None and (here / RAW_EVENTS.name).exists()
         if is_flat or not all(map(day_of, self.raw.at_present.parts.get(RAW_FINDINGS.name, ()))):
             raise Damaged(
-                f"{self.location} is a history of a version before this one, in another layout: take its journals into a "
+                f"{self.location} is a history of an older version, with another layout: ingest its journals into a "
                 "new folder"
             )
 
@@ -241,7 +243,7 @@ def _of_clusters(rows: DataFrame, clusters: Sequence[str]) -> DataFrame:
 
 
 def _keep_findings(change: Change, findings: DataFrame) -> None:
-    """Adds the findings that are not kept yet to all that is kept of their clusters; others are left as they are."""
+    """Add findings that are not kept yet. Only the clusters that get some are written again."""
     kept = change.read(RAW_FINDINGS)
     new = findings.subtract(kept).localCheckpoint()
     clusters = [row.cluster_id for row in new.select("cluster_id").distinct().collect()]
@@ -251,7 +253,7 @@ def _keep_findings(change: Change, findings: DataFrame) -> None:
 
 
 def _keep_events(change: Change, kept: DataFrame, events: DataFrame) -> None:
-    """Adds the events that are not kept yet to all that is kept of their days; other days are left as they are."""
+    """Add events that are not kept yet. Only the days that get some are written again."""
     new = not_left_out(events.join(kept.select(*_SAME_RECORD), _SAME_RECORD, "left_anti"), kept)
     days = new.select("cluster_id", f.to_date("event_time").alias("day")).distinct()
     same_day = (kept.cluster_id == days.cluster_id) & (f.to_date(kept.event_time) == days.day)

@@ -1,4 +1,5 @@
-"""Says what a long job is doing: on a terminal a bar of Spark's tasks, elsewhere a line when a step begins and ends."""
+"""Progress of a long job: a bar of Spark's tasks on a terminal, otherwise a line when a step begins and one when it
+ends."""
 
 import threading
 import time
@@ -15,14 +16,14 @@ _LOOK_INTERVAL_S = 0.3
 
 @dataclass(slots=True)
 class Steps:
-    """The steps of a job on `spark`, shown to people on standard error."""
+    """The steps of a job on `spark`, printed on standard error."""
 
     spark: SparkSession
     console: Console = field(default_factory=lambda: Console(stderr=True, highlight=False))
 
     @contextmanager
     def step(self, description: str) -> Iterator[None]:
-        """Shows the step while the block runs, and how long it took."""
+        """Show the step while the block runs, then its duration."""
         started = time.monotonic()
         outcome = "failed"
         try:
@@ -62,7 +63,7 @@ class Steps:
 
 
 def estimate(input_bytes: int, bytes_per_second: float) -> str:
-    """How long it will take, roughly, in words for people."""
+    """Return the size and the rough duration in words."""
     seconds = input_bytes / bytes_per_second
     size = f"{input_bytes / 1e6:,.1f} MB" if input_bytes < 1e9 else f"{input_bytes / 1e9:,.1f} GB"
     if seconds < 60:

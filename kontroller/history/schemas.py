@@ -1,7 +1,7 @@
-"""The tables of the pipeline, their columns, and the order that makes them the same bytes each time.
+"""The tables of the pipeline: their columns, and the order of rows that makes the files reproducible.
 
-Three layers: events as they were written, checked and each once; intervals, in each of which nothing changed; answers.
-Schemas are never inferred. Times are instants (UTC, microseconds); intervals are half-open, [began, ended).
+There are three layers: checked events, each once; intervals without a change; answers. Schemas are never inferred.
+Times are instants (UTC, microseconds). Intervals are half-open, [began, ended).
 """
 
 from dataclasses import dataclass
@@ -34,13 +34,13 @@ CONFIG: Final = MapType(TEXT, TEXT, valueContainsNull=False)
 
 
 def columns(**types: DataType) -> StructType:
-    """Columns that may be null, in this order."""
+    """Return a schema of nullable columns in this order."""
     return StructType([StructField(name, kind) for name, kind in types.items()])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Table:
-    """A table: its columns, and those that order its rows, which no two rows share."""
+    """A table: its columns, and the ordering columns, whose values no two rows share."""
 
     name: str
     schema: StructType
@@ -50,21 +50,21 @@ class Table:
 
 
 LINES: Final = columns(value=TEXT, source=TEXT, journal=TEXT, line=LONG)
-"""What sources give: a line without its end; its file, or topic and partition; the folder (topic, host) of that; its
-number in the file, from 1, or null."""
+"""The output of sources: a line without its end; its file, or topic and partition; the journal of that, such as a
+folder, topic or host; its number in the file, from 1, or null."""
 
 EVENTS: Final = Table(
     name="events",
     schema=columns(
-        cluster_id=TEXT,  # "" where the journal did not know it yet
-        origin=TEXT,  # controller | recorder | logs: who wrote it, and so what can be relied on
+        cluster_id=TEXT,  # "" if the journal did not know it yet
+        origin=TEXT,  # controller | recorder | logs: the kind of writer, which decides what can be relied on
         journal=TEXT,  # the folder of the segment, the topic, or the host of the log
         source=TEXT,  # the file, or topic and partition
         controller_id=INT,
         controller_epoch=LONG,
         seq=LONG,
         event_time=TIME,
-        took_us=LONG,  # since the controller heard of it; null where nobody measured
+        took_us=LONG,  # since the controller noticed the cause; null if not measured
         kind=TEXT,  # docs/journal.md, Kinds
         cause=TEXT,
         correlation_id=TEXT,
@@ -98,13 +98,13 @@ EVENTS: Final = Table(
         dropped=LONG,
         entries=LONG,
         checksum=LONG,
-        alive_interval_ms=LONG,  # after how long without a record its writer says that it is alive
-        left_out=LONG,  # where a snapshot begins: how many entries of it, the numbers after this one, are kept no more
+        alive_interval_ms=LONG,  # the interval after which its writer says that it is alive
+        left_out=LONG,  # at a snapshot's start: the number of following entries that were removed
     ),
     order=("cluster_id", "controller_epoch", "seq"),
     by_day="event_time",
 )
-"""Every record of every history, once, checked."""
+"""Every record of every history, checked and once."""
 
 FINDINGS: Final = Table(
     name="findings",
@@ -112,16 +112,16 @@ FINDINGS: Final = Table(
         cluster_id=TEXT,
         problem=TEXT,  # a word of docs/pipeline.md, Findings: unreadable, gap, clock_went_back, two_journals, ...
         source=TEXT,
-        line=LONG,  # counted from 1 in its file; null where it is about more than one line
+        line=LONG,  # counted from 1 in its file; null if it concerns several lines
         controller_epoch=LONG,
         seq=LONG,
         event_time=TIME,
-        count=LONG,  # how many records, or how many times
-        detail=TEXT,  # for people: what was found, and what to do about it
+        count=LONG,  # the number of records or occurrences
+        detail=TEXT,  # for people: the finding, and what to do about it
     ),
     order=("cluster_id", "problem", "source", "line", "controller_epoch", "seq", "detail"),
 )
-"""What is wrong with the input. Nothing of it ends a job, and nothing is dropped without being named here."""
+"""Problems of the input. None of them ends a job, and every dropped line is named here."""
 
 KNOWN_SPANS: Final = Table(
     name="known_spans",
@@ -131,20 +131,20 @@ KNOWN_SPANS: Final = Table(
         controller_epoch=LONG,
         controller_id=INT,
         origin=TEXT,
-        first_seq=LONG,  # of the snapshot that it begins with; of its first record where the state goes on in it
-        snapshot_seq=LONG,  # of the end of the snapshot that its state begins with, in it or in a span before
+        first_seq=LONG,  # of the snapshot that it begins with, or of its first record if it continues a state
+        snapshot_seq=LONG,  # of the end of the snapshot that its state begins with, in this span or an earlier one
         last_seq=LONG,
         began=TIME,  # at the end of the snapshot that it begins with, or at its first record
         ended=TIME,  # at its last record
-        has_time=FLAG,  # false: the clock of its records is not believed; it has no length
+        has_time=FLAG,  # false: its records' clock is not trusted; it has no length
         ended_by=TEXT,  # resigned | silence | gap | clock | unobserved | end
-        known_again=TIME,  # the next span begins, or the history ends in the unknown; null: the history ends with this span
+        known_again=TIME,  # the next span begins, or the history ends unknown; null: the history ends with this span
     ),
     order=("cluster_id", "span"),
 )
-"""When the state of a cluster is known. Between two spans it is unknown: neither up nor down.
+"""The spans in which the state of a cluster is known. Between two spans it is unknown: neither up nor down.
 
-Spans of one `snapshot_seq` follow one another without a record between: only the time between them is unknown."""
+Spans with the same `snapshot_seq` follow each other without a lost record; only the time between them is unknown."""
 
 PARTITION_INTERVALS: Final = Table(
     name="partition_intervals",
@@ -178,7 +178,8 @@ PARTITION_INTERVALS: Final = Table(
     ),
     order=("cluster_id", "topic", "partition", "began", "controller_epoch", "seq"),
 )
-"""The state of each partition over time. A topic that was deleted and created again has intervals of both, with a hole."""
+"""The state of each partition over time. A topic that was deleted and created again has intervals of both, with a gap
+between."""
 
 BROKER_INTERVALS: Final = Table(
     name="broker_intervals",
@@ -197,7 +198,7 @@ BROKER_INTERVALS: Final = Table(
     ),
     order=("cluster_id", "broker", "began", "controller_epoch", "seq"),
 )
-"""When each broker was registered."""
+"""The intervals in which each broker was registered."""
 
 CONFIG_INTERVALS: Final = Table(
     name="config_intervals",
@@ -215,7 +216,7 @@ CONFIG_INTERVALS: Final = Table(
     ),
     order=("cluster_id", "scope", "name", "began", "controller_epoch", "seq"),
 )
-"""What was configured when."""
+"""The configuration of topics and brokers over time."""
 
 PROOFS: Final = Table(
     name="proofs",
@@ -227,11 +228,11 @@ PROOFS: Final = Table(
         entries=LONG,  # in the snapshot
         checksum=LONG,  # of the controller's live state
         snapshot_checksum=LONG,  # of the snapshot's entries
-        folded_checksum=LONG,  # of what the history before comes to; null where the snapshot begins a known span
+        folded_checksum=LONG,  # of the state folded from the history before; null if the snapshot begins a known span
     ),
     order=("cluster_id", "controller_epoch", "seq"),
 )
-"""Every snapshot: does the history before it come to the same state?"""
+"""All snapshots, with the checksum of the state that the history before them results in."""
 
 AVAILABILITY: Final = Table(
     name="availability_daily",
@@ -245,9 +246,9 @@ AVAILABILITY: Final = Table(
         leaderless_seconds=REAL,
         under_min_isr_seconds=REAL,  # with a leader
         unknown_seconds=REAL,
-        detection_seconds=REAL,  # at most: led by a broker that had gone, and nobody had elected another yet
-        detection_writable_seconds=REAL,  # of these, not under min ISR
-        availability=REAL,  # 1 - leaderless / known; null where nothing is known
+        detection_seconds=REAL,  # at most: led by a lost broker before the controller elected another
+        detection_writable_seconds=REAL,  # the share of these in which the ISR was not under min ISR
+        availability=REAL,  # 1 - leaderless / known; null if nothing is known
         write_availability=REAL,  # 1 - (leaderless + under min ISR) / known
         availability_with_detection=REAL,  # at least: 1 - (leaderless + detection) / known
         write_availability_with_detection=REAL,  # at least: 1 - (leaderless + under min ISR + detection) / known
@@ -296,20 +297,20 @@ INCIDENTS: Final = Table(
         is_last=FLAG,
         cause=TEXT,
         correlation_id=TEXT,
-        ended_by=TEXT,  # the cause of what ended it; null: the history, or what is known of it
+        ended_by=TEXT,  # the cause of its end; null: the history, or the known part of it, ended
         controller_epoch=LONG,
         seq=LONG,  # of the record that began it
     ),
     order=("cluster_id", "topic", "partition", "began", "controller_epoch", "seq"),
 )
-"""Each time that a partition was without a leader, or under min.insync.replicas, uninterrupted."""
+"""Each uninterrupted time that a partition was without a leader, or under min.insync.replicas."""
 
 FAILOVERS: Final = Table(
     name="failovers",
     schema=columns(
         cluster_id=TEXT,
-        broker=INT,  # that went
-        lost_at=TIME,  # when the controller heard of it
+        broker=INT,  # that was lost
+        lost_at=TIME,  # the time at which the controller noticed
         cause=TEXT,
         partitions=LONG,  # that it led
         moved=LONG,  # to a new leader, so far
@@ -317,7 +318,7 @@ FAILOVERS: Final = Table(
         median_seconds=REAL,  # until a partition had a leader again
         p99_seconds=REAL,
         max_seconds=REAL,
-        detection_seconds=REAL,  # at most: before lost_at; 0 where it was announced, or led nothing
+        detection_seconds=REAL,  # at most: before lost_at; 0 if it was announced, or led nothing
         max_seconds_with_detection=REAL,  # at most: their sum
         controller_epoch=LONG,
         seq=LONG,
@@ -384,7 +385,7 @@ LEADERSHIP: Final = Table(
         preferred_seconds=REAL,  # of partitions whose preferred replica it is
         led_as_preferred_seconds=REAL,
         replica_seconds=REAL,
-        skew=REAL,  # leader_seconds over the mean of the brokers that were registered that day
+        skew=REAL,  # leader_seconds divided by the mean of the brokers registered that day
     ),
     order=("cluster_id", "broker", "day"),
 )
@@ -396,7 +397,7 @@ REASSIGNMENTS: Final = Table(
         topic=TEXT,
         partition=INT,
         began=TIME,
-        ended=TIME,  # null: it runs at the history's end
+        ended=TIME,  # null: it still runs at the history's end
         origin=BROKERS,
         target=BROKERS,
         outcome=TEXT,  # done | cancelled | replaced | deleted | running | stalled | unknown
@@ -438,7 +439,7 @@ VIOLATIONS: Final = Table(
         evidence=ArrayType(
             columns(controller_epoch=LONG, seq=LONG, event_time=TIME, source=TEXT, kind=TEXT), containsNull=False
         ),
-        inferred=FLAG,  # seen by somebody who only looked on
+        inferred=FLAG,  # seen by a recorder, not by the controller itself
     ),
     order=("cluster_id", "invariant", "controller_epoch", "seq", "topic", "partition", "detail"),
 )
@@ -447,7 +448,7 @@ ALARMS: Final = Table(
     name="alarms",
     schema=columns(
         cluster_id=TEXT,
-        topic=TEXT,  # null where it is about the whole cluster, as is the partition
+        topic=TEXT,  # null if it concerns the whole cluster, as the partition
         partition=INT,
         problem=TEXT,  # leaderless | under_min_isr | silent
         state=TEXT,  # raised | cleared

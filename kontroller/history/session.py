@@ -1,4 +1,5 @@
-"""Spark for the command line and the tests: on one machine, unless spark-submit says where. No web page, all times UTC."""
+"""Spark sessions for the command line and the tests: on this machine, unless spark-submit says where. No web page;
+times are UTC."""
 
 import os
 import sys
@@ -13,36 +14,37 @@ from pyspark.sql import SparkSession
 SETTINGS = {
     "spark.sql.execution.arrow.pyspark.enabled": "true",
     "spark.sql.session.timeZone": "UTC",
-    # As other programs read times, and as Spark skips what is of other times: its own default has neither.
+    # Other programs read these timestamps, and Spark can skip row groups by them. Its default allows neither.
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
     "spark.ui.enabled": "false",
-    # What only its web page would show is kept all the same, a thousand queries with their plans.
+    # Without its web page Spark still keeps a thousand queries with their plans, so keep few.
     "spark.ui.retainedJobs": "20",
     "spark.ui.retainedStages": "20",
     "spark.sql.ui.retainedExecutions": "20",
     "spark.ui.showConsoleProgress": "false",
 }
 LOCAL_SETTINGS = {
-    # The collector that gets most done: nobody waits for an answer in milliseconds. And what Spark makes for tables of many
-    # columns is compiled: methods of more than 8,000 bytes are not, unless Java is told.
+    # The collector with the highest throughput, because no request needs an answer in milliseconds. And Spark generates
+    # methods of more than 8,000 bytes for wide tables, which Java compiles only with this flag.
     "spark.driver.extraJavaOptions": "-XX:+UseParallelGC -XX:-DontCompileHugeMethods",
-    # What is sorted at once fits into the processor's cache, and into memory; what is small is put together again.
+    # Small partitions are sorted within the processor's cache and memory. Spark merges those that are too small.
     "spark.sql.adaptive.advisoryPartitionSizeInBytes": "16m",
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.host": "127.0.0.1",
 }
 SMALL_SETTINGS = {
-    # The first compiler alone has room for 48 MB of code, which Spark fills: then Java forgets code, and compiles it again.
+    # With the first compiler alone Java reserves 48 MB for compiled code. Spark fills that, and Java discards and
+    # recompiles code.
     "spark.driver.extraJavaOptions": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m",
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.codegen.wholeStage": "false",
 }
-"""For histories of some thousand records: compiling, and planning again in between, would take longer than they save."""
+"""Settings for histories of some thousand records. Compiling and adaptive planning would cost more than they save."""
 SMALL_BYTES: Final = 20_000_000
-"""Lines of so many bytes, some ten thousand, are small."""
+"""The size of input below which it is small: some ten thousand lines."""
 _PACKED_FILES: Final = (".parquet", ".gz")
 _PACKED: Final = 10
-"""How many times as large lines are."""
+"""The ratio of unpacked to packed size of lines."""
 
 
 class NoJava(Exception):
@@ -58,8 +60,8 @@ def local_session(
     is_small: bool = False,
     more: Mapping[str, str] | None = None,
 ) -> SparkSession:
-    """A session in this process. `is_small`: whether it is for `SMALL_SETTINGS`; `more`: settings besides, as of
-    sources that Spark does not bring."""
+    """Return a session in this process. `is_small`: use `SMALL_SETTINGS`. `more`: further settings, for example for
+    sources that Spark does not include."""
     os.environ["PYSPARK_PYTHON"] = sys.executable
     os.environ.setdefault("SPARK_CONF_DIR", str(Path(__file__).with_name("conf")))
     settings = SETTINGS | LOCAL_SETTINGS | (SMALL_SETTINGS if is_small else {})
@@ -69,14 +71,14 @@ def local_session(
 
 
 def is_small(places: Iterable[str]) -> bool:
-    """Whether `SMALL_SETTINGS` are for what is in these folders; what is elsewhere may be large."""
+    """Return True if `SMALL_SETTINGS` suit the contents of these folders. Remote places may be large."""
     if any("://" in place for place in places):
         return False
     return unpacked_bytes(path for place in places for path in Path(place).rglob("*") if path.is_file()) < SMALL_BYTES
 
 
 def unpacked_bytes(files: Iterable[Path]) -> int:
-    """How large files are, those that are packed about as large as the lines in them."""
+    """Return the size of files, with an estimate for compressed ones."""
     return sum(path.stat().st_size * (_PACKED if path.suffix in _PACKED_FILES else 1) for path in files)
 
 
@@ -84,8 +86,10 @@ def unpacked_bytes(files: Iterable[Path]) -> int:
 def session(
     name: str, *, cores: int, memory: str, is_small: bool = False, more: Mapping[str, str] | None = None
 ) -> Iterator[SparkSession]:
-    """Spark while the block runs: where and how spark-submit says, if that started this process, else in this process with
-    `cores` and `memory`, the settings for what `is_small`, and `more`. Raises `NoJava`."""
+    """Yield a Spark session while the block runs. Raises `NoJava`.
+
+    If spark-submit started this process, its settings hold. Otherwise the session runs in this process with `cores`,
+    `memory`, the settings for small input if `is_small`, and `more`."""
     try:
         if "PYSPARK_GATEWAY_PORT" in os.environ:
             spark = _quiet(SparkSession.builder.appName(name), SETTINGS)

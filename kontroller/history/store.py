@@ -1,14 +1,12 @@
-"""Where tables are kept: folders of Parquet files, and small files that say which of them are the tables at a moment.
+"""Tables as folders of Parquet files, and small files that list the ones that are current.
 
-A change writes files beside those that are there, then the file of a new generation, which names them. So a change that
-fails or is killed, at whatever step, has changed nothing; who reads goes on with the generation that was there when it
-began; and nothing depends on a rename of folders, which an object store does not have. What no generation names any more is
-removed when the next change begins.
+A change writes new files beside the existing ones, then the file of a new generation that names them. So a change that
+fails or is killed has changed nothing, readers go on with their generation, and no step renames a folder, which object
+stores cannot do. The next change removes files that no generation names.
 
-What is written is sorted by the table's order, so the same history gives the same bytes, however many cores write it.
-Tables are divided by cluster, and some by day, so that a cluster or day can be replaced while the others are left alone.
-What a large cluster has is several files, each in that order, and which of them a row is in follows from the row
-(`by_cluster`, `by_day`).
+Rows are sorted by the table's order, so the same history gives the same bytes on any number of cores. Tables are
+divided by cluster, and some by day, so that one can be replaced alone. Large clusters have several files; the row alone
+decides its file.
 """
 
 from collections.abc import Collection, Iterator, Mapping
@@ -39,39 +37,39 @@ from kontroller.history.generations.present import being_read, newest, remove_wh
 from kontroller.history.schemas import Table
 
 DIVIDED_BY: Final = ("of", "day", "range")
-"""The folders of a table that is divided by day; a part of it is those of a cluster and day."""
+"""The folder levels of a table that is divided by day. Its parts are the folders of a cluster and day."""
 DIVIDED_BY_CLUSTER: Final = ("of", "file")
-"""The folders of one that is divided by cluster alone; a part of it is those of a cluster."""
+"""The folder levels of a table that is divided by cluster alone. Its parts are the folders of a cluster."""
 RANGE: Final = 1 << 20
-"""Numbers of an epoch whose records are in one file, at most of a day: some 50 MB."""
+"""The size of a range of record numbers; each range of a day is one file, some 50 MB at most."""
 
 FILES_AT_ONCE: Final = 16
-"""Which a task has open, with what they hold in memory: no more than a task reads."""
+"""Files that a task holds open with their buffers. More would need more memory than reading needs."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Store:
-    """The tables below `location`, a path or URI that Spark can write to. All raise `StoreError`."""
+    """The tables below `location`, a path or URI that Spark can write to. All methods raise `StoreError`."""
 
     spark: SparkSession
     location: str
     generation: Generation | None = None
-    """The one that is read; None: the newest at each moment."""
+    """The generation to read; None: the newest one at each call."""
     tables: Collection[Table] = ()
-    """Those that programs beside this one find, where they are kept in Delta Lake."""
+    """The tables that other programs find if the store is kept in Delta Lake."""
     asked: Keeping = field(default_factory=Keeping)
-    """How tables are to be kept from the next change on, if otherwise than until now."""
+    """The format for the tables from the next change on; empty: no change of the format."""
 
     def path(self, table: Table) -> str:
-        """The folder of a table; of what is in it, the generation says what is the table."""
+        """Return the folder of a table. The generation says which files in it are current."""
         return f"{self.location.rstrip('/')}/{table.name}"
 
     def read(self, table: Table) -> DataFrame:
-        """The table, with its columns alone; no rows where it was never written."""
+        """Return the table with exactly its columns, and no rows if it was never written."""
         return self.read_parts(table, self.at_present.parts.get(table.name, ()))
 
     def has(self, table: Table) -> bool:
-        """Whether the table was ever written."""
+        """Return True if the table was ever written."""
         return table.name in self.at_present.parts
 
     @property
@@ -80,8 +78,10 @@ class Store:
 
     @contextmanager
     def reading(self) -> Iterator["Store"]:
-        """This store as it is now, whatever others change while the block runs. On a file system of this machine what it
-        reads stays until the block ends; elsewhere until the second change from now begins, or in Delta Lake for days."""
+        """Yield this store as it is now, unaffected by later changes while the block runs.
+
+        On a local file system the files stay until the block ends. Elsewhere they stay until the second change from now
+        begins, or with Delta Lake for days."""
         while True:
             present = newest(self._folders)
             with being_read(self._folders, present) as is_there:
@@ -91,22 +91,26 @@ class Store:
 
     @contextmanager
     def changing(self, made: Made | None = None, *, is_anew: bool = False) -> Iterator["Change"]:
-        """A change, which is made when the block ends, and not when it raises. One at a time: of two that are made at once
-        the second raises `ChangedMeanwhile`, where the file system can tell (`Folders.create`). Raises `OtherFormat`.
+        """Yield a change that is committed when the block ends, unless it raises.
 
-        `made`: what all tables are made of then. `is_anew`: nothing of before stays."""
+        Of two concurrent changes the second raises `ChangedMeanwhile` if the file system can tell (`Folders.create`).
+        Raises `OtherFormat`.
+
+        `made`: the source of all tables after the change. `is_anew`: drop everything from before."""
         before = newest(self._folders)
         keeping = before.keeping.then(self.asked)
         logs = self._logs(keeping)
+        # A killed command may have left unnamed files, and a Delta log without its last commit: finish those first.
         self._remove_what_is_left(before, keeping, logs)
         begun = replace(before, parts={}) if is_anew else before
         change = Change(store=self, before=begun, is_compact=keeping.is_delta)
         yield change
         after = begun.after(change.parts, made, keeping)
+        # The file of the generation is the commit point: before it nothing has changed, after it everything has.
         if not self._folders.create(after.file, after.text()):
             raise ChangedMeanwhile(
-                f"{self.location} has been changed by another command since this one began: run this one again, and only "
-                "one at a time"
+                f"another command has changed {self.location} since this one began: run this one again, and only one "
+                "command at a time"
             )
         for log in logs:
             log.publish(after, before)
@@ -115,7 +119,7 @@ class Store:
         return [DeltaLog(folders=self._folders, table=table) for table in self.tables if keeping.is_delta]
 
     def _remove_what_is_left(self, present: Generation, keeping: Keeping, logs: list[DeltaLog]) -> None:
-        """Ends what a command before this one was to do."""
+        """Finish the cleanup of the command before this one."""
         before = generation_before(self._folders, present)
         recorded = {log.table.name for log in logs if log.publish(present, before)}
         used = remove_what_is_left_of_others(self._folders, present, recorded)
@@ -123,10 +127,10 @@ class Store:
             log.tidy(keeping.days_of(log.table.name), {part for table, part in used if table == log.table.name})
 
     def read_parts(self, table: Table, parts: tuple[Part, ...]) -> DataFrame:
-        """Some of the parts of the table."""
+        """Return some of the parts of the table."""
         if not parts:
             return self.spark.createDataFrame([], table.schema)
-        # All columns are in the files: what divides them into folders is not to be found out from these.
+        # The files have all columns. Without this option Spark would derive columns from the folders' names as well.
         reader = self.spark.read.schema(table.schema).option("recursiveFileLookup", "true")
         try:
             rows = reader.parquet(*(f"{self.path(table)}/{part}" for part in parts))
@@ -134,7 +138,7 @@ class Store:
             if error.getCondition() != "PATH_NOT_FOUND":
                 raise
             raise ChangedMeanwhile(
-                f"{self.path(table)} has been replaced since this command began to read: run it again"
+                f"another command has replaced {self.path(table)} since this one began to read: run it again"
             ) from error
         return rows.select(*table.schema.fieldNames())
 
@@ -145,49 +149,52 @@ class Store:
 
 @dataclass(slots=True, kw_only=True)
 class Change:
-    """What is to become the next generation. `read` has what was written so far."""
+    """A change that becomes the next generation. `read` returns what has been written so far."""
 
     store: Store
     before: Generation
     is_compact: bool
-    """Whether each day is to be as few files as it can be, also when it is added."""
+    """True: write each day into as few files as possible, even if rows are added."""
     parts: dict[str, tuple[Part, ...]] = field(default_factory=dict)
-    """Of the tables that were written so far."""
+    """The parts of the tables that have been written so far."""
 
     def read(self, table: Table) -> DataFrame:
         return self.store.read_parts(table, self.parts_of(table))
 
     def write(self, table: Table, rows: DataFrame) -> None:
-        """Replaces the table, which is small and not divided, by one file."""
+        """Replace the table, which is small and not divided, by one file."""
         ordered = rows.select(*table.schema.fieldNames()).coalesce(1).sortWithinPartitions(*table.order)
         self.parts[table.name] = (Part(self._write(table, ordered)),)
 
     def write_clusters(
         self, table: Table, rows: DataFrame, clusters: Collection[str], files: Mapping[str, int] | None = None
     ) -> DataFrame:
-        """Replaces what the table has of these clusters by `rows`, which are of no other, and gives them as they were
-        written. The table is written by clusters alone. `files`: how many a cluster's rows are, if not one; where the
-        table is divided by day as well, there are one or some for each day."""
+        """Replace the rows of these clusters by `rows`, and return the rows as written. `rows` has no other clusters.
+
+        Use this for tables that are written by clusters only. `files`: the number of files of each cluster, 1 if not
+        given; a table that is divided by day as well has one or more for each day."""
         ordered = by_cluster(table, rows, files or {}) if table.by_day is None else by_day(table, rows)
         parts = self._divided(table, ordered)
         self.parts[table.name] = with_clusters(self.parts_of(table), clusters, parts)
         return self.read_parts(table, parts)
 
     def write_from(self, table: Table, rows: DataFrame, days: Mapping[str, str]) -> DataFrame:
-        """Replaces what the table, which is divided by day, has of each of these clusters from its day (as 2026-01-31) on
-        by `rows`, which are of these clusters and days, and gives them as they were written."""
+        """Replace each cluster's rows from its day (such as 2026-01-31) on by `rows`, and return them as written.
+
+        The table is divided by day, and `rows` has only these clusters and days."""
         parts = self._divided(table, by_day(table, rows))
         self.parts[table.name] = with_days_from(self.parts_of(table), days, parts)
         return self.read_parts(table, parts)
 
     def write_days(self, table: Table, rows: DataFrame) -> None:
-        """Replaces those days of the table that occur in `rows`. The table is written by days alone."""
+        """Replace the days of the table that occur in `rows`. Use this for tables that are written by days only."""
         self.replace_days(table, self._divided(table, by_day(table, rows)))
 
     def add_days(self, table: Table, rows: DataFrame, day: str) -> tuple[Part, ...]:
-        """Writes rows as they come, each task files of its own, without moving a row, if not `is_compact`. What has been
-        written belongs to no table until `replace_days`. `day`: an expression; the rows for which it is null are apart
-        (`is_without_day`)."""
+        """Write rows without a shuffle, each task into files of its own, unless `is_compact`.
+
+        The parts belong to no table until `replace_days`. `day`: an expression; rows for which it is null get parts of
+        their own (`is_without_day`)."""
         divided = rows.select(*table.schema.fieldNames()).withColumns(_folders(f.expr(day)))
         if self.is_compact:
             return self._divided(table, _in_order(table, divided))
@@ -195,11 +202,11 @@ class Change:
             return self._divided(table, divided)
 
     def replace_days(self, table: Table, parts: tuple[Part, ...]) -> None:
-        """Puts these parts in the place of those of the same days."""
+        """Put these parts in the place of the parts of the same days."""
         self.parts[table.name] = with_days(self.parts_of(table), parts)
 
     def remove_days(self, table: Table, days: Collection[tuple[str, str]]) -> None:
-        """Takes these days of clusters, as `2026-01-31`, out of the table."""
+        """Remove these clusters' days, such as `2026-01-31`, from the table."""
         left = (part for part in self.parts_of(table) if (cluster_of(part), part.rpartition("/day=")[2]) not in days)
         self.parts[table.name] = tuple(left)
 
@@ -210,14 +217,14 @@ class Change:
         return self.parts.get(table.name, self.before.parts.get(table.name, ()))
 
     def _divided(self, table: Table, rows: DataFrame) -> tuple[Part, ...]:
-        """Writes rows into folders by the columns that divide them, and gives these parts."""
+        """Write rows into folders by the columns that divide the table, and return their parts."""
         write = self._write(table, rows, DIVIDED_BY_CLUSTER if table.by_day is None else DIVIDED_BY)
         folders, folder = self.store._folders, f"{table.name}/{write}"
         names = folders.clusters(folder) if table.by_day is None else folders.days(folder)
         return tuple(Part(f"{write}/{name}") for name in names)
 
     def _write(self, table: Table, rows: DataFrame, divided_by: tuple[str, ...] = ()) -> str:
-        """Writes rows as they are, by these columns into folders, and gives the write its name."""
+        """Write rows unsorted into folders by these columns, and return the name of the write."""
         write = new_write(self.before.number + 1)
         path = f"{self.store.path(table)}/{write}"
         with told(f"the table {table.name} cannot be written to {path}"):
@@ -227,8 +234,9 @@ class Change:
 
 @contextmanager
 def _several_files_at_once(spark: SparkSession) -> Iterator[None]:
-    """What a task writes meanwhile goes to the files of several days as it comes. Else all that it writes is sorted by day
-    before, as of more days than these."""
+    """Let each task keep the files of several days open while the block runs.
+
+    Otherwise Spark sorts the rows of a task by day if they have more days than it may have open files."""
     setting = "spark.sql.maxConcurrentOutputFileWriters"
     before = spark.conf.get(setting)
     spark.conf.set(setting, str(FILES_AT_ONCE))
@@ -239,8 +247,10 @@ def _several_files_at_once(spark: SparkSession) -> Iterator[None]:
 
 
 def by_cluster(table: Table, rows: DataFrame, files: Mapping[str, int]) -> DataFrame:
-    """The rows of a table by cluster and, of those that have several files, by file. What orders a row says in which it is,
-    so that all of a cluster are about as large, whatever topic or partition most rows are of."""
+    """Divide the rows of a table by cluster, and those of large clusters into several files.
+
+    The hash of the ordering columns selects the file, so all files of a cluster have about the same size, even if most
+    rows are of one topic or partition."""
     several = f.create_map(*(f.lit(value) for cluster_files in files.items() for value in cluster_files))
     of_cluster = f.coalesce(f.try_element_at(several, f.col("cluster_id")), f.lit(1)) if files else f.lit(1)
     file = f.pmod(f.xxhash64(*table.order), of_cluster).cast("int")
@@ -249,8 +259,10 @@ def by_cluster(table: Table, rows: DataFrame, files: Mapping[str, int]) -> DataF
 
 
 def by_day(table: Table, rows: DataFrame) -> DataFrame:
-    """The rows of a table by cluster, day and, of a day with very many, ranges of their numbers, each of which is one file.
-    What divides it is in the files, too: a part is read by itself."""
+    """Divide the rows of a table by cluster, day and range of record numbers. Each range is one file; most days have
+    one.
+
+    The dividing columns stay in the files as well, because parts are read one by one."""
     assert table.by_day is not None
     return _in_order(table, rows.select(*table.schema.fieldNames()).withColumns(_folders(f.to_date(table.by_day))))
 

@@ -91,7 +91,7 @@ def test_its_arguments_are_those_of_the_history(image: Image) -> None:
     (entrypoint,) = image.config["config"]["Entrypoint"]
     ended = image.run(entrypoint, "audit", "--history=/tmp/none", timeout_s=300)
     assert (ended.returncode, ended.stdout) == (1, "")
-    assert "/tmp/none has no history: take a journal in first" in ended.stderr
+    assert "/tmp/none has no history: ingest a journal first" in ended.stderr
 
 
 def test_a_driver_of_spark_on_kubernetes_runs_the_application_that_it_is_given(image: Image) -> None:

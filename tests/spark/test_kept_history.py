@@ -220,7 +220,7 @@ def test_a_history_whose_folders_cannot_be_changed_loses_nothing_and_says_so(
     (old,) = Path(kept.raw.path(RAW_EVENTS)).glob("1-*/of=kept")
     with unchangeable(old), pytest.raises(NotWritten, match="cannot be removed") as told:
         take_in(kept, journal[2 * third :])
-    assert "Nothing that was kept is lost" in str(told.value)
+    assert "No stored data is lost" in str(told.value)
     assert kept.raw.read(RAW_EVENTS).count() == 2 * third
     take_in(kept, journal[2 * third :])
     assert kept.raw.read(RAW_EVENTS).count() == at_once.raw.read(RAW_EVENTS).count()
@@ -295,5 +295,5 @@ def test_a_history_in_the_layout_of_another_version_is_left_alone(spark: SparkSe
 
 
 def test_a_history_that_was_never_begun_says_how_to_begin(spark: SparkSession, tmp_path: Path) -> None:
-    with pytest.raises(NoHistory, match="take a journal in first"):
+    with pytest.raises(NoHistory, match="ingest a journal first"):
         KeptHistory.at(spark, str(tmp_path)).layers()

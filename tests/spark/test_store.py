@@ -360,7 +360,7 @@ class TestAStoreThatBecomesOneInDelta:
         write_days(Store(spark=spark, location=in_delta.location, tables=TABLES), 2)
         assert files_in_log(in_delta, VISITS) == files_of(in_delta, VISITS)
         other = Keeping(format=Format.PARQUET)
-        with pytest.raises(OtherFormat, match="leave --format out"):
+        with pytest.raises(OtherFormat, match="omit --format"):
             write_days(Store(spark=spark, location=in_delta.location, asked=other), 3)
 
 

@@ -1,1 +1,1 @@
-"""What a history keeps no more: entries of snapshots that are proven to say nothing new, and what is too old."""
+"""Removal of records that a history does not need: redundant entries of snapshots, and records that are too old."""

@@ -1,8 +1,8 @@
-"""How a history becomes smaller: days of raw records are written again without what is needed no more, or removed.
+"""Compaction: days of raw records are rewritten without records that are not needed, or removed.
 
-It is one change of the raw tables, and the next fold makes the layers of what is left. Days of which all stays are not
-touched. What was left out and is read again from a journal is left out again; what was forgotten is not: it is taken in
-like any record that comes late, until it is forgotten again. A journal keeps less than any history should.
+It is one change of the raw tables; the next fold makes the layers of what is left. Days that stay complete are not
+touched. Removed snapshot entries stay removed if their journal is read again. Forgotten records come back in that case,
+until they are forgotten again, so journals should keep less than the history does.
 """
 
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ from kontroller.history.transforms import journals
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Compacted:
-    """How many records went: entries of snapshots, and what was older than it was to be."""
+    """The number of snapshots that lost their entries, of those entries, and of forgotten records."""
 
     snapshots: int
     entries: int
@@ -27,10 +27,12 @@ class Compacted:
 
 
 def compact(raw: Store, layers: Store, forget_days: int | None) -> Compacted:
-    """Removes from `raw` what is needed no more; `layers` are those that were made of it. `forget_days`: and what is older
-    than so many days before the end of what is known of its cluster; None: nothing."""
+    """Remove records from `raw` that are not needed. `layers` were made of it.
+
+    `forget_days`: also forget what is older than so many days before the end of the known time of its cluster; None:
+    forget nothing."""
     with raw.changing() as change:
-        # In this order: what the history is to begin with was proven by what is then forgotten.
+        # The order matters: the snapshot at which the history will begin is proven by records that are forgotten next.
         snapshots, entries = _leave_out(change, layers)
         gone = _forget(change, layers, forget_days) if forget_days else 0
         return Compacted(snapshots=snapshots, entries=entries, forgotten=gone)

@@ -1,8 +1,8 @@
-"""Where a history is to begin when what is older is forgotten: at a snapshot, as any history does.
+"""The place at which a history begins after older records are forgotten: a snapshot, as for any history.
 
-So what is left is what would be there had nobody written before. Records have no place in time but by their order: a stamp
-of 1970 in the middle of today is today's. What is older than a time is what comes before the last snapshot that was taken
-before it, and a snapshot's time is bounded by what is known around it (`known_spans`).
+The rest is then the same as if nobody had written before. Order, and not the timestamp, places a record: a timestamp of
+1970 amid today's records is of today. So everything before a snapshot is forgotten: the last one taken before the
+limit. The known spans around a snapshot bound its time (`known_spans`).
 """
 
 from pyspark.sql import DataFrame, Window
@@ -13,9 +13,9 @@ from kontroller.history.transforms.continuity.neighbours import EPOCH
 
 
 def beginnings(raw: DataFrame, proofs: DataFrame, spans: DataFrame, told_by_one: DataFrame, days: int) -> DataFrame:
-    """The first record that each cluster keeps: `cluster_id`, `first_epoch`, `first_seq`; and `before`, when that was.
+    """Return the first record that each cluster keeps: `cluster_id`, `first_epoch`, `first_seq`, and its time `before`.
 
-    So many days before the end of what is known of it, or more. No row for a cluster of which nothing is forgotten."""
+    It is at least so many days before the end of the known time. A cluster that forgets nothing has no row."""
     sound = proofs.where("snapshot_checksum = checksum").selectExpr(
         *EPOCH, "seq - entries - 1 as seq", "seq as ended_seq", "event_time"
     )
@@ -37,8 +37,9 @@ def beginnings(raw: DataFrame, proofs: DataFrame, spans: DataFrame, told_by_one:
 
 
 def is_forgotten(rows: DataFrame, beginnings: DataFrame) -> DataFrame:
-    """Rows with a column `is_forgotten`: whether they are of before the beginning of their cluster, `of_cluster`. What has
-    no place in an epoch goes by its time."""
+    """Add a column `is_forgotten`: True if the row is before the beginning of its cluster, `of_cluster`.
+
+    Rows without a place in an epoch are compared by time."""
     first = beginnings.withColumnRenamed("cluster_id", "of_cluster")
     found = rows.join(f.broadcast(first), "of_cluster", "left")
     by_place = "controller_epoch < first_epoch or controller_epoch = first_epoch and seq < first_seq"

@@ -1,9 +1,9 @@
-"""Entries of snapshots that say nothing new, as was proven: the records before them come to their checksum, and so do they.
+"""Redundant entries of snapshots: both the records before them and the entries result in the snapshot's checksum.
 
-A journal says its whole state again each hour, which soon is most of what is kept. Of each day one such snapshot stays, so
-that a history can begin there when what is older is forgotten. Of the others the first record stands for the entries too
-(`left_out`), and their end says what they came to. Nothing is left out of an epoch of which there are several journals:
-what is taken of each is decided by snapshots, and may be another when more comes.
+A journal repeats its whole state each hour, which soon is most of the data. One such snapshot of each day stays, so
+that a history can begin there after older records are forgotten. In the others the first record stands for the entries
+(`left_out`), and the last one has their checksum. Epochs with several journals keep everything: snapshots decide which
+journal is used, and the decision may change with new records.
 """
 
 from typing import Final
@@ -15,14 +15,16 @@ from controller_core.journal.changes import Kind
 from kontroller.history.transforms.continuity.neighbours import EPOCH
 
 _STRETCH: Final = 1 << 12
-"""Records are put beside snapshots by stretches of so many numbers."""
+"""The number of records in a stretch. Records are joined with snapshots by stretches."""
 _OF_JOURNAL: Final = (*EPOCH, "journal")
 _SNAPSHOT: Final = (*_OF_JOURNAL, "started_seq", "ended_seq")
 
 
 def proven(raw: DataFrame, proofs: DataFrame, told_by_one: DataFrame) -> DataFrame:
-    """The snapshots of which the entries can go: `cluster_id`, `controller_epoch`, `journal`, `started_seq`, `ended_seq`,
-    `day`. `raw`: what was taken in. `proofs`: what it comes to. `told_by_one`: epochs of which there is one journal."""
+    """Return the snapshots whose entries can go: `cluster_id`, `controller_epoch`, `journal`, `started_seq`,
+    `ended_seq`, `day`.
+
+    `raw`: the raw events. `proofs`: the checksums of the history. `told_by_one`: the epochs with a single journal."""
     first = f"row_number() over (partition by {', '.join(EPOCH)}, to_date(event_time) order by seq) = 1 as is_first"
     equal = proofs.where("entries > 0 and folded_checksum = checksum and snapshot_checksum = checksum")
     said = equal.selectExpr(*EPOCH, "seq", "entries", "checksum", first).where("not is_first")
@@ -34,12 +36,12 @@ def proven(raw: DataFrame, proofs: DataFrame, told_by_one: DataFrame) -> DataFra
 
 
 def told_by_one(named: DataFrame) -> DataFrame:
-    """The epochs of which there is one journal, of records that have the names of their clusters."""
+    """Return the epochs that have a single journal. The records have the names of their clusters."""
     return named.groupBy(*EPOCH).agg(f.count_distinct("journal").alias("journals")).where("journals = 1").select(*EPOCH)
 
 
 def without(raw: DataFrame, snapshots: DataFrame) -> DataFrame:
-    """The records without the entries of these snapshots."""
+    """Return the records without the entries of these snapshots."""
     rows = _beside(raw, snapshots, "left")
     left_out = "if(seq = started_seq, ended_seq - started_seq - 1, left_out) as left_out"
     names = [name if name != "left_out" else left_out for name in raw.columns]
@@ -47,7 +49,8 @@ def without(raw: DataFrame, snapshots: DataFrame) -> DataFrame:
 
 
 def not_left_out(new: DataFrame, kept: DataFrame) -> DataFrame:
-    """Records without entries of snapshots that are `kept` without theirs: they come again when a journal is read again."""
+    """Return the new records without entries that were removed from `kept`. They come again if a journal is read
+    again."""
     begun = kept.where("left_out is not null").selectExpr(
         *_OF_JOURNAL, "seq as started_seq", "seq + left_out as through_seq"
     )
@@ -57,7 +60,7 @@ def not_left_out(new: DataFrame, kept: DataFrame) -> DataFrame:
 
 
 def _beside(raw: DataFrame, snapshots: DataFrame, how: str) -> DataFrame:
-    """Records with the snapshot that they are in."""
+    """Join records with the snapshot that they are in."""
     stretches = f"explode(sequence(started_seq div {_STRETCH}, ended_seq div {_STRETCH})) as stretch"
     places = f.broadcast(snapshots.select(*_SNAPSHOT).selectExpr("*", stretches)).alias("of")
     rows = raw.alias("raw")
@@ -67,7 +70,7 @@ def _beside(raw: DataFrame, snapshots: DataFrame, how: str) -> DataFrame:
 
 
 def _whole(rows: DataFrame) -> DataFrame:
-    """The snapshots of which exactly what they say is there, all of it of one day, so that it is kept in one place."""
+    """Return the snapshots with exactly the announced entries, all of one day, so that all of it is in one place."""
     is_entry = f.expr("snapshot and seq > started_seq and seq < ended_seq")
     is_start = f.expr(f"kind = '{Kind.SNAPSHOT_STARTED}' and seq = started_seq and left_out is null")
     day = f.to_date("event_time")

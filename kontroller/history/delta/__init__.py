@@ -1,1 +1,1 @@
-"""The log by which Delta Lake's readers find a store's tables: the same files, written once and named twice."""
+"""Delta Lake's log for a store's tables. Delta's readers use the same files, which are written once."""

@@ -1,8 +1,8 @@
-"""What a log of Delta Lake says, line by line, as its protocol has it (PROTOCOL.md of delta-io/delta).
+"""The lines of a Delta Lake log, as its protocol defines them (PROTOCOL.md of delta-io/delta).
 
-A commit is a file of lines, each an object with one field, which says what kind of line it is: a file that the table has
-got (`add`) or has no more (`remove`), its columns (`metaData`), who may read and write it (`protocol`), and whatever a
-writer has to say (`commitInfo`). The state at a version is the last line of each kind, and of each file.
+A commit is a file of lines. Each is an object with one field, the kind of the line: a file that was added (`add`) or
+removed (`remove`), the columns (`metaData`), the requirements for readers and writers (`protocol`), and remarks of the
+writer (`commitInfo`). The state at a version is the last line of each kind, and of each file.
 """
 
 import hashlib
@@ -18,39 +18,40 @@ from kontroller.history.schemas import Table
 
 Line = dict[str, dict[str, Any]]
 State = dict[str, Line]
-"""The lines that hold, by the path of their file, or by their kind."""
+"""The lines in force, by the path of their file or by their kind."""
 PROTOCOL: Final[Line] = {
     "protocol": {"minReaderVersion": 1, "minWriterVersion": 7, "writerFeatures": ["kontrollerGenerations"]}
 }
-"""Everybody can read it. Nobody else can write to it, as no other writer knows of this feature: OPTIMIZE and VACUUM of
-somebody else would remove files that generations name."""
+"""Every program can read the tables. No other program can write them, because none knows this feature: its OPTIMIZE or
+VACUUM would remove files that generations name."""
 _TYPES: Final = {"of": "string", "day": "date"}
-"""Of the columns that divide a table into folders, and are in no file."""
+"""The types of the columns that divide a table into folders and are not in the files."""
 _MAY_BE_NULL: Final = {"nullable": True, "metadata": {}}
 _NONE: Final = "__HIVE_DEFAULT_PARTITION__"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Info:
-    """What a commit says of itself."""
+    """The remarks of a commit about itself."""
 
     at_ms: int
     id: str
     created_ms: int
-    """When the table was, with its first commit."""
+    """The creation time of the table, which is that of its first commit."""
     parts: str
-    """The fingerprint of its parts."""
+    """The fingerprint of the table's parts."""
     columns: str
-    """That of its columns."""
+    """The fingerprint of the table's columns."""
 
     def line(self, generation: int) -> Line:
-        """`DESCRIBE HISTORY` shows the generation: versions of several tables that belong together have the same."""
+        """Return the `commitInfo` line. `DESCRIBE HISTORY` shows the generation, so related versions of several tables
+        can be matched."""
         said = {"timestamp": self.at_ms, "operation": "WRITE", "operationParameters": {}, "engineInfo": "kontroller"}
         return {"commitInfo": {**said, "userMetadata": f"generation {generation}", "kontroller": asdict(self)}}
 
 
 def info_of(commit: str) -> Info | None:
-    """None for a commit of somebody else."""
+    """Return the remarks of a commit, or None if another program made it."""
     try:
         return Info(**json.loads(commit.partition("\n")[0])["commitInfo"]["kontroller"])
     except (ValueError, LookupError, TypeError):
@@ -62,22 +63,23 @@ def fingerprint(texts: Iterable[str]) -> str:
 
 
 def divided_by(table: Table, files: Sequence[File]) -> list[str]:
-    """The columns whose values name the folders that a table's files are in; of one that has no file yet, those that it
-    will be divided by, as far as that is known."""
+    """Return the columns whose values name the folders of a table's files.
+
+    Without files, return the columns that will divide it, as far as these are known."""
     if files:
         return list(_values(files[0]))
     return list(_TYPES) if table.by_day else []
 
 
 def columns_of(table: Table, divided: Sequence[str]) -> str:
-    """A table's columns, and then those that divide it, as Delta and Spark write them."""
+    """Return a table's columns, then the dividing columns, in the format of Delta and Spark."""
     schema = json.loads(table.schema.json())
     schema["fields"] += [{"name": name, "type": _TYPES[name], **_MAY_BE_NULL} for name in divided]
     return json.dumps(schema)
 
 
 def described(table: Table, divided: Sequence[str], info: Info) -> Line:
-    """What a table is."""
+    """Return the line that describes a table."""
     said = {"id": info.id, "name": table.name, "createdTime": info.created_ms, "configuration": {}}
     columns = {"schemaString": columns_of(table, divided), "partitionColumns": list(divided)}
     return {"metaData": {**said, "format": {"provider": "parquet", "options": {}}, **columns}}
@@ -102,7 +104,7 @@ def lines_of(commit: str) -> list[Line]:
 
 
 def state_after(state: State, lines: Iterable[Line]) -> State:
-    """The state at a version, from that of a version before and all lines since."""
+    """Return the state at a version, from the state at an earlier version and all lines since."""
     after = dict(state)
     for line in lines:
         ((kind, said),) = line.items()
@@ -114,7 +116,7 @@ def state_after(state: State, lines: Iterable[Line]) -> State:
 
 
 def ended(state: State, before_ms: int, used: Iterable[Part]) -> State:
-    """Of files that were removed before a moment, and are in no part that is still used."""
+    """Return the files that were removed before a moment and are in no used part."""
     still = set(used)
     gone = {path: line for path, line in state.items() if "remove" in line}
     return {
@@ -125,8 +127,8 @@ def ended(state: State, before_ms: int, used: Iterable[Part]) -> State:
 
 
 def folders_of(gone: State, state: State) -> list[str]:
-    """What is to be removed with these files of a state: whole writes where it has no other file of them, else the folders
-    of a cluster and day."""
+    """Return the folders to remove with these files: a whole write if it has no other file, otherwise folders of a
+    cluster and day."""
     depth = len(state["metaData"]["metaData"]["partitionColumns"])
     others = {_folders(path)[0] for path in state if path not in gone and "/" in path}
     folders = (_folders(path) for path in gone)
@@ -134,7 +136,7 @@ def folders_of(gone: State, state: State) -> list[str]:
 
 
 def _folders(path: str) -> list[str]:
-    """The folders that a file is in, from that of its write on."""
+    """Return the folders that contain a file, from that of its write on."""
     names = unquote(path).split("/")[:-1]
     return ["/".join(names[: 1 + number]) for number in range(len(names))]
 
@@ -144,6 +146,6 @@ def _address(file: File) -> str:
 
 
 def _values(file: File) -> dict[str, str | None]:
-    """Of the columns that divide a table; their texts are what folders are named after."""
+    """Return the values of the columns that divide a table. Folders are named after their texts."""
     pairs = (folder.partition("=")[::2] for folder in file.name.split("/"))
     return {name: None if value == _NONE else unquote(value) for name, value in pairs if name in _TYPES}

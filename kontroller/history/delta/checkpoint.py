@@ -1,5 +1,5 @@
-"""A checkpoint of Delta Lake's log: the state at a version in one file, so that nobody has to read the log from its
-beginning."""
+"""A checkpoint of Delta Lake's log: the state at a version in one file, so that readers need not start at the first
+commit."""
 
 from io import BytesIO
 from typing import Any, Final
@@ -38,14 +38,14 @@ _SCHEMA: Final = pa.schema(
 
 
 def written(state: State) -> bytes:
-    """The file of a state."""
+    """Return the checkpoint file of a state."""
     out = BytesIO()
     pq.write_table(pa.Table.from_pylist([_row(line) for line in state.values()], schema=_SCHEMA), out)
     return out.getvalue()
 
 
 def read(file: bytes) -> State:
-    """The state in such a file."""
+    """Return the state in a checkpoint file."""
     state: State = {}
     for row in pq.read_table(BytesIO(file)).to_pylist(maps_as_pydicts="strict"):
         ((kind, said),) = ((kind, said) for kind, said in row.items() if said is not None)
@@ -58,7 +58,7 @@ def _row(line: Line) -> dict[str, Any]:
 
 
 def _value(name: str, value: Any) -> Any:
-    """Arrow takes maps as lists of pairs."""
+    """Convert maps to lists of pairs, which Arrow expects."""
     if name == "format":
         return {**value, "options": list(value["options"].items())}
     return list(value.items()) if isinstance(value, dict) else value

@@ -1,12 +1,11 @@
-"""Keeps the log of Delta Lake beside each table of a store: the generation's own files, named for other programs as well.
+"""Keeps Delta Lake's log beside each table of a store. The log names the files of the current generation.
 
-A generation is what decides. When a change has made one, each table of which it has other parts gets a commit, which takes
-the files of parts that left out and brings those that came in; no file is written for it, and what did not change is not
-named. So Delta's readers see a table change at once, and all tables one after the other within moments. Where a command was
-killed between the generation and its commits, the next change begins with what is missing.
+The generation decides. After a change each table with other parts gets a commit that removes and adds their files; no
+data is written for it. So Delta's readers see each table change atomically, and all tables within moments. If a command
+was killed between the generation and its commits, the next change writes them first.
 
-Files that left stay for the days that are asked for, so that Delta's readers can go back to older versions, and go on with
-one that they have begun to read. Then the log is shortened: its state becomes a checkpoint, and what is older is removed.
+Removed files stay for the configured days, for older versions and running readers. Then the state becomes a checkpoint,
+and the older log is removed.
 """
 
 import time
@@ -40,7 +39,7 @@ from kontroller.history.generations.generation import Generation, Part, numbers_
 from kontroller.history.schemas import Table
 
 COMMITS: Final = 10
-"""After so many the log gets a checkpoint, and what has had its days is removed."""
+"""The number of commits after which the log gets a checkpoint, and expired files are removed."""
 _COMMIT: Final = ".json"
 _CHECKPOINT: Final = ".checkpoint.parquet"
 _DAY_MS: Final = 86_400_000
@@ -49,7 +48,7 @@ _FILES = dict[Part, list[File]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeltaLog:
-    """The log of one table. All raise `StoreError`."""
+    """The log of one table. All methods raise `StoreError`."""
 
     folders: Folders
     table: Table
@@ -59,8 +58,9 @@ class DeltaLog:
         return f"{self.table.name}/_delta_log"
 
     def publish(self, after: Generation, before: Generation) -> bool:
-        """Brings the log from the parts of one generation to those of another, or begins it anew where it is at neither.
-        Whether it goes on with what it was, and so records all that has left the table."""
+        """Bring the log from the parts of one generation to those of another. Start it again if it matches neither.
+
+        Return True if the log continues, so that it records everything that has left the table."""
         if self.table.name not in after.parts:
             return False
         parts, old = after.parts[self.table.name], before.parts.get(self.table.name, ())
@@ -77,8 +77,10 @@ class DeltaLog:
         return False
 
     def tidy(self, days: int, used: Collection[Part]) -> None:
-        """Where the log has grown by `COMMITS`: removes what left the table more than so many days ago and is not `used`,
-        and of the log what nobody needs to go back so far."""
+        """Shorten the log if it has grown by `COMMITS` commits.
+
+        Files that left the table more than so many days ago are removed unless they are in `used` parts, and so is the
+        part of the log that only older versions need."""
         versions, newest = self._versions(_COMMIT), (self._versions(_CHECKPOINT) or [-1])[-1]
         if not versions or versions[-1] - newest < COMMITS:
             return
@@ -109,12 +111,12 @@ class DeltaLog:
         lines += [added(file) for file in files]
         if not self.folders.create(self._file(version, _COMMIT), text_of(lines)):
             raise ChangedMeanwhile(
-                f"{self.folders.at(self.folder)} has been written to by another command: run this one again, and only one "
-                "at a time"
+                f"another command has written to {self.folders.at(self.folder)}: run this one again, and only one "
+                "command at a time"
             )
 
     def _shorten(self, before_ms: int) -> None:
-        """Removes what is before the newest checkpoint of a version that old."""
+        """Remove the log before the newest checkpoint that is older than this time."""
         checkpoints = self._versions(_CHECKPOINT)
         kept = next((version for version in reversed(checkpoints) if self._made_ms(version) < before_ms), 0)
         for suffix in (_CHECKPOINT, _COMMIT):
@@ -122,7 +124,7 @@ class DeltaLog:
                 self.folders.remove(self._file(version, suffix))
 
     def _state(self, newest: int, versions: Sequence[int]) -> State:
-        """At the last of the versions, from the newest checkpoint on."""
+        """Return the state at the last of the versions, read from the newest checkpoint on."""
         state = checkpoint.read(self.folders.read_bytes(self._file(newest, _CHECKPOINT))) if newest >= 0 else {}
         for version in versions:
             if version > newest:
@@ -143,7 +145,7 @@ class DeltaLog:
         return f"{self.folder}/{version:020}{suffix}"
 
     def _files(self, parts: Iterable[Part]) -> _FILES:
-        """Those of parts, named as below the table's folder."""
+        """Return the files of parts, named relative to the table's folder."""
         return {part: self.folders.files(self.table.name, part) for part in parts}
 
 

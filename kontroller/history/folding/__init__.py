@@ -1,1 +1,1 @@
-"""How the layers are made of what was taken in, and which of them are made again."""
+"""Folding: the layers are made of the raw records, as far as these changed."""

@@ -1,4 +1,4 @@
-"""Which clusters are folded again, of which of these only a tail, and who wrote their journals."""
+"""The choice of the clusters to fold, of those that need only a tail, and the writers of their journals."""
 
 from collections.abc import Collection, Mapping
 from collections.abc import Set as AbstractSet
@@ -19,17 +19,17 @@ from kontroller.history.transforms import lines
 
 _NOTHING_NEW: Final = "9999-12-31"
 Writers = Mapping[Pair, bool]
-"""Whether a record of a cluster and journal shows that who wrote it looked on."""
+"""True for a cluster and journal if a record shows that a recorder wrote it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Choice:
-    """What is folded again."""
+    """The clusters to fold, as a whole or as a tail."""
 
     clusters: frozenset[str]
     tails: tuple[Tail, ...]
     read: frozenset[str]
-    """Of which clusters raw records are read for those that are folded as a whole."""
+    """The clusters whose raw records are read to fold the whole clusters."""
     writers: Writers
 
     @property
@@ -38,17 +38,17 @@ class Choice:
 
     @property
     def days(self) -> dict[str, str]:
-        """From which on something is read and written of the clusters of which a tail is."""
+        """The first day to read and write of each cluster with a tail."""
         return {tail.cluster_id: tail.day for tail in self.tails}
 
     def recorded(self, raw: Store) -> DataFrame:
-        """The `journal` and `cluster_id` of whoever looked on."""
+        """Return the `journal` and `cluster_id` of each recorder."""
         pairs = sorted(pair for pair, is_recorded in self.writers.items() if is_recorded)
         return raw.spark.createDataFrame(pairs, columns(cluster_id=TEXT, journal=TEXT))
 
 
 def chosen(raw: Store, before: Change, news: Parts) -> Choice:
-    """`news`: the parts of raw tables that no layer is made of yet. `before`: the layers as they were."""
+    """Choose the clusters to fold. `news`: the raw parts that no layer is made of yet. `before`: the layers so far."""
     told = raw.read_parts(RAW_EVENTS, news.get(RAW_EVENTS.name, ()))
     new = _writers(told.withColumn("is_recorded", lines.is_recorders()))
     known = _writers(before.read(JOURNALS))
@@ -66,7 +66,7 @@ def chosen(raw: Store, before: Change, news: Parts) -> Choice:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Tails:
-    """Looks for tails that hold (`folding.tails`)."""
+    """The search for valid tails (`folding.tails`)."""
 
     raw: Store
     before: Change
@@ -121,7 +121,7 @@ def _writers(events: DataFrame) -> dict[Pair, bool]:
 
 
 def _first_days(clusters: Collection[str], news: Collection[Part]) -> dict[str, str]:
-    """The first day that something new is of, by cluster."""
+    """Return the first day of the new parts of each cluster."""
     days = dict.fromkeys(clusters, _NOTHING_NEW)
     for part in news:
         if (cluster := cluster_of(part)) in days:
@@ -130,6 +130,6 @@ def _first_days(clusters: Collection[str], news: Collection[Part]) -> dict[str, 
 
 
 def raw_tails(raw: Store, days: Mapping[str, str]) -> DataFrame:
-    """What was taken in of each of these clusters from its day on."""
+    """Return the raw records of each of these clusters from its day on."""
     parts = raw.at_present.parts.get(RAW_EVENTS.name, ())
     return raw.read_parts(RAW_EVENTS, tuple(part for part in parts if is_from(part, days)))

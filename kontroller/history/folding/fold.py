@@ -1,13 +1,12 @@
-"""How the layers are made of what was taken in: those of a cluster anew where something of it is new, of no other.
+"""Makes the layers of the raw records. Only clusters with new records are folded again.
 
-A cluster is folded by itself, so it makes no difference in what pieces its records came. The layers are divided by
-cluster, and their generation says of which parts of the raw tables they are made, and by which definitions. So what has no
-new part keeps its tables as they are, and where the definitions are others all is made anew. An ingest that was killed
-before it came to this has left new parts, which the next one finds.
+Clusters are folded independently, so the order of intake does not matter. The generation of the layers names the raw
+parts and the definitions that they are made of. Clusters without new parts keep their tables, and new definitions fold
+everything again. The next fold finds what a killed ingest has left.
 
-Of a cluster of which only later records came, events are made again from a midnight on, its *tail* (`folding.tails`), and
-so are its changes, the marks of its history and the checksums of its snapshots. All else is made of all of these, and no
-event from before is read but those since the last snapshot.
+If a cluster has only got later records, its events, changes, marks and snapshot checksums are made again from a
+midnight on, its *tail* (`folding.tails`). The rest is derived from them. It reads earlier events only since the last
+snapshot.
 """
 
 from collections.abc import Collection, Mapping
@@ -44,13 +43,14 @@ from kontroller.history.transforms.known_spans import known_spans
 from kontroller.history.transforms.proofs import snapshot_checksums
 
 ROWS_IN_A_FILE: Final = 1 << 20
-"""Of a large table, about: how many files a cluster's rows are follows from how many events it has."""
+"""The approximate rows of a file of a large table. The number of a cluster's files follows from the number of its
+events."""
 _LARGE: Final = (FINDINGS, PARTITION_INTERVALS)
-"""Layers that grow with the records; of the others there are a few rows for each term, snapshot or configuration."""
+"""Layers that grow with the records. The others have a few rows for each term, snapshot or configuration."""
 
 
 def fold(raw: Store, store: Store, steps: Steps) -> None:
-    """Makes the layers in `store` be those of all that is in `raw`, which is read as it is now."""
+    """Bring the layers in `store` up to date with `raw`, which is read as it is now."""
     now = raw.at_present
     made = Made(by=definitions(), number=now.number, parts=now.parts)
     news = made.news(store.at_present.made)
@@ -64,7 +64,7 @@ def fold(raw: Store, store: Store, steps: Steps) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Folding:
-    """Makes the layers of some clusters."""
+    """Folds some clusters."""
 
     raw: Store
     change: Change
@@ -93,7 +93,8 @@ class _Folding:
         self._tally(records, kept[PROOFS], _counted(kept[FINDINGS]))
 
     def _of_tails(self) -> tuple[DataFrame, DataFrame]:
-        """Makes the events of tails. Gives all marks of their clusters, and findings of records that were left out."""
+        """Write the events of tails. Return all marks of their clusters, and the findings about records that were left
+        out."""
         of, days = self.choice.tails, self.choice.days
         marks, findings = self._of(MARKS, days), self._of(FINDINGS, days)
         if of:
@@ -105,20 +106,21 @@ class _Folding:
         return marks, findings.where(f.col("problem").isin(*tails.LEFT_OUT))
 
     def _of_whole(self) -> tuple[DataFrame, DataFrame]:
-        """The same of the clusters that are folded from their first record on."""
+        """Write the events of the clusters that are folded from their first record on. Return their marks and
+        findings."""
         clusters = self.choice.whole
         records = self._records()
         events, left_out = once(records)
         events = self._kept(EVENTS, events, clusters=clusters)
         found, kept = _counted(records), _counted(events)
-        # Where there are as many as were taken in, none was left out.
+        # Equal counts mean that no record was left out, which saves another pass over the records.
         fewer = [name for name in found if found[name] != kept.get(name)]
         if fewer:
             left_out = once(records.where(f.col("cluster_id").isin(*fewer)))[1]
         return breaks.marks(events), left_out if fewer else left_out.limit(0)
 
     def _changes(self, spans: DataFrame) -> DataFrame:
-        """Makes the changes of tails, and of whole clusters, and gives all."""
+        """Write the changes of tails and of whole clusters, and return all changes."""
         days, whole = self.choice.days, self.choice.whole
         with self.steps.step(f"Making the table {CHANGES.name}"):
             if days:
@@ -128,7 +130,7 @@ class _Folding:
         return self._of(CHANGES, self.choice.clusters)
 
     def _checksums(self, spans: DataFrame) -> DataFrame:
-        """Those of all snapshots. Of snapshots before a tail they are kept."""
+        """Return the checksums of all snapshots. Those of snapshots before a tail are kept."""
         of = self.choice.tails
         days = dict.fromkeys(self.choice.whole, "") | {tail.cluster_id: tail.checked_day for tail in of}
         new = snapshot_checksums(self._from(EVENTS, days), spans)
@@ -136,17 +138,19 @@ class _Folding:
         return tails.others(new, of).unionByName(tails.earlier(known, of)) if of else new
 
     def _from(self, table: Table, days: Mapping[str, str]) -> DataFrame:
-        """What is kept of each of these clusters from its day on."""
+        """Return the kept rows of each of these clusters from its day on."""
         return self.change.read_parts(table, tuple(part for part in self.change.parts_of(table) if is_from(part, days)))
 
     def _records_now(self) -> dict[str, int]:
-        """How many there are of each cluster."""
+        """Return the number of records of each cluster."""
         before = {tail.cluster_id: tail.records_before for tail in self.choice.tails}
         told = _counted(self._from(EVENTS, dict.fromkeys(self.choice.whole, "") | self.choice.days))
         return {cluster: before.get(cluster, 0) + count for cluster, count in told.items()}
 
     def _records(self) -> DataFrame:
-        """What was taken in of these clusters, with what only all of it says: whose a journal is, and who wrote it."""
+        """Return the raw records of the whole clusters, with the cluster and the kind of writer of each journal.
+
+        Both need all records of a journal."""
         found = _numbered(self._raw(RAW_EVENTS, self.choice.read))
         named = journals.of_their_clusters(found, self.change.read(JOURNALS))
         return lines.of_their_writers(named.where(f.col("cluster_id").isin(*self.choice.whole)))
@@ -155,7 +159,7 @@ class _Folding:
         return self.raw.read_parts(table, of_clusters(self.raw.at_present.parts.get(table.name, ()), clusters))
 
     def _of(self, table: Table, clusters: Collection[str]) -> DataFrame:
-        """What is kept of these clusters."""
+        """Return the kept rows of these clusters."""
         return self.change.read_parts(table, of_clusters(self.change.parts_of(table), clusters))
 
     def _kept(
@@ -166,12 +170,12 @@ class _Folding:
         *,
         clusters: Collection[str] | None = None,
     ) -> DataFrame:
-        """`clusters`: of these alone; None: of all that are folded again."""
+        """Write the rows. `clusters`: the clusters to replace; None: all that are folded."""
         with self.steps.step(f"Making the table {table.name}"):
             return self.change.write_clusters(table, rows, clusters or self.choice.clusters, files)
 
     def _tally(self, records: Mapping[str, int], proofs: DataFrame, findings: Mapping[str, int]) -> None:
-        """Notes what there is of these clusters, beside what was noted of the others."""
+        """Write the counts of these clusters beside the counts of the others."""
         is_proven = f.count_if(f.col("folded_checksum") == f.col("checksum"))
         held = proofs.groupBy("cluster_id").agg(
             f.count("folded_checksum").alias("checksums"), is_proven.alias("proven")
@@ -191,7 +195,8 @@ def _counted(rows: DataFrame) -> dict[str, int]:
 
 
 def _numbered(raw: DataFrame) -> DataFrame:
-    """What was taken in; what Kafka's logs say is numbered now, as every line of theirs may change that."""
+    """Return the raw records, with numbers for those from Kafka's logs, because every new line of a log may change
+    them."""
     of_logs = raw.where(f.col("origin") == lines.LOGS)
     if of_logs.isEmpty():
         return raw

@@ -1,4 +1,4 @@
-"""The tables that a history keeps beside its layers: what was taken in, and what is noted of it for the next fold."""
+"""The tables that a history keeps beside its layers: raw records, and notes for the next fold."""
 
 from typing import Final
 
@@ -17,10 +17,10 @@ JOURNALS: Final = Table(
     schema=columns(cluster_id=TEXT, journal=TEXT, is_recorded=FLAG),
     order=("cluster_id", "journal"),
 )
-"""Which clusters the records of a journal name; "" where they name none. `is_recorded`: one of these records shows that
-who wrote it looked on. There are a few rows for each cluster."""
+"""The clusters that the records of a journal name; "" if they name none. `is_recorded`: one of the records shows that a
+recorder wrote it. There are a few rows for each cluster."""
 MARKS: Final = Table(name="marks", schema=breaks.MARKS, order=("cluster_id", "controller_epoch", "seq", "mark"))
-"""Where each cluster's history breaks, and where its snapshots are."""
+"""The places at which each cluster's history breaks, and those of its snapshots."""
 CHANGES: Final = Table(name="changes", schema=EVENTS.schema, order=EVENTS.order, by_day="event_time")
 """The events that intervals are made of (`transforms.changes`)."""
 TALLIES: Final = Table(
@@ -28,5 +28,5 @@ TALLIES: Final = Table(
     schema=columns(cluster_id=TEXT, records=LONG, checksums=LONG, proven=LONG, findings=LONG),
     order=("cluster_id",),
 )
-"""What there is of each cluster: rows of `EVENTS`, checksums that what was recorded before can be held to and those that
-it comes to (of `PROOFS`), and rows of `FINDINGS`."""
+"""Counts of each cluster: rows of `EVENTS`, checksums of `PROOFS` that can be compared, those of them that are equal,
+and rows of `FINDINGS`."""

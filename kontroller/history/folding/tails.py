@@ -1,22 +1,12 @@
-"""From which midnight on a cluster is folded again, where nothing of before can have changed: its *tail*.
+"""Finds the midnight from which a cluster is folded again, if nothing before can have changed: its *tail*.
 
-What comes in is nearly always later than all that a cluster has. Then its history is the same up to a midnight before that,
-and only what is stamped later is read and written again. A tail holds where all of this is so; else the cluster is folded
-from its first record on:
-
-- Nothing new is stamped before that midnight, and the state was known at it: it lies within a known span (`proposed`). So
-  no record is missing there, and the first record of the tail is no break.
-- The tail begins with the same record as before, and what was known to be stamped earlier is earlier in order too: a record
-  from before midnight that came after one of the tail's would be among the marks, as any is that is earlier than the one
-  before it. So the days before hold exactly what comes before the tail's first record.
-- Each of the tail's terms is in one journal, each number once, and no other record was left out for one of them. So each
-  record is there once already, and no account is to be chosen.
-- What holds for the term that goes on over midnight is not changed by the tail: its controller, who wrote it, and after
-  how long without a record its writer was silent; nor that interval of the cluster, which other terms may go by.
-
-Then whatever says that a history breaks at a record before midnight is as it was, and for all later ones it is in the
-tail, as the record before each is (`merged`). All that is known of times follows from these marks, and they are few: so
-known spans and findings of clocks are made of all marks, whatever a late stamp may say of earlier ones.
+New records are nearly always later than all earlier ones, so only those stamped after a midnight are read and written.
+A tail is valid under these conditions; otherwise the cluster is folded from its first record on.
+- No new record is stamped before the midnight, and a known span covers it, so no record is missing there.
+- The tail begins with the same record as before, and no record stamped earlier follows it in order (`is_early`).
+- Each term of the tail is in one journal, without duplicates, so there is nothing to choose between.
+- The controller, the writer and the alive interval of the term that spans midnight stay the same.
+Then the breaks before midnight stay as they were, and the tail has all later ones, with the record before each.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -33,7 +23,7 @@ from kontroller.history.transforms.continuity.neighbours import EPOCH
 from kontroller.history.transforms.lines import CONTROLLER, LOGS, RECORDER
 
 LEFT_OUT: Final = ("two_records", "two_journals")
-"""Findings about records that are not taken."""
+"""The findings about records that were left out."""
 _TAILS: Final = columns(of_cluster=TEXT, day=TEXT, from_epoch=LONG, from_seq=LONG, interval_ms=LONG)
 _IS_LATER: Final = "struct(controller_epoch, seq) > struct(from_epoch as controller_epoch, from_seq as seq)"
 _IS_EARLIER: Final = "struct(controller_epoch, seq) < struct(from_epoch as controller_epoch, from_seq as seq)"
@@ -42,23 +32,25 @@ _IS_FIRST: Final = "controller_epoch = from_epoch and seq = from_seq"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tail:
-    """Of a cluster, all that is stamped at `day` (as 2026-01-31) or later."""
+    """The records of a cluster that are stamped at `day` (such as 2026-01-31) or later."""
 
     cluster_id: str
     day: str
     controller_epoch: int
     seq: int
-    """Of its first record, as the epoch."""
+    """The number of its first record. The epoch above is of the same record."""
     alive_interval_ms: int | None = None
-    """Of its first term, as far as anybody says it."""
+    """The alive interval of its first term, if a record says it."""
     records_before: int = 0
     checked_day: str = ""
-    """When the last snapshot before it ended; all later records are of this day or a later one."""
+    """The day on which the last snapshot before it ended. All later records are of this day or a later one."""
 
 
 def proposed(spans: DataFrame, changed_from: Mapping[str, str]) -> dict[str, Row]:
-    """The latest midnight within a known span of each cluster, of what was known before, up to the first day that
-    something new is of (9999-12-31: nothing). Of the span: `controller_epoch`, `controller_id`, `origin`."""
+    """Return the latest midnight of each cluster within a span that was known before.
+
+    The midnight is at or before the first day with new records (9999-12-31: none). The row has the `controller_epoch`,
+    `controller_id` and `origin` of the span."""
     given = spans.sparkSession.createDataFrame([*changed_from.items()], columns(of_cluster=TEXT, changed=TEXT))
     rows = spans.join(f.broadcast(given), f.expr("cluster_id = of_cluster")).selectExpr(
         "*", "date_trunc('day', least(ended - interval 1 microsecond, timestamp(changed))) as midnight"
@@ -71,7 +63,7 @@ def proposed(spans: DataFrame, changed_from: Mapping[str, str]) -> dict[str, Row
 
 
 def terms(events: DataFrame) -> dict[str, list[Row]]:
-    """What is asked of the records of tails, by cluster: a row for each of its terms, in their order."""
+    """Return the properties of the terms of tails by cluster: a row for each term, in their order."""
     of = events.groupBy(*EPOCH).agg(
         f.count("*").alias("records"),
         f.count_distinct("seq").alias("numbers"),
@@ -90,29 +82,32 @@ def terms(events: DataFrame) -> dict[str, list[Row]]:
 
 
 def begins(events: DataFrame) -> dict[str, Row]:
-    """The epoch and number of the `first` record of each cluster, and how many `records` it has."""
+    """Return the epoch and number of the `first` record of each cluster, and the number of its `records`."""
     place = f.struct("controller_epoch", "seq")
     found = events.groupBy("cluster_id").agg(f.min(place).alias("first"), f.count("*").alias("records"))
     return {row.cluster_id: row for row in found.collect()}
 
 
 def begins_as_before(span: Row, began: tuple[int, int], first: Row) -> bool:
-    """Whether a tail begins with the same record as before (`began`), within the span that goes on over midnight, and one
-    that does not depend on those before it."""
+    """Return True if a tail begins with the same record as before (`began`), and that record does not depend on earlier
+    ones.
+
+    It must be within the span that goes on over midnight."""
     is_within = span.controller_epoch == first.controller_epoch and span.first_seq < first.seq <= span.last_seq
     is_the_same = began == (first.controller_epoch, first.seq)
     return is_within and is_the_same and first.kind != Kind.CONTROLLER_RESIGNED.value
 
 
 def is_once(of: Sequence[Row]) -> bool:
-    """Whether all that was taken in of these terms is there once."""
+    """Return True if each raw record of these terms exists once."""
     return all(term.journals == 1 and term.numbers == term.records and not term.is_of_logs for term in of)
 
 
 def changes_nothing_before(span: Row, marked: Row, of: Sequence[Row], recorded: Iterable[str]) -> bool:
-    """Whether the terms of a tail leave as it was what holds for whole terms, and nothing from before midnight is later.
+    """Return True if the tail leaves the properties of whole terms unchanged, and no record from before midnight is in
+    it.
 
-    `span`, `marked`: as `proposed` and `marked_before` give them. `recorded`: journals of who looked on."""
+    `span` and `marked` come from `proposed` and `marked_before`. `recorded`: the journals of recorders."""
     first, *later = of
     origin = RECORDER if first.journal in set(recorded) else CONTROLLER
     is_same = set(first.controllers) == {span.controller_id} and origin == span.origin
@@ -124,9 +119,11 @@ def changes_nothing_before(span: Row, marked: Row, of: Sequence[Row], recorded: 
 
 
 def marked_before(marks: DataFrame, tails: Iterable[Tail]) -> dict[str, Row]:
-    """Of the marks from before, by cluster: `interval_ms` of the tail's first term, `longest_ms` of the cluster,
-    `checked_day` of the last snapshot that ended before the tail; and whether something `is_early`: stamped before the
-    tail's midnight and later in order than its first record, or before that day and later than that snapshot."""
+    """Return the properties of earlier marks by cluster: `interval_ms`, `longest_ms`, `checked_day`, `is_early`.
+
+    `interval_ms` is of the tail's first term, `longest_ms` of the cluster, `checked_day` of the last snapshot that
+    ended before the tail. `is_early`: a record is stamped before the tail's midnight but ordered after its first
+    record, or stamped before `checked_day` but ordered after that snapshot."""
     ended = f"if(mark = '{SNAPSHOT[1]}' and {_IS_EARLIER}, struct(controller_epoch, seq, time_us), null)"
     of = _with(marks, tails).selectExpr("*", f"max({ended}) over (partition by cluster_id) as checked")
     of = of.selectExpr("*", "date_format(timestamp_micros(checked.time_us), 'yyyy-MM-dd') as checked_day")
@@ -143,40 +140,41 @@ def marked_before(marks: DataFrame, tails: Iterable[Tail]) -> dict[str, Row]:
 
 
 def with_left_out(findings: DataFrame, tails: Iterable[Tail]) -> set[str]:
-    """The clusters of which a record was left out for one of the tail's, or for one of its first term's."""
+    """Return the clusters in which a record was left out in favour of one of the tail, or of its first term."""
     of = _with(findings.where(f.col("problem").isin(*LEFT_OUT)), tails)
     found = of.where(f"controller_epoch = from_epoch and problem = 'two_journals' or {_IS_FIRST} or {_IS_LATER}")
     return {row.cluster_id for row in found.select("cluster_id").distinct().collect()}
 
 
 def with_their_interval(events: DataFrame, tails: Iterable[Tail]) -> DataFrame:
-    """The records of tails, those of their first terms with the alive interval that one before midnight may say."""
+    """Return the records of tails. Those of first terms get the alive interval, which a record before midnight may
+    state."""
     interval = "if(controller_epoch = from_epoch, interval_ms, alive_interval_ms)"
     return _with(events, tails).withColumn("alive_interval_ms", f.expr(interval)).select(*events.columns)
 
 
 def merged(kept: DataFrame, new: DataFrame, tails: Iterable[Tail]) -> DataFrame:
-    """All marks of clusters, of those that were `kept` and the `new` ones of their tails' records."""
+    """Return all marks of the clusters: the `kept` ones of earlier records, and the `new` ones of the tails."""
     known = _with(kept, tails).where(f"not ({_IS_LATER}) and (not ({_IS_FIRST}) or mark = '{BREAK}')")
-    # The first one's break is only that it is the first here.
+    # The first record of a tail always breaks in `new`, because it has no predecessor there.
     told = _with(new, tails).where(f"not ({_IS_FIRST} and mark = '{BREAK}')")
     return known.select(*kept.columns).unionByName(told.select(*kept.columns))
 
 
 def earlier(rows: DataFrame, tails: Iterable[Tail]) -> DataFrame:
-    """The rows, with `EPOCH` and `seq`, of what comes before tails."""
+    """Return the rows, with `EPOCH` and `seq`, that are before tails."""
     return _with(rows, tails).where(_IS_EARLIER).select(*rows.columns)
 
 
 def others(rows: DataFrame, tails: Iterable[Tail]) -> DataFrame:
-    """Those of clusters without tails, and of what is not before them."""
+    """Return the rows that are not before a tail, including those of clusters without tails."""
     of = [(tail.cluster_id, tail.day, tail.controller_epoch, tail.seq, tail.alive_interval_ms) for tail in tails]
     given = rows.sparkSession.createDataFrame(of, _TAILS)
     return rows.join(f.broadcast(given), f.expr(f"cluster_id = of_cluster and {_IS_EARLIER}"), "left_anti")
 
 
 def _with(rows: DataFrame, tails: Iterable[Tail]) -> DataFrame:
-    """The rows of clusters that have tails, with those."""
+    """Join the rows of clusters that have tails with their tails."""
     of = [(tail.cluster_id, tail.day, tail.controller_epoch, tail.seq, tail.alive_interval_ms) for tail in tails]
     given = rows.sparkSession.createDataFrame(of, _TAILS)
     return rows.join(f.broadcast(given), f.expr("cluster_id = of_cluster"))

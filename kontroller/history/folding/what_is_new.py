@@ -1,7 +1,7 @@
-"""Of which clusters something is new, so that their layers are to be made again.
+"""The clusters whose layers must be made again because they have new records.
 
-A cluster is folded by itself, so it is those of which there are new parts of the raw tables, and, with other definitions,
-all. One thing is between clusters: records from before a cluster had an id belong to the one cluster of their journal.
+Clusters are folded independently, so these are the clusters with new raw parts; new definitions fold all clusters.
+There is one link between clusters: records from before a cluster had an id belong to the only cluster of their journal.
 """
 
 import functools
@@ -17,21 +17,24 @@ from controller_core import journal
 from controller_core.model import wording
 
 NAMELESS: Final = ""
-"""The cluster of what names none."""
+"""The cluster of records that name none."""
 _CODE: Final = ("transforms", "sources", "folding", "schemas.py", "store.py")
 Pair = tuple[str, str]
 """A cluster, and a journal that names it."""
 
 
 def folded_again(changed: AbstractSet[str], new: AbstractSet[Pair], pairs: AbstractSet[Pair]) -> frozenset[str]:
-    """Whose records are others than before, or belong to other clusters, where what is new is of the clusters `changed` and
-    has the pairs `new`; `pairs` are of all that there is."""
+    """Return the clusters whose records change, or now belong to another cluster.
+
+    `changed`: the clusters with new records. `new`: the pairs of the new records. `pairs`: all pairs."""
     touched = with_nameless(pairs) & {journal for _, journal in new}
     return frozenset(changed | {cluster for cluster, journal in pairs if journal in touched})
 
 
 def read_for(clusters: AbstractSet[str], pairs: AbstractSet[Pair]) -> frozenset[str]:
-    """Of which clusters records are read to fold these: of what names none as well, if any of their journals has such."""
+    """Return the clusters whose records are read to fold these.
+
+    That includes records that name no cluster, if one of the journals has such."""
     nameless = with_nameless(pairs)
     is_among = any(cluster in clusters and journal in nameless for cluster, journal in pairs)
     return frozenset(clusters | ({NAMELESS} if is_among else set()))
@@ -39,7 +42,7 @@ def read_for(clusters: AbstractSet[str], pairs: AbstractSet[Pair]) -> frozenset[
 
 @functools.cache
 def definitions() -> str:
-    """A text for the code that makes the layers: another one for any other code."""
+    """Return a digest of the code that makes the layers. Any other code has another digest."""
     digest = hashlib.sha256(pyspark.__version__.encode())
     for file in code():
         digest.update(file.name.encode() + b"\0" + file.read_bytes() + b"\0")
@@ -47,12 +50,12 @@ def definitions() -> str:
 
 
 def code() -> list[Path]:
-    """The modules that say what is in the layers, and in which of their files."""
+    """Return the modules that determine the contents of the layers, and their division into files."""
     places = [Path(folder) / name for folder in kontroller.history.__path__ for name in _CODE]
     places += [*map(Path, journal.__path__), Path(wording.__file__)]
     return sorted(file for place in places for file in ([place] if place.is_file() else place.rglob("*.py")))
 
 
 def with_nameless(pairs: AbstractSet[Pair]) -> set[str]:
-    """The journals in which some records name no cluster."""
+    """Return the journals in which some records name no cluster."""
     return {journal for cluster, journal in pairs if cluster == NAMELESS}

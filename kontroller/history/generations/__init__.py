@@ -1,1 +1,1 @@
-"""What a store is at a moment: which folders its tables are in, who may change that, and what is left of before."""
+"""The state of a store at one moment: the folders of its tables, the locks on them, and the removal of older states."""

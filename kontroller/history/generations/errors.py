@@ -1,29 +1,29 @@
-"""What can be wrong with the place where tables are kept.
+"""Errors of the place that keeps the tables.
 
-All have one policy: what is kept is as it was before, nothing was tried again, and the message says what to change. Then
-the same command does what it was to do.
+All share one policy: the tables are as they were before, nothing was retried, and the message says what to change.
+After that the same command succeeds.
 """
 
 
 class StoreError(Exception):
-    """The tables are as they were before; the message says what to change before the command is run again."""
+    """The tables are as they were before. The message says what to change before the command is run again."""
 
 
 class StoreBusy(StoreError):
-    """Somebody else changes them at this moment: wait for its end."""
+    """Another process is changing the tables: wait until it ends."""
 
 
 class NotWritten(StoreError):
-    """The place could not be read or changed: permissions, room, a disk, a network."""
+    """The place could not be read or written: permissions, free space, a disk, a network."""
 
 
 class Damaged(StoreError):
-    """What is there was not made by this, or has been changed by hand."""
+    """The files were not made by Kontroller, or somebody has changed them by hand."""
 
 
 class ChangedMeanwhile(StoreError):
-    """Somebody else has changed the tables since this began: what this made of them before is not put in their place."""
+    """Another command has changed the tables since this one began, so the result of this one is discarded."""
 
 
 class OtherFormat(StoreError):
-    """The tables are kept in another way than is asked for."""
+    """The tables are kept in another format than the one that is asked for."""

@@ -1,7 +1,7 @@
-"""The seam to Hadoop's file systems, which are what Spark writes to: local ones, HDFS, object stores.
+"""The seam to Hadoop's file systems, which Spark writes to: local ones, HDFS, object stores.
 
-Hadoop says with a false result, not an exception, that it did not delete or rename something, and tells errors as Java's.
-Here every result is looked at, and each error is `NotWritten`, with what to change.
+Hadoop returns false, and raises nothing, if it could not delete or rename a file, and its errors are Java's. This
+module checks every result, and raises each error as `NotWritten` with advice.
 """
 
 from collections.abc import Iterator
@@ -17,16 +17,17 @@ from pyspark.sql import SparkSession
 from kontroller.history.generations.errors import NotWritten
 
 _ADVICE: Final = (
-    "Nothing that was kept is lost. See whether this user may write there, whether there is room, and whether anything "
-    "else holds it; then run the command again"
+    "No stored data is lost. Check the permissions of this user, the free space, and other programs that use the "
+    "folder; then run the command again"
 )
 _UNREAD: Final = "FAILED_READ_FILE"
-"""What Spark says of a file that it reads, also while it writes another."""
+"""Part of Spark's message for a file that it cannot read, also while it writes another one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class File:
-    """`name`: below the folder that it was looked for in. `changed_ms`: when, since 1970."""
+    """A file of data. `name` is relative to the listed folder. `changed_ms` is the modification time, in milliseconds
+    since 1970."""
 
     name: str
     size_bytes: int
@@ -35,7 +36,7 @@ class File:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Folders:
-    """What is below `location`, a path or URI. Names are relative to it. All raise `NotWritten`."""
+    """The folders below `location`, a path or URI. Names are relative to it. All methods raise `NotWritten`."""
 
     spark: SparkSession
     location: str
@@ -44,21 +45,22 @@ class Folders:
         return f"{self.location.rstrip('/')}/{name}"
 
     def names(self, folder: str) -> list[str]:
-        """What is in a folder; nothing, where there is none."""
+        """Return the names in a folder, or none if the folder does not exist."""
         with told(f"{self.at(folder)} cannot be listed"):
             path, files = self._found(folder)
             return [status.getPath().getName() for status in files.listStatus(path)] if files.exists(path) else []
 
     def clusters(self, folder: str) -> list[str]:
-        """The folders of clusters that a divided write has made, as `of=CLUSTER`."""
+        """Return the folders of clusters that a divided write has made, as `of=CLUSTER`."""
         return [name for name in self.names(folder) if name.startswith("of=")]
 
     def days(self, folder: str) -> list[str]:
-        """Those of clusters and days, as `of=CLUSTER/day=DAY`."""
+        """Return the folders of clusters and days that a divided write has made, as `of=CLUSTER/day=DAY`."""
         return [f"{cluster}/{day}" for cluster in self.clusters(folder) for day in self.names(f"{folder}/{cluster}")]
 
     def files(self, folder: str, part: str) -> list[File]:
-        """The files of data in a part of a folder, named as below the folder; none, where it is not there."""
+        """Return the files of data in a part of a folder, named relative to the folder; none if the part does not
+        exist."""
         with told(f"{self.at(folder)}/{part} cannot be listed"):
             path, files = self._found(f"{folder}/{part}")
             if not files.exists(path):
@@ -90,8 +92,10 @@ class Folders:
             return bool(files.exists(path))
 
     def create(self, name: str, content: str | bytes) -> bool:
-        """Makes a file, as a whole or not at all; false where there is one of that name. Of two that make it at once one
-        succeeds on HDFS, and on local file systems; an object store does not promise that."""
+        """Create a file atomically. Return False if a file of that name exists.
+
+        If two processes create it at once, exactly one succeeds on HDFS and on local file systems. An object store does
+        not promise that."""
         with told(f"{self.at(name)} cannot be written"):
             path, files = self._found(name)
             written, _ = self._found(f"{name}.new")
@@ -104,21 +108,21 @@ class Folders:
                 files.delete(written, False)
                 if files.exists(path):
                     return False
-                raise NotWritten(f"{self.at(name)} cannot be put in its place. {_ADVICE}")
+                raise NotWritten(f"{self.at(name)} cannot be renamed to its final name. {_ADVICE}")
             return True
 
     def remove(self, name: str) -> None:
-        """Removes a file or folder with all that is in it; what is not there is removed."""
+        """Remove a file, or a folder with everything in it. Removing a missing one succeeds."""
         with told(f"{self.at(name)} cannot be removed"):
             path, files = self._found(name)
             if not files.delete(path, True) and files.exists(path):
                 raise NotWritten(
-                    f"{self.at(name)} cannot be removed, and is needed no more; until it is gone, nothing is "
-                    f"written. {_ADVICE}"
+                    f"{self.at(name)} cannot be removed. It is not needed, but nothing is written while it exists. "
+                    f"{_ADVICE}"
                 )
 
     def _found(self, name: str) -> tuple[Any, Any]:
-        """A path and its file system."""
+        """Return a path and its file system."""
         path = self._jvm.org.apache.hadoop.fs.Path(self.at(name))
         return path, path.getFileSystem(self._context._jsc.hadoopConfiguration())
 
@@ -132,13 +136,13 @@ class Folders:
 
 
 def _is_data(name: str) -> bool:
-    """Whether Spark reads it as data: what it writes beside that begins with one of these."""
+    """Return True if Spark reads the file as data. Spark's own files have a part that begins with `_` or `.`."""
     return not any(folder.startswith(("_", ".")) for folder in name.split("/"))
 
 
 @contextmanager
 def told(what: str) -> Iterator[None]:
-    """Tells Java's errors of files as `NotWritten`, which begins with `what`; others are what they were."""
+    """Raise Java's errors of files as `NotWritten`, whose message begins with `what`. Other errors pass unchanged."""
     try:
         yield
     except Py4JJavaError as error:
@@ -149,7 +153,7 @@ def told(what: str) -> Iterator[None]:
 
 
 def _reason(error: Py4JJavaError) -> str | None:
-    """What went wrong with a file that was to be written, if that is what the error or a cause of it says."""
+    """Return the reason if the error, or one of its causes, says that a file could not be written; otherwise None."""
     reason, exception = None, error.java_exception
     while exception is not None:
         if _UNREAD in (exception.getMessage() or ""):

@@ -1,12 +1,12 @@
-"""A generation of a store: which folders its tables are made of. It is one small file, which is never changed.
+"""A generation of a store: the list of folders that make up its tables. It is one small file that never changes.
 
-A table's part is a folder below the table's own, named by the write that made it, `12-3f9a01`, and, where the table is
-divided by cluster, or by cluster and day, by these: `12-3f9a01/of=prod`, `12-3f9a01/of=prod/day=2026-01-31`. Parts are not
-changed either. So a change adds parts, then the file of the generation that has them; whoever reads an older generation
-goes on with its parts.
+A part of a table is a folder below the table's own. It is named after the write that made it, `12-3f9a01`. If the table
+is divided, the names of cluster and day follow: `12-3f9a01/of=prod`, `12-3f9a01/of=prod/day=2026-01-31`. Parts never
+change either: a change adds parts, then a generation that lists them, so readers of an older generation are not
+disturbed.
 
-The tables of one store may be made of those of another. Their generation says of which parts, so that who makes them again
-knows what is new (`Made`).
+Tables can be derived from another store. Their generation then names the parts that they were made of (`Made`), so that
+the next run finds what is new.
 """
 
 import secrets
@@ -22,24 +22,26 @@ from kontroller.history.generations.keeping import Keeping
 
 Part = NewType("Part", str)
 Parts = Mapping[str, tuple[Part, ...]]
-"""Of tables, by their names."""
+"""The parts of tables, by the tables' names."""
 FOLDER: Final = "generations"
 _UNNAMED: Final = "__HIVE_DEFAULT_PARTITION__"
-"""What Spark calls the folder of an empty text, or of none."""
+"""Spark's folder name for an empty text or a null."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Made:
-    """What tables were made of: the generation of another store with this number and these parts; and by which
-    definitions, as a text that is another one whenever they may be."""
+    """The source of derived tables: the number and the parts of another store's generation, and a text that changes
+    with the definitions."""
 
     by: str
     number: int
     parts: Parts
 
     def news(self, before: "Made | None") -> Parts | None:
-        """The parts that are here and not in what was made before; None where that cannot be gone on with: there is none,
-        it was made by other definitions, or what it was made of has not only grown, as somebody went back to a copy."""
+        """Return the parts that are new since `before`, or None if everything must be made again.
+
+        That is so if there is no `before`, if the definitions differ, or if the source has not only grown because
+        somebody restored an older copy."""
         if before is None or before.by != self.by:
             return None
         news = {table: without(parts, before.parts.get(table, ())) for table, parts in self.parts.items()}
@@ -50,8 +52,8 @@ class Made:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Generation:
-    """`parts`: of each table that was ever written. `made`: of what, where that is another store's tables. `keeping`: how
-    they are kept."""
+    """`parts` has each table that was ever written. `made` names the source if the tables are derived from another
+    store. `keeping` is the format of the tables."""
 
     number: int
     parts: Parts
@@ -59,13 +61,13 @@ class Generation:
     keeping: Keeping = field(default_factory=Keeping)
 
     def after(self, parts: Parts, made: Made | None = None, keeping: Keeping | None = None) -> "Generation":
-        """The next one, with these parts of some tables in place of theirs."""
+        """Return the next generation, in which these parts replace those of the tables that are given."""
         return Generation(
             number=self.number + 1, parts={**self.parts, **parts}, made=made, keeping=keeping or self.keeping
         )
 
     def all_parts(self) -> frozenset[tuple[str, Part]]:
-        """With the names of their tables."""
+        """Return all parts with the names of their tables."""
         return frozenset((table, part) for table, parts in self.parts.items() for part in parts)
 
     @property
@@ -77,94 +79,95 @@ class Generation:
 
 
 NOTHING: Final = Generation(number=0, parts={})
-"""What a store is before the first change."""
+"""The generation of a store before its first change."""
 _FILE: Final = TypeAdapter(Generation)
 
 
 def generation_of(text: str, place: str) -> Generation:
-    """Raises `Damaged`."""
+    """Parse the text of a generation's file. Raises `Damaged`."""
     try:
         return _FILE.validate_json(text)
     except ValidationError as error:
         raise Damaged(
-            f"{place} does not say which files the tables are in: restore it from a copy, or, if there is an older file "
-            "beside it, remove it to go back to that one"
+            f"{place} is not a valid list of the tables' files: restore it from a backup, or remove it to go back to "
+            "an older file beside it"
         ) from error
 
 
 def file_of(number: int) -> str:
-    """Where a generation is below the store's folder."""
+    """Return the path of a generation's file, relative to the store's folder."""
     return f"{FOLDER}/{number:010}.json"
 
 
 def numbers_in(names: list[str], suffix: str = ".json") -> list[int]:
-    """The numbers that files of this kind are named by, in their order: those of generations."""
+    """Return the sorted numbers that files with this suffix are named after, such as those of generations."""
     stems = (name.removesuffix(suffix) for name in names if name.endswith(suffix))
     return sorted(int(stem) for stem in stems if stem.isdecimal())
 
 
 def new_write(number: int) -> str:
-    """A name for the parts of a write towards a generation, which no other attempt at it has."""
+    """Return a name for the parts of a write towards a generation. Each attempt gets a name of its own."""
     return f"{number}-{secrets.token_hex(4)}"
 
 
 def is_of(write: str, number: int) -> bool:
-    """Whether a write of that name was one towards this generation."""
+    """Return True if a write of this name was made for this generation."""
     return write.partition("-")[0] == str(number)
 
 
 def is_left_over(write: str, newest: int) -> bool:
-    """Whether a write of that name cannot become part of a generation any more, as its number has been given."""
+    """Return True if a write of this name can no longer enter a generation, because its number is taken."""
     number = write.partition("-")[0]
     return number.isdecimal() and int(number) <= newest
 
 
 def write_of(part: Part) -> str:
-    """The write that made a part."""
+    """Return the name of the write that made a part."""
     return part.partition("/")[0]
 
 
 def day_of(part: Part) -> str:
-    """The cluster and day of a part of a divided table: parts of which these are the same replace each other."""
+    """Return the cluster and day of a part of a divided table. Parts with the same value replace each other."""
     return part.partition("/")[2]
 
 
 def cluster_of(part: Part) -> str:
-    """The cluster of a part of a divided table; "" is that of what has none."""
+    """Return the cluster of a part of a divided table; "" for rows without a cluster."""
     folder = day_of(part).partition("/")[0].removeprefix("of=")
     return "" if folder == _UNNAMED else unquote(folder)
 
 
 def is_without_day(part: Part) -> bool:
-    """Whether a part has the rows of which nothing says a day."""
+    """Return True if a part has the rows whose day is unknown."""
     return part.endswith(f"/day={_UNNAMED}")
 
 
 def with_days(old: tuple[Part, ...], new: tuple[Part, ...]) -> tuple[Part, ...]:
-    """Parts of a divided table in which some days are replaced."""
+    """Return the parts of a divided table after the days of `new` are replaced."""
     days = {day_of(part) for part in new}
     return tuple(sorted((*(part for part in old if day_of(part) not in days), *new), key=day_of))
 
 
 def with_clusters(old: tuple[Part, ...], clusters: Collection[str], new: Iterable[Part]) -> tuple[Part, ...]:
-    """Parts of a divided table in which those of some clusters are replaced by these, however many there are."""
+    """Return the parts of a divided table after all parts of these clusters are replaced by `new`."""
     return tuple(sorted((*(part for part in old if cluster_of(part) not in clusters), *new), key=day_of))
 
 
 def with_days_from(old: tuple[Part, ...], days: Mapping[str, str], new: Iterable[Part]) -> tuple[Part, ...]:
-    """Parts of a table that is divided by day, in which of some clusters all from a day on are replaced by these."""
+    """Return the parts of a table divided by day after each cluster's parts from its day on are replaced by `new`."""
     return tuple(sorted((*(part for part in old if not is_from(part, days)), *new), key=day_of))
 
 
 def is_from(part: Part, days: Mapping[str, str]) -> bool:
-    """Whether a part of a table that is divided by day is of one of these clusters, and of its day (as 2026-01-31) or a
-    later one."""
+    """Return True if a part of a table divided by day is of one of these clusters, and of its day (such as 2026-01-31)
+    or later."""
     day, of_cluster = date_of(part), days.get(cluster_of(part))
     return of_cluster is not None and (day is None or day >= of_cluster)
 
 
 def date_of(part: Part) -> str | None:
-    """The day of a part of a table that is divided by day, as 2026-01-31; None after the year 9999, or without one."""
+    """Return the day of a part of a table divided by day, such as 2026-01-31; None after the year 9999 or without a
+    day."""
     day = part.rpartition("/day=")[2]
     return day if len(day) == len("2026-01-31") else None
 
@@ -174,7 +177,7 @@ def of_clusters(parts: Iterable[Part], clusters: Collection[str]) -> tuple[Part,
 
 
 def _number_of(part: Part) -> int:
-    """The number of the generation that a part was written for."""
+    """Return the number of the generation that a part was written for."""
     return int(part.partition("-")[0])
 
 
@@ -183,6 +186,6 @@ def _days(parts: Iterable[Part]) -> set[str]:
 
 
 def without(parts: tuple[Part, ...], old: tuple[Part, ...]) -> tuple[Part, ...]:
-    """The parts that are not among the old ones."""
+    """Return the parts that are not among the old ones."""
     known = set(old)
     return tuple(part for part in parts if part not in known)

@@ -1,5 +1,6 @@
-"""How tables are kept: as Parquet files alone, or as tables of Delta Lake as well. Each generation says it, so what was
-chosen once holds for all commands from then on."""
+"""The format of tables: Parquet files alone, or Delta Lake's log beside them.
+
+Each generation records it, so a choice holds for all later commands."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -9,13 +10,14 @@ from typing import Final
 from kontroller.history.generations.errors import OtherFormat
 
 DAYS: Final = 7
-"""For how long an older version of a table can be read where nobody says it, which is Delta Lake's own default."""
+"""Days for which older versions of a table stay readable unless the user says otherwise. It is Delta Lake's own
+default."""
 OTHERS: Final = ""
-"""Stands for all tables that are not named."""
+"""The key for all tables that are not named."""
 
 
 class Format(StrEnum):
-    """What programs beside this one find in the folder."""
+    """The format that other programs find in the folder."""
 
     PARQUET = "parquet"
     DELTA = "delta"
@@ -23,11 +25,12 @@ class Format(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Keeping:
-    """What is chosen, or asked for. None: nothing is said of it."""
+    """The format that is in use, or asked for. None means that nothing is said."""
 
     format: Format | None = None
     days: Mapping[str, int] = field(default_factory=dict)
-    """For how many days older versions of a table can be read, by its name; of `OTHERS`, by that."""
+    """Days for which older versions of a table stay readable, by the table's name. `OTHERS` is the key for all other
+    tables."""
 
     @property
     def is_delta(self) -> bool:
@@ -37,15 +40,15 @@ class Keeping:
         return self.days.get(table, self.days.get(OTHERS, DAYS))
 
     def then(self, asked: "Keeping") -> "Keeping":
-        """What holds when this held and something is asked for. Raises `OtherFormat`."""
+        """Return the format after `asked` is applied to this one. Raises `OtherFormat`."""
         if self.is_delta and asked.format is Format.PARQUET:
             raise OtherFormat(
-                "this history is kept in Delta Lake, where others may read it: leave --format out, or take its journals "
-                "into a new folder"
+                "this history has the format Delta Lake, and other programs may read it: omit --format, or ingest its "
+                "journals into a new folder"
             )
         chosen = Keeping(format=asked.format or self.format, days={**self.days, **asked.days})
         if chosen.days and not chosen.is_delta:
             raise OtherFormat(
-                "this history is kept as Parquet, which has no older versions: give --keep-days with --format delta"
+                "this history has the format Parquet, which has no older versions: use --keep-days with --format delta"
             )
         return chosen

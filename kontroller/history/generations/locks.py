@@ -1,7 +1,7 @@
-"""Who may change what is on this machine, and who reads it: locks of the operating system, which end with their process.
+"""Locks of the operating system for writers and readers of a folder. A lock ends with its process.
 
-They are `flock`, on a file in the folder: `kill -9` ends them, and nothing is left to clean up. Processes on several
-machines see each other's where the file system has locks, as NFS has. For an address of another file system there are none.
+They are `flock` on a file in the folder: after `kill -9` nothing is left to clean up. Processes on several machines
+exclude each other if the file system supports locks, as NFS does. Addresses of other file systems have no locks.
 """
 
 import fcntl
@@ -18,7 +18,7 @@ from kontroller.history.generations.errors import NotWritten, StoreBusy
 
 
 def on_this_machine(location: str) -> Path | None:
-    """The folder of a location; none where it is an address of another file system."""
+    """Return the folder of a location, or None if it is an address of another file system."""
     parts = urlsplit(location)
     if parts.scheme == "file":
         return Path(unquote(parts.path))
@@ -27,15 +27,16 @@ def on_this_machine(location: str) -> Path | None:
 
 @dataclass(slots=True)
 class WriterLock:
-    """Its holder is the only one that changes a folder. Held several times by one process it is held once."""
+    """A lock for the only process that may change a folder. It is reentrant within a process."""
 
     folder: Path | None
-    """None: there is no lock to be had."""
+    """None if no lock is available."""
     _times: int = field(default=0, init=False)
 
     @contextmanager
     def held(self) -> Iterator[None]:
-        """Raises `StoreBusy` at once where another process holds it, and `NotWritten`."""
+        """Hold the lock while the block runs. Raises `StoreBusy` at once if another process holds it, and
+        `NotWritten`."""
         if self.folder is None or self._times:
             with self._counted():
                 yield
@@ -66,9 +67,9 @@ def _take(file: int, folder: Path) -> None:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError as error:
         holder = os.pread(file, 500, 0).decode(errors="replace").strip() or "another process"
-        raise StoreBusy(f"{folder} is being changed by {holder}: run this again when that has ended") from error
+        raise StoreBusy(f"{folder} is being changed by {holder}: run this command again after it has ended") from error
     except OSError as error:
-        raise NotWritten(f"{folder} cannot be locked: {error}. Keep it on a file system that has locks") from error
+        raise NotWritten(f"{folder} cannot be locked: {error}. Keep it on a file system that supports locks") from error
     now = datetime.now(UTC).isoformat(timespec="seconds")
     os.ftruncate(file, 0)
     os.pwrite(file, f"process {os.getpid()} on {socket.gethostname()} since {now}\n".encode(), 0)
@@ -76,7 +77,7 @@ def _take(file: int, folder: Path) -> None:
 
 @contextmanager
 def read_lock(file: Path) -> Iterator[bool]:
-    """Keeps a file from being removed while the block runs; false where it is not there any more."""
+    """Protect a file from removal while the block runs. Yields False if the file does not exist any more."""
     try:
         opened = os.open(file, os.O_RDONLY | os.O_CLOEXEC)
     except FileNotFoundError:
@@ -91,7 +92,7 @@ def read_lock(file: Path) -> Iterator[bool]:
 
 @contextmanager
 def removal_lock(file: Path) -> Iterator[bool]:
-    """Whether nobody reads by a file, and so nobody will while the block runs."""
+    """Yield True if no reader has the file. Then none gets it while the block runs."""
     opened = os.open(file, os.O_RDWR | os.O_CLOEXEC)
     try:
         fcntl.flock(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)

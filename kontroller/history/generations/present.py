@@ -1,4 +1,4 @@
-"""Which generation is the present one, who reads an older one, and the end of those that nobody reads."""
+"""The present generation of a store, protection of older ones that are read, and removal of those that are not."""
 
 from collections.abc import Collection, Iterator
 from contextlib import ExitStack, contextmanager
@@ -20,14 +20,14 @@ from kontroller.history.generations.locks import on_this_machine, read_lock, rem
 
 
 def newest(folders: Folders) -> Generation:
-    """Raises `StoreError`."""
+    """Return the newest generation. Raises `StoreError`."""
     numbers = numbers_in(folders.names(FOLDER))
     return _generation(folders, numbers[-1]) if numbers else NOTHING
 
 
 @contextmanager
 def being_read(folders: Folders, generation: Generation) -> Iterator[bool]:
-    """Keeps a generation while the block runs, where there are locks; false if it is there no more."""
+    """Keep a generation while the block runs, if locks are available. Yields False if it does not exist any more."""
     here = on_this_machine(folders.location)
     if here is None or generation.number == NOTHING.number:
         yield True
@@ -37,7 +37,7 @@ def being_read(folders: Folders, generation: Generation) -> Iterator[bool]:
 
 
 def before(folders: Folders, generation: Generation) -> Generation:
-    """The newest of those that are older and there still. Raises `StoreError`."""
+    """Return the newest generation that is older than this one and still exists. Raises `StoreError`."""
     older = [number for number in numbers_in(folders.names(FOLDER)) if number < generation.number]
     return _generation(folders, older[-1]) if older else NOTHING
 
@@ -45,11 +45,12 @@ def before(folders: Folders, generation: Generation) -> Generation:
 def remove_what_is_left_of_others(
     folders: Folders, present: Generation, recorded: Collection[str] = ()
 ) -> frozenset[tuple[str, Part]]:
-    """Removes the older generations that nobody reads, what only they have, and what a change that failed has
-    written. Where it was interrupted it is done again: a generation's file goes last. Returns what is left: the parts that
-    the present one has, or one that is read. Raises `StoreError`.
+    """Remove older generations that nobody reads, the parts that only they have, and the parts of failed changes.
 
-    `recorded`: tables of which somebody else records what left them, and removes it."""
+    Return the parts that are left: those of the present generation and of generations that are being read. An
+    interrupted removal is repeated, because a generation's file is removed last. Raises `StoreError`.
+
+    `recorded`: the tables whose Delta log records removed files; the log removes them."""
     used = set(present.all_parts())
     with ExitStack() as locks:
         old = []
@@ -72,8 +73,10 @@ def remove_what_is_left_of_others(
 def _remove_unused_writes(
     folders: Folders, present: Generation, used: set[tuple[str, str]], recorded: Collection[str]
 ) -> None:
-    """Of a recorded table those alone that came too late for the present generation: older ones were removed before this
-    was made, and what else is there has been in a generation."""
+    """Remove parts of writes that no generation has.
+
+    For a recorded table only the writes for the present generation can be such. Older ones were removed before it was
+    made, and everything else has been in a generation, so its log removes it."""
     for table in folders.names(""):
         if table == FOLDER:
             continue

@@ -105,4 +105,4 @@ def test_the_command_refuses_to_keep_it_otherwise(kept: KeptHistory, command: An
     journal = Path(kept.location).parent / "journals" / "0"
     ended = command(Path(kept.location), journal, "--format", "parquet")
     assert ended.exit_code == 1
-    assert "is kept in Delta Lake" in ended.stderr.splitlines()[-1]
+    assert "has the format Delta Lake" in ended.stderr.splitlines()[-1]

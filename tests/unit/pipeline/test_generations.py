@@ -47,7 +47,7 @@ class TestAGeneration:
 
     @pytest.mark.parametrize("text", ["", '{"number": 3', '{"number": 3, "parts": {"events": 4}}'])
     def test_that_cannot_be_read_says_what_to_do(self, text: str) -> None:
-        with pytest.raises(Damaged, match=r"/history/layers/generations/3\.json .* restore it from a copy"):
+        with pytest.raises(Damaged, match=r"/history/layers/generations/3\.json .* restore it from a backup"):
             generation_of(text, "/history/layers/generations/3.json")
 
     def test_replaces_the_days_that_are_new_and_keeps_the_others(self) -> None:

@@ -18,11 +18,11 @@ class TestHowTablesAreKept:
         assert Keeping(format=Format.PARQUET).then(Keeping(format=Format.DELTA)).is_delta
 
     def test_in_delta_cannot_become_parquet_which_its_readers_would_not_notice(self) -> None:
-        with pytest.raises(OtherFormat, match="leave --format out, or take its journals into a new folder"):
+        with pytest.raises(OtherFormat, match="omit --format, or ingest its journals into a new folder"):
             DELTA.then(Keeping(format=Format.PARQUET))
 
     def test_as_parquet_has_no_older_versions(self) -> None:
-        with pytest.raises(OtherFormat, match="give --keep-days with --format delta"):
+        with pytest.raises(OtherFormat, match="use --keep-days with --format delta"):
             Keeping().then(Keeping(days={"": 3}))
 
     def test_is_in_the_generation_which_is_as_it_always_was_where_nothing_was_asked_for(self) -> None:
