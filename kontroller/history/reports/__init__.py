@@ -1,1 +1,1 @@
-"""The tables as one HTML page that needs nothing else."""
+"""The report: the tables as one self-contained HTML page."""

@@ -1,11 +1,11 @@
-"""Which clusters need a look, why, and which of them first: what a page of very many clusters begins with.
+"""The clusters that need attention, the reasons, and their order, for the top of a page of many clusters.
 
-What is in the row of a cluster alone decides. Where an objective was given it says how much may be lost, else the steps of
-the availability do. Data comes before time, and time that was lost before time of which nobody knows; a cluster of which
-nothing comes any more may be in any state, so silence comes before what was merely slow.
+Only the row of a cluster decides. An objective, if given, sets the allowed loss; otherwise fixed steps of availability
+do. Clusters are sorted by tone, then by lost data and lost time. A silent cluster may be in any state, so it comes
+before one that was only slow.
 
-For example: of `{"unclean": 1, "availability": 0.98}` the reasons are the unclean election and the lost time, and the tone
-is bad; of a cluster that is silent for an hour it is unknown, whatever was known of it before.
+For example, the reasons of `{"unclean": 1, "availability": 0.98}` are the unclean election and the lost time, and its
+tone is bad. A cluster that has been silent for an hour is unknown, whatever was known of it before.
 """
 
 from collections.abc import Iterator, Mapping
@@ -20,13 +20,14 @@ from kontroller.history.reports.tones import MOSTLY_KNOWN, Tone, tone_of, tone_o
 
 Kind = Literal["data", "violations", "lost", "silent", "unknown", "writers"]
 SILENT_AFTER_US: Final = 10 * MINUTE
-"""Before the end of the period: journals are fetched one after the other, and a term begins with a snapshot."""
+"""The tolerated silence before the end of the period: journals are fetched in turn, and a term begins with a
+snapshot."""
 MOST_URGENT: Final[tuple[Tone, ...]] = ("bad", "unknown", "warn", "good")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reason:
-    """To look at a cluster, in words."""
+    """A reason to look at a cluster, in words."""
 
     kind: Kind
     tone: Tone
@@ -35,7 +36,7 @@ class Reason:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Need:
-    """Why a cluster needs a look: nothing, if it needs none. `tone` is the most urgent of the reasons'."""
+    """The reasons to look at a cluster; none if it needs no attention. `tone` is the most urgent one of them."""
 
     reasons: tuple[Reason, ...]
 
@@ -45,12 +46,12 @@ class Need:
 
 
 def need_of(row: Mapping[str, Value], objective: Objective | None, period: Period) -> Need:
-    """Of a row of the listing `clusters`."""
+    """Return the need of a row of the listing `clusters`."""
     return Need(reasons=(*_of_data(row), *_of_lost_time(row, objective), *_of_silence(row, period)))
 
 
 def by_need(clusters: Listed, objective: Objective | None, period: Period) -> Listed:
-    """The same rows: those that need a look first, the most urgent of them before the others."""
+    """Return the same rows with the most urgent clusters first."""
     rows = sorted(clusters.rows, key=lambda row: _order(row, need_of(row, objective, period)))
     return replace(clusters, rows=tuple(rows))
 
@@ -86,9 +87,9 @@ def _of_lost_time(row: Mapping[str, Value], objective: Objective | None) -> Iter
 def _of_silence(row: Mapping[str, Value], period: Period) -> Iterator[Reason]:
     until = row["known_until"]
     if not isinstance(until, int):
-        # Without the known spans nobody can say since when, but something was known.
+        # Without the known spans the beginning of the silence is unknown, but something was known.
         if row["availability"] is None:
-            yield Reason(kind="silent", tone="unknown", said="nothing is known of it")
+            yield Reason(kind="silent", tone="unknown", said="no known history")
     elif period.ended_us - until > SILENT_AFTER_US:
         yield Reason(kind="silent", tone="unknown", said=f"silent since {words.moment(until)}")
     elif (unknown := _figure(row, "unknown_share")) > 1 - MOSTLY_KNOWN:

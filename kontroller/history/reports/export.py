@@ -1,7 +1,7 @@
-"""The tables beside the page: each as one Parquet file and one file of JSON lines, under names that stay.
+"""The files of the tables beside the page: one Parquet file and one file of JSON lines each, with stable names.
 
-Spark writes folders; the one file of each is moved out of it. Rows are in order: the same rows are the same bytes. The page
-is then made of these files, so that an answer is computed once.
+Spark writes folders, and the only file of each is moved out of it. Rows are sorted, so the same rows give the same
+bytes. The page is made from these files, so that an answer is computed once.
 """
 
 import shutil
@@ -21,9 +21,10 @@ JSON_OPTIONS = orjson.OPT_NAIVE_UTC | orjson.OPT_UTC_Z | orjson.OPT_APPEND_NEWLI
 
 
 def exported(tables: Tables, folder: Path) -> Mapping[str, Path]:
-    """Writes all tables that a page shows, and gives their Parquet files by name; files of tables that were not given go.
+    """Write all tables of a page, and return their Parquet files by name. Files of tables that were not given are
+    removed.
 
-    Raises OSError where the folder cannot be written.
+    Raises OSError if the folder cannot be written.
     """
     folder.mkdir(parents=True, exist_ok=True)
     paths = {}
@@ -53,7 +54,7 @@ def _write_parquet(table: Table, rows: DataFrame, path: Path) -> None:
 
 
 def _write_json_lines(path: Path) -> None:
-    """A row a line, with the same fields; times as 2026-11-20T02:13:04.120000Z."""
+    """Write one row per line, with the same fields. Times are in the form 2026-11-20T02:13:04.120000Z."""
     source = pyarrow.parquet.ParquetFile(path)
     with path.with_suffix(".json").open("wb") as lines, source:
         for batch in source.iter_batches(batch_size=BATCH_ROWS):

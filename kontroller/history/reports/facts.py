@@ -1,6 +1,6 @@
-"""What a page says, as plain values: bounded in number, however long the history is, and free of Spark.
+"""The facts of a page as plain values, without Spark. Their number is bounded for a history of any length.
 
-Times are microseconds since 1970, durations of sums as well; `seconds` in a name means seconds.
+Times are microseconds since 1970, and sums of durations are microseconds. `seconds` in a name means seconds.
 """
 
 from collections.abc import Mapping
@@ -18,16 +18,16 @@ Value = str | int | float | bool | tuple[int, ...] | tuple[str, ...] | None
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Uptime:
-    """Sums over partitions, in microseconds. `known` contains what is leaderless, what is under min ISR, and detection."""
+    """Sums over partitions, in microseconds. `known` includes leaderless time, time under min ISR, and detection."""
 
     known_us: int = 0
     unknown_us: int = 0
     leaderless_us: int = 0
     under_us: int = 0
     detection_us: int = 0
-    """At most: led by a broker that had gone, and nobody had elected another yet."""
+    """An upper bound of the time under a lost leader before the controller elected another."""
     detection_writable_us: int = 0
-    """Of that, not under min ISR."""
+    """The part of the detection time in which the ISR was not under min ISR."""
 
     def __add__(self, other: "Uptime") -> "Uptime":
         return Uptime(
@@ -41,7 +41,7 @@ class Uptime:
 
     @property
     def availability(self) -> float | None:
-        """None where nothing is known."""
+        """None if nothing is known."""
         return None if self.known_us <= 0 else 1 - self.leaderless_us / self.known_us
 
     @property
@@ -50,12 +50,12 @@ class Uptime:
 
     @property
     def availability_with_detection(self) -> float | None:
-        """At least."""
+        """A lower bound."""
         return None if self.known_us <= 0 else 1 - (self.leaderless_us + self.detection_us) / self.known_us
 
     @property
     def write_availability_with_detection(self) -> float | None:
-        """At least."""
+        """A lower bound."""
         lost_us = self.leaderless_us + self.under_us + self.detection_writable_us
         return None if self.known_us <= 0 else 1 - lost_us / self.known_us
 
@@ -67,7 +67,7 @@ class Uptime:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Column:
-    """`field` of a listing's rows, and how to write it."""
+    """A column of a listing: a `field` of its rows, and its format."""
 
     title: str
     field: str
@@ -77,7 +77,7 @@ class Column:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Listed:
-    """The first rows of a table, worst first, of `total`. `table`: where all of them are."""
+    """The first of `total` rows of a table, worst first. `table` is the name of the file with all rows."""
 
     name: str
     table: str
@@ -88,7 +88,7 @@ class Listed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unknown:
-    """Nothing is known of this cluster from `began_us` to `ended_us`; `reason` is for people."""
+    """A time in which nothing is known of a cluster. `reason` is for people."""
 
     cluster: str
     began_us: int
@@ -106,7 +106,7 @@ class ClusterFacts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Strip:
-    """One row of a picture over time."""
+    """A row of a picture over time."""
 
     cluster: str
     label: str
@@ -117,7 +117,7 @@ class Strip:
 class HeatRow:
     label: str
     values: tuple[float | None, ...]
-    """One for each piece of the grid; None: not known."""
+    """A value for each piece of the grid; None: not known."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,7 +125,7 @@ class Heat:
     cluster: str
     rows: tuple[HeatRow, ...]
     total: int
-    """Rows that there are; more than `rows` where these were cut."""
+    """The number of all rows, which is more than `rows` if some were left out."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -138,9 +138,9 @@ class Bar:
     label: str
     tip: str
     term: tuple[str, int] | None = None
-    """The cluster and controller epoch that it is of, where it is of one."""
+    """The cluster and the controller epoch of a controller's bar."""
     row: str = ""
-    """The id of the row of the page that says more."""
+    """The id of the page's row with details."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -151,13 +151,13 @@ class Lane:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mark:
-    """Something that the controller did at one moment, in an episode."""
+    """An action of the controller in an episode."""
 
     at_us: int
     cause: str
     partitions: int
     places: str
-    """The topics and partitions, in words."""
+    """The topics and partitions in words."""
     leaderless: int
     unclean: int
     inferred: bool
@@ -165,7 +165,7 @@ class Mark:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
-    """From here on there were so many; in between, shorter than a pixel, there were at most `peak`."""
+    """The number `value` from this time on. Shorter than a pixel, up to `peak` were counted."""
 
     at_us: int
     peak: int
@@ -174,12 +174,12 @@ class Step:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Episode:
-    """Incidents of one cluster that began soon after one another."""
+    """Incidents of one cluster that began soon after each other."""
 
     cluster: str
     began_us: int
     ended_us: int
-    """When the last of its incidents ended; the picture may end before, at `shown_until_us`."""
+    """The end of its last incident. The picture may end earlier, at `shown_until_us`."""
     shown_until_us: int
     incidents: int
     partitions: int
@@ -198,58 +198,58 @@ class Episode:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Before:
-    """The figures of the period before."""
+    """The figures of the previous period."""
 
     period: Period
     uptime: Uptime
     exposed_us: int
-    """Partition time with one replica in sync."""
+    """The partition time with one replica in sync."""
     known_clock_us: int
-    """By the clock, summed over clusters."""
+    """The known time by the clock, summed over clusters."""
     counts: Mapping[str, int]
-    """Of incidents, failovers, ...; without those whose table was not given."""
+    """The numbers of incidents, failovers and so on, except those whose table was not given."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
-    """Everything that the page shows."""
+    """All facts of the page."""
 
     period: Period
     grid: Grid
     day_grid: Grid
     clusters: tuple[ClusterFacts, ...]
-    """Those that are drawn over time."""
+    """The clusters that are drawn over time."""
     clusters_total: int
-    """Of which anything lies in the period; the listing `clusters` has those that fell silent before as well."""
+    """The number of clusters with data in the period. The listing `clusters` also has those that fell silent before."""
     uptime: Uptime
     partitions: int
     topics_total: int
     unknown_us: int
-    """By the clock, summed over clusters."""
+    """The unknown time by the clock, summed over clusters."""
     unknowns: tuple[Unknown, ...]
-    """The longest, of `unknowns_total`, longest first."""
+    """The longest gaps, longest first. `unknowns_total` counts all."""
     unknowns_total: int
     strips: tuple[Strip, ...]
     leaders: tuple[Heat, ...]
     out_of_sync: tuple[Heat, ...]
     flaps: tuple[Heat, ...]
     exposure: Mapping[date, tuple[int, int]]
-    """Partition time with one replica in sync, and within one rack, in microseconds."""
+    """The partition time with one replica in sync, and within one rack, in microseconds, by day."""
     failover_bins: Mapping[int, int]
-    """How many took 10 ** (bin / 4) seconds or more, to the next bin."""
+    """The number of failovers from 10 ** (bin / 4) seconds up to the next bin."""
     tallies: Mapping[str, int]
     controllers: tuple[Lane, ...]
     episodes: tuple[Episode, ...]
     episodes_total: int
     listings: Mapping[str, Listed]
     missing: tuple[str, ...]
-    """Tables that were not given."""
+    """The tables that were not given."""
     quiet_us: int
-    """So long without a new incident, and the next one belongs to another episode."""
+    """The time without a new incident that ends an episode."""
     broker_session_timeout_ms: int = 0
-    """For so long at most a broker had been dead when the controller heard of it."""
+    """The longest time that a broker can have been dead before the controller noticed."""
     has_whole_days: bool = False
-    """Whether sums are of the whole days that the period touches."""
+    """True if sums cover the whole days that the period touches."""
     before: Before | None = None
     objective: Objective | None = None
 

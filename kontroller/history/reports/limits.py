@@ -1,4 +1,4 @@
-"""How much of anything a page takes, so that it opens at once however long the history is."""
+"""The limits of a page, so that it opens at once for a history of any length."""
 
 from dataclasses import dataclass
 
@@ -7,25 +7,25 @@ from dataclasses import dataclass
 class Limits:
     table_rows: int = 200
     listed_clusters: int = 1000
-    """Each has a row, and a tile."""
+    """Each listed cluster has a row and a tile."""
     concerns: int = 8
-    """Clusters that need a look, at the top of the page."""
+    """The clusters that need attention at the top of the page."""
     clusters: int = 6
-    """Those that are drawn over time; the sums are of all."""
+    """The clusters that are drawn over time. Sums cover all clusters."""
     episodes: int = 4
     marks: int = 12
     told_losses: int = 6
-    """Brokers whose loss an episode's sentence names."""
+    """The brokers whose loss an episode's story names."""
     told_outages: int = 5
-    """Kinds of incidents that it tells."""
+    """The kinds of incidents that an episode's story describes."""
     episode_brokers: int = 12
     bars: int = 60
-    """In one row of an episode."""
+    """The bars of a row of an episode."""
     topics: int = 20
     brokers: int = 40
-    """In one kind of picture, of all clusters together."""
+    """The brokers in one kind of picture, over all clusters."""
     pieces: int = 96
-    """Of time, in pictures with rows."""
+    """The pieces of time in pictures with rows."""
     spans: int = 400
     reassignments: int = 40
 

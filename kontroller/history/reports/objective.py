@@ -1,7 +1,7 @@
-"""What is promised of availability, and how much of the time that may be lost is lost already: the error budget.
+"""An objective of availability, and its error budget: the time that may be lost, and the part of it that is spent.
 
-A promise of 99.9 % lets partitions be without a leader for a thousandth of their known time. Unknown time neither adds to
-the budget nor spends it.
+An objective of 99.9 % allows partitions to be without a leader for a thousandth of their known time. Unknown time
+neither adds to the budget nor spends it.
 """
 
 from dataclasses import dataclass
@@ -12,7 +12,8 @@ LEAST_PERCENT, MOST_PERCENT = 1.0, 99.9999999
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Objective:
-    """Raises `ValueError`, which says what to change, for a percentage that leaves no budget or promises nothing."""
+    """An objective in percent. Raises `ValueError` with advice for a percentage that leaves no budget or promises
+    nothing."""
 
     percent: float
 
@@ -20,7 +21,7 @@ class Objective:
         if not LEAST_PERCENT <= self.percent <= MOST_PERCENT:
             raise ValueError(
                 f"The objective is {self.percent} %: give one from {LEAST_PERCENT:g} to {MOST_PERCENT}, such as 99.9. "
-                "Of 100 % nothing may be lost, ever, so there is no budget"
+                "100 % leaves no budget"
             )
 
     @property
@@ -31,7 +32,7 @@ class Objective:
         return Budget(allowed_us=int(self._missing() * max(0, known_us)), spent_us=max(0, lost_us))
 
     def spent_at(self, ratio: float) -> float:
-        """How much of a budget is spent where this was reached."""
+        """Return the spent part of the budget at this availability."""
         return max(0.0, 1 - ratio) / float(self._missing())
 
     def _missing(self) -> Fraction:
@@ -40,17 +41,18 @@ class Objective:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Budget:
-    """Partition time, in microseconds."""
+    """A budget of partition time, in microseconds."""
 
     allowed_us: int
     spent_us: int
 
     @property
     def left_us(self) -> int:
-        """Negative where more was lost than was allowed."""
+        """The rest of the budget, negative if it is overspent."""
         return self.allowed_us - self.spent_us
 
     @property
     def spent_share(self) -> float | None:
-        """Of what is allowed: above 1 where more was lost. None: nothing is known, so nothing is allowed."""
+        """The spent part of the budget, above 1 if it is overspent. None if nothing is known, because then nothing is
+        allowed."""
         return self.spent_us / self.allowed_us if self.allowed_us else None

@@ -1,7 +1,7 @@
-"""The time that a page is about, and the equal pieces that it is drawn in.
+"""The period of a page, and the grid of equal pieces for its pictures.
 
-Times are microseconds since 1970 (UTC) as integers from here on: Spark would turn instants into the local time of
-this machine, and sums of integers are the same in any order.
+From here on, times are integers: microseconds since 1970 (UTC). Spark would convert instants to this machine's local
+time, and integer sums do not depend on their order.
 """
 
 from dataclasses import dataclass
@@ -19,11 +19,11 @@ WIDTHS = tuple(
     + [n * HOUR for n in (1, 2, 3, 4, 6, 12)]
     + [n * DAY for n in (1, 2, 4, 7, 14, 28, 56, 112, 224, 448)]
 )
-"""Of pieces, as people count."""
+"""The widths of pieces, in round numbers."""
 
 
 def micros(moment: datetime) -> int:
-    """Microseconds since 1970. Raises ValueError for a time without a zone."""
+    """Return the microseconds since 1970. Raises ValueError for a time without a zone."""
     if moment.tzinfo is None:
         raise ValueError(f"{moment} has no time zone: give the period in UTC, as datetime(..., tzinfo=UTC)")
     return (moment - EPOCH) // timedelta(microseconds=1)
@@ -34,14 +34,15 @@ def moment_of(at_us: int) -> datetime:
 
 
 def shown_window(began_us: int, until_us: int) -> tuple[int, int]:
-    """The microseconds between which something is drawn: with some air at both ends, and never less than ten seconds."""
+    """Return the ends of a picture, in microseconds, with a margin on both sides and a length of at least ten
+    seconds."""
     air = max((until_us - began_us) // 20, 5 * SECOND - (until_us - began_us) // 2, SECOND)
     return began_us - air, until_us + air
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Period:
-    """[began, ended), with time zones. Raises ValueError when it is empty."""
+    """A period [began, ended) with time zones. Raises ValueError if it is empty."""
 
     began: datetime
     ended: datetime
@@ -59,7 +60,7 @@ class Period:
         return micros(self.ended)
 
     def before(self) -> "Period | None":
-        """As long as this one, and ending where it begins; None where that is before all time that computers count."""
+        """Return the previous period of the same length, or None if it would begin before 1970."""
         began_us = 2 * self.began_us - self.ended_us
         return None if began_us < 0 else Period(began=moment_of(began_us), ended=self.began)
 
@@ -69,7 +70,7 @@ class Period:
 
     @property
     def partial_days_us(self) -> tuple[tuple[int, int], ...]:
-        """What it has of days that it has not all of: nothing, one piece, or the two at its ends."""
+        """The parts of days that the period does not cover completely: none, one, or two at its ends."""
         first_midnight, last_midnight = -(-self.began_us // DAY) * DAY, self.ended_us // DAY * DAY
         if first_midnight > last_midnight:
             return ((self.began_us, self.ended_us),)
@@ -82,13 +83,13 @@ class Period:
 
     @property
     def last_day(self) -> date:
-        """The last day of which some time belongs to it."""
+        """The last day that the period touches."""
         return moment_of(self.ended_us - 1).date()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Grid:
-    """Equal pieces of time, counted from 0, that cover a period; they begin at multiples of their width."""
+    """Equal pieces of time, counted from 0, that cover a period. They begin at multiples of their width."""
 
     began_us: int
     width_us: int
@@ -103,7 +104,7 @@ class Grid:
 
 
 def grid_of(began_us: int, ended_us: int, *, most: int, least_us: int = SECOND) -> Grid:
-    """The finest grid of usual widths that has at most `most` pieces."""
+    """Return the finest grid of round widths with at most `most` pieces."""
     for width in WIDTHS:
         if width < least_us:
             continue

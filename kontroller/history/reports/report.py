@@ -1,4 +1,4 @@
-"""Writes a report: the page, and beside it the tables that it is made of."""
+"""Writes a report: the page, and the tables behind it as files."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -22,23 +22,23 @@ from kontroller.history.schemas import PARTITION_INTERVALS
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReportSummary:
-    """What a command line says when the report is written."""
+    """The figures that the command prints after it has written the report."""
 
     page: Path
     page_bytes: int
     tables: tuple[Path, ...]
-    """The Parquet files; beside each lies one of JSON lines."""
+    """The Parquet files. Each has a file of JSON lines beside it."""
     clusters: int
     availability: float | None
-    """None: nothing is known."""
+    """None if nothing is known."""
     leaderless_seconds: float
     unknown_seconds: float
-    """By the clock, summed over clusters."""
+    """The unknown time by the clock, summed over clusters."""
     unclean_elections: int
     violations: int
     findings: int
     missing: tuple[str, ...]
-    """Tables that were not given."""
+    """The tables that were not given."""
 
 
 def write_report(
@@ -51,15 +51,15 @@ def write_report(
     options: Options | None = None,
     objective: Objective | None = None,
 ) -> ReportSummary:
-    """Writes `output`/index.html and `output`/tables/NAME.parquet and NAME.json.
+    """Write `output`/index.html and `output`/tables/NAME.parquet and NAME.json.
 
-    `tables`: by the names of `schemas`, computed or read; the page names those missing. Rows outside `period` are left out;
-    intervals and days that it touches are whole in the files. What the page says is of the period alone: of days that it
-    cuts, answers are computed anew, with the `options` that the given ones were computed with. The same tables have the
-    figures of the period before, which is as long. `objective`: of availability; the page shows its budget. The same rows
-    make the same page, unless `now` is given to be named in it.
+    `tables`: by the names of `schemas`, computed or read; the page names missing ones. Rows outside `period` are
+    dropped; intervals and days that it touches are complete in the files. The page covers the period only: answers of
+    partial days are recomputed, with the `options` that the given answers were computed with. The previous period has
+    the same length. `objective`: of availability; the page shows its budget. The same rows give the same page, unless
+    `now` is given.
 
-    Raises ValueError where no table is given, OSError where `output` cannot be written.
+    Raises ValueError if no table is given, OSError if `output` cannot be written.
     """
     limits, options = limits or Limits(), options or Options()
     cut = tables_of(tables, period)

@@ -1,15 +1,15 @@
-"""What is known of an episode, as the few plain facts that a sentence is made of. Times are microseconds since 1970."""
+"""The facts of an episode, from which its story is written. Times are microseconds since 1970."""
 
 from dataclasses import dataclass
 from typing import Literal
 
 Ending = Literal["change", "history", "period", "unknown"]
-"""By another record; with the history; after the period; nobody knows, as nothing is known from there on."""
+"""Another record ended it; the history ends; it lasts beyond the period; nothing is known from there on."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Loss:
-    """The registration of a broker ended; `at_us` is when the controller heard of it."""
+    """The end of a broker's registration. `at_us` is the time at which the controller noticed."""
 
     broker: int
     at_us: int
@@ -17,27 +17,27 @@ class Loss:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outage:
-    """The incidents of an episode that had the same problem, cause and ending."""
+    """The incidents of an episode with the same problem, cause and ending."""
 
     problem: str
     cause: str
     began_us: int
-    """The first of them."""
+    """The beginning of the first of them."""
     ended_us: int
-    """The last of them, within the period."""
+    """The end of the last of them, within the period."""
     incidents: int
     partitions: int
     where: str
-    """Their topics and partitions in words; cut where they are many."""
+    """Their topics and partitions in words, shortened if they are many."""
     longest_us: int
-    """Within the period."""
+    """The duration of the longest of them, within the period."""
     ending: Ending
     ended_by: str = ""
-    """The cause of what ended them, where something did."""
+    """The cause of what ended them, if something did."""
     led_by: tuple[int, ...] = ()
-    """The brokers that led afterwards; none where they are many or not known, or where partitions were led all along."""
+    """The leaders afterwards; empty if they are many or unknown, or if partitions had a leader all the time."""
     is_unclean: bool = False
-    """Those were not in sync."""
+    """True if those leaders were not in sync."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,8 +45,8 @@ class Story:
     losses: tuple[Loss, ...] = ()
     losses_total: int = 0
     outages: tuple[Outage, ...] = ()
-    """Those that cost most time."""
+    """The outages that cost the most time."""
     unclean: int = 0
     unclean_where: str = ""
     is_inferred: bool = False
-    """Somebody who only looked on has guessed the causes."""
+    """True if the causes are guesses of a recorder."""

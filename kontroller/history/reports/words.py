@@ -1,4 +1,4 @@
-"""Numbers and times as people read them. Nothing is rounded to look better than it is."""
+"""Numbers and times in words. Rounding never makes a figure look better than it is."""
 
 import math
 import unicodedata
@@ -12,7 +12,7 @@ NO_VALUE = "\u2013"
 
 
 def duration(seconds: float | None) -> str:
-    """Two units at most: 48 ms, 3.2 s, 3 min 12 s, 5 h 4 min, 12 d 3 h."""
+    """Return a duration in at most two units: 48 ms, 3.2 s, 3 min 12 s, 5 h 4 min, 12 d 3 h."""
     if seconds is None:
         return NOT_KNOWN
     if seconds < 0:
@@ -31,7 +31,7 @@ def duration(seconds: float | None) -> str:
 
 
 def percent(ratio: float | None) -> str:
-    """Rounded down, with as many digits as it takes to distinguish it from 100 %: 99.72 %, 99.998 %."""
+    """Return a percentage, rounded down, with enough digits to distinguish it from 100 %: 99.72 %, 99.998 %."""
     if ratio is None:
         return NOT_KNOWN
     if ratio >= 1:
@@ -43,14 +43,14 @@ def percent(ratio: float | None) -> str:
 
 
 def share(ratio: float | None) -> str:
-    """Of a whole, to one digit: 16.7 %."""
+    """Return a part of a whole as a percentage with one digit: 16.7 %."""
     if ratio is None:
         return NOT_KNOWN
     return f"{ratio * 100:.1f} %" if ratio == 0 or ratio >= 0.001 else "under 0.1 %"
 
 
 def spent(ratio: float | None) -> str:
-    """Of a budget, rounded up, so that what is left is never more than there is: 34 %, 1,240 %."""
+    """Return the spent part of a budget, rounded up, so that the rest is never overstated: 34 %, 1,240 %."""
     if ratio is None:
         return NOT_KNOWN
     return f"{math.ceil(ratio * 100 - 1e-9):,} %" if ratio == 0 or ratio >= 0.01 else "under 1 %"
@@ -72,12 +72,12 @@ def number(value: float | None) -> str:
 
 
 def counted(value: int, one: str, many: str = "") -> str:
-    """`1 topic`, `2 topics`."""
+    """Return a number with its noun: `1 topic`, `2 topics`."""
     return f"{value:,} {one if value == 1 else many or one + 's'}"
 
 
 def moment(at_us: int | None) -> str:
-    """2026-11-20 02:13:04.120; milliseconds only where there are any. UTC."""
+    """Return a time in UTC: 2026-11-20 02:13:04.120. Milliseconds are omitted if they are zero."""
     if at_us is None:
         return NO_VALUE
     when = moment_of(at_us)
@@ -86,13 +86,13 @@ def moment(at_us: int | None) -> str:
 
 
 def instant(at_us: int) -> str:
-    """2026-11-20T02:13:04.120Z: for programs."""
+    """Return a machine-readable time: 2026-11-20T02:13:04.120Z."""
     when = moment_of(at_us)
     return f"{when:%Y-%m-%dT%H:%M:%S}.{when.microsecond // 1000:03}Z"
 
 
 def clock(at_us: int, step_us: int) -> str:
-    """The time of day as a step of this size needs it: 02:13, 02:13:04, 02:13:04.120."""
+    """Return the time of day as precisely as the step needs: 02:13, 02:13:04, 02:13:04.120."""
     when = moment_of(at_us)
     if step_us >= MINUTE:
         return f"{when:%H:%M}"
@@ -100,7 +100,7 @@ def clock(at_us: int, step_us: int) -> str:
 
 
 def between(began_us: int, ended_us: int) -> str:
-    """A span of time; the day once where it is one."""
+    """Return a span of time. The day is written once if both ends share it."""
     began, ended = moment_of(began_us), moment_of(ended_us)
     if began_us % DAY == 0 and ended_us % DAY == 0:
         last = moment_of(ended_us - 1)
@@ -118,7 +118,7 @@ def day_of(at_us: int, *, with_year: bool = False) -> str:
 
 
 def step_name(width_us: int) -> str:
-    """`1 hour`, `15 minutes`: what one piece of a grid is."""
+    """Return the length of a piece of a grid: `1 hour`, `15 minutes`."""
     for size, one in ((DAY, "day"), (HOUR, "hour"), (MINUTE, "minute"), (SECOND, "second")):
         if width_us % size == 0:
             return counted(width_us // size, one)
@@ -126,17 +126,17 @@ def step_name(width_us: int) -> str:
 
 
 def joined(parts: Sequence[str]) -> str:
-    """`a`, `a and b`, `a, b and c`."""
+    """Return `a`, `a and b` or `a, b and c`."""
     return ", ".join(parts[:-1]) + " and " + parts[-1] if len(parts) > 1 else "".join(parts)
 
 
 def visible(text: str) -> str:
-    """What nobody can see, or what turns the order of the letters around, becomes a replacement character."""
+    """Replace invisible characters, and those that reverse the direction of the text."""
     return "".join("\ufffd" if unicodedata.category(letter) in {"Cc", "Cf", "Cs"} else letter for letter in text)
 
 
 def shortened(text: str, most: int) -> str:
-    """Cut in the middle: names differ at both ends."""
+    """Shorten a text in the middle, because names differ at both ends."""
     if len(text) <= most:
         return text
     tail = (most - 1) // 2

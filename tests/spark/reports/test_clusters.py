@@ -124,7 +124,7 @@ def test_the_page_draws_few_clusters_and_leads_to_all(given: Mapping[str, DataFr
     written = write_report(given, tmp_path, period=LAST_DAY, limits=limits, options=Options())
     assert written.clusters == 3  # of which something lies in the period
     source = written.page.read_text()
-    assert "3 of 4 clusters need a look" in source
+    assert "3 of 4 clusters need attention" in source
     assert "silent since 2026-02-28 23:00:00" in source
     top = source.split("Risk of data loss")[0]
     order = [top.index(f">{name}</a>") for name in ("down", "silent", "two holes")]
@@ -148,7 +148,7 @@ def test_a_report_of_one_cluster_has_nothing_of_others(
     source = written.page.read_text()
     assert "<h1>down</h1>" in source
     assert "two holes" not in source
-    assert "2 of no known time" in source
+    assert "2 without a known time" in source
     assert "of 1970" in source
-    with pytest.raises(NoHistory, match="knows nothing of nobody"):
+    with pytest.raises(NoHistory, match="has no cluster nobody"):
         kept.report(tmp_path / "page", Options(), LAST_DAY, clusters=["down", "nobody"])

@@ -132,6 +132,6 @@ def test_the_page_of_an_hour_is_of_that_hour_and_its_files_are_of_whole_days(
     assert (written.availability, written.leaderless_seconds) == (0.5, 1800)
     page = written.page.read_text()
     assert "50.00 %" in page
-    assert "at least 49.50 % with at most 18 s until each crash was noticed" in page
+    assert "at least 49.50 %, with at most 18 s until each crash was noticed" in page
     kept = pyarrow.parquet.read_table(tmp_path / "tables/availability_daily.parquet")
     assert kept.column("partition_seconds").to_pylist() == [DAY]

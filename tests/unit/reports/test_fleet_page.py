@@ -79,11 +79,11 @@ def test_the_most_urgent_cluster_is_first() -> None:
 def test_the_first_screen_says_which_clusters_need_a_look_and_leads_to_each() -> None:
     read = Page(page(fleet_report(500)))
     top = read.text.split("Risk of data loss")[0]
-    assert "128 of 500 clusters need a look" in top
+    assert "128 of 500 clusters need attention" in top
     assert "20 may have lost data" in top
     assert "36 silent" in top
     assert "silent since 2026-11-20 01:00:00" in top  # though more than eight are worse
-    assert "120 more of them in the list of clusters" in top
+    assert "120 more are in the list of clusters" in top
     hrefs, ids = set(read.attributes("href")), set(read.attributes("id"))
     rows = {f"clusters-{number}" for number in range(1, 501)}
     assert rows <= ids
@@ -102,7 +102,7 @@ def test_where_more_clusters_than_are_listed_may_need_a_look_it_says_at_least() 
     listed = replace(report.listings["clusters"], rows=rows, total=40)
     shown = fleet(replace(report, listings={**report.listings, "clusters": listed}), Limits())
     assert shown is not None
-    assert shown.said == "At least 4 of 40 clusters need a look"
+    assert shown.said == "At least 4 of 40 clusters need attention"
 
 
 def test_a_silent_cluster_has_no_good_tile() -> None:

@@ -118,12 +118,12 @@ def test_nothing_known_is_not_called_available() -> None:
     assert "Nothing is known of this period" in read.sections["incidents"]
     assert "All of this period is unknown" in read.sections["unknown"]
     assert "100 %" not in read.text.split("Availability")[0]
-    assert "none" not in read.text.split("What the words mean")[0].split("Nothing is known")[0]
+    assert "none" not in read.text.split("Definitions")[0].split("Nothing is known")[0]
 
 
 def test_what_is_partly_known_is_said_to_be_so() -> None:
     calm = replace(full_report(), episodes=(), episodes_total=0)
-    assert "That is of what is known; 1 min are unknown" in Page(page(calm)).sections["incidents"]
+    assert "This covers the known time only; 1 min are unknown" in Page(page(calm)).sections["incidents"]
 
 
 def test_what_little_is_known_is_not_called_good() -> None:
@@ -167,13 +167,13 @@ def test_what_may_have_gone_unnoticed_is_a_second_figure_and_a_bound() -> None:
     available, _ = panels(crashed)
     notes = [note for note in available.notes if "until each crash was noticed" in note]
     assert available.value == "100 %"
-    assert notes == ["With detection: at least 98.00 % with at most 6 s until each crash was noticed"] * 2
+    assert notes == ["With detection: at least 98.00 %, with at most 6 s until each crash was noticed"] * 2
     calm, _ = panels(replace(report, uptime=Uptime(known_us=DAY)))
     assert not any("noticed" in note for note in calm.notes)
 
 
 def test_the_page_says_where_sums_are_of_whole_days() -> None:
-    words = "Sums are of the whole days that this period touches"
+    words = "Sums cover the whole days that this period touches"
     assert words in page(replace(full_report(), has_whole_days=True))
     assert words not in source_of("a day")
 
@@ -208,13 +208,13 @@ def test_the_period_before_stands_beside_this_one() -> None:
     assert of["ISR flaps"] == ("4", "3")
     assert of["Input findings"] == ("100,000", "1")
     unknown = replace(full_report(), before=None)
-    assert {figure.before for figure in figures(unknown)} == {"not known", "all of it"}
+    assert {figure.before for figure in figures(unknown)} == {"not known", "all"}
 
 
 def test_findings_of_no_known_time_are_said_to_be_in_no_comparison() -> None:
     report = full_report()
     notes = {figure.label: figure.note for figure in figures(replace(report, tallies={"findings:untimed": 3}))}
-    assert "3 of no known time" in notes["Input findings"]
+    assert "3 without a known time" in notes["Input findings"]
 
 
 def test_a_day_of_the_calendar_leads_to_its_worst_incident() -> None:

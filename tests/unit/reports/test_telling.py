@@ -89,9 +89,9 @@ def test_losses_that_were_not_the_cause_are_not_told_as_one() -> None:
 @pytest.mark.parametrize(
     ("ending", "words"),
     [
-        ("history", "and this was so when the history ended."),
-        ("period", "and this was so when the period ended."),
-        ("unknown", "what came then is unknown."),
+        ("history", "and this had not changed when the history ended."),
+        ("period", "and this had not changed when the period ended."),
+        ("unknown", "what followed is unknown."),
     ],
 )
 def test_what_did_not_end_in_what_is_known_is_said_to_go_on(ending: Ending, words: str) -> None:
@@ -108,7 +108,7 @@ def test_each_cause_is_a_sentence_in_the_order_of_time() -> None:
     assert text.count(". ") == 2
     assert text.index("payments-1") < text.index("had no leader") < text.index("Topics were being deleted at 02:13:30")
     assert "for a moment, until the topic was deleted" in text
-    assert text.endswith("2 more incidents are not told here.")
+    assert text.endswith("2 more incidents are not described here.")
 
 
 def test_two_losses_are_told_with_their_times_and_many_without() -> None:
@@ -119,7 +119,7 @@ def test_two_losses_are_told_with_their_times_and_many_without() -> None:
     assert sentence(lost, losses=many).startswith("Brokers 1, 2, 3, 4, 5 and 6 were lost, from 02:14:00 on; ")
     some = Story(losses=many, losses_total=40, outages=(lost,))
     assert plain(told(some, 1)).startswith(
-        "Brokers 1, 2, 3, 4, 5, 6 and others were lost, 40 times in all, from 02:14:00 on"
+        "Brokers 1, 2, 3, 4, 5, 6 and others were lost, 40 times in total, from 02:14:00 on"
     )
 
 

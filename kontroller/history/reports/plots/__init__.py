@@ -1,1 +1,1 @@
-"""Pictures: pure functions from plain values to SVG, drawn with the classes of templates/style.css."""
+"""Pictures: pure functions from plain values to SVG, with the classes of templates/style.css."""

@@ -1,4 +1,4 @@
-"""The axis of time that most pictures have, with ticks at times that people would choose."""
+"""The time axis of most pictures, with ticks at round times."""
 
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -28,12 +28,12 @@ class TimeAxis:
     right: float = WIDTH - RIGHT
 
     def x(self, at_us: int) -> float:
-        """Times outside are drawn at the edge."""
+        """Return the position of a time. Times outside are drawn at the edge."""
         at_us = min(max(at_us, self.began_us), self.ended_us)
         return self.left + (self.right - self.left) * (at_us - self.began_us) / (self.ended_us - self.began_us)
 
     def ticks(self) -> tuple[tuple[int, str], ...]:
-        """In order; at most twelve."""
+        """Return the ticks in order, twelve at most."""
         span = self.ended_us - self.began_us
         most = max(2, int((self.right - self.left) / 96))
         step = next((step for step in STEPS if span / step <= most), None)
@@ -44,7 +44,7 @@ class TimeAxis:
         return tuple((at, _label(at, step, is_first=index == 0)) for index, at in enumerate(times))
 
     def _months(self, most: int) -> tuple[tuple[int, str], ...]:
-        """The first days of months, or of years."""
+        """Return ticks at the first days of months, or of years."""
         began, ended = moment_of(self.began_us), moment_of(self.ended_us)
         first, last = began.year * 12 + began.month - 1, ended.year * 12 + ended.month - 1
         step = next((step for step in MONTHS if (last - first) / step <= most - 1), MONTHS[-1])
@@ -57,7 +57,7 @@ class TimeAxis:
         return tuple(made)
 
     def drawn(self, top: float, bottom: float) -> Markup:
-        """Grid lines from `top` to `bottom`, and labels below that: 18 more."""
+        """Draw grid lines from `top` to `bottom`, and labels in the 18 units below."""
         marks: list[Markup] = []
         for at, label in self.ticks():
             x = self.x(at)
@@ -68,7 +68,7 @@ class TimeAxis:
 
 
 def _label(at_us: int, step: int, *, is_first: bool) -> str:
-    """The day where a day begins, else the time of day as the step needs it."""
+    """Return the day at midnight, otherwise the time of day as precisely as the step needs."""
     if step >= DAY or at_us % DAY == 0:
         return words.day_of(at_us, with_year=step >= DAY and is_first)
     return words.clock(at_us, step)

@@ -1,4 +1,4 @@
-"""The availability of each day: a column for each week, as people know it from their code's calendar."""
+"""The availability of each day: a column for each week, like the activity calendars of code hosts."""
 
 from collections.abc import Mapping
 from datetime import date, timedelta
@@ -16,9 +16,9 @@ WEEKDAYS = ("Mon", "", "Wed", "", "Fri", "", "Sun")
 
 
 def calendar(days: Mapping[date, Uptime], first: date, last: date, *, leads: Mapping[date, Lead]) -> Markup:
-    """Days without any entry are drawn as unknown. More days than `DAYS_AT_MOST`: one cell for each week.
+    """Draw the days. A day without an entry is drawn as unknown. More than `DAYS_AT_MOST` days get one cell per week.
 
-    `leads`: where the cells of days lead to; a week leads where its first day does that leads anywhere."""
+    `leads`: the links of days. A week has the link of its first day with a link."""
     if (last - first).days >= DAYS_AT_MOST:
         return weeks(days, first, last, leads=leads)
     monday = first - timedelta(days=first.weekday())
@@ -38,7 +38,7 @@ def calendar(days: Mapping[date, Uptime], first: date, last: date, *, leads: Map
 
 
 def weeks(days: Mapping[date, Uptime], first: date, last: date, *, leads: Mapping[date, Lead]) -> Markup:
-    """A row for each year, a cell for each week, by the calendar of ISO 8601."""
+    """Draw a row for each year and a cell for each week of ISO 8601."""
     sums: dict[tuple[int, int], Uptime] = {}
     leading_weeks: dict[tuple[int, int], Lead] = {}
     for index in range((last - first).days + 1):

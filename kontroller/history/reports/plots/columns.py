@@ -1,4 +1,4 @@
-"""Amounts by day, as columns; two amounts of one unit are drawn one below the other on the same scale."""
+"""Amounts by day, as columns. Two amounts of one unit are drawn below each other on the same scale."""
 
 from collections.abc import Mapping
 from datetime import date, timedelta
@@ -14,7 +14,7 @@ HEIGHT, GAP = 60, 26
 
 
 def columns_by_day(amounts: Mapping[str, Mapping[date, int]], grid: Grid, *, name: str) -> Markup:
-    """`amounts`: microseconds by day, for each row's name. `grid`: pieces of whole days."""
+    """Draw the amounts. `amounts`: microseconds by day, for each row's name. `grid`: pieces of whole days."""
     axis = TimeAxis(began_us=grid.began_us, ended_us=grid.ended_us)
     sums = {row: _sums(days, grid) for row, days in amounts.items()}
     most = max((max(values) for values in sums.values()), default=0)
@@ -40,7 +40,7 @@ def _row(name: str, values: list[int], most: int, grid: Grid, axis: TimeAxis, y:
     base = y + HEIGHT
     marks = [
         text(name, LEFT - 8, base - 4, "label end"),
-        text(f"{words.duration(sum(values) / 1e6)} in all", LEFT - 8, base - 19, "label end strong"),
+        text(f"{words.duration(sum(values) / 1e6)} in total", LEFT - 8, base - 19, "label end strong"),
         line(axis.left, base, axis.right, base, "axis"),
     ]
     for index, value in enumerate(values):

@@ -1,4 +1,4 @@
-"""How long failovers took: each as a dot over time, on a scale of powers of ten, with a histogram of all beside it."""
+"""The duration of failovers: each as a dot over time on a logarithmic scale, with a histogram of all beside it."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -20,14 +20,14 @@ class Dot:
     median_seconds: float | None
     max_seconds: float
     is_whole: bool
-    """Each partition found a leader."""
+    """True if each partition found a leader."""
     tip: str
     row: str = ""
     """The id of its row in the page's table."""
 
 
 def failovers(dots: Sequence[Dot], bins: Mapping[int, int], began_us: int, ended_us: int) -> Markup:
-    """`bins`: how many took 10 ** (bin / 4) seconds or more, up to the next bin."""
+    """Draw the failovers. `bins`: the number of failovers from 10 ** (bin / 4) seconds up to the next bin."""
     axis = TimeAxis(began_us=began_us, ended_us=ended_us, right=WIDTH - RIGHT - BESIDE - 16)
     times = [seconds for one in dots for seconds in (one.median_seconds, one.max_seconds) if seconds]
     seen = [*bins, *(bin_of(seconds) for seconds in times)] or [0]
@@ -50,11 +50,11 @@ def failovers(dots: Sequence[Dot], bins: Mapping[int, int], began_us: int, ended
             drawn.append(line(x, y_of(one.median_seconds), x, y_of(one.max_seconds), "whisker"))
         drawn.append(dot(x, y_of(one.max_seconds), 4.5, "failover" if one.is_whole else "failover open", one.tip))
         marks.append(linked(one.row, *drawn))
-    return picture(TOP + HEIGHT + 24, *marks, label="How long failovers took, over time, and how many took how long")
+    return picture(TOP + HEIGHT + 24, *marks, label="Duration of failovers over time, with a histogram")
 
 
 def _round_times(lowest: int, highest: int) -> list[float]:
-    """Powers of ten between these bins; where they are few, twice and five times them, too."""
+    """Return powers of ten between these bins; if they are few, also twice and five times them."""
     factors = (1, 2, 5) if highest - lowest <= 2 * BINS_PER_DECADE else (1,)
     first, last = lowest // BINS_PER_DECADE, highest // BINS_PER_DECADE
     times = [factor * 10.0**power for power in range(first, last + 1) for factor in factors]

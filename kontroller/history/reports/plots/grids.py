@@ -22,7 +22,7 @@ ROW, BAR, TOP = 20, 16, 4
 
 
 def strips(rows: Sequence[Strip], grid: Grid, *, links: Sequence[str]) -> Markup:
-    """`links`: for each the id of the row of the page that says more, "" for none."""
+    """Draw the strips. `links`: for each the id of the page's row with details; "" for none."""
     axis = _axis(grid)
     marks = [
         linked(link, _strip(row, grid, axis, TOP + index * ROW))
@@ -34,7 +34,7 @@ def strips(rows: Sequence[Strip], grid: Grid, *, links: Sequence[str]) -> Markup
 
 def _strip(row: Strip, grid: Grid, axis: TimeAxis, y: float) -> Markup:
     marks = [text(words.shortened(row.label, LABEL), LEFT - 8, y + 12, "label end", row.label)]
-    # Cells that lost nothing and those of which nothing is known are alike; each other one has figures of its own.
+    # Neighbours without lost time, or without known time, are merged. Each other cell has figures of its own.
     runs = groupby(enumerate(row.cells), key=lambda cell: _run_key(cell[0], cell[1]))
     for _, cells in runs:
         run = list(cells)
@@ -64,7 +64,8 @@ def _run_key(index: int, uptime: Uptime) -> tuple[str, int]:
 def heat(
     rows: Heat, grid: Grid, *, top: float, name: str, written: Callable[[float], str], links: Sequence[str]
 ) -> Markup:
-    """`top`: the amount of the loudest colour. `written`: how an amount is written in a tooltip. `links`: as of strips."""
+    """Draw a heat map. `top`: the amount of the strongest colour. `written`: formats an amount. `links`: as for
+    `strips`."""
     axis = _axis(grid)
     marks = [
         linked(link, _heat_row(row, grid, axis, TOP + index * ROW, top, written))

@@ -1,4 +1,4 @@
-"""Bars in rows over time: who was the controller, and which reassignment ran when."""
+"""Bars in rows over time, such as the controllers and the reassignments."""
 
 from collections.abc import Sequence
 
@@ -29,7 +29,9 @@ def lane(row: Lane, axis: TimeAxis, y: float) -> Markup:
 
 
 def bar(one: Bar, axis: TimeAxis, y: float, *, beside: bool = False) -> Markup:
-    """Its label stands in it where it fits, else `beside` it. At least two pixels wide: what was short is not invisible."""
+    """Draw a bar, with its label inside if it fits, otherwise beside it if `beside` is set.
+
+    A bar is at least two pixels wide, so that short states stay visible."""
     x = axis.x(one.began_us)
     width = max(2.0, axis.x(one.ended_us) - x)
     x = min(x, axis.right - width)

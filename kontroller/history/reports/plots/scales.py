@@ -1,6 +1,6 @@
-"""Classes of availability and of amounts: colours that get louder step by step, in light and dark.
+"""Classes of availability and of amounts, as colours of increasing strength, in light and dark mode.
 
-Lightness alone tells them apart, whatever colours one sees; where it matters a digit is written into the cell, too.
+The lightness alone distinguishes them, so readers need no colour vision. Cells show a digit as well if it matters.
 """
 
 import math
@@ -18,14 +18,14 @@ UNDER_HEIGHT = 4
 
 
 def availability_class(uptime: Uptime) -> str:
-    """`u`: nothing is known; `none`: there was nothing; `a0` (100 %) to `a5`."""
+    """Return `a0` (100 %) to `a5`, `u` if nothing is known, or `none` if there were no partitions."""
     if uptime.availability is None:
         return "u" if uptime.unknown_us > 0 else "none"
     return ratio_class(uptime.availability)
 
 
 def ratio_class(ratio: float) -> str:
-    """`a0` (100 %) to `a5`."""
+    """Return `a0` (100 %) to `a5`."""
     return f"a{next((index for index, bound in enumerate(BOUNDS) if ratio >= bound), len(BOUNDS))}"
 
 
@@ -34,21 +34,21 @@ def nines_digit(uptime: Uptime) -> str:
 
 
 def ratio_digit(ratio: float | None) -> str:
-    """How many whole nines, "" when no time was lost or nothing is known: the digit in a cell."""
+    """Return the digit of a cell: the number of whole nines, or "" if no time was lost or nothing is known."""
     if ratio is None or ratio >= 1:
         return ""
     return str(min(9, math.floor(-math.log10(1 - ratio) + 1e-9)))
 
 
 def level_class(value: float, top: float) -> str:
-    """`h0` for nothing, then `h1` to `h6` in equal steps up to `top`."""
+    """Return `h0` for nothing, otherwise `h1` to `h6` in equal steps up to `top`."""
     if value <= 0 or top <= 0:
         return "h0"
     return f"h{min(LEVELS - 1, max(1, math.ceil(value / top * (LEVELS - 1) - 1e-9)))}"
 
 
 def under_mark(uptime: Uptime, x: float, y: float, width: float, height: float) -> list[Markup]:
-    """A bar at the foot of a cell that was always led, but for some time under min ISR."""
+    """Return a bar for the foot of a cell that always had a leader but was under min ISR for some time."""
     if not uptime.under_us or uptime.leaderless_us:
         return []
     return [box(x, y + height - UNDER_HEIGHT, width, UNDER_HEIGHT, "under-mark")]
@@ -71,7 +71,7 @@ def availability_legend() -> Markup:
     keys = [(f"a{index}", name, digit) for index, (name, digit) in enumerate(zip(NAMES, " 43210", strict=True))]
     return _legend(
         [*keys, ("under-mark", "led, but under min ISR", ""), ("u", "unknown", "")],
-        "Availability; the digit counts its nines",
+        "Availability; the digit is the number of nines",
     )
 
 

@@ -1,4 +1,4 @@
-"""SVG by hand: escaped elements, and the gutters that all pictures share, so that times stand below one another."""
+"""SVG elements with escaped texts, and the margins that all pictures share, so that their time axes line up."""
 
 from dataclasses import dataclass
 
@@ -10,19 +10,20 @@ WIDTH = 1080
 LEFT = 208
 RIGHT = 14
 LABEL = 29
-"""Letters of a label that fit into the left gutter."""
+"""The number of letters of a label that fit into the left margin."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lead:
-    """To a row of the page, by its id; where the page's script runs, its table shows what has all words of `search`."""
+    """A link to a row of the page, by its id. The page's script then filters the table for all words of `search`."""
 
     row: str
     search: str = ""
 
 
 def tag(name: str, *children: str | Markup, **attributes: str | float | None) -> Markup:
-    """An element. Text that is not markup already is escaped; `class_` is `class`, and other underscores are dashes."""
+    """Return an element. Text that is not markup is escaped. `class_` becomes `class`, and other underscores become
+    dashes."""
     shown = Markup("").join(
         Markup(' {}="{}"').format(key.rstrip("_").replace("_", "-"), _plain(value))
         for key, value in attributes.items()
@@ -60,21 +61,21 @@ def dot(x: float, y: float, radius: float, class_: str, tip: str = "") -> Markup
 
 
 def linked(row: str, *children: Markup) -> Markup:
-    """What leads to a row of the page, by pointer and by keyboard. `row`: its id, "" where there is none."""
+    """Return a group that links to a row of the page, for pointer and keyboard. `row`: its id; "" for no link."""
     return leading(Lead(row=row) if row else None, *children)
 
 
 def leading(lead: Lead | None, *children: Markup) -> Markup:
-    """As `linked`."""
+    """Return a group with this link, or a plain group without one."""
     if lead is None:
         return group(*children)
     return tag("a", *children, href=f"#{lead.row}", data_search=lead.search or None)
 
 
 def picture(height: float, *children: Markup, label: str, width: float = WIDTH) -> Markup:
-    """A whole picture in its own size; a narrow screen scrolls it. `label` says what it shows to who cannot see it.
+    """Return a whole picture at its own size, which narrow screens scroll. `label` describes it for screen readers.
 
-    A picture with links is a group: within an image nobody who listens would be told of them."""
+    A picture with links has the role of a group, because screen readers do not announce links within an image."""
     drawn = tag(
         "svg",
         *children,

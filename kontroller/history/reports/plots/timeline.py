@@ -1,4 +1,4 @@
-"""One bad time of a cluster: brokers and controllers as bars, partitions in need as areas, decisions as numbers."""
+"""The timeline of an episode: brokers and controllers as bars, partitions in need as areas, decisions as numbers."""
 
 from collections.abc import Sequence
 
@@ -14,7 +14,7 @@ AREA, GAP, MARK, MARK_ROWS = 46, 12, 18, 3
 
 
 def timeline(episode: Episode, began_us: int, ended_us: int, *, rows_of: str) -> Markup:
-    """The numbers are those of `episode.marks`, from 1; each leads to the row `ROWS_OF-NUMBER`."""
+    """Draw an episode. The numbers are those of `episode.marks`, from 1; each links to the row `ROWS_OF-NUMBER`."""
     axis = TimeAxis(began_us=began_us, ended_us=ended_us)
     heights = mark_rows([axis.x(mark.at_us) for mark in episode.marks])
     top = 4 + MARK * (max(heights, default=0) + 1)
@@ -47,12 +47,13 @@ def timeline(episode: Episode, began_us: int, ended_us: int, *, rows_of: str) ->
         number(index + 1, mark, axis, 4 + MARK * heights[index] + MARK / 2, bottom, row=f"{rows_of}-{index + 1}")
         for index, mark in enumerate(episode.marks)
     ]
-    label = f"What happened to {episode.cluster}, {words.between(began_us, ended_us)}"
+    label = f"Timeline of {episode.cluster}, {words.between(began_us, ended_us)}"
     return picture(bottom + 22, axis.drawn(top, bottom), *hatched, *drawn, *numbers, label=label)
 
 
 def mark_rows(xs: Sequence[float]) -> tuple[int, ...]:
-    """The row of each mark, from the lowest (0), so that none covers another; after `MARK_ROWS` rows they may."""
+    """Return the row of each mark, from the lowest (0), so that marks do not overlap. After `MARK_ROWS` rows they
+    may."""
     ends = [-100.0] * MARK_ROWS
     rows: list[int] = []
     for x in xs:
@@ -79,7 +80,7 @@ def number(index: int, mark: Mark, axis: TimeAxis, y: float, bottom: float, *, r
 
 
 def area(name: str, steps: Sequence[Step], class_: str, axis: TimeAxis, y: float) -> Markup:
-    """How many partitions; of what is shorter than a pixel, the most."""
+    """Draw the number of partitions over time. Changes within a pixel are drawn as their maximum."""
     most = max((step.peak for step in steps), default=0)
     base = y + AREA
     if not most:

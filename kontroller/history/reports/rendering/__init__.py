@@ -1,1 +1,1 @@
-"""The page, made of its facts alone: text, tables and pictures, without Spark."""
+"""The page: text, tables and pictures, made from its facts without Spark."""

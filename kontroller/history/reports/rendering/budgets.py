@@ -1,4 +1,4 @@
-"""The error budget on the page: of the whole, as bars; of each topic, namespace and cluster, as columns of their tables."""
+"""The error budget on the page: bars for the whole, and columns for the tables of topics, namespaces and clusters."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -14,19 +14,19 @@ COLUMNS = {
         title="Budget spent",
         field="budget",
         kind="spent",
-        hint="of the time that the objective lets it be without a leader",
+        hint="of the time without a leader that the objective allows",
     ),
     "writable": Column(
-        title="Writers' budget", field="writers_budget", kind="spent", hint="the same, with the time under min ISR"
+        title="Writers' budget", field="writers_budget", kind="spent", hint="the same, including time under min ISR"
     ),
 }
-"""By the field of the ratio that each is computed from."""
+"""The budget columns, by the field of the ratio that each is computed from."""
 WITH_BUDGET = ("topics", "namespaces", "clusters")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spent:
-    """A budget in words; `percent` of it is spent, 100 where it is more than all."""
+    """A budget in words. `percent` is the spent part, at most 100."""
 
     label: str
     said: str
@@ -35,14 +35,16 @@ class Spent:
 
 
 def budgets(report: Report) -> tuple[Spent, ...]:
-    """None without an objective."""
+    """Return the budgets of the page, or none if it has no objective."""
     if report.objective is None:
         return ()
     uptime, objective = report.uptime, report.objective
     return (
         _spent(report, f"Error budget of {objective.said}", objective.budget(uptime.known_us, uptime.leaderless_us)),
         _spent(
-            report, "With time under min ISR", objective.budget(uptime.known_us, uptime.leaderless_us + uptime.under_us)
+            report,
+            "Including time under min ISR",
+            objective.budget(uptime.known_us, uptime.leaderless_us + uptime.under_us),
         ),
     )
 
@@ -59,7 +61,7 @@ def _spent(report: Report, label: str, budget: Budget) -> Spent:
 
 
 def with_budgets(listed: Listed, objective: Objective | None) -> Listed:
-    """With a column for each budget behind the ratio that it is of."""
+    """Add a column for each budget after the column of its ratio."""
     if objective is None or listed.name not in WITH_BUDGET:
         return listed
     columns = [made for column in listed.columns for made in (column, COLUMNS.get(column.field)) if made is not None]

@@ -1,4 +1,4 @@
-"""One cell of a table: how its value is written, and by what it is sorted."""
+"""The cells of a table: the text of a value, and its key for sorting."""
 
 from dataclasses import dataclass
 
@@ -10,7 +10,7 @@ TELLING = {
     "leaderless": "without a leader",
     "under_min_isr": "under min ISR",
 }
-"""Words of the tables that this page writes in others."""
+"""Words of the tables that the page shows as other words."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,7 +19,7 @@ class Cell:
     sort: str
     class_: str
     instant: str = ""
-    """Of a time, for programs."""
+    """The machine-readable form of a time."""
     lines: tuple[str, ...] = ()
 
 

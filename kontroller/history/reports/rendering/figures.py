@@ -1,4 +1,4 @@
-"""The figures of the period, a row each, and those of the period before beside them."""
+"""The figures of the period, one per row, beside those of the previous period."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -11,7 +11,7 @@ from kontroller.history.reports.tones import SIGNS, Tone, tone_of
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Figure:
-    """`section` explains it; `before` is "" where it is not compared."""
+    """A figure. `section` is the part of the page that explains it. `before` is "" if it is not compared."""
 
     section: str
     label: str
@@ -86,16 +86,14 @@ def _share_of_time(
 def _unknown(report: Report) -> Figure:
     before = _known_before(report)
     length_us = report.clusters_total * (report.period.ended_us - report.period.began_us)
-    earlier = "all of it" if before is None else _hole(max(0, length_us - before.known_clock_us))
+    earlier = "all" if before is None else _hole(max(0, length_us - before.known_clock_us))
     whole = report.unknown_us + report.known_clock_us
     if not whole or not report.known_clock_us:
-        now, note = "all of it", "no history"
+        now, note = "all", "no history"
     else:
         now = _hole(report.unknown_us)
         note = (
-            f"{words.share(report.unknown_us / whole)} of the period"
-            if report.unknown_us
-            else "the history has no hole"
+            f"{words.share(report.unknown_us / whole)} of the period" if report.unknown_us else "the history has no gap"
         )
         note += ", summed over clusters" if report.clusters_total > 1 and report.unknown_us else ""
     tone: Tone = "good" if now == "nothing" else "unknown"
@@ -133,7 +131,7 @@ def _failovers(report: Report) -> Figure:
 
 
 def _listed(report: Report, name: str, section: str, label: str, bad: str) -> Figure:
-    """Of what should not be at all."""
+    """Return the figure of a kind of event that should never happen."""
     total = report.listings[name].total
     tone: Tone = "bad" if total else "good" if report.is_known else "unknown"
     now, before = _counted(report, total), _count_before(report, name)
@@ -146,7 +144,7 @@ def _unclean(report: Report) -> Figure:
 
 def _violations(report: Report) -> Figure:
     if "violations" in report.missing:
-        note = "no audit was given"
+        note = "there is no audit"
         return Figure(section="audit", label="Violations", now="not audited", before="", note=note, tone="unknown")
     inferred = report.tallies.get("inferred:true", 0)
     note = "of the protocol's invariants" + (f"; {inferred:,} only inferred" if inferred else "")
@@ -186,7 +184,7 @@ def _findings(report: Report) -> Figure:
     total, untimed = report.listings["findings"].total, report.tallies.get("findings:untimed", 0)
     kinds = words.counted(len({row["problem"] for row in report.listings["problems"].rows}), "kind")
     note = f"of {kinds}" if total else "the history itself is sound"
-    note += f"; {untimed:,} of no known time, which no period before has" if untimed else ""
+    note += f"; {untimed:,} without a known time, which the previous period never has" if untimed else ""
     tone: Tone = "warn" if total else "good"
     now, before = f"{total:,}" if total else "none", _count_before(report, "findings")
     return Figure(section="findings", label="Input findings", now=now, before=before, note=note, tone=tone)

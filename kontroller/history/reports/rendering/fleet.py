@@ -1,4 +1,4 @@
-"""Many clusters at a glance: how many need a look and why, the most urgent of them, and a tile for each."""
+"""The overview of many clusters: the number that needs attention and why, the most urgent ones, and a tile for each."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -16,21 +16,21 @@ from kontroller.history.reports.tones import SIGNS, Tone
 CLUSTERS: Final = "clusters"
 KINDS: Final[Mapping[Kind, str]] = {
     "data": "may have lost data",
-    "violations": "broke an invariant",
-    "lost": "lost more time than they may",
-    "writers": "kept writers waiting",
+    "violations": "violated an invariant",
+    "lost": "exceeded the allowed downtime",
+    "writers": "blocked writers",
     "silent": "silent",
     "unknown": "partly unknown",
 }
-"""In the order in which they are said."""
+"""Kinds of reasons, in the order of the page."""
 
 AT_LEAST: Final[Mapping[Tone, int]] = {"bad": 3, "unknown": 2, "warn": 1}
-"""Of those at the top of the page, if there are so many."""
+"""The lowest number of concerns of each tone at the top of the page, if there are so many."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Concern:
-    """A cluster that needs a look, and the id of its row."""
+    """A cluster that needs attention, and the id of its row."""
 
     row: str
     cluster: str
@@ -45,7 +45,7 @@ class Concern:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tile:
-    """A cluster as a small square: `state` is a class of the style sheet."""
+    """A cluster as a small square. `state` is a class of the style sheet."""
 
     row: str
     state: str
@@ -57,27 +57,27 @@ class Tile:
 class Fleet:
     said: str
     kinds: str
-    """How many for which reason; "" where none needs a look."""
+    """The number of clusters for each reason; "" if none needs attention."""
     concerns: tuple[Concern, ...]
     rest: int
-    """How many more need a look."""
+    """The number of further clusters that need attention."""
     tiles: tuple[Tile, ...]
-    """By name."""
+    """Sorted by the names of the clusters."""
 
 
 def fleet(report: Report, limits: Limits) -> Fleet | None:
-    """None where there is one cluster at most. The rows of the listing are `by_need`."""
+    """Return the overview, or None for a single cluster. The rows of the listing come from `by_need`."""
     listed = report.listings[CLUSTERS]
     if listed.total <= 1:
         return None
     needs = [need_of(row, report.objective, report.period) for row in listed.rows]
     wanting = sum(bool(need.reasons) for need in needs)
-    # Where even the last one that is listed needs a look, others may.
+    # If even the last listed cluster needs attention, clusters that are not listed may need it as well.
     at_least = "At least " if wanting == len(needs) < listed.total else ""
     return Fleet(
-        said=f"{at_least}{wanting:,} of {words.counted(listed.total, 'cluster')} need{'s' * (wanting == 1)} a look"
+        said=f"{at_least}{wanting:,} of {words.counted(listed.total, 'cluster')} need{'s' * (wanting == 1)} attention"
         if wanting
-        else f"None of {words.counted(listed.total, 'cluster')} needs a look",
+        else f"None of {words.counted(listed.total, 'cluster')} needs attention",
         kinds=_kinds(needs),
         concerns=tuple(_concern(index, listed.rows[index], needs[index]) for index in _shown(needs, limits.concerns)),
         rest=max(0, wanting - limits.concerns),
@@ -86,13 +86,13 @@ def fleet(report: Report, limits: Limits) -> Fleet | None:
 
 
 def reasons_of(report: Report) -> Mapping[str, str]:
-    """Why the clusters that are listed need a look, by the id of their rows."""
+    """Return the reasons of the listed clusters that need attention, by the id of their rows."""
     rows = enumerate(report.listings[CLUSTERS].rows)
     return {row_id(CLUSTERS, index): _said(need_of(row, report.objective, report.period)) for index, row in rows}
 
 
 def _shown(needs: list[Need], most: int) -> list[int]:
-    """The first ones; but some of each tone, as many that are bad may not hide one that is silent."""
+    """Return the most urgent concerns, with some of each tone, so that many bad clusters do not hide a silent one."""
     by_tone: dict[Tone, list[int]] = {tone: [] for tone in AT_LEAST}
     for index, need in enumerate(needs):
         if need.reasons:
@@ -123,7 +123,7 @@ def _tiles(rows: tuple[Mapping[str, Value], ...], needs: list[Need]) -> tuple[Ti
 
 
 def _tile(index: int, row: Mapping[str, Value], need: Need) -> Tile:
-    ratio, tip = row["availability"], f"{row['cluster_id']}: {_available(row)}; {_said(need) or 'needs no look'}"
+    ratio, tip = row["availability"], f"{row['cluster_id']}: {_available(row)}; {_said(need) or 'needs no attention'}"
     is_silent = any(reason.kind == "silent" for reason in need.reasons)
     if is_silent or not isinstance(ratio, float):
         return Tile(row=row_id(CLUSTERS, index), state="u", digit="?", tip=tip)

@@ -1,6 +1,6 @@
-"""The top of the page: how available the clusters were, what data was at risk, and the worst that happened.
+"""The top of the page: the availability of the clusters, the data at risk, and the worst incident.
 
-What is not known is not called good.
+Unknown time is never called good.
 """
 
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from kontroller.history.reports.tones import MOSTLY_KNOWN, SIGNS, Tone, tone_of
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Panel:
-    """A short answer to a question, and what it rests on. `tone` colours it and chooses its sign."""
+    """A short answer to a question, with the figures behind it. `tone` selects its colour and sign."""
 
     section: str
     label: str
@@ -26,7 +26,7 @@ class Panel:
 
 
 def title_of(report: Report) -> str:
-    """The clusters."""
+    """Return the names or the number of the clusters."""
     names = [cluster.name for cluster in report.clusters]
     if not names:
         return "No cluster"
@@ -36,19 +36,19 @@ def title_of(report: Report) -> str:
 
 
 def lead_of(report: Report) -> str:
-    """What the page comes to, in one or two sentences."""
+    """Return a summary of the page in one or two sentences."""
     if not report.is_known:
         return (
-            "Nothing is known of this period: no snapshot of a controller's state lies in it. "
-            "That is neither up nor down. Check that the journals of this period were given."
+            "Nothing is known of this period, because it has no snapshot of a controller's state. "
+            "It counts as neither up nor down. Check that the journals of this period were ingested."
         )
     uptime, whole = report.uptime, report.partitions
     of = f"{words.counted(report.topics_total, 'topic')} with {words.counted(whole, 'partition')}"
     if uptime.leaderless_us == 0:
-        said = f"No partition of {of} was without a leader in what is known of this period."
+        said = f"No partition of {of} was without a leader in the known part of this period."
     else:
         lost = words.duration(seconds(uptime.leaderless_us))
-        said = f"Partitions were without a leader for {lost} in all, of {of}."
+        said = f"Partitions were without a leader for {lost} in total, of {of}."
     hole = words.duration(seconds(report.unknown_us))
     return said + (f" {hole} of the period are unknown, and count as neither up nor down." if report.unknown_us else "")
 
@@ -58,7 +58,7 @@ def panels(report: Report) -> tuple[Panel, ...]:
 
 
 def honest(report: Report, tone: Tone) -> Tone:
-    """Where much of the period is unknown, nothing is called good for what little is known."""
+    """Return the tone, or `unknown` instead of `good` if much of the period is unknown."""
     return "unknown" if tone == "good" and not is_mostly_known(report) else tone
 
 
@@ -73,7 +73,7 @@ def _available(report: Report) -> Panel:
         f"{words.nines(ratio)}: {words.duration(seconds(uptime.leaderless_us))} without a leader, summed over "
         f"{words.counted(report.partitions, 'partition')}",
         *_detected(report, uptime.availability_with_detection),
-        f"To writers with acks=all {words.percent(writable)}: {words.duration(seconds(uptime.under_us))} under min ISR",
+        f"Writable with acks=all {words.percent(writable)}: {words.duration(seconds(uptime.under_us))} under min ISR",
         *_detected(report, uptime.write_availability_with_detection),
     )  # fmt: skip
     return Panel(
@@ -86,11 +86,11 @@ def _available(report: Report) -> Panel:
 
 
 def _detected(report: Report, ratio: float | None) -> tuple[str, ...]:
-    """The second figure: what clients met at worst; nothing where no broker died."""
+    """Return a note with the availability that clients saw at worst, or nothing if no broker crashed."""
     if not report.uptime.detection_us or ratio is None:
         return ()
     timeout = words.duration(report.broker_session_timeout_ms / 1000)
-    return (f"With detection: at least {words.percent(ratio)} with at most {timeout} until each crash was noticed",)
+    return (f"With detection: at least {words.percent(ratio)}, with at most {timeout} until each crash was noticed",)
 
 
 def _risk(report: Report) -> Panel:
@@ -101,10 +101,10 @@ def _risk(report: Report) -> Panel:
         notes: tuple[str, ...] = ("no history",)
         return Panel(section="unclean", label="Risk of data loss", value=words.NOT_KNOWN, notes=notes, tone="unknown")
     notes = (
-        "A leader was elected that was not in sync: data may be lost" if unclean else "Every leader elected was in sync",
+        "An elected leader was not in sync: data may be lost" if unclean else "Every elected leader was in sync",
         f"{words.duration(seconds(replica))} of partition time with one replica in sync" if replica
-        else "Always two replicas or more in sync",
-        *([f"{words.duration(seconds(rack))} with all that were in sync in one rack"] if rack else []),
+        else "Two or more replicas were always in sync",
+        *([f"{words.duration(seconds(rack))} with all in-sync replicas in one rack"] if rack else []),
     )  # fmt: skip
     value = (
         words.counted(unclean, "unclean election") if unclean else "one failure from loss" if replica else "none seen"

@@ -1,7 +1,7 @@
-"""Where what one clicks on leads: to the first row of a list that says more, and to what is then searched for in it.
+"""Targets of links: the first row of a list that says more, and the words to search for in the list.
 
-A list has its worst rows first, so the first one of a day or a cluster is the worst. Where the list was cut before it,
-nothing leads anywhere.
+Lists have their worst rows first, so the first row of a day or cluster is its worst. If the list was cut before that
+row, there is no link.
 """
 
 from collections.abc import Mapping
@@ -15,12 +15,14 @@ INCIDENTS = "incidents"
 
 
 def row_id(listing: str, index: int) -> str:
-    """Of a row of a table of the page; `index` from 0."""
+    """Return the id of a row of a table of the page. `index` counts from 0."""
     return f"{listing}-{index + 1}"
 
 
 def leads_of_days(report: Report, cluster: str) -> Mapping[date, Lead]:
-    """From each day on which a listed incident of the cluster began or lasted; those that began on it are searched for."""
+    """Return the link of each day on which a listed incident of the cluster began or lasted.
+
+    The search is for the incidents that began on the day."""
     found: dict[date, Lead] = {}
     for index, row in enumerate(report.listings[INCIDENTS].rows):
         if row["cluster_id"] != cluster:
@@ -36,7 +38,7 @@ def leads_of_days(report: Report, cluster: str) -> Mapping[date, Lead]:
 
 
 def leads_of_clusters(report: Report) -> Mapping[str, Lead]:
-    """From each cluster to its worst incident that is listed."""
+    """Return the link of each cluster to its worst listed incident."""
     found: dict[str, Lead] = {}
     for index, row in enumerate(report.listings[INCIDENTS].rows):
         cluster = str(row["cluster_id"])

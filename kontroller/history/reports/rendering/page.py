@@ -1,6 +1,6 @@
-"""One HTML page of the facts: style, script and pictures within it, nothing from elsewhere, every name escaped.
+"""The HTML page of a report: style, script and pictures are inline, and every name is escaped.
 
-Its policy (CSP) lets no script run but its own, and nothing be fetched.
+Its content security policy allows only its own script, and no requests.
 """
 
 import base64
@@ -30,7 +30,7 @@ TEMPLATES = "templates"
 
 
 def page(report: Report, *, now: datetime | None = None, limits: Limits | None = None) -> str:
-    """The whole page. `now` is named in it when it is given: without, the same facts make the same page."""
+    """Return the whole page. The page shows `now` if it is given; without it the same facts give the same page."""
     limits = limits or Limits()
     script = _file("script.js")
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
@@ -92,12 +92,12 @@ def _environment() -> Environment:
 
 
 def _time(text: str, at_us: int) -> Markup:
-    """Written in UTC; the page's script adds the time of the reader's place."""
+    """Return a time in UTC. The page's script adds the reader's local time."""
     return Markup('<time datetime="{}">{}</time>').format(words.instant(at_us), text)
 
 
 def _span(ends: tuple[int, int]) -> Markup:
-    """From when to when."""
+    """Return a span of time in UTC."""
     began, ended = ends
     return Markup('<span class="span" data-from="{}" data-to="{}">{}</span>').format(
         words.instant(began), words.instant(ended), words.between(began, ended)
@@ -105,19 +105,20 @@ def _span(ends: tuple[int, int]) -> Markup:
 
 
 def _sentences(pieces: Sequence[Piece]) -> Markup:
-    """With every name in them escaped."""
+    """Return the sentences with every name escaped."""
     return Markup("").join(
         _time(clock(piece), piece.at_us) if isinstance(piece, At) else escape(words.visible(piece)) for piece in pieces
     )
 
 
 def _shown(value: object) -> object:
-    """What the template writes: names as they are, but nothing in them that one cannot see."""
+    """Return a value for the template. Invisible characters of a text are replaced."""
     return words.visible(value) if type(value) is str else value
 
 
 def columns_of(listed: Listed, many_clusters: bool) -> tuple[Column, ...]:
-    """Without the cluster where there is only one, and without columns that say nothing in any row."""
+    """Return the columns to show: no cluster column for a single cluster, and no optional column that is empty in all
+    rows."""
     return tuple(
         column
         for column in listed.columns

@@ -1,4 +1,4 @@
-"""The pictures of a page: from its facts to the arguments of the plots, and the words for what cannot be drawn."""
+"""The pictures of a page: the arguments of the plots, made from its facts."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -14,13 +14,13 @@ from kontroller.history.reports.rendering.leads import figure_of, leads_of_days,
 
 SHORT_DAYS = 14
 LOUDEST_SHARE = 12 / 7
-"""Of leaders, by the fair share: so that the fair share lies in the middle of a step."""
+"""The top of the scale of leaders, as a multiple of the fair share, which then lies in the middle of a step."""
 OUTCOMES = {"done", "cancelled", "replaced", "deleted", "running", "stalled", "unknown"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pictures:
-    """Called by the template; each returns markup."""
+    """The pictures, as markup. The template calls these methods."""
 
     report: Report
     limits: Limits
@@ -33,7 +33,7 @@ class Pictures:
         return scales.availability_legend()
 
     def is_short(self) -> bool:
-        """Too few days for a calendar."""
+        """Return True if the period has too few days for a calendar."""
         return self.report.day_grid.count <= SHORT_DAYS and self.report.day_grid.width_us == DAY
 
     def cluster_strips(self) -> Markup:
@@ -45,7 +45,7 @@ class Pictures:
         return grids.strips([cluster.strip for cluster in clusters], self.report.grid, links=links)
 
     def strips(self) -> Markup:
-        """The topics that the table of topics begins with."""
+        """Return the strips of the topics that come first in the table of topics."""
         shown = self.report.strips
         return grids.strips(shown, self.report.grid, links=[row_id("topics", index) for index, _ in enumerate(shown)])
 
@@ -56,7 +56,7 @@ class Pictures:
         return words.step_name(self.report.day_grid.width_us)
 
     def timeline(self, episode: Episode, name: str) -> Markup:
-        """`name`: what the ids of the rows of its marks begin with."""
+        """Return an episode's timeline. `name`: the prefix of the ids of its marks' rows."""
         shown = replace(episode, controllers=tuple(self._with_row(bar) for bar in episode.controllers))
         return timeline.timeline(shown, *shown_window(episode.began_us, episode.shown_until_us), rows_of=name)
 
@@ -104,12 +104,12 @@ class Pictures:
     def _heat(
         self, heat: Heat, grid: Grid, name: str, *, written: Callable[[float], str], top: float | None = None
     ) -> Markup:
-        """`top`: as of `grids.heat`; None: the largest amount there is."""
+        """Return a heat map. `top`: as for `grids.heat`; None: the largest amount in it."""
         loudest = _top(heat) if top is None else top
         return grids.heat(heat, grid, top=loudest, name=name, written=written, links=self._brokers(heat))
 
     def _brokers(self, heat: Heat) -> list[str]:
-        """The row of each in the table of brokers."""
+        """Return the row id of each broker in the table of brokers."""
         rows = enumerate(self.report.listings["leadership"].rows)
         found = {f"broker {row['broker']}": index for index, row in rows if row["cluster_id"] == heat.cluster}
         return [row_id("leadership", found[row.label]) if row.label in found else "" for row in heat.rows]
@@ -149,7 +149,7 @@ class Pictures:
         return lanes.lanes(rows, period.began_us, period.ended_us, name="Controllers over time")
 
     def _with_row(self, bar: Bar) -> Bar:
-        """A controller's, with the row of its term, if that is shown."""
+        """Return a controller's bar with the row of its term, if that row is shown."""
         rows = enumerate(self.report.listings["controllers"].rows)
         its = (index for index, row in rows if (row["cluster_id"], row["controller_epoch"]) == bar.term)
         index = next(its, None)

@@ -1,7 +1,7 @@
-"""What happened in an episode: "Broker 3 was lost at 02:13:04; 4 partitions had no leader for 3 min, until it was back."
+"""The story of an episode: "Broker 3 was lost at 02:13:04; 4 partitions had no leader for 3 min, until it was back."
 
-The sentences say what was recorded, in its order, one for each cause. That a broker was lost means that its registration
-ended: whether it died or was cut off, nobody recorded. Who was lost is said where that is the cause.
+There is a sentence for each cause, in the order of the records. "Lost" means that a broker's registration ended; the
+history does not record if the broker died or was cut off. The lost brokers are named if they are the cause.
 """
 
 from collections.abc import Sequence
@@ -29,18 +29,21 @@ Piece = str | At
 
 
 def told(story: Story, incidents: int) -> tuple[Piece, ...]:
-    """`incidents`: how many the episode has; those that are not told are counted. Names in it are not escaped."""
+    """Return the story of an episode. `incidents`: the number of all its incidents; those without a sentence are
+    counted.
+
+    Names are not escaped."""
     outages = sorted(story.outages, key=lambda one: (_first_of(story.outages, one.cause), one.cause, one.began_us))
     pieces: list[Piece] = []
     for cause, its in groupby(outages, key=lambda one: one.cause):
         pieces += [*_sentence(cause, list(its), story), " "]
     rest = incidents - sum(one.incidents for one in story.outages)
     if rest > 0 and outages:
-        pieces.append(f"{rest:,} more {'incident is' if rest == 1 else 'incidents are'} not told here. ")
+        pieces.append(f"{rest:,} more {'incident is' if rest == 1 else 'incidents are'} not described here. ")
     if story.unclean:
         pieces.append(_unclean(story))
     if story.is_inferred:
-        pieces.append("Causes are guesses of a recorder, which only looked on. ")
+        pieces.append("The causes are guesses of a recorder, which only observes. ")
     return tuple(pieces)
 
 
@@ -52,7 +55,7 @@ def _unclean(story: Story) -> str:
 
 
 def plain(pieces: Sequence[Piece]) -> str:
-    """Without markup, times in UTC."""
+    """Return the text without markup, with times in UTC."""
     return "".join(piece if isinstance(piece, str) else clock(piece) for piece in pieces).strip()
 
 
@@ -79,7 +82,7 @@ def _opening(cause: str, outages: Sequence[Outage], story: Story) -> list[Piece]
 
 
 def _lost(story: Story) -> list[Piece]:
-    """Who was lost, each with its time where they are few."""
+    """Name the lost brokers, each with its time if they are few."""
     losses = story.losses
     if len(losses) == story.losses_total <= MOST_TIMES:
         pieces: list[Piece] = [f"Broker {losses[0].broker} was lost at ", At(at_us=losses[0].at_us)]
@@ -88,7 +91,7 @@ def _lost(story: Story) -> list[Piece]:
         return pieces
     names = [str(broker) for broker in dict.fromkeys(loss.broker for loss in losses)]
     who = f"{', '.join(names)} and others" if story.losses_total > len(losses) else words.joined(names)
-    times = f"{story.losses_total:,} times in all" if story.losses_total > len(names) else ""
+    times = f"{story.losses_total:,} times in total" if story.losses_total > len(names) else ""
     return [f"Brokers {who} were lost, {times}{', ' if times else ''}from ", At(at_us=losses[0].at_us), " on"]
 
 
@@ -112,11 +115,11 @@ def _how_long(one: Outage) -> str:
 def _ending(one: Outage, story: Story) -> str:
     match one.ending:
         case "history":
-            return ", and this was so when the history ended"
+            return ", and this had not changed when the history ended"
         case "period":
-            return ", and this was so when the period ended"
+            return ", and this had not changed when the period ended"
         case "unknown":
-            return "; what came then is unknown"
+            return "; what followed is unknown"
         case "change":
             return f", until {_until(one, story)}"
 

@@ -1,1 +1,1 @@
-"""What a page shows, chosen on Spark: from tables of any length to a bounded number of facts."""
+"""The facts of a page, selected with Spark: a bounded number from tables of any length."""

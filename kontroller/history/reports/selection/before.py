@@ -1,6 +1,6 @@
-"""The period before, as long as this one, in the figures that stand beside this one's.
+"""The figures of the previous period, which has the same length.
 
-They are computed from intervals that are cut to it, so it may begin in the middle of a day."""
+They are computed from intervals that are cut to it, because it may begin in the middle of a day."""
 
 from collections.abc import Mapping
 from functools import reduce
@@ -26,7 +26,8 @@ COUNTED = {
 
 
 def figures_before(given: Mapping[str, DataFrame], period: Period) -> Before | None:
-    """One query. None where there is no such time, or no table of it is given. What has no time is in no count."""
+    """Compute the figures with one query. Return None if there is no such time, or no table of it. Rows without a time
+    are not counted."""
     earlier = period.before()
     if earlier is None:
         return None
@@ -53,7 +54,7 @@ def figures_before(given: Mapping[str, DataFrame], period: Period) -> Before | N
 
 
 def _amounts(tables: Tables) -> list[DataFrame]:
-    """Each as rows of `name` and `amount`."""
+    """Return the amounts as rows of `name` and `amount`."""
     lasted = f.greatest(f.col("ended_us") - f.col("began_us"), f.lit(0))
     known, problem = f.col("is_known"), f.col("problem")
     intervals = _named(
@@ -74,12 +75,13 @@ def _amounts(tables: Tables) -> list[DataFrame]:
 
 
 def timed(tables: Tables, table: Table) -> DataFrame:
-    """Without what has no time, which is in the tables of every period."""
+    """Return the rows with a time. Rows without one are in the tables of every period."""
     return tables[table].where(time_of(table).isNotNull()) if table.name in INSTANTS else tables[table]
 
 
 def _flaps(given: Mapping[str, DataFrame], period: Period) -> list[DataFrame]:
-    """Answered anew, as the period may begin in the middle of a day; nothing without the intervals."""
+    """Recompute the flaps, because the period may begin in the middle of a day. Return nothing without the
+    intervals."""
     intervals = given.get(schemas.PARTITION_INTERVALS.name)
     if intervals is None:
         return []

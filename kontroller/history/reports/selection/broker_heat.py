@@ -1,4 +1,4 @@
-"""Of each broker over time: its share of the leaders, its replicas that are out of sync, and how often they flap."""
+"""Figures of brokers over time: the share of leaders, the replicas out of sync, and the ISR flaps."""
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -17,9 +17,9 @@ from kontroller.history.reports.selection.tables import Tables, summed_us
 
 Pieces = Mapping[str, Sequence[int]]
 ALL = -1
-"""Stands for all brokers of a cluster."""
+"""The key for all brokers of a cluster."""
 LEAST_KNOWN = 0.5
-"""Of a piece of time: less than that, and it is shown as unknown."""
+"""The least known part of a piece of time. A piece below it is shown as unknown."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,7 +31,7 @@ class BrokerHeats:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chosen:
-    """The brokers of a cluster that are drawn, and how many it has."""
+    """The brokers of a cluster that are drawn, and the number of all."""
 
     cluster: str
     brokers: tuple[int, ...]
@@ -39,7 +39,7 @@ class Chosen:
 
 
 def broker_heats(tables: Tables, clusters: Sequence[str], grid: Grid, day_grid: Grid, limits: Limits) -> BrokerHeats:
-    """For each of the clusters, with the brokers whose replicas were out of sync the longest where there are too many."""
+    """Return the heat maps of the clusters. If there are too many brokers, those longest out of sync are drawn."""
     chosen = chosen_brokers(tables, clusters, limits)
     pieces = covered(edges(measured(tables, chosen), ("cluster_id", "broker"), grid), ("cluster_id", "broker"), grid)
     flaps = _flaps(tables, chosen, day_grid)
@@ -75,7 +75,7 @@ def chosen_brokers(tables: Tables, clusters: Sequence[str], limits: Limits) -> t
 
 
 def measured(tables: Tables, chosen: Sequence[Chosen]) -> DataFrame:
-    """Intervals by cluster and broker: when it led, when a replica of it was out of sync; and those of all brokers."""
+    """Return intervals by cluster and broker: as a leader, with a replica out of sync; and those of all brokers."""
     wanted = [(one.cluster, broker) for one in chosen for broker in one.brokers]
     names = f.broadcast(tables.spark.createDataFrame(wanted, "cluster_id string, broker int"))
     clusters = [one.cluster for one in chosen]
@@ -95,21 +95,22 @@ def measured(tables: Tables, chosen: Sequence[Chosen]) -> DataFrame:
 
 
 def leader_shares(its: Pieces, of_all: Pieces, enough: Sequence[float]) -> tuple[float | None, ...]:
-    """Of the time that partitions had any leader. `enough`: how much of each piece must be known."""
+    """Return the broker's share of the time that partitions had a leader. `enough`: the least known time of each
+    piece."""
     nothing = [0] * len(enough)
     whole, known, led = of_all.get("led", nothing), of_all.get("known", nothing), its.get("led", nothing)
     return tuple(led[i] / whole[i] if whole[i] and known[i] >= least else None for i, least in enumerate(enough))
 
 
 def out_of_sync(its: Pieces, of_all: Pieces, enough: Sequence[float]) -> tuple[float | None, ...]:
-    """How many replicas, on average over what is known."""
+    """Return the average number of replicas out of sync over the known time."""
     nothing = [0] * len(enough)
     known, out = of_all.get("known", nothing), its.get("out", nothing)
     return tuple(out[i] / known[i] if known[i] >= least else None for i, least in enumerate(enough))
 
 
 def enough_of(grid: Grid, period: Period) -> list[float]:
-    """For each piece, how many microseconds must be known: half of what lies in the period, and anything at all."""
+    """Return the microseconds that must be known of each piece: half of its part in the period, and at least one."""
     edges_us = [grid.edges(index) for index in range(grid.count)]
     within = [min(ended, period.ended_us) - max(began, period.began_us) for began, ended in edges_us]
     return [max(1.0, LEAST_KNOWN * us) for us in within]

@@ -1,7 +1,7 @@
-"""A row for each cluster, with all that says whether it needs a look.
+"""A row for each cluster, with all figures that decide if it needs attention.
 
-Clusters that fell silent before the period are among them: one whose journal comes no more is in no other table of the
-period, and nobody would miss it.
+Clusters that fell silent before the period are included: no other table of the period has them, so nobody would notice
+their absence.
 """
 
 from typing import Final
@@ -16,14 +16,16 @@ from kontroller.history.reports.selection.tables import Tables
 from kontroller.history.schemas import Table
 
 FORGOTTEN_AFTER_US: Final = 30 * DAY
-"""A cluster of which nothing was known for so long before the period, or for the period's length, was given up."""
+"""A cluster is given up if nothing was known of it for so long before the period, or for the period's length."""
 UNDER_WEIGHT: Final = 0.1
 COUNTED: Final = {"unclean": schemas.UNCLEAN_ELECTIONS, "violations": schemas.VIOLATIONS, "findings": schemas.FINDINGS}
 
 
 def clusters(tables: Tables) -> DataFrame:
-    """`uptimes` by cluster, with `unknown_share` of the period by the clock, `known_until`, and how many of each of COUNTED
-    (null where the table was not given). `concern_us`: lost time, and an hour for each unclean election and violation."""
+    """Return `uptimes` by cluster, with `unknown_share` by the clock, `known_until`, and the numbers of COUNTED.
+
+    A number is null if its table was not given. `concern_us`: lost time, plus an hour for each unclean election and
+    violation."""
     found = seen(tables).join(heard_of(tables), "cluster_id", "full").join(
         uptimes(tables, "cluster_id").withColumnRenamed("unknown_us", "unknown_partitions_us"), "cluster_id", "left"
     )  # fmt: skip
@@ -38,7 +40,7 @@ def clusters(tables: Tables) -> DataFrame:
 
 
 def seen(tables: Tables) -> DataFrame:
-    """Each cluster of which anything lies in the period, with the microseconds that are known of it by the clock."""
+    """Return each cluster with data in the period, and the microseconds that are known of it by the clock."""
     known = tables.clipped(schemas.KNOWN_SPANS).select(
         "cluster_id", (f.col("ended_us") - f.col("began_us")).alias("us")
     )
@@ -48,13 +50,13 @@ def seen(tables: Tables) -> DataFrame:
 
 
 def heard_of(tables: Tables) -> DataFrame:
-    """Each cluster that was known not too long ago, with `known_until`."""
+    """Return each cluster that was known recently enough, with `known_until`."""
     given_up_us = tables.period.began_us - max(FORGOTTEN_AFTER_US, length_us(tables))
     return tables.known_until.where(f.unix_micros("known_until") >= f.lit(given_up_us))
 
 
 def totals(tables: Tables) -> tuple[int, int]:
-    """How many clusters lie in the period, and how long they are unknown, summed."""
+    """Return the number of clusters in the period, and the sum of their unknown time."""
     missing = f.greatest(f.lit(length_us(tables)) - f.col("known_clock_us"), f.lit(0))
     sums = seen(tables).agg(f.count("*").alias("n"), f.coalesce(f.sum(missing), f.lit(0)).alias("us"))
     row = sums.collect()[0]

@@ -1,8 +1,8 @@
-"""How much of each piece of time intervals cover, without a row for each piece that an interval touches.
+"""The part of each piece of time that intervals cover, without a row for each piece that an interval touches.
 
-An interval is two edges. An edge at t adds to its piece what is left of it after t, and a whole width to every later
-piece; where an interval ends, the same is taken away. So two rows for an interval are summed by piece in Spark, and what
-is whole is carried on over the few pieces here.
+An interval is two edges. An edge at t adds the rest of its piece after t, and a whole width to every later piece. The
+end of an interval subtracts the same. So Spark sums two rows for each interval by piece, and this module carries the
+whole widths over the few pieces.
 """
 
 from collections import defaultdict
@@ -17,7 +17,8 @@ Key = tuple[str | int, ...]
 
 
 def edges(intervals: DataFrame, keys: Sequence[str], grid: Grid) -> DataFrame:
-    """Of rows with `began_us`, `ended_us` and `measure`: `keys`, measure, piece, whole (how many more), part_us."""
+    """Reduce rows with `began_us`, `ended_us` and `measure` to `keys`, measure, piece, whole (number of opened
+    intervals), part_us."""
     end = grid.ended_us
     both = intervals.where("began_us < ended_us").select(
         *keys,
@@ -45,7 +46,7 @@ def edges(intervals: DataFrame, keys: Sequence[str], grid: Grid) -> DataFrame:
 
 
 def covered(rows: DataFrame, keys: Sequence[str], grid: Grid) -> dict[Key, dict[str, list[int]]]:
-    """Collects what `edges` gave: for each key and measure the microseconds covered in each piece of the grid."""
+    """Collect the result of `edges`: for each key and measure the covered microseconds of each piece of the grid."""
     found: dict[Key, dict[str, dict[int, tuple[int, int]]]] = defaultdict(lambda: defaultdict(dict))
     for row in rows.collect():
         key = tuple(row[name] for name in keys)

@@ -1,4 +1,4 @@
-"""A bounded part of a table: its first rows as plain values, and how many there are."""
+"""The first rows of a table as plain values, and the number of all its rows."""
 
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -14,14 +14,14 @@ from kontroller.history.reports.limits import Limits
 from kontroller.history.reports.selection.tables import Tables
 
 THREADS = 4
-"""Most of a small query is its planning."""
+"""Small queries spend most of their time on planning, so several run at once."""
 LETTERS = 400
-"""Of a text that the page takes; the whole of it is in the table."""
+"""The letters of a text that the page shows. The table has the whole text."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Listing:
-    """`rows` has the fields of `columns`; `first`: the order of the page, which no two rows share."""
+    """A table of the page. `rows` has the fields of `columns`. `first` is the page's order, unique to each row."""
 
     name: str
     table: schemas.Table
@@ -29,11 +29,11 @@ class Listing:
     columns: tuple[Column, ...]
     first: tuple[str, ...]
     has_rows_of_its_own: bool = False
-    """Also where the table has none."""
+    """True if it may have rows although the table has none."""
 
 
 def listed(listing: Listing, tables: Tables, *, most: int) -> Listed:
-    """Runs one bounded query, and a count only where there are more rows than are shown."""
+    """Run one bounded query, and a count only if there are more rows than are shown."""
     if listing.table.name in tables.empty and not listing.has_rows_of_its_own:
         return Listed(name=listing.name, table=listing.table.name, columns=listing.columns, rows=(), total=0)
     rows = listing.rows(tables)
@@ -51,7 +51,7 @@ def listed(listing: Listing, tables: Tables, *, most: int) -> Listed:
 
 
 def _plain(name: str, kind: Kind) -> Expression:
-    """Bounded in size, and without Spark's times."""
+    """Return a column of bounded size, with times as microseconds."""
     column = f.col(name)
     if kind == "time":
         return f.unix_micros(column).alias(name)

@@ -1,7 +1,7 @@
-"""Sums of exactly the period: answers by day are of whole days, and a period may begin and end in the middle of one.
+"""Exact sums for a period that begins or ends in the middle of a day, though answers by day cover whole days.
 
-What the period has of such days, two at most, is answered anew from the intervals; their rows take the place of the whole
-days', so that whatever sums the rows of a table has the sum of the period.
+The parts of such days, two at most, are recomputed from the intervals. Their rows replace those of the whole days, so
+that sums over a table's rows are the sums of the period.
 """
 
 from collections.abc import Iterator, Mapping
@@ -32,10 +32,10 @@ ANSWERED_FROM: Final = (
 
 @contextmanager
 def of_the_period(tables: Tables, given: Mapping[str, DataFrame], options: Options) -> Iterator[Tables]:
-    """The tables, with rows by day of the period's own part of each day; Spark keeps those until the block ends.
+    """Yield the tables with rows by day that cover only the period. Spark caches them until the block ends.
 
-    `given`: the tables by name, not cut to any period. Where one of ANSWERED_FROM is missing, days stay whole, and the
-    tables say so (`has_whole_days`)."""
+    `given`: the tables by name, not cut to a period. If one of ANSWERED_FROM is missing, days stay whole, and
+    `has_whole_days` is set."""
     pieces_us = tables.period.partial_days_us
     if not pieces_us:
         yield tables

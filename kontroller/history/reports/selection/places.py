@@ -1,7 +1,7 @@
-"""Where something happened: topics and partitions in a few words, however many there are.
+"""Topics and partitions in a few words, for any number of them.
 
-The topic with the most partitions is named first, a topic of which one partition is concerned with that partition:
-`orders (4), payments-2 and 3 more topics`.
+The topic with the most partitions comes first. A topic with one such partition is named with its number: `orders (4),
+payments-2 and 3 more topics`.
 """
 
 from dataclasses import replace
@@ -16,11 +16,11 @@ from kontroller.history.reports.selection.tables import Tables
 
 MOST_TOPICS = 3
 LETTERS = 60
-"""Of a topic's name."""
+"""The letters of a topic's name that are shown."""
 
 
 def places(rows: DataFrame, *keys: str) -> DataFrame:
-    """Of rows with `topic` and `partition`, by `keys`: `partitions`, how many, and `places`, in words."""
+    """Return by `keys` the number of `partitions`, and `places` in words, of rows with `topic` and `partition`."""
     topics = rows.groupBy(*keys, "topic").agg(
         f.countDistinct("partition").alias("partitions"), f.min("partition").alias("first")
     )
@@ -48,7 +48,9 @@ def _name() -> Expression:
 
 
 def with_what_it_led(failovers: Listed, tables: Tables) -> Listed:
-    """The rows of failovers, which are few by now, with `places`: what the broker led when it was lost."""
+    """Add `places` to the listed failovers: the partitions that the broker led when it was lost.
+
+    Only the listed rows are computed, which are few."""
     lost = [(index, row["cluster_id"], row["broker"], row["lost_at"]) for index, row in enumerate(failovers.rows)]
     if not lost:
         return failovers

@@ -1,4 +1,4 @@
-"""From tables of any length to the bounded facts of one page. All aggregation is Spark's; here only its few rows arrive."""
+"""The bounded facts of one page, from tables of any length. Spark aggregates, and only its few rows arrive here."""
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -28,9 +28,9 @@ from kontroller.history.reports.selection.spans import controller_lanes, unknown
 from kontroller.history.reports.selection.tables import Tables, summed_us, time_of
 
 ALL = ""
-"""Stands for all topics of a cluster."""
+"""The key for all topics of a cluster."""
 FEW_TOPICS = 6
-"""Are drawn though they lost nothing."""
+"""Topics that are drawn although they lost nothing, at most."""
 SUMS = tuple(field.name for field in fields(Uptime))
 MEASURES = ("known", "unknown", "leaderless", "under_min_isr")
 
@@ -43,7 +43,7 @@ def selected(
     before: Before | None = None,
     objective: Objective | None = None,
 ) -> Report:
-    """Runs a few dozen bounded queries."""
+    """Select the facts of a report with a few dozen bounded queries."""
     period = tables.period
     listings = dict(all_listed(LISTINGS, tables, limits))
     listings["clusters"] = by_need(listings["clusters"], objective, period)
@@ -92,7 +92,7 @@ def selected(
 
 
 def whole(tables: Tables) -> tuple[int, int, Uptime]:
-    """Of all clusters: topics, partitions, and the sums."""
+    """Return the number of topics and of partitions, and the sums, over all clusters."""
     topics = uptimes(tables, "cluster_id", "topic")
     sums = [f.coalesce(f.sum(name), f.lit(0)).alias(name) for name in SUMS]
     row = topics.agg(
@@ -106,7 +106,7 @@ def _uptime(row: Row) -> Uptime:
 
 
 def cluster_facts(tables: Tables, names: Sequence[str], strips: Mapping[Key, Strip]) -> tuple[ClusterFacts, ...]:
-    """Of the clusters that are drawn."""
+    """Return the facts of the clusters that are drawn."""
     if not names:
         return ()
     days: dict[str, dict[date, Uptime]] = defaultdict(dict)
@@ -124,7 +124,7 @@ def cluster_facts(tables: Tables, names: Sequence[str], strips: Mapping[Key, Str
 
 
 def strips_of(tables: Tables, names: Sequence[str], topics: Listed, grid: Grid, limits: Limits) -> dict[Key, Strip]:
-    """Over time, by cluster and topic: the worst topics; and by cluster and `ALL` the whole of these clusters."""
+    """Return the strips by cluster and topic: those of the worst topics, and with `ALL` those of whole clusters."""
     lost = [row for row in topics.rows if row["leaderless_seconds"] or row["under_seconds"]]
     shown = topics.rows[: min(limits.topics, max(len(lost), FEW_TOPICS))]
     wanted = [(str(row["cluster_id"]), str(row["topic"])) for row in shown]
@@ -168,8 +168,8 @@ def failover_bins(tables: Tables) -> dict[int, int]:
 
 
 def tallies(tables: Tables) -> dict[str, int]:
-    """Counts for the headline: `outcome:stalled`, `problem:leaderless`, `invariant:...`, `inferred:true`, `flaps`,
-    `findings:untimed`."""
+    """Return counts for the headline: `outcome:stalled`, `problem:leaderless`, `invariant:...`, `inferred:true`,
+    `flaps`, `findings:untimed`."""
     groups = (
         (schemas.REASSIGNMENTS, "outcome", f.count("*")),
         (schemas.INCIDENTS, "problem", f.count("*")),

@@ -1,4 +1,4 @@
-"""The rows of the page's tables: answers summed over the period, by what a table is about."""
+"""The rows of the page's tables: answers summed over the period."""
 
 from pyspark.sql import Column as Expression
 from pyspark.sql import DataFrame, Window
@@ -9,7 +9,7 @@ from kontroller.history.reports.selection.places import places
 from kontroller.history.reports.selection.tables import Tables, summed_us
 
 SHOWN_NUMBERS = 6
-"""Of partitions, in one cell."""
+"""The numbers of partitions that a cell shows."""
 
 
 def _seconds(total_us: str, name: str) -> Expression:
@@ -17,7 +17,7 @@ def _seconds(total_us: str, name: str) -> Expression:
 
 
 def uptimes(tables: Tables, *keys: str) -> DataFrame:
-    """Sums of the availability by `keys`, in microseconds, and ratios."""
+    """Return sums of the availability by `keys`, in microseconds, and ratios."""
     sums = tables[schemas.AVAILABILITY].groupBy(*keys).agg(
         summed_us("partition_seconds").alias("exist_us"),
         summed_us("unknown_seconds").alias("unknown_us"),
@@ -65,7 +65,7 @@ def incidents(tables: Tables) -> DataFrame:
 
 
 def failovers(tables: Tables) -> DataFrame:
-    """The time until a leader that did not come is longer than any that did. `places` is filled in for those shown."""
+    """Return the failovers. Those with a missing leader come first. `places` is filled in later for the listed ones."""
     rows = tables[schemas.FAILOVERS].withColumn("missing", f.col("partitions") - f.col("moved"))
     rows = rows.withColumn("places", f.lit(None).cast("string"))
     return rows.withColumn("is_missing", (f.col("missing") > 0).cast("int"))
@@ -99,7 +99,7 @@ def exposures(tables: Tables) -> DataFrame:
 
 
 def numbers_alone(tables: Tables) -> DataFrame:
-    """By topic the partitions that had one replica in sync, as `alone`: `0, 3, 5 and 12 more`."""
+    """Return by topic the partitions that had one replica in sync, as `alone`: `0, 3, 5 and 12 more`."""
     intervals = tables.clipped(schemas.PARTITION_INTERVALS).where("is_known and size(isr) <= 1 and began_us < ended_us")
     numbers = intervals.groupBy("cluster_id", "topic").agg(f.array_sort(f.collect_set("partition")).alias("numbers"))
     shown = f.array_join(f.slice("numbers", 1, SHOWN_NUMBERS).cast("array<string>"), ", ")
@@ -109,7 +109,7 @@ def numbers_alone(tables: Tables) -> DataFrame:
 
 
 def reassignments(tables: Tables) -> DataFrame:
-    """With how long each ran, to the end of the period where it still does."""
+    """Add the duration of each reassignment. It ends with the period if it still runs."""
     outcome = f.col("outcome")
     rank = f.when(outcome == "stalled", 0).when(outcome == "unknown", 1).when(outcome == "running", 2).otherwise(3)
     clipped = tables.clipped(schemas.REASSIGNMENTS)

@@ -1,4 +1,4 @@
-"""What is known at all: by which controllers, and the holes between."""
+"""The known spans of controllers, and the gaps between them."""
 
 from collections import defaultdict
 from collections.abc import Sequence
@@ -13,18 +13,18 @@ from kontroller.history.reports.limits import Limits
 from kontroller.history.reports.selection.tables import Tables
 
 REASONS = {
-    "resigned": "the controller before resigned, and the next had yet to say what it found",
-    "silence": "the controller before fell silent without resigning",
+    "resigned": "the previous controller resigned, and the next one had not written a snapshot yet",
+    "silence": "the previous controller fell silent without resigning",
     "gap": "records are missing",
-    "clock": "a clock was set, or is not believed",
-    "unobserved": "the recorder could not look, and something had changed when it could again",
+    "clock": "a clock was set, or is not trusted",
+    "unobserved": "the recorder was disconnected, and something had changed when it came back",
     "end": "the history ends",
     "begin": "the history begins later",
 }
 
 
 def holes(tables: Tables) -> DataFrame:
-    """What is unknown within the period: cluster_id, began_us, ended_us, ended_by; of clusters that have any known time."""
+    """Return the gaps within the period, of clusters with any known time: cluster_id, began_us, ended_us, ended_by."""
     spans = tables.clipped(schemas.KNOWN_SPANS)
     in_order = Window.partitionBy("cluster_id").orderBy("span")
     next_us = f.coalesce(f.lead("began_us").over(in_order), f.lit(tables.period.ended_us))
@@ -43,7 +43,7 @@ def holes(tables: Tables) -> DataFrame:
 
 
 def unknowns(tables: Tables, *, most: int) -> tuple[tuple[Unknown, ...], int]:
-    """The longest, longest first, and how many there are."""
+    """Return the longest gaps, longest first, and the number of all."""
     longest, every = (f.col("began_us") - f.col("ended_us")).asc(), holes(tables)
     found = every.orderBy(longest, "began_us", "cluster_id").limit(most + 1).collect()
     shown = tuple(_unknown(row) for row in found[:most])
@@ -55,18 +55,18 @@ def _unknown(row: Row) -> Unknown:
         cluster=row["cluster_id"],
         began_us=row["began_us"],
         ended_us=row["ended_us"],
-        reason=REASONS.get(row["ended_by"] or "", f"the span before ended by {row['ended_by']}"[:200]),
+        reason=REASONS.get(row["ended_by"] or "", f"the previous span ended by {row['ended_by']}"[:200]),
     )
 
 
 def span_bar(row: Row) -> Bar:
-    """Of a row of known spans, clipped."""
+    """Return the bar of a known span, clipped to the period."""
     label = f"{row['controller_id']}, epoch {row['controller_epoch']}"
     tip = f"controller {label}: {words.between(row['began_us'], row['ended_us'])}"
     if row["ended_by"]:
         tip += f", ended by {row['ended_by'][:40]}"
     if row["origin"] and row["origin"] != "controller":
-        tip += f" (as written by: {row['origin'][:40]})"
+        tip += f" (written by: {row['origin'][:40]})"
     return Bar(
         began_us=row["began_us"],
         ended_us=row["ended_us"],
@@ -78,7 +78,7 @@ def span_bar(row: Row) -> Bar:
 
 
 def controller_lanes(tables: Tables, clusters: Sequence[str], limits: Limits) -> tuple[Lane, ...]:
-    """A row for each controller of these clusters; the longest spans where there are many."""
+    """Return a row for each controller of these clusters. If there are too many spans, the longest are kept."""
     rows = tables.clipped(schemas.KNOWN_SPANS).where(f.col("cluster_id").isin(*clusters))
     longest = (f.col("began_us") - f.col("ended_us")).asc()
     kept = rows.orderBy(longest, "cluster_id", "span").limit(limits.spans).collect()

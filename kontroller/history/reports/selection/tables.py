@@ -1,4 +1,4 @@
-"""The tables that a page is made of, each cut to the period; one that was not given is empty, and the page says so."""
+"""The tables of a page, each cut to the period. A missing table is empty, and the page says so."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -29,26 +29,28 @@ INSTANTS = {
     "findings": "event_time",
 }
 NOT_BELIEVED = "clock_not_believed"
-"""The problem of a finding whose time is that of such a clock."""
+"""The problem of findings whose time comes from an untrusted clock."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tables:
-    """By name, with the columns of their schema, and only rows that the period touches (intervals are not cut)."""
+    """Tables by name, with the columns of their schema, and only rows that the period touches. Intervals are not
+    cut."""
 
     spark: SparkSession
     period: Period
     frames: Mapping[str, DataFrame]
     missing: tuple[str, ...]
     known_until: DataFrame
-    """Of each cluster that was ever known before the period's end, when it was last: `cluster_id`, `known_until`."""
+    """The last known time of each cluster that was known before the period's end: `cluster_id`, `known_until`."""
     empty: frozenset[str] = frozenset()
-    """Tables that are known to have no rows: nobody needs to ask them."""
+    """Tables that are known to have no rows, so that no query is needed."""
     has_whole_days: bool = False
-    """Whether rows by day are of whole days, though the period is not."""
+    """True if rows by day cover whole days although the period does not."""
 
     def stored_in(self, files: Mapping[str, Path]) -> "Tables":
-        """The same, read from files; what is in none of them has no rows. The intervals of partitions are kept by Spark."""
+        """Return the same tables, read from files. Tables without a file have no rows. Spark caches partition
+        intervals."""
         frames = {}
         for table in READ:
             if table is PARTITION_INTERVALS:
@@ -64,7 +66,7 @@ class Tables:
         return self.frames[table.name]
 
     def clipped(self, table: Table) -> DataFrame:
-        """Intervals with `began_us` and `ended_us` within the period."""
+        """Return intervals with `began_us` and `ended_us` within the period."""
         began, ended = f.unix_micros("began"), f.coalesce(f.unix_micros("ended"), f.lit(self.period.ended_us))
         return (
             self[table]
@@ -74,7 +76,7 @@ class Tables:
 
 
 def tables_of(given: Mapping[str, DataFrame], period: Period) -> Tables:
-    """Raises ValueError when no table at all is given."""
+    """Cut the given tables to the period. Raises ValueError if no table is given."""
     if not given:
         raise ValueError(f"A report needs tables, such as {READ[0].name}: compute the answers first")
     spark = next(iter(given.values())).sparkSession
@@ -104,16 +106,17 @@ def _touches(table: Table, period: Period) -> Column:
         return at.isNull() | ((at >= began) & (at < ended))
     if any(isinstance(column.dataType, DateType) for column in table.schema):
         return f.col("day").between(f.lit(period.first_day), f.lit(period.last_day))
-    # What began and ended at the same moment lies in the period, too.
+    # Intervals without length lie in the period as well.
     return (f.col("began") < ended) & (f.col("ended").isNull() | (f.col("ended") >= began))
 
 
 def time_of(table: Table) -> Column:
-    """When something of INSTANTS happened. Null where nobody knows: a clock that is not believed says when in vain."""
+    """Return the time of a row of a table of INSTANTS; null if it is unknown, or comes from an untrusted clock."""
     at = f.col(INSTANTS[table.name])
     return f.when(f.col("problem") != NOT_BELIEVED, at) if table is FINDINGS else at
 
 
 def summed_us(seconds: str) -> Column:
-    """Of a column of seconds, in whole microseconds: in whatever order Spark adds, it is the same."""
+    """Return the sum of a column of seconds in whole microseconds, which does not depend on the order of the
+    addition."""
     return f.coalesce(f.sum(f.round(f.col(seconds) * 1_000_000).cast("long")), f.lit(0))

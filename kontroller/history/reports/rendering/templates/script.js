@@ -39,7 +39,7 @@
   });
   if (elsewhere) {
     var zone = document.querySelector(".zone");
-    zone.textContent = "Times are UTC; beside them, in italics, those of " + Intl.DateTimeFormat().resolvedOptions().timeZone + ".";
+    zone.textContent = "Times are UTC. Times in italics are of " + Intl.DateTimeFormat().resolvedOptions().timeZone + ".";
     zone.hidden = false;
   }
   document.querySelectorAll("table[data-name]").forEach(function (table) {

@@ -1,1 +1,1 @@
-"""The worst times of clusters: which they are, what is drawn of them, and what is told."""
+"""The worst episodes of clusters: their selection, their pictures and their stories."""

@@ -1,7 +1,6 @@
-"""What is drawn of an episode, aggregated to the pixels of its picture: brokers, controllers, partitions in need, changes.
+"""The picture of an episode, aggregated to pixels: brokers, controllers, partitions in need, changes.
 
-`windows` has for each episode its cluster, when its first and its last incident began, and from when until when it is
-drawn.
+`windows` has each episode's cluster, the beginnings of its first and last incident, and the ends of its picture.
 """
 
 from collections import defaultdict
@@ -23,7 +22,7 @@ MARK_PIECES = 60
 
 
 def steps(tables: Tables, windows: DataFrame) -> dict[tuple[int, str], tuple[Step, ...]]:
-    """Of each problem the number of partitions, at each pixel where it changes."""
+    """Return the number of partitions with each problem, at each pixel where it changes."""
     rows = tables.clipped(schemas.INCIDENTS).join(windows, "cluster_id")
     rows = rows.where("began_us < until_us and ended_us > from_us and began_us < ended_us")
     edge = f.explode(
@@ -52,7 +51,7 @@ def steps(tables: Tables, windows: DataFrame) -> dict[tuple[int, str], tuple[Ste
 
 
 def marks(tables: Tables, windows: DataFrame, limits: Limits) -> dict[int, tuple[tuple[Mark, ...], int]]:
-    """What changed partitions, the same cause within a sixtieth of the picture as one."""
+    """Return the changes of partitions. Changes with one cause within a sixtieth of the picture count as one."""
     began_us = f.unix_micros("began")
     changes = tables[schemas.PARTITION_INTERVALS].where("is_known").withColumn("at_us", began_us)
     changes = changes.withColumn("cause", f.coalesce("cause", f.lit("cause not recorded")))
@@ -90,7 +89,7 @@ def marks(tables: Tables, windows: DataFrame, limits: Limits) -> dict[int, tuple
 
 
 def brokers(tables: Tables, windows: DataFrame, limits: Limits) -> dict[int, tuple[tuple[Lane, ...], int]]:
-    """Those that were away the longest, in the order of their ids."""
+    """Return the brokers that were away longest, in the order of their ids."""
     rows = tables.clipped(schemas.BROKER_INTERVALS).join(windows, "cluster_id")
     rows = rows.where("began_us < until_us and ended_us > from_us")
     there_us = f.least("ended_us", "until_us") - f.greatest("began_us", "from_us")
@@ -140,7 +139,7 @@ def spans(tables: Tables, windows: DataFrame, limits: Limits) -> dict[int, tuple
 
 
 def holes(cluster: str, bars: Iterable[Bar], from_us: int, until_us: int) -> tuple[Unknown, ...]:
-    """Between the spans in which the cluster is known."""
+    """Return the gaps between the spans in which the cluster is known."""
     at_us, holes = from_us, []
     for bar in bars:
         if bar.began_us > at_us:

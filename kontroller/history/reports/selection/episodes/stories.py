@@ -1,4 +1,4 @@
-"""The facts of an episode's story: which brokers were lost, and what that or anything else did to which partitions."""
+"""The facts of an episode's story: the lost brokers, and the effects of each cause on partitions."""
 
 from collections import defaultdict
 from collections.abc import Mapping
@@ -18,7 +18,7 @@ MOST_LEADERS = 3
 
 
 def stories(tables: Tables, windows: DataFrame, limits: Limits) -> Mapping[int, Story]:
-    """By the number of the episode. `windows`: its cluster, when its first and last incident began, and what is drawn."""
+    """Return the stories by the number of the episode. `windows`: as in `drawn`."""
     losses, outages, unclean = (
         _losses(tables, windows, limits),
         _outages(tables, windows, limits),
@@ -39,7 +39,7 @@ def stories(tables: Tables, windows: DataFrame, limits: Limits) -> Mapping[int, 
 
 
 def _losses(tables: Tables, windows: DataFrame, limits: Limits) -> dict[int, tuple[tuple[Loss, ...], int]]:
-    """Those that led most, in the order in which they went; and how many there are."""
+    """Return the losses of the brokers that led most, in the order of time, and the number of all losses."""
     at = f.unix_micros("lost_at")
     rows = tables[schemas.FAILOVERS].join(windows, "cluster_id").withColumn("at_us", at)
     rows = rows.where("at_us between from_us and last_us")
@@ -75,7 +75,7 @@ def _outages(tables: Tables, windows: DataFrame, limits: Limits) -> dict[int, tu
 
 
 def _with_what_came_next(tables: Tables, windows: DataFrame) -> DataFrame:
-    """A row for each incident of the episodes; of those without a leader also who led next, and whether it was in sync."""
+    """Return a row for each incident. For those without a leader, it has the next leader and if that was in sync."""
     led = tables[schemas.PARTITION_INTERVALS].where("is_known and leader >= 0")
     next_leader = led.select(*PARTITION, f.col("began").alias("led_from"), "leader", "unclean")
     joined = _of_episodes(tables, windows).join(next_leader, [*PARTITION, "led_from"], "left")
@@ -86,7 +86,8 @@ def _with_what_came_next(tables: Tables, windows: DataFrame) -> DataFrame:
 
 
 def _of_episodes(tables: Tables, windows: DataFrame) -> DataFrame:
-    """With `ending`; `led_from` is when a partition without a leader had one again."""
+    """Return the incidents of the episodes with `ending`. `led_from` is the time at which a partition had a leader
+    again."""
     ended_later = f.col("ended") > f.timestamp_micros(f.lit(tables.period.ended_us))
     ending = (
         f.when(ended_later, "period").when(f.col("ended_by").isNotNull(), "change").when(f.col("is_last"), "history")
@@ -125,7 +126,9 @@ def _unclean(tables: Tables, windows: DataFrame) -> dict[int, Row]:
 
 
 def unclean_elections(tables: Tables) -> DataFrame:
-    """Each with `at_us`, and with `began_us`, when the partition lost its leader: they belong to the same episode."""
+    """Return the unclean elections with `at_us`, and with `began_us`, the time at which the partition lost its leader.
+
+    That time is in the same episode."""
     key = (*PARTITION, "controller_epoch", "seq")
     elected = tables[schemas.UNCLEAN_ELECTIONS].select(*key, f.unix_micros("elected_at").alias("at_us"))
     leaderless = tables.clipped(schemas.INCIDENTS).where("problem = 'leaderless'")
@@ -136,7 +139,7 @@ def unclean_elections(tables: Tables) -> DataFrame:
 
 
 def _guessed(tables: Tables, windows: DataFrame) -> set[int]:
-    """The episodes in which some change was only inferred."""
+    """Return the episodes in which a change was only inferred."""
     at = f.unix_micros("began")
     rows = tables[schemas.PARTITION_INTERVALS].where("is_known and inferred").join(windows, "cluster_id")
     return {

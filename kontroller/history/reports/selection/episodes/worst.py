@@ -1,7 +1,7 @@
-"""The worst times of the clusters: incidents that began soon after one another, and what happened meanwhile.
+"""The worst episodes of the clusters: incidents that began soon after each other.
 
-Incidents are summed by minute first, or by a smaller piece of a short period, so that what is ordered within a cluster is
-bounded by the length of the period.
+Incidents are summed by minute first, or by a smaller piece of a short period. So the rows that are ordered within a
+cluster are bounded by the length of the period.
 """
 
 from pyspark.sql import DataFrame, Row, Window
@@ -19,7 +19,7 @@ from kontroller.history.reports.stories import Story
 
 PIECES_OF_QUIET = 10
 AFTERWARDS_US = HOUR
-"""How long after its last incident's beginning an episode is shown, if some last longer."""
+"""The time that an episode is shown after the beginning of its last incident, if some last longer."""
 UNCLEAN_WEIGHT_US = HOUR
 UNDER_WEIGHT = 0.1
 
@@ -36,7 +36,7 @@ WINDOWS = StructType(
 
 
 def episodes(tables: Tables, limits: Limits) -> tuple[tuple[Episode, ...], int]:
-    """The worst, worst first, and how many there are."""
+    """Return the worst episodes, worst first, and the number of all."""
     found = islands(tables)
     score = f.col("leaderless_us") + f.col("under_us") * UNDER_WEIGHT + f.col("unclean") * UNCLEAN_WEIGHT_US
     worst = found.orderBy(score.desc(), "first_us", "cluster_id").limit(limits.episodes + 1).collect()
@@ -82,12 +82,12 @@ def episodes(tables: Tables, limits: Limits) -> tuple[tuple[Episode, ...], int]:
 
 
 def quiet_us(period: Period) -> int:
-    """How long no incident begins before the next one belongs to another episode: ten minutes, less where all is short."""
+    """Return the time without a new incident that ends an episode: ten minutes, or less in a short period."""
     return min(10 * MINUTE, max(5 * SECOND, (period.ended_us - period.began_us) // 100))
 
 
 def islands(tables: Tables) -> DataFrame:
-    """One row for each episode: cluster, its first and last beginning, its end, and sums."""
+    """Return a row for each episode: cluster, its first and last beginning, its end, and sums."""
     incidents = tables.clipped(schemas.INCIDENTS)
     lasted = f.col("ended_us") - f.col("began_us")
     bad = incidents.select(
