@@ -1,4 +1,4 @@
-"""An alarm as others are told of it: as a line of JSON, and as an alert of the Alertmanager."""
+"""An alarm as a line of JSON, and as an alert of the Alertmanager."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
@@ -14,11 +14,11 @@ ALERT_NAMES: Final = {
 _SEVERITIES: Final = {LEADERLESS: "critical", UNDER_MIN_ISR: "warning", SILENT: "critical"}
 _START: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _LATEST_US: Final = 253_402_300_799_000_000
-"""The end of the year 9999: no calendar knows a later one, whatever a record says."""
+"""The end of the year 9999, the last time that calendars have. Records may claim later ones."""
 
 
 def row(notice: Notice) -> dict[str, Any]:
-    """The columns of the table `alarms`."""
+    """Return the columns of the table `alarms`."""
     alarm = notice.alarm
     return {
         "cluster_id": notice.key.cluster_id,
@@ -35,7 +35,8 @@ def row(notice: Notice) -> dict[str, Any]:
 
 
 def labels(key: Key) -> dict[str, str]:
-    """What tells the alerts of one Alertmanager apart; one that is empty counts there as absent."""
+    """Return the labels that identify an alert. Empty labels are left out, because an Alertmanager treats them as
+    absent."""
     given = {
         "alertname": ALERT_NAMES[key.problem],
         "cluster": key.cluster_id,
@@ -59,13 +60,14 @@ def annotations(key: Key, began_us: int, cause: str | None) -> dict[str, str]:
             )
         case _:
             summary = (
-                f"Nothing has come of the journal of cluster {cluster} since {began}: its controller, its recorder or the "
-                "way from there is gone, and what happens in the cluster is not known."
+                f"The journal of cluster {cluster} has been silent since {began}: its controller, its recorder or the "
+                "connection to it has failed, and the state of the cluster is unknown."
             )
     return {"summary": summary, "began": began} | ({} if cause is None else {"cause": cause})
 
 
 def rfc3339(at_us: int) -> str:
-    """A time since 1970 as RFC 3339 has it, in microseconds; what no calendar has is the nearest that one has."""
+    """Return a time since 1970 in RFC 3339 format, with microseconds. Times outside the calendar become the nearest one
+    in it."""
     at = _START + timedelta(microseconds=min(max(at_us, 0), _LATEST_US))
     return at.isoformat(timespec="microseconds").replace("+00:00", "Z")

@@ -1,8 +1,8 @@
-"""Alerts for a Prometheus Alertmanager, by its API v2: sent when raised, again while they stand, and once when over.
+"""Sends alerts to a Prometheus Alertmanager, API v2: when raised, repeatedly while active, and once when cleared.
 
-An alert ends by itself where its sender is silent for too long, so each says until when it holds: four times as long as it
-takes until it is sent again. What was not taken stays due, and is sent as it is by then; labels tell alerts apart, so that
-one that is sent twice is one. An Alertmanager that is away is tried again ever more rarely, up to every half minute.
+An alert expires if its sender is silent, so each gets an end of four resend intervals from now. Alerts that could not
+be sent stay due, and are sent with their latest state. Labels identify alerts, so sending one twice is harmless.
+Retries use exponential backoff up to 30 seconds.
 """
 
 import asyncio
@@ -26,11 +26,11 @@ _TIMEOUT: Final = aiohttp.ClientTimeout(total=10, connect=5)
 _FIRST_PAUSE_S: Final = 1.0
 _LONGEST_PAUSE_S: Final = 30.0
 _REFUSED: Final = (400, 413, 422)
-"""What of it can be used was taken; the rest would never be."""
+"""The Alertmanager has taken the valid alerts of the batch. A retry would not help the rest."""
 
 
 class Unreachable(Exception):
-    """An Alertmanager did not take alerts. May work later."""
+    """An Alertmanager did not take alerts. A retry may succeed."""
 
 
 class _Alert(NamedTuple):
@@ -41,7 +41,8 @@ class _Alert(NamedTuple):
 
 
 class Alertmanager:
-    """`wall` is the clock of this machine, in seconds; `resend_s` is after how long what stands is sent again."""
+    """A receiver of alarms. `wall` is this machine's clock, in seconds. `resend_s` is the interval at which active
+    alerts are resent."""
 
     def __init__(
         self,
@@ -61,12 +62,12 @@ class Alertmanager:
         self._resend_s = resend_s
         self._alerts = {key: _Alert(it.alarm.began_us, it.alarm.cause, it.raised_s, None) for key, it in standing}
         self._due = dict.fromkeys(self._alerts, 0.0)
-        """When each is to be sent, by the clock of the event loop."""
+        """The time at which each alert is due, by the clock of the event loop."""
         self._woken = asyncio.Event()
 
     @property
     def pending(self) -> int:
-        """How many alerts it does not know yet, or not as they are."""
+        """The number of alerts whose current state has not been sent."""
         return sum(due_s == 0.0 for due_s in self._due.values())
 
     def receive(self, notice: Notice) -> None:
@@ -83,7 +84,9 @@ class Alertmanager:
                 await self.send()
             except Unreachable as error:
                 if pause_s == _FIRST_PAUSE_S:
-                    log.warning("alerts are not taken, and wait", alertmanager=self.name, reason=str(error))
+                    log.warning(
+                        "alerts could not be sent and will be retried", alertmanager=self.name, reason=str(error)
+                    )
                 self.failures += 1
                 await asyncio.sleep(pause_s)
                 pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
@@ -93,7 +96,7 @@ class Alertmanager:
                 await asyncio.wait_for(self._woken.wait(), min(1.0, self._resend_s))
 
     async def send(self) -> None:
-        """Sends what is due, in batches. Raises `Unreachable`."""
+        """Send the due alerts in batches. Raises `Unreachable`."""
         while due := self._due_now():
             batch = {key: self._alerts[key] for key in due}
             await self._post([self._payload(key, alert) for key, alert in batch.items()])
@@ -107,14 +110,14 @@ class Alertmanager:
 
     def _sent(self, key: Key, alert: _Alert) -> None:
         if self._alerts.get(key) is not alert:
-            return  # it changed meanwhile, and is due again
+            return  # it has changed during the request, and is due again
         if alert.ended_s is None:
             self._due[key] = asyncio.get_running_loop().time() + self._resend_s
         else:
             del self._alerts[key], self._due[key]
 
     def _payload(self, key: Key, alert: _Alert) -> dict[str, Any]:
-        # A record may be stamped later than now; an alert that has not begun yet is none.
+        # A record may have a time in the future, and an Alertmanager ignores alerts that have not begun.
         starts_us = min(alert.began_us, round(alert.raised_s * 1e6))
         ends_s = self._wall() + 4 * self._resend_s if alert.ended_s is None else max(alert.ended_s, alert.raised_s)
         return {

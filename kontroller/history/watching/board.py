@@ -1,4 +1,4 @@
-"""What stands wrong now, in all clusters, and whoever is told when that changes."""
+"""The alarms of all clusters that are raised now, and the receivers of their changes."""
 
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
@@ -7,7 +7,7 @@ from kontroller.history.alarms.records import CLEARED, RAISED, Alarm
 
 
 class Key(NamedTuple):
-    """What an alarm is about; there is one at a time."""
+    """The identity of an alarm. At most one is raised at a time."""
 
     cluster_id: str
     topic: str | None
@@ -16,14 +16,14 @@ class Key(NamedTuple):
 
 
 class Standing(NamedTuple):
-    """An alarm that was raised, and when that was by the clock of this machine, in seconds."""
+    """A raised alarm, with the time at which it was raised by this machine's clock, in seconds."""
 
     alarm: Alarm
     raised_s: float
 
 
 class Notice(NamedTuple):
-    """An alarm that was raised or cleared now. `raised_s` and `at_s` are of the clock of this machine."""
+    """An alarm that has just been raised or cleared. `raised_s` and `at_s` are of this machine's clock."""
 
     key: Key
     alarm: Alarm
@@ -32,17 +32,17 @@ class Notice(NamedTuple):
 
 
 class Board:
-    """The alarms that stand. To raise one that stands, or to clear one that does not, changes nothing."""
+    """The raised alarms. Raising one twice, or clearing one that is not raised, changes nothing."""
 
     def __init__(self, standing: Iterable[tuple[Key, Standing]] = ()) -> None:
         self.standing: dict[Key, Standing] = dict(standing)
         self.raised: dict[tuple[str, str], int] = {}
-        """How many were raised, by cluster and problem."""
+        """The number of alarms that were raised, by cluster and problem."""
         self.changes = 0
         self._told: list[Callable[[Notice], None]] = []
 
     def tell(self, receiver: Callable[[Notice], None]) -> None:
-        """From now on; it must neither wait nor raise."""
+        """Register a receiver for all later changes. It must neither wait nor raise."""
         self._told.append(receiver)
 
     def of(self, cluster_id: str) -> list[tuple[Key, Standing]]:

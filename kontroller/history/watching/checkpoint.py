@@ -1,6 +1,7 @@
-"""What a restarted watch has to know: the alarms that stand, and the clusters that it has seen, as one small file.
+"""The state that a restarted watch needs: the raised alarms and the known clusters, as one small file.
 
-Where the clusters stand is read from their journals again, which takes seconds; what was said about them is nowhere else.
+The state of the clusters is read from their journals again, which takes seconds. Only this file records the alarms that
+were sent.
 """
 
 import os
@@ -16,7 +17,7 @@ _VERSION = 1
 
 
 class UnusableCheckpoint(Exception):
-    """It is not one, or of a later version. Give another file, or remove this one."""
+    """The file is not a checkpoint, or has a later version. Use another file, or remove this one."""
 
 
 class _Standing(BaseModel):
@@ -35,7 +36,7 @@ class _Standing(BaseModel):
 
 
 class Kept(BaseModel):
-    """`clusters`: the event time of the last record of each."""
+    """The contents of the file. `clusters`: the event time of each cluster's last record."""
 
     version: int = _VERSION
     clusters: dict[str, int] = {}
@@ -46,20 +47,20 @@ class Kept(BaseModel):
 
 
 def read(path: Path) -> Kept:
-    """What is kept there; nothing where there is no file yet. Raises `UnusableCheckpoint`, and `OSError`."""
+    """Read the file; an absent one is empty. Raises `UnusableCheckpoint`, and `OSError`."""
     try:
         kept = Kept.model_validate_json(path.read_bytes())
     except FileNotFoundError:
         return Kept()
     except ValidationError as error:
-        raise UnusableCheckpoint(f"--checkpoint {path} is no checkpoint of a watch: give another file") from error
+        raise UnusableCheckpoint(f"--checkpoint {path} is not a checkpoint of a watch: give another file") from error
     if kept.version != _VERSION:
         raise UnusableCheckpoint(f"--checkpoint {path} is of version {kept.version}: use the Kontroller that wrote it")
     return kept
 
 
 def taken(fleet: Fleet, board: Board) -> Kept:
-    """What is to be kept now."""
+    """Return the checkpoint of the current state."""
     return Kept(
         clusters={name: cluster.time.stamp_us for name, cluster in fleet.clusters.items()},
         standing=[
@@ -78,7 +79,7 @@ def taken(fleet: Fleet, board: Board) -> Kept:
 
 
 def write(path: Path, kept: Kept) -> None:
-    """In the place of what was there, whole or not at all. Raises `OSError`."""
+    """Replace the file atomically. Raises `OSError`."""
     new = path.with_name(path.name + ".new")
     with new.open("wb") as file:
         file.write(kept.model_dump_json().encode())

@@ -1,9 +1,8 @@
-"""A watch for each cluster whose records come, from whatever journals, and what their alarms do to the board.
+"""A watch for each cluster that occurs in the journals. Its alarms go to the board.
 
-A cluster waits while none of its journals has anything more to read, or can be read at all. At first its past is read, and
-nothing is said of it, until all journals were read to their ends: one that is still being read may have its newest term.
-What stands then is compared with what the board knows from before, so that a restart neither repeats an alarm nor forgets
-one that is over.
+A cluster's time passes only while none of its journals has more to read. At the start its past is read silently until
+all journals have been read to their ends, because an unread one may have its newest term. Then its problems are
+compared with the board's alarms from before the restart, so none is repeated and finished ones are cleared.
 """
 
 from collections.abc import Callable, Iterable
@@ -23,14 +22,14 @@ from kontroller.history.watching.journals.journal import Chunk
 log = structlog.get_logger()
 
 MOST_CLUSTERS: Final = 1_000
-"""Records of more are not looked at: somebody else's lines make no clusters without end."""
+"""The most clusters that are watched, because foreign lines must not create clusters without limit."""
 LONGEST_START_S: Final = 60.0
-"""After so long a journal that is still being read holds up those clusters no more that were never seen in it."""
+"""The time after which a journal that is still being read no longer delays clusters that it has not mentioned."""
 
 
 @dataclass(slots=True, kw_only=True)
 class Cluster:
-    """`heard_s` is when something new came, or waiting began, by the monotonic clock."""
+    """A cluster. `heard_s` is the time of the last new record, or of the start, by the monotonic clock."""
 
     watch: Watch
     heard_s: float
@@ -43,7 +42,7 @@ class Cluster:
 
 
 class Fleet:
-    """`wall` and `monotonic` are clocks of this machine, in seconds."""
+    """The watched clusters. `wall` and `monotonic` are clocks of this machine, in seconds."""
 
     def __init__(
         self,
@@ -56,9 +55,9 @@ class Fleet:
     ) -> None:
         self.clusters: dict[str, Cluster] = {}
         self.unreadable: dict[str, int] = dict.fromkeys(journals, 0)
-        """Lines that say nothing, by journal."""
+        """The number of unusable lines, by journal."""
         self.idle: dict[str, bool] = dict.fromkeys(self.unreadable, False)
-        """Whether there is nothing more to read in a journal for now."""
+        """True if a journal has nothing more to read for now."""
         self._rules = rules
         self._board = board
         self._wall = wall
@@ -71,15 +70,16 @@ class Fleet:
         return all(self.idle.values())
 
     def expect(self, cluster_id: str, stamp_us: int) -> None:
-        """A cluster that is known from before: it is missed if nothing of it comes. `stamp_us`: of its last record."""
+        """Expect a cluster that was known before the restart, so that its silence is noticed. `stamp_us`: the time of
+        its last record."""
         self._cluster(cluster_id).time.stamp_us = stamp_us
 
     def cannot_read(self, journal: str) -> None:
-        """Nothing comes of a journal for now."""
+        """Note that a journal cannot be read for now."""
         self.idle[journal] = True
 
     def take(self, journal: str, chunk: Chunk) -> None:
-        """What a journal had next."""
+        """Handle the next lines of a journal."""
         self.idle[journal] = chunk.is_at_end
         for text in chunk.lines:
             entry = parse(Position(segment=journal, line=0), text)
@@ -91,7 +91,7 @@ class Fleet:
                 self._see(journal, entry.line)
 
     def pass_time(self) -> None:
-        """Time goes on, for those clusters of which nothing is left to read."""
+        """Let time pass for the clusters that have nothing left to read."""
         now_s, looked_s = self._monotonic(), self._looked_s
         self._looked_s = now_s
         self._is_started = self._is_started or self.is_caught_up or now_s - self._began_s > LONGEST_START_S
@@ -101,7 +101,7 @@ class Fleet:
             if self._is_started and not cluster.is_live and cluster.time.newest != NOWHERE:
                 self._begin_to_tell(cluster_id, cluster)
             waited_us = round((now_s - max(looked_s, cluster.heard_s)) * 1_000_000)
-            # This process may have stood still, so that it did not look either.
+            # This process may have been suspended, and then it could not have seen records either.
             alarms = cluster.watch.wait(min(waited_us, self._rules.alive_interval_us))
             self._post(cluster_id, alarms, is_told=cluster.is_live or cluster.time.newest == NOWHERE)
 
@@ -137,12 +137,13 @@ class Fleet:
 
     def _cannot_use(self, journal: str, problem: str) -> None:
         if not self.unreadable[journal]:
-            log.warning("a line of a journal is passed over, and so are further ones", journal=journal, reason=problem)
+            log.warning("unusable lines of a journal are skipped", journal=journal, reason=problem)
         self.unreadable[journal] += 1
 
 
 def _stands_still(watch: Watch, key: Key, standing: Standing) -> bool:
-    """Whether an alarm from before is about a trouble that is still there, which then is known to be an old one."""
+    """Return True if the problem of an earlier alarm still exists. Then mark the problem as raised, with its old
+    beginning."""
     if key.problem == SILENT or key.topic is None or key.partition is None:
         return watch.course.silent_since_us is not None
     where = key.topic, key.partition
@@ -154,7 +155,7 @@ def _stands_still(watch: Watch, key: Key, standing: Standing) -> bool:
 
 
 def seen(line: Line) -> Seen:
-    """What the watch looks at in a line of a journal."""
+    """Return the parts of a journal's line that the watch uses."""
     delta = line.delta
     config = delta.config if delta is not None and delta.config is not None else {}
     return Seen(

@@ -1,4 +1,4 @@
-"""Alarms as lines of JSON, on a file or on standard output: each once, as they are raised and cleared."""
+"""Alarms as lines of JSON in a file or on standard output. Each raise and each clear is one line."""
 
 import asyncio
 import os
@@ -18,7 +18,7 @@ _PAUSE_S: Final = 1.0
 
 
 class JsonLines:
-    """Writes to an open file. What the disk does not take waits, up to 16 MiB; what comes then is dropped and counted."""
+    """Writes to an open file. If a write fails, up to 16 MiB wait; further alarms are dropped and counted."""
 
     def __init__(self, descriptor: int, name: str) -> None:
         self.name = name
@@ -45,7 +45,7 @@ class JsonLines:
             await asyncio.sleep(_PAUSE_S)
 
     def write(self) -> None:
-        """Writes what waits, as much of it as is taken."""
+        """Write as many waiting lines as the file takes."""
         try:
             while self._pending:
                 data = bytes(self._pending)
@@ -56,5 +56,5 @@ class JsonLines:
         except OSError as error:
             self.failures += 1
             if not self._is_failing:
-                log.warning("alarms cannot be written, and wait", output=self.name, reason=str(error))
+                log.warning("alarms could not be written and will be retried", output=self.name, reason=str(error))
             self._is_failing = True

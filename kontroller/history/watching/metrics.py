@@ -1,4 +1,4 @@
-"""What Prometheus is told of a watch: what stands, how old what is known is, and whether it can be read and told."""
+"""Prometheus metrics of a watch: raised alarms, the age of the data, and the health of journals and receivers."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final, Protocol
@@ -14,7 +14,7 @@ _BY_PROBLEM: Final = ("cluster", "problem")
 
 
 class Receiver(Protocol):
-    """Whoever is told of alarms."""
+    """The counters of a receiver of alarms."""
 
     name: str
     sent: int
@@ -26,7 +26,7 @@ class Receiver(Protocol):
 
 
 class WatchMetrics(Collector):
-    """`readable`: whether each journal could be read the last time; `monotonic` is the fleet's clock."""
+    """The metrics. `readable`: if the last read of each journal succeeded. `monotonic` is the fleet's clock."""
 
     def __init__(
         self,
@@ -47,12 +47,15 @@ class WatchMetrics(Collector):
         yield from self._clusters()
         yield from self._journals()
         of = self._receivers
-        yield _counter("alarms_sent", "Alarms that a receiver took", "receiver", ((it.name, it.sent) for it in of))
+        yield _counter("alarms_sent", "Alarms that a receiver accepted", "receiver", ((it.name, it.sent) for it in of))
         yield _counter(
-            "alarms_send_failures", "Times that one took none", "receiver", ((it.name, it.failures) for it in of)
+            "alarms_send_failures", "Failed attempts to send alarms", "receiver", ((it.name, it.failures) for it in of)
         )
         yield _counter(
-            "alarms_refused", "Times that one refused alarms for good", "receiver", ((it.name, it.dropped) for it in of)
+            "alarms_refused",
+            "Times that a receiver refused alarms for good",
+            "receiver",
+            ((it.name, it.dropped) for it in of),
         )
         yield _gauge(
             "alarms_unsent", "Alarms that wait for a receiver", "receiver", ((it.name, it.pending) for it in of)
@@ -63,7 +66,7 @@ class WatchMetrics(Collector):
         raised = dict(standing) | self._board.raised
         for key in self._board.standing:
             standing[key.cluster_id, key.problem] = standing.get((key.cluster_id, key.problem), 0) + 1
-        now = GaugeMetricFamily("kontroller_watch_alarms", "Alarms that stand", labels=_BY_PROBLEM)
+        now = GaugeMetricFamily("kontroller_watch_alarms", "Alarms that are raised and not cleared", labels=_BY_PROBLEM)
         so_far = CounterMetricFamily("kontroller_watch_alarms_raised", "Alarms that were raised", labels=_BY_PROBLEM)
         for labels, count in standing.items():
             now.add_metric(labels, count)
@@ -82,15 +85,17 @@ class WatchMetrics(Collector):
         )
         yield _gauge(
             "last_record_age_seconds",
-            "How long ago it came, by the watch's own clock",
+            "Seconds since a cluster's newest record came, by the watch's clock",
             "cluster",
             ((name, now_s - cluster.heard_s) for name, cluster in clusters),
         )
 
     def _journals(self) -> Iterator[Metric]:
-        yield _gauge("journal_readable", "1 while a journal can be read", "journal", self._readable.items())
-        yield _gauge("journal_at_end", "1 while there is no more to read", "journal", self._fleet.idle.items())
-        yield _counter("unreadable_lines", "Lines passed over", "journal", self._fleet.unreadable.items())
+        yield _gauge("journal_readable", "1 if the journal can be read", "journal", self._readable.items())
+        yield _gauge("journal_at_end", "1 if the journal has been read to its end", "journal", self._fleet.idle.items())
+        yield _counter(
+            "unreadable_lines", "Journal lines that could not be used", "journal", self._fleet.unreadable.items()
+        )
 
 
 def _gauge(name: str, documentation: str, label: str, values: Iterable[tuple[str, float]]) -> Metric:

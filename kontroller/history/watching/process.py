@@ -1,6 +1,6 @@
-"""A watch from start to end: reads journals, tells receivers, serves metrics, and keeps what a restart has to know.
+"""Runs a watch: reads journals, notifies receivers, serves metrics, and writes the checkpoint.
 
-Each journal and each receiver is a task of its own, begun anew if it fails: what one does disturbs no other.
+Each journal and each receiver is a task of its own, which is restarted after a failure without effect on others.
 """
 
 import asyncio
@@ -44,7 +44,8 @@ Work = Callable[[], Coroutine[Any, Any, None]]
 
 
 async def run_watch(settings: WatchSettings) -> None:
-    """Runs until SIGTERM or SIGINT. Raises `InvalidSettings`, `UnusableCheckpoint`, and `OSError` for a port or a file."""
+    """Run until SIGTERM or SIGINT. Raises `InvalidSettings`, `UnusableCheckpoint`, and `OSError` for a port or a
+    file."""
     async with AsyncExitStack() as stack:
         session = await stack.enter_async_context(aiohttp.ClientSession())
         path = settings.checkpoint
@@ -62,7 +63,7 @@ async def run_watch(settings: WatchSettings) -> None:
             work[f"journal {name}"] = _followed(journal, fleet, readable, settings.poll_interval_seconds)
         work["time"] = lambda: _pass_time(fleet, settings.poll_interval_seconds)
         if path is not None:
-            checkpoint.write(path, checkpoint.taken(fleet, board))  # it can be written, or say so now
+            checkpoint.write(path, checkpoint.taken(fleet, board))  # fails at once if the file cannot be written
             stack.callback(lambda: _kept(path, checkpoint.taken(fleet, board)))
             work["checkpoint"] = lambda: _keep(path, fleet, board)
         log.info("watching", journals=list(journals), receivers=[it.name for it in receivers])
@@ -89,7 +90,8 @@ def _journals(settings: WatchSettings, session: aiohttp.ClientSession) -> list[J
 def _receivers(
     settings: WatchSettings, session: aiohttp.ClientSession, board: Board, stack: AsyncExitStack
 ) -> list[JsonLines | Alertmanager]:
-    """All that are told of alarms from now on; Alertmanagers also of those that stand already."""
+    """Return the receivers, registered for all later alarms. Alertmanagers also get the alarms that are already
+    raised."""
     lines = _output(settings.output, stack)
     stack.callback(lines.write)
     receivers: list[JsonLines | Alertmanager] = [lines]
@@ -118,7 +120,8 @@ async def _serve(settings: WatchSettings, metrics: WatchMetrics, fleet: Fleet, s
 
 
 def _readyz(fleet: Fleet) -> web.RouteDef:
-    """Ready while all journals were read to their ends, or cannot be read: what stands is known then."""
+    """Return a route that is ready if each journal has been read to its end or cannot be read. Then the alarms are
+    complete."""
 
     async def readyz(_: web.Request) -> web.Response:
         return web.json_response({"journals": fleet.idle}, status=200 if fleet.is_caught_up else 503)
@@ -161,7 +164,7 @@ async def _pass_time(fleet: Fleet, every_s: float) -> None:
 
 
 async def _keep(path: Path, fleet: Fleet, board: Board) -> None:
-    """Once what stands has changed, and now and then for the clusters' times."""
+    """Write the checkpoint after changes of alarms, and now and then for the clusters' times."""
     written, written_s = (-1, -1), 0.0
     while True:
         await asyncio.sleep(_CHECKPOINT_S)
@@ -172,7 +175,7 @@ async def _keep(path: Path, fleet: Fleet, board: Board) -> None:
 
 
 def _kept(path: Path, kept: checkpoint.Kept) -> bool:
-    """Whether the disk took it; what is known is in memory meanwhile."""
+    """Write the checkpoint. Return False if the disk refused it; the state in memory is written with the next one."""
     try:
         checkpoint.write(path, kept)
     except OSError as error:

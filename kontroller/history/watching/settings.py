@@ -1,4 +1,4 @@
-"""What can be set about a watch."""
+"""The settings of a watch."""
 
 from pathlib import Path
 from typing import Annotated, Final
@@ -15,7 +15,7 @@ _MICROSECONDS: Final = 1_000_000
 
 
 class WatchSettings(BaseSettings):
-    """Command line, then environment (`KONTROLLER_*`)."""
+    """The settings, from the command line, then from the environment (`KONTROLLER_*`)."""
 
     model_config = SettingsConfigDict(env_prefix="KONTROLLER_", extra="forbid", frozen=True)
 
@@ -24,7 +24,7 @@ class WatchSettings(BaseSettings):
     topic: str | None = Field(default=None, pattern=r"^[a-zA-Z0-9._-]{1,249}$")
     bootstrap: str | None = Field(default=None, pattern=_BOOTSTRAP)
     properties: Path | None = None
-    """How the topic's brokers are secured: a broker's `server.properties`, or a part of it."""
+    """The security settings of the topic's brokers: a broker's `server.properties`, or a part of it."""
     leaderless_after_seconds: float = Field(default=30, ge=0, le=86_400)
     under_min_isr_after_seconds: float = Field(default=30, ge=0, le=86_400)
     min_insync_replicas: int = Field(default=1, ge=1)
@@ -50,7 +50,9 @@ class WatchSettings(BaseSettings):
     def _journals_can_be_read_here(cls, value: tuple[str, ...]) -> tuple[str, ...]:
         for place in value:
             if "://" in place and not place.startswith(("http://", "https://")):
-                raise ValueError(f"{place} is neither a folder of this machine nor http://HOST:9404/journal")
+                raise ValueError(
+                    f"{place} is neither a folder on this machine nor an address such as http://HOST:9404/journal"
+                )
         return tuple(dict.fromkeys(value))
 
     @field_validator("alertmanager")
@@ -58,7 +60,7 @@ class WatchSettings(BaseSettings):
     def _alertmanagers_are_addresses(cls, value: tuple[str, ...]) -> tuple[str, ...]:
         for url in value:
             if not url.startswith(("http://", "https://")):
-                raise ValueError(f"{url} is no address: give one such as http://alertmanager:9093")
+                raise ValueError(f"{url} is not an address: give one such as http://alertmanager:9093")
         return tuple(dict.fromkeys(value))
 
     @model_validator(mode="after")
@@ -67,19 +69,20 @@ class WatchSettings(BaseSettings):
             raise ValueError("--topic and --bootstrap go together: give both, or neither")
         if not self.journal and self.topic is None:
             raise ValueError(
-                "say what to watch: --journal FOLDER, --journal http://HOST:9404/journal, or --topic NAME with --bootstrap"
+                "nothing to watch: give --journal FOLDER, --journal http://HOST:9404/journal, or --topic NAME and "
+                "--bootstrap"
             )
         _ = self.rules, self.tokens
         return self
 
     @property
     def tokens(self) -> JournalTokens:
-        """What is shown to whoever serves a journal. Raises `ValueError`."""
+        """The tokens for served journals. Raises `ValueError`."""
         return JournalTokens.named(self.journal_token_file, self.journal)
 
     @property
     def rules(self) -> Rules:
-        """When there is an alarm. Raises `ValueError`."""
+        """The conditions of alarms. Raises `ValueError`."""
         return Rules(
             leaderless_after_us=round(self.leaderless_after_seconds * _MICROSECONDS),
             under_min_isr_after_us=round(self.under_min_isr_after_seconds * _MICROSECONDS),

@@ -1,4 +1,4 @@
-"""Work that may wait for a disk, beside the event loop, and that is never left half done."""
+"""Blocking work outside of the event loop that is never left half done."""
 
 import asyncio
 from collections.abc import Callable
@@ -8,7 +8,7 @@ R = TypeVar("R")
 
 
 async def to_its_end(work: Callable[[], R]) -> R:
-    """Does it in a thread. Whoever is cancelled meanwhile is so when it is done: nobody does the same beside it."""
+    """Run the work in a thread. Cancellation is delivered after the work ends, so the work never runs twice at once."""
     doing = asyncio.ensure_future(asyncio.to_thread(work))
     try:
         return await asyncio.shield(doing)

@@ -156,10 +156,10 @@ def test_alarms_are_on_standard_output_where_no_file_is_given(journal: Path) -> 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ((), "say what to watch"),
-        (("--journal=s3a://bucket/x",), "neither a folder of this machine nor http"),
+        ((), "nothing to watch"),
+        (("--journal=s3a://bucket/x",), "neither a folder on this machine nor an address"),
         (("--topic=t",), "--topic and --bootstrap go together"),
-        (("--journal=x", "--alertmanager=am:9093"), "am:9093 is no address"),
+        (("--journal=x", "--alertmanager=am:9093"), "am:9093 is not an address"),
         (("--journal=x", "--silent-after-seconds=0.1"), "alive interval"),
     ],
 )
@@ -173,5 +173,5 @@ def test_a_file_that_is_no_checkpoint_is_not_written_over(journal: Path, tmp_pat
     notes.write_text("mine")
     with watching(f"--journal={journal}", f"--checkpoint={notes}") as process:
         _, log = process.communicate(timeout=60)
-    assert (process.returncode, "is no checkpoint of a watch" in log) == (2, True), log
+    assert (process.returncode, "is not a checkpoint of a watch" in log) == (2, True), log
     assert notes.read_text() == "mine"

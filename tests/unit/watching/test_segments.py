@@ -163,7 +163,7 @@ async def test_a_folder_that_cannot_be_read_keeps_no_other_from_being_read(tmp_p
 
 async def test_what_is_not_there_is_said_and_is_read_once_it_is(tmp_path: Path) -> None:
     journal = FolderJournal(tmp_path / "later")
-    with pytest.raises(JournalUnreadable, match="is not a folder here"):
+    with pytest.raises(JournalUnreadable, match="is not a folder on this machine"):
         await journal.read()
     (tmp_path / "later").mkdir()
     append(tmp_path / "later", FIRST, b"1")
@@ -191,7 +191,7 @@ async def test_a_reader_without_the_token_says_what_to_give_and_reads_once_it_ha
             await journal.read()
         assert "another-token" not in str(error.value)
         (readers / "token").unlink()
-        with pytest.raises(JournalUnreadable, match=r"cannot be asked: .*token cannot be read"):
+        with pytest.raises(JournalUnreadable, match=r"cannot be read: .*token cannot be read"):
             await journal.read()
         tokens_of(readers)
         assert await to_the_end(journal) == [b"1"]

@@ -1,1 +1,1 @@
-"""Where lines come from, as they are written: folders, what controllers serve, a topic."""
+"""Sources of lines as they are written: folders, served journals, a topic."""

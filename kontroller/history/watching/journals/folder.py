@@ -1,4 +1,4 @@
-"""Journals in a folder of this machine: segments of one controller, or folders of several."""
+"""Journals in a local folder: the segments of one controller, or folders of several."""
 
 import asyncio
 import os
@@ -10,7 +10,7 @@ from kontroller.history.watching.journals.segments import SegmentJournal
 
 
 class FolderJournal:
-    """All journals at or below a folder, also those that are begun later."""
+    """All journals at or below a folder, including those that appear later."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -56,7 +56,7 @@ class _Directory:
 
 def _directories(folder: Path) -> list[Path]:
     if not folder.is_dir():
-        raise JournalUnreadable(f"{folder} is not a folder here: give the folder that segments are written to")
+        raise JournalUnreadable(f"{folder} is not a folder on this machine: give the folder with the segments")
     return sorted({path.parent for path in folder.rglob(f"*{SUFFIX}")})
 
 

@@ -1,29 +1,30 @@
-"""What a journal is to the watch: lines that come, and whether there are more at the moment."""
+"""The interface of a journal for the watch: new lines, and if there are more at the moment."""
 
 from typing import NamedTuple, Protocol
 
 
 class JournalUnreadable(Exception):
-    """Nothing could be read now; what was read before is not read again. May work later."""
+    """The journal could not be read now. Lines that were read are not read again. A retry may succeed."""
 
 
 class Chunk(NamedTuple):
-    """Lines without their ends, in the order of the journal; `is_at_end`: no more have been written yet."""
+    """Lines without their ends, in the order of the journal. `is_at_end`: no more have been written yet."""
 
     lines: list[bytes]
     is_at_end: bool
 
 
 class Journal(Protocol):
-    """A place that lines come from."""
+    """A source of lines."""
 
     @property
     def name(self) -> str:
-        """For people and metrics; without credentials."""
+        """The name for people and metrics, without credentials."""
         ...
 
     async def read(self) -> Chunk:
-        """What comes next, some MiB at most, from the newest whole snapshot on or earlier. Raises `JournalUnreadable`."""
+        """Return the next lines, some MiB at most, from the newest whole snapshot or earlier on. Raises
+        `JournalUnreadable`."""
         ...
 
     async def close(self) -> None: ...

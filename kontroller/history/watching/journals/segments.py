@@ -1,7 +1,8 @@
-"""Follows a journal of segments, wherever these are: each to its end, then the next.
+"""Follows a journal of segments: each to its end, then the next one.
 
-It begins at the newest segment from which on there is a whole snapshot, as nobody needs to be told of what was wrong last
-week. A line that is being written is taken when it is whole; what a writer cut off again was half a line, or comes again.
+It begins at the newest segment that is followed by a whole snapshot, because older problems do not matter. An
+unfinished line is read after it is complete. A writer that truncates its file removes half a line, or writes the line
+again.
 """
 
 from typing import Final, Protocol
@@ -10,25 +11,25 @@ from kontroller.history.watching.journals.journal import Chunk
 
 CHUNK_BYTES: Final = 1 << 20
 LONGEST_LINE_BYTES: Final = 64 << 20
-"""What is longer is passed over in parts, none of which is a line that can be read."""
+"""The longest line. Longer ones are skipped in parts, none of which is valid."""
 _SNAPSHOT_STARTED: Final = b'"snapshot_started"'
 _SNAPSHOT_ENDED: Final = b'"snapshot_ended"'
 
 
 class Segments(Protocol):
-    """Where the segments are. Both raise `JournalUnreadable`."""
+    """The access to segments. Both methods raise `JournalUnreadable`."""
 
     async def sizes(self) -> dict[str, int]:
-        """The size of each, in bytes, by its name; names sort as history goes."""
+        """Return the size of each segment in bytes, by its name. The order of the names is that of the history."""
         ...
 
     async def part(self, name: str, start: int, length: int) -> bytes:
-        """So many bytes of a segment, or fewer."""
+        """Return up to `length` bytes of a segment."""
         ...
 
 
 class SegmentJournal:
-    """The lines of one directory of segments; one `read` at a time."""
+    """The lines of one directory of segments. Call `read` sequentially."""
 
     def __init__(self, segments: Segments) -> None:
         self._segments = segments
@@ -74,7 +75,7 @@ class SegmentJournal:
         return min(sizes)
 
     async def _marks(self, name: str, size: int) -> tuple[bool, bool]:
-        """Whether a snapshot starts in a segment, and whether one ends there."""
+        """Return if a snapshot starts in a segment, and if one ends there."""
         is_started = is_ended = False
         before = b""
         for start in range(0, size, CHUNK_BYTES):

@@ -1,4 +1,4 @@
-"""A journal that a controller or recorder serves beside its metrics, by requests for what is new."""
+"""A journal that a controller or recorder serves on its metrics port. Requests fetch only the new part."""
 
 import asyncio
 from typing import Final
@@ -33,7 +33,7 @@ class ServedJournal:
         return await self._journal.read()
 
     async def close(self) -> None:
-        """The session is not its own."""
+        """Do nothing, because the caller owns the session."""
 
 
 class _Served:
@@ -50,7 +50,7 @@ class _Served:
         try:
             index = Index.model_validate_json(text)
         except ValidationError as error:
-            raise JournalUnreadable(f"{self.name} is no journal: give the address that ends in /journal") from error
+            raise JournalUnreadable(f"{self.name} is not a journal: give the address that ends in /journal") from error
         return {segment.name: segment.bytes for segment in index.segments}
 
     async def part(self, name: str, start: int, length: int) -> bytes:
@@ -69,17 +69,17 @@ class _Served:
             raise JournalUnreadable(f"{self.name} cannot be read: {str(error) or type(error).__name__}") from error
 
     async def _shown(self) -> dict[str, str]:
-        """What an address says of itself goes before."""
+        """Return the headers with credentials. A user in the address takes precedence over tokens."""
         if self._url.user is not None:
             return {}
         try:
             return await asyncio.to_thread(self._tokens.headers, self.name)
         except UnusableToken as error:
-            raise JournalUnreadable(f"{self.name} cannot be asked: {error}") from error
+            raise JournalUnreadable(f"{self.name} cannot be read: {error}") from error
 
 
 async def _at_most(content: aiohttp.StreamReader, most_bytes: int) -> bytes:
-    """What comes, up to so many bytes, whatever is sent."""
+    """Return the body, at most so many bytes of it, however much is sent."""
     data = bytearray()
     async for part in content.iter_chunked(1 << 16):
         data += part

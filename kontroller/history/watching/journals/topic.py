@@ -1,7 +1,7 @@
-"""The journal's Kafka topic, from its first message: what stands wrong may have begun before any that is newer.
+"""The journal's Kafka topic, read from its first message, because an active problem may have begun there.
 
-The clients' library reads in threads of its own; a read waits for it in a thread of ours. Where brokers refuse who comes,
-the next read begins anew, by what is then said of certificates and logins.
+The client library reads in threads of its own, and a thread of this process waits for it. After a refusal by brokers
+the next read connects again with the current certificates and logins.
 """
 
 import asyncio
@@ -20,8 +20,9 @@ _REFUSALS: Final = (KafkaError._AUTHENTICATION, KafkaError._SSL)
 
 
 class TopicJournal:
-    """All partitions of a topic, which may be written to by many clusters. `security`: what librdkafka is told of
-    certificates and logins."""
+    """All partitions of a topic, which many clusters may write to.
+
+    `security`: librdkafka's settings of certificates and logins."""
 
     def __init__(self, topic: str, bootstrap: str, security: Callable[[], Mapping[str, str]] = dict) -> None:
         self._topic = topic
@@ -29,7 +30,7 @@ class TopicJournal:
         self._security = security
         self._consumer: Consumer | None = None
         self._unfinished: set[int] = set()
-        """Partitions whose end has not been reached since their last message."""
+        """The partitions whose end has not been reached since their last message."""
 
     @property
     def name(self) -> str:
@@ -70,7 +71,7 @@ class TopicJournal:
                 **self._security(),
                 "bootstrap.servers": self._bootstrap,
                 "client.id": "kontroller-watch",
-                "group.id": "kontroller-watch",  # the library asks for one; nothing is committed, and nobody joins it
+                "group.id": "kontroller-watch",  # the library requires a group, but none is joined
                 "enable.auto.commit": False,
                 "enable.partition.eof": True,
                 "auto.offset.reset": "earliest",
