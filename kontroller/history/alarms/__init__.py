@@ -1,1 +1,1 @@
-"""What is wrong for too long while the history is written: partitions without a leader or too few in sync; silence."""
+"""Alarms while the history is written: partitions without a leader or with too few in-sync replicas, and silence."""

@@ -1,7 +1,7 @@
-"""What a partition needs in sync: `min.insync.replicas` as it is in effect at its leader.
+"""The effective `min.insync.replicas` of a partition at its leader.
 
-Kafka asks the topic, then the leader's dynamic configuration, then the default of all brokers, then the leader's own file;
-and it never asks for more than the partition has replicas (`Partition.effectiveMinIsr`).
+Kafka uses the topic's value, then the leader's dynamic configuration, then the default of all brokers, then the
+leader's own file. It never requires more than the partition's replicas (`Partition.effectiveMinIsr`).
 """
 
 from dataclasses import dataclass, field
@@ -11,7 +11,8 @@ from kontroller.history.alarms.records import NOWHERE, Position, Replicas, Rules
 
 
 class BrokerConfig(NamedTuple):
-    """A broker's `min.insync.replicas`: in its dynamic configuration, and in its own file; each as of a record."""
+    """A broker's `min.insync.replicas`, in its dynamic configuration and in its own file, each with the record that
+    states it."""
 
     position: Position = NOWHERE
     min_isr: int | None = None
@@ -19,7 +20,7 @@ class BrokerConfig(NamedTuple):
     file_min_isr: int | None = None
 
     def after(self, record: Seen) -> "BrokerConfig":
-        """As of a record about it, unless a later one was seen."""
+        """Return the configuration after a record about it, unless a later one was applied."""
         is_file = record.kind.startswith("broker_static_config")
         if record.position <= (self.file_position if is_file else self.position):
             return self
@@ -30,14 +31,14 @@ class BrokerConfig(NamedTuple):
 
 @dataclass(slots=True, kw_only=True)
 class BrokerConfigs:
-    """The default of all brokers, as of a record, and what each has of its own."""
+    """The default of all brokers with the record that states it, and the configuration of each broker."""
 
     position: Position = NOWHERE
     min_isr: int | None = None
     brokers: dict[int, BrokerConfig] = field(default_factory=dict)
 
     def see(self, record: Seen) -> bool:
-        """Whether a record about one broker, or about all where it names none, changes anything."""
+        """Apply a record about a broker, or about all if it names none. Return True if that changes a value."""
         if record.broker is not None:
             before = self.brokers.get(record.broker) or BrokerConfig()
             after = self.brokers[record.broker] = before.after(record)
@@ -48,9 +49,9 @@ class BrokerConfigs:
         return before_min_isr != record.min_isr
 
     def forget_before(self, oldest: Position) -> None:
-        """Forgets what a snapshot does not name that began at `oldest`.
+        """Forget what the snapshot that began at `oldest` does not name.
 
-        What a broker's file says is asked for after a new term's first snapshot, and until then it is what it was."""
+        The value of a broker's file stays, because brokers are asked for it only after a new term's first snapshot."""
         if self.position < oldest:
             self.position, self.min_isr = NOWHERE, None
         for broker, config in self.brokers.items():
@@ -58,7 +59,7 @@ class BrokerConfigs:
                 self.brokers[broker] = config._replace(position=NOWHERE, min_isr=None)
 
     def needed(self, topic: Topic, replicas: Replicas, rules: Rules) -> int:
-        """How many replicas a partition needs in sync; what no record says, the rules say."""
+        """Return the number of in-sync replicas that a partition needs. Without a record, the rules decide."""
         leader = self.brokers.get(-1 if replicas.leader is None else replicas.leader) or BrokerConfig()
         told = (topic.min_isr, leader.min_isr, self.min_isr, leader.file_min_isr)
         needed = next((it for it in told if it is not None), rules.min_isr)

@@ -1,14 +1,13 @@
-"""How much time has passed for a cluster, whatever its controllers' clocks say: the time by which alarms are due.
+"""The time that passes for a cluster independently of its controllers' clocks. Alarms become due by it.
 
-A stamp is the clock of one controller, which may be hours off, be set in the middle of a term, or begin in 1970. So only
-the time *between* two records that follow each other is believed, and only where it is one that a living controller lets
-pass: it writes at least every alive interval. A step back counts as none, and one that is too long counts as one interval.
-
-    stamps of four records        0 s   10 s   36,010 s   20 s     of an alive interval of 10 s
+A timestamp is of one controller's clock, which may be hours off, be set within a term, or start in 1970. So only the
+time *between* consecutive records counts, and only if a live controller would let it pass, because it writes at least
+every alive interval. A backward step counts as none, and a too long one as one interval. With an interval of 10 s:
+    timestamps of four records    0 s   10 s   36,010 s   20 s
     own time at each of them      0 s   10 s       20 s   20 s     the third was stamped ten hours ahead
 
-Where nothing comes, the reader says how long it waited, and that passes as well. A record that comes then has passed by so
-much already. Whoever reads an old history waits for nothing, so that its alarms are the same each time.
+If nothing comes, the reader adds its waiting time, which the next record's step then includes. A reader of an old
+history never waits, so it gets the same alarms each time.
 """
 
 from dataclasses import dataclass
@@ -22,14 +21,14 @@ class OwnTime:
 
     now_us: int = 0
     newest: Position = NOWHERE
-    """The record that was furthest in the history."""
+    """The furthest record of the history so far."""
     stamp_us: int = 0
-    """Its event time."""
+    """The event time of that record."""
     waited_us: int = 0
-    """How long has been waited since it came; a part of `now_us`."""
+    """The time waited since it came, a part of `now_us`."""
 
     def see(self, position: Position, at_us: int, rules: Rules) -> bool:
-        """Goes on to a record; says whether it is a new one."""
+        """Advance to a record. Return True if it is new."""
         if position <= self.newest:
             return False
         if self.newest != NOWHERE:
@@ -38,7 +37,7 @@ class OwnTime:
         return True
 
     def wait(self, waited_us: int) -> None:
-        """Nothing came for so long."""
+        """Let time pass without a record."""
         self.now_us += waited_us
         self.waited_us += waited_us
 

@@ -1,10 +1,10 @@
-"""The watch as a stateful operator of Spark: state in RocksDB, one entry a topic, so that a burst touches few entries.
+"""The watch as a stateful Spark operator. Its state is in RocksDB, with one entry per topic, so that a burst touches
+few.
 
-What is wrong now is kept beside it, and is little: a record that only says that time goes on reads nothing else.
+The present problems have a small state of their own: a record that only advances time reads nothing else.
 
-Spark's event time has no part in it. There is one watermark for everything, so it would drop the records of a cluster that
-is behind the others, and raise alarms about it too early. Its processing time is used where the stream is live, for a
-cluster of which nothing comes.
+Spark's event time is not used. It has a single watermark, which would drop the records of a cluster that lags behind,
+and raise its alarms too early. Processing time is used for a silent cluster if the stream is live.
 """
 
 from collections.abc import Callable, Iterator, MutableMapping
@@ -67,10 +67,10 @@ OUTPUT: StructType = columns(
 
 
 class WatchProcessor(StatefulProcessor):
-    """Its key is a cluster and a shard of its topics, its input rows are those two and the fields of `Seen`.
+    """The operator for the key of a cluster and a shard of its topics. Input rows are the key and the fields of `Seen`.
 
-    `is_live`: whether time passes for a key of which nothing comes. Each has a timer then, of an alive interval. More than
-    one interval at a time is never waited for: a query that was stopped for a day has seen nothing of that day.
+    `is_live`: time passes for a silent key. Each key then has a timer of an alive interval. It never waits for more
+    than one interval at once, because a query that was stopped for a day has seen nothing of that day.
     """
 
     def __init__(self, rules: Rules, *, is_live: bool) -> None:
@@ -86,7 +86,7 @@ class WatchProcessor(StatefulProcessor):
         self._topics = handle.getMapState("topics", _NAME, _TOPIC)
         self._troubles = handle.getMapState("troubles", _KEY, _TROUBLE)
 
-    def handleInputRows(self, key: Any, rows: Iterator[Row], timerValues: Any) -> Iterator[Row]:  # noqa: N802, N803  # Spark calls it so
+    def handleInputRows(self, key: Any, rows: Iterator[Row], timerValues: Any) -> Iterator[Row]:  # noqa: N802, N803  # Spark's name
         if self._is_live:
             self._hear(timerValues.getCurrentProcessingTimeInMs())
         records = sorted((Seen(*row[2:]) for row in rows), key=lambda seen: seen.position)
@@ -105,7 +105,7 @@ class WatchProcessor(StatefulProcessor):
         yield from self._watched(key, lambda watch: watch.wait(waited_ms * 1000))
 
     def _hear(self, now_ms: int) -> None:
-        """Of a key that has a timer already, that one looks when it was heard of last."""
+        """Record that the key was heard. If it has a timer, the timer itself checks the last time."""
         if not self._heard.exists():
             self._handle.registerTimer(now_ms + self._interval_ms)
         self._heard.update((now_ms,))
@@ -158,7 +158,7 @@ class WatchProcessor(StatefulProcessor):
 
 
 class _Topics(MutableMapping[str, Topic]):
-    """The topics in Spark's state, of which those that are asked for are read once, and those that were set written."""
+    """The topics in Spark's state. Requested ones are read once, and changed ones are written."""
 
     def __init__(self, state: Any) -> None:
         self._state = state

@@ -1,10 +1,10 @@
-"""What the watch looks at, remembers and says: values alone, which can be kept as rows. Nothing here knows of Spark."""
+"""The input, the memory and the output of the watch: plain values that can be stored as rows, without Spark."""
 
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 Position = tuple[int, int]
-"""Controller epoch and number of a record: the order of a history."""
+"""The controller epoch and number of a record, which order a history."""
 
 NOWHERE: Final = (-1, -1)
 LEADERLESS: Final = "leaderless"
@@ -16,7 +16,8 @@ CLEARED: Final = "cleared"
 
 
 class Seen(NamedTuple):
-    """What the watch looks at in a record; `in_sync` and `assigned` are the sizes of ISR and AR, None where unchanged."""
+    """The fields of a record that the watch uses. `in_sync` and `assigned` are the sizes of ISR and AR; None:
+    unchanged."""
 
     controller_epoch: int
     seq: int
@@ -37,9 +38,9 @@ class Seen(NamedTuple):
 
 
 class Replicas(NamedTuple):
-    """A partition: leader and size of its ISR as of one record, how many replicas it is assigned as of another.
+    """A partition: its leader and ISR size as of one record, and the number of assigned replicas as of another.
 
-    None where it was deleted, or where no record said it yet."""
+    They are None if it was deleted, or if no record has stated them."""
 
     position: Position = NOWHERE
     leader: int | None = None
@@ -52,7 +53,7 @@ class Replicas(NamedTuple):
         return max(self.position, self.assigned_position)
 
     def after(self, record: Seen) -> "Replicas":
-        """As of a record about it, unless a later one was seen."""
+        """Return the partition after a record about it, unless a later one was applied."""
         if record.kind.startswith("assignment"):
             assigned = None if record.kind == "assignment_removed" else record.assigned
             is_new = record.position > self.assigned_position
@@ -66,7 +67,7 @@ class Replicas(NamedTuple):
         return self._replace(position=record.position, leader=leader, in_sync=in_sync)
 
     def removed(self, position: Position) -> "Replicas":
-        """The partition as one that was deleted; what a later record said stays."""
+        """Return the partition after its deletion. Later records stay valid."""
         leader, in_sync, at = self.leader, self.in_sync, self.position
         if at < position:
             leader, in_sync, at = None, None, position
@@ -77,7 +78,7 @@ class Replicas(NamedTuple):
 
 @dataclass(slots=True, kw_only=True)
 class Topic:
-    """A topic's partitions, and its `min.insync.replicas`, None where it has none of its own."""
+    """A topic's partitions, and its own `min.insync.replicas`; None if it has none."""
 
     config_position: Position = NOWHERE
     min_isr: int | None = None
@@ -85,20 +86,21 @@ class Topic:
 
 
 class Trouble(NamedTuple):
-    """What is wrong with a partition now, and the record that it began with."""
+    """A present problem of a partition, and the record that it began with."""
 
     problem: str
     began_us: int
     """The event time of that record."""
     since_us: int
-    """The watch's own time then."""
+    """The watch's own time at that record."""
     cause: str | None
     position: Position
     is_raised: bool
 
 
 class Alarm(NamedTuple):
-    """A row of the table `alarms`, without its cluster. One about the whole cluster has no topic and no partition."""
+    """A row of the table `alarms`, without its cluster. An alarm about the whole cluster has no topic and no
+    partition."""
 
     topic: str | None
     partition: int | None
@@ -112,9 +114,10 @@ class Alarm(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rules:
-    """How long each problem may last before there is an alarm, and `min.insync.replicas` where no record says it.
+    """The time that each problem may last without an alarm, and the `min.insync.replicas` if no record states it.
 
-    `alive_interval_us` is how often the controllers write at least. Raises ValueError where it cannot be kept to."""
+    `alive_interval_us` is the longest time between two records of a live controller. Raises ValueError for
+    contradictory times."""
 
     leaderless_after_us: int
     under_min_isr_after_us: int
@@ -125,17 +128,17 @@ class Rules:
     def __post_init__(self) -> None:
         if min(self.leaderless_after_us, self.under_min_isr_after_us) < 0:
             raise ValueError(
-                "a partition cannot be in trouble for less than 0 seconds: give 0 to be told of every trouble"
+                "the time before an alarm cannot be less than 0 seconds: give 0 for an alarm at every problem"
             )
         if not 0 < self.alive_interval_us <= self.silent_after_us:
             raise ValueError(
-                "a cluster is silent when nothing comes for longer than its controller's alive interval: give an interval "
-                "above 0, and no less until it is silent"
+                "a cluster cannot be silent within its controller's alive interval: give an interval above 0, and a "
+                "time until silence that is not shorter"
             )
 
     def patience_us(self, problem: str) -> int:
         return self.leaderless_after_us if problem == LEADERLESS else self.under_min_isr_after_us
 
     def due_us(self, trouble: Trouble) -> int:
-        """When there is an alarm, in the watch's own time."""
+        """Return the watch's own time at which the alarm is due."""
         return trouble.since_us + self.patience_us(trouble.problem)

@@ -1,8 +1,8 @@
-"""Alarms while it happens: a stream of events in, a stream of `alarms` out, and where those go.
+"""Alarms as a stream: events in, `alarms` out, and their output files.
 
-The key is the cluster, so what is about the whole cluster (its time, snapshots, the default configuration) is where its
-topics are. A cluster that is too large for one task is cut into shards by topic; each shard gets what is about the whole
-cluster, and now and then a record that says nothing but the time.
+The key is the cluster, so its time, snapshots and default configuration are in the same place as its topics. A cluster
+that is too large for one task is divided into shards by topic. Each shard gets the records about the whole cluster, and
+sometimes records that only advance time.
 """
 
 from typing import Final
@@ -20,7 +20,8 @@ STATE_STORE: Final = {
         "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
     )
 }
-"""What a session needs to be set to before a query with alarms starts: Spark's own state store cannot keep this state."""
+"""Settings that a session needs before a query with alarms starts: Spark's default state store cannot keep this
+state."""
 
 _OF_TOPICS: Final = (
     "leadership",
@@ -57,14 +58,14 @@ def raise_alarms(
     is_live: bool = False,
     shards: int = 1,
 ) -> DataFrame:
-    """Rows of `alarms` for a stream of `events`: when a partition has been without a leader, or led with fewer replicas in
-    sync than `min.insync.replicas`, for longer than given, and when that is over.
+    """Return rows of `alarms` for a stream of `events`.
 
-    `min_insync_replicas` is for topics for which no record says it. `alive_interval_seconds` is what the controllers'
-    journals are set to. `is_live`: trouble also becomes due while nothing is written, and a cluster of which nothing
-    came for `silent_after_seconds` is `silent`; without it the stream's records alone decide, so that the same ones
-    give the same alarms. Into `shards` a cluster's topics are divided. Neither of the two can be changed for a
-    checkpoint. Raises ValueError for a time below zero or less than one shard.
+    An alarm is raised if a partition has had no leader, or fewer in-sync replicas than `min.insync.replicas`, for
+    longer than given, and cleared when that is over. `min_insync_replicas` holds if no record states it.
+    `alive_interval_seconds` is the setting of the controllers' journals. `is_live`: problems become due while nothing
+    is written, and a cluster is `silent` after `silent_after_seconds` without a record. Otherwise only the records
+    decide, so the same stream gives the same alarms. `shards`: the number of parts of a cluster's topics. Neither of
+    the last two can change for a checkpoint. Raises ValueError for a time below zero or less than one shard.
     """
     if shards < 1:
         raise ValueError(f"a cluster has at least one shard, not {shards}")
@@ -86,10 +87,11 @@ def raise_alarms(
 def write_alarms(
     alarms: DataFrame, location: str, checkpoint: str, *, every_seconds: float | None = 5
 ) -> StreamingQuery:
-    """Starts to append alarms to JSON files below `location`, until the query is stopped; none is written twice.
+    """Start to append alarms to JSON files below `location`. The query runs until it is stopped, and writes each alarm
+    once.
 
-    `every_seconds` None: of what is there now, and then the query ends. Raises `pyspark.errors.PySparkException` where the
-    query cannot start.
+    `every_seconds` None: process what is there now, then end. Raises `pyspark.errors.PySparkException` if the query
+    cannot start.
     """
     for name, value in STATE_STORE.items():
         alarms.sparkSession.conf.set(name, value)
@@ -101,14 +103,16 @@ def write_alarms(
 
 
 def _watched(events: DataFrame, shards: int) -> DataFrame:
-    """The fields of `Seen`, by cluster and shard: a topic's records in one, the cluster's in all, time in one besides."""
+    """Return the fields of `Seen` by cluster and shard.
+
+    A topic's records go to one shard, the cluster's to all, and each record advances time in one more."""
     kind = f.col("kind")
     of_topic = kind.isin(*_OF_TOPICS) & f.col("topic").isNotNull()
     of_cluster = kind.isin(*_OF_CLUSTERS)
     own, other = f.pmod(f.xxhash64("topic"), f.lit(shards)), f.pmod("seq", f.lit(shards))
     everywhere = f.sequence(f.lit(0), f.lit(shards - 1)).cast("array<bigint>")
     is_time = ~of_topic & ~of_cluster
-    # Time that nothing else may soon show is passed to all.
+    # Records that only advance time may be the last ones for long, so all shards get them.
     to = f.when(of_topic, f.array_distinct(f.array(own, other))).when(
         of_cluster | (kind == "controller_alive"), everywhere
     )

@@ -1,12 +1,10 @@
-"""What an alarm is: one cluster's records, in their order, and what is said about them. Nothing here knows of Spark.
+"""The watch: the alarms that follow from the records of one cluster in their order. It does not depend on Spark.
 
-Trouble is due by the watch's own time (`own_time`), which bad clocks cannot stop, and which goes on where nothing comes and
-the reader says so. Without that, the same history gives the same alarms however it is cut into batches, however far behind
-the reader is, and whatever other clusters do.
+Problems become due by the watch's own time (`own_time`). Wrong clocks cannot stop it, and it advances during a silence
+if the reader reports one. Otherwise a history gives the same alarms for any batches, any lag, and any other clusters.
 
-A record may come again, or late: each partition keeps the position of the record that it is as of, and older ones change
-nothing. What was deleted stays known as deleted until the next whole snapshot, and nothing from before the newest snapshot
-is taken.
+Records may be repeated or late: each partition has the position of its last record, and older records change nothing. A
+deletion is remembered until the next whole snapshot, and records from before the newest snapshot are ignored.
 """
 
 from collections.abc import Iterator, MutableMapping
@@ -36,20 +34,21 @@ _NEVER: Final = 1 << 63
 
 @dataclass(slots=True, kw_only=True)
 class Course:
-    """How far the history has been seen."""
+    """The progress through the history."""
 
     time: OwnTime = field(default_factory=OwnTime)
     silent_since_us: int | None = None
-    """The event time of the record after which nothing came for too long; None where something comes."""
+    """The event time of the last record before the present silence; None if there is no silence."""
     newest_snapshot: Position = NOWHERE
-    """Where it began: what is older is not taken any more."""
+    """The beginning of the newest snapshot. Older records are ignored."""
     in_snapshot: bool = False
     configs: BrokerConfigs = field(default_factory=BrokerConfigs)
 
 
 @dataclass(slots=True, kw_only=True)
 class Watch:
-    """The state of some of a cluster's topics, and what is wrong there. `see` its records in the order of history."""
+    """The state of some of a cluster's topics, and their problems. Call `see` for its records in the order of
+    history."""
 
     rules: Rules
     course: Course
@@ -58,7 +57,7 @@ class Watch:
     _next_due_us: int = 0
 
     def see(self, record: Seen) -> Iterator[Alarm]:
-        """The alarms that are raised and cleared now that this has come."""
+        """Apply a record. Return the alarms that it raises and clears."""
         if record.position < self.course.newest_snapshot:
             return
         if self.course.time.see(record.position, record.at_us, self.rules):
@@ -81,10 +80,10 @@ class Watch:
                 if record.controller_epoch == self.course.newest_snapshot[0]:
                     yield from self._forget_what_is_not_in_the_snapshot(record)
             case "gap" | "controller_elected" | "recorder_started":
-                self.course.in_snapshot = False  # what is left of it does not say everything
+                self.course.in_snapshot = False  # after a break, the rest of the snapshot is not the whole state
 
     def wait(self, waited_us: int) -> Iterator[Alarm]:
-        """The alarms that are raised now that nothing of this cluster came for so long, though all was read."""
+        """Let time pass without a record, after all was read. Return the alarms that this raises."""
         time = self.course.time
         time.wait(waited_us)
         yield from self._raise_what_is_due()
@@ -114,7 +113,7 @@ class Watch:
         self._next_due_us = min(waiting, default=_NEVER)
 
     def standing(self) -> Iterator[Alarm]:
-        """The alarms that were raised and not cleared, as they were when they were raised."""
+        """Return the alarms that are raised and not cleared, as they were raised."""
         if self.course.silent_since_us is not None:
             yield self._silence(self.course.silent_since_us)
         yield from (self._raised(key) for key, trouble in self.troubles.items() if trouble.is_raised)
@@ -130,7 +129,7 @@ class Watch:
     def _partition(self, record: Seen) -> Iterator[Alarm]:
         name, number = record.topic, record.partition
         if name is None or number is None:
-            return  # a finding of the layers; there is no partition to be alarmed about
+            return  # the layers report it as a finding; there is no partition to watch
         topic = self.topics.get(name) or Topic()
         before = topic.partitions.get(number) or Replicas()
         after = topic.partitions[number] = before.after(record)
@@ -170,7 +169,7 @@ class Watch:
                     yield from self._judge(name, number, topic, record)
 
     def _forget_what_is_not_in_the_snapshot(self, record: Seen) -> Iterator[Alarm]:
-        """What a whole snapshot does not name is no more: it went while nobody wrote, or was deleted before."""
+        """Remove what a whole snapshot does not name. It vanished while nobody wrote, or was deleted before."""
         oldest = self.course.newest_snapshot
         self.course.configs.forget_before(oldest)
         for name, topic in list(self.topics.items()):
@@ -191,7 +190,7 @@ class Watch:
                 self.topics[name] = topic
 
     def _judge(self, name: str, number: int, topic: Topic, record: Seen) -> Iterator[Alarm]:
-        """Compares what is wrong with a partition with what was."""
+        """Compare the present problem of a partition with the previous one."""
         problem = self._problem(topic, topic.partitions[number])
         key = name, number
         trouble = self.troubles.get(key)

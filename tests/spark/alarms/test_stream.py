@@ -107,7 +107,7 @@ def test_a_live_stream_tells_of_what_stands_while_nothing_is_written(spark: Spar
 
 def test_a_time_below_zero_or_no_shard_at_all_is_refused(spark: SparkSession) -> None:
     events = spark.createDataFrame([], EVENTS.schema)
-    with pytest.raises(ValueError, match="give 0 to be told of every trouble"):
+    with pytest.raises(ValueError, match="give 0 for an alarm at every problem"):
         raise_alarms(events, leaderless_after_seconds=-1)
     with pytest.raises(ValueError, match="at least one shard, not 0"):
         raise_alarms(events, shards=0)
