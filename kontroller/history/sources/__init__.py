@@ -1,1 +1,1 @@
-"""Where history comes from: each module turns one kind of text into rows of the table `events`."""
+"""The sources of history. Each module turns one kind of text into rows of the table `events`."""

@@ -1,6 +1,7 @@
-"""Journals as files: folders of segments, on this machine or wherever Hadoop's file systems reach (`s3a://`, `hdfs://`).
+"""Journals as files: folders of segments, on this machine or on Hadoop's file systems (`s3a://`, `hdfs://`).
 
-A folder, and each folder below it that has segments, is a journal: what one controller process or recorder wrote.
+A folder with segments is a journal: the records of one controller process or recorder. Folders below it are searched
+too.
 """
 
 from collections.abc import Sequence
@@ -15,23 +16,25 @@ SEGMENTS: Final = "*.jsonl{,.gz}"
 
 
 def lines(spark: SparkSession, locations: Sequence[str]) -> DataFrame:
-    """The lines of all segments below the folders, with where each stands (`schemas.LINES`).
+    """Return the lines of all segments below the folders, with their places (`schemas.LINES`).
 
-    Lines are not numbered: files are read in parts, by several at a time; `seq` finds a record. Raises
-    `pyspark.errors.AnalysisException` where a folder does not exist.
+    Lines are not numbered, because several tasks read parts of one file; `seq` identifies a record. Raises
+    `pyspark.errors.AnalysisException` if a folder does not exist.
     """
     reader = spark.read.option("recursiveFileLookup", "true").option("pathGlobFilter", SEGMENTS)
     return lines_of(reader.text(list(locations)))
 
 
 def lines_of(rows: DataFrame) -> DataFrame:
-    """What Spark read from segments, at once or as a stream, as `schemas.LINES`."""
+    """Convert rows that Spark read from segments, at once or as a stream, to `schemas.LINES`."""
     rows = rows.select("value", f.col("_metadata.file_path").alias("source"))
     return rows.select("value", "source", journal_of("source").alias("journal"), f.lit(None).cast(LONG).alias("line"))
 
 
 def journal_of(source: str) -> Column:
-    """The folder of a file, which the column `source` names. By bytes, as characters would have to be counted each time."""
+    """Return the folder of the file that the column `source` names.
+
+    It works on bytes, because Spark would count characters in each row."""
     file = f.substring_index(source, "/", -1)
     length = f.octet_length(source) - f.octet_length(file) - 1
     return f.substring(f.col(source).cast("binary"), f.lit(1), length).cast("string")

@@ -1,7 +1,7 @@
-"""Copies of the journals that controllers serve over HTTP, kept up to date: only what is new is fetched.
+"""Copies of the journals that controllers serve over HTTP. An update fetches only new data.
 
-A segment only grows, but for a torn or failed last write that its writer cuts off. So a copy is cut to its last whole
-line, and goes on only if its end is still what the server has; otherwise that segment is fetched anew.
+A segment only grows, except that its writer may cut off a torn or failed last write. So a copy is cut to its last whole
+line, and continues only if its end still matches the server's. Otherwise the segment is fetched again.
 """
 
 import os
@@ -24,11 +24,11 @@ TIMEOUT_S: Final = 30
 _OVERLAP_BYTES: Final = 4096
 _UNAUTHORIZED: Final = 401
 _SEGMENT: Final = r"^[0-9]+-[0-9]+\.jsonl$"
-"""Names that may become files here, whatever a server says."""
+"""The names that may become local files, whatever a server sends."""
 
 
 class JournalUnreachable(Exception):
-    """A journal could not be fetched; what was fetched before is as it was. May work later."""
+    """A journal could not be fetched; earlier copies are unchanged. A retry may succeed."""
 
 
 class Segment(BaseModel):
@@ -41,9 +41,10 @@ class Index(BaseModel):
 
 
 def fetch(url: str, below: Path, tokens: JournalTokens | None = None) -> Path:
-    """Brings the copy of the journal at `url` up to date; returns its folder, one for each server, below `below`.
+    """Update the copy of the journal at `url`, and return its folder below `below`. Each server has its own.
 
-    Segments that the server no longer keeps stay. Raises `JournalUnreachable`, and `OSError` for the copy's own disk."""
+    Segments that the server has removed are kept. Raises `JournalUnreachable`, and `OSError` for the copy's own disk.
+    """
     address = urlsplit(url)
     folder = below / f"{address.hostname}-{address.port or 80}"
     folder.mkdir(parents=True, exist_ok=True)
@@ -57,7 +58,7 @@ def _shown(url: str, tokens: JournalTokens | None) -> dict[str, str]:
     try:
         return tokens.headers(url) if tokens is not None else {}
     except UnusableToken as error:
-        raise JournalUnreachable(f"{url} cannot be asked: {error}") from error
+        raise JournalUnreachable(f"{url} cannot be read: {error}") from error
 
 
 def _index(url: str, shown: dict[str, str]) -> Index:
@@ -65,7 +66,7 @@ def _index(url: str, shown: dict[str, str]) -> Index:
         try:
             return Index.model_validate_json(answer.read())
         except ValidationError as error:
-            raise JournalUnreachable(f"{url} is no journal: give the address that ends in /journal") from error
+            raise JournalUnreachable(f"{url} is not a journal: give the address that ends in /journal") from error
 
 
 def _update(url: str, copy: Path, size: int, shown: dict[str, str]) -> None:
@@ -82,7 +83,8 @@ def _update(url: str, copy: Path, size: int, shown: dict[str, str]) -> None:
 
 
 def _went_on(url: str, file: BinaryIO, start: int, have: int, shown: dict[str, str]) -> bool:
-    """Appends what the server has more, unless it has something else in the last bytes, from `start` on, of the copy."""
+    """Append the server's new data, unless the copy differs from the server's data from `start` on. Return False if it
+    does."""
     with _opened(url, shown, {"Range": f"bytes={start}-"} if start else {}) as answer:
         if answer.read(have - start) != os.pread(file.fileno(), have - start, start):
             return False
@@ -104,15 +106,15 @@ def _cut_to_whole_lines(descriptor: int) -> int:
 
 
 def what_to_do(status: int) -> str:
-    """About an answer that is no journal."""
+    """Return advice for a response that is not a journal."""
     if status == _UNAUTHORIZED:
-        return "it is for those who show its token: give it with --journal-token-file"
+        return "it requires a token: give it with --journal-token-file"
     return "is a journal kept there?"
 
 
 @contextmanager
 def _opened(url: str, shown: dict[str, str], headers: dict[str, str] | None = None) -> Iterator[HTTPResponse]:
-    """`shown`: for this server alone, and not for one that it may lead to."""
+    """Open a URL. The headers `shown` go to this server only, and not to a redirect's target."""
     request = urllib.request.Request(url, headers=headers or {})  # noqa: S310  # the scheme was asked for by the user
     for name, value in shown.items():
         request.add_unredirected_header(name, value)

@@ -1,4 +1,4 @@
-"""What readers of journals show to whoever serves them: a token of its own for a journal, or one for all others."""
+"""Tokens for served journals: one for a certain journal, or one for all others."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -12,16 +12,16 @@ _SERVED: Final = ("http://", "https://")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JournalTokens:
-    """Files of tokens by the address of their journal."""
+    """The files of tokens, by the address of their journal."""
 
     of_journals: Mapping[str, TokenFile] = field(default_factory=dict)
     of_others: TokenFile | None = None
 
     @classmethod
     def named(cls, options: Iterable[str], journals: Iterable[str]) -> Self:
-        """As options name them, `FILE` or `URL=FILE`; no token goes to somebody who is no journal of those.
+        """Parse options of the form `FILE` or `URL=FILE`. Tokens are only for the given journals.
 
-        Raises `ValueError` for a journal that is not read, and for a file that cannot be used."""
+        Raises `ValueError` for a URL that is not among the journals, and for a file that cannot be used."""
         of_journals: dict[str, TokenFile] = {}
         of_others = None
         known = {_plain(journal) for journal in journals}
@@ -33,11 +33,11 @@ class JournalTokens:
             elif _plain(url) in known:
                 of_journals[_plain(url)] = file
             else:
-                raise ValueError(f"{url} is no journal that is read: give its token to the address that --journal has")
+                raise ValueError(f"{url} is not one of the journals: give the token to an address that --journal has")
         return cls(of_journals=of_journals, of_others=of_others)
 
     def headers(self, journal: str) -> dict[str, str]:
-        """What a request to that journal shows. Raises `UnusableToken`."""
+        """Return the authorization headers for a request to a journal. Raises `UnusableToken`."""
         file = self.of_journals.get(_plain(journal), self.of_others)
         return {} if file is None else {"Authorization": file.authorization()}
 

@@ -1,8 +1,8 @@
-"""The journal's Kafka topic: lines as they are in files, one a message, at once or as they come.
+"""The journal's Kafka topic: one line per message, read at once or as a stream.
 
-Spark needs jars for it that it does not bring: the image has them (images/kontroller-history/pom.xml), elsewhere Spark
-fetches them from Maven Central when it starts. A line may be in the topic twice, as its writer repeats what may not have
-arrived: whoever reads goes by epoch and number.
+Spark needs additional jars for it. The image has them (images/kontroller-history/pom.xml); elsewhere Spark downloads
+them from Maven Central at its start. The topic may have a line twice, because its writer repeats sends that may have
+failed; epoch and number identify a record.
 """
 
 import os
@@ -18,16 +18,17 @@ from pyspark.sql import functions as f
 CONNECTOR: Final = "org.apache.spark:spark-sql-kafka-0-10_2.13:4.2.0"
 _CONNECTOR_FILES: Final = "spark-sql-kafka-*.jar"
 MOST_AT_ONCE: Final = 2_000_000
-"""Messages of a batch. What a day has is read and written again for each batch that has some of it."""
+"""The messages of a batch. Each batch reads and rewrites the days that it touches."""
 
 
 class NoConnector(Exception):
-    """This Spark cannot read from Kafka."""
+    """This Spark installation cannot read from Kafka."""
 
 
 def connector_settings(jars: str = "") -> dict[str, str]:
-    """Settings for a session that is to read from Kafka. `jars`: paths of the connector's jars, separated by commas;
-    without them Spark has the connector itself, or fetches it."""
+    """Return the settings of a session that reads from Kafka.
+
+    `jars`: comma-separated paths of the connector's jars; empty: Spark has the connector, or downloads it."""
     if jars:
         return {"spark.jars": jars}
     home = Path(os.environ.get("SPARK_HOME") or Path(pyspark.__file__).parent)
@@ -37,10 +38,10 @@ def connector_settings(jars: str = "") -> dict[str, str]:
 def lines(
     spark: SparkSession, topic: str, bootstrap_servers: str, options: Mapping[str, str] | None = None
 ) -> DataFrame:
-    """The lines (`schemas.LINES`) that are in the topic now; `line` is the message's offset.
+    """Return the lines (`schemas.LINES`) that are in the topic now. `line` is the offset of the message.
 
-    `options` are Spark's for Kafka, such as `kafka.security.protocol`. Raises `NoConnector`; that the brokers are out of
-    reach, or what was to be read is not there any more, is raised where the rows are read.
+    `options` are Spark's options for Kafka, such as `kafka.security.protocol`. Raises `NoConnector`. Unreachable
+    brokers and deleted messages raise errors later, when the rows are read.
     """
     reader = spark.read.format("kafka").options(**_options(spark, topic, bootstrap_servers, options))
     try:
@@ -57,9 +58,9 @@ def stream(
     *,
     most_at_once: int = MOST_AT_ONCE,
 ) -> DataFrame:
-    """The same lines as a stream, from the first that is in the topic; not more than so many in a batch.
+    """Return the same lines as a stream from the first message on, with a limit for each batch.
 
-    The query ends with an error where messages were deleted before it read them. Raises `NoConnector`.
+    The query fails if messages were deleted before it read them. Raises `NoConnector`.
     """
     limits = {"maxOffsetsPerTrigger": str(most_at_once), **(options or {})}
     reader = spark.readStream.format("kafka").options(**_options(spark, topic, bootstrap_servers, limits))
@@ -77,7 +78,7 @@ def _options(
         "subscribe": topic,
         "startingOffsets": "earliest",
         "failOnDataLoss": "true",
-        # A journal is in order in one partition of the topic, which one task would read alone.
+        # A journal is in one partition of the topic for its order, and one task would read it alone.
         "minPartitions": str(spark.sparkContext.defaultParallelism),
     }
     return own | dict(options or {})

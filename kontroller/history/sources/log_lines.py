@@ -1,8 +1,8 @@
-"""What the lines of Kafka's `state-change.log` and `controller.log` say: a pattern for each, and the records it gives.
+"""Patterns for the lines of Kafka's `state-change.log` and `controller.log`, and the records that follow from them.
 
-`Changed partition T-0 from OfflinePartition to OnlinePartition with state LeaderAndIsr(...)` is a record `leadership`, and
-so on. A pattern may match and give nothing, as of a list of no brokers. The words are those of Kafka 3.9; those of 3.x
-before it, which name fewer fields, are read as well.
+For example, `Changed partition T-0 from OfflinePartition to OnlinePartition with state LeaderAndIsr(...)` gives a
+record `leadership`. A match may give no record, for example if a list of brokers is empty. The wording is that of Kafka
+3.9; older 3.x versions, which name fewer fields, are supported as well.
 """
 
 from collections.abc import Mapping
@@ -20,7 +20,7 @@ SPEAKER: Final = (
 )
 
 _TOPIC: Final = r"([\w.-]{1,249})"
-"""A name that Kafka allows. Whatever may be of any length is found in one way alone: a long line must not take long."""
+"""A name that Kafka allows. Patterns with repetition match in one way only, because a long line must not take long."""
 
 _TYPES: Final[Mapping[str, str]] = {
     "kind": "STRING", "topic": "STRING", "topic_id": "STRING", "partition": "INT", "broker": "INT", "unclean": "BOOLEAN",
@@ -28,18 +28,18 @@ _TYPES: Final[Mapping[str, str]] = {
     "state_controller_epoch": "BIGINT", "partition_epoch": "INT", "replicas": "ARRAY<INT>", "adding": "ARRAY<INT>",
     "removing": "ARRAY<INT>", "broker_epoch": "BIGINT",
 }  # fmt: skip
-"""What a record may say, with its type in SQL."""
+"""The fields of a record, with their types in SQL."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Line:
-    """A kind of line, by the words that it begins with: what it says where all of it is as expected."""
+    """A kind of line. `begin` identifies it, and `pattern` matches it as a whole."""
 
     begin: str
-    """A regular expression that is enough to know that the line is about the state."""
+    """A regular expression that identifies a line about the state."""
     pattern: str
     records: tuple[str, ...]
-    """SQL: arrays of records; `$1` is the first group of the pattern."""
+    """SQL: arrays of records. `$1` is the first group of the pattern."""
 
 
 def _record(kind: str, **fields: str) -> str:
@@ -53,18 +53,18 @@ def _one(kind: str, **fields: str) -> str:
 
 
 def _numbers(text: str) -> str:
-    """The brokers in `1,2`, `List(1, 2)` or `List(BrokerState(brokerId=1, brokerEpoch=-1), ...)`."""
+    """SQL: the brokers in `1,2`, `List(1, 2)` or `List(BrokerState(brokerId=1, brokerEpoch=-1), ...)`."""
     ids = f"regexp_extract_all(regexp_replace({text}, r'brokerEpoch=-?[0-9]+', ''), r'([0-9]+)', 1)"
     return f"transform({ids}, n -> CAST(n AS INT))"
 
 
 def _each(text: str, kind: str) -> str:
-    """A record for each broker that a text names."""
+    """SQL: a record for each broker that a text names."""
     return f"transform({_numbers(text)}, n -> {_record(kind, broker='n')})"
 
 
 def _uuid(text: str) -> str:
-    """A topic id as journals have it; logs have it in the letters of URLs."""
+    """SQL: a topic id in the format of journals. Logs have it in URL-safe Base64."""
     digits = f"lower(hex(unbase64(concat(translate({text}, '-_', '+/'), '=='))))"
     parts = ", ".join(f"substr({digits}, {start}, {length})" for start, length in _UUID_PARTS)
     return f"concat_ws('-', {parts})"
@@ -80,7 +80,7 @@ _ASSIGNMENT: Final = r"ReplicaAssignment\(replicas=([\d,]*), addingReplicas=([\d
 
 
 def _state(topic: str, partition: str, first: int) -> str:
-    """A record of what `_STATE` says, whose groups begin with this one."""
+    """SQL: a record of a match of `_STATE`, whose first group has this number."""
     leader, isr, recovery, leader_epoch, version, epoch = (f"${first + number}" for number in range(6))
     return _one(
         "leadership", topic=topic, partition=partition, leader=leader, isr=_numbers(isr), leader_epoch=leader_epoch,
@@ -89,14 +89,14 @@ def _state(topic: str, partition: str, first: int) -> str:
 
 
 def _assignment(topic: str, partition: str, first: int) -> str:
-    """A record of what `_ASSIGNMENT` says, whose groups begin with this one."""
+    """SQL: a record of a match of `_ASSIGNMENT`, whose first group has this number."""
     replicas, adding, removing = (_numbers(f"${first + number}") for number in range(3))
     return _one("assignment", topic=topic, partition=partition, replicas=replicas, adding=adding, removing=removing)
 
 
 FIELDS: Final = tuple(_TYPES)
 WHY: Final = "why"
-"""The kind of what a line says that is why what follows happens."""
+"""The kind of a record that only states the cause of the following ones."""
 CAUSE_RECORD: Final = _one(WHY)
 
 _TOPIC_IDS: Final = r"regexp_extract_all(message, r'TopicIdReplicaAssignment\(([^,]+,(?:Some\([^)]+\)|None))', 1)"
@@ -143,7 +143,7 @@ LINES: Final = (
           pattern=rf"^Successfully updated assignment of partition {_TOPIC}-(\d+) to {_ASSIGNMENT}$",
           records=(_assignment("$1", "$2", 3),)),
 )  # fmt: skip
-"""All lines that are about the state."""
+"""All lines about the state."""
 
 CAUSES: Final[Mapping[str, str]] = {
     r"^\d+ successfully elected as the controller": "controller_failover",
@@ -159,15 +159,15 @@ CAUSES: Final[Mapping[str, str]] = {
     r"^Starting replica leader election \(\w+\) for partitions \S+ triggered by Admin": "elect_leaders",
     r"^(Successfully updated assignment|Target replicas) ": "reassignments_requested",
 }
-"""Lines that say why what follows happens."""
+"""The causes that lines state for the records that follow them."""
 
 
 def parsed(lines: DataFrame, time_zone: str) -> DataFrame:
-    """What a controller said: its id, `controller_epoch` where the line has it, `event_time`, `cause`, and `records`.
+    """Parse a controller's lines: its id, `controller_epoch` if the line has it, `event_time`, `cause`, and `records`.
 
-    `set_back_us`: by how much clocks were set back after it, where its local time comes twice; else 0.
-    Lines of others, and of what is nobody's state, have neither of the last two. `is_unreadable`: about the state, and
-    not as expected, or without a time."""
+    `set_back_us`: the amount by which clocks are set back after an ambiguous local time, otherwise 0. Lines of other
+    writers, and lines that are not about the state, have neither cause nor records. `is_unreadable`: the line is about
+    the state but does not match, or it has no time."""
     local = f"try_to_timestamp(regexp_extract(value, {_raw(TIME)}, 1), 'yyyy-MM-dd HH:mm:ss,SSS')"
     said = lines.where("left(value, 1) = '['").selectExpr(
         "*",

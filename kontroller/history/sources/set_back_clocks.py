@@ -1,15 +1,13 @@
-"""Which of the two is meant by a local time that comes twice, as in the hour in which clocks are set back in autumn.
+"""Resolves local times that occur twice, in the hour in which clocks are set back in autumn.
 
-A log says local times without their offset, so a line of that hour has two instants. It is taken for the first one, unless
-that would make time run backwards:
+Logs have local times without an offset, so a line of that hour has two possible instants. The first one is assumed,
+unless time would then run backwards:
+    a file      [02:40 broker 2 is gone] [02:20 it is back]    the later line is of the second 02:20
+    epochs      [02:50 epoch 5] [02:10 epoch 6, another host]  epoch 6 begins after epoch 5
+    versions    [02:50 version 7] [02:10 version 8, a rotated file between them]  the same for a partition's versions
 
-    a file      [02:40 broker 2 is gone] [02:20 it is back]    the order of lines is that of time: 02:20 is the second one
-    epochs      [02:50 epoch 5] [02:10 epoch 6, another host]  a controller epoch begins after the one before it
-    versions    [02:50 version 7] [02:10 version 8, a file that was rotated in between] so does a version of a partition
-
-What follows such a line in its file, or in a later epoch, is of the second time as well. A file alone decides that when it
-is read (`by_lines`), and decides it alike whenever it is read again, as it only grows at its end. What other hosts and
-files say is asked of all that is kept (`by_epochs_and_versions`); for that a record names when a clock was set back.
+Later lines of that file or epoch are of the second time too. `by_lines` needs one file only, so intake decides it;
+`by_epochs_and_versions` needs all records, and uses records of the times at which clocks were set back.
 """
 
 from typing import Final
@@ -18,16 +16,16 @@ from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as f
 
 SET_BACK: Final = "set_back"
-"""The kind of a record that says that a host's clock was set back: `event_time` says when, and `took_us` by how much."""
+"""The kind of a record that a host's clock was set back: `event_time` is the time, and `took_us` the amount."""
 _DISORDER: Final = "INTERVAL 10 SECONDS"
-"""By how much lines may be out of order, of several threads of a host, or by the clocks of two, and none was set back."""
+"""The disorder of lines that does not prove a second time, between threads of a host or the clocks of two hosts."""
 _CHANGE: Final = ("leadership", "assignment", "controller_elected")
-"""What only the controller in office says: one that was replaced may say more, until it notices."""
+"""Kinds that only the active controller writes. A replaced one may log others until it notices."""
 _CLOCK: Final = ("cluster_id", "set_back_at")
 
 
 def set_back_us(local: str, time_zone: str) -> str:
-    """SQL: by how many microseconds clocks are set back after this local time, where it comes twice; else 0."""
+    """SQL: the microseconds by which clocks are set back after this local time if it occurs twice, otherwise 0."""
     first = f"to_utc_timestamp({local}, '{time_zone}')"
     length = f"({_offset_us(first, time_zone)} - {_offset_us(f'{first} + INTERVAL 3 HOURS', time_zone)})"
     second = f"timestamp_micros(unix_micros({first}) + {length})"
@@ -35,14 +33,15 @@ def set_back_us(local: str, time_zone: str) -> str:
 
 
 def set_back_at(time_zone: str) -> str:
-    """SQL: when clocks were set back, of a row whose local time comes twice, with the first instant of that."""
+    """SQL: the instant at which clocks were set back, for a row with the first instant of an ambiguous local time."""
     minutes = "sequence(date_trunc('MINUTE', event_time), event_time + INTERVAL 3 HOURS, INTERVAL 1 MINUTE)"
     return f"filter({minutes}, t -> {_offset_us('t', time_zone)} < {_offset_us('event_time', time_zone)})[0]"
 
 
 def by_lines(lines: DataFrame) -> DataFrame:
-    """Lines with `event_time`, of those that come twice the first one, and `set_back_us`; `event_time` is then as
-    the order of the lines of a file says (`source`, `block`, `position`)."""
+    """Return the lines with `event_time` resolved by their order in each file (`source`, `block`, `position`).
+
+    The input has the first instant of ambiguous times, and `set_back_us`."""
     twice = lines.where("set_back_us > 0")
     of_the_file = Window.partitionBy("source", f.to_date("event_time")).orderBy("block", "position")
     so_far = of_the_file.rowsBetween(Window.unboundedPreceding, 0)
@@ -54,8 +53,9 @@ def by_lines(lines: DataFrame) -> DataFrame:
 
 
 def by_epochs_and_versions(records: DataFrame) -> DataFrame:
-    """Records of all logs of clusters, without those of the kind `SET_BACK`; where these say that a local time came twice,
-    `event_time` is as epochs and versions say."""
+    """Return the records of all logs without those of the kind `SET_BACK`.
+
+    The `event_time` of ambiguous times is resolved by epochs and versions."""
     clocks = records.where(f.col("kind") == SET_BACK).selectExpr(
         "cluster_id AS of_cluster", "journal AS of_journal", "event_time AS set_back_at", "took_us AS by_us"
     )
@@ -72,13 +72,14 @@ def by_epochs_and_versions(records: DataFrame) -> DataFrame:
 
 
 def _later_versions(twice: DataFrame) -> DataFrame:
-    """From when on (`second_from`) a file's lines are of the second time, as a partition had a lower version before."""
+    """Return the times (`second_from`) from which a file's lines are of the second time, because a lower version came
+    later."""
     states = twice.where("kind = 'leadership' AND partition_epoch >= 0")
     of_the_partition = (*_CLOCK, "topic", "partition")
     versions = states.groupBy(*of_the_partition, "partition_epoch").agg(f.min("event_time").alias("said_at"))
     every = Window.partitionBy(*of_the_partition)
     before = every.orderBy("partition_epoch").rowsBetween(Window.unboundedPreceding, -1)
-    # A topic that is created begins with version 0, perhaps after one of its name.
+    # A topic that is created begins with version 0, perhaps after another topic of its name.
     versions = versions.withColumns(
         {"lowest": f.min("partition_epoch").over(every), "said_before": f.max("said_at").over(before)}
     )
@@ -90,7 +91,7 @@ def _later_versions(twice: DataFrame) -> DataFrame:
 
 
 def _later_epochs(twice: DataFrame) -> DataFrame:
-    """From when on an epoch's records are of the second time, as an earlier epoch goes on until later or into that."""
+    """Return the times from which an epoch's records are of the second time, because an earlier epoch lasts longer."""
     is_change = f.col("kind").isin(*_CHANGE)
     epochs = twice.groupBy(*_CLOCK, "controller_epoch").agg(
         f.min("event_time").alias("began"), f.max(f.when(is_change, f.col("event_time"))).alias("ended")
@@ -104,7 +105,7 @@ def _later_epochs(twice: DataFrame) -> DataFrame:
 
 
 def _moved(twice: DataFrame, later: DataFrame, of: tuple[str, ...]) -> DataFrame:
-    """The rows, those from `second_from` on at the second of their instants."""
+    """Return the rows, with those from `second_from` on moved to their second instant."""
     rows = twice.join(f.broadcast(later), [*_CLOCK, *of], "left")
     is_moved = f.expr("event_time >= second_from AND event_time < set_back_at")
     second = f.timestamp_micros(f.unix_micros("event_time") + f.col("by_us"))
@@ -112,5 +113,5 @@ def _moved(twice: DataFrame, later: DataFrame, of: tuple[str, ...]) -> DataFrame
 
 
 def _offset_us(moment: str, time_zone: str) -> str:
-    """SQL: by how much local time is ahead of UTC at a moment."""
+    """SQL: the microseconds by which local time is ahead of UTC at a moment."""
     return f"(unix_micros(from_utc_timestamp({moment}, '{time_zone}')) - unix_micros({moment}))"

@@ -1,13 +1,11 @@
-"""Kafka's own text logs, `state-change.log` and `controller.log`, of clusters that have no journal (3.x with ZooKeeper).
+"""Kafka's text logs, `state-change.log` and `controller.log`, of clusters without a journal (3.x with ZooKeeper).
 
-A folder of logs is what one broker wrote, rotated and compressed as Kafka and others do. From what its controller says, as
-long as it was the controller, come events as a journal has them. The logs were made for people: what each kind of line says
-is in `log_lines`, and docs/text-logs.md says what they leave out. Why something happened is a guess from the lines before
-it, so all events are `inferred`.
+A folder of logs is from one broker, rotated and compressed. The lines of its controller, while it was active, become
+events like those of a journal. The logs were written for people: `log_lines` has the patterns, and docs/text-logs.md
+lists what is missing. Causes are guessed from preceding lines, so all events are `inferred`.
 
-Logs are taken in again while they grow and old files are deleted, so what is kept is what each line says, known by its
-time and its place among those of the same millisecond (`read`). What repeats it, why it happened and which number it has is
-found out from all that is kept, whenever a history is made of it (`numbered`).
+Logs grow and old files are deleted, so intake keeps each line's content, identified by its time and its place within
+the millisecond (`read`). Repetitions, causes and numbers are determined at each fold, from all lines (`numbered`).
 """
 
 from collections.abc import Collection, Sequence
@@ -24,18 +22,19 @@ from kontroller.history.sources.journal_files import journal_of
 FILES: Final = "{state-change,controller}.log*"
 ORIGIN: Final = "logs"
 _PLACE: Final = ("event_time", "is_of_states", "is_current", "source", "block", "position")
-"""The order of what one host wrote: its clock, and within a millisecond `controller.log` before `state-change.log`, and the
-rotated files of each before the current one."""
+"""The order of one host's lines: its clock, then `controller.log` before `state-change.log`, and rotated files before
+the current one."""
 _OF_STATES: Final = 1_000_000
-"""The place of the first record of `state-change.log` in a millisecond; those of `controller.log` begin with 0."""
+"""The place of the first record of `state-change.log` within a millisecond. Those of `controller.log` begin with 0."""
 UNREADABLE: Final = "unreadable_log_line"
-"""The finding of one line, of which `counted` makes `unreadable`."""
+"""The finding of a single line. `counted` turns them into `unreadable`."""
 
 
 def lines(spark: SparkSession, locations: Sequence[str]) -> DataFrame:
-    """All lines of the logs below the folders, with their places: `value`, `source`, `journal`, `block` and `position`.
+    """Return all lines of the logs below the folders, with their places: `value`, `source`, `journal`, `block` and
+    `position`.
 
-    Raises `pyspark.errors.AnalysisException` where a folder does not exist."""
+    Raises `pyspark.errors.AnalysisException` if a folder does not exist."""
     reader = spark.read.option("recursiveFileLookup", "true").option("pathGlobFilter", FILES)
     return reader.text(list(locations)).select(
         "value",
@@ -47,11 +46,11 @@ def lines(spark: SparkSession, locations: Sequence[str]) -> DataFrame:
 
 
 def read(lines: DataFrame, *, cluster_id: str, time_zone: str = "UTC") -> tuple[DataFrame, DataFrame]:
-    """What the logs of one cluster say: records, in the columns of `EVENTS`, and findings, one for each line that is about
-    the state and cannot be read. `numbered` makes events of the ones, `counted` makes one finding for each folder.
+    """Parse the logs of one cluster. Return records in the columns of `EVENTS`, and a finding for each unreadable line.
 
-    `time_zone`: of the brokers, as in "Europe/Berlin"; Kafka writes local times. `seq` is the place of a record among
-    those of the same millisecond."""
+    `numbered` turns the records into events, and `counted` the findings into one per folder. `time_zone`: of the
+    brokers, such as "Europe/Berlin", because Kafka writes local times. `seq` is the place of a record within its
+    millisecond."""
     said = log_lines.parsed(lines, time_zone)
     parsed = set_back_clocks.by_lines(said)
     clocks = _set_back(said.where("set_back_us > 0"), cluster_id, time_zone)
@@ -59,8 +58,9 @@ def read(lines: DataFrame, *, cluster_id: str, time_zone: str = "UTC") -> tuple[
 
 
 def numbered(parsed: DataFrame) -> DataFrame:
-    """The events of all logs, of what `read` gives: each once, with its cause, and numbered in each epoch; without what
-    repeats what was said before of the same thing, as logs say some changes twice. In what order it came is all one."""
+    """Return the events of all logs from the records of `read`: once each, with cause, numbered in each epoch.
+
+    Repeated statements are dropped, because logs state some changes twice. The order of intake does not matter."""
     placed = set_back_clocks.by_epochs_and_versions(parsed)
     same = ("cluster_id", "controller_epoch", "event_time", "seq", "kind")
     first = Window.partitionBy(*same).orderBy("journal", "source")
@@ -92,9 +92,9 @@ def _news(records: DataFrame) -> DataFrame:
 
 
 def counted(findings: DataFrame) -> DataFrame:
-    """Findings in which those of single lines are counted for each folder, with the first as an example."""
+    """Return the findings, with those of single lines counted by folder and an example."""
     of_lines = findings.where(f.col("problem") == UNREADABLE)
-    begin = "lines that are about the state, in words of another version of Kafka; one of them: "
+    begin = "lines about the state, in the wording of another version of Kafka, such as: "
     rows = of_lines.groupBy("cluster_id", "source").agg(
         f.sum("count").alias("count"), f.min("event_time").alias("event_time"), f.min("detail").alias("example")
     )  # fmt: skip
@@ -126,7 +126,7 @@ def _events(parsed: DataFrame, cluster_id: str) -> DataFrame:
 
 
 def _set_back(lines: DataFrame, cluster_id: str, time_zone: str) -> DataFrame:
-    """A record for each time that a host's clock was set back, of the lines whose local times came twice."""
+    """Return a record for each time that a host's clock was set back, from its lines with ambiguous local times."""
     clocks = lines.selectExpr(
         "journal", "set_back_us AS took_us", f"{set_back_clocks.set_back_at(time_zone)} AS event_time"
     ).distinct()
@@ -143,7 +143,7 @@ def _set_back(lines: DataFrame, cluster_id: str, time_zone: str) -> DataFrame:
 
 
 _TOLD_DIFFERENTLY: Final = ("unclean", "state_controller_epoch")
-"""What may differ where a state is said again: a new controller logs what it found under its own epoch."""
+"""Fields that may differ in a repetition: a new controller logs the state that it found under its own epoch."""
 
 
 def _findings(parsed: DataFrame, cluster_id: str) -> DataFrame:
@@ -154,7 +154,7 @@ def _findings(parsed: DataFrame, cluster_id: str) -> DataFrame:
 
 
 def _as(table: Table, rows: DataFrame) -> DataFrame:
-    """The columns of a table; null where the rows have none of that name."""
+    """Return the columns of a table. Missing ones are null."""
     return rows.select(*(_column(field, rows.columns).alias(field.name) for field in table.schema))
 
 

@@ -167,7 +167,7 @@ def test_a_token_that_cannot_be_read_lets_nobody_in_and_is_logged_once(served: P
         file_of(tmp_path, "given", TOKEN)
         fetch(f"{address}/journal", tmp_path / "copies", tokens)
         shown.unlink()
-        with pytest.raises(JournalUnreachable, match=r"cannot be asked: .*shown cannot be read"):
+        with pytest.raises(JournalUnreachable, match=r"cannot be read: .*shown cannot be read"):
             fetch(f"{address}/journal", tmp_path / "copies", tokens)
 
 
@@ -191,7 +191,7 @@ def test_a_token_is_not_shown_to_whom_a_journal_leads_to(tmp_path: Path) -> None
 @pytest.mark.parametrize(
     ("option", "said"),
     [
-        ("http://other:9404/journal=FILE", "http://other:9404/journal is no journal that is read"),
+        ("http://other:9404/journal=FILE", "http://other:9404/journal is not one of the journals"),
         ("http://here:9404/journal=", "names no file"),
         ("nowhere", "nowhere cannot be read"),
     ],
