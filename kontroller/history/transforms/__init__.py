@@ -1,1 +1,1 @@
-"""From lines to what was when: checked, de-duplicated events, and the intervals in which nothing changed."""
+"""From lines to states over time: checked, unique events, and intervals without a change."""

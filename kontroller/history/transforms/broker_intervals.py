@@ -1,4 +1,4 @@
-"""When each broker was registered, and with what epoch and rack."""
+"""The registrations of brokers over time, with epoch and rack."""
 
 from typing import Final
 
@@ -13,7 +13,7 @@ _STATE: Final = ("broker_epoch", "rack", "cause")
 
 
 def broker_intervals(events: DataFrame, spans: DataFrame) -> DataFrame:
-    """`schemas.BROKER_INTERVALS`."""
+    """Return `schemas.BROKER_INTERVALS`."""
     rows = events.where(f"kind in ('{Kind.BROKER}', '{Kind.BROKER_REMOVED}')")
     rows = lasting(placed(rows, spans), _KEY).where(f"kind = '{Kind.BROKER}'")
     return with_unknown(rows, _STATE, spans).select(*BROKER_INTERVALS.schema.fieldNames())

@@ -1,4 +1,4 @@
-"""What was configured when, and how many replicas in sync that asked for, brokers' own files included."""
+"""Configurations over time, and the `min.insync.replicas` that they set, including brokers' own files."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -18,7 +18,7 @@ _FOREVER: Final = "timestamp '9999-12-31'"
 
 
 def config_intervals(events: DataFrame, spans: DataFrame) -> DataFrame:
-    """`schemas.CONFIG_INTERVALS`."""
+    """Return `schemas.CONFIG_INTERVALS`."""
     names = ", ".join(f"'{kind}'" for kind in _KINDS)
     scope = "case when kind like 'topic%' then 'topic' when broker is null then 'default' else 'broker' end as scope"
     rows = events.where(f"kind in ({names})").selectExpr("*", scope)
@@ -30,8 +30,9 @@ def config_intervals(events: DataFrame, spans: DataFrame) -> DataFrame:
 
 
 def min_isr_steps(configs: DataFrame) -> DataFrame:
-    """The `min.insync.replicas` that each `scope` and `name` which ever set it had: from the beginning of time to its end,
-    in steps from `began` to `ended`; `value` is null in those in which it did not say it."""
+    """Return the `min.insync.replicas` of each `scope` and `name` that ever set it, in steps without a gap.
+
+    The steps cover all time from `began` to `ended`. `value` is null while it was not set."""
     value = "try_cast(config['min.insync.replicas'] as int) as value"
     told = f"struct(began, if(is_last, {_FOREVER}, ended) as ended, {value}) as told"
     values = configs.where("is_known").selectExpr(*_KEY, told)
@@ -39,10 +40,11 @@ def min_isr_steps(configs: DataFrame) -> DataFrame:
 
 
 def static_min_isr_steps(events: DataFrame, spans: DataFrame) -> DataFrame:
-    """The `min.insync.replicas` of brokers' own files, by `cluster_id` and `broker`, in steps as `min_isr_steps`.
+    """Return the `min.insync.replicas` of brokers' own files, by `cluster_id` and `broker`, in steps as
+    `min_isr_steps`.
 
-    A broker reads its file when it starts, so what it said under a registration holds from the beginning of that on, in
-    whatever controller's epoch it was seen first; and until the next one under which it was asked, and answered."""
+    A broker reads its file at its start. So its answer holds from the beginning of that registration, even if another
+    controller saw the registration first, until the next registration under which it answered."""
     kinds = f"kind in ('{Kind.BROKER}', '{Kind.BROKER_STATIC_CONFIG}') and broker_epoch is not null"
     rows = placed(events.where(kinds), spans)
     said = f"if(kind = '{Kind.BROKER_STATIC_CONFIG}', try_cast(config['min.insync.replicas'] as int), null)"
@@ -56,8 +58,9 @@ def static_min_isr_steps(events: DataFrame, spans: DataFrame) -> DataFrame:
 
 
 def steps(told: DataFrame, key: Sequence[str]) -> DataFrame:
-    """Of a few values that each `key` had for a while (`told`: began, ended, value) steps without a hole, from the
-    beginning of time to its end; `value` is null in those between."""
+    """Return steps without a gap, over all time, from the few values of each `key` (`told`: began, ended, value).
+
+    `value` is null between the given values."""
     values = told.groupBy(*key).agg(f.collect_list("told").alias("told"))
     bounds = f"array({_EVER}), transform(told, v -> v.began), transform(told, v -> v.ended), array({_FOREVER})"
     values = values.selectExpr("*", f"array_sort(array_distinct(concat({bounds}))) as times")

@@ -1,8 +1,8 @@
-"""What plain Python makes of small groups of rows, where SQL cannot say it: the marks of a cluster, of which there are a
-few for each span, or the journals of an epoch.
+"""Applies plain Python to small groups of rows, where SQL is not enough: the marks of a cluster, or the journals of an
+epoch.
 
-`GroupedData.applyInArrow` would do the same. In Spark Connect it asks for the columns of its input first, which no function
-of a declared pipeline may do.
+`GroupedData.applyInArrow` would do the same, but with Spark Connect it requests the columns of its input at once, which
+a function of a declared pipeline may not do.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -19,7 +19,7 @@ def of_each(
     made: Callable[[Sequence[Row]], Iterable[Mapping[str, object]]],
     schema: StructType,
 ) -> DataFrame:
-    """All rows of `schema` that `made` gives for the rows with the same keys, of which it gets the columns `names`.
+    """Return all rows of `schema` that `made` returns for the rows with equal keys. It receives the columns `names`.
 
     A group is in memory as a whole, and in no order."""
 

@@ -1,20 +1,13 @@
-"""From records to intervals: each record of a thing lasts until the next one, or until nothing more is known.
+"""From records to intervals: a record is valid until the next one of its thing, or until the state becomes unknown.
 
-Records within known spans are enough for that: a span begins with a snapshot, which names everything that is there. The
-entries of its later snapshots say nothing new, which `proofs` checks.
-
-Spans between which no record is missing are a *chain*: what was known in one is known in the next, and only the time
-between them is not, a *hole*. An example, of a controller that is frozen for an hour, from 10:01 to 11:01:
-
-    chain   record   span   at       says
-    0       1-3      0      10:00    a snapshot: partition p is led by 1
-    0       4        0      10:01    p has no leader
-    0       5        1      11:01    p is led by 2
-            7        1      11:02    the last record, of something else
-
-    `placed`         gives the records of p with the chain, the span and the time that they have
-    `lasting`        p is led by 1 from 10:00 to 10:01, by nobody from 10:01 to 11:01, by 2 from 11:01 to 11:02
-    `with_unknown`   p is led by nobody at 10:01, unknown from 10:01 to 11:01, led by 2 from 11:01 on
+Only records within known spans are needed, because a span begins with a complete snapshot. Spans without a missing
+record between them are a *chain*: its state continues, and only the time between them is unknown, a *hole*. Example:
+    record   span   at       says
+    1-3      0      10:00    a snapshot: partition p has leader 1
+    4        0      10:01    p has no leader; then the controller is frozen for an hour
+    5        1      11:01    p has leader 2; record 7 at 11:02, of something else, is the last one
+The steps are `placed`, which adds chain, span and time to records; `lasting`, which adds the ends: leader 1 to 10:01,
+none to 11:01, leader 2 to 11:02; and `with_unknown`, which cuts holes out: none at 10:01, unknown to 11:01, leader 2.
 """
 
 from collections.abc import Mapping, Sequence
@@ -25,24 +18,25 @@ from pyspark.sql import functions as f
 from kontroller.history.transforms.lines import LOGS
 
 _ITSELF, _UNKNOWN, _AFTERWARDS, _AT_THE_END = range(4)
-"""What becomes of an interval: as far as it is known; a hole in it; what follows that; what follows its chain."""
+"""The parts of an interval: its first known part; a hole in it; the known part after a hole; the part after its
+chain."""
 
 
 def placed(events: DataFrame, spans: DataFrame) -> DataFrame:
-    """The records within known spans, without the entries of later snapshots, and where they are in time: `at` is within
-    the span, whatever the clock said.
+    """Return the records within known spans, without the entries of later snapshots, and with their place in time.
 
-    `chain`: the first of the spans that say something together. Of its end: `chain_ended`, `known_again`, `last_epoch`,
-    `last_seq`; `is_final`: after it only a mention says anything."""
+    `at` is within the span, whatever the clock was. `chain`: the first span of the chain. Columns of its end:
+    `chain_ended`, `known_again`, `last_epoch`, `last_seq`. `is_final`: after it only a mention states anything."""
     rows = events.join(f.broadcast(chained(spans)), ["cluster_id", "controller_epoch"])
     rows = rows.where("seq between first_seq and span_last_seq and (not snapshot or seq <= snapshot_seq)")
     return rows.withColumn("at", f.expr("greatest(span_began, least(event_time, span_ended))"))
 
 
 def chained(spans: DataFrame) -> DataFrame:
-    """The spans with what `placed` adds; `is_by_mention`: a thing is known from its first mention on, since `told_from`.
+    """Return the spans with the columns that `placed` adds.
 
-    What was known before such a chain is unknown until it is mentioned again, and that may be never."""
+    `is_by_mention`: a thing is known from its first mention on, since `told_from`. A state from before such a chain
+    is unknown until it is mentioned again, which may never happen."""
     by_span = "over (partition by cluster_id order by span"
     of_chain = "over (partition by cluster_id, chain)"
     is_by_mention = f"origin = '{LOGS}'"
@@ -56,7 +50,7 @@ def chained(spans: DataFrame) -> DataFrame:
     history_ended = "max(greatest(ended, known_again)) over (partition by cluster_id)"
     again = f"if(lead(is_by_mention) {by_span}), coalesce({snapshot_again}, {history_ended}), known_again) as until"
     last_snapshot = f"max(if({is_by_mention}, null, ended)) {by_span})"
-    # Without a snapshot to come, what nobody mentions is unknown to the end of the history.
+    # Without a later snapshot, things that are not mentioned are unknown to the end of the history.
     is_final = f"{snapshot_again} is null and coalesce(lead(is_by_mention) {by_span}), true) as is_last_span"
     told_from = f"coalesce({last_snapshot}, min(began) over (partition by cluster_id)) as told_from"
     rows = rows.selectExpr("*", again, told_from, is_final)
@@ -84,10 +78,11 @@ def chained(spans: DataFrame) -> DataFrame:
 def lasting(
     rows: DataFrame, key: Sequence[str], latest: Sequence[str] = (), also_next: Sequence[str] = ()
 ) -> DataFrame:
-    """Adds `began`, `ended`, and `next_span` and `next_seq` (null where the chain has no more of the thing) and `next_at`.
+    """Add `began`, `ended`, `next_span`, `next_seq` and `next_at`. The first two of these are null if the thing ends in
+    its chain.
 
-    `latest`: columns that become the last value so far that is not null. `also_next`: columns of which the next record's
-    is added (`next_...`). All of it is one pass over rows that are sorted once."""
+    `latest`: columns that get their last non-null value. `also_next`: columns whose next value is added (`next_...`).
+    All of it is one pass over rows that are sorted once."""
     over = f"over (partition by {', '.join(key)} order by span, seq"
     so_far = f"{over} rows between unbounded preceding and current row)"
     added = {"began": f"max(at) {so_far}"}
@@ -105,11 +100,13 @@ def lasting(
 
 
 def with_unknown(rows: DataFrame, state: Sequence[str], spans: DataFrame) -> DataFrame:
-    """Cuts what lasts over a hole of its chain in three: known, without any `state`, and known again. Adds to what lasted
-    until the end of its chain an interval without a state, until a snapshot, the next mention, or the end of the history.
+    """Cut intervals at the holes of their chain, and fill the time after their chain.
 
-    Adds `is_known`, `is_last`, and `is_carried`: it is what was so before a hole. The `controller_epoch` and `seq` of
-    what is unknown are the first that are."""
+    An interval over a hole becomes known, unknown without `state`, and known again. An interval that lasts to the end
+    of its chain is followed by an unknown one, until a snapshot, the next mention, or the end of the history.
+
+    Adds `is_known`, `is_last`, and `is_carried`: it repeats the state before a hole. The `controller_epoch` and `seq`
+    of unknown intervals are the first unknown ones."""
     rows = _in_holes(rows, holes(spans))
     is_end = "next_seq is null and (hole_span is null or hole_after is null)"
     is_first_hole = "(hole_before is null or hole_before < span)"
@@ -144,8 +141,9 @@ def with_unknown(rows: DataFrame, state: Sequence[str], spans: DataFrame) -> Dat
 
 
 def holes(spans: DataFrame) -> DataFrame:
-    """The times within chains of spans that are unknown: after which span, from when to when, and where they are next to
-    one another. Where clocks are right and nobody was silent there are none."""
+    """Return the holes within chains: the span before, the times, and neighbouring holes.
+
+    If clocks are right and no controller was silent, there are none."""
     of_chain = "over (partition by cluster_key, chain order by span)"
     rows = chained(spans).selectExpr("*", f"lead(span_began) {of_chain} as hole_ended").where("span_ended < hole_ended")
     return rows.selectExpr(
@@ -163,9 +161,9 @@ def holes(spans: DataFrame) -> DataFrame:
 
 
 def _in_holes(rows: DataFrame, few: DataFrame) -> DataFrame:
-    """Each interval as often as there are holes before the next record of the thing; at least once.
+    """Return each interval once for each hole before the thing's next record, and at least once.
 
-    `hole_after` and `next_hole_began` are null where the next hole is not in the interval any more."""
+    `hole_after` and `next_hole_began` are null if the next hole is outside of the interval."""
     on = "cluster_key = hole_cluster_key and chain = hole_chain and hole_span >= span"
     on += " and (next_span is null or hole_span < next_span)"
     rows = rows.join(f.broadcast(few), f.expr(on), "left")

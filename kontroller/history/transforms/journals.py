@@ -1,4 +1,4 @@
-"""Which records belong to which cluster, and what is said of journals."""
+"""Assigns records to clusters, and makes findings about journals."""
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
@@ -7,15 +7,17 @@ from kontroller.history.schemas import EVENTS, FINDINGS, LONG
 
 
 def of_their_clusters(events: DataFrame, named: DataFrame) -> DataFrame:
-    """Records from before the cluster had an id, as those of the one cluster of their journal, which may have been recorded
-    when they had been taken in already. `named`: the `cluster_id` of each `journal`, as often as it comes; so it may be all
-    that was recorded."""
+    """Return the records with their cluster. Those from before it had an id belong to the only cluster of their
+    journal.
+
+    The clusters of a journal may be known from earlier intake. `named` has the `cluster_id` of each `journal`, with any
+    number of repetitions, so it may be the raw records."""
     rows = beside_their_clusters(events, named).withColumn("cluster_id", f.col("of_cluster"))
     return rows.select(*EVENTS.schema.fieldNames())
 
 
 def beside_their_clusters(events: DataFrame, named: DataFrame) -> DataFrame:
-    """Records as they are, and in `of_cluster` whose they are."""
+    """Return the records unchanged, with their cluster in `of_cluster`."""
     known = named.where("cluster_id <> ''").groupBy("journal")
     only = known.agg(f.min("cluster_id").alias("only"), f.max("cluster_id").alias("last")).where("only = last")
     rows = events.join(f.broadcast(only.select("journal", "only")), "journal", "left")

@@ -1,20 +1,12 @@
-"""When the state of a cluster is known: from a snapshot to the last record before something is missing, or nobody wrote.
+"""The known spans of a cluster: from a snapshot to the last record before a lost record or a silence.
 
-A history breaks (`continuity.breaks`) wherever a record is missing, is a gap, says that a recorder or a term began, or
-where the clock did not run on steadily. What was known before a missing record is forgotten until the next snapshot. A
-clock that is set, a silence, or a time in which nobody looked takes no record away: the state goes on behind it, and only
-the time between is unknown. Breaks and snapshots are few: one function goes through those of a cluster in their order.
+A history breaks (`continuity.breaks`) at a missing record, a gap, a new term or recorder, or an unsteady clock. After a
+lost record the state is unknown until the next snapshot. A set clock, a silence, or a time without observation loses no
+record: the state continues, and only the time between is unknown. Text logs have no snapshots, so a span is an epoch;
+states are known from their first mention on, and over consecutive epochs; silence breaks nothing.
 
-Text logs have no snapshots. There a span is a whole epoch, in which a thing is known from its first mention on, and what
-was known in the epoch before is still known if that is the one before: nobody else can have changed it. They say nothing
-while nothing happens, so silence breaks nothing there.
-
-An example, of one controller that writes a record each ten seconds, and is frozen for an hour:
-
-    record              0 elected, 1 2 3 a snapshot, 4 a leader is gone, | 5 another is elected, ...
-    time                10:00:00                     10:00:10            | 11:00:10
-    known spans         [10:00:00, 10:00:10), which has the records 1 to 4, and [11:00:10, ...), from record 5 on
-    between them        nothing: whether the partition had no leader for an hour is not known
+Example: records 1 to 3 are a snapshot, 4 is at 10:00:10; the controller is frozen for an hour, and 5 is at 11:00:10.
+The spans are [10:00:00, 10:00:10) and [11:00:10, ...). Nothing is known of the hour between.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -46,19 +38,21 @@ _SPANS: Final = columns(**{
     field.name: LONG if field.name in ("began", "ended", "known_again") else field.dataType
     for field in KNOWN_SPANS.schema
 })  # fmt: skip
-"""Times as microseconds."""
+"""The same columns, with times in microseconds."""
 
 
 def known_spans(marks: DataFrame) -> DataFrame:
-    """`schemas.KNOWN_SPANS`, of the `MARKS` of histories."""
+    """Return `schemas.KNOWN_SPANS` from the `MARKS` of histories."""
     spans = of_each(marks, ["cluster_id"], MARKS.fieldNames(), _of_a_cluster, _SPANS)
     times = {name: f.timestamp_micros(name) for name in ("began", "ended", "known_again")}
     return spans.withColumns(times).select(*KNOWN_SPANS.schema.fieldNames())
 
 
 def states(spans: DataFrame) -> DataFrame:
-    """The spans of each snapshot together, as one: within it the state is known from record to record, whatever the clock
-    did. `span` is the first of them."""
+    """Return the spans of each snapshot as one row, in which the state is known from record to record, whatever the
+    clock was.
+
+    `span` is the first of them."""
     return spans.groupBy(*EPOCH, "snapshot_seq").agg(
         f.min("span").alias("span"), f.min("first_seq").alias("first_seq"), f.max("last_seq").alias("last_seq")
     )
@@ -66,7 +60,7 @@ def states(spans: DataFrame) -> DataFrame:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Span:
-    """A row of KNOWN_SPANS without its cluster and number; times are microseconds since 1970."""
+    """A row of KNOWN_SPANS without its cluster and number. Times are microseconds since 1970."""
 
     controller_epoch: int
     controller_id: int | None
@@ -80,40 +74,41 @@ class Span:
     ended_by: str
     known_again: int | None = None
     is_steady: bool
-    """Whether the clock goes on steadily from its last record to the next one; this and the next are no columns."""
+    """True if the clock is steady from its last record to the next one. This field and the next one are no columns."""
     is_last: bool
-    """Whether the history ends with it."""
+    """True if the history ends with it."""
 
 
 def spans_of(marks: Sequence[Mark]) -> list[Span]:
-    """The known spans of a cluster, of its marks in their order: the first is a break, the last the end."""
+    """Return the known spans of a cluster from its marks in their order. The first mark is a break, the last the
+    end."""
     places = placed(runs(marks))
     spans = [*_never_backwards(_spans(marks, places))]
     return [*_followed(spans, places[-1].ended_us)]
 
 
 class _Snapshot(NamedTuple):
-    """What a known state begins with: a snapshot, or in logs the first record."""
+    """The beginning of a known state: a snapshot, or the first record of an epoch of logs."""
 
     first_seq: int
     seq: int
 
 
 class _Opened(NamedTuple):
-    """Where a span began: at which record, in whose epoch, when."""
+    """The beginning of an open span: the record that began its term, its first number, and its time."""
 
     begin: Mark
     first_seq: int
     began_us: int
     latest_us: int
-    """The latest time so far at which the clock was set back a little: the state was known until then."""
+    """The latest time before small backward steps of the clock. The state was known until then."""
 
     def until(self, time_us: int) -> "_Opened":
         return self._replace(latest_us=max(self.latest_us, time_us))
 
 
 def _spans(marks: Sequence[Mark], places: list[Place]) -> Iterator[Span]:
-    """Goes through the marks; a span ends at a break, and begins at the end of a snapshot, or where the state goes on."""
+    """Read the marks. A span ends at a break, and begins at the end of a snapshot, or if the state continues."""
     run, begin = -1, marks[0]
     snapshot: _Snapshot | None = None
     started: int | None = None
@@ -149,7 +144,7 @@ def _is_little_earlier(mark: Mark) -> bool:
 
 
 def _says_nothing(mark: Mark, begin: Mark, places: list[Place]) -> bool:
-    """Whether it is silence of logs, which breaks nothing."""
+    """Return True for a silence of logs, which breaks nothing."""
     is_silence = mark.step == SILENCE and not mark.forgets and begin.origin == LOGS
     return is_silence and all(place.is_believed for place in places)
 
@@ -187,7 +182,7 @@ def _ended_by(begin: Mark, by: Mark, *, is_steady: bool) -> str:
 
 
 def _never_backwards(spans: Iterable[Span]) -> Iterator[Span]:
-    """Within a run stamps may be a little earlier than those before them: those count."""
+    """Replace times that are a little earlier than their predecessors within a run by those."""
     latest_us: int | None = None
     for span in spans:
         began = span.began if latest_us is None else max(span.began, latest_us)
@@ -196,7 +191,7 @@ def _never_backwards(spans: Iterable[Span]) -> Iterator[Span]:
 
 
 def _followed(spans: list[Span], history_ended_us: int) -> Iterator[Span]:
-    """With `known_again`. What is known from logs is known until the next epoch begins."""
+    """Add `known_again`. A state from logs is known until the next epoch begins."""
     for span, following in pairwise(spans):
         goes_on = span.origin == LOGS == following.origin and span.is_steady
         goes_on = goes_on and following.controller_epoch == span.controller_epoch + 1

@@ -1,8 +1,8 @@
-"""All layers of a history: what follows from its events.
+"""All layers of a history, derived from its events.
 
-Each is lazy: what nobody asks for is not computed. Checked lines (`lines.checked`), events (`accounts.once`), their marks,
-known spans and configurations are to be written first and read again, since the other layers begin with them: Spark would
-plan all that they are made of anew wherever they are used.
+Each layer is lazy. Write checked lines (`lines.checked`), events (`accounts.once`), marks, known spans and
+configurations first and read them again, because the other layers use them repeatedly, and Spark would plan them each
+time.
 """
 
 from dataclasses import dataclass
@@ -43,11 +43,11 @@ def derive(
     configs: DataFrame,
     checksums: DataFrame | None = None,
 ) -> Layers:
-    """What follows from events that are there once each, or from the `changes` among them; `findings` of theirs are added
-    to those from before.
+    """Derive the layers from unique events, or from the `changes` among them.
 
-    `marks`: where they break (`continuity.breaks`). `spans` and `configs`: their known spans and the intervals of their
-    configurations. All three as they were written before. `checksums`: those of snapshots; None: of these events."""
+    `findings`: earlier findings, to which new ones are added. `marks`: the breaks (`continuity.breaks`). `spans` and
+    `configs`: the known spans and the intervals of configurations. Pass all three as written tables. `checksums`: those
+    of snapshots; None: compute them from the events."""
     found = findings.unionByName(doubts(marks)).unionByName(unknown_topics(events, spans))
     return Layers(
         events=events,
@@ -61,7 +61,7 @@ def derive(
 
 
 def _each_once(findings: DataFrame) -> DataFrame:
-    """What is the same in everything that orders the table is counted, not repeated."""
+    """Merge findings that are equal in all ordering columns by adding their counts."""
     counted = findings.groupBy(*FINDINGS.order).agg(
         f.min("event_time").alias("event_time"), f.sum("count").alias("count")
     )

@@ -1,8 +1,7 @@
-"""From lines to events: each line is an event that can be relied on, or a finding that says why not.
+"""From lines to events: each line is a valid event, or a finding with the reason why not.
 
-A line is judged by itself, so this works on streams as well (`checked`). What only the whole journal knows, whose it is and
-who wrote it, is added by `judged`: a controller may begin to write before its cluster has an id, and a recorder is told by
-the records that it had to infer.
+`checked` judges each line alone, so it works on streams. `judged` adds what only the whole journal shows, its cluster
+and its writer: a controller may write before its cluster has an id, and inferred records reveal a recorder.
 """
 
 from collections.abc import Iterable, Mapping
@@ -22,7 +21,7 @@ LOGS: Final = "logs"
 
 _COLUMNS: Final = EVENTS.schema.fieldNames()
 _DELTA: Final = StructType(EVENTS.schema.fields[_COLUMNS.index("leader") : _COLUMNS.index("reason")])
-"""What a delta may name: each has a column of its own in an event."""
+"""The fields of a delta. Each is a column of an event."""
 _RECORD: Final = columns(
     v=LONG,
     cluster_id=TEXT,
@@ -62,7 +61,7 @@ IN_FULL: Final[Mapping[str, tuple[str, ...]]] = {
     Kind.BROKER_STATIC_CONFIG: ("broker_epoch", "config"),
     Kind.OFFLINE_REPLICAS: ("partitions",),
 }
-"""What a delta of a kind that is always recorded in full must name."""
+"""The fields that a delta must have, for kinds that are always recorded in full."""
 IN_FULL_IN_SNAPSHOTS: Final[Mapping[str, tuple[str, ...]]] = {
     Kind.ASSIGNMENT: ("replicas", "adding", "removing", "origin_order"),
     Kind.LEADERSHIP: (
@@ -77,10 +76,9 @@ _NEVER_NEGATIVE: Final = (
 
 
 def judged(checked: DataFrame) -> tuple[DataFrame, DataFrame]:
-    """Events, as often as they come, and findings: `torn`, `unreadable`, `newer_schema`, `incomplete`, `impossible`.
+    """Return events, possibly repeated, and findings: `torn`, `unreadable`, `newer_schema`, `incomplete`, `impossible`.
 
-    Both are made of the lines that are `checked`, and so are facts about whole journals, so that those had better be
-    kept."""
+    `checked` is read several times, also for the facts about whole journals, so pass a written table."""
     found = checked.join(f.broadcast(_facts(checked)), "journal", "left")
     known = f.when(f.col("cluster_id") == "", f.coalesce("journal_cluster_id", f.lit(""))).otherwise(
         f.col("cluster_id")
@@ -93,10 +91,11 @@ def judged(checked: DataFrame) -> tuple[DataFrame, DataFrame]:
 
 
 def of_their_writers(events: DataFrame, recorded: DataFrame | None = None) -> DataFrame:
-    """Events with the origin that their whole journal shows, which may have been taken in at different times: what somebody
-    recorded who looked on has records that were inferred, and such that were not.
+    """Return the events with the origin that their whole journal shows, even if it was ingested in parts.
 
-    `recorded`: each `journal` and `cluster_id` of which such a record is known; None: those that are among the events."""
+    A recorder's journal has inferred records, and others.
+
+    `recorded`: the `journal` and `cluster_id` of known recorders; None: those among the events."""
     if recorded is None:
         recorded = events.where(is_recorders()).select("journal", "cluster_id").distinct()
     known = f.broadcast(recorded.withColumn("is_recorded", f.lit(True)))
@@ -105,15 +104,15 @@ def of_their_writers(events: DataFrame, recorded: DataFrame | None = None) -> Da
 
 
 def is_recorders() -> Column:
-    """Whether an event shows that its journal is of somebody who looked on."""
+    """Return True if an event shows that a recorder wrote its journal."""
     return (f.col("inferred") | (f.col("kind") == Kind.RECORDER_STARTED.value)) & (f.col("origin") != LOGS)
 
 
 def checked(lines: DataFrame) -> DataFrame:
-    """A row for each line: the columns of an event, `line`, and, where it is none, the line itself as `bad_line`.
+    """Return a row for each line: the columns of an event, `line`, and for an invalid line its text as `bad_line`.
 
-    What is wrong with it is found by `judged`. Here it would be most of the work of every good line: a program that tells
-    all that may be wrong is so long that the Java machine does not compile it."""
+    `judged` finds the problem of an invalid line. Here that would be most of the work for every valid line, because
+    Java does not compile a generated program of that length."""
     rows = _parsed(lines, "value", "source", "journal", "line")
     rows = rows.select("*", f.explode(f.array(f.when(~_is_good(), f.col("value")))).alias("bad_line"))
     rows = rows.select("*", f.inline(f.array("delta")))
@@ -133,22 +132,22 @@ def checked(lines: DataFrame) -> DataFrame:
 
 
 def _parsed(rows: DataFrame, value: str, *names: str) -> DataFrame:
-    """The columns of these names, and those of the records that are in the lines `value`.
+    """Return the columns of these names, and those of the records that are parsed from the lines `value`.
 
-    As a generator, not columns, as is what is asked of all these: a filter on a column is moved below it, where the parsing
-    would be repeated for each field that the condition names, and the optimizer tries all combinations of what these fields
-    are called. And each generator is a method of its own of what Spark compiles, so that Java compiles it, too."""
+    Generators (`inline`, `explode`) keep Spark from moving filters below the parsing. Otherwise it would repeat the
+    parsing for each field of a condition, and try all combinations of the fields' aliases. Spark also compiles each
+    generator to a method of its own, small enough for Java's compiler."""
     record = f.from_json(value, _RECORD, {"columnNameOfCorruptRecord": "corrupt"})
     return rows.select(value, *names, f.inline(f.array(record)))
 
 
 _FLAGS: Final = ("inferred", "snapshot", "unclean")
 _OWN: Final = ("v", "cluster_id", "event_time_us", "delta", "corrupt", *_FLAGS)
-"""Columns of a record that an event does not have, or not as they are."""
+"""Columns of a record that an event does not have, or has in another form."""
 
 
 def _facts(checked: DataFrame) -> DataFrame:
-    """Of each journal: the cluster that it belongs to, where it is one, and the clusters that a recorder watched."""
+    """Return for each journal its cluster, if it is a single one, and the clusters that a recorder watched."""
     rows = checked.where("kind is not null")
     is_recorded = f.col("inferred") | (f.col("kind") == Kind.RECORDER_STARTED.value)
     by_cluster = rows.groupBy("journal", "cluster_id").agg(f.max(is_recorded).alias("is_recorded"))
@@ -159,7 +158,7 @@ def _facts(checked: DataFrame) -> DataFrame:
 
 
 def _findings(bad: DataFrame) -> DataFrame:
-    """FINDINGS of lines that are no events, in columns of `checked`."""
+    """Return the FINDINGS of invalid lines, in the columns of `checked`."""
     own = bad.select("source", "line", f.col("cluster_id").alias("known_cluster_id"), f.col("bad_line").alias("value"))
     rows = _parsed(own, "value", "source", "line", "known_cluster_id")
     rows = rows.select("*", f.explode(f.array(_problem())).alias("problem"))
@@ -185,13 +184,13 @@ def _problem() -> Column:
 
 
 def _is_good() -> Column:
-    """Whether a line is an event; never null."""
+    """Return True if a line is an event; never null."""
     is_read = f.col("corrupt").isNull() & (f.coalesce("v", f.lit(SCHEMA_VERSION)) <= SCHEMA_VERSION)
     return is_read & _is_complete() & _is_possible()
 
 
 def _is_complete() -> Column:
-    """Whether nothing is null that its kind needs; never null. What most records are is asked for first."""
+    """Return True if no column is null that the kind needs; never null. The most frequent kinds are tested first."""
     in_snapshots = _needed_in_snapshots()
     kinds = sorted(_needed().items(), key=lambda needed: needed[0] not in in_snapshots)
     cases = (
@@ -212,7 +211,7 @@ def _is_possible() -> Column:
 
 
 def _needed() -> dict[str, list[str]]:
-    """The columns that a record of a kind must have."""
+    """Return the columns that a record of each kind must have."""
     needed = {str(kind): list(names) for kind, names in NEEDED.items()}
     for kind, names in IN_FULL.items():
         needed[str(kind)] += [f"delta.{name}" for name in names]
@@ -224,13 +223,13 @@ def _needed_in_snapshots() -> dict[str, list[str]]:
 
 
 def _is_torn() -> Column:
-    """The beginning of a record: the writer was stopped in the middle of it. Names have no braces."""
+    """Return True for the beginning of a record, whose writer was stopped in the middle. Names have no braces."""
     opened, closed = (f.length(f.regexp_replace("value", f"[^{brace}]", "")) for brace in ("{", "}"))
     return f.col("value").startswith("{") & (opened > closed)
 
 
 def _missing() -> Column:
-    """The names of needed fields that are null."""
+    """Return the names of needed fields that are null."""
     parts = [_nulls(_ENVELOPE)]
     parts += [f.when(f.col("kind") == kind, _nulls(names)) for kind, names in _needed().items()]
     parts += [
@@ -255,8 +254,8 @@ def _detail() -> Column:
     newer = f"its schema version is newer than {SCHEMA_VERSION}: read it with a newer Kontroller"
     return (
         f.when(problem == "torn", f.concat(f.lit("the writer was stopped in the middle of this record"), begin))
-        .when(problem == "unreadable", f.concat(f.lit("no record of a journal can be read here"), begin))
+        .when(problem == "unreadable", f.concat(f.lit("this line is not a record of a journal"), begin))
         .when(problem == "newer_schema", f.lit(newer))
         .when(problem == "incomplete", f.concat(f.coalesce("kind", f.lit("a")), f.lit(" record lacks "), _missing()))
-        .otherwise(f.concat(f.lit("the record cannot be true: "), _impossible(), f.lit(" is out of range")))
+        .otherwise(f.concat(f.lit("the record is impossible: "), _impossible(), f.lit(" is out of range")))
     )

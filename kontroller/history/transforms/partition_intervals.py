@@ -1,11 +1,11 @@
-"""The state of each partition over time: deltas are laid over each other, and each record lasts until the next one.
+"""The states of partitions over time. Deltas are applied in order, and each record is valid until the next one.
 
-This is where most of the work is. All of it is windows over one partition's records, of the columns that are asked for,
-after one shuffle and one sort; what concerns whole topics and clusters (deletions, configurations, spans) is small and is
-sent to where the records are.
+This is most of the work of a fold. All of it is windows over one partition's records, with only the needed columns,
+after one shuffle and one sort. Data of whole topics and clusters (deletions, configurations, spans) is small and is
+broadcast.
 
-Records are brought together, sorted and joined by numbers, not names, since comparing names is what a sort spends its time
-on: hashes of 64 bits, two of them for a partition. Of 100,000 topics two have the same with a probability of 3e-10.
+Records are shuffled, sorted and joined by 64-bit hashes, two of them for a partition, because comparing names dominates
+a sort. The probability that two of 100,000 topics collide is 3e-10.
 """
 
 from collections.abc import Iterable
@@ -24,13 +24,13 @@ _CLUSTER: Final = "xxhash64(cluster_id) as cluster_key"
 _TOPIC: Final = "xxhash64(topic, cluster_key) as topic_key"
 _PARTITION: Final = "xxhash64(topic_key, partition) as partition_key"
 _NEARLY: Final = "partition_key & -4294967296L | unix_seconds(at) & 4294967295L"
-"""Half of a partition's number, and the second."""
+"""One half is of a partition's hash, the other is the second."""
 _PLACE: Final = "struct(span, seq)"
 _KEY: Final = ("partition_key", "topic_key")
 _SET: Final = (Kind.LEADERSHIP, Kind.ASSIGNMENT)
 _KINDS: Final = (*_SET, Kind.LEADERSHIP_REMOVED, Kind.ASSIGNMENT_REMOVED)
 CREATION: Final = ("topics_changed", "topic_modified")
-"""Causes of an assignment, as logs have them, that was none before."""
+"""Causes of a new partition's assignment in logs."""
 _EPOCHS: Final = ("leader_epoch", "leader_recovery_state", "state_controller_epoch", "partition_epoch")
 _LISTS: Final = ("replicas", "adding", "removing")
 _NOBODY: Final = "slice(array(0), 1, 0)"
@@ -44,12 +44,14 @@ STATE: Final = (
     "took_us",
     "unclean",
 )
-"""Columns that are null while nothing is known; `min_insync_replicas` is one, too."""
+"""Columns that are null while nothing is known. `min_insync_replicas` is one, too."""
 
 
 def partition_intervals(events: DataFrame, spans: DataFrame, configs: DataFrame) -> DataFrame:
-    """`schemas.PARTITION_INTERVALS`. A partition begins with its assignment, or where that is missing with its leadership,
-    and ends with either, or with its topic."""
+    """Return `schemas.PARTITION_INTERVALS`.
+
+    A partition begins with its assignment, or with its leadership if that is missing. It ends with the removal of
+    either, or with its topic."""
     rows = _told(lasting(_nearly_sorted(_records(events, spans)), _KEY, latest=_FOLDED, also_next=("event",)))
     rows = _carried(with_unknown(_until_deletion(_one_for_each_event(rows), events, spans), STATE, spans))
     files = static_min_isr_steps(events, spans)
@@ -58,8 +60,9 @@ def partition_intervals(events: DataFrame, spans: DataFrame, configs: DataFrame)
 
 
 def _records(events: DataFrame, spans: DataFrame) -> DataFrame:
-    """The records of partitions, by numbers. One that is gone, or is found assigned, has no leader until one is
-    recorded."""
+    """Return the records of partitions, with hashes.
+
+    A removed partition, or one that a snapshot finds assigned, has no leader until one is recorded."""
     rows = placed(events.where(f"kind in ({_quoted(_KINDS)})"), spans)
     begins_anew = f"kind = '{Kind.LEADERSHIP_REMOVED}' or (snapshot and kind = '{Kind.ASSIGNMENT}')"
     values = {name: f"if({begins_anew}, -1, {name})" for name in ("leader", *_EPOCHS)}
@@ -72,11 +75,11 @@ def _records(events: DataFrame, spans: DataFrame) -> DataFrame:
 
 
 def _nearly_sorted(rows: DataFrame) -> DataFrame:
-    """The records of a partition brought together, and almost in their order.
+    """Bring the records of a partition together, almost in their order.
 
-    A window sorts by its columns, and compares two rows in memory wherever the first of these, the partition, does not
-    decide: that was most of the work. A single number is sorted by its bytes without comparing anything. What little is
-    out of order then, the window's own sort finds in passing."""
+    A window sorts by its columns, and compares two rows in memory whenever the first column, the partition, is equal,
+    which was most of the work. A single number is sorted by its bytes without comparisons. The window's own sort then
+    fixes the little that is out of order at low cost."""
     return rows.repartition(*_KEY).sortWithinPartitions(f.expr(_NEARLY))
 
 
@@ -84,8 +87,10 @@ _FOLDED: Final = ("leader", *_EPOCHS, "isr", *_LISTS, "led_in")
 
 
 def _told(rows: DataFrame) -> DataFrame:
-    """The state after each record that says one. A partition that is new in a chain, whose snapshot did not have it, has no
-    leader until one is recorded there, whoever led one of its name before."""
+    """Return the state after each record that states one.
+
+    A partition that is new in a chain was not in its snapshot, so it has no leader until one is recorded there, even if
+    an earlier partition of its name had one."""
     is_of_chain = "(is_by_mention or led_in <=> chain)"
     given = {name: f"if({is_of_chain}, nullif({name}, -1), null)" for name in _EPOCHS}
     given["leader"] = f"if({is_of_chain}, coalesce(leader, -1), -1)"
@@ -94,12 +99,12 @@ def _told(rows: DataFrame) -> DataFrame:
 
 
 def _one_for_each_event(rows: DataFrame) -> DataFrame:
-    """What one event wrote in several records is one change; an unclean election is never left out."""
+    """Merge several records of one event into one change. An unclean election is never left out."""
     return rows.where("not (began = ended and next_seq is not null and next_event = event and not unclean)")
 
 
 def _until_deletion(rows: DataFrame, events: DataFrame, spans: DataFrame) -> DataFrame:
-    """The assignments of a topic end with it, which is written once for all of its partitions."""
+    """End the assignments of a deleted topic. One record deletes all its partitions."""
     removed = placed(events.where(f"kind = '{Kind.TOPIC_REMOVED}'"), spans)
     removed = removed.selectExpr(
         "cluster_id", _TOPIC, "chain", "seq as removed_seq", "at as removed_at", f"{_PLACE} as removed"
@@ -118,17 +123,17 @@ def _until_deletion(rows: DataFrame, events: DataFrame, spans: DataFrame) -> Dat
 
 
 def _carried(rows: DataFrame) -> DataFrame:
-    """What is as it was before an unknown time was not elected, and took no time, after it."""
+    """Clear the election and the duration of states that are carried over an unknown time."""
     values = {"unclean": "unclean and not is_carried", "took_us": "if(is_carried, null, took_us)"}
     return rows.withColumns({name: f.expr(value) for name, value in values.items()})
 
 
 def _with_min_isr(rows: DataFrame, configs: DataFrame, files: DataFrame) -> DataFrame:
-    """Cuts intervals where `min.insync.replicas` changed: the topic's, else its leader's, else that of all brokers, else
-    what its leader's own file says, else 1.
+    """Cut intervals where `min.insync.replicas` changed.
 
-    A leader asks for no more than there are replicas: all that are assigned, also those that a reassignment adds or
-    removes (Kafka's `Partition.effectiveMinIsr`)."""
+    The value is the topic's, otherwise its leader's, otherwise the default of all brokers, otherwise that of the
+    leader's own file, otherwise 1. A leader never requires more than all assigned replicas, including those that a
+    reassignment adds or removes (Kafka's `Partition.effectiveMinIsr`)."""
     said = min_isr_steps(configs)
     topics = said.where("scope = 'topic'").selectExpr("*", "name as topic", _CLUSTER).selectExpr(_TOPIC, *_STEP)
     leaders = said.where("scope = 'broker'").selectExpr(_CLUSTER, "int(name) as leader", *_STEP)
@@ -139,7 +144,7 @@ def _with_min_isr(rows: DataFrame, configs: DataFrame, files: DataFrame) -> Data
     rows = _cut(rows, brokers, ("cluster_key",))
     rows = _cut(rows, files.selectExpr(_CLUSTER, "broker as leader", *_STEP), ("cluster_key", "leader"))
     is_whole = "began = whole_began"
-    most = "if(size(replicas) > 0, size(replicas), null)"  # logs may not say them
+    most = "if(size(replicas) > 0, size(replicas), null)"  # logs may not state them
     values = {
         "min_insync_replicas": f"if(is_known, least(coalesce(asked, 1), {most}), null)",
         "is_last": "is_last and ended = whole_ended",
@@ -155,7 +160,7 @@ _STEP: Final = ("began as step_began", "ended as step_ended", "value as step")
 
 
 def _cut(rows: DataFrame, steps: DataFrame, keys: tuple[str, ...]) -> DataFrame:
-    """Cuts intervals, of which nobody has been `asked` for anything yet, where steps with the same keys begin and end."""
+    """Cut intervals without a value (`asked`) at the ends of the steps with equal keys."""
     overlaps = "step_ended > began and step_began < ended or step_began <= began and began < step_ended"
     rows = _left(rows, steps, keys, f"is_known and asked is null and ({overlaps})")
     of_step = {
@@ -168,7 +173,7 @@ def _cut(rows: DataFrame, steps: DataFrame, keys: tuple[str, ...]) -> DataFrame:
 
 
 def _before_the_first_mention(events: DataFrame, spans: DataFrame) -> DataFrame:
-    """In histories of logs a partition is unknown before its first mention, unless that says that it was created."""
+    """Return unknown intervals before the first mention of a partition in logs, unless the mention is its creation."""
     clusters = spans.where(f"origin = '{LOGS}'").select("cluster_id")
     of_logs = spans.join(f.broadcast(clusters), "cluster_id", "left_semi")
     rows = placed(events.where(f"kind in ({_quoted(_SET)})"), of_logs)
@@ -188,7 +193,7 @@ def _before_the_first_mention(events: DataFrame, spans: DataFrame) -> DataFrame:
 
 
 def _left(rows: DataFrame, few: DataFrame, keys: tuple[str, ...], condition: str) -> DataFrame:
-    """To each row those of a small table with the same keys for which the condition holds, or nulls."""
+    """Left-join a small table by equal keys and a condition."""
     few = few.selectExpr(f"* except ({', '.join(keys)})", *(f"{key} as its_{key}" for key in keys))
     on = " and ".join((*(f"{key} = its_{key}" for key in keys), f"({condition})"))
     joined = rows.join(f.broadcast(few), f.expr(on), "left")

@@ -1,8 +1,8 @@
-"""Does the history come to what the controller says? For each snapshot, the checksum of all that was recorded before it.
+"""Compares the history with the controller's own state: for each snapshot, the checksum of all records before it.
 
-Each entry of the state (a broker, a partition's leadership, ...) adds the CRC-32 of its text from the record that says so
-until the one that changes it. So it is enough to add up what comes and goes between two snapshots of a known span, and then
-along the span: nothing is put together in one place, and no state is built.
+Each entry of the state (a broker, a partition's leadership, ...) contributes the CRC-32 of its text from its record
+until the record that changes it. So it is enough to sum the changes between two snapshots of a known span, and then
+along the span. Nothing is collected in one place, and no state is built.
 """
 
 from collections.abc import Iterable
@@ -17,7 +17,7 @@ from kontroller.history.transforms.known_spans import states
 from kontroller.history.transforms.lines import LOGS
 
 _STRETCH: Final = 1 << 12
-"""Records are assigned to snapshots by stretches of so many numbers."""
+"""The number of records in a stretch. Records are assigned to snapshots by stretches."""
 _SPAN: Final = ("cluster_id", "span")
 _ENTRY: Final = ("entry", "topic", "partition", "broker")
 _DELTAS: Final = {
@@ -26,7 +26,7 @@ _DELTAS: Final = {
     ),
     Kind.ASSIGNMENT: ("replicas", "adding", "removing", "origin_order"),
 }  # fmt: skip
-"""Entries that are recorded by what changes; all others are recorded in full."""
+"""Entries that are recorded as deltas. All others are recorded in full."""
 
 
 def _joined(values: str) -> str:
@@ -34,13 +34,13 @@ def _joined(values: str) -> str:
 
 
 def _named(entries: str, value: str) -> str:
-    """A map as text, by name."""
+    """SQL: a map as text, sorted by name."""
     named = f"concat(k, '=', {value.replace('VALUE', f'{entries}[k]')})"
     return f"array_join(transform(array_sort(map_keys({entries})), k -> {named}), ',')"
 
 
 def _of_topics(partitions: str) -> str:
-    """Numbers by topic as text, by topic and number."""
+    """SQL: partitions by topic as text, sorted by topic and number."""
     of_topic = f"transform(array_sort({partitions}[t]), p -> concat(t, '-', string(p)))"
     return f"array_join(flatten(transform(array_sort(map_keys({partitions})), t -> {of_topic})), ',')"
 
@@ -63,13 +63,14 @@ _TEXTS: Final = {
     Kind.BROKER_CONFIG: ("broker", _named("config", "VALUE")),
     Kind.OFFLINE_REPLICAS: ("broker", _of_topics("partitions")),
 }  # fmt: skip
-"""The text of each kind of entry that its checksum is of: docs/journal.md, "What a history comes to"."""
+"""The text of each kind of entry for its checksum: docs/journal.md, "What a history comes to"."""
 
 
 def proofs(changes: DataFrame, spans: DataFrame, checksums: DataFrame) -> DataFrame:
-    """`schemas.PROOFS`: a row for each snapshot in a known span, the one that it begins with included.
+    """Return `schemas.PROOFS`: a row for each snapshot in a known span, including its first one.
 
-    `changes`: of the history (`transforms.changes`), or all events. `checksums`: `snapshot_checksums` of the latter."""
+    `changes`: of the history (`transforms.changes`), or all events. `checksums`: the `snapshot_checksums` of all
+    events."""
     rows = _within(changes, spans)
     snapshots = _snapshots(rows)
     changed = _changes(_entries(rows).where("not snapshot or seq <= snapshot_seq"), rows)
@@ -88,8 +89,7 @@ def proofs(changes: DataFrame, spans: DataFrame, checksums: DataFrame) -> DataFr
 
 
 def snapshot_checksums(events: DataFrame, spans: DataFrame) -> DataFrame:
-    """The sum of the entries since the snapshot before, by the place of a snapshot's end (`EPOCH`, `seq`):
-    `snapshot_checksum`."""
+    """Return the sum of each snapshot's entries as `snapshot_checksum`, by the place of its end (`EPOCH`, `seq`)."""
     rows = _within(events, spans)
     snapshots = _snapshots(rows)
     own = _entries(rows).where("snapshot").selectExpr(*_SPAN, "seq as at", f"{_crc()} as value")
@@ -99,7 +99,7 @@ def snapshot_checksums(events: DataFrame, spans: DataFrame) -> DataFrame:
 
 
 def _within(events: DataFrame, spans: DataFrame) -> DataFrame:
-    """The records of each state that is known."""
+    """Return the records of each known state."""
     spans = states(spans.where(f"origin <> '{LOGS}'"))  # logs have no checksums
     around = f.broadcast(spans.select(*EPOCH, "span", "first_seq", "snapshot_seq", "last_seq"))
     return events.join(around, [*EPOCH]).where("seq between first_seq and last_seq")
@@ -111,8 +111,9 @@ def _entries(rows: DataFrame) -> DataFrame:
 
 
 def _snapshots(rows: DataFrame) -> DataFrame:
-    """The end of each snapshot, its number in its span, and the end of the one before. `was_proven`: its entries are kept
-    no more, since they had its checksum."""
+    """Return the end of each snapshot, its number in its span, and the end of the one before.
+
+    `was_proven`: its entries were removed, because they had its checksum."""
     over = f"over (partition by {', '.join(_SPAN)} order by seq)"
     ends = rows.where(f"kind in ('{Kind.SNAPSHOT_STARTED}', '{Kind.SNAPSHOT_ENDED}')")
     ends = ends.selectExpr("*", f"coalesce(lag(left_out) {over} > 0, false) as was_proven")
@@ -130,7 +131,8 @@ def _snapshots(rows: DataFrame) -> DataFrame:
 
 
 def _changes(entries: DataFrame, rows: DataFrame) -> DataFrame:
-    """What is added where an entry's text begins, and taken away where it ends: by another, or with its topic."""
+    """Return an entry's checksum added at its beginning, and subtracted at its end, by another record or with its
+    topic."""
     over = f"over (partition by {', '.join((*_SPAN, *_ENTRY))} order by seq)"
     deltas = {name for names in _DELTAS.values() for name in names}
     others = f"* except ({', '.join(sorted(deltas))})"
@@ -151,7 +153,7 @@ def _changes(entries: DataFrame, rows: DataFrame) -> DataFrame:
 
 
 def _sums(values: DataFrame, snapshots: DataFrame, name: str) -> DataFrame:
-    """The sum of the values between two snapshots, for the later of them."""
+    """Return the sum of the values between two snapshots, for the later one."""
     stretches = f"explode(sequence((seq_before + 1) div {_STRETCH}, seq div {_STRETCH})) as stretch"
     stretches_of = snapshots.selectExpr(*_SPAN, "number", "seq_before as low", "seq as high", stretches)
     values = values.selectExpr("*", f"at div {_STRETCH} as stretch")

@@ -1,4 +1,4 @@
-"""Records of partitions whose topic nobody recorded: neither the first snapshot of a known span, nor a record since."""
+"""Finds records of partitions whose topic is not in the first snapshot of a known span, nor in a later record."""
 
 from typing import Final
 
@@ -14,9 +14,9 @@ _OF_PARTITIONS: Final = (Kind.LEADERSHIP, Kind.ASSIGNMENT)
 
 
 def unknown_topics(events: DataFrame, spans: DataFrame) -> DataFrame:
-    """Findings `unknown_topic`, one for each topic and snapshot that a known time begins with."""
+    """Return findings `unknown_topic`, one for each topic and chain of known spans."""
     of_partitions = f"kind in ({', '.join(repr(str(kind)) for kind in _OF_PARTITIONS)})"
-    spans = spans.where(f"origin <> '{LOGS}'")  # which have no snapshots that would name the topics
+    spans = spans.where(f"origin <> '{LOGS}'")  # logs have no snapshots that would name the topics
     rows = placed(events.where(f"kind = '{Kind.TOPIC}' or {of_partitions}"), spans)
     topics = rows.groupBy("cluster_id", "chain", "topic").agg(
         f.max(f.col("kind") == Kind.TOPIC.value).alias("is_known"),
@@ -26,7 +26,7 @@ def unknown_topics(events: DataFrame, spans: DataFrame) -> DataFrame:
         f.min("event_time").alias("event_time"),
         f.min("source").alias("source"),
     )
-    detail = "concat('nothing says that the topic ', topic, ' was created: its state is told, and cannot be judged')"
+    detail = "concat('no record says that the topic ', topic, ' was created: its state is shown, but cannot be judged')"
     unknown = topics.where("not is_known").selectExpr(
         "*", "'unknown_topic' as problem", "bigint(null) as line", f"{detail} as detail"
     )

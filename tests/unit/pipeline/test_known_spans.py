@@ -111,13 +111,13 @@ def test_findings_say_by_how_much_and_what_to_do() -> None:
     assert found == {
         "silence": (
             1,
-            "no record at all since 2026-01-01 00:00:20 UTC, for 5010 seconds: that time is unknown; was the writer frozen "
+            "no record since 2026-01-01 00:00:20 UTC, for 5010 seconds: that time is unknown; was the writer frozen "
             "or stopped, its clock set, or is a journal missing?",
         ),
-        "clock_went_back": (1, "by 5 seconds: it counts as the latest time before it"),
+        "clock_went_back": (1, "by 5 seconds: it counts as of the latest time before it"),
         "clock_not_believed": (
             1,
-            "what controller 101 stamped 2026-01-01 12:30:35 UTC and later does not fit what comes before and after: look "
-            "at the clock of its machine. These records have their order, and no time",
+            "the timestamps of controller 101 from 2026-01-01 12:30:35 UTC on contradict the records before and after: "
+            "check the clock of its machine. These records keep their order, and have no time",
         ),
     }  # fmt: skip

@@ -1,1 +1,2 @@
-"""What is taken of the journals of an epoch: which tell one account, when each account knows the state, which is chosen."""
+"""The choice between the journals of an epoch: their grouping into accounts, the coverage of each, and the parts to
+use."""

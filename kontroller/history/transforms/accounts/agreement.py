@@ -1,8 +1,8 @@
-"""Which journals of an epoch tell one account of it.
+"""Groups the journals of an epoch into accounts.
 
-An account is what the journals of one writer say together: copies and parts of one journal agree wherever they overlap.
-Those of a controller and a recorder beside it, of two recorders, or, which must not be, of two controllers that both
-believed to have the epoch, are accounts of their own. Epochs are put side by side only where several journals have them.
+An account is the union of one writer's journals: copies and parts of one journal agree wherever they overlap. A
+controller and a recorder beside it, two recorders, or two controllers that wrongly share the epoch, have separate
+accounts. Only epochs with several journals are compared.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -18,9 +18,9 @@ from kontroller.history.transforms.in_groups import of_each
 from kontroller.history.transforms.lines import CONTROLLER
 
 FROM: Final = ("origin", "journal", "source")
-"""Where a record is from."""
+"""The columns that name the origin of a record."""
 _NOT_SAID: Final = (*FROM, "left_out")
-"""All else is what it says."""
+"""All other columns are its contents."""
 _PLACE: Final = (*EPOCH, "seq")
 _JOURNAL: Final = (*EPOCH, "journal", "origin")
 _MAPS: Final = tuple(field.name for field in EVENTS.schema if isinstance(field.dataType, MapType))
@@ -28,20 +28,22 @@ _NAMED: Final = columns(cluster_id=TEXT, controller_epoch=LONG, journal=TEXT, ac
 
 
 class Journal(NamedTuple):
-    """A journal of an epoch of which there are several."""
+    """A journal of an epoch that several journals have."""
 
     journal: str
     origin: str
     controller_id: int | None
-    """Of a controller's journal."""
+    """The controller of a controller's journal."""
     records: int
     contradicts: list[str]
-    """Journals that say something else under the same number."""
+    """The journals with other contents under the same number."""
 
 
 def accounts(events: DataFrame) -> DataFrame:
-    """The journals of each epoch of which there are several accounts: `cluster_id`, `controller_epoch`, `journal`, and
-    `account`, the name of one journal of it."""
+    """Return the journals of each epoch with several accounts.
+
+    The columns are `cluster_id`, `controller_epoch`, `journal`, and `account`, the name of one journal of the account.
+    """
     said = f.struct("journal", "origin", "contents", "controller_id")
     places = _contested(events).groupBy(*_PLACE).agg(f.collect_list(said).alias("said"))
     told = places.selectExpr(*EPOCH, "said", "explode(said) AS one").selectExpr(
@@ -57,8 +59,9 @@ def accounts(events: DataFrame) -> DataFrame:
 
 
 def grouped(journals: Iterable[Journal]) -> dict[str, str]:
-    """The account of each journal of an epoch: that of the largest journal of the same writer whose account it does not
-    contradict. Nothing, where all tell one account."""
+    """Return the account of each journal of an epoch, or nothing if all are one account.
+
+    A journal joins the account of the largest journal of its writer that it does not contradict."""
     members: dict[str, list[Journal]] = {}
     for journal in sorted(journals, key=lambda journal: (-journal.records, journal.journal)):
         agreeing = (account for account, others in members.items() if all(_agree(journal, other) for other in others))
@@ -69,15 +72,16 @@ def grouped(journals: Iterable[Journal]) -> dict[str, str]:
 
 
 def content() -> Column:
-    """A hash of what a record says, wherever it was written."""
+    """Return a hash of the contents of a record, which does not depend on the place that it was written to."""
     recorded = (name for name in EVENTS.schema.fieldNames() if name not in _NOT_SAID)
     values = (f.to_json(name) if name in _MAPS else f.col(name) for name in recorded)
-    # A null does not change the hash: the numbers between say which column was null.
+    # A null does not change the hash, so the places between the values distinguish the columns.
     return f.xxhash64(*(part for place, value in enumerate(values) for part in (value, f.lit(place))))
 
 
 def _contested(events: DataFrame) -> DataFrame:
-    """The records of epochs that several journals have, each once for each journal; `contents` has what it says there."""
+    """Return the records of epochs with several journals, once per journal. `contents` has the hashes of its versions
+    there."""
     several = events.groupBy(*EPOCH).agg(f.count_distinct("journal").alias("journals")).where("journals > 1")
     rows = events.join(f.broadcast(several), [*EPOCH], "left_semi").withColumn("content", content())
     return rows.groupBy(*_PLACE, "journal", "origin").agg(

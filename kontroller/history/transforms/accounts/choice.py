@@ -1,14 +1,13 @@
-"""What is taken of the accounts of an epoch: all of the one that covers most, and of the others what fills the time in
-which that one is silent.
+"""Selects the parts of an epoch's accounts: the whole best account, and parts of others for the time that it does not
+cover.
 
-An example: a controller's journal is there for a while, and a recorder without a disk of its own was started anew.
-
+An example: a controller's journal covers some hours, and a recorder without a disk of its own was restarted.
     controller     [10:00 ----------- 14:00]
     recorder A          [11:00 ---------------------- 18:00]
     recorder B                                                [18:10 ---------- 22:00]
 
-Recorder A covers seven hours and is taken whole; then the controller's first hour, and all of recorder B. What is taken is
-in parts, one after the other in time, which are counted from 0. Each part is known from its first snapshot on.
+Recorder A covers seven hours and is used as a whole, then the controller's first hour and all of recorder B. The parts
+follow each other in time and are counted from 0. Each is known from its first snapshot on.
 """
 
 from collections.abc import Iterator, Sequence
@@ -16,19 +15,19 @@ from itertools import pairwise, zip_longest
 from typing import Final, NamedTuple
 
 ABOUT_AS_MUCH: Final = 0.9
-"""What share of the time that the best account covers makes another as good."""
+"""An account is as good as the best one if it covers at least this share of its time."""
 WORTH_FILLING_US: Final = 60_000_000
-"""Less time than this is not filled: no two accounts begin and end at the same moment."""
+"""The shortest time that is worth filling, because two accounts never begin and end at the same moment."""
 ALWAYS_US: Final = 2**63 - 1
 _LAST: Final = 2**63 - 1
 
 
 class Known(NamedTuple):
-    """A time in which an account knows the state, without interruption. Times are microseconds since 1970."""
+    """An uninterrupted time in which an account knows the state. Times are microseconds since 1970."""
 
     first_seq: int
     snapshot_seq: int
-    """Before `first_seq` where the state of the span before goes on."""
+    """It is before `first_seq` if the state of the previous span continues."""
     last_seq: int
     began_us: int
     ended_us: int
@@ -42,9 +41,9 @@ class Snapshot(NamedTuple):
 class Account(NamedTuple):
     name: str
     trust: int
-    """0 is trusted most."""
+    """The rank of trust; 0 is the highest."""
     spans: Sequence[Known]
-    """In their order, as the snapshots."""
+    """In their order, as are the snapshots."""
     snapshots: Sequence[Snapshot]
 
     @property
@@ -53,7 +52,7 @@ class Account(NamedTuple):
 
 
 class Piece(NamedTuple):
-    """Records that are taken of an account: with these numbers, as long as their time is before `until_us`."""
+    """Records of an account that are used: these numbers, if their time is before `until_us`."""
 
     account: str
     first_seq: int
@@ -62,12 +61,12 @@ class Piece(NamedTuple):
     began_us: int
     ended_us: int
     lost_us: int
-    """For how long its state would not be known if another account came before it."""
+    """The time for which its state would be unknown if another account came before it."""
     part: int = 0
 
 
 def pieces(accounts: Sequence[Account]) -> list[Piece]:
-    """What is taken of all accounts of one epoch, in the order of time."""
+    """Return the pieces of all accounts of one epoch that are used, in the order of time."""
     first, *others = ranked(accounts)
     taken = [*_all_of(first)]
     for account in others:
@@ -77,7 +76,7 @@ def pieces(accounts: Sequence[Account]) -> list[Piece]:
 
 
 def ranked(accounts: Sequence[Account]) -> list[Account]:
-    """The account that covers most first; among those that cover about as much, the one that is trusted most."""
+    """Sort the accounts: the largest coverage first. Among those with about the largest, the most trusted is first."""
     longest_us = max(account.covered_us for account in accounts)
 
     def rank(account: Account) -> tuple[object, ...]:
@@ -88,7 +87,7 @@ def ranked(accounts: Sequence[Account]) -> list[Account]:
 
 
 def _all_of(account: Account) -> Iterator[Piece]:
-    """All records, in pieces that end where known spans do."""
+    """Return all records of an account, as pieces that end with its known spans."""
     ends = [-1, *(span.last_seq for span in account.spans[:-1]), _LAST]
     spans = account.spans or [Known(0, 0, 0, 0, 0)]
     for span, (before, last_seq) in zip(spans, pairwise(ends), strict=True):
@@ -99,7 +98,7 @@ def _all_of(account: Account) -> Iterator[Piece]:
 
 
 def _filling(account: Account, taken: Sequence[Piece]) -> Iterator[Piece]:
-    """Pieces of an account where nothing is taken yet, each from a snapshot on, and where more is gained than lost."""
+    """Return pieces for uncovered time. Each begins with a snapshot, and gains more known time than it costs."""
     before, known_until_us = -1, -ALWAYS_US
     for span in account.spans:
         for free_from_us, free_until_us, lost_us in _free(taken):
@@ -116,14 +115,14 @@ def _filling(account: Account, taken: Sequence[Piece]) -> Iterator[Piece]:
 
 
 def _apart(of_an_account: Iterator[Piece]) -> Iterator[Piece]:
-    """The same, none with the numbers of the next one."""
+    """Return the same pieces without overlapping numbers."""
     filling = [*of_an_account]
     for piece, after in zip_longest(filling, filling[1:]):
         yield piece if after is None else piece._replace(last_seq=min(piece.last_seq, after.first_seq - 1))
 
 
 def _free(taken: Sequence[Piece]) -> Iterator[tuple[int, int, int]]:
-    """Where nothing is taken: from, until, and for how long what follows would not be known."""
+    """Return the uncovered times: from, until, and the time after it that would become unknown."""
     from_us = -ALWAYS_US
     for piece in taken:
         yield from_us, piece.began_us, piece.lost_us
@@ -136,7 +135,7 @@ def _has_snapshot(span: Known) -> bool:
 
 
 def _known_from(account: Account, span: Known, from_us: int) -> Snapshot:
-    """The first snapshot of a span at this time or later; where there is none, its end."""
+    """Return the first snapshot of a span at or after this time, or the end of the span if there is none."""
     within = (snapshot for snapshot in account.snapshots if span.first_seq <= snapshot.seq <= span.last_seq)
     later = (snapshot for snapshot in within if snapshot.time_us >= from_us)
     return next(later, Snapshot(span.last_seq, span.ended_us))

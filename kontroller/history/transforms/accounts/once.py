@@ -1,7 +1,8 @@
-"""Each record once. Of an epoch of which there are several accounts, what is taken of each is decided by when it knows the
-state (`choice`): a minute of a controller's journal says little of a day that a recorder saw.
+"""Returns each record once. If an epoch has several accounts, the times in which they know the state decide (`choice`):
 
-Where several accounts are taken of an epoch, the records of a later part are numbered behind those of the parts before it.
+a minute of a controller's journal says little about a day that a recorder saw.
+
+If several accounts are used for an epoch, the records of a later part are numbered after those of the earlier parts.
 """
 
 from collections.abc import Iterator, Sequence
@@ -31,7 +32,7 @@ _IS_TAKEN: Final = (
 
 
 def once(events: DataFrame) -> tuple[DataFrame, DataFrame]:
-    """Each record once, of what is taken of each account; findings `two_journals`, `two_records`."""
+    """Return each record of the selected parts once, and findings `two_journals` and `two_records`."""
     named = f.broadcast(accounts(events))
     told = events.join(named, [*EPOCH, "journal"], "left")
     chosen = f.broadcast(_chosen(told.where("account IS NOT NULL")))
@@ -46,7 +47,7 @@ def once(events: DataFrame) -> tuple[DataFrame, DataFrame]:
 
 
 def _chosen(told: DataFrame) -> DataFrame:
-    """What is taken of the accounts of each epoch: parts, with what they hold."""
+    """Return the parts of each epoch's accounts to use, with their ranges."""
     return of_each(marks(told), EPOCH, (*EPOCH, *Mark._fields), _of_an_epoch, _PIECES)
 
 
@@ -69,8 +70,9 @@ def _of_an_epoch(of: Sequence[Row]) -> Iterator[dict[str, object]]:
 
 
 def _each_once(taken: DataFrame) -> tuple[DataFrame, DataFrame]:
-    """Each record once; and those that say something else under a number that is there. Only buckets in which a number
-    comes twice are put side by side with all that their records say."""
+    """Return each record once, and the records that contradict another one with their number.
+
+    Only buckets with a repeated number are compared by their contents."""
     kept = taken.withColumns({"content": content(), "bucket": bucket()})
     repeated = kept.groupBy(*EPOCH, "bucket", "seq").count().where("count > 1")
     repeated = f.broadcast(repeated.groupBy(*EPOCH, "bucket").agg(f.count("*").alias("numbers")))
@@ -85,14 +87,14 @@ def _each_once(taken: DataFrame) -> tuple[DataFrame, DataFrame]:
 
 
 def _of_journals(left: DataFrame) -> DataFrame:
-    """A finding for each journal of which something is not taken."""
+    """Return a finding for each journal that is not used completely."""
     rows = left.groupBy(*EPOCH, "journal", "best").agg(
         f.count_distinct("seq").alias("records"), f.min("seq").alias("seq"), f.min("event_time").alias("event_time")
     )
-    detail = f.concat(f.lit("another account knows more of this epoch, or at first hand, and is taken: "), "best")
+    detail = f.concat(f.lit("another account knows more of this epoch, or is more trusted, and is used: "), "best")
     return finding(rows.withColumn("source", f.col("journal")), "two_journals", f.col("records"), detail)
 
 
 def _of_records(again: DataFrame) -> DataFrame:
-    detail = f.lit("the same journal has another record of this number, which is taken")
+    detail = f.lit("the same journal has another record with this number, which is used")
     return finding(again, "two_records", f.lit(1), detail)

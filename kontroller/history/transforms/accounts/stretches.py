@@ -1,7 +1,7 @@
-"""When each account of an epoch knows the state: from a snapshot on, as long as its records follow each other, without a
-hole and without a silence. A silence takes no record away, so that the state goes on behind it.
+"""The times in which an account knows the state: from a snapshot on, without a missing record and without a silence.
 
-Of the records only few are looked at together: those before which an account breaks off, ends of buckets, and snapshots.
+A silence loses no record, so the state is known again after it. Only few records are collected in one place: those at
+interruptions, at the ends of buckets, and at snapshots.
 """
 
 from collections.abc import Iterable
@@ -18,16 +18,17 @@ from kontroller.history.transforms.lines import CONTROLLER, LOGS, RECORDER
 
 _SNAPSHOT: Final = (Kind.SNAPSHOT_STARTED.value, Kind.SNAPSHOT_ENDED.value)
 TRUST: Final = (CONTROLLER, RECORDER, LOGS)
-"""Who is believed first."""
+"""The origins in the order of trust."""
 
 
 class Mark(NamedTuple):
-    """A record of an account, and the one before it in its bucket."""
+    """A record of an account, with the one before it in its bucket."""
 
     account: str
     origin: str
     silence_us: int
-    """Who has written nothing for longer than this was not at work. Logs say nothing while nothing happens."""
+    """A longer time without a record means that the writer was not working. Logs are silent whenever nothing
+    happens."""
     seq: int
     time_us: int
     kind: str
@@ -38,8 +39,9 @@ class Mark(NamedTuple):
 
 
 def marks(told: DataFrame) -> DataFrame:
-    """The columns of `Mark` and of the epoch, of the few records of accounts that matter for what is known; `told` may have
-    a record several times."""
+    """Return the few records of accounts that matter for their known times.
+
+    The columns are those of `Mark` and of the epoch. `told` may have a record several times."""
     place = Window.partitionBy(*EPOCH, "account", bucket()).orderBy("seq", "event_time", "kind")
     time_us = f.unix_micros("event_time")
     rows = told.select(
@@ -64,7 +66,8 @@ def marks(told: DataFrame) -> DataFrame:
 
 
 def _silences(told: DataFrame) -> DataFrame:
-    """`silence_us` of each account: by its own records, else by the others of the epoch, else of the cluster."""
+    """Return `silence_us` of each account: from its own records, otherwise from the epoch's, otherwise from the
+    cluster's."""
     of = told.groupBy(*EPOCH, "account").agg(f.max("alive_interval_ms").alias("interval_ms"))
     epoch, cluster = Window.partitionBy(*EPOCH), Window.partitionBy("cluster_id")
     known_ms = f.coalesce("interval_ms", f.max("interval_ms").over(epoch), f.max("interval_ms").over(cluster))
@@ -72,7 +75,7 @@ def _silences(told: DataFrame) -> DataFrame:
 
 
 def account_of(name: str, of: Iterable[Mark]) -> Account:
-    """An account, of its marks in whatever order."""
+    """Return an account from its marks in any order."""
     in_order = sorted(of, key=lambda mark: mark[3:6])
     reader = _Reader(is_of_logs=in_order[0].origin == LOGS, silence_us=in_order[0].silence_us)
     for mark in in_order:
@@ -82,7 +85,7 @@ def account_of(name: str, of: Iterable[Mark]) -> Account:
 
 
 class _Reader:
-    """Goes through the marks of an account."""
+    """Reads the marks of an account in their order."""
 
     def __init__(self, *, is_of_logs: bool, silence_us: int) -> None:
         self.spans: list[Known] = []
@@ -91,7 +94,7 @@ class _Reader:
         self._silence_us = silence_us
         self._last: tuple[int, int] | None = None
         self._began: tuple[int, int] | None = None
-        """Number and time of the first record of the span that is open, if the state is known."""
+        """The number and time of the first record of the open span, if the state is known."""
         self._started: Snapshot | None = None
         self._snapshot_seq: int | None = None
 
@@ -111,13 +114,13 @@ class _Reader:
         self._last = (mark.through_seq, mark.time_us)
 
     def close(self) -> None:
-        """Ends the span that is open, at the last record."""
+        """End the open span at the last record."""
         if self._began is not None and self._last is not None and self._snapshot_seq is not None:
             self.spans.append(Known(self._began[0], self._snapshot_seq, self._last[0], self._began[1], self._last[1]))
         self._began = None
 
     def _continue(self, mark: Mark) -> None:
-        """Ends the span before this record where it does not simply go on; forgets the state where a record is missing."""
+        """End the open span at an interruption before this record. Forget the state if a record is missing."""
         if self._last is None:
             return
         is_lost = mark.seq > self._last[0] + 1 or mark.kind in BEGINS

@@ -1,1 +1,1 @@
-"""Where a history goes on from one record to the next, and where it does not: numbers, clocks, silences."""
+"""The continuity of a history from record to record: numbers, clocks, silences."""

@@ -1,7 +1,8 @@
-"""Where a history does not simply go on: the few records before which something is missing, or begins, or where the clock
-did not run on steadily. All that is known of times and states follows from them and from where snapshots are, so these
-`marks` may be put in order by cluster. Each is said by a record and the one before it, and by what holds for their epoch
-(`neighbours.edges`).
+"""The breaks of a history: the few records at which something is missing, something begins, or the clock was not
+steady.
+
+All known times and states follow from the breaks and the snapshots, so these few `marks` may be sorted by cluster. A
+record, its predecessor and the properties of its epoch (`neighbours.edges`) determine if it is a break.
 """
 
 from collections.abc import Collection, Sequence
@@ -18,9 +19,9 @@ from kontroller.history.transforms.continuity.clock_runs import Run
 from kontroller.history.transforms.continuity.neighbours import EPOCH, before, edges
 
 BEGINS: Final = (Kind.GAP.value, Kind.RECORDER_STARTED.value)
-"""Kinds of records before which something is missing."""
+"""The kinds of records with lost records before them."""
 SKEW_US: Final = 60_000_000
-"""By how much the clocks of two machines may differ, or one may be set back, before it is a break."""
+"""The difference between the clocks of two machines, or the backward step of one, that is not a break."""
 
 BACK: Final = "back"
 SILENCE: Final = "silence"
@@ -32,7 +33,7 @@ MARKS: Final = columns(
     seq=LONG,
     mark=TEXT,  # break | snapshot_started | snapshot_ended | end
     time_us=LONG,
-    forgets=FLAG,  # this and the following: of breaks, and of the end
+    forgets=FLAG,  # this and the following columns: of breaks, and of the end
     step=TEXT,
     seq_before=LONG,
     time_us_before=LONG,
@@ -42,31 +43,32 @@ MARKS: Final = columns(
     missing=LONG,
     dropped=LONG,
     source=TEXT,
-    alive_interval_ms=LONG,  # of breaks: of the epoch, else of the cluster; null where nobody says it
+    alive_interval_ms=LONG,  # of breaks: of the epoch, else of the cluster; null if no record says it
 )
-"""The few records of a history that matter for what is known of it, and its end. Among breaks are records that are only a
-little earlier than the one before, which is no `step`."""
+"""The few records of a history that determine its known times, and its end.
+
+The breaks include records that are a little earlier than their predecessor; these have no `step`."""
 BREAK: Final = "break"  # sorts before the names of other marks at the same record
 END: Final = "end"
 _AFTER_ALL: Final = 2**63 - 1
-"""The epoch of what comes after the last record."""
+"""The epoch of the mark after the last record."""
 
 _KINDS: Final = (*BEGINS, Kind.CONTROLLER_RESIGNED.value)
 SNAPSHOT: Final = (Kind.SNAPSHOT_STARTED.value, Kind.SNAPSHOT_ENDED.value)
 
 
 def marks(events: DataFrame) -> DataFrame:
-    """`MARKS` of records that are there once each."""
+    """Return the `MARKS` of unique records."""
     of = edges(events)
     return _breaks(events, of).unionByName(_snapshots(events)).unionByName(_end(of))
 
 
 def _breaks(events: DataFrame, of: DataFrame) -> DataFrame:
-    """The records at which it breaks; `of`: the `edges` of the events.
+    """Return the records at which the history breaks. `of`: the `edges` of the events.
 
-    `forgets`: from here on the state is unknown, until a snapshot. `step`: the clock went `back`, there was `silence`, or
-    the change was `unobserved`, so that the time from the record before to this one is unknown; null where it ran on."""
-    kind = f.when(f.col("kind").isin(*_KINDS), f.col("kind")).alias("kind")  # no other matters: so rows are short
+    `forgets`: the state is unknown from here on, until a snapshot. `step`: the clock went `back`, there was `silence`,
+    or the change was `unobserved`, so the time since the previous record is unknown; null if the clock was steady."""
+    kind = f.when(f.col("kind").isin(*_KINDS), f.col("kind")).alias("kind")  # null for others, to keep rows short
     rows = events.select(
         *EPOCH, "seq", f.unix_micros("event_time").alias("time_us"), kind, "dropped", "left_out",
         (f.col("cause") == UNOBSERVED).alias("is_unobserved"), "source",
@@ -74,7 +76,7 @@ def _breaks(events: DataFrame, of: DataFrame) -> DataFrame:
     rows = before(rows, of)
     begins = f.coalesce(f.col("kind").isin(*BEGINS), f.lit(False)) | f.col("is_first")
     passed_us = f.col("time_us") - f.col("time_us_before")
-    # Who resigns after a silence had lost the role in it: `edges` sees to that.
+    # A controller that resigns after a silence had lost the role during it; `edges` handles that.
     is_in_office = ~f.col("kind").eqNullSafe(f.lit(Kind.CONTROLLER_RESIGNED.value))
     step = (
         f.when(passed_us < -SKEW_US, BACK)
@@ -87,7 +89,7 @@ def _breaks(events: DataFrame, of: DataFrame) -> DataFrame:
 
 
 def _snapshots(events: DataFrame) -> DataFrame:
-    """Where snapshots begin and end of which the entries are kept."""
+    """Return the beginnings and ends of snapshots whose entries are kept."""
     rows = events.where(f.col("kind").isin(*SNAPSHOT) & f.col("left_out").isNull())
     values = {"mark": f.col("kind"), "time_us": f.unix_micros("event_time"), "forgets": f.lit(False)}
     return _as_marks(rows.withColumns(values), {*EPOCH, "seq", *values})
@@ -114,7 +116,7 @@ class Mark(NamedTuple):
 
 
 def _end(of: DataFrame) -> DataFrame:
-    """What comes after the last record of each cluster, which has these `edges`."""
+    """Return the mark after the last record of each cluster. `of`: the `edges`."""
     last = f.struct("controller_epoch", "bucket", "last_seq", "left_us", "is_resigned")
     rows = of.groupBy("cluster_id").agg(f.max(last).alias("last"))
     values = {
@@ -131,18 +133,19 @@ def _end(of: DataFrame) -> DataFrame:
 
 
 def _as_marks(rows: DataFrame, there: Collection[str]) -> DataFrame:
-    """In the columns of `MARKS`, of which these are there; the others are null."""
+    """Return the rows in the columns of `MARKS`. Columns that are not `there` become null."""
     values = {field.name: f.col(field.name) if field.name in there else f.lit(None) for field in MARKS}
     return rows.select(*(values[field.name].cast(field.dataType).alias(field.name) for field in MARKS))
 
 
 def in_order(marks: Sequence[Row]) -> list[Mark]:
-    """The marks of one cluster, as Spark gives them."""
+    """Return the marks of one cluster in their order."""
     rows = (Mark(*(row[name] for name in Mark._fields)) for row in marks)
     return sorted(rows, key=lambda mark: mark[:3])
 
 
 def runs(marks: Sequence[Mark]) -> list[Run]:
-    """The runs of a cluster, of its marks in their order: the first is its first record, the last its end."""
+    """Return the runs of a cluster from its marks in their order. The first mark is its first record, the last its
+    end."""
     steps = [marks[0], *(mark for mark in marks if mark.step), marks[-1]]
     return [Run(began.time_us, max(began.time_us, ended.time_us_before or 0)) for began, ended in pairwise(steps)]

@@ -1,12 +1,11 @@
-"""Which clocks to believe. Numbers say in which order things happened; stamps are evidence, and may be wrong.
+"""Decides which clocks to trust. Numbers give the order of records; timestamps are evidence that may be wrong.
 
-The records of a cluster fall into *runs*: in each the clock went on steadily. A run ends where the clock goes back, where
-nobody wrote for long, or where nobody looked. Most runs follow one another in time as they do in order. Where they do not,
-those are believed that fit one after the other and together cover the most time: one stamp that is ten hours ahead, a
-machine that boots in 1970, or a controller whose clock is wrong for half an hour covers less than what it contradicts.
+The records of a cluster form *runs* in which the clock was steady. A run ends if the clock goes back, if nobody wrote
+for long, or if nobody observed. If runs contradict their order, the trusted ones are those that fit one after another
+and cover the most time: a timestamp ten hours ahead, a boot in 1970, or half an hour of a wrong clock covers less.
 
-Where a clock was set back and both sides cover much, both are believed: whoever sets a clock back sets it right, so the run
-before ends where the one after it begins.
+If both sides of a backward step cover much, both are trusted: a clock is set back to correct it, so the earlier run
+ends where the next one begins.
 """
 
 from bisect import bisect_left
@@ -15,11 +14,12 @@ from operator import attrgetter
 from typing import Final, NamedTuple
 
 YEAR_US: Final = 366 * 86_400_000_000
-"""What is further from the rest than this is no silence, but the clock of a machine that has none."""
+"""A greater distance to the other runs is not a silence but the wrong clock of a machine."""
 
 
 class Run(NamedTuple):
-    """When it began and ended by its own clock, in microseconds since 1970; it never ends before it begins."""
+    """The beginning and end of a run by its own clock, in microseconds since 1970. The end is never before the
+    beginning."""
 
     began_us: int
     ended_us: int
@@ -30,9 +30,9 @@ class Run(NamedTuple):
 
 
 class Place(NamedTuple):
-    """When the records of a run may have been: a stamp that is earlier or later counts as the nearer bound.
+    """The possible times of a run's records. Timestamps outside count as the nearer bound.
 
-    A run that is not believed has no time: its records are where those before them end."""
+    A run that is not trusted has no time: its records are placed at the end of those before them."""
 
     began_us: int
     ended_us: int
@@ -43,7 +43,7 @@ class Place(NamedTuple):
 
 
 def placed(runs: Sequence[Run]) -> list[Place]:
-    """A place for each run of a cluster; the runs are in the order of their records, and so are the places in time.
+    """Return a place for each run of a cluster. Runs are in the order of their records, and so are the places in time.
 
     >>> right, ten_hours_ahead, right_again = Run(0, 100), Run(36_000, 36_000), Run(101, 200)
     >>> [tuple(place) for place in placed([right, ten_hours_ahead, right_again])]
@@ -60,7 +60,7 @@ def placed(runs: Sequence[Run]) -> list[Place]:
 
 
 class _Piece(NamedTuple):
-    """Part of a run."""
+    """A part of a run."""
 
     began_us: int
     ended_us: int
@@ -75,12 +75,14 @@ _BEGIN: Final = attrgetter("began_us")
 
 
 def most_covering(runs: Sequence[Run]) -> list[int]:
-    """The numbers of the runs that fit one after the other and cover the most time, where an earlier one may end when the
-    next begins. Of several such rows the one whose runs are the latest in order.
+    """Return the numbers of the runs that fit one after another and cover the most time.
 
-    This is patience sorting with lengths instead of cards. `pieces` say for each moment with which run the most time up to
-    it is covered. A run takes the place of as much as it is long of what is later than its begin: with it that much is
-    covered sooner. What it comes after in its row is whatever was there before its begin."""
+    An earlier run may end where the next one begins. Of equally good sequences the one with the latest runs is
+    returned.
+
+    This is patience sorting with lengths instead of cards. `pieces` has for each moment the run with which the most
+    time up to it is covered. A run replaces as much of the later pieces as it is long, because it covers that amount
+    sooner. Its predecessor is the piece before its beginning."""
     pieces: list[_Piece] = []
     before: list[int | None] = []
     for number, run in enumerate(runs):
@@ -97,9 +99,9 @@ def most_covering(runs: Sequence[Run]) -> list[int]:
 
 
 def _split(pieces: list[_Piece], at_us: int) -> int:
-    """Cuts the piece that this moment is in. Returns the place of the first that is later."""
+    """Cut the piece that contains this moment. Return the index of the first later piece."""
     at = bisect_left(pieces, at_us, key=_BEGIN)
-    while at < len(pieces) and pieces[at].ended_us == at_us:  # without length: it is over by then
+    while at < len(pieces) and pieces[at].ended_us == at_us:  # a piece without length is over by then
         at += 1
     if at and pieces[at - 1].ended_us > at_us:
         cut = pieces[at - 1]
@@ -114,7 +116,7 @@ def _row(before: Sequence[int | None], last: int | None) -> Iterator[int]:
 
 
 def _clipped(runs: Sequence[Run], row: Sequence[int]) -> Iterator[tuple[int, Run]]:
-    """The runs of a row, each as far as to where the next one begins; without those that have nothing left."""
+    """Return the runs of a sequence, each cut at the beginning of the next one, without those that become empty."""
     kept: list[tuple[int, Run]] = []
     next_us: int | None = None
     for number in reversed(row):
@@ -126,7 +128,7 @@ def _clipped(runs: Sequence[Run], row: Sequence[int]) -> Iterator[tuple[int, Run
 
 
 def _without_the_far(believed: dict[int, Run]) -> dict[int, Run]:
-    """Where there is more than a year between two of them, those on the side that covers more."""
+    """Return the runs on the side that covers more, if two neighbours are more than a year apart."""
     groups: list[dict[int, Run]] = []
     ended_us: int | None = None
     for number, run in believed.items():

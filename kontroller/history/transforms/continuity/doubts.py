@@ -1,7 +1,6 @@
-"""What the numbers and clocks of a history say against it: findings `gap`, `silence`, `clock_went_back`,
-`clock_not_believed`.
+"""Findings about the numbers and clocks of a history: `gap`, `silence`, `clock_went_back`, `clock_not_believed`.
 
-They are about the few records at which a history breaks, and those that are a little earlier than the record before.
+They concern the few records at which a history breaks, and those that are a little earlier than their predecessor.
 """
 
 from collections.abc import Iterator, Sequence
@@ -29,7 +28,7 @@ _FOUND: Final = columns(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Doubt:
-    """A finding about a record and what was before it."""
+    """A finding about a record and its predecessor."""
 
     problem: str
     at: Mark
@@ -38,7 +37,7 @@ class Doubt:
 
 
 def doubts(marks: DataFrame) -> DataFrame:
-    """`schemas.FINDINGS`, of the `MARKS` of histories."""
+    """Return `schemas.FINDINGS` from the `MARKS` of histories."""
     found = of_each(
         marks.where(f.col("mark").isin(BREAK, END)), ["cluster_id"], MARKS.fieldNames(), _of_a_cluster, _FOUND
     )
@@ -47,7 +46,7 @@ def doubts(marks: DataFrame) -> DataFrame:
 
 
 def doubts_of(marks: Sequence[Mark]) -> Iterator[Doubt]:
-    """Of the marks of a cluster in their order."""
+    """Return the findings of a cluster from its marks in their order."""
     places = placed(runs(marks))
     by_run: list[list[Mark]] = []
     for mark in marks[:-1]:
@@ -64,38 +63,39 @@ def doubts_of(marks: Sequence[Mark]) -> Iterator[Doubt]:
 
 def _of_numbers(mark: Mark) -> Iterator[Doubt]:
     if mark.dropped:
-        detail = "the writer was too slow or its disk full, and says so itself"
+        detail = "the writer recorded that it was too slow or its disk was full"
         yield Doubt(problem="gap", at=mark, count=mark.dropped, detail=detail)
     if mark.missing:
-        detail = f"{mark.missing} records before {mark.seq} are missing, and nothing says why"
+        detail = f"{mark.missing} records before {mark.seq} are missing for an unknown reason"
         yield Doubt(problem="gap", at=mark, count=mark.missing, detail=detail)
 
 
 def _of_clocks(mark: Mark, places: Sequence[Place]) -> Iterator[Doubt]:
-    """`places`: of the run before and the record's own, where it begins one."""
+    """Return the findings about a clock. `places`: of the previous run, and of the record's own run if it begins
+    one."""
     if mark.time_us_before is None or not all(place.is_believed for place in places):
         return
     passed_us = mark.time_us - mark.time_us_before
     if mark.step == BACK:
-        detail = f"by {_seconds(-passed_us)}: what was stamped later than this before it has no time of its own"
+        detail = f"by {_seconds(-passed_us)}: earlier records with a later timestamp count as of this time"
         yield Doubt(problem="clock_went_back", at=mark, count=1, detail=detail)
     elif passed_us < 0:
-        detail = f"by {_seconds(-passed_us)}: it counts as the latest time before it"
+        detail = f"by {_seconds(-passed_us)}: it counts as of the latest time before it"
         yield Doubt(problem="clock_went_back", at=mark, count=1, detail=detail)
     is_silence = mark.step == SILENCE and mark.origin != LOGS
     if is_silence and (not mark.forgets or passed_us > _DAY_US):
-        since = f"no record at all since {_utc(mark.time_us_before)}, for {_seconds(passed_us)}: that time is unknown"
+        since = f"no record since {_utc(mark.time_us_before)}, for {_seconds(passed_us)}: that time is unknown"
         why = "was the writer frozen or stopped, its clock set, or is a journal missing?"
         yield Doubt(problem="silence", at=mark, count=1, detail=f"{since}; {why}")
 
 
 def _not_believed(marks: Sequence[Mark]) -> Doubt:
-    """Of the records of a run: its marks, and the one after it."""
+    """Return the finding of a run that is not trusted, from its marks and the one after it."""
     first = marks[0]
     records = sum(1 + (after.seq_before or 0) - mark.seq for mark, after in pairwise(marks))
     detail = (
-        f"what controller {first.controller_id} stamped {_utc(first.time_us)} and later does not fit what comes before and "
-        "after: look at the clock of its machine. These records have their order, and no time"
+        f"the timestamps of controller {first.controller_id} from {_utc(first.time_us)} on contradict the records "
+        "before and after: check the clock of its machine. These records keep their order, and have no time"
     )
     return Doubt(problem="clock_not_believed", at=first, count=records, detail=detail)
 

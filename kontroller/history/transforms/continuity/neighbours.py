@@ -1,7 +1,7 @@
-"""What came before each record, of whatever epoch.
+"""The predecessor of each record, in any epoch.
 
-Records are put side by side by buckets of their numbers, never all of a cluster in one place: what lies between two buckets
-is seen in a small table with the edges of each (`edges`).
+Records are compared within buckets of their numbers, never all of a cluster in one place. A small table with the ends
+of each bucket connects the buckets (`edges`).
 """
 
 from typing import Final
@@ -13,18 +13,19 @@ from controller_core.journal.changes import Kind
 from kontroller.history.transforms.lines import CONTROLLER, LOGS, RECORDER
 
 BUCKET: Final = 1 << 16
-"""How many records of an epoch are looked at together."""
+"""The number of records of an epoch in a bucket."""
 EPOCH: Final = ("cluster_id", "controller_epoch")
 PART: Final = 1 << 40
-"""How far apart the numbers are of parts of an epoch that are taken from several accounts (`accounts.choice`)."""
+"""The distance between the numbers of an epoch's parts from different accounts (`accounts.choice`)."""
 
 ALIVE_INTERVALS: Final = 6
-"""For how many alive intervals a journal may say nothing, before its writer counts as silent."""
+"""The number of alive intervals without a record after which a writer counts as silent."""
 DEFAULT_ALIVE_INTERVAL_MS: Final = 10_000
-"""Where no record of the cluster says after how long its writer says that it is alive."""
+"""The alive interval if no record of the cluster states it."""
 _LONGEST_ALIVE_INTERVAL_MS: Final = 86_400_000
 LOGS_SILENCE_US: Final = 3_600_000_000
-"""Kafka's logs say nothing while nothing happens. What comes later than this is no silence, but may be a wrong clock."""
+"""Kafka's logs are silent whenever nothing happens. A later record does not end a silence, but may have a wrong
+clock."""
 
 
 def bucket() -> Column:
@@ -32,27 +33,28 @@ def bucket() -> Column:
 
 
 def through() -> Column:
-    """The last number that a record stands for: its own, or, where a snapshot begins of which the entries are kept no more,
-    that of the last of them."""
+    """Return the last number that a record stands for.
+
+    It is its own number, or that of the last removed entry if a snapshot begins whose entries were removed."""
     return f.col("seq") + f.coalesce("left_out", f.lit(0))
 
 
 def silence_us(alive_interval_ms: Column) -> Column:
-    """After how many microseconds without a record nobody can say that a writer was at work which says so often that it
-    lives; null: it is not known how often."""
+    """Return the microseconds without a record after which a writer with this alive interval counts as silent.
+
+    A null interval means that it is not known."""
     interval_ms = f.coalesce(alive_interval_ms, f.lit(DEFAULT_ALIVE_INTERVAL_MS))
     return f.least(interval_ms, f.lit(_LONGEST_ALIVE_INTERVAL_MS)) * ALIVE_INTERVALS * 1000
 
 
 def edges(events: DataFrame) -> DataFrame:
-    """The first and last record of each bucket, and what came before the first (`..._before`); a few rows.
+    """Return the first and last record of each bucket, and the predecessor of the first (`..._before`); a few rows.
 
-    Of its epoch: `controller_id`, `origin`, `alive_interval_ms` as far as anybody says it, and `silence_us`, after which
-    nobody can say that its writer was at work.
+    Columns of the epoch are `controller_id`, `origin`, `alive_interval_ms` if stated, and `silence_us`.
 
-    A controller that was deposed resigns when it notices, which may be long after the next one has begun: then
-    `time_us_before` is when that began. One that was silent before it resigned was not at work: then it is the time of its
-    record before."""
+    A deposed controller resigns when it notices, perhaps long after the next one has begun. Then `time_us_before` is
+    the beginning of the next one. A controller that was silent before it resigned was not working; then it is the time
+    of its previous record."""
     ends = f.col("kind") == Kind.CONTROLLER_RESIGNED.value
     time_us = f.unix_micros("event_time")
     found = events.groupBy(*EPOCH, bucket().alias("bucket")).agg(
@@ -72,11 +74,11 @@ def edges(events: DataFrame) -> DataFrame:
 
 
 def before(rows: DataFrame, of: DataFrame) -> DataFrame:
-    """To rows of whole buckets (with `EPOCH`, `seq`, `time_us`, `kind`, `dropped`, `left_out`): the record before each, of
-    whatever epoch, and how many are `missing` between the two. `of`: their `edges`.
+    """Add the predecessor of each record in any epoch, and the number of `missing` records between them.
 
-    Adds `is_first` (of its epoch), `epoch_before`, `seq_before`, `time_us_before`, `was_resigned`, `missing`, and what
-    `edges` has of the epoch."""
+    `rows`: whole buckets with `EPOCH`, `seq`, `time_us`, `kind`, `dropped`, `left_out`. `of`: their `edges`. The new
+    columns are `is_first` (of its epoch), `epoch_before`, `seq_before`, `time_us_before`, `was_resigned`, `missing`,
+    and those of the epoch in `edges`."""
     place = Window.partitionBy(*EPOCH, "bucket").orderBy("seq")
     of_edge = ("epoch_before", "seq_before", "covered_before", "time_us_before", "was_resigned")
     of_epoch = ("controller_id", "origin", "alive_interval_ms", "silence_us")
@@ -94,11 +96,11 @@ def before(rows: DataFrame, of: DataFrame) -> DataFrame:
     epoch = f.when(is_edge, f.col("edge.epoch_before")).otherwise(f.col("controller_epoch"))
     rows = rows.withColumns(taken | {"epoch_before": epoch})
     is_first = f.coalesce(f.col("epoch_before") != f.col("controller_epoch"), f.lit(True))
-    # The oldest segment that retention has left begins anywhere; a later epoch begins with 0.
+    # The oldest segment after retention begins with any number; a later epoch begins with 0.
     expected = (
         f.when(f.col("epoch_before").isNull(), f.col("seq"))
         .when(is_first, f.lit(0))
-        # Another account of the epoch goes on where the one before it was silent.
+        # Another account of the epoch continues where the previous one was silent.
         .when(f.floor(f.col("seq") / PART) != f.floor(f.col("seq_before") / PART), f.col("seq"))
         .otherwise(f.col("seq_before") + f.col("covered_before"))
     )
@@ -107,11 +109,11 @@ def before(rows: DataFrame, of: DataFrame) -> DataFrame:
 
 
 def _with_epochs(found: DataFrame) -> DataFrame:
-    """What holds for all buckets of an epoch."""
+    """Add the properties that all buckets of an epoch share."""
     epoch, cluster = Window.partitionBy(*EPOCH), Window.partitionBy("cluster_id")
     is_of_logs, is_recorded = f.max("is_of_logs").over(epoch), f.max("is_recorded").over(epoch)
     origin = f.when(is_of_logs, f.lit(LOGS)).when(is_recorded, f.lit(RECORDER)).otherwise(f.lit(CONTROLLER))
-    # A term that retention has left the end of may not say it, and the others of its cluster do.
+    # Retention may have removed the record of a term that states it, but other terms of its cluster have one.
     interval_ms = f.coalesce(f.max("alive_interval_ms").over(epoch), f.max("alive_interval_ms").over(cluster))
     return found.withColumns({
         "controller_id": f.max("controller_id").over(epoch),
