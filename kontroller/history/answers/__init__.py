@@ -1,1 +1,1 @@
-"""What the history answers, one question a module; docs/pipeline.md defines each before it is computed."""
+"""The answers of the history, one question per module. docs/pipeline.md defines each of them."""

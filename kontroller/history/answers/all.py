@@ -1,4 +1,4 @@
-"""All answers at once: which question needs which layer is said here alone."""
+"""All answers at once. Only this module knows the layers that each answer needs."""
 
 from collections.abc import Mapping
 
@@ -22,9 +22,10 @@ from kontroller.history.schemas import Table
 
 
 def answer_all(layers: Mapping[Table, DataFrame], options: Options | None = None) -> dict[Table, DataFrame]:
-    """Each table of `schemas.ANSWERS`, in that order, from EVENTS, KNOWN_SPANS, PARTITION_INTERVALS and BROKER_INTERVALS.
+    """Return each table of `schemas.ANSWERS` in that order, from EVENTS, KNOWN_SPANS, PARTITION_INTERVALS and
+    BROKER_INTERVALS.
 
-    Nothing is computed here; most answers read the partitions' intervals, so who wants all of them should keep those.
+    Nothing is computed here. Most answers read the partitions' intervals, so cache them if you need all answers.
     """
     options = options or Options()
     events, known_spans = layers[schemas.EVENTS], layers[schemas.KNOWN_SPANS]
@@ -43,9 +44,9 @@ def answer_all(layers: Mapping[Table, DataFrame], options: Options | None = None
 def answer_by_day(
     layers: Mapping[Table, DataFrame], options: Options, within: Within | None = None
 ) -> dict[Table, DataFrame]:
-    """The answers that have a row for each day, as `answer_all`, and from INCIDENTS as well.
+    """Return the answers with a row for each day, from the layers of `answer_all` and INCIDENTS.
 
-    `within`: of that part of the history alone, so that the rows of a day which it cuts are of the part of the day."""
+    `within`: restrict the answers to that part of the history, so that the rows of a cut day cover only its part."""
     partitions, brokers = layers[schemas.PARTITION_INTERVALS], layers[schemas.BROKER_INTERVALS]
     dead = led_by_the_dead(partitions, layers[schemas.KNOWN_SPANS], layers[schemas.EVENTS], options)
     return {

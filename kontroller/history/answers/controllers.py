@@ -1,4 +1,4 @@
-"""Who was the controller when, and how long the cluster was without one that is known."""
+"""The controllers over time, and the time that each takeover took."""
 
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as f
@@ -8,7 +8,7 @@ from kontroller.history.schemas import CONTROLLERS
 
 
 def controllers(known_spans: DataFrame, events: DataFrame) -> DataFrame:
-    """CONTROLLERS: each controller epoch of which there is a record."""
+    """Return CONTROLLERS: each controller epoch that has a record."""
     is_leader_change = (
         (f.col("kind") == "leadership")
         & ~f.coalesce("snapshot", f.lit(False))

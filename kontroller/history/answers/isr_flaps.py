@@ -1,7 +1,6 @@
-"""Replicas that leave the ISR and come back, day by day: a sick disk or link shows here before it fails.
+"""Replicas that leave the ISR and come back, by day. A failing disk or network link often shows here first.
 
-A replica that a reassignment is bringing is not looked at until it has arrived, and one that is taken away does not count
-as one that left.
+A replica that a reassignment adds is ignored until it has arrived. One that is removed does not count as a shrink.
 """
 
 from pyspark.sql import Column, DataFrame, Window
@@ -14,7 +13,7 @@ from kontroller.history.schemas import BROKERS, ISR_FLAPS
 
 
 def isr_flaps(partition_intervals: DataFrame, within: Within | None = None) -> DataFrame:
-    """ISR_FLAPS of each replica and day on which it left the ISR, came back, or was out of it."""
+    """Return ISR_FLAPS of each replica and day on which it left the ISR, came back, or was out of it."""
     moves = _with_flaps(_moves(in_stretches(partition_intervals)))
     parts = split_by_day(moves, within)
     happened = f.col("is_first")
@@ -29,7 +28,7 @@ def isr_flaps(partition_intervals: DataFrame, within: Within | None = None) -> D
 
 
 def _moves(rows: DataFrame) -> DataFrame:
-    """A row for each replica and interval in which it is out of sync, and, without length, for each time that it joined."""
+    """Return a row for each replica and interval out of sync, and one without length for each time that it joined."""
     settled = f.array_except("replicas", f.coalesce("adding", f.array().cast(BROKERS)))
     rows = rows.withColumn("_settled", settled).withColumn("_isr_before", previous("isr"))
     joined = f.array_intersect(f.array_except("isr", "_isr_before"), f.col("_settled"))
@@ -55,12 +54,12 @@ def _moves(rows: DataFrame) -> DataFrame:
 
 
 def _has(brokers: Column) -> Column:
-    """Is the column `broker` among them?"""
+    """Return True if the column `broker` is among them."""
     return f.array_contains(brokers, f.col("broker"))
 
 
 def _with_flaps(moves: DataFrame) -> DataFrame:
-    """With `flapped`: it joined, and what had begun the time out of sync was that it left."""
+    """Add `flapped`: the replica joined, and its time out of sync had begun because it left."""
     order = Window.partitionBy(*PARTITION, "broker").orderBy("began", "_until", "controller_epoch", "seq")
     before = order.rowsBetween(Window.unboundedPreceding, -1)
     follows = (f.lag("_until").over(order) == f.col("began")) & (f.lag("stretch").over(order) == f.col("stretch"))

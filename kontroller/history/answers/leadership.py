@@ -1,4 +1,4 @@
-"""Who led how much, day by day, how much of that as the preferred replica, and how evenly the leaders were spread."""
+"""The time that each broker led by day, the part of it as the preferred replica, and the balance between brokers."""
 
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as f
@@ -9,7 +9,7 @@ from kontroller.history.schemas import LEADERSHIP
 
 
 def leadership(partition_intervals: DataFrame, broker_intervals: DataFrame, within: Within | None = None) -> DataFrame:
-    """LEADERSHIP of each broker and day on which it was registered, or assigned anything."""
+    """Return LEADERSHIP of each broker and day on which it was registered or had replicas assigned."""
     brokers_of = _assigned(partition_intervals, within).unionByName(_registered(broker_intervals, within))
     is_leader, is_preferred = f.col("leader") == f.col("broker"), f.col("preferred") == f.col("broker")
     sums = brokers_of.groupBy("cluster_id", "broker", "day").agg(
@@ -27,7 +27,7 @@ def leadership(partition_intervals: DataFrame, broker_intervals: DataFrame, with
 
 
 def _assigned(partition_intervals: DataFrame, within: Within | None) -> DataFrame:
-    """A row for each replica, partition and day."""
+    """Return a row for each replica, partition and day."""
     parts = split_by_day(partition_intervals.where("is_known and began < ended"), within)
     return parts.select(
         "cluster_id",
@@ -41,7 +41,7 @@ def _assigned(partition_intervals: DataFrame, within: Within | None) -> DataFram
 
 
 def _registered(broker_intervals: DataFrame, within: Within | None) -> DataFrame:
-    """A row for each broker and day on which it was registered; it leads nothing by that."""
+    """Return a row for each broker and day on which it was registered. The row itself leads nothing."""
     days = (
         split_by_day(broker_intervals.where("is_known and began < ended"), within)
         .groupBy("cluster_id", "day", "broker")

@@ -1,6 +1,6 @@
-"""Each reassignment of a partition's replicas: what was wanted, what came of it, and how long nothing moved.
+"""The reassignments of partitions: their target, outcome, and longest time without progress.
 
-It runs while replicas are being added or removed. Unknown time does not end it when the same one still runs afterwards.
+A reassignment runs while replicas are being added or removed. Unknown time does not end it if it still runs afterwards.
 """
 
 from typing import Final
@@ -24,7 +24,7 @@ _MICROS: Final = 1_000_000
 
 
 def reassignments(partition_intervals: DataFrame, options: Options) -> DataFrame:
-    """REASSIGNMENTS, each as one row."""
+    """Return REASSIGNMENTS, one row for each."""
     of_order = f.struct("began", "ended", "controller_epoch", "seq")
     last = f.struct("followed_by", "_next", "_wait", "replicas")
     one_row = (
@@ -48,7 +48,8 @@ def reassignments(partition_intervals: DataFrame, options: Options) -> DataFrame
 
 
 def _running(rows: DataFrame) -> DataFrame:
-    """The intervals in which one runs, numbered by it; `_wait`: how long the ISR had not changed at its end; `_next`."""
+    """Return the intervals of running reassignments with the number of each. `_wait`: the time since the ISR changed.
+    `_next`."""
     order = in_order()
     is_running = (members("adding") > 0) | (members("removing") > 0)
     target = f.when(is_running, f.array_except("replicas", f.coalesce("removing", f.array().cast("array<int>"))))
@@ -67,7 +68,8 @@ def _running(rows: DataFrame) -> DataFrame:
 
 
 def _origin() -> Column:
-    """The replicas before it, in their order; where they were not seen, those that it does not add."""
+    """Return the replicas before the reassignment in their order. If they were not seen, return those that it does not
+    add."""
     order = in_order()
     was_idle = f.lag("followed_by").over(order).isin("change") & f.lag("_target").over(order).isNull()
     from_this = f.array_except("replicas", f.coalesce("adding", f.array().cast("array<int>")))
@@ -75,7 +77,7 @@ def _origin() -> Column:
 
 
 def _outcome(stalled_after_micros: int) -> Column:
-    """What came of it, by what followed its last interval."""
+    """Return the outcome, from what followed the last interval."""
     followed_by, after = f.col("_last.followed_by"), f.col("_last._next.replicas")
     is_stalled = f.col("_last._wait") > stalled_after_micros
     return (

@@ -1,1 +1,1 @@
-"""The invariants of a controller, as predicates over its history: violations, with the events that prove them."""
+"""The invariants of a controller as predicates over its history. Violations have the events that prove them."""

@@ -1,4 +1,4 @@
-"""The audit of a history: every invariant of docs/audit.md that a history can show, asked of all of it."""
+"""The audit of a history: all invariants of docs/audit.md that a history can show."""
 
 from functools import reduce
 from typing import Final
@@ -26,13 +26,13 @@ def audit(
     patience_seconds: int = assignments.PATIENCE_SECONDS,
     clock_tolerance_seconds: int = controllers.CLOCK_TOLERANCE_SECONDS,
 ) -> DataFrame:
-    """All violations, as the table `VIOLATIONS`, from the tables `EVENTS`, `KNOWN_SPANS` and `PROOFS`.
+    """Return all violations as the table `VIOLATIONS`, from the tables `EVENTS`, `KNOWN_SPANS` and `PROOFS`.
 
-    `recorded`: what all journals have recorded, in the columns of `EVENTS`, before one account of each epoch was taken;
-    without it nobody knows of a second controller whose journal was not.
-    `unclean_by_default`: the controllers' own setting of unclean.leader.election.enable, where the history does not say it.
-    `patience_seconds`: for how long AR and ISR may contradict each other while somebody changes both.
-    `clock_tolerance_seconds`: by how much the clocks of two controllers may differ."""
+    `recorded`: the records of all journals, in the columns of `EVENTS`, before the choice of accounts; without it, a
+    second controller is invisible if its journal was not used. `unclean_by_default`: the controllers' setting of
+    unclean.leader.election.enable if the history does not state it. `patience_seconds`: the time for which AR and ISR
+    may contradict each other while both are being changed. `clock_tolerance_seconds`: the allowed difference between
+    the clocks of two controllers."""
     recorded = events if recorded is None else recorded
     certain = known(events, known_spans)
     found = (

@@ -1,4 +1,4 @@
-"""What must hold of brokers: who is chosen is registered, and each registration is newer than the one before."""
+"""Invariants of brokers: chosen brokers are registered, and each registration is newer than the one before."""
 
 from typing import Final
 
@@ -11,7 +11,7 @@ REGISTERED: Final = (
     Invariant(
         id="ChosenAreRegistered",
         broken="kind = 'leadership' AND NOT last_kind <=> 'broker'",
-        detail="broker {broker} {IF(is_leader, 'came to lead', 'joined the ISR')} and was not registered",
+        detail="broker {broker} {IF(is_leader, 'became the leader', 'joined the ISR')} but was not registered",
         evidence=("last_record",),
         broker="broker",
     ),
@@ -30,12 +30,12 @@ EPOCHS: Final = (
 
 
 def unregistered_choices(known_events: DataFrame) -> DataFrame:
-    """Brokers that came to lead, or into an ISR, while they were not registered.
+    """Return the brokers that became leader, or joined an ISR, without being registered.
 
-    Someone who only looks on sees registrations and leaders in any order, so what was inferred is not judged.
+    Inferred records are not judged, because a recorder sees registrations and leaders in any order.
 
-    Of a term of months, one broker may be chosen millions of times, and registers now and then: what each says of itself
-    is put in order, and sent to where the choices are."""
+    In a long term a broker may be chosen millions of times but registers rarely. So its registrations are sorted and
+    broadcast to the choices."""
     certain = known_events.where("NOT inferred AND origin <> 'logs'").withColumn("record", f.expr(RECORD))
     when = " AND ".join(f"choices.{name} = said.{name}" for name in _OF_A_BROKER)
     rows = (
@@ -52,12 +52,14 @@ def unregistered_choices(known_events: DataFrame) -> DataFrame:
 
 _OF_A_BROKER: Final = ("cluster_id", "controller_epoch", "span_seq", "broker")
 _END: Final = 2**63 - 1
-"""After every record."""
+"""A number after every record."""
 
 
 def _registrations(certain: DataFrame) -> DataFrame:
-    """What was last said of a broker itself, `last_kind` and `last_record`, from each such record until the one with the
-    number `until_seq`. That it is still registered, as every snapshot says, is left out."""
+    """Return the last statement about each broker itself, `last_kind` and `last_record`, valid until the record
+    `until_seq`.
+
+    Repetitions that it is still registered, as in every snapshot, are left out."""
     in_order = Window.partitionBy(*_OF_A_BROKER).orderBy("seq")
     told = certain.where("kind IN ('broker', 'broker_removed')").withColumn("kind_was", f.lag("kind").over(in_order))
     news = told.where("kind = 'broker_removed' OR NOT kind_was <=> 'broker'")
@@ -74,7 +76,7 @@ _OF_A_SPAN: Final = ("cluster_id", "controller_epoch", "span_seq", "seq", "recor
 
 
 def _choices(certain: DataFrame) -> DataFrame:
-    """A row for each broker that a record makes a leader or a member of an ISR, unless it was one before."""
+    """Return a row for each broker that a record makes a leader or a member of an ISR, unless it was one before."""
     of_the_partition = Window.partitionBy("cluster_id", "controller_epoch", "span_seq", "topic", "partition")
     before = of_the_partition.orderBy("seq").rowsBetween(Window.unboundedPreceding, -1)
     leaderships = certain.where("kind = 'leadership'").withColumn(
@@ -92,7 +94,8 @@ def _choices(certain: DataFrame) -> DataFrame:
 
 
 def fallen_broker_epochs(known_events: DataFrame) -> DataFrame:
-    """Registrations with a smaller epoch than an earlier one of the same broker: epochs are zxids, which only rise."""
+    """Return registrations with a smaller epoch than an earlier one of the broker. Epochs are zxids, which only
+    rise."""
     of_the_broker = Window.partitionBy("cluster_id", "broker").orderBy("controller_epoch", "seq")
     rows = (
         known_events.where("kind = 'broker' AND broker_epoch >= 0")

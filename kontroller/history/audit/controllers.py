@@ -1,4 +1,5 @@
-"""What must hold of controllers: one for each epoch, none that goes on when another has begun, each with a true memory."""
+"""Invariants of controllers: one for each epoch, none acts after its successor began, and each records its true
+state."""
 
 from typing import Final
 
@@ -9,7 +10,7 @@ from kontroller.history.audit.invariants import RECORD, Invariant, violations
 from kontroller.history.transforms.lines import CONTROLLER
 
 CLOCK_TOLERANCE_SECONDS: Final = 60
-"""By how much the clocks of two controllers may differ before what they say of each other is suspicious."""
+"""The difference between the clocks of two controllers that is not suspicious."""
 
 ONE_IN_AN_EPOCH: Final = (
     Invariant(
@@ -35,8 +36,8 @@ MEMORY: Final = (
     Invariant(
         id="HistoryIsTheState",
         broken="folded_checksum <> checksum",
-        detail="what was recorded since the snapshot before comes to another state (checksum {folded_checksum}) than "
-        "the one that the controller had ({checksum}): it changed something that it did not record, or the other way round",
+        detail="the records since the previous snapshot result in another state (checksum {folded_checksum}) than "
+        "the controller's own ({checksum}): it did not record a change, or did not make one that it recorded",
     ),
     Invariant(
         id="SnapshotIsTheState",
@@ -49,9 +50,10 @@ _NO_PARTITION: Final = ("CAST(NULL AS STRING) AS topic", "CAST(NULL AS INT) AS p
 
 
 def second_controllers(events: DataFrame, recorded: DataFrame) -> DataFrame:
-    """Each further controller of an epoch, at its first record. -1: somebody who looked on did not know who it was.
+    """Return each further controller of an epoch, at its first record. Unknown controllers of recorders (-1) are
+    ignored.
 
-    `recorded`: what all journals have recorded, of which that of controllers counts though it was not taken."""
+    `recorded`: the records of all journals. Those of controllers count even if their journal was not used."""
     written = events.unionByName(recorded.where(f.col("origin") == CONTROLLER))
     firsts = (
         written.where("controller_id >= 0")
@@ -72,11 +74,11 @@ def second_controllers(events: DataFrame, recorded: DataFrame) -> DataFrame:
 def late_changes(
     events: DataFrame, known_spans: DataFrame, *, tolerance_seconds: int = CLOCK_TOLERANCE_SECONDS
 ) -> DataFrame:
-    """The last change of each epoch that is later than the beginning of a later epoch, by the clocks of the two, where both
-    are believed: what is known to be a wrong clock's says nothing.
+    """Return the last change of each epoch that is later than the beginning of a later epoch, by trusted clocks of
+    both.
 
-    Changes are those that a controller writes: leadership and assignments. That it sees others act, or notices late that
-    it was replaced, is no violation."""
+    Changes are the records that a controller writes: leadership and assignments. Seeing others act, or noticing its
+    replacement late, is no violation."""
     is_change = f.expr("kind IN ('leadership', 'assignment') AND NOT snapshot")
     epochs = (
         events.withColumn("record", f.expr(RECORD))
@@ -105,7 +107,7 @@ def late_changes(
 
 
 def _by_believed_clocks(epochs: DataFrame, known_spans: DataFrame) -> DataFrame:
-    """With neither the `first` of an epoch in which no clock is believed, nor a `last` of a time in which none is."""
+    """Clear `first` of epochs without a trusted clock, and drop epochs whose `last` change has no trusted time."""
     doubted = known_spans.groupBy("cluster_id", "controller_epoch").agg(f.max("has_time").alias("is_believed"))
     doubted = f.broadcast(doubted.where("NOT is_believed"))
     rows = epochs.join(doubted, ["cluster_id", "controller_epoch"], "left")
@@ -119,7 +121,7 @@ def _by_believed_clocks(epochs: DataFrame, known_spans: DataFrame) -> DataFrame:
 
 
 def unproven_histories(proofs: DataFrame) -> DataFrame:
-    """Snapshots to whose state the history before them does not come."""
+    """Return the snapshots whose state differs from the state of the history before them."""
     record = RECORD.replace("'source', source", "'source', CAST(NULL AS STRING)").replace(
         "'kind', kind", "'kind', 'snapshot_ended'"
     )

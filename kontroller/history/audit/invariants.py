@@ -1,6 +1,6 @@
-"""What an invariant is: a question in SQL to each row of a table, and words for people where the answer is bad.
+"""Invariants: SQL conditions on each row of a table, and messages for people.
 
-All invariants over the same rows are asked in one pass: each row gives an array of those that it breaks.
+All invariants over the same rows are tested in one pass: each row returns an array of those that it violates.
 """
 
 from collections.abc import Iterable
@@ -14,28 +14,28 @@ from kontroller.history.schemas import VIOLATIONS
 
 _POINTER: Final = ("controller_epoch", "seq", "event_time", "source", "kind")
 RECORD: Final = f"named_struct({', '.join(f'{name!r}, {name}' for name in _POINTER)})"
-"""What points to a record of the history."""
+"""A reference to a record of the history."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Invariant:
-    """What must hold at each of some rows.
+    """A condition that must hold for each row.
 
-    The rows have the columns `cluster_id`, `topic`, `partition`, `inferred`, `record` (as `RECORD`), and whatever the SQL
-    below names."""
+    The rows have the columns `cluster_id`, `topic`, `partition`, `inferred`, `record` (as `RECORD`), and those that the
+    SQL below uses."""
 
     id: str
     broken: str
-    """SQL: whether the row breaks it. Null, where something is not known, is no."""
+    """SQL: True if the row violates the invariant. Null, for unknown values, means that it does not."""
     detail: str
-    """For people; what stands in braces is SQL."""
+    """The message. Text in braces is SQL."""
     evidence: tuple[str, ...] = ()
-    """SQL: the records that prove it together with the row's own; nulls are left out. They are listed in their order."""
+    """SQL: the records that prove the violation together with the row's own, in this order. Nulls are left out."""
     broker: str = "CAST(NULL AS INT)"
 
 
 def violations(rows: DataFrame, invariants: Iterable[Invariant]) -> DataFrame:
-    """One row of `VIOLATIONS` for each row and invariant that it breaks."""
+    """Return a row of `VIOLATIONS` for each row and each invariant that it violates."""
     broken = f"array_compact(array({', '.join(map(_violation, invariants))}))"
     found = rows.selectExpr("cluster_id", "topic", "partition", "record", "inferred", f"explode({broken}) AS broken")
     return found.select(
@@ -45,7 +45,7 @@ def violations(rows: DataFrame, invariants: Iterable[Invariant]) -> DataFrame:
 
 
 def of_kind(kind: str, invariants: Iterable[Invariant]) -> list[Invariant]:
-    """The same, asked of records of one kind alone."""
+    """Restrict the invariants to records of one kind."""
     return [replace(invariant, broken=f"kind = '{kind}' AND ({invariant.broken})") for invariant in invariants]
 
 
@@ -59,7 +59,7 @@ def _violation(invariant: Invariant) -> str:
 
 
 def rendered(template: str) -> str:
-    """SQL: a text in which what stands in braces is SQL; nulls are shown as "none"."""
+    """SQL: a text in which the parts in braces are SQL. Nulls are shown as "none"."""
     parts = []
     for text, sql, _, _ in Formatter().parse(template):
         parts.append("'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'")

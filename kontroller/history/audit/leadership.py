@@ -1,4 +1,4 @@
-"""What must hold of who leads a partition, and who is in sync with it. Asked of each `leadership` record of the history."""
+"""Invariants of a partition's leader and ISR, tested for each `leadership` record of the history."""
 
 from typing import Final
 
@@ -10,10 +10,12 @@ INVARIANTS: Final = (
     Invariant(
         id="LeaderInIsr",
         broken="now.leader >= 0 AND NOT array_contains(now.isr, now.leader)",
-        detail="broker {now.leader} leads and is not in the ISR {now.isr}",
+        detail="broker {now.leader} leads but is not in the ISR {now.isr}",
         broker="now.leader",
     ),
-    Invariant(id="IsrIsNotEmpty", broken="size(now.isr) = 0", detail="nobody is in sync: the last ISR was {was.isr}"),
+    Invariant(
+        id="IsrIsNotEmpty", broken="size(now.isr) = 0", detail="no replica is in sync: the last ISR was {was.isr}"
+    ),
     Invariant(
         id="IsrNamesEachOnce",
         broken="size(array_distinct(now.isr)) < size(now.isr)",
@@ -22,7 +24,7 @@ INVARIANTS: Final = (
     Invariant(
         id="LeaderEpochRises",
         broken="now.leader <> was.leader AND now.leader_epoch = was.leader_epoch",
-        detail="the leader changed from {was.leader} to {now.leader}, and the leader epoch is still {now.leader_epoch}",
+        detail="the leader changed from {was.leader} to {now.leader}, but the leader epoch is still {now.leader_epoch}",
         evidence=_BOTH,
         broker="now.leader",
     ),
@@ -51,28 +53,28 @@ INVARIANTS: Final = (
         id="PartitionEpochNeverFalls",
         broken="now.partition_epoch < was.partition_epoch AND now.partition_epoch >= 0",
         detail="the partition epoch fell from {was.partition_epoch} to {now.partition_epoch}: somebody created the "
-        "state znode anew, or ZooKeeper lost what it had",
+        "state znode again, or ZooKeeper lost what it had",
         evidence=_BOTH,
     ),
     Invariant(
         id="UncleanIsMarked",
         broken="follows AND origin <> 'logs' AND now.leader >= 0 AND now.leader <> was.leader "
         "AND unclean = array_contains(was.isr, now.leader)",
-        detail="broker {now.leader} came to lead; the ISR before was {was.isr}; marked as unclean: {unclean}",
+        detail="broker {now.leader} became the leader; the ISR before was {was.isr}; marked as unclean: {unclean}",
         evidence=_BOTH,
         broker="now.leader",
     ),
     Invariant(
         id="RecoveringIsAlone",
         broken="now.leader_recovery_state = 1 AND now.leader >= 0 AND now.isr <> array(now.leader)",
-        detail="the leader {now.leader} recovers from an unclean election, and the ISR is {now.isr}",
+        detail="the leader {now.leader} recovers from an unclean election, but the ISR is {now.isr}",
         broker="now.leader",
     ),
     Invariant(
         id="RecoveringIsUnclean",
         broken="follows AND now.leader_recovery_state = 1 AND was.leader_recovery_state = 0 "
         "AND array_contains(was.isr, now.leader)",
-        detail="the leader {now.leader} recovers, though nobody was elected uncleanly: the ISR before was {was.isr}",
+        detail="the leader {now.leader} recovers, although there was no unclean election: the ISR before was {was.isr}",
         evidence=_BOTH,
         broker="now.leader",
     ),

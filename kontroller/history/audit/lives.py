@@ -1,9 +1,8 @@
-"""Which life of its topic a record of a partition is of: a topic that is created again under its name begins anew, and is
-known by its czxid.
+"""Assigns the records of partitions to lives of their topic. A topic that is deleted and created again begins a new
+life, with a new czxid.
 
-What topics say of themselves is little, and most of all records may be of one topic's partitions. So lives are found among
-the records of topics alone, and where a life begins a row is put among the records of each partition of the topic: no work
-is divided by topics where it may be large.
+Topics have few records, but most records may be of one topic's partitions. So lives are found in the topics' own
+records, and the beginning of each is added to the records of each partition. No large work is divided by topic.
 """
 
 from collections.abc import Sequence
@@ -16,11 +15,12 @@ OF_TOPICS: Final = ("topic", "topic_removed")
 
 
 def of_their_lives(records: DataFrame, of: Sequence[str], order: Sequence[str]) -> DataFrame:
-    """The records of partitions, each with `life`: the last czxid that its topic had before it; where none was recorded,
-    how often the topic had been removed, as a negative number.
+    """Return the records of partitions with `life`: the last czxid of their topic before them.
 
-    `of` names topics, one by one in each history, `order` what orders the records of one. Of these only `OF_TOPICS` say
-    anything about lives."""
+    Without a recorded one it is the negative number of the topic's removals.
+
+    `of`: the columns that name a topic. `order`: the columns that order the records of one. Only the kinds `OF_TOPICS`
+    affect lives."""
     partitions = records.where("partition IS NOT NULL")
     here = [*of, "partition"]
     begun = _begun(records, of, order).join(partitions.groupBy(*here).agg(f.lit(True)).select(*here), list(of))
@@ -31,7 +31,8 @@ def of_their_lives(records: DataFrame, of: Sequence[str], order: Sequence[str]) 
 
 
 def _begun(records: DataFrame, of: Sequence[str], order: Sequence[str]) -> DataFrame:
-    """Where topics begin a life other than the one before, which is 0 at first: a row or two for each topic."""
+    """Return the beginnings of lives that differ from the one before, which is 0 at first: a row or two for each
+    topic."""
     in_order = Window.partitionBy(*of).orderBy(*order)
     so_far = in_order.rowsBetween(Window.unboundedPreceding, 0)
     removals = f.count(f.when(f.col("kind") == "topic_removed", 1)).over(so_far)

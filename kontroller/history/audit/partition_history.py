@@ -1,9 +1,10 @@
-"""What every record says of a partition, with all that was known of the partition then and just before.
+"""The records of partitions, each with all that was known of the partition at and just before it.
 
-A partition's life ends with its topic (`audit/lives.py`), or when it is removed from a topic that stays: what is added
-under its number begins at leader epoch 0.
-Records of a time whose state is unknown, after a gap and before the next snapshot, are left out, as they cannot be judged;
-what is before such a time is still compared with what is after it, since epochs never fall, known or not.
+A partition's life ends with its topic (`audit/lives.py`), or with its removal from a topic that stays: a partition that
+is added with its number begins at leader epoch 0.
+
+Records of unknown time, from a gap to the next snapshot, cannot be judged and are left out. States before and after it
+are still compared, because epochs never fall.
 """
 
 from typing import Final
@@ -25,13 +26,12 @@ _ENVELOPE: Final = (
 
 
 def known(events: DataFrame, known_spans: DataFrame) -> DataFrame:
-    """The events of known times, each with its `span`, and `span_seq`, where that began; `at`, when it happened by clocks
-    that are believed, and `known_until`, when there is time after it that is unknown.
+    """Return the events of known times with `span`, `span_seq` (its first number), `at` and `known_until`.
 
-    A span goes on over unknown time where no record is missing: what is known of a state does not depend on clocks.
-
-    What a controller says when it is elected is known as well, though no state is.
-    The text logs of Kafka have no snapshots, so that nothing is known to be complete; they are kept without a span."""
+    `at` is the time by trusted clocks, and `known_until` the end of the known time. A span continues over unknown time
+    without a missing record, because the state does not depend on clocks. The record of a controller's election is
+    known as well, though its state is not. Kafka's text logs have no snapshots, so their records are kept without a
+    span."""
     in_epoch = Window.partitionBy("cluster_id", "controller_epoch").orderBy("first_seq")
     of_snapshot = Window.partitionBy("cluster_id", "controller_epoch", "snapshot_seq")
     spans = known_spans.where("not origin <=> 'logs'").withColumn(
@@ -65,15 +65,16 @@ _FLAGS: Final = ("inferred", "snapshot", "unclean")
 
 
 def partition_history(known_events: DataFrame) -> DataFrame:
-    """Each `leadership` and `assignment` record, with the columns
+    """Return each `leadership` and `assignment` record with these columns:
 
-    - `now` and `assigned`: leadership and assignment from this record on; null where there is none, or none is known;
-    - `was` and `assigned_was`: just before it, in the same life, be it before a time that is unknown;
-    - `record`, `was_record`, `assigned_record`: this record, the last one of the leadership before it, and that of the
-      assignment; `last_leader`: the last broker that led before it, its leader epoch, and the record that says so;
-    - `is_news`: whether it says anything that was not known: entries of a snapshot mostly do not;
-    - `follows`: whether `was` is what this record has changed, with nothing in between that was not seen;
-    - `lasts_seconds`: for how long what it says is known to have stayed so."""
+    - `now` and `assigned`: leadership and assignment from this record on; null if there is none or none is known;
+    - `was` and `assigned_was`: those just before it in the same life, even before an unknown time;
+    - `record`, `was_record`, `assigned_record`: this record, the previous one of the leadership, that of the
+    assignment;
+    - `last_leader`: the last broker that led before it, its leader epoch, and the record of that;
+    - `is_news`: True if it states something new, unlike most entries of a snapshot;
+    - `follows`: True if `was` is the state that this record changed, with nothing unseen between them;
+    - `lasts_seconds`: the time for which its state is known to have lasted."""
     told = known_events.where(f.col("kind").isin(*_KINDS))
     records = of_their_lives(told, ("cluster_id", "topic"), _ORDER).select(
         *_ENVELOPE, *LEADERSHIP, *ASSIGNMENT, f.expr(RECORD).alias("record")

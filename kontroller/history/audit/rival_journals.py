@@ -1,9 +1,8 @@
-"""What must hold between the journals of controllers that had the same epoch: whoever wrote them, they tell one history.
+"""Invariants between journals of controllers with the same epoch, which must agree.
 
-A history takes one account of each epoch, so a second one is not in its events. These are asked of all that journals have
-recorded, before that. Copies and parts of one journal are one account; a recorder beside a controller says the same later
-and in other words, and is not asked. Only what a record says itself is compared, as what a journal did not say may be what
-it lost.
+The events have one account of each epoch, so these invariants use the raw records of all journals. Copies and parts of
+one journal are one account. Recorders are left out, because they state the same later and in another form. Only a
+record's own fields are compared, because a journal may have lost the others.
 """
 
 from typing import Final
@@ -44,7 +43,7 @@ _THING: Final = (*EPOCH, "topic", "life", "partition")
 
 
 def contradicting_journals(recorded: DataFrame) -> DataFrame:
-    """Violations between accounts of one controller epoch, each at the later record."""
+    """Return violations between accounts of one controller epoch, each at the later record."""
     told = _leaderships(recorded)
     states = told.where("partition_epoch >= 0").groupBy(*_THING, "partition_epoch", "account").agg(
         f.max("leader").alias("leader"), f.max("leader_epoch").alias("leader_epoch"), f.max("isr").alias("isr"),
@@ -58,7 +57,7 @@ def contradicting_journals(recorded: DataFrame) -> DataFrame:
 
 
 def _leaderships(recorded: DataFrame) -> DataFrame:
-    """The leaderships of epochs of which several controllers' accounts are there, each with the life of its topic."""
+    """Return the leaderships of epochs with several controllers' accounts, each with the life of its topic."""
     own = recorded.where(f.col("origin") == CONTROLLER)
     names = f.broadcast(accounts(own).select(*EPOCH, "journal", "account"))
     told = own.where("kind IN ('leadership', 'topic')").join(names, [*EPOCH, "journal"])
@@ -67,7 +66,7 @@ def _leaderships(recorded: DataFrame) -> DataFrame:
 
 
 def _beside(statements: DataFrame, version: str) -> DataFrame:
-    """Each statement about a version, and the first one about it (`other`)."""
+    """Add the first statement about the same version to each statement (`other`)."""
     of_the_version = Window.partitionBy(*_THING, version).orderBy("record", "account")
     said = f.struct("account", "leader", "record", *({"isr", "leader_epoch"} & set(statements.columns)))
     return statements.withColumns({"other": f.first(said).over(of_the_version), "inferred": f.lit(False)})

@@ -1,4 +1,4 @@
-"""What must hold of topics: while a topic lives it keeps its id, by which brokers know whose log they have."""
+"""Invariants of topics: a topic keeps its id while it exists, because brokers identify its logs by it."""
 
 from typing import Final
 
@@ -19,7 +19,7 @@ INVARIANTS: Final = (
 
 
 def topic_violations(known_events: DataFrame) -> DataFrame:
-    """Topics whose id changed. A topic that had none may be given one."""
+    """Return topics whose id changed. A topic without an id may get one."""
     of_the_topic = Window.partitionBy("cluster_id", "topic").orderBy("controller_epoch", "seq")
     rows = (
         known_events.where("kind = 'topic' AND topic_id IS NOT NULL")

@@ -1,8 +1,8 @@
-"""Unclean elections, and whether anybody allowed them: each may lose messages that were acknowledged to a producer.
+"""Unclean elections that nothing allowed. Each may lose acknowledged records.
 
-A topic allows them, or else the configuration of the controller's broker id, or else the default of all brokers, or else
-the controller's own setting, which the first record of its term says. A person may ask for one at any time
-(`elect_leaders`).
+An election may be allowed by the topic, otherwise by the configuration of the controller's broker id, otherwise by the
+default of all brokers, otherwise by the controller's own setting, which the first record of its term states. Users may
+request one at any time (`elect_leaders`).
 """
 
 from typing import Final
@@ -27,10 +27,10 @@ INVARIANTS: Final = (
 
 
 def forbidden_elections(known_events: DataFrame, *, unclean_by_default: bool = False) -> DataFrame:
-    """Unclean elections that nobody allowed.
+    """Return unclean elections that nothing allowed.
 
-    `unclean_by_default`: what the controllers were set to where their first records do not say it. Of Kafka's own
-    controller only what it did is seen, not who asked for it, so what was inferred is not judged."""
+    `unclean_by_default`: the controllers' setting if their first records do not state it. Inferred elections are not
+    judged, because a recorder does not see who asked for them."""
     elections = (
         known_events.where("unclean AND NOT snapshot AND NOT inferred AND origin <> 'logs'")
         .where("kind = 'leadership' AND cause <> 'elect_leaders'")
@@ -71,6 +71,6 @@ _SETTING: Final = f"IF(kind LIKE '%removed', NULL, lower(config['{NAME}'])) AS s
 
 
 def _latest(scope: str) -> tuple[Column, Column]:
-    """What was configured last before the election, and the record that says so."""
+    """Return the last configuration before the election, and its record."""
     seq = f.when(f.col("configs.scope") == scope, f.col("configs.seq"))
     return f.max_by("setting", seq).alias(f"of_{scope}"), f.max_by("config_record", seq).alias(f"{scope}_record")

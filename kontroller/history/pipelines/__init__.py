@@ -1,1 +1,1 @@
-"""The history as Spark runs it for itself: declared pipelines, and the journal's topic batch after batch."""
+"""The history in Spark's own runners: declared pipelines, and batches of the journal's topic."""

@@ -196,7 +196,7 @@ def test_a_dead_leader_counts_until_another_is_elected_or_it_is_back(found: Answ
 
 
 def test_options_that_mean_nothing_are_refused_with_what_to_change() -> None:
-    with pytest.raises(ValueError, match=r"'\(' is no regular expression.*correct it"):
+    with pytest.raises(ValueError, match=r"'\(' is not a regular expression.*correct it"):
         Options(namespaces=(("(", "x"),))
     with pytest.raises(ValueError, match="stalled_after_seconds is 0; give a number above 0"):
         Options(stalled_after_seconds=0)

@@ -1,1 +1,1 @@
-"""What all answers do with an interval: which day, which rack, which state it counts for."""
+"""Operations on intervals that all answers share: days, racks, states."""

@@ -1,6 +1,6 @@
-"""Intervals cut at midnight, UTC, and the exact arithmetic of their lengths.
+"""Intervals cut at midnight UTC, and the exact arithmetic of their lengths.
 
-Lengths are summed as whole microseconds and become seconds at the very end, so that sums do not depend on their order.
+Lengths are summed in whole microseconds and become seconds at the end, so sums do not depend on the order of addition.
 """
 
 from pyspark.sql import Column, DataFrame
@@ -10,10 +10,11 @@ from kontroller.history.answers.intervals.within import Within
 
 
 def split_by_day(intervals: DataFrame, within: Within | None = None) -> DataFrame:
-    """A row for each day that an interval [began, ended) has a part in, clipped to that day; `ended` must not be null.
+    """Return a row for each day that an interval [began, ended) touches, clipped to that day. `ended` must not be null.
 
-    Adds `day`, `micros` (the length of the part), and `is_first`: true for the part that the interval begins with.
-    An interval without length has one part. The session's time zone must be UTC. `within`: only the parts that are there.
+    Adds `day`, `micros` (the length of the part), and `is_first`, which is true for the part that the interval begins
+    with. An interval without length has one part. The session's time zone must be UTC. `within`: return only the parts
+    within it.
     """
     intervals = intervals.withColumn("_whole_began", f.col("began"))
     intervals = intervals if within is None else within.clipped(intervals)
@@ -31,15 +32,15 @@ def split_by_day(intervals: DataFrame, within: Within | None = None) -> DataFram
 
 
 def micros_between(began: str, ended: str) -> Column:
-    """The length of [began, ended) in microseconds."""
+    """Return the length of [began, ended) in microseconds."""
     return f.unix_micros(f.col(ended)) - f.unix_micros(f.col(began))
 
 
 def micros_where(condition: Column) -> Column:
-    """The sum of `micros` of the rows for which it is true, as an aggregate."""
+    """Return an aggregate: the sum of `micros` over the rows for which the condition is true."""
     return f.coalesce(f.sum(f.when(condition, f.col("micros"))), f.lit(0))
 
 
 def seconds(micros: str | Column) -> Column:
-    """Microseconds as seconds."""
+    """Convert microseconds to seconds."""
     return (f.col(micros) if isinstance(micros, str) else micros) / f.lit(1_000_000.0)

@@ -1,7 +1,7 @@
-"""Which broker was in which rack when: a few maps for each cluster, small enough to be sent to where the intervals are.
+"""The racks of brokers over time: a few maps for each cluster, small enough to be broadcast.
 
-A broker that is not registered is still in the rack of its last registration; before its first it is in the rack of that
-one. So a map holds until some broker changes its rack, which is rare.
+A broker without a registration stays in the rack of its last one. Before its first one it is in the rack of that. So a
+map is valid until a broker changes its rack, which is rare.
 """
 
 from typing import Final
@@ -16,7 +16,8 @@ _END: Final = "timestamp '9999-12-31 00:00:00'"
 
 
 def in_racks(intervals: DataFrame, broker_intervals: DataFrame) -> DataFrame:
-    """The intervals with a column `racks` (broker to rack), cut where a rack changed; not for those without length."""
+    """Add a column `racks` (broker to rack), and cut intervals at changes of racks. Intervals without length are
+    dropped."""
     maps = rack_maps(broker_intervals).withColumnsRenamed(
         {"cluster_id": "_cluster_id", "began": "_began", "ended": "_ended"}
     )
@@ -29,12 +30,12 @@ def in_racks(intervals: DataFrame, broker_intervals: DataFrame) -> DataFrame:
 
 
 def rack_of(broker: Column) -> Column:
-    """The rack of a broker in rows of `in_racks`; "" where it has none, or was never seen."""
+    """Return the rack of a broker in rows of `in_racks`; "" if it has none or was never seen."""
     return f.coalesce(f.try_element_at(f.col("racks"), broker), f.lit(NO_RACK))
 
 
 def rack_maps(broker_intervals: DataFrame) -> DataFrame:
-    """`cluster_id`, `racks`, [`began`, `ended`): of each cluster without a hole from the beginning of time to its end."""
+    """Return `cluster_id`, `racks`, [`began`, `ended`). The rows of a cluster cover all time without a gap."""
     of_brokers = _rack_of_each_broker(broker_intervals)
     starts = of_brokers.groupBy("cluster_id", "began").agg(f.lit(True)).select("cluster_id", "began")
     next_start = f.lead("began").over(Window.partitionBy("cluster_id").orderBy("began"))
@@ -51,7 +52,7 @@ def rack_maps(broker_intervals: DataFrame) -> DataFrame:
 
 
 def _rack_of_each_broker(broker_intervals: DataFrame) -> DataFrame:
-    """A row for each rack that a broker was in, one after the other, from the beginning of time to its end."""
+    """Return a row for each rack that a broker was in. The rows of a broker cover all time without a gap."""
     order = Window.partitionBy("cluster_id", "broker").orderBy("began", "ended", "controller_epoch", "seq")
     rack = f.coalesce("rack", f.lit(NO_RACK))
     registrations = broker_intervals.where("is_known and began < ended").withColumn("rack", rack)

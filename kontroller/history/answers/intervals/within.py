@@ -1,4 +1,4 @@
-"""Parts of the history, for answers that are to be of these alone."""
+"""Parts of the history, to which answers can be restricted."""
 
 from dataclasses import dataclass
 
@@ -8,12 +8,13 @@ from pyspark.sql import functions as f
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Within:
-    """Pieces [began, ended) of time, in microseconds since 1970, that do not overlap. At least one."""
+    """Pieces [began, ended) of time that do not overlap, in microseconds since 1970. There is at least one."""
 
     pieces_us: tuple[tuple[int, int], ...]
 
     def clipped(self, intervals: DataFrame) -> DataFrame:
-        """What of the intervals lies in each piece; one without length lies where it began."""
+        """Return the parts of the intervals within each piece. An interval without length is in the piece in which it
+        began."""
         pieces = f.array(
             *(f.struct(_moment(began).alias("first"), _moment(ended).alias("end")) for began, ended in self.pieces_us)
         )

@@ -1,1 +1,1 @@
-"""How long something could not be used, or was close to it; what began it, and how it ended."""
+"""Times in which something could not be used, or nearly so, with their beginning and end."""

@@ -1,4 +1,4 @@
-"""How much of the time topics could be written to and read from, day by day, and what they could not be written to for."""
+"""The part of the time in which topics could be read and written, by day, and the causes of downtime."""
 
 from typing import Final
 
@@ -17,7 +17,8 @@ _TOPIC_DAY: Final = ("cluster_id", "topic", "day")
 def availability(
     partition_intervals: DataFrame, led_by_the_dead: DataFrame, options: Options, within: Within | None = None
 ) -> DataFrame:
-    """AVAILABILITY of each topic and day on which a partition of it existed. `led_by_the_dead`: of `detection`."""
+    """Return AVAILABILITY of each topic and day on which a partition of it existed. `led_by_the_dead`: from
+    `detection`."""
     parts = split_by_day(partition_intervals.where("began < ended"), within)
     sums = parts.groupBy(*_TOPIC_DAY).agg(
         f.countDistinct("partition").alias("partitions"),
@@ -49,13 +50,13 @@ def availability(
 
 
 def _share_without(micros: Column) -> Column:
-    """1 - micros / known; null where nothing is known."""
+    """Return 1 - micros / known; null if nothing is known."""
     known = f.col("_existed") - f.col("_unknown")
     return f.when(known > 0, f.lit(1.0) - micros / known)
 
 
 def downtime_by_cause(incidents: DataFrame, options: Options, within: Within | None = None) -> DataFrame:
-    """DOWNTIME_BY_CAUSE of the table `incidents`; each day's part counts for that day."""
+    """Return DOWNTIME_BY_CAUSE of the table `incidents`. Each day's part counts for that day."""
     parts = split_by_day(incidents.where("began < ended"), within)
     sums = parts.groupBy("cluster_id", "topic", "day", "cause").agg(
         seconds(micros_where(f.col("problem") == "leaderless")).alias("leaderless_seconds"),

@@ -1,8 +1,8 @@
-"""The time in which a partition was led by a broker that had gone, and the state did not say so yet.
+"""The time in which a partition was led by a lost broker, and the state did not show it yet.
 
-A broker that dies is registered until its session with ZooKeeper is over, and leads until the controller has elected
-others: nobody can write to its partitions or read from them, and nobody has written that down. How long it was is not
-known; at most it was the brokers' session timeout, and what the controller took from then on.
+A broker that dies stays registered until its ZooKeeper session ends, and leads until the controller has elected others.
+In this time its partitions are unavailable, and no record says so. The exact duration is unknown; it is at most the
+brokers' session timeout, plus the time that the controller took afterwards.
 """
 
 from pyspark.sql import DataFrame
@@ -16,9 +16,10 @@ from kontroller.history.answers.outages.losses import in_tenures, led_by_the_los
 def led_by_the_dead(
     partition_intervals: DataFrame, known_spans: DataFrame, events: DataFrame, options: Options
 ) -> DataFrame:
-    """Parts of known intervals, `began` to `ended`, in which the leader had perhaps gone; `is_under`: under min ISR too.
+    """Return the parts of known intervals in which the leader may have been dead. `is_under`: also under min ISR.
 
-    They end with the next leader, when the broker is back, or where nothing more is known. They are no leaderless time."""
+    They end with the next leader, with the return of the broker, or with the known time. They are not leaderless time.
+    """
     led = in_tenures(partition_intervals)
     gone = losses(events, known_spans, led, session_timeout_ms=options.broker_session_timeout_ms)
     rows = led_by_the_lost(led, gone).withColumns({
@@ -29,7 +30,7 @@ def led_by_the_dead(
         "_from": f.greatest("began", "_dead_from"),
         "_until": f.least("ended", f.coalesce("loss_back_at", "ended")),
     }).where("_from < _until")  # fmt: skip
-    # A broker that came back without being elected anew is lost a second time in the same tenure.
+    # A broker that came back without a new election is lost a second time within the same tenure.
     each = rows.groupBy(*PARTITION, "controller_epoch", "seq", "began")
     dead = each.agg(
         f.min("_from").alias("_from"), f.max("_until").alias("ended"), f.first("is_under").alias("is_under")

@@ -1,4 +1,5 @@
-"""How long partitions were one failure from loss, and how many of a topic at the same moment."""
+"""The time that partitions were one failure away from data loss, and the highest number of a topic at the same
+moment."""
 
 from typing import Final
 
@@ -13,7 +14,7 @@ from kontroller.history.schemas import EXPOSURE
 
 
 def exposure(partition_intervals: DataFrame, broker_intervals: DataFrame, within: Within | None = None) -> DataFrame:
-    """EXPOSURE of each topic and day of which something is known."""
+    """Return EXPOSURE of each topic and day with known time."""
     known = partition_intervals.where("is_known and began < ended")
     in_one_replica = members("isr") <= 1
     in_one_rack = ~in_one_replica & (_racks("isr") == 1) & (_racks("replicas") > 1)
@@ -25,8 +26,8 @@ _DAY: Final = ("cluster_id", "topic", "day")
 
 
 def _moments(changes: DataFrame) -> DataFrame:
-    """By how many a topic has `more` exposed partitions from each moment of a day on, and the lengths of the parts that
-    begin then."""
+    """Return the change `more` of a topic's exposed partitions at each moment of a day, and the lengths of the parts
+    that begin then."""
     lengths = {
         "one_replica": micros_where(f.col("_one_replica")),
         "one_rack": micros_where(f.col("_one_rack")),
@@ -38,8 +39,10 @@ def _moments(changes: DataFrame) -> DataFrame:
 
 
 def _of_hours(moments: DataFrame) -> DataFrame:
-    """The same by hour, with the `most` that there are in it beyond those of the hour before: so a busy topic is counted in
-    24 places. What ends at midnight ends in the first moment of an hour of its own."""
+    """Aggregate by hour, with `most`: the highest number above that at the beginning of the hour.
+
+    So a busy topic is counted in 24 places. A part that ends at midnight ends in the first moment of an additional
+    hour."""
     hours = moments.withColumn("hour", f.date_trunc("HOUR", "at"))
     in_hour = Window.partitionBy(*_DAY, "hour").orderBy("at")
     sums = (f.sum(name).alias(name) for name in ("more", "one_replica", "one_rack", "known"))
@@ -56,12 +59,12 @@ def _of_days(hours: DataFrame) -> DataFrame:
 
 
 def _racks(brokers: str) -> Column:
-    """In how many racks they are."""
+    """Return the number of racks of these brokers."""
     return f.size(f.array_distinct(f.transform(brokers, rack_of)))
 
 
 def _begins_and_ends(parts: DataFrame) -> DataFrame:
-    """Each part as a row where it begins, which carries its length, and of an exposed one another where it ends."""
+    """Return a row for the beginning of each part, with its length, and for an exposed part one for its end."""
     is_exposed = f.col("_one_replica") | f.col("_one_rack")
     begin = f.struct(f.col("began").alias("at"), is_exposed.cast("long").alias("more"), f.col("micros"))
     end = f.struct(

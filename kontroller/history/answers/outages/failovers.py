@@ -1,7 +1,8 @@
-"""How long partitions had no leader, or a dead one, after a broker went: from when the controller heard of it.
+"""The time that partitions had no leader, or a dead one, after the loss of a broker, from the moment the controller
+noticed.
 
-A broker that came back before anyone noticed (its epoch rose) went, too, if it lost leadership by that. How long nobody had
-heard of it is not in a history; what it was at most is added in figures of their own.
+A broker that came back before anyone noticed (its epoch rose) counts as lost if it lost leaderships. The time before
+the controller noticed is not in a history; figures of their own add its upper bound.
 """
 
 from pyspark.sql import DataFrame
@@ -14,7 +15,7 @@ from kontroller.history.schemas import FAILOVERS
 
 
 def failovers(partition_intervals: DataFrame, known_spans: DataFrame, events: DataFrame, options: Options) -> DataFrame:
-    """FAILOVERS: each broker that went in known time. One that led nothing has 0 partitions and no times."""
+    """Return FAILOVERS: each broker lost in known time. One that led nothing has 0 partitions and no times."""
     led = in_tenures(partition_intervals)
     gone = losses(events, known_spans, led, session_timeout_ms=options.broker_session_timeout_ms)
     lost = led_by_the_lost(led.where("is_election"), gone).select(

@@ -1,4 +1,4 @@
-"""Each time that a partition had no leader, or refused producers: from when to when, and what began it."""
+"""The times in which a partition had no leader or refused producers, with the cause of each."""
 
 from typing import Final
 
@@ -20,7 +20,8 @@ DELETED: Final = "topic_deleted"
 
 
 def incidents(partition_intervals: DataFrame, known_spans: DataFrame) -> DataFrame:
-    """INCIDENTS of `partition_intervals`; `known_spans` separates what was found by a snapshot from what began there."""
+    """Return INCIDENTS of `partition_intervals`. `known_spans` shows if an incident began at a snapshot or was found by
+    it."""
     order = in_order()
     problem = f.when(is_leaderless(), "leaderless").when(is_under_min_isr(), "under_min_isr")
     rows = _found_by_snapshots(in_stretches(partition_intervals), known_spans).withColumn("problem", problem)
@@ -42,7 +43,7 @@ def incidents(partition_intervals: DataFrame, known_spans: DataFrame) -> DataFra
 
 
 def _found_by_snapshots(rows: DataFrame, known_spans: DataFrame) -> DataFrame:
-    """With `_is_found`: true for an interval that began where a known span did, so nobody knows since when it was so."""
+    """Add `_is_found`: True if an interval began together with a known span, so that its real beginning is unknown."""
     spans = known_spans.where("not origin <=> 'logs'").groupBy(
         f.col("cluster_id").alias("_cluster_id"), f.col("began").alias("_span_began")
     )
@@ -58,7 +59,7 @@ def _found_by_snapshots(rows: DataFrame, known_spans: DataFrame) -> DataFrame:
 
 
 def _nothing_was_written() -> Column:
-    """True where the version of the partition's znode is what it was before the unknown time."""
+    """Return True if the version of the partition's znode is the same before and after the unknown time."""
     order = in_order()
     same_topic = f.lag("topic_id").over(order).eqNullSafe(f.col("topic_id"))
     is_told = f.col("partition_epoch") >= 0
@@ -66,7 +67,7 @@ def _nothing_was_written() -> Column:
 
 
 def _in_one_row(rows: DataFrame) -> DataFrame:
-    """The intervals of an incident as one."""
+    """Merge the intervals of each incident into one row."""
     of_order = f.struct("began", "ended", "seq")
     return (
         rows.groupBy(*PARTITION, "problem", "_incident")

@@ -1,8 +1,8 @@
-"""Brokers that went, and the partitions that each of them led then.
+"""The losses of brokers, and the partitions that each of them led.
 
-A loss is the end of a registration. The controller hears of it when the broker's session with ZooKeeper ends: at once
-where the broker was stopped, and up to a session timeout later where it died. Of a broker that had asked for a controlled
-shutdown nothing has to be noticed: it announced its end.
+A loss is the end of a registration. The controller notices it when the broker's ZooKeeper session ends: at once if the
+broker was stopped, up to a session timeout later if it died. A broker that asked for a controlled shutdown has
+announced it, so it needs no detection.
 """
 
 from typing import Final
@@ -13,7 +13,7 @@ from pyspark.sql import functions as f
 from kontroller.history.answers.intervals.states import NO_LEADER, from_the_end, in_order, in_stretches, previous
 
 LOSS: Final = ("cluster_id", "controller_epoch", "seq", "broker")
-"""What no two losses share."""
+"""The columns that identify a loss."""
 CONTROLLED_SHUTDOWN: Final = "controlled_shutdown"
 _OF_LOSS: Final = (
     *LOSS, "event_time", "lost_at", "back_at", "cause", "correlation_id", "is_bounce", "detection_us",
@@ -21,10 +21,12 @@ _OF_LOSS: Final = (
 
 
 def losses(events: DataFrame, known_spans: DataFrame, led: DataFrame, *, session_timeout_ms: int) -> DataFrame:
-    """Each end of a broker's registration in known time, with `is_bounce` where another began with the same event.
+    """Return each end of a broker's registration in known time. `is_bounce`: another registration began with the same
+    event.
 
-    `lost_at`: when the controller heard of it; `back_at`: when the broker was registered again, null where it was not.
-    `detection_us`: for how long at most before `lost_at` it had been dead. `led`: `in_tenures` of the partitions."""
+    `lost_at`: the time at which the controller noticed. `back_at`: the time at which the broker registered again; null
+    if it did not. `detection_us`: the longest time before `lost_at` that it can have been dead. `led`: `in_tenures` of
+    the partitions."""
     ends = _in_known_time(_ends_of_registrations(events), known_spans)
     keys = ["cluster_id", "broker"]
     is_of_it = (f.col("announced") < f.col("place")) & (
@@ -38,10 +40,11 @@ def losses(events: DataFrame, known_spans: DataFrame, led: DataFrame, *, session
 
 
 def in_tenures(partition_intervals: DataFrame) -> DataFrame:
-    """The known intervals, each with the time of its leader that it belongs to, the tenure: `elected` (struct of epoch and
-    number), where it began; `next`, the change of leader that ended it, null where none is known to have; `moved_at`, when
-    the partition had a leader again after it; `stretch_ended`, until when it is known what followed; `stretch_ends_all`, if
-    that is the end of the history."""
+    """Return the known intervals with the tenure of their leader.
+
+    `elected`: the place (struct of epoch and number) at which the tenure began. `next`: the change of leader that ended
+    it; null if none is known. `moved_at`: the time at which the partition had a leader again. `stretch_ended`: the end
+    of the known time after it. `stretch_ends_all`: True if that is the end of the history."""
     after = from_the_end().rowsBetween(Window.unboundedPreceding, -1)
     place = f.struct("controller_epoch", "seq")
     change = f.struct("stretch", place.alias("place"), "correlation_id", "cause", "began")
@@ -64,7 +67,8 @@ def in_tenures(partition_intervals: DataFrame) -> DataFrame:
 
 
 def led_by_the_lost(led: DataFrame, lost: DataFrame) -> DataFrame:
-    """The intervals of `in_tenures` whose leader went in their tenure, each with the columns of the loss as `loss_...`."""
+    """Return the intervals of `in_tenures` whose leader was lost during their tenure, with the loss as columns
+    `loss_...`."""
     loss = lost.select(
         *(f.col(name).alias(f"loss_{name}") for name in _OF_LOSS),
         f.struct("controller_epoch", "seq").alias("loss_place"),
@@ -73,9 +77,9 @@ def led_by_the_lost(led: DataFrame, lost: DataFrame) -> DataFrame:
 
 
 def _led_when_it_went() -> Column:
-    """Did the broker lead the partition when it went? Records of the same event may be in either order.
+    """Return True if the broker led the partition when it was lost. Records of the same event may have either order.
 
-    A tenure goes on over the epochs of several controllers where nothing is unknown between them."""
+    A tenure continues over the epochs of several controllers if no time between them is unknown."""
     by_this = f.coalesce(f.col("next.correlation_id") == f.col("loss_correlation_id"), f.lit(False))
     before = f.col("elected") < f.col("loss_place")
     same_epoch = f.col("controller_epoch") == f.col("loss_controller_epoch")
@@ -91,7 +95,8 @@ def _led_when_it_went() -> Column:
 
 
 def _ends_of_registrations(events: DataFrame) -> DataFrame:
-    """With `place`, and `registered`, the place of the first record of the registration that ended, null if not known."""
+    """Return the ends of registrations with `place`, and `registered`, the place of the registration's first record if
+    known."""
     order = Window.partitionBy("cluster_id", "broker").orderBy("controller_epoch", "seq")
     before = order.rowsBetween(Window.unboundedPreceding, -1)
     is_registered = f.col("kind") == "broker"
@@ -127,7 +132,7 @@ def _ends_of_registrations(events: DataFrame) -> DataFrame:
 
 
 def _in_known_time(ends: DataFrame, known_spans: DataFrame) -> DataFrame:
-    """Those of which it is known when it went, and what it led; with `lost_at`, by a clock that is believed."""
+    """Return the ends in known time, so that it is known what the broker led, with `lost_at` by a trusted clock."""
     spans = known_spans.where("has_time").select(
         "cluster_id", "controller_epoch", "first_seq", "last_seq", "began", "ended"
     )
@@ -139,7 +144,8 @@ def _in_known_time(ends: DataFrame, known_spans: DataFrame) -> DataFrame:
 
 
 def _announcements(led: DataFrame) -> DataFrame:
-    """When brokers had leaderships taken from them because they asked for a controlled shutdown: `announced`, its place."""
+    """Return the places (`announced`) at which brokers lost leaderships because they asked for a controlled
+    shutdown."""
     moved = led.where(f.col("is_election") & (f.col("next.cause") == CONTROLLED_SHUTDOWN))
     by_event = moved.groupBy("cluster_id", f.col("leader").alias("broker"), f.col("next.correlation_id").alias("event"))
     return by_event.agg(f.min("next.place").alias("announced")).selectExpr("* except (event)")

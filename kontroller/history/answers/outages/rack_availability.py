@@ -1,4 +1,4 @@
-"""How the replicas in each rack did, day by day."""
+"""The availability of the replicas in each rack, by day."""
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
@@ -13,7 +13,7 @@ from kontroller.history.schemas import RACK_AVAILABILITY
 def rack_availability(
     partition_intervals: DataFrame, broker_intervals: DataFrame, within: Within | None = None
 ) -> DataFrame:
-    """RACK_AVAILABILITY. In unknown time a partition has the replicas that it had before."""
+    """Return RACK_AVAILABILITY. In unknown time a partition has the replicas from before it."""
     replicas = f.coalesce("replicas", f.last("replicas", ignorenulls=True).over(in_order()))
     known_or_not = partition_intervals.withColumn("replicas", replicas).where("began < ended")
     parts = split_by_day(in_racks(known_or_not, broker_intervals), within)

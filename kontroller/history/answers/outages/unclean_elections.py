@@ -1,4 +1,4 @@
-"""Each election of a leader that was not in sync: what was acknowledged before may be lost."""
+"""The elections of leaders that were not in sync. Acknowledged records may be lost with each."""
 
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as f
@@ -8,7 +8,8 @@ from kontroller.history.schemas import UNCLEAN_ELECTIONS
 
 
 def unclean_elections(partition_intervals: DataFrame) -> DataFrame:
-    """UNCLEAN_ELECTIONS, with the leader and ISR before it, and when the new leader had recovered."""
+    """Return UNCLEAN_ELECTIONS, with the leader and the ISR before it, and the time at which the new leader had
+    recovered."""
     before = in_order().rowsBetween(Window.unboundedPreceding, -1)
     led = f.when(f.col("leader") != NO_LEADER, f.struct("stretch", "leader"))
     recovered = f.when(f.col("leader_recovery_state") == 0, f.struct("stretch", "began"))

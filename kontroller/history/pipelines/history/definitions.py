@@ -1,11 +1,11 @@
-"""The history as datasets that Spark keeps up to date, in the order that it finds out itself (Spark Declarative Pipelines).
+"""The history as datasets of Spark Declarative Pipelines, which Spark keeps up to date in the order that it determines.
 
-`lines` grows by the segments that are new, everything else is computed from it. `spark-pipelines` reads this file; each
-function is called several times and only says what to compute, so it may neither collect nor write. What is here has no
-logic of its own: a table is a call of what `kontroller history` calls as well.
+`lines` grows with new segments, and everything else is computed from it. `spark-pipelines` reads this file and calls
+each function several times, so these must not collect or write. There is no logic here: each table calls a function
+that `kontroller history` calls as well.
 
-No table names its format: it is Spark's default (`spark.sql.sources.default`). Of a table that is there already Spark would
-set the format again, which Delta refuses.
+Tables have Spark's default format (`spark.sql.sources.default`) and do not name one, because Spark would set the format
+of existing tables again, which Delta refuses.
 """
 
 from collections.abc import Callable
@@ -27,7 +27,7 @@ from kontroller.history.transforms.accounts.once import once
 from kontroller.history.transforms.continuity import breaks
 
 JOURNALS = "spark.kontroller.journals"
-"""The setting with the folder that holds the journals, at any depth."""
+"""The setting with the folder that has the journals, at any depth."""
 ANSWERED_FROM = (schemas.EVENTS, schemas.KNOWN_SPANS, schemas.PARTITION_INTERVALS, schemas.BROKER_INTERVALS)
 
 
@@ -44,11 +44,11 @@ _VIEW = "{}_of_this_run"
 
 
 def _table(name: str) -> DataFrame:
-    """A table as this run leaves it, by a view (`_view_of`).
+    """Return a table as this run writes it, through a view (`_view_of`).
 
-    `withColumns` of Spark Connect looks its table up at once. Where that is there from an earlier run, Spark 4.2 takes it
-    for one that is not the pipeline's, and reads it before this run has made it anew (apache/spark#57897). A view is in
-    no catalog, so that Spark must wait for it."""
+    In Spark Connect `withColumns` analyzes its table at once. Spark 4.2 does not recognize a table of an earlier run as
+    the pipeline's, and reads it before this run has rewritten it (apache/spark#57897). A view is in no catalog, so
+    Spark must wait for it."""
     return _dataset(_VIEW.format(name))
 
 
@@ -70,9 +70,9 @@ def segments() -> DataFrame:
     return lines_of(reader.format("text").load(_session().conf.get(JOURNALS)))
 
 
-# Views and tables cut what would be nested deeper than a message of Spark Connect may be, which is 100.
+# Views and tables split plans that would exceed the nesting limit of Spark Connect messages, which is 100.
 @dp.materialized_view(
-    comment="What each line says, checked; kept, as Spark would plan the checks anew wherever it is read"
+    comment="The checked contents of each line; materialized, because Spark would plan the checks at each use"
 )
 def checked() -> DataFrame:
     return journal_lines.checked(_table("lines"))
