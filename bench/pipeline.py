@@ -167,12 +167,12 @@ def measure_lines(events: int, cores: int, data: Path, *, is_skewed: bool = Fals
         for path in lines.glob("part-*"):
             path.rename(path.with_suffix(".jsonl"))
     with tempfile.TemporaryDirectory(dir=data) as folder:
-        kept = KeptHistory.at(spark, folder)
+        kept = KeptHistory.open_history(spark, folder)
         with _measured(spark, took, "taken_in"):
             kept.take_in_lines(journal_files.lines(spark, [str(lines)]))
         took |= _shares(kept)
         with _measured(spark, took, "taken_in_warm"):
-            KeptHistory.at(spark, f"{folder}/second").take_in_lines(journal_files.lines(spark, [str(lines)]))
+            KeptHistory.open_history(spark, f"{folder}/second").take_in_lines(journal_files.lines(spark, [str(lines)]))
         with _measured(spark, took, "layers"):
             kept.fold()
         with _measured(spark, took, "taken_in_again"):

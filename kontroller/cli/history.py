@@ -139,7 +139,7 @@ def ingest(
     with _kept(history, cores, memory, taken_in=places, jars=jars if topics else None, asked=asked) as kept:
         from kontroller.history import intake
 
-        with kept.changing():
+        with kept.hold_lock():
             unread = intake.take_in_journals(kept, journals, tokens)
             unread += intake.take_in_kafka_logs(kept, logs, cluster_id=cluster_id or "", time_zone=logs_time_zone)
             for name, address in topics:
@@ -186,7 +186,7 @@ def audit(history: HistoryOption, cores: CoresOption = 2, memory: MemoryOption =
     """Holds the history to the invariants of a controller, and prints what violates them. A report has the proofs as well.
 
     Exits with 0 when nothing does, with 1 when something does, with 2 when the command is wrong."""
-    with _kept(history, cores, memory) as whole, whole.reading() as kept:
+    with _kept(history, cores, memory) as whole, whole.open_snapshot() as kept:
         violations = kept.audit().persist()
         count = violations.count()
         for row in violations.limit(_SHOWN).collect():
@@ -245,7 +245,7 @@ def report(
     if days and from_:
         raise usage_error(WrongOption("--days and --from both say where the period begins: give one of them"))
     promised = _promised(objective)
-    with _kept(history, cores, memory) as whole, whole.reading() as kept:
+    with _kept(history, cores, memory) as whole, whole.open_snapshot() as kept:
         from kontroller.history.answers.options import Options
 
         try:
@@ -334,8 +334,8 @@ def _kept(
 ) -> Iterator["KeptHistory"]:
     """The history at a location, on a Spark that ends with the block; errors end the command in one line.
 
-    `jars`: None where nothing is read from Kafka, else as `connector_settings` takes them. `asked`: as `KeptHistory.at`
-    takes it."""
+    `jars`: None where nothing is read from Kafka, else as `connector_settings` takes them. `asked`: as in
+    `KeptHistory.open_history`."""
     if not _MEMORY.fullmatch(memory):
         raise usage_error(WrongOption(f"--memory {memory} is no amount of memory: give one such as 2g or 1500m"))
     try:
@@ -360,7 +360,7 @@ def _kept(
         small = is_small([location, *taken_in])
         more = None if jars is None else connector_settings(jars)
         with session("kontroller history", cores=cores, memory=memory, is_small=small, more=more) as spark:
-            yield KeptHistory.at(spark, location, asked)
+            yield KeptHistory.open_history(spark, location, asked)
     except WrongOption as error:
         raise usage_error(error) from error
     except (NoHistory, NoJava, StoreError, OSError) as error:

@@ -11,7 +11,7 @@ from typing import Final
 
 from kontroller.history.kept_history import KeptHistory
 from kontroller.history.progress import estimate
-from kontroller.history.session import unpacked_bytes
+from kontroller.history.session import estimate_unpacked_bytes
 from kontroller.history.sources import journal_files, text_logs
 from kontroller.history.sources.journal_http import JournalUnreachable, fetch
 from kontroller.history.sources.journal_tokens import JournalTokens
@@ -71,5 +71,5 @@ def _announce(kept: KeptHistory, folders: Sequence[str]) -> None:
     files = [path for folder in folders if _ADDRESS not in folder for path in Path(folder).rglob("*") if path.is_file()]
     if files:
         cores = kept.store.spark.sparkContext.defaultParallelism
-        told = estimate(unpacked_bytes(files), cores * BYTES_PER_SECOND_PER_CORE)
+        told = estimate(estimate_unpacked_bytes(files), cores * BYTES_PER_SECOND_PER_CORE)
         kept.steps.console.print(f"{len(files)} files, {told}", soft_wrap=True)

@@ -25,13 +25,13 @@ from kontroller.history.answers.all import answer_all
 from kontroller.history.answers.options import Options
 from kontroller.history.audit.audit import audit
 from kontroller.history.compacting.compact import Compacted, compact
-from kontroller.history.compacting.proven import not_left_out
+from kontroller.history.compacting.proven import drop_removed_entries
 from kontroller.history.folding.fold import fold
 from kontroller.history.folding.tables import RAW_EVENTS, RAW_FINDINGS, TALLIES
 from kontroller.history.generations.errors import Damaged
 from kontroller.history.generations.generation import day_of, is_without_day
 from kontroller.history.generations.keeping import Keeping
-from kontroller.history.generations.locks import WriterLock, on_this_machine
+from kontroller.history.generations.locks import WriterLock, find_local_folder
 from kontroller.history.progress import Steps
 from kontroller.history.reports.objective import Objective
 from kontroller.history.reports.period import Period, moment_of
@@ -81,12 +81,12 @@ class KeptHistory:
     lock: WriterLock
 
     @classmethod
-    def at(cls, spark: SparkSession, location: str, asked: Keeping | None = None) -> "KeptHistory":
+    def open_history(cls, spark: SparkSession, location: str, asked: Keeping | None = None) -> "KeptHistory":
         """Return the history in a folder, or at an address that Spark can write to.
 
         `asked`: the format of its tables from now on; None: no change."""
         location = location.rstrip("/") or "/"
-        here = on_this_machine(location)
+        here = find_local_folder(location)
         return cls(
             location=location,
             raw=Store(spark=spark, location=f"{location}/raw", tables=RAW, asked=asked or Keeping()),
@@ -97,18 +97,18 @@ class KeptHistory:
         )
 
     @contextmanager
-    def changing(self) -> Iterator[None]:
+    def hold_lock(self) -> Iterator[None]:
         """Hold the lock of the history while the block runs, if it is on a local file system.
 
         Raises `StoreBusy` at once if another process holds it."""
-        with self.lock.held():
+        with self.lock.hold():
             self._refuse_other_layouts()
             yield
 
     @contextmanager
-    def reading(self) -> Iterator["KeptHistory"]:
+    def open_snapshot(self) -> Iterator["KeptHistory"]:
         """Yield this history as it is now, unaffected by intake while the block runs. Raises `NoHistory`."""
-        with self.store.reading() as store, self.raw.reading() as raw:
+        with self.store.open_snapshot() as store, self.raw.open_snapshot() as raw:
             kept = replace(self, store=store, raw=raw)
             kept.layers()
             yield kept
@@ -117,7 +117,7 @@ class KeptHistory:
         """Add the lines of journals (`schemas.LINES`). `fold` makes the layers of them afterwards.
 
         Each line is read once, and written once if its day is new here."""
-        with self._taking_in() as change:
+        with self._begin_intake() as change:
             written = change.add_days(_CHECKED, lines.checked(journals_lines), _DAY_OF_EVENTS)
             if any(map(is_without_day, written)):
                 _, findings = lines.judged(change.read_parts(_CHECKED, written))
@@ -133,29 +133,29 @@ class KeptHistory:
 
     def take_in(self, events: DataFrame, findings: DataFrame) -> None:
         """Add the events and findings of a source. `fold` makes the layers of them afterwards."""
-        with self._taking_in() as change:
+        with self._begin_intake() as change:
             _keep_findings(change, findings)
             _keep_events(change, change.read(RAW_EVENTS), events)
 
     @contextmanager
-    def _taking_in(self) -> Iterator[Change]:
+    def _begin_intake(self) -> Iterator[Change]:
         step = self.steps.step("Reading, checking and keeping the records")
-        with self.changing(), step, self.raw.changing() as change:
+        with self.hold_lock(), step, self.raw.begin_change() as change:
             yield change
 
     def compact(self, forget_days: int | None = None) -> Compacted:
         """Remove records that are not needed (`compacting`), and fold what is left. Raises `NoHistory`."""
         self._refuse_nothing()
-        with self.changing():
+        with self.hold_lock():
             self.fold()
-            with self.steps.step("Finding records that are not needed"), self.store.reading() as store:
+            with self.steps.step("Finding records that are not needed"), self.store.open_snapshot() as store:
                 gone = compact(self.raw, store, forget_days)
             self.fold()
         return gone
 
     def fold(self) -> None:
         """Make the layers of the clusters with new records (`folding.fold`). They have the format of the raw tables."""
-        with self.changing(), self.raw.reading() as raw:
+        with self.hold_lock(), self.raw.open_snapshot() as raw:
             fold(raw, replace(self.store, asked=raw.at_present.keeping), self.steps)
 
     def layers(self) -> dict[Table, DataFrame]:
@@ -182,8 +182,8 @@ class KeptHistory:
         """Compute answers and violations, and write the report of a period. Raises `NoHistory`, `OSError`.
 
         `clusters`: the clusters to report; empty: all. Raises `NoHistory` for a cluster that is not in the history."""
-        kept = self._of(clusters)
-        audited = _of_clusters(self.audit(), clusters)
+        kept = self._read_layers_of(clusters)
+        audited = _select_clusters(self.audit(), clusters)
         tables = kept | answer_all(kept, options) | {VIOLATIONS: audited}
         with self.steps.step("Computing the answers and writing the report"):
             named = {table.name: rows for table, rows in tables.items()}
@@ -202,9 +202,9 @@ class KeptHistory:
         earliest = moment_of(known[0]) if days is None else ended - timedelta(days=days)
         return Period(began=began or earliest, ended=ended)
 
-    def _of(self, clusters: Sequence[str]) -> dict[Table, DataFrame]:
+    def _read_layers_of(self, clusters: Sequence[str]) -> dict[Table, DataFrame]:
         """Return the layers of these clusters."""
-        kept = {table: _of_clusters(rows, clusters) for table, rows in self.layers().items()}
+        kept = {table: _select_clusters(rows, clusters) for table, rows in self.layers().items()}
         if clusters:
             known = {row["cluster_id"] for row in kept[KNOWN_SPANS].select("cluster_id").distinct().collect()}
             if missing := [name for name in clusters if name not in known]:
@@ -229,7 +229,7 @@ class KeptHistory:
             raise NoHistory(f"{self.location} has no history: ingest a journal first (kontroller history ingest)")
 
     def _refuse_other_layouts(self) -> None:
-        here = on_this_machine(self.location)
+        here = find_local_folder(self.location)
         is_flat = here is not None and (here / RAW_EVENTS.name).exists()
         if is_flat or not all(map(day_of, self.raw.at_present.parts.get(RAW_FINDINGS.name, ()))):
             raise Damaged(
@@ -238,7 +238,7 @@ class KeptHistory:
             )
 
 
-def _of_clusters(rows: DataFrame, clusters: Sequence[str]) -> DataFrame:
+def _select_clusters(rows: DataFrame, clusters: Sequence[str]) -> DataFrame:
     return rows.where(f.col("cluster_id").isin(*clusters)) if clusters else rows
 
 
@@ -254,7 +254,7 @@ def _keep_findings(change: Change, findings: DataFrame) -> None:
 
 def _keep_events(change: Change, kept: DataFrame, events: DataFrame) -> None:
     """Add events that are not kept yet. Only the days that get some are written again."""
-    new = not_left_out(events.join(kept.select(*_SAME_RECORD), _SAME_RECORD, "left_anti"), kept)
+    new = drop_removed_entries(events.join(kept.select(*_SAME_RECORD), _SAME_RECORD, "left_anti"), kept)
     days = new.select("cluster_id", f.to_date("event_time").alias("day")).distinct()
     same_day = (kept.cluster_id == days.cluster_id) & (f.to_date(kept.event_time) == days.day)
     change.write_days(RAW_EVENTS, kept.join(f.broadcast(days), same_day, "left_semi").unionByName(new))

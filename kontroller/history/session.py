@@ -74,10 +74,13 @@ def is_small(places: Iterable[str]) -> bool:
     """Return True if `SMALL_SETTINGS` suit the contents of these folders. Remote places may be large."""
     if any("://" in place for place in places):
         return False
-    return unpacked_bytes(path for place in places for path in Path(place).rglob("*") if path.is_file()) < SMALL_BYTES
+    return (
+        estimate_unpacked_bytes(path for place in places for path in Path(place).rglob("*") if path.is_file())
+        < SMALL_BYTES
+    )
 
 
-def unpacked_bytes(files: Iterable[Path]) -> int:
+def estimate_unpacked_bytes(files: Iterable[Path]) -> int:
     """Return the size of files, with an estimate for compressed ones."""
     return sum(path.stat().st_size * (_PACKED if path.suffix in _PACKED_FILES else 1) for path in files)
 

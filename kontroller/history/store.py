@@ -20,20 +20,24 @@ from pyspark.sql import functions as f
 
 from kontroller.history.delta.log import DeltaLog
 from kontroller.history.generations.errors import ChangedMeanwhile
-from kontroller.history.generations.folders import Folders, told
+from kontroller.history.generations.folders import Folders, translate_errors
 from kontroller.history.generations.generation import (
     Generation,
     Made,
     Part,
     cluster_of,
     new_write,
-    with_clusters,
-    with_days,
-    with_days_from,
+    replace_clusters,
+    replace_days,
+    replace_days_from,
 )
 from kontroller.history.generations.keeping import Keeping
-from kontroller.history.generations.present import before as generation_before
-from kontroller.history.generations.present import being_read, newest, remove_what_is_left_of_others
+from kontroller.history.generations.present import (
+    find_newest,
+    find_previous,
+    keep_generation,
+    remove_what_is_left_of_others,
+)
 from kontroller.history.schemas import Table
 
 DIVIDED_BY: Final = ("of", "day", "range")
@@ -74,30 +78,30 @@ class Store:
 
     @property
     def at_present(self) -> Generation:
-        return self.generation or newest(self._folders)
+        return self.generation or find_newest(self._folders)
 
     @contextmanager
-    def reading(self) -> Iterator["Store"]:
+    def open_snapshot(self) -> Iterator["Store"]:
         """Yield this store as it is now, unaffected by later changes while the block runs.
 
         On a local file system the files stay until the block ends. Elsewhere they stay until the second change from now
         begins, or with Delta Lake for days."""
         while True:
-            present = newest(self._folders)
-            with being_read(self._folders, present) as is_there:
+            present = find_newest(self._folders)
+            with keep_generation(self._folders, present) as is_there:
                 if is_there:
                     yield replace(self, generation=present)
                     return
 
     @contextmanager
-    def changing(self, made: Made | None = None, *, is_anew: bool = False) -> Iterator["Change"]:
+    def begin_change(self, made: Made | None = None, *, is_anew: bool = False) -> Iterator["Change"]:
         """Yield a change that is committed when the block ends, unless it raises.
 
         Of two concurrent changes the second raises `ChangedMeanwhile` if the file system can tell (`Folders.create`).
         Raises `OtherFormat`.
 
         `made`: the source of all tables after the change. `is_anew`: drop everything from before."""
-        before = newest(self._folders)
+        before = find_newest(self._folders)
         keeping = before.keeping.then(self.asked)
         logs = self._logs(keeping)
         # A killed command may have left unnamed files, and a Delta log without its last commit: finish those first.
@@ -105,7 +109,7 @@ class Store:
         begun = replace(before, parts={}) if is_anew else before
         change = Change(store=self, before=begun, is_compact=keeping.is_delta)
         yield change
-        after = begun.after(change.parts, made, keeping)
+        after = begun.make_next(change.parts, made, keeping)
         # The file of the generation is the commit point: before it nothing has changed, after it everything has.
         if not self._folders.create(after.file, after.text()):
             raise ChangedMeanwhile(
@@ -120,7 +124,7 @@ class Store:
 
     def _remove_what_is_left(self, present: Generation, keeping: Keeping, logs: list[DeltaLog]) -> None:
         """Finish the cleanup of the command before this one."""
-        before = generation_before(self._folders, present)
+        before = find_previous(self._folders, present)
         recorded = {log.table.name for log in logs if log.publish(present, before)}
         used = remove_what_is_left_of_others(self._folders, present, recorded)
         for log in logs:
@@ -173,22 +177,22 @@ class Change:
 
         Use this for tables that are written by clusters only. `files`: the number of files of each cluster, 1 if not
         given; a table that is divided by day as well has one or more for each day."""
-        ordered = by_cluster(table, rows, files or {}) if table.by_day is None else by_day(table, rows)
-        parts = self._divided(table, ordered)
-        self.parts[table.name] = with_clusters(self.parts_of(table), clusters, parts)
+        ordered = divide_by_cluster(table, rows, files or {}) if table.by_day is None else divide_by_day(table, rows)
+        parts = self._write_divided(table, ordered)
+        self.parts[table.name] = replace_clusters(self.parts_of(table), clusters, parts)
         return self.read_parts(table, parts)
 
     def write_from(self, table: Table, rows: DataFrame, days: Mapping[str, str]) -> DataFrame:
         """Replace each cluster's rows from its day (such as 2026-01-31) on by `rows`, and return them as written.
 
         The table is divided by day, and `rows` has only these clusters and days."""
-        parts = self._divided(table, by_day(table, rows))
-        self.parts[table.name] = with_days_from(self.parts_of(table), days, parts)
+        parts = self._write_divided(table, divide_by_day(table, rows))
+        self.parts[table.name] = replace_days_from(self.parts_of(table), days, parts)
         return self.read_parts(table, parts)
 
     def write_days(self, table: Table, rows: DataFrame) -> None:
         """Replace the days of the table that occur in `rows`. Use this for tables that are written by days only."""
-        self.replace_days(table, self._divided(table, by_day(table, rows)))
+        self.replace_days(table, self._write_divided(table, divide_by_day(table, rows)))
 
     def add_days(self, table: Table, rows: DataFrame, day: str) -> tuple[Part, ...]:
         """Write rows without a shuffle, each task into files of its own, unless `is_compact`.
@@ -197,13 +201,13 @@ class Change:
         their own (`is_without_day`)."""
         divided = rows.select(*table.schema.fieldNames()).withColumns(_folders(f.expr(day)))
         if self.is_compact:
-            return self._divided(table, _in_order(table, divided))
+            return self._write_divided(table, _sort_divided(table, divided))
         with _several_files_at_once(rows.sparkSession):
-            return self._divided(table, divided)
+            return self._write_divided(table, divided)
 
     def replace_days(self, table: Table, parts: tuple[Part, ...]) -> None:
         """Put these parts in the place of the parts of the same days."""
-        self.parts[table.name] = with_days(self.parts_of(table), parts)
+        self.parts[table.name] = replace_days(self.parts_of(table), parts)
 
     def remove_days(self, table: Table, days: Collection[tuple[str, str]]) -> None:
         """Remove these clusters' days, such as `2026-01-31`, from the table."""
@@ -216,7 +220,7 @@ class Change:
     def parts_of(self, table: Table) -> tuple[Part, ...]:
         return self.parts.get(table.name, self.before.parts.get(table.name, ()))
 
-    def _divided(self, table: Table, rows: DataFrame) -> tuple[Part, ...]:
+    def _write_divided(self, table: Table, rows: DataFrame) -> tuple[Part, ...]:
         """Write rows into folders by the columns that divide the table, and return their parts."""
         write = self._write(table, rows, DIVIDED_BY_CLUSTER if table.by_day is None else DIVIDED_BY)
         folders, folder = self.store._folders, f"{table.name}/{write}"
@@ -227,7 +231,7 @@ class Change:
         """Write rows unsorted into folders by these columns, and return the name of the write."""
         write = new_write(self.before.number + 1)
         path = f"{self.store.path(table)}/{write}"
-        with told(f"the table {table.name} cannot be written to {path}"):
+        with translate_errors(f"the table {table.name} cannot be written to {path}"):
             rows.write.mode("error").partitionBy(*divided_by).parquet(path)
         return write
 
@@ -246,7 +250,7 @@ def _several_files_at_once(spark: SparkSession) -> Iterator[None]:
         spark.conf.set(setting, str(before))
 
 
-def by_cluster(table: Table, rows: DataFrame, files: Mapping[str, int]) -> DataFrame:
+def divide_by_cluster(table: Table, rows: DataFrame, files: Mapping[str, int]) -> DataFrame:
     """Divide the rows of a table by cluster, and those of large clusters into several files.
 
     The hash of the ordering columns selects the file, so all files of a cluster have about the same size, even if most
@@ -258,16 +262,16 @@ def by_cluster(table: Table, rows: DataFrame, files: Mapping[str, int]) -> DataF
     return divided.repartition(*DIVIDED_BY_CLUSTER).sortWithinPartitions(*DIVIDED_BY_CLUSTER, *table.order)
 
 
-def by_day(table: Table, rows: DataFrame) -> DataFrame:
+def divide_by_day(table: Table, rows: DataFrame) -> DataFrame:
     """Divide the rows of a table by cluster, day and range of record numbers. Each range is one file; most days have
     one.
 
     The dividing columns stay in the files as well, because parts are read one by one."""
     assert table.by_day is not None
-    return _in_order(table, rows.select(*table.schema.fieldNames()).withColumns(_folders(f.to_date(table.by_day))))
+    return _sort_divided(table, rows.select(*table.schema.fieldNames()).withColumns(_folders(f.to_date(table.by_day))))
 
 
-def _in_order(table: Table, divided: DataFrame) -> DataFrame:
+def _sort_divided(table: Table, divided: DataFrame) -> DataFrame:
     return divided.repartition(*DIVIDED_BY).sortWithinPartitions(*DIVIDED_BY, *table.order)
 
 

@@ -92,11 +92,11 @@ def at_once(
 
         return placed
 
-    kept = KeptHistory.at(spark, str(tmp_path_factory.mktemp("at-once")))
+    kept = KeptHistory.open_history(spark, str(tmp_path_factory.mktemp("at-once")))
     with pytest.MonkeyPatch.context() as large:
         large.setattr(fold, "ROWS_IN_A_FILE", len(journal) // 4)
-        large.setattr(store, "by_cluster", seen(store.by_cluster))
-        large.setattr(store, "by_day", seen(store.by_day))
+        large.setattr(store, "divide_by_cluster", seen(store.divide_by_cluster))
+        large.setattr(store, "divide_by_day", seen(store.divide_by_day))
         take_in(kept, journal)
         kept.fold()
     return kept
@@ -128,7 +128,7 @@ class TestHowTablesAreMade:
 def test_late_and_repeated_journals_come_to_the_same(
     spark: SparkSession, journal: list[bytes], at_once: KeptHistory, tmp_path: Path
 ) -> None:
-    kept = KeptHistory.at(spark, str(tmp_path))
+    kept = KeptHistory.open_history(spark, str(tmp_path))
     half = len(journal) // 2
     take_in(kept, journal[half - 5 :])
     take_in(kept, journal[: half + 5])
@@ -139,7 +139,7 @@ def test_late_and_repeated_journals_come_to_the_same(
 def test_records_from_before_the_cluster_had_an_id_are_its_own_also_when_that_is_known_later(
     spark: SparkSession, journal: list[bytes], at_once: KeptHistory, tmp_path: Path
 ) -> None:
-    kept = KeptHistory.at(spark, str(tmp_path))
+    kept = KeptHistory.open_history(spark, str(tmp_path))
     early = [line.replace(b'"cluster_id":"kept"', b'"cluster_id":null') for line in journal[:10]]
     assert early != journal[:10]
     take_in(kept, early)
@@ -155,7 +155,7 @@ class TestLinesThatAreTakenIn:
     def in_parts(
         self, spark: SparkSession, journal: list[bytes], tmp_path_factory: pytest.TempPathFactory
     ) -> KeptHistory:
-        kept, third = KeptHistory.at(spark, str(tmp_path_factory.mktemp("in-parts"))), len(journal) // 3
+        kept, third = KeptHistory.open_history(spark, str(tmp_path_factory.mktemp("in-parts"))), len(journal) // 3
         kept.take_in_lines(as_lines(spark, [*journal[:third], b"no record\n"]))
         kept.take_in_lines(as_lines(spark, [*journal[third - 5 : 2 * third], b"no record\n"]))
         kept.take_in_lines(as_lines(spark, journal[2 * third - 5 :]))
@@ -183,7 +183,7 @@ class TestLinesThatAreTakenIn:
 def test_a_recorders_journal_is_one_also_when_its_parts_are_taken_in_by_themselves(
     spark: SparkSession, tmp_path: Path
 ) -> None:
-    kept = KeptHistory.at(spark, str(tmp_path))
+    kept = KeptHistory.open_history(spark, str(tmp_path))
     recorded = list(random_cluster(SEED, cluster_id="seen", events=20, is_recorded=True).lines)
     half = len(recorded) // 2
     later = [line for line in recorded[half:] if b"recorder_started" not in line]
@@ -198,7 +198,7 @@ def test_a_recorders_journal_is_one_also_when_its_parts_are_taken_in_by_themselv
 def test_an_ingest_that_is_stopped_keeps_what_was_there_and_is_run_again(
     spark: SparkSession, journal: list[bytes], at_once: KeptHistory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    kept = KeptHistory.at(spark, str(tmp_path))
+    kept = KeptHistory.open_history(spark, str(tmp_path))
     half = len(journal) // 2
     take_in(kept, journal[:half])
     with monkeypatch.context() as stopped:
@@ -213,7 +213,7 @@ def test_an_ingest_that_is_stopped_keeps_what_was_there_and_is_run_again(
 def test_a_history_whose_folders_cannot_be_changed_loses_nothing_and_says_so(
     spark: SparkSession, journal: list[bytes], at_once: KeptHistory, tmp_path: Path
 ) -> None:
-    kept = KeptHistory.at(spark, str(tmp_path))
+    kept = KeptHistory.open_history(spark, str(tmp_path))
     third = len(journal) // 3
     take_in(kept, journal[:third])
     take_in(kept, journal[third : 2 * third])
@@ -233,12 +233,12 @@ class TestWhileAHistoryChanges:
     def changed(
         self, spark: SparkSession, journal: list[bytes], tmp_path_factory: pytest.TempPathFactory
     ) -> dict[str, object]:
-        kept = KeptHistory.at(spark, str(tmp_path_factory.mktemp("changing")))
+        kept = KeptHistory.open_history(spark, str(tmp_path_factory.mktemp("changing")))
         seen: dict[str, object] = {"kept": kept}
         take_in(kept, journal[: len(journal) // 2])
         kept.fold()
         seen["half"] = rows_of(kept)
-        with kept.reading() as before:
+        with kept.open_snapshot() as before:
             take_in(kept, journal)
             seen["taken in"] = rows_of(kept)
             with pytest.MonkeyPatch.context() as stopped:
@@ -262,17 +262,17 @@ class TestWhileAHistoryChanges:
         assert changed["reader"] == changed["half"]
 
     def test_a_second_command_that_would_change_it_is_told_who_does(self, at_once: KeptHistory) -> None:
-        other = KeptHistory.at(at_once.store.spark, at_once.location)
+        other = KeptHistory.open_history(at_once.store.spark, at_once.location)
         with (
-            at_once.changing(),
+            at_once.hold_lock(),
             pytest.raises(StoreBusy, match=f"is being changed by process {os.getpid()} on "),
-            other.changing(),
+            other.hold_lock(),
         ):
             pass
 
     def test_a_second_command_that_only_asks_is_answered(self, at_once: KeptHistory) -> None:
-        other = KeptHistory.at(at_once.store.spark, at_once.location)
-        with at_once.changing(), other.reading() as read:
+        other = KeptHistory.open_history(at_once.store.spark, at_once.location)
+        with at_once.hold_lock(), other.open_snapshot() as read:
             assert read.store.read(KNOWN_SPANS).count() > 0
 
 
@@ -282,7 +282,7 @@ def test_the_command_says_in_one_line_what_it_cannot_do(
     monkeypatch.setattr("kontroller.history.session.session", lambda *_, **__: nullcontext(at_once.store.spark))
     (tmp_path / "journal").mkdir()
     ingest = ["history", "ingest", "--history", at_once.location, "--journal", str(tmp_path / "journal")]
-    with at_once.changing():
+    with at_once.hold_lock():
         ended = CliRunner().invoke(main, ingest)
     assert (ended.exit_code, ended.stderr.count("\n")) == (1, 1)
     assert f"is being changed by process {os.getpid()} on " in ended.stderr
@@ -290,10 +290,10 @@ def test_the_command_says_in_one_line_what_it_cannot_do(
 
 def test_a_history_in_the_layout_of_another_version_is_left_alone(spark: SparkSession, tmp_path: Path) -> None:
     (tmp_path / "raw_events").mkdir()
-    with pytest.raises(Damaged, match="another layout"), KeptHistory.at(spark, str(tmp_path)).changing():
+    with pytest.raises(Damaged, match="another layout"), KeptHistory.open_history(spark, str(tmp_path)).hold_lock():
         pass
 
 
 def test_a_history_that_was_never_begun_says_how_to_begin(spark: SparkSession, tmp_path: Path) -> None:
     with pytest.raises(NoHistory, match="ingest a journal first"):
-        KeptHistory.at(spark, str(tmp_path)).layers()
+        KeptHistory.open_history(spark, str(tmp_path)).layers()

@@ -158,7 +158,7 @@ def logs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def grown(spark: SparkSession, logs: Path, tmp_path_factory: pytest.TempPathFactory) -> KeptHistory:
     """A history that logs were taken into when they were shorter, and again when they had grown and rotated."""
-    kept = KeptHistory.at(spark, str(tmp_path_factory.mktemp("history")))
+    kept = KeptHistory.open_history(spark, str(tmp_path_factory.mktemp("history")))
     whole = logs.rename(logs.with_name("whole"))
     begin_of(whole, logs)
     take_in(kept, logs)

@@ -18,7 +18,7 @@ from kontroller.history.generations.errors import ChangedMeanwhile, NotWritten, 
 from kontroller.history.generations.generation import cluster_of
 from kontroller.history.generations.keeping import Format, Keeping
 from kontroller.history.schemas import KNOWN_SPANS, LONG, PARTITION_INTERVALS, TEXT, TIME, Table, columns
-from kontroller.history.store import Store, by_cluster
+from kontroller.history.store import Store, divide_by_cluster
 from tests.spark.unchangeable import unchangeable
 
 VISITS = Table(
@@ -39,25 +39,25 @@ def visits(spark: SparkSession, *days: int) -> DataFrame:
 
 
 def write_days(store: Store, *days: int) -> None:
-    with store.changing() as change:
+    with store.begin_change() as change:
         change.write_days(VISITS, visits(store.spark, *days))
 
 
 def stop_before_the_end(store: Store) -> None:
-    with store.changing() as change:
+    with store.begin_change() as change:
         change.write_days(VISITS, visits(store.spark, 1, 2))
         raise Stop
 
 
 def write_days_and_a_span(store: Store, *days: int) -> None:
-    with store.changing() as change:
+    with store.begin_change() as change:
         change.write_days(VISITS, visits(store.spark, *days))
         change.write(KNOWN_SPANS, store.spark.createDataFrame([SPAN], KNOWN_SPANS.schema))
 
 
 def write_days_late(store: Store, *days: int, after: int) -> None:
     """A change that begins before another one, and ends after it."""
-    with store.changing() as change:
+    with store.begin_change() as change:
         write_days(store, after)
         change.write_days(VISITS, visits(store.spark, *days))
 
@@ -122,20 +122,20 @@ class TestAChange:
         write_days(store, 1, 2)
         first = digests(store)
         assert len(first) == 2
-        with store.changing() as change:
+        with store.begin_change() as change:
             change.write_days(VISITS, visits(store.spark, 2).repartition(2, "who"))
         assert digests(store) == first
         assert days_in(store) == [1, 2]
 
     def test_of_a_whole_table_leaves_nothing_of_before(self, store: Store) -> None:
         for rows in ([SPAN, SPAN], [SPAN]):
-            with store.changing() as change:
+            with store.begin_change() as change:
                 change.write(KNOWN_SPANS, store.spark.createDataFrame(rows, KNOWN_SPANS.schema))
         assert store.read(KNOWN_SPANS).count() == 1
 
     def test_reads_what_it_has_written_and_others_do_not(self, store: Store) -> None:
         write_days(store, 1)
-        with store.changing() as change:
+        with store.begin_change() as change:
             change.write_days(VISITS, visits(store.spark, 2))
             assert change.read(VISITS).count() == 4
             assert days_in(store) == [1]
@@ -170,7 +170,7 @@ class TestAChange:
 
 class TestALargeTable:
     def test_is_as_many_files_all_about_as_large_whatever_topic_its_rows_are_of(self, store: Store) -> None:
-        placed = by_cluster(PARTITION_INTERVALS, intervals_of_one_partition(store.spark, 4000), {"c": 4})
+        placed = divide_by_cluster(PARTITION_INTERVALS, intervals_of_one_partition(store.spark, 4000), {"c": 4})
         files = Counter(row.file for row in placed.select("file").collect())
         assert len(files) == 4
         assert all(800 < rows < 1200 for rows in files.values())
@@ -178,7 +178,7 @@ class TestALargeTable:
     def test_is_the_same_bytes_however_its_rows_come(self, store: Store) -> None:
         rows, found = intervals_of_one_partition(store.spark, 100), []
         for some in (rows, rows.repartition(3, "seq")):
-            with store.changing() as change:
+            with store.begin_change() as change:
                 change.write_clusters(PARTITION_INTERVALS, some, ["c"], files={"c": 4})
             (part,) = store.at_present.parts[PARTITION_INTERVALS.name]
             files = Path(store.path(PARTITION_INTERVALS), part).glob("*/*.parquet")
@@ -188,7 +188,7 @@ class TestALargeTable:
 
     def test_of_which_a_day_has_very_many_records_is_several_files_of_that_day(self, store: Store) -> None:
         late = visits(store.spark, 1).selectExpr("cluster_id", "who", "seq + 1048576 as seq", "at")
-        with store.changing() as change:
+        with store.begin_change() as change:
             change.write_days(VISITS, visits(store.spark, 1).unionByName(late))
         (day,) = Path(store.path(VISITS)).glob("*/of=c/day=2026-01-01")
         assert sorted(path.name for path in day.iterdir()) == ["range=0", "range=1"]
@@ -217,7 +217,7 @@ class TestWhatIsReplaced:
 
     def test_stays_for_who_began_to_read_before(self, store: Store) -> None:
         write_days(store, 1)
-        with store.reading() as before:
+        with store.open_snapshot() as before:
             for day in (2, 3, 4):
                 write_days(store, 1, day)
             assert days_in(before) == [1]
@@ -240,11 +240,11 @@ class TestClusters:
     def test_that_are_replaced_leave_the_others_alone_also_where_nothing_is_left_of_them(self, store: Store) -> None:
         whole = intervals_of_one_partition(store.spark, 2).selectExpr("* except (cluster_id)")
         rows = whole.crossJoin(store.spark.createDataFrame([("a",), ("a b%/=",), ("",)], "cluster_id string"))
-        with store.changing() as change:
+        with store.begin_change() as change:
             change.write_clusters(PARTITION_INTERVALS, rows, ["a", "a b%/=", ""])
         before = store.at_present.parts[PARTITION_INTERVALS.name]
         assert {*map(cluster_of, before)} == {"a", "a b%/=", ""}
-        with store.changing() as change:
+        with store.begin_change() as change:
             written = change.write_clusters(PARTITION_INTERVALS, rows.where("cluster_id = 'a'"), ["a", "a b%/="])
             assert written.count() == 2
         after = store.at_present.parts[PARTITION_INTERVALS.name]
@@ -284,7 +284,7 @@ def in_delta(spark: SparkSession, tmp_path: Path) -> Store:
 
 @pytest.mark.parametrize(("store", "files"), [(Format.PARQUET, 2), (Format.DELTA, 1)], indirect=["store"])
 def test_a_day_that_is_added_is_as_many_files_as_tasks_wrote_it_and_one_in_delta(store: Store, files: int) -> None:
-    with store.changing() as change:
+    with store.begin_change() as change:
         added = change.add_days(VISITS, visits(store.spark, 1).repartition(2, "who"), "to_date(at)")
         change.replace_days(VISITS, added)
     assert len(files_of(store, VISITS)) == files
@@ -312,7 +312,7 @@ class TestWhatIsReplacedInDelta:
         self, in_delta: Store, clock: Clock
     ) -> None:
         write_days(in_delta, 1)
-        with in_delta.reading() as before:
+        with in_delta.open_snapshot() as before:
             for day in (2, 3, 4):
                 write_days(in_delta, 1, day)
                 clock.now_ms += 31 * DAY_MS
@@ -382,6 +382,6 @@ def test_times_are_kept_as_other_programs_read_them_and_as_days_can_be_skipped_b
 
 
 def test_a_cluster_without_a_name_keeps_it(store: Store) -> None:
-    with store.changing() as change:
+    with store.begin_change() as change:
         change.write_days(VISITS, visits(store.spark, 1).selectExpr("'' as cluster_id", "who", "seq", "at"))
     assert {row.cluster_id for row in store.read(VISITS).collect()} == {""}

@@ -12,7 +12,9 @@ from controller_core.journal.changes import Kind
 from kontroller.history.transforms.continuity.neighbours import EPOCH
 
 
-def beginnings(raw: DataFrame, proofs: DataFrame, spans: DataFrame, told_by_one: DataFrame, days: int) -> DataFrame:
+def find_beginnings(
+    raw: DataFrame, proofs: DataFrame, spans: DataFrame, told_by_one: DataFrame, days: int
+) -> DataFrame:
     """Return the first record that each cluster keeps: `cluster_id`, `first_epoch`, `first_seq`, and its time `before`.
 
     It is at least so many days before the end of the known time. A cluster that forgets nothing has no row."""
@@ -36,7 +38,7 @@ def beginnings(raw: DataFrame, proofs: DataFrame, spans: DataFrame, told_by_one:
     return last.selectExpr("cluster_id", "it.controller_epoch as first_epoch", "it.seq as first_seq", "it.at as before")
 
 
-def is_forgotten(rows: DataFrame, beginnings: DataFrame) -> DataFrame:
+def mark_forgotten(rows: DataFrame, beginnings: DataFrame) -> DataFrame:
     """Add a column `is_forgotten`: True if the row is before the beginning of its cluster, `of_cluster`.
 
     Rows without a place in an epoch are compared by time."""

@@ -20,7 +20,7 @@ _OF_JOURNAL: Final = (*EPOCH, "journal")
 _SNAPSHOT: Final = (*_OF_JOURNAL, "started_seq", "ended_seq")
 
 
-def proven(raw: DataFrame, proofs: DataFrame, told_by_one: DataFrame) -> DataFrame:
+def find_redundant_snapshots(raw: DataFrame, proofs: DataFrame, told_by_one: DataFrame) -> DataFrame:
     """Return the snapshots whose entries can go: `cluster_id`, `controller_epoch`, `journal`, `started_seq`,
     `ended_seq`, `day`.
 
@@ -32,23 +32,23 @@ def proven(raw: DataFrame, proofs: DataFrame, told_by_one: DataFrame) -> DataFra
     ends = ends.join(f.broadcast(said), [*EPOCH, "seq", "entries", "checksum"], "left_semi")
     ends = ends.join(f.broadcast(told_by_one), [*EPOCH], "left_semi")
     snapshots = ends.selectExpr(*_OF_JOURNAL, "seq - entries - 1 as started_seq", "seq as ended_seq")
-    return _whole(_beside(raw, snapshots, "inner"))
+    return _whole(_join_snapshots(raw, snapshots, "inner"))
 
 
-def told_by_one(named: DataFrame) -> DataFrame:
+def find_single_journal_epochs(named: DataFrame) -> DataFrame:
     """Return the epochs that have a single journal. The records have the names of their clusters."""
     return named.groupBy(*EPOCH).agg(f.count_distinct("journal").alias("journals")).where("journals = 1").select(*EPOCH)
 
 
-def without(raw: DataFrame, snapshots: DataFrame) -> DataFrame:
+def remove_entries(raw: DataFrame, snapshots: DataFrame) -> DataFrame:
     """Return the records without the entries of these snapshots."""
-    rows = _beside(raw, snapshots, "left")
+    rows = _join_snapshots(raw, snapshots, "left")
     left_out = "if(seq = started_seq, ended_seq - started_seq - 1, left_out) as left_out"
     names = [name if name != "left_out" else left_out for name in raw.columns]
     return rows.where("started_seq is null or seq in (started_seq, ended_seq)").selectExpr(*names)
 
 
-def not_left_out(new: DataFrame, kept: DataFrame) -> DataFrame:
+def drop_removed_entries(new: DataFrame, kept: DataFrame) -> DataFrame:
     """Return the new records without entries that were removed from `kept`. They come again if a journal is read
     again."""
     begun = kept.where("left_out is not null").selectExpr(
@@ -59,7 +59,7 @@ def not_left_out(new: DataFrame, kept: DataFrame) -> DataFrame:
     return new.alias("new").join(f.broadcast(begun).alias("begun"), [*inside, is_inside], "left_anti")
 
 
-def _beside(raw: DataFrame, snapshots: DataFrame, how: str) -> DataFrame:
+def _join_snapshots(raw: DataFrame, snapshots: DataFrame, how: str) -> DataFrame:
     """Join records with the snapshot that they are in."""
     stretches = f"explode(sequence(started_seq div {_STRETCH}, ended_seq div {_STRETCH})) as stretch"
     places = f.broadcast(snapshots.select(*_SNAPSHOT).selectExpr("*", stretches)).alias("of")

@@ -62,7 +62,7 @@ def fingerprint(texts: Iterable[str]) -> str:
     return hashlib.sha256("\n".join(texts).encode()).hexdigest()[:32]
 
 
-def divided_by(table: Table, files: Sequence[File]) -> list[str]:
+def list_partition_columns(table: Table, files: Sequence[File]) -> list[str]:
     """Return the columns whose values name the folders of a table's files.
 
     Without files, return the columns that will divide it, as far as these are known."""
@@ -78,19 +78,19 @@ def columns_of(table: Table, divided: Sequence[str]) -> str:
     return json.dumps(schema)
 
 
-def described(table: Table, divided: Sequence[str], info: Info) -> Line:
+def make_metadata(table: Table, divided: Sequence[str], info: Info) -> Line:
     """Return the line that describes a table."""
     said = {"id": info.id, "name": table.name, "createdTime": info.created_ms, "configuration": {}}
     columns = {"schemaString": columns_of(table, divided), "partitionColumns": list(divided)}
     return {"metaData": {**said, "format": {"provider": "parquet", "options": {}}, **columns}}
 
 
-def added(file: File) -> Line:
+def make_add(file: File) -> Line:
     said = {"size": file.size_bytes, "modificationTime": file.changed_ms, "dataChange": True}
     return {"add": {"path": _address(file), "partitionValues": _values(file), **said}}
 
 
-def removed(file: File, at_ms: int) -> Line:
+def make_remove(file: File, at_ms: int) -> Line:
     said = {"deletionTimestamp": at_ms, "dataChange": True, "extendedFileMetadata": True}
     return {"remove": {"path": _address(file), "partitionValues": _values(file), "size": file.size_bytes, **said}}
 
@@ -115,7 +115,7 @@ def state_after(state: State, lines: Iterable[Line]) -> State:
     return after
 
 
-def ended(state: State, before_ms: int, used: Iterable[Part]) -> State:
+def select_expired(state: State, before_ms: int, used: Iterable[Part]) -> State:
     """Return the files that were removed before a moment and are in no used part."""
     still = set(used)
     gone = {path: line for path, line in state.items() if "remove" in line}

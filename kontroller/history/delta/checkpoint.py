@@ -37,7 +37,7 @@ _SCHEMA: Final = pa.schema(
 )
 
 
-def written(state: State) -> bytes:
+def encode(state: State) -> bytes:
     """Return the checkpoint file of a state."""
     out = BytesIO()
     pq.write_table(pa.Table.from_pylist([_row(line) for line in state.values()], schema=_SCHEMA), out)

@@ -20,22 +20,22 @@ from kontroller.history.delta.actions import (
     PROTOCOL,
     Info,
     State,
-    added,
     columns_of,
-    described,
-    divided_by,
-    ended,
     fingerprint,
     folders_of,
     info_of,
     lines_of,
-    removed,
+    list_partition_columns,
+    make_add,
+    make_metadata,
+    make_remove,
+    select_expired,
     state_after,
     text_of,
 )
 from kontroller.history.generations.errors import ChangedMeanwhile
 from kontroller.history.generations.folders import File, Folders
-from kontroller.history.generations.generation import Generation, Part, numbers_in, without
+from kontroller.history.generations.generation import Generation, Part, exclude_parts, numbers_in
 from kontroller.history.schemas import Table
 
 COMMITS: Final = 10
@@ -68,7 +68,7 @@ class DeltaLog:
         last = self._info(versions[-1]) if versions else None
         if last is not None and last.parts == fingerprint(parts):
             return versions[-1] > 0
-        gone, new = self._files(without(old, parts)), self._files(without(parts, old))
+        gone, new = self._files(exclude_parts(old, parts)), self._files(exclude_parts(parts, old))
         if last is not None and last.parts == fingerprint(old) and all(gone.values()):
             self._commit(versions[-1] + 1, after, last, gone, new)
             return True
@@ -86,16 +86,16 @@ class DeltaLog:
             return
         state = self._state(newest, versions)
         before_ms = now_ms() - days * _DAY_MS
-        gone = ended(state, before_ms, used)
+        gone = select_expired(state, before_ms, used)
         for folder in folders_of(gone, state):
             self.folders.remove(f"{self.table.name}/{folder}")
         left = {path: line for path, line in state.items() if path not in gone}
-        self.folders.create(self._file(versions[-1], _CHECKPOINT), checkpoint.written(left))
+        self.folders.create(self._file(versions[-1], _CHECKPOINT), checkpoint.encode(left))
         self._shorten(before_ms)
 
     def _commit(self, version: int, after: Generation, last: Info | None, gone: _FILES, new: _FILES) -> None:
         files, at_ms = [file for each in new.values() for file in each], now_ms()
-        divided = divided_by(self.table, files)
+        divided = list_partition_columns(self.table, files)
         columns = last.columns if last and not files else fingerprint([columns_of(self.table, divided)])
         info = Info(
             at_ms=at_ms,
@@ -106,19 +106,19 @@ class DeltaLog:
         )
         lines = [info.line(after.number)]
         lines += [] if last else [PROTOCOL]
-        lines += [] if last and last.columns == columns else [described(self.table, divided, info)]
-        lines += [removed(file, at_ms) for each in gone.values() for file in each]
-        lines += [added(file) for file in files]
+        lines += [] if last and last.columns == columns else [make_metadata(self.table, divided, info)]
+        lines += [make_remove(file, at_ms) for each in gone.values() for file in each]
+        lines += [make_add(file) for file in files]
         if not self.folders.create(self._file(version, _COMMIT), text_of(lines)):
             raise ChangedMeanwhile(
-                f"another command has written to {self.folders.at(self.folder)}: run this one again, and only one "
+                f"another command has written to {self.folders.resolve(self.folder)}: run this one again, and only one "
                 "command at a time"
             )
 
     def _shorten(self, before_ms: int) -> None:
         """Remove the log before the newest checkpoint that is older than this time."""
         checkpoints = self._versions(_CHECKPOINT)
-        kept = next((version for version in reversed(checkpoints) if self._made_ms(version) < before_ms), 0)
+        kept = next((version for version in reversed(checkpoints) if self._read_time_ms(version) < before_ms), 0)
         for suffix in (_CHECKPOINT, _COMMIT):
             for version in takewhile(lambda version: version < kept, self._versions(suffix)):
                 self.folders.remove(self._file(version, suffix))
@@ -134,7 +134,7 @@ class DeltaLog:
     def _info(self, version: int) -> Info | None:
         return info_of(self.folders.read(self._file(version, _COMMIT)))
 
-    def _made_ms(self, version: int) -> int:
+    def _read_time_ms(self, version: int) -> int:
         info = self._info(version)
         return 0 if info is None else info.at_ms
 

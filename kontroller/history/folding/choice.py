@@ -11,8 +11,8 @@ from pyspark.sql import functions as f
 from kontroller.history.folding import tails
 from kontroller.history.folding.tables import JOURNALS, MARKS, RAW_EVENTS, TALLIES
 from kontroller.history.folding.tails import Tail
-from kontroller.history.folding.what_is_new import Pair, folded_again, read_for, with_nameless
-from kontroller.history.generations.generation import Part, Parts, cluster_of, date_of, is_from, of_clusters
+from kontroller.history.folding.what_is_new import Pair, find_clusters_to_fold, find_nameless_journals, read_for
+from kontroller.history.generations.generation import Part, Parts, cluster_of, date_of, is_from, select_clusters
 from kontroller.history.schemas import EVENTS, FINDINGS, KNOWN_SPANS, TEXT, Table, columns
 from kontroller.history.store import Change, Store
 from kontroller.history.transforms import lines
@@ -41,25 +41,25 @@ class Choice:
         """The first day to read and write of each cluster with a tail."""
         return {tail.cluster_id: tail.day for tail in self.tails}
 
-    def recorded(self, raw: Store) -> DataFrame:
+    def list_recorded(self, raw: Store) -> DataFrame:
         """Return the `journal` and `cluster_id` of each recorder."""
         pairs = sorted(pair for pair, is_recorded in self.writers.items() if is_recorded)
         return raw.spark.createDataFrame(pairs, columns(cluster_id=TEXT, journal=TEXT))
 
 
-def chosen(raw: Store, before: Change, news: Parts) -> Choice:
+def choose(raw: Store, before: Change, news: Parts) -> Choice:
     """Choose the clusters to fold. `news`: the raw parts that no layer is made of yet. `before`: the layers so far."""
     told = raw.read_parts(RAW_EVENTS, news.get(RAW_EVENTS.name, ()))
     new = _writers(told.withColumn("is_recorded", lines.is_recorders()))
     known = _writers(before.read(JOURNALS))
     writers = {pair: known.get(pair, False) or new.get(pair, False) for pair in known | new}
     changed = {cluster_of(part) for parts in news.values() for part in parts}
-    clusters = folded_again(changed, new.keys(), writers.keys())
-    nameless = with_nameless(writers.keys())
+    clusters = find_clusters_to_fold(changed, new.keys(), writers.keys())
+    nameless = find_nameless_journals(writers.keys())
     others = {cluster for cluster, journal in writers if journal in nameless}
     others |= {cluster for (cluster, journal), is_recorded in known.items() if writers[cluster, journal] != is_recorded}
     of = _Tails(raw=raw, before=before, writers=writers)
-    found = of.found(clusters - others, news.get(RAW_EVENTS.name, ()))
+    found = of.find(clusters - others, news.get(RAW_EVENTS.name, ()))
     whole = clusters - {tail.cluster_id for tail in found}
     return Choice(clusters=clusters, tails=found, read=read_for(whole, writers.keys()), writers=writers)
 
@@ -72,12 +72,12 @@ class _Tails:
     before: Change
     writers: Writers
 
-    def found(self, clusters: AbstractSet[str], news: Collection[Part]) -> tuple[Tail, ...]:
-        spans = tails.proposed(self._kept(KNOWN_SPANS, clusters), _first_days(clusters, news))
+    def find(self, clusters: AbstractSet[str], news: Collection[Part]) -> tuple[Tail, ...]:
+        spans = tails.propose_spans(self._read_kept(KNOWN_SPANS, clusters), _first_days(clusters, news))
         if not spans:
             return ()
         days = {cluster: span.day for cluster, span in spans.items()}
-        terms = tails.terms(raw_tails(self.raw, days))
+        terms = tails.terms(read_raw_tails(self.raw, days))
         began = tails.begins(self._events(days))
         counts = {row.cluster_id: row.records for row in self.before.read(TALLIES).collect()}
         of = {
@@ -95,20 +95,22 @@ class _Tails:
         }
         if not of:
             return ()
-        marks = tails.marked_before(self._kept(MARKS, of.keys()), of.values())
-        left_out = tails.with_left_out(self._kept(FINDINGS, of.keys()), of.values())
+        marks = tails.read_earlier_marks(self._read_kept(MARKS, of.keys()), of.values())
+        left_out = tails.find_left_out(self._read_kept(FINDINGS, of.keys()), of.values())
         return tuple(
             replace(tail, alive_interval_ms=marks[cluster].interval_ms, checked_day=marks[cluster].checked_day)
             for cluster, tail in sorted(of.items())
             if cluster not in left_out
-            and tails.changes_nothing_before(spans[cluster], marks[cluster], terms[cluster], self._recorded(cluster))
+            and tails.changes_nothing_before(
+                spans[cluster], marks[cluster], terms[cluster], self._list_recorder_journals(cluster)
+            )
         )
 
-    def _recorded(self, cluster: str) -> set[str]:
+    def _list_recorder_journals(self, cluster: str) -> set[str]:
         return {journal for (of, journal), is_recorded in self.writers.items() if of == cluster and is_recorded}
 
-    def _kept(self, table: Table, clusters: Collection[str]) -> DataFrame:
-        return self.before.read_parts(table, of_clusters(self.before.parts_of(table), clusters))
+    def _read_kept(self, table: Table, clusters: Collection[str]) -> DataFrame:
+        return self.before.read_parts(table, select_clusters(self.before.parts_of(table), clusters))
 
     def _events(self, days: Mapping[str, str]) -> DataFrame:
         parts = self.before.parts_of(EVENTS)
@@ -129,7 +131,7 @@ def _first_days(clusters: Collection[str], news: Collection[Part]) -> dict[str, 
     return days
 
 
-def raw_tails(raw: Store, days: Mapping[str, str]) -> DataFrame:
+def read_raw_tails(raw: Store, days: Mapping[str, str]) -> DataFrame:
     """Return the raw records of each of these clusters from its day on."""
     parts = raw.at_present.parts.get(RAW_EVENTS.name, ())
     return raw.read_parts(RAW_EVENTS, tuple(part for part in parts if is_from(part, days)))

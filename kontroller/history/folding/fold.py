@@ -17,10 +17,10 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
 from kontroller.history.folding import tails
-from kontroller.history.folding.choice import Choice, chosen, raw_tails
+from kontroller.history.folding.choice import Choice, choose, read_raw_tails
 from kontroller.history.folding.tables import CHANGES, JOURNALS, MARKS, RAW_EVENTS, RAW_FINDINGS, TALLIES
 from kontroller.history.folding.what_is_new import definitions
-from kontroller.history.generations.generation import Made, is_from, of_clusters
+from kontroller.history.generations.generation import Made, is_from, select_clusters
 from kontroller.history.progress import Steps
 from kontroller.history.schemas import (
     CONFIG_INTERVALS,
@@ -55,8 +55,8 @@ def fold(raw: Store, store: Store, steps: Steps) -> None:
     made = Made(by=definitions(), number=now.number, parts=now.parts)
     news = made.news(store.at_present.made)
     if news is None or any(news.values()):
-        with store.changing(made, is_anew=news is None) as change:
-            choice = chosen(raw, change, made.parts if news is None else news)
+        with store.begin_change(made, is_anew=news is None) as change:
+            choice = choose(raw, change, made.parts if news is None else news)
             pairs = [(*pair, is_recorded) for pair, is_recorded in sorted(choice.writers.items())]
             change.write(JOURNALS, raw.spark.createDataFrame(pairs, JOURNALS.schema))
             _Folding(raw=raw, change=change, steps=steps, choice=choice).run()
@@ -72,47 +72,47 @@ class _Folding:
     choice: Choice
 
     def run(self) -> None:
-        marks, findings = self._of_tails()
+        marks, findings = self._fold_tails()
         if self.choice.whole:
-            of_whole, found = self._of_whole()
+            of_whole, found = self._fold_whole()
             marks, findings = marks.unionByName(of_whole), findings.unionByName(found)
-        marks = self._kept(MARKS, marks)
-        spans = self._kept(KNOWN_SPANS, known_spans(marks))
+        marks = self._write(MARKS, marks)
+        spans = self._write(KNOWN_SPANS, known_spans(marks))
         checksums = self._checksums(spans)
         changed = self._changes(spans)
         records = self._records_now()
         files = {name: 1 + count // ROWS_IN_A_FILE for name, count in records.items() if count >= ROWS_IN_A_FILE}
-        configs = self._kept(CONFIG_INTERVALS, config_intervals(changed, spans))
+        configs = self._write(CONFIG_INTERVALS, config_intervals(changed, spans))
         unreadable = text_logs.counted(self._raw(RAW_FINDINGS, self.choice.clusters))
         derived = layers.derive(changed, unreadable.unionByName(findings), marks, spans, configs, checksums)
         kept = {
-            table: self._kept(table, derived.of(table), files if table in _LARGE else None)
+            table: self._write(table, derived.of(table), files if table in _LARGE else None)
             for table in LAYERS
             if table not in (EVENTS, KNOWN_SPANS, CONFIG_INTERVALS)
         }
-        self._tally(records, kept[PROOFS], _counted(kept[FINDINGS]))
+        self._tally(records, kept[PROOFS], _count_by_cluster(kept[FINDINGS]))
 
-    def _of_tails(self) -> tuple[DataFrame, DataFrame]:
+    def _fold_tails(self) -> tuple[DataFrame, DataFrame]:
         """Write the events of tails. Return all marks of their clusters, and the findings about records that were left
         out."""
         of, days = self.choice.tails, self.choice.days
-        marks, findings = self._of(MARKS, days), self._of(FINDINGS, days)
+        marks, findings = self._read(MARKS, days), self._read(FINDINGS, days)
         if of:
-            records = lines.of_their_writers(raw_tails(self.raw, days), self.choice.recorded(self.raw))
+            records = lines.of_their_writers(read_raw_tails(self.raw, days), self.choice.list_recorded(self.raw))
             with self.steps.step(f"Making the table {EVENTS.name} from the last known midnight on"):
                 events = self.change.write_from(EVENTS, records, days)
-            new = breaks.marks(tails.with_their_interval(events, of))
-            marks = tails.merged(marks, new, of)
+            new = breaks.marks(tails.add_interval(events, of))
+            marks = tails.merge_marks(marks, new, of)
         return marks, findings.where(f.col("problem").isin(*tails.LEFT_OUT))
 
-    def _of_whole(self) -> tuple[DataFrame, DataFrame]:
+    def _fold_whole(self) -> tuple[DataFrame, DataFrame]:
         """Write the events of the clusters that are folded from their first record on. Return their marks and
         findings."""
         clusters = self.choice.whole
         records = self._records()
         events, left_out = once(records)
-        events = self._kept(EVENTS, events, clusters=clusters)
-        found, kept = _counted(records), _counted(events)
+        events = self._write(EVENTS, events, clusters=clusters)
+        found, kept = _count_by_cluster(records), _count_by_cluster(events)
         # Equal counts mean that no record was left out, which saves another pass over the records.
         fewer = [name for name in found if found[name] != kept.get(name)]
         if fewer:
@@ -124,45 +124,45 @@ class _Folding:
         days, whole = self.choice.days, self.choice.whole
         with self.steps.step(f"Making the table {CHANGES.name}"):
             if days:
-                self.change.write_from(CHANGES, changes(self._from(EVENTS, days), spans), days)
+                self.change.write_from(CHANGES, changes(self._read_from(EVENTS, days), spans), days)
             if whole:
-                self.change.write_clusters(CHANGES, changes(self._of(EVENTS, whole), spans), whole)
-        return self._of(CHANGES, self.choice.clusters)
+                self.change.write_clusters(CHANGES, changes(self._read(EVENTS, whole), spans), whole)
+        return self._read(CHANGES, self.choice.clusters)
 
     def _checksums(self, spans: DataFrame) -> DataFrame:
         """Return the checksums of all snapshots. Those of snapshots before a tail are kept."""
         of = self.choice.tails
         days = dict.fromkeys(self.choice.whole, "") | {tail.cluster_id: tail.checked_day for tail in of}
-        new = snapshot_checksums(self._from(EVENTS, days), spans)
-        known = self._of(PROOFS, self.choice.days).select(*new.columns)
-        return tails.others(new, of).unionByName(tails.earlier(known, of)) if of else new
+        new = snapshot_checksums(self._read_from(EVENTS, days), spans)
+        known = self._read(PROOFS, self.choice.days).select(*new.columns)
+        return tails.select_others(new, of).unionByName(tails.select_earlier(known, of)) if of else new
 
-    def _from(self, table: Table, days: Mapping[str, str]) -> DataFrame:
+    def _read_from(self, table: Table, days: Mapping[str, str]) -> DataFrame:
         """Return the kept rows of each of these clusters from its day on."""
         return self.change.read_parts(table, tuple(part for part in self.change.parts_of(table) if is_from(part, days)))
 
     def _records_now(self) -> dict[str, int]:
         """Return the number of records of each cluster."""
         before = {tail.cluster_id: tail.records_before for tail in self.choice.tails}
-        told = _counted(self._from(EVENTS, dict.fromkeys(self.choice.whole, "") | self.choice.days))
+        told = _count_by_cluster(self._read_from(EVENTS, dict.fromkeys(self.choice.whole, "") | self.choice.days))
         return {cluster: before.get(cluster, 0) + count for cluster, count in told.items()}
 
     def _records(self) -> DataFrame:
         """Return the raw records of the whole clusters, with the cluster and the kind of writer of each journal.
 
         Both need all records of a journal."""
-        found = _numbered(self._raw(RAW_EVENTS, self.choice.read))
+        found = _number_log_records(self._raw(RAW_EVENTS, self.choice.read))
         named = journals.of_their_clusters(found, self.change.read(JOURNALS))
         return lines.of_their_writers(named.where(f.col("cluster_id").isin(*self.choice.whole)))
 
     def _raw(self, table: Table, clusters: Collection[str]) -> DataFrame:
-        return self.raw.read_parts(table, of_clusters(self.raw.at_present.parts.get(table.name, ()), clusters))
+        return self.raw.read_parts(table, select_clusters(self.raw.at_present.parts.get(table.name, ()), clusters))
 
-    def _of(self, table: Table, clusters: Collection[str]) -> DataFrame:
+    def _read(self, table: Table, clusters: Collection[str]) -> DataFrame:
         """Return the kept rows of these clusters."""
-        return self.change.read_parts(table, of_clusters(self.change.parts_of(table), clusters))
+        return self.change.read_parts(table, select_clusters(self.change.parts_of(table), clusters))
 
-    def _kept(
+    def _write(
         self,
         table: Table,
         rows: DataFrame,
@@ -190,11 +190,11 @@ class _Folding:
         self.change.write(TALLIES, others.unionByName(rows))
 
 
-def _counted(rows: DataFrame) -> dict[str, int]:
+def _count_by_cluster(rows: DataFrame) -> dict[str, int]:
     return {row.cluster_id: row["count"] for row in rows.groupBy("cluster_id").count().collect()}
 
 
-def _numbered(raw: DataFrame) -> DataFrame:
+def _number_log_records(raw: DataFrame) -> DataFrame:
     """Return the raw records, with numbers for those from Kafka's logs, because every new line of a log may change
     them."""
     of_logs = raw.where(f.col("origin") == lines.LOGS)

@@ -46,7 +46,7 @@ class Tail:
     """The day on which the last snapshot before it ended. All later records are of this day or a later one."""
 
 
-def proposed(spans: DataFrame, changed_from: Mapping[str, str]) -> dict[str, Row]:
+def propose_spans(spans: DataFrame, changed_from: Mapping[str, str]) -> dict[str, Row]:
     """Return the latest midnight of each cluster within a span that was known before.
 
     The midnight is at or before the first day with new records (9999-12-31: none). The row has the `controller_epoch`,
@@ -107,7 +107,7 @@ def changes_nothing_before(span: Row, marked: Row, of: Sequence[Row], recorded: 
     """Return True if the tail leaves the properties of whole terms unchanged, and no record from before midnight is in
     it.
 
-    `span` and `marked` come from `proposed` and `marked_before`. `recorded`: the journals of recorders."""
+    `span` and `marked` come from `propose_spans` and `read_earlier_marks`. `recorded`: the journals of recorders."""
     first, *later = of
     origin = RECORDER if first.journal in set(recorded) else CONTROLLER
     is_same = set(first.controllers) == {span.controller_id} and origin == span.origin
@@ -118,14 +118,14 @@ def changes_nothing_before(span: Row, marked: Row, of: Sequence[Row], recorded: 
     return is_same and all(term.intervals_ms and max(term.intervals_ms) <= marked.longest_ms for term in later)
 
 
-def marked_before(marks: DataFrame, tails: Iterable[Tail]) -> dict[str, Row]:
+def read_earlier_marks(marks: DataFrame, tails: Iterable[Tail]) -> dict[str, Row]:
     """Return the properties of earlier marks by cluster: `interval_ms`, `longest_ms`, `checked_day`, `is_early`.
 
     `interval_ms` is of the tail's first term, `longest_ms` of the cluster, `checked_day` of the last snapshot that
     ended before the tail. `is_early`: a record is stamped before the tail's midnight but ordered after its first
     record, or stamped before `checked_day` but ordered after that snapshot."""
     ended = f"if(mark = '{SNAPSHOT[1]}' and {_IS_EARLIER}, struct(controller_epoch, seq, time_us), null)"
-    of = _with(marks, tails).selectExpr("*", f"max({ended}) over (partition by cluster_id) as checked")
+    of = _join_tails(marks, tails).selectExpr("*", f"max({ended}) over (partition by cluster_id) as checked")
     of = of.selectExpr("*", "date_format(timestamp_micros(checked.time_us), 'yyyy-MM-dd') as checked_day")
     is_since = "struct(controller_epoch, seq) > struct(checked.controller_epoch, checked.seq)"
     of = of.selectExpr("*", f"case when {_IS_LATER} then day when {is_since} then checked_day end as since")
@@ -139,41 +139,41 @@ def marked_before(marks: DataFrame, tails: Iterable[Tail]) -> dict[str, Row]:
     return {row.cluster_id: row for row in found.collect()}
 
 
-def with_left_out(findings: DataFrame, tails: Iterable[Tail]) -> set[str]:
+def find_left_out(findings: DataFrame, tails: Iterable[Tail]) -> set[str]:
     """Return the clusters in which a record was left out in favour of one of the tail, or of its first term."""
-    of = _with(findings.where(f.col("problem").isin(*LEFT_OUT)), tails)
+    of = _join_tails(findings.where(f.col("problem").isin(*LEFT_OUT)), tails)
     found = of.where(f"controller_epoch = from_epoch and problem = 'two_journals' or {_IS_FIRST} or {_IS_LATER}")
     return {row.cluster_id for row in found.select("cluster_id").distinct().collect()}
 
 
-def with_their_interval(events: DataFrame, tails: Iterable[Tail]) -> DataFrame:
+def add_interval(events: DataFrame, tails: Iterable[Tail]) -> DataFrame:
     """Return the records of tails. Those of first terms get the alive interval, which a record before midnight may
     state."""
     interval = "if(controller_epoch = from_epoch, interval_ms, alive_interval_ms)"
-    return _with(events, tails).withColumn("alive_interval_ms", f.expr(interval)).select(*events.columns)
+    return _join_tails(events, tails).withColumn("alive_interval_ms", f.expr(interval)).select(*events.columns)
 
 
-def merged(kept: DataFrame, new: DataFrame, tails: Iterable[Tail]) -> DataFrame:
+def merge_marks(kept: DataFrame, new: DataFrame, tails: Iterable[Tail]) -> DataFrame:
     """Return all marks of the clusters: the `kept` ones of earlier records, and the `new` ones of the tails."""
-    known = _with(kept, tails).where(f"not ({_IS_LATER}) and (not ({_IS_FIRST}) or mark = '{BREAK}')")
+    known = _join_tails(kept, tails).where(f"not ({_IS_LATER}) and (not ({_IS_FIRST}) or mark = '{BREAK}')")
     # The first record of a tail always breaks in `new`, because it has no predecessor there.
-    told = _with(new, tails).where(f"not ({_IS_FIRST} and mark = '{BREAK}')")
+    told = _join_tails(new, tails).where(f"not ({_IS_FIRST} and mark = '{BREAK}')")
     return known.select(*kept.columns).unionByName(told.select(*kept.columns))
 
 
-def earlier(rows: DataFrame, tails: Iterable[Tail]) -> DataFrame:
+def select_earlier(rows: DataFrame, tails: Iterable[Tail]) -> DataFrame:
     """Return the rows, with `EPOCH` and `seq`, that are before tails."""
-    return _with(rows, tails).where(_IS_EARLIER).select(*rows.columns)
+    return _join_tails(rows, tails).where(_IS_EARLIER).select(*rows.columns)
 
 
-def others(rows: DataFrame, tails: Iterable[Tail]) -> DataFrame:
+def select_others(rows: DataFrame, tails: Iterable[Tail]) -> DataFrame:
     """Return the rows that are not before a tail, including those of clusters without tails."""
     of = [(tail.cluster_id, tail.day, tail.controller_epoch, tail.seq, tail.alive_interval_ms) for tail in tails]
     given = rows.sparkSession.createDataFrame(of, _TAILS)
     return rows.join(f.broadcast(given), f.expr(f"cluster_id = of_cluster and {_IS_EARLIER}"), "left_anti")
 
 
-def _with(rows: DataFrame, tails: Iterable[Tail]) -> DataFrame:
+def _join_tails(rows: DataFrame, tails: Iterable[Tail]) -> DataFrame:
     """Join the rows of clusters that have tails with their tails."""
     of = [(tail.cluster_id, tail.day, tail.controller_epoch, tail.seq, tail.alive_interval_ms) for tail in tails]
     given = rows.sparkSession.createDataFrame(of, _TAILS)

@@ -23,11 +23,13 @@ Pair = tuple[str, str]
 """A cluster, and a journal that names it."""
 
 
-def folded_again(changed: AbstractSet[str], new: AbstractSet[Pair], pairs: AbstractSet[Pair]) -> frozenset[str]:
+def find_clusters_to_fold(
+    changed: AbstractSet[str], new: AbstractSet[Pair], pairs: AbstractSet[Pair]
+) -> frozenset[str]:
     """Return the clusters whose records change, or now belong to another cluster.
 
     `changed`: the clusters with new records. `new`: the pairs of the new records. `pairs`: all pairs."""
-    touched = with_nameless(pairs) & {journal for _, journal in new}
+    touched = find_nameless_journals(pairs) & {journal for _, journal in new}
     return frozenset(changed | {cluster for cluster, journal in pairs if journal in touched})
 
 
@@ -35,7 +37,7 @@ def read_for(clusters: AbstractSet[str], pairs: AbstractSet[Pair]) -> frozenset[
     """Return the clusters whose records are read to fold these.
 
     That includes records that name no cluster, if one of the journals has such."""
-    nameless = with_nameless(pairs)
+    nameless = find_nameless_journals(pairs)
     is_among = any(cluster in clusters and journal in nameless for cluster, journal in pairs)
     return frozenset(clusters | ({NAMELESS} if is_among else set()))
 
@@ -56,6 +58,6 @@ def code() -> list[Path]:
     return sorted(file for place in places for file in ([place] if place.is_file() else place.rglob("*.py")))
 
 
-def with_nameless(pairs: AbstractSet[Pair]) -> set[str]:
+def find_nameless_journals(pairs: AbstractSet[Pair]) -> set[str]:
     """Return the journals in which some records name no cluster."""
     return {journal for cluster, journal in pairs if cluster == NAMELESS}

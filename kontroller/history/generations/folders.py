@@ -41,13 +41,13 @@ class Folders:
     spark: SparkSession
     location: str
 
-    def at(self, name: str) -> str:
+    def resolve(self, name: str) -> str:
         return f"{self.location.rstrip('/')}/{name}"
 
     def names(self, folder: str) -> list[str]:
         """Return the names in a folder, or none if the folder does not exist."""
-        with told(f"{self.at(folder)} cannot be listed"):
-            path, files = self._found(folder)
+        with translate_errors(f"{self.resolve(folder)} cannot be listed"):
+            path, files = self._resolve_path(folder)
             return [status.getPath().getName() for status in files.listStatus(path)] if files.exists(path) else []
 
     def clusters(self, folder: str) -> list[str]:
@@ -61,8 +61,8 @@ class Folders:
     def files(self, folder: str, part: str) -> list[File]:
         """Return the files of data in a part of a folder, named relative to the folder; none if the part does not
         exist."""
-        with told(f"{self.at(folder)}/{part} cannot be listed"):
-            path, files = self._found(f"{folder}/{part}")
+        with translate_errors(f"{self.resolve(folder)}/{part} cannot be listed"):
+            path, files = self._resolve_path(f"{folder}/{part}")
             if not files.exists(path):
                 return []
             above = len(files.makeQualified(path).toUri().getPath()) - len(part)
@@ -78,8 +78,8 @@ class Folders:
         return self.read_bytes(name).decode()
 
     def read_bytes(self, name: str) -> bytes:
-        with told(f"{self.at(name)} cannot be read"):
-            path, files = self._found(name)
+        with translate_errors(f"{self.resolve(name)} cannot be read"):
+            path, files = self._resolve_path(name)
             stream = files.open(path)
             try:
                 return bytes(self._jvm.org.apache.commons.io.IOUtils.toByteArray(stream))
@@ -87,8 +87,8 @@ class Folders:
                 stream.close()
 
     def exists(self, name: str) -> bool:
-        with told(f"{self.at(name)} cannot be read"):
-            path, files = self._found(name)
+        with translate_errors(f"{self.resolve(name)} cannot be read"):
+            path, files = self._resolve_path(name)
             return bool(files.exists(path))
 
     def create(self, name: str, content: str | bytes) -> bool:
@@ -96,9 +96,9 @@ class Folders:
 
         If two processes create it at once, exactly one succeeds on HDFS and on local file systems. An object store does
         not promise that."""
-        with told(f"{self.at(name)} cannot be written"):
-            path, files = self._found(name)
-            written, _ = self._found(f"{name}.new")
+        with translate_errors(f"{self.resolve(name)} cannot be written"):
+            path, files = self._resolve_path(name)
+            written, _ = self._resolve_path(f"{name}.new")
             stream = files.create(written, True)
             try:
                 stream.write(bytearray(content.encode() if isinstance(content, str) else content))
@@ -108,22 +108,22 @@ class Folders:
                 files.delete(written, False)
                 if files.exists(path):
                     return False
-                raise NotWritten(f"{self.at(name)} cannot be renamed to its final name. {_ADVICE}")
+                raise NotWritten(f"{self.resolve(name)} cannot be renamed to its final name. {_ADVICE}")
             return True
 
     def remove(self, name: str) -> None:
         """Remove a file, or a folder with everything in it. Removing a missing one succeeds."""
-        with told(f"{self.at(name)} cannot be removed"):
-            path, files = self._found(name)
+        with translate_errors(f"{self.resolve(name)} cannot be removed"):
+            path, files = self._resolve_path(name)
             if not files.delete(path, True) and files.exists(path):
                 raise NotWritten(
-                    f"{self.at(name)} cannot be removed. It is not needed, but nothing is written while it exists. "
-                    f"{_ADVICE}"
+                    f"{self.resolve(name)} cannot be removed. It is not needed, but nothing is written while it "
+                    f"exists. {_ADVICE}"
                 )
 
-    def _found(self, name: str) -> tuple[Any, Any]:
+    def _resolve_path(self, name: str) -> tuple[Any, Any]:
         """Return a path and its file system."""
-        path = self._jvm.org.apache.hadoop.fs.Path(self.at(name))
+        path = self._jvm.org.apache.hadoop.fs.Path(self.resolve(name))
         return path, path.getFileSystem(self._context._jsc.hadoopConfiguration())
 
     @property
@@ -141,7 +141,7 @@ def _is_data(name: str) -> bool:
 
 
 @contextmanager
-def told(what: str) -> Iterator[None]:
+def translate_errors(what: str) -> Iterator[None]:
     """Raise Java's errors of files as `NotWritten`, whose message begins with `what`. Other errors pass unchanged."""
     try:
         yield

@@ -44,7 +44,7 @@ class Made:
         somebody restored an older copy."""
         if before is None or before.by != self.by:
             return None
-        news = {table: without(parts, before.parts.get(table, ())) for table, parts in self.parts.items()}
+        news = {table: exclude_parts(parts, before.parts.get(table, ())) for table, parts in self.parts.items()}
         is_later = all(_number_of(part) > before.number for parts in news.values() for part in parts)
         is_all_there = all(_days(parts) <= _days(self.parts.get(table, ())) for table, parts in before.parts.items())
         return news if is_later and is_all_there else None
@@ -60,7 +60,7 @@ class Generation:
     made: Made | None = None
     keeping: Keeping = field(default_factory=Keeping)
 
-    def after(self, parts: Parts, made: Made | None = None, keeping: Keeping | None = None) -> "Generation":
+    def make_next(self, parts: Parts, made: Made | None = None, keeping: Keeping | None = None) -> "Generation":
         """Return the next generation, in which these parts replace those of the tables that are given."""
         return Generation(
             number=self.number + 1, parts={**self.parts, **parts}, made=made, keeping=keeping or self.keeping
@@ -142,18 +142,18 @@ def is_without_day(part: Part) -> bool:
     return part.endswith(f"/day={_UNNAMED}")
 
 
-def with_days(old: tuple[Part, ...], new: tuple[Part, ...]) -> tuple[Part, ...]:
+def replace_days(old: tuple[Part, ...], new: tuple[Part, ...]) -> tuple[Part, ...]:
     """Return the parts of a divided table after the days of `new` are replaced."""
     days = {day_of(part) for part in new}
     return tuple(sorted((*(part for part in old if day_of(part) not in days), *new), key=day_of))
 
 
-def with_clusters(old: tuple[Part, ...], clusters: Collection[str], new: Iterable[Part]) -> tuple[Part, ...]:
+def replace_clusters(old: tuple[Part, ...], clusters: Collection[str], new: Iterable[Part]) -> tuple[Part, ...]:
     """Return the parts of a divided table after all parts of these clusters are replaced by `new`."""
     return tuple(sorted((*(part for part in old if cluster_of(part) not in clusters), *new), key=day_of))
 
 
-def with_days_from(old: tuple[Part, ...], days: Mapping[str, str], new: Iterable[Part]) -> tuple[Part, ...]:
+def replace_days_from(old: tuple[Part, ...], days: Mapping[str, str], new: Iterable[Part]) -> tuple[Part, ...]:
     """Return the parts of a table divided by day after each cluster's parts from its day on are replaced by `new`."""
     return tuple(sorted((*(part for part in old if not is_from(part, days)), *new), key=day_of))
 
@@ -172,7 +172,7 @@ def date_of(part: Part) -> str | None:
     return day if len(day) == len("2026-01-31") else None
 
 
-def of_clusters(parts: Iterable[Part], clusters: Collection[str]) -> tuple[Part, ...]:
+def select_clusters(parts: Iterable[Part], clusters: Collection[str]) -> tuple[Part, ...]:
     return tuple(part for part in parts if cluster_of(part) in clusters)
 
 
@@ -185,7 +185,7 @@ def _days(parts: Iterable[Part]) -> set[str]:
     return {day_of(part) for part in parts}
 
 
-def without(parts: tuple[Part, ...], old: tuple[Part, ...]) -> tuple[Part, ...]:
+def exclude_parts(parts: tuple[Part, ...], old: tuple[Part, ...]) -> tuple[Part, ...]:
     """Return the parts that are not among the old ones."""
     known = set(old)
     return tuple(part for part in parts if part not in known)

@@ -17,7 +17,7 @@ from urllib.parse import unquote, urlsplit
 from kontroller.history.generations.errors import NotWritten, StoreBusy
 
 
-def on_this_machine(location: str) -> Path | None:
+def find_local_folder(location: str) -> Path | None:
     """Return the folder of a location, or None if it is an address of another file system."""
     parts = urlsplit(location)
     if parts.scheme == "file":
@@ -34,11 +34,11 @@ class WriterLock:
     _times: int = field(default=0, init=False)
 
     @contextmanager
-    def held(self) -> Iterator[None]:
+    def hold(self) -> Iterator[None]:
         """Hold the lock while the block runs. Raises `StoreBusy` at once if another process holds it, and
         `NotWritten`."""
         if self.folder is None or self._times:
-            with self._counted():
+            with self._count_use():
                 yield
             return
         try:
@@ -48,13 +48,13 @@ class WriterLock:
             raise NotWritten(f"{self.folder} cannot be changed: {error}") from error
         try:
             _take(file, self.folder)
-            with self._counted():
+            with self._count_use():
                 yield
         finally:
             os.close(file)
 
     @contextmanager
-    def _counted(self) -> Iterator[None]:
+    def _count_use(self) -> Iterator[None]:
         self._times += 1
         try:
             yield

@@ -16,19 +16,19 @@ from kontroller.history.generations.generation import (
     numbers_in,
     write_of,
 )
-from kontroller.history.generations.locks import on_this_machine, read_lock, removal_lock
+from kontroller.history.generations.locks import find_local_folder, read_lock, removal_lock
 
 
-def newest(folders: Folders) -> Generation:
+def find_newest(folders: Folders) -> Generation:
     """Return the newest generation. Raises `StoreError`."""
     numbers = numbers_in(folders.names(FOLDER))
     return _generation(folders, numbers[-1]) if numbers else NOTHING
 
 
 @contextmanager
-def being_read(folders: Folders, generation: Generation) -> Iterator[bool]:
+def keep_generation(folders: Folders, generation: Generation) -> Iterator[bool]:
     """Keep a generation while the block runs, if locks are available. Yields False if it does not exist any more."""
-    here = on_this_machine(folders.location)
+    here = find_local_folder(folders.location)
     if here is None or generation.number == NOTHING.number:
         yield True
         return
@@ -36,7 +36,7 @@ def being_read(folders: Folders, generation: Generation) -> Iterator[bool]:
         yield is_there
 
 
-def before(folders: Folders, generation: Generation) -> Generation:
+def find_previous(folders: Folders, generation: Generation) -> Generation:
     """Return the newest generation that is older than this one and still exists. Raises `StoreError`."""
     older = [number for number in numbers_in(folders.names(FOLDER)) if number < generation.number]
     return _generation(folders, older[-1]) if older else NOTHING
@@ -88,7 +88,7 @@ def _remove_unused_writes(
 
 @contextmanager
 def _is_unread(folders: Folders, generation: Generation) -> Iterator[bool]:
-    here = on_this_machine(folders.location)
+    here = find_local_folder(folders.location)
     if here is None:
         yield True
         return
@@ -98,4 +98,4 @@ def _is_unread(folders: Folders, generation: Generation) -> Iterator[bool]:
 
 def _generation(folders: Folders, number: int) -> Generation:
     file = file_of(number)
-    return generation_of(folders.read(file), folders.at(file))
+    return generation_of(folders.read(file), folders.resolve(file))

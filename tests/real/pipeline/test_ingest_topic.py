@@ -70,7 +70,7 @@ def test_an_ingest_that_is_killed_loses_nothing_and_takes_nothing_in_twice(
     bootstrap = start_kafka_with_topic(start_kafka)
     records = history(7, cluster_id="c", events=60)
     half = len(records) // 2
-    kept = KeptHistory.at(spark_with_kafka, str(tmp_path / "history"))
+    kept = KeptHistory.open_history(spark_with_kafka, str(tmp_path / "history"))
     noted = Path(checkpoint_of(kept, TOPIC, bootstrap))
     ingest = Ingest(tmp_path, bootstrap)
 

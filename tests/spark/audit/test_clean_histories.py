@@ -21,7 +21,7 @@ def test_nothing_is_found_in_random_histories_of_controllers_and_recorders(spark
         for is_recorded in (False, True)
     ]
     store = Store(spark=spark, location=str(tmp_path))
-    with store.changing() as change:
+    with store.begin_change() as change:
         change.write(EVENTS, as_events(spark, *journals))
         change.write(KNOWN_SPANS, known_spans(marks(change.read(EVENTS))))
     events = store.read(EVENTS)

@@ -51,7 +51,7 @@ def kept(spark: SparkSession, command: Any, tmp_path_factory: pytest.TempPathFac
         (journal / "1-0.jsonl").write_bytes(b"".join(part))
         ended = command(folder / "history", journal, *options)
         assert ended.exit_code == 0, ended.stderr
-    return KeptHistory.at(spark, str(folder / "history"))
+    return KeptHistory.open_history(spark, str(folder / "history"))
 
 
 @pytest.fixture(scope="module")

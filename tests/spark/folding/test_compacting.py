@@ -13,7 +13,7 @@ from pyspark.sql import functions as f
 from kontroller.history.answers.all import answer_all
 from kontroller.history.compacting.compact import Compacted
 from kontroller.history.folding import fold
-from kontroller.history.folding.choice import Choice, chosen
+from kontroller.history.folding.choice import Choice, choose
 from kontroller.history.folding.tables import RAW_EVENTS
 from kontroller.history.kept_history import KeptHistory
 from kontroller.history.schemas import EVENTS, FINDINGS, KNOWN_SPANS, LINES, PROOFS, VIOLATIONS
@@ -99,7 +99,7 @@ LAST_DAY = "2026-01-04"
 
 @pytest.fixture(scope="module")
 def plain(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> KeptHistory:
-    return taken_in(KeptHistory.at(spark, str(tmp_path_factory.mktemp("plain"))), JOURNALS)
+    return taken_in(KeptHistory.open_history(spark, str(tmp_path_factory.mktemp("plain"))), JOURNALS)
 
 
 @pytest.fixture(scope="module")
@@ -114,7 +114,7 @@ def compacted(plain: KeptHistory, tmp_path_factory: pytest.TempPathFactory) -> t
 
 
 def copy_of(kept: KeptHistory, folder: Path) -> KeptHistory:
-    return KeptHistory.at(kept.store.spark, str(shutil.copytree(kept.location, folder / "history")))
+    return KeptHistory.open_history(kept.store.spark, str(shutil.copytree(kept.location, folder / "history")))
 
 
 def entries_of(kept: KeptHistory, cluster: str) -> int:
@@ -168,10 +168,10 @@ class TestEntriesOfSnapshots:
         choices: list[Choice] = []
 
         def noted(*how: Any) -> Choice:
-            choices.append(chosen(*how))
+            choices.append(choose(*how))
             return choices[-1]
 
-        monkeypatch.setattr(fold, "chosen", noted)
+        monkeypatch.setattr(fold, "choose", noted)
         (tmp_path / "plain").mkdir()
         left = taken_in(copy_of(compacted[0], tmp_path), {"/whole": LATER})
         assert choices[-1].days == {"whole": LAST_DAY}
@@ -211,7 +211,7 @@ class TestWhatIsOlder:
 
     @pytest.fixture(scope="class")
     def kept(self, spark: SparkSession, journals: Journals, tmp_path_factory: pytest.TempPathFactory) -> KeptHistory:
-        return taken_in(KeptHistory.at(spark, str(tmp_path_factory.mktemp("old"))), journals)
+        return taken_in(KeptHistory.open_history(spark, str(tmp_path_factory.mktemp("old"))), journals)
 
     @pytest.fixture(scope="class")
     def gone(self, kept: KeptHistory) -> Compacted:
@@ -237,7 +237,7 @@ class TestWhatIsOlder:
         assert first["/whole"] > (1, 0) < first["/ahead"]
         assert first["/short"] == (1, 0)
         left = {journal: since(written, first[journal]) for journal, written in journals.items()}
-        anew = taken_in(KeptHistory.at(spark, str(tmp_path)), left)
+        anew = taken_in(KeptHistory.open_history(spark, str(tmp_path)), left)
         assert layers_of(kept) == layers_of(anew)
 
     def test_a_stamp_of_long_ago_in_the_middle_of_today_is_today_s(self, kept: KeptHistory, gone: Compacted) -> None:

@@ -11,7 +11,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from kontroller.history.folding import fold
-from kontroller.history.folding.choice import Choice, chosen
+from kontroller.history.folding.choice import Choice, choose
 from kontroller.history.folding.tables import CHANGES, JOURNALS, RAW_EVENTS, TALLIES
 from kontroller.history.generations.generation import Part, cluster_of, date_of, day_of
 from kontroller.history.kept_history import KeptHistory
@@ -71,7 +71,7 @@ def arrived() -> list[Round]:
 
 @pytest.fixture(scope="module")
 def kept(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> KeptHistory:
-    return KeptHistory.at(spark, str(tmp_path_factory.mktemp("kept")))
+    return KeptHistory.open_history(spark, str(tmp_path_factory.mktemp("kept")))
 
 
 @pytest.fixture(scope="module")
@@ -80,11 +80,11 @@ def choices() -> Iterator[list[Choice]]:
     made: list[Choice] = []
 
     def noted(*how: Any) -> Choice:
-        made.append(chosen(*how))
+        made.append(choose(*how))
         return made[-1]
 
     with pytest.MonkeyPatch.context() as shipped:
-        shipped.setattr(fold, "chosen", noted)
+        shipped.setattr(fold, "choose", noted)
         yield made
 
 

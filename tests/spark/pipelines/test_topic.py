@@ -17,7 +17,7 @@ def test_topic_and_files_go_into_one_history_in_which_nothing_is_lost_and_nothin
     spark: SparkSession, tmp_path: Path
 ) -> None:
     records = history(7, cluster_id="c", events=60)
-    kept = KeptHistory.at(spark, str(tmp_path / "history"))
+    kept = KeptHistory.open_history(spark, str(tmp_path / "history"))
     half = len(records) // 2
     batches = [[*records[: half + 20], b"no record of a journal\n"], records[half : half + 40]]
     from_topic(kept, tmp_path, "first", batches)

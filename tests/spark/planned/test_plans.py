@@ -32,7 +32,7 @@ def is_over_most_of_a_history(window: Window) -> bool:
 
 @pytest.fixture(scope="module")
 def history(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> KeptHistory:
-    return KeptHistory.at(spark, str(tmp_path_factory.mktemp("history")))
+    return KeptHistory.open_history(spark, str(tmp_path_factory.mktemp("history")))
 
 
 @pytest.fixture(scope="module")

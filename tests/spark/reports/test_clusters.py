@@ -138,8 +138,8 @@ def test_the_page_draws_few_clusters_and_leads_to_all(given: Mapping[str, DataFr
 def test_a_report_of_one_cluster_has_nothing_of_others(
     spark: SparkSession, given: Mapping[str, DataFrame], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    kept = KeptHistory.at(spark, str(tmp_path / "history"))
-    with kept.store.changing() as change:
+    kept = KeptHistory.open_history(spark, str(tmp_path / "history"))
+    with kept.store.begin_change() as change:
         for layer in schemas.LAYERS:
             change.write(layer, given.get(layer.name, spark.createDataFrame([], layer.schema)))
     monkeypatch.setattr(KeptHistory, "audit", lambda _: given[schemas.VIOLATIONS.name])

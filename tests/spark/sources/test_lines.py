@@ -94,7 +94,7 @@ def history(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Ke
     journal = tmp_path_factory.mktemp("journal")
     lines = numbered([*GOOD, *(line for line, _, _ in BAD)])
     (journal / "segment.jsonl").write_text("\n".join(lines) + "\n")
-    kept = KeptHistory.at(spark, str(tmp_path_factory.mktemp("history")))
+    kept = KeptHistory.open_history(spark, str(tmp_path_factory.mktemp("history")))
     kept.take_in_lines(journal_files.lines(spark, [str(journal)]))
     return kept
 

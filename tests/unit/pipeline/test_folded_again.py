@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import kontroller.history
-from kontroller.history.folding.what_is_new import Pair, code, definitions, folded_again
+from kontroller.history.folding.what_is_new import Pair, code, definitions, find_clusters_to_fold
 
 ELSEWHERE = (
     "controller_core/security/",
@@ -28,18 +28,18 @@ def owners(pairs: set[Pair]) -> dict[str, str]:
 
 def test_is_what_is_new_alone_where_every_record_names_its_cluster() -> None:
     pairs = {("a", "/1"), ("b", "/2"), ("b", "/1")}
-    assert folded_again({"a"}, {("a", "/1")}, pairs) == {"a"}
+    assert find_clusters_to_fold({"a"}, {("a", "/1")}, pairs) == {"a"}
 
 
 def test_is_also_whose_the_records_without_a_cluster_were() -> None:
     before, new = {("", "/1"), ("a", "/1"), ("c", "/2")}, {("b", "/1")}
-    assert folded_again({"b"}, new, before | new) == {"", "a", "b"}
+    assert find_clusters_to_fold({"b"}, new, before | new) == {"", "a", "b"}
 
 
 @given(before=PAIRS, new=PAIRS)
 def test_has_all_whose_records_without_a_cluster_are_more_or_fewer(before: set[Pair], new: set[Pair]) -> None:
     changed = {cluster for cluster, _ in new}
-    again = folded_again(changed, new, before | new)
+    again = find_clusters_to_fold(changed, new, before | new)
     was, now = owners(before), owners(before | new)
     moved = {journal for journal in now if was.get(journal) != now[journal] or ("", journal) in new}
     assert {now[journal] for journal in moved} | {was[journal] for journal in moved & was.keys()} <= again

@@ -18,10 +18,10 @@ from kontroller.history.generations.generation import (
     is_left_over,
     new_write,
     numbers_in,
-    with_clusters,
-    with_days,
+    replace_clusters,
+    replace_days,
 )
-from kontroller.history.generations.locks import WriterLock, on_this_machine, read_lock, removal_lock
+from kontroller.history.generations.locks import WriterLock, find_local_folder, read_lock, removal_lock
 
 TWO_CLUSTERS = (Part("3-aa/of=a/day=1"), Part("3-aa/of=a/day=2"), Part("3-aa/of=b/day=1"))
 OF_JANUARY = tuple(Part(f"3-aa/of=c/day=2026-01-0{day}") for day in (1, 2, 3))
@@ -29,7 +29,7 @@ HOLD = """
 import sys, time
 from pathlib import Path
 from kontroller.history.generations.locks import WriterLock
-with WriterLock(folder=Path(sys.argv[1])).held():
+with WriterLock(folder=Path(sys.argv[1])).hold():
     print("held", flush=True)
     time.sleep(1000)
 """
@@ -37,12 +37,14 @@ with WriterLock(folder=Path(sys.argv[1])).held():
 
 class TestAGeneration:
     def test_comes_back_from_its_file(self) -> None:
-        generation = NOTHING.after({"events": OF_JANUARY}).after({"spans": (Part("2-bb"),)})
+        generation = NOTHING.make_next({"events": OF_JANUARY}).make_next({"spans": (Part("2-bb"),)})
         assert generation.number == 2
         assert generation_of(generation.text(), "its file") == generation
 
     def test_has_the_tables_of_the_one_before_that_were_not_written(self) -> None:
-        generation = NOTHING.after({"events": OF_JANUARY, "spans": (Part("1-aa"),)}).after({"spans": (Part("2-bb"),)})
+        generation = NOTHING.make_next({"events": OF_JANUARY, "spans": (Part("1-aa"),)}).make_next(
+            {"spans": (Part("2-bb"),)}
+        )
         assert generation.parts == {"events": OF_JANUARY, "spans": (Part("2-bb"),)}
 
     @pytest.mark.parametrize("text", ["", '{"number": 3', '{"number": 3, "parts": {"events": 4}}'])
@@ -52,11 +54,11 @@ class TestAGeneration:
 
     def test_replaces_the_days_that_are_new_and_keeps_the_others(self) -> None:
         new = (Part("4-bb/of=c/day=2026-01-02"), Part("4-bb/of=d/day=2026-01-01"))
-        assert with_days(OF_JANUARY, new) == (OF_JANUARY[0], new[0], OF_JANUARY[2], new[1])
+        assert replace_days(OF_JANUARY, new) == (OF_JANUARY[0], new[0], OF_JANUARY[2], new[1])
 
     def test_replaces_all_days_of_clusters_that_are_new_however_many_there_are_now(self) -> None:
         new = (Part("4-bb/of=a/day=2"), Part("4-bb/of=c/day=1"))
-        assert with_clusters(TWO_CLUSTERS, {"a", "c"}, new) == (new[0], TWO_CLUSTERS[2], new[1])
+        assert replace_clusters(TWO_CLUSTERS, {"a", "c"}, new) == (new[0], TWO_CLUSTERS[2], new[1])
 
     def test_knows_clusters_by_their_names_as_folders(self) -> None:
         names = ("1-a/of=a%2Fb %3D/day=1", "1-a/of=ü", "1-a/of=__HIVE_DEFAULT_PARTITION__/day=2", "1-a/of=%2541")
@@ -102,7 +104,7 @@ class TestWhatIsNew:
         assert self.BEFORE.news(NOTHING.made) is None
 
     def test_is_kept_in_the_file_of_the_generation_that_was_made(self) -> None:
-        generation = NOTHING.after({"events": OF_JANUARY}, self.BEFORE)
+        generation = NOTHING.make_next({"events": OF_JANUARY}, self.BEFORE)
         assert generation_of(generation.text(), "its file") == generation
         assert generation_of('{"number": 3, "parts": {}}', "a file of before").made is None
 
@@ -124,20 +126,20 @@ class TestAWrite:
 class TestTheLockOfWhoChanges:
     def test_names_its_holder_to_the_next(self, tmp_path: Path) -> None:
         with (
-            WriterLock(folder=tmp_path).held(),
+            WriterLock(folder=tmp_path).hold(),
             pytest.raises(StoreBusy, match=rf"is being changed by process {os.getpid()} on .* since 20"),
-            WriterLock(folder=tmp_path).held(),
+            WriterLock(folder=tmp_path).hold(),
         ):
             pass
 
     def test_is_held_as_often_as_its_holder_wants(self, tmp_path: Path) -> None:
         lock = WriterLock(folder=tmp_path)
-        with lock.held():
-            with lock.held():
+        with lock.hold():
+            with lock.hold():
                 pass
-            with pytest.raises(StoreBusy), WriterLock(folder=tmp_path).held():
+            with pytest.raises(StoreBusy), WriterLock(folder=tmp_path).hold():
                 pass
-        with WriterLock(folder=tmp_path).held():
+        with WriterLock(folder=tmp_path).hold():
             pass
 
     def test_ends_with_its_process_however_that_ends(self, tmp_path: Path) -> None:
@@ -145,17 +147,17 @@ class TestTheLockOfWhoChanges:
         with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as holder:  # this interpreter
             assert holder.stdout is not None
             assert holder.stdout.readline() == "held\n"
-            with pytest.raises(StoreBusy, match=f"process {holder.pid} on"), WriterLock(folder=tmp_path).held():
+            with pytest.raises(StoreBusy, match=f"process {holder.pid} on"), WriterLock(folder=tmp_path).hold():
                 pass
             holder.send_signal(signal.SIGKILL)
-        with WriterLock(folder=tmp_path).held():
+        with WriterLock(folder=tmp_path).hold():
             pass
 
     def test_says_where_it_cannot_be_had(self, tmp_path: Path) -> None:
         (tmp_path / "file").write_text("")
         with (
             pytest.raises(NotWritten, match="cannot be changed: "),
-            WriterLock(folder=tmp_path / "file" / "history").held(),
+            WriterLock(folder=tmp_path / "file" / "history").hold(),
         ):
             pass
 
@@ -181,8 +183,8 @@ class TestTheLocksOfWhoReads:
     [("/history", Path("/history")), ("history", Path("history")), ("file:///my%20history", Path("/my history"))],
 )
 def test_a_folder_of_this_machine_can_be_locked(location: str, folder: Path) -> None:
-    assert on_this_machine(location) == folder
+    assert find_local_folder(location) == folder
 
 
 def test_an_address_of_another_file_system_cannot() -> None:
-    assert on_this_machine("s3a://bucket/history") is None
+    assert find_local_folder("s3a://bucket/history") is None

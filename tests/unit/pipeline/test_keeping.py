@@ -26,10 +26,10 @@ class TestHowTablesAreKept:
             Keeping().then(Keeping(days={"": 3}))
 
     def test_is_in_the_generation_which_is_as_it_always_was_where_nothing_was_asked_for(self) -> None:
-        generation = NOTHING.after({}, keeping=DELTA)
+        generation = NOTHING.make_next({}, keeping=DELTA)
         assert generation_of(generation.text(), "its file") == generation
-        assert generation.after({}).keeping == DELTA
-        assert "keeping" not in NOTHING.after({}).text()
+        assert generation.make_next({}).keeping == DELTA
+        assert "keeping" not in NOTHING.make_next({}).text()
 
 
 class TestDays:

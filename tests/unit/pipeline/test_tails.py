@@ -6,7 +6,7 @@ import pytest
 from pyspark.sql import Row
 
 from kontroller.history.folding.tails import begins_as_before, changes_nothing_before, is_once
-from kontroller.history.generations.generation import Part, is_from, with_days_from
+from kontroller.history.generations.generation import Part, is_from, replace_days_from
 
 SPAN = Row(controller_epoch=5, first_seq=1, last_seq=90, controller_id=7, origin="controller")
 MARKED = Row(interval_ms=None, longest_ms=10_000, is_early=False, checked_day="2026-01-30")
@@ -80,6 +80,6 @@ def test_parts_are_replaced_from_a_day_on() -> None:
         "2026-01-31", "+12026-01-01", "__HIVE_DEFAULT_PARTITION__",
     ]  # fmt: skip
     new = (Part("2-00/of=a%2Fb/day=2026-01-31"),)
-    kept = {part for part in with_days_from(old, days, new) if "of=a" in part}
+    kept = {part for part in replace_days_from(old, days, new) if "of=a" in part}
     assert kept == {*new, Part("1-00/of=a%2Fb/day=1970-01-01"), Part("1-00/of=a%2Fb/day=2026-01-30")}
-    assert {part for part in with_days_from(old, days, new) if "of=c" in part} == {p for p in old if "of=c" in p}
+    assert {part for part in replace_days_from(old, days, new) if "of=c" in part} == {p for p in old if "of=c" in p}
