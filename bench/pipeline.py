@@ -45,7 +45,7 @@ from kontroller.history.session import local_session
 from kontroller.history.sources import journal_files
 from kontroller.history.transforms.config_intervals import config_intervals
 from kontroller.history.transforms.continuity.breaks import marks
-from kontroller.history.transforms.known_spans import known_spans
+from kontroller.history.transforms.known_spans import find_known_spans
 from kontroller.history.transforms.partition_intervals import partition_intervals
 
 Measure = Callable[[int, int, Path], dict[str, Any]]
@@ -141,7 +141,7 @@ def measure(events: int, cores: int, data: Path) -> dict[str, Any]:
         _warm_up(spark, folder)
         kept = _kept(spark, events, data)
         with _measured(spark, took, "spans"):
-            known_spans(marks(kept)).write.parquet(f"{folder}/spans")
+            find_known_spans(marks(kept)).write.parquet(f"{folder}/spans")
         spans = spark.read.schema(KNOWN_SPANS.schema).parquet(f"{folder}/spans")
         with _measured(spark, took, "configs"):
             config_intervals(kept, spans).write.parquet(f"{folder}/configs")
@@ -213,7 +213,7 @@ def _warm_up(spark: SparkSession, folder: str) -> None:
     history(spark, TERM).write.parquet(f"{folder}/few")
     few = spark.read.schema(EVENTS.schema).parquet(f"{folder}/few")
     for _ in range(5):
-        spans = known_spans(marks(few)).localCheckpoint()
+        spans = find_known_spans(marks(few)).localCheckpoint()
         _leaderless(few, spans, config_intervals(few, spans).localCheckpoint())
 
 

@@ -275,7 +275,7 @@ def _tokens(files: Sequence[str], journals: Sequence[str]) -> "JournalTokens":
     from kontroller.history.sources.journal_tokens import JournalTokens
 
     try:
-        return JournalTokens.named(files, journals)
+        return JournalTokens.parse(files, journals)
     except ValueError as error:
         raise usage_error(WrongOption(f"--journal-token-file: {error}")) from error
 

@@ -118,9 +118,9 @@ class KeptHistory:
 
         Each line is read once, and written once if its day is new here."""
         with self._begin_intake() as change:
-            written = change.add_days(_CHECKED, lines.checked(journals_lines), _DAY_OF_EVENTS)
+            written = change.add_days(_CHECKED, lines.check_lines(journals_lines), _DAY_OF_EVENTS)
             if any(map(is_without_day, written)):
-                _, findings = lines.judged(change.read_parts(_CHECKED, written))
+                _, findings = lines.judge(change.read_parts(_CHECKED, written))
                 _keep_findings(change, findings)
             # Days that the history already has may hold copies of these records, so only they are joined and written
             # again.
@@ -167,7 +167,7 @@ class KeptHistory:
         """Return the violations. Raises `NoHistory`."""
         kept = self.layers()
         raw = self.raw.read(RAW_EVENTS)
-        recorded = lines.of_their_writers(journals.of_their_clusters(raw, raw))
+        recorded = lines.add_origins(journals.assign_clusters(raw, raw))
         return audit(kept[EVENTS], kept[KNOWN_SPANS], kept[PROOFS], recorded=recorded)
 
     def report(

@@ -54,10 +54,10 @@ from kontroller.history.schemas import CONFIG_INTERVALS, EVENTS, FINDINGS, KNOWN
 from kontroller.history.store import Store
 from kontroller.history.transforms import layers
 from kontroller.history.transforms import lines as journal_lines
-from kontroller.history.transforms.accounts.once import once
+from kontroller.history.transforms.accounts.once import deduplicate
 from kontroller.history.transforms.config_intervals import config_intervals
 from kontroller.history.transforms.continuity.breaks import marks
-from kontroller.history.transforms.known_spans import known_spans
+from kontroller.history.transforms.known_spans import find_known_spans
 
 START_US = 1_767_225_600_000_000  # 2026-01-01
 ALIVE_INTERVAL_MS = 4 * 3_600_000
@@ -403,8 +403,8 @@ def as_events(spark: SparkSession, *journals: Iterable[bytes]) -> DataFrame:
 
 def ingested(lines: DataFrame) -> tuple[DataFrame, DataFrame]:
     """Events and findings of lines, by the production transforms; what was checked is kept first, as a job does."""
-    recorded, unreadable = journal_lines.judged(journal_lines.checked(lines).localCheckpoint())
-    events, repeated = once(recorded.localCheckpoint())
+    recorded, unreadable = journal_lines.judge(journal_lines.check_lines(lines).localCheckpoint())
+    events, repeated = deduplicate(recorded.localCheckpoint())
     return events, unreadable.unionByName(repeated)
 
 
@@ -416,14 +416,14 @@ def kept(spark: SparkSession, lines: DataFrame, folder: Path) -> Store:
     events.write.parquet(store.path(EVENTS))
     left_out.write.parquet(str(folder / "left_out"))
     events = rows(store, EVENTS)
-    known_spans(marks(events)).write.parquet(store.path(KNOWN_SPANS))
+    find_known_spans(marks(events)).write.parquet(store.path(KNOWN_SPANS))
     left_out = spark.read.schema(FINDINGS.schema).parquet(str(folder / "left_out"))
     spans = rows(store, KNOWN_SPANS)
     config_intervals(events, spans).write.parquet(store.path(CONFIG_INTERVALS))
     derived = layers.derive(events, left_out, marks(events), spans, rows(store, CONFIG_INTERVALS))
     for table in LAYERS:
         if table not in (EVENTS, KNOWN_SPANS, CONFIG_INTERVALS):
-            derived.of(table).write.parquet(store.path(table))
+            derived.get_table(table).write.parquet(store.path(table))
     return store
 
 

@@ -10,10 +10,10 @@ from pyspark.sql import Row, SparkSession
 
 from kontroller.history.schemas import EVENTS, KNOWN_SPANS
 from kontroller.history.transforms import lines
-from kontroller.history.transforms.accounts.once import once
+from kontroller.history.transforms.accounts.once import deduplicate
 from kontroller.history.transforms.continuity.breaks import marks
 from kontroller.history.transforms.continuity.doubts import doubts
-from kontroller.history.transforms.known_spans import known_spans
+from kontroller.history.transforms.known_spans import find_known_spans
 from tests.spark.journal_scenes import BEGAN, Folders, as_lines, controller, recorder
 
 
@@ -146,12 +146,14 @@ class Outcome:
 
 @pytest.fixture(scope="module")
 def outcome(spark: SparkSession) -> Outcome:
-    recorded = spark.createDataFrame(lines.judged(lines.checked(as_lines(spark, FOLDERS)))[0].collect(), EVENTS.schema)
-    events, findings = once(recorded)
+    recorded = spark.createDataFrame(
+        lines.judge(lines.check_lines(as_lines(spark, FOLDERS)))[0].collect(), EVENTS.schema
+    )
+    events, findings = deduplicate(recorded)
     rows = events.orderBy(*EVENTS.order).collect()
     events = spark.createDataFrame(rows, EVENTS.schema)
     found = [*findings.collect(), *doubts(marks(events)).collect()]
-    return Outcome(rows, found, known_spans(marks(events)).orderBy(*KNOWN_SPANS.order).collect())
+    return Outcome(rows, found, find_known_spans(marks(events)).orderBy(*KNOWN_SPANS.order).collect())
 
 
 @pytest.mark.parametrize("name", SCENES)

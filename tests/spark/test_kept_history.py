@@ -61,7 +61,7 @@ def journal() -> list[bytes]:
 
 
 def take_in(kept: KeptHistory, some: Iterable[bytes]) -> None:
-    kept.take_in(*lines.judged(lines.checked(as_lines(kept.store.spark, list(some)))))
+    kept.take_in(*lines.judge(lines.check_lines(as_lines(kept.store.spark, list(some)))))
 
 
 def rows_of(kept: KeptHistory) -> list[list[tuple[object, ...]]]:

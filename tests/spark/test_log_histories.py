@@ -26,7 +26,7 @@ from kontroller.history.schemas import (
 )
 from kontroller.history.sources import text_logs
 from kontroller.history.transforms.continuity.breaks import marks
-from kontroller.history.transforms.known_spans import known_spans
+from kontroller.history.transforms.known_spans import find_known_spans
 from kontroller.history.transforms.partition_intervals import partition_intervals
 
 SAMPLE = Path(__file__).parent / "data" / "text_logs"
@@ -96,7 +96,7 @@ def intervals(spark: SparkSession) -> Sequence[Row]:
         [tuple(row.get(name) for name in EVENTS.schema.names) for row in rows], EVENTS.schema
     )
     nothing = spark.createDataFrame([], CONFIG_INTERVALS.schema)
-    spans = spark.createDataFrame(known_spans(marks(events)).collect(), KNOWN_SPANS.schema)
+    spans = spark.createDataFrame(find_known_spans(marks(events)).collect(), KNOWN_SPANS.schema)
     return partition_intervals(events, spans, nothing).orderBy(*PARTITION_INTERVALS.order).collect()
 
 
@@ -174,9 +174,9 @@ def test_logs_that_were_taken_in_before_they_had_grown_are_the_same_history(
 ) -> None:
     told, lines = text_logs.read(text_logs.lines(spark, [str(logs)]), cluster_id="old", time_zone="Europe/Berlin")
     fields = [name for name in EVENTS.schema.fieldNames() if name != "source"]
-    at_once = text_logs.numbered(told).sort(*EVENTS.order).select(*fields).collect()
+    at_once = text_logs.number_records(told).sort(*EVENTS.order).select(*fields).collect()
     assert grown.store.read(EVENTS).sort(*EVENTS.order).select(*fields).collect() == at_once
-    assert grown.store.read(FINDINGS).collect() == text_logs.counted(lines).collect()
+    assert grown.store.read(FINDINGS).collect() == text_logs.count_unreadable(lines).collect()
 
 
 def test_taking_logs_in_again_changes_no_byte(grown: KeptHistory, logs: Path) -> None:

@@ -19,7 +19,7 @@ class BrokerConfig(NamedTuple):
     file_position: Position = NOWHERE
     file_min_isr: int | None = None
 
-    def after(self, record: Seen) -> "BrokerConfig":
+    def apply(self, record: Seen) -> "BrokerConfig":
         """Return the configuration after a record about it, unless a later one was applied."""
         is_file = record.kind.startswith("broker_static_config")
         if record.position <= (self.file_position if is_file else self.position):
@@ -41,7 +41,7 @@ class BrokerConfigs:
         """Apply a record about a broker, or about all if it names none. Return True if that changes a value."""
         if record.broker is not None:
             before = self.brokers.get(record.broker) or BrokerConfig()
-            after = self.brokers[record.broker] = before.after(record)
+            after = self.brokers[record.broker] = before.apply(record)
             return (before.min_isr, before.file_min_isr) != (after.min_isr, after.file_min_isr)
         if record.position <= self.position or record.kind.startswith("broker_static_config"):
             return False
@@ -58,7 +58,7 @@ class BrokerConfigs:
             if config.position < oldest:
                 self.brokers[broker] = config._replace(position=NOWHERE, min_isr=None)
 
-    def needed(self, topic: Topic, replicas: Replicas, rules: Rules) -> int:
+    def count_needed(self, topic: Topic, replicas: Replicas, rules: Rules) -> int:
         """Return the number of in-sync replicas that a partition needs. Without a record, the rules decide."""
         leader = self.brokers.get(-1 if replicas.leader is None else replicas.leader) or BrokerConfig()
         told = (topic.min_isr, leader.min_isr, self.min_isr, leader.file_min_isr)

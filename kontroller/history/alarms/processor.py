@@ -90,7 +90,7 @@ class WatchProcessor(StatefulProcessor):
         if self._is_live:
             self._hear(timerValues.getCurrentProcessingTimeInMs())
         records = sorted((Seen(*row[2:]) for row in rows), key=lambda seen: seen.position)
-        yield from self._watched(key, lambda watch: (alarm for record in records for alarm in watch.see(record)))
+        yield from self._run_watch(key, lambda watch: (alarm for record in records for alarm in watch.see(record)))
 
     def handleExpiredTimer(self, key: Any, timerValues: Any, expiredTimerInfo: Any) -> Iterator[Row]:  # noqa: N802, N803
         del expiredTimerInfo
@@ -102,7 +102,7 @@ class WatchProcessor(StatefulProcessor):
             return
         self._heard.update((now_ms,))
         self._handle.registerTimer(now_ms + self._interval_ms)
-        yield from self._watched(key, lambda watch: watch.wait(waited_ms * 1000))
+        yield from self._run_watch(key, lambda watch: watch.wait(waited_ms * 1000))
 
     def _hear(self, now_ms: int) -> None:
         """Record that the key was heard. If it has a timer, the timer itself checks the last time."""
@@ -110,7 +110,7 @@ class WatchProcessor(StatefulProcessor):
             self._handle.registerTimer(now_ms + self._interval_ms)
         self._heard.update((now_ms,))
 
-    def _watched(self, key: Any, look: Callable[[Watch], Iterator[Alarm]]) -> Iterator[Row]:
+    def _run_watch(self, key: Any, look: Callable[[Watch], Iterator[Alarm]]) -> Iterator[Row]:
         known = {(topic, number): _trouble(value) for (topic, number), value in self._troubles.iterator()}
         topics = _Topics(self._topics)
         course = self._read_course()

@@ -52,7 +52,7 @@ class Replicas(NamedTuple):
     def newest(self) -> Position:
         return max(self.position, self.assigned_position)
 
-    def after(self, record: Seen) -> "Replicas":
+    def apply(self, record: Seen) -> "Replicas":
         """Return the partition after a record about it, unless a later one was applied."""
         if record.kind.startswith("assignment"):
             assigned = None if record.kind == "assignment_removed" else record.assigned
@@ -66,7 +66,7 @@ class Replicas(NamedTuple):
         in_sync = self.in_sync if record.in_sync is None else record.in_sync
         return self._replace(position=record.position, leader=leader, in_sync=in_sync)
 
-    def removed(self, position: Position) -> "Replicas":
+    def remove(self, position: Position) -> "Replicas":
         """Return the partition after its deletion. Later records stay valid."""
         leader, in_sync, at = self.leader, self.in_sync, self.position
         if at < position:

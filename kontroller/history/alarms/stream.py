@@ -76,7 +76,7 @@ def raise_alarms(
         alive_interval_us=round(alive_interval_seconds * _MICROSECONDS),
         silent_after_us=round(silent_after_seconds * _MICROSECONDS),
     )
-    watched = _watched(events, shards).groupBy("cluster_id", "shard")
+    watched = _divide_into_shards(events, shards).groupBy("cluster_id", "shard")
     time = "ProcessingTime" if is_live else "None"
     processor = WatchProcessor(rules, is_live=is_live)
     alarms = watched.transformWithState(processor, OUTPUT, outputMode="Append", timeMode=time)
@@ -102,7 +102,7 @@ def write_alarms(
     return writer.trigger(processingTime=f"{every_seconds} seconds").start()
 
 
-def _watched(events: DataFrame, shards: int) -> DataFrame:
+def _divide_into_shards(events: DataFrame, shards: int) -> DataFrame:
     """Return the fields of `Seen` by cluster and shard.
 
     A topic's records go to one shard, the cluster's to all, and each record advances time in one more."""

@@ -107,22 +107,22 @@ class Watch:
             due_us = self.rules.due_us(trouble)
             if due_us < now_us:
                 self.troubles[key] = trouble._replace(is_raised=True)
-                yield self._raised(key)
+                yield self._make_raised(key)
             else:
                 waiting.append(due_us)
         self._next_due_us = min(waiting, default=_NEVER)
 
-    def standing(self) -> Iterator[Alarm]:
+    def list_raised(self) -> Iterator[Alarm]:
         """Return the alarms that are raised and not cleared, as they were raised."""
         if self.course.silent_since_us is not None:
             yield self._silence(self.course.silent_since_us)
-        yield from (self._raised(key) for key, trouble in self.troubles.items() if trouble.is_raised)
+        yield from (self._make_raised(key) for key, trouble in self.troubles.items() if trouble.is_raised)
 
     def _silence(self, began_us: int) -> Alarm:
         at_us = began_us + self.rules.silent_after_us
         return Alarm(None, None, SILENT, RAISED, began_us, at_us, None, self.course.time.newest)
 
-    def _raised(self, key: tuple[str, int]) -> Alarm:
+    def _make_raised(self, key: tuple[str, int]) -> Alarm:
         problem, began_us, _, cause, position, _ = self.troubles[key]
         return Alarm(*key, problem, RAISED, began_us, began_us + self.rules.patience_us(problem), cause, position)
 
@@ -132,7 +132,7 @@ class Watch:
             return  # the layers report it as a finding; there is no partition to watch
         topic = self.topics.get(name) or Topic()
         before = topic.partitions.get(number) or Replicas()
-        after = topic.partitions[number] = before.after(record)
+        after = topic.partitions[number] = before.apply(record)
         if after is before:
             return
         self.topics[name] = topic
@@ -143,7 +143,7 @@ class Watch:
         if topic is None or record.topic is None:
             return
         for number, replicas in topic.partitions.items():
-            topic.partitions[number] = replicas.removed(record.position)
+            topic.partitions[number] = replicas.remove(record.position)
             yield from self._judge(record.topic, number, topic, record)
         if topic.config_position < record.position:
             topic.config_position, topic.min_isr = record.position, None
@@ -179,7 +179,7 @@ class Watch:
             gone = [number for number, replicas in topic.partitions.items() if replicas.newest < oldest]
             has_lost_part = False
             for number, replicas in topic.partitions.items():
-                topic.partitions[number] = replicas.removed(oldest)
+                topic.partitions[number] = replicas.remove(oldest)
                 has_lost_part = has_lost_part or topic.partitions[number] != replicas
                 yield from self._judge(name, number, topic, record)
             for number in gone:
@@ -213,5 +213,5 @@ class Watch:
             return None
         if replicas.leader < 0:
             return LEADERLESS
-        needed = self.course.configs.needed(topic, replicas, self.rules)
+        needed = self.course.configs.count_needed(topic, replicas, self.rules)
         return UNDER_MIN_ISR if replicas.in_sync is not None and replicas.in_sync < needed else None

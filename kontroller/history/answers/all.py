@@ -11,7 +11,7 @@ from kontroller.history.answers.isr_flaps import isr_flaps
 from kontroller.history.answers.leadership import leadership
 from kontroller.history.answers.options import Options
 from kontroller.history.answers.outages.availability import availability, downtime_by_cause
-from kontroller.history.answers.outages.detection import led_by_the_dead
+from kontroller.history.answers.outages.detection import find_dead_leaderships
 from kontroller.history.answers.outages.exposure import exposure
 from kontroller.history.answers.outages.failovers import failovers
 from kontroller.history.answers.outages.incidents import incidents
@@ -48,7 +48,7 @@ def answer_by_day(
 
     `within`: restrict the answers to that part of the history, so that the rows of a cut day cover only its part."""
     partitions, brokers = layers[schemas.PARTITION_INTERVALS], layers[schemas.BROKER_INTERVALS]
-    dead = led_by_the_dead(partitions, layers[schemas.KNOWN_SPANS], layers[schemas.EVENTS], options)
+    dead = find_dead_leaderships(partitions, layers[schemas.KNOWN_SPANS], layers[schemas.EVENTS], options)
     return {
         schemas.AVAILABILITY: availability(partitions, dead, options, within),
         schemas.DOWNTIME_BY_CAUSE: downtime_by_cause(layers[schemas.INCIDENTS], options, within),

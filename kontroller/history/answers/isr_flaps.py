@@ -6,16 +6,16 @@ A replica that a reassignment adds is ignored until it has arrived. One that is 
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as f
 
-from kontroller.history.answers.intervals.days import micros_where, seconds, split_by_day
-from kontroller.history.answers.intervals.states import PARTITION, in_stretches, previous
+from kontroller.history.answers.intervals.days import cut_by_day, micros_where, seconds
+from kontroller.history.answers.intervals.states import PARTITION, add_stretches, previous_value
 from kontroller.history.answers.intervals.within import Within
 from kontroller.history.schemas import BROKERS, ISR_FLAPS
 
 
 def isr_flaps(partition_intervals: DataFrame, within: Within | None = None) -> DataFrame:
     """Return ISR_FLAPS of each replica and day on which it left the ISR, came back, or was out of it."""
-    moves = _with_flaps(_moves(in_stretches(partition_intervals)))
-    parts = split_by_day(moves, within)
+    moves = _add_flaps(_moves(add_stretches(partition_intervals)))
+    parts = cut_by_day(moves, within)
     happened = f.col("is_first")
     sums = parts.groupBy("cluster_id", "broker", "topic", "partition", "day").agg(
         f.count_if(happened & f.col("left")).alias("shrinks"),
@@ -30,7 +30,7 @@ def isr_flaps(partition_intervals: DataFrame, within: Within | None = None) -> D
 def _moves(rows: DataFrame) -> DataFrame:
     """Return a row for each replica and interval out of sync, and one without length for each time that it joined."""
     settled = f.array_except("replicas", f.coalesce("adding", f.array().cast(BROKERS)))
-    rows = rows.withColumn("_settled", settled).withColumn("_isr_before", previous("isr"))
+    rows = rows.withColumn("_settled", settled).withColumn("_isr_before", previous_value("isr"))
     joined = f.array_intersect(f.array_except("isr", "_isr_before"), f.col("_settled"))
     left = f.array_intersect(f.array_except("_isr_before", "isr"), f.col("_settled"))
     rows = rows.withColumns({
@@ -58,7 +58,7 @@ def _has(brokers: Column) -> Column:
     return f.array_contains(brokers, f.col("broker"))
 
 
-def _with_flaps(moves: DataFrame) -> DataFrame:
+def _add_flaps(moves: DataFrame) -> DataFrame:
     """Add `flapped`: the replica joined, and its time out of sync had begun because it left."""
     order = Window.partitionBy(*PARTITION, "broker").orderBy("began", "_until", "controller_epoch", "seq")
     before = order.rowsBetween(Window.unboundedPreceding, -1)

@@ -3,14 +3,14 @@
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as f
 
-from kontroller.history.answers.intervals.days import micros_where, seconds, split_by_day
+from kontroller.history.answers.intervals.days import cut_by_day, micros_where, seconds
 from kontroller.history.answers.intervals.within import Within
 from kontroller.history.schemas import LEADERSHIP
 
 
 def leadership(partition_intervals: DataFrame, broker_intervals: DataFrame, within: Within | None = None) -> DataFrame:
     """Return LEADERSHIP of each broker and day on which it was registered or had replicas assigned."""
-    brokers_of = _assigned(partition_intervals, within).unionByName(_registered(broker_intervals, within))
+    brokers_of = _select_assigned(partition_intervals, within).unionByName(_select_registered(broker_intervals, within))
     is_leader, is_preferred = f.col("leader") == f.col("broker"), f.col("preferred") == f.col("broker")
     sums = brokers_of.groupBy("cluster_id", "broker", "day").agg(
         micros_where(is_leader).alias("_led"),
@@ -26,9 +26,9 @@ def leadership(partition_intervals: DataFrame, broker_intervals: DataFrame, with
     return sums.withColumn("skew", skew).select(*LEADERSHIP.schema.fieldNames())
 
 
-def _assigned(partition_intervals: DataFrame, within: Within | None) -> DataFrame:
+def _select_assigned(partition_intervals: DataFrame, within: Within | None) -> DataFrame:
     """Return a row for each replica, partition and day."""
-    parts = split_by_day(partition_intervals.where("is_known and began < ended"), within)
+    parts = cut_by_day(partition_intervals.where("is_known and began < ended"), within)
     return parts.select(
         "cluster_id",
         "day",
@@ -40,10 +40,10 @@ def _assigned(partition_intervals: DataFrame, within: Within | None) -> DataFram
     )
 
 
-def _registered(broker_intervals: DataFrame, within: Within | None) -> DataFrame:
+def _select_registered(broker_intervals: DataFrame, within: Within | None) -> DataFrame:
     """Return a row for each broker and day on which it was registered. The row itself leads nothing."""
     days = (
-        split_by_day(broker_intervals.where("is_known and began < ended"), within)
+        cut_by_day(broker_intervals.where("is_known and began < ended"), within)
         .groupBy("cluster_id", "day", "broker")
         .agg(f.lit(True).alias("is_registered"))
     )

@@ -11,8 +11,8 @@ from pyspark.sql import functions as f
 from kontroller.history.answers.intervals.days import micros_between, seconds
 from kontroller.history.answers.intervals.states import (
     PARTITION,
-    in_order,
-    in_stretches,
+    add_stretches,
+    interval_order,
     is_of_same_topic,
     members,
     same_brokers,
@@ -28,7 +28,7 @@ def reassignments(partition_intervals: DataFrame, options: Options) -> DataFrame
     of_order = f.struct("began", "ended", "controller_epoch", "seq")
     last = f.struct("followed_by", "_next", "_wait", "replicas")
     one_row = (
-        _running(in_stretches(partition_intervals))
+        _select_running(add_stretches(partition_intervals))
         .groupBy(*PARTITION, "_reassignment")
         .agg(
             f.min("began").alias("began"),
@@ -47,10 +47,10 @@ def reassignments(partition_intervals: DataFrame, options: Options) -> DataFrame
     }).select(*REASSIGNMENTS.schema.fieldNames())  # fmt: skip
 
 
-def _running(rows: DataFrame) -> DataFrame:
+def _select_running(rows: DataFrame) -> DataFrame:
     """Return the intervals of running reassignments with the number of each. `_wait`: the time since the ISR changed.
     `_next`."""
-    order = in_order()
+    order = interval_order()
     is_running = (members("adding") > 0) | (members("removing") > 0)
     target = f.when(is_running, f.array_except("replicas", f.coalesce("removing", f.array().cast("array<int>"))))
     rows = rows.withColumn("_target", target)
@@ -70,7 +70,7 @@ def _running(rows: DataFrame) -> DataFrame:
 def _origin() -> Column:
     """Return the replicas before the reassignment in their order. If they were not seen, return those that it does not
     add."""
-    order = in_order()
+    order = interval_order()
     was_idle = f.lag("followed_by").over(order).isin("change") & f.lag("_target").over(order).isNull()
     from_this = f.array_except("replicas", f.coalesce("adding", f.array().cast("array<int>")))
     return f.when(was_idle, f.lag("replicas").over(order)).otherwise(from_this)

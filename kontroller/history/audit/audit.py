@@ -6,8 +6,8 @@ from typing import Final
 from pyspark.sql import DataFrame
 
 from kontroller.history.audit import assignments, brokers, controllers, leadership, rival_journals, topics, unclean
-from kontroller.history.audit.invariants import Invariant, of_kind, violations
-from kontroller.history.audit.partition_history import known, partition_history
+from kontroller.history.audit.invariants import Invariant, restrict_to_kind, violations
+from kontroller.history.audit.partition_history import partition_history, select_known
 
 INVARIANTS: Final[tuple[Invariant, ...]] = (
     *leadership.INVARIANTS, *assignments.INVARIANTS, *unclean.INVARIANTS, *brokers.REGISTERED, *brokers.EPOCHS,
@@ -34,21 +34,21 @@ def audit(
     may contradict each other while both are being changed. `clock_tolerance_seconds`: the allowed difference between
     the clocks of two controllers."""
     recorded = events if recorded is None else recorded
-    certain = known(events, known_spans)
+    certain = select_known(events, known_spans)
     found = (
-        _of_partitions(partition_history(certain), patience_seconds),
-        unclean.forbidden_elections(certain, unclean_by_default=unclean_by_default),
-        brokers.unregistered_choices(certain),
-        brokers.fallen_broker_epochs(certain),
-        topics.topic_violations(certain),
-        controllers.second_controllers(events, recorded),
-        rival_journals.contradicting_journals(recorded),
-        controllers.late_changes(events, known_spans, tolerance_seconds=clock_tolerance_seconds),
-        controllers.unproven_histories(proofs),
+        _find_partition_violations(partition_history(certain), patience_seconds),
+        unclean.find_forbidden_elections(certain, unclean_by_default=unclean_by_default),
+        brokers.find_unregistered_choices(certain),
+        brokers.find_fallen_epochs(certain),
+        topics.find_topic_violations(certain),
+        controllers.find_second_controllers(events, recorded),
+        rival_journals.find_contradictions(recorded),
+        controllers.find_late_changes(events, known_spans, tolerance_seconds=clock_tolerance_seconds),
+        controllers.find_unproven_histories(proofs),
     )
     return reduce(DataFrame.unionByName, found)
 
 
-def _of_partitions(history: DataFrame, patience_seconds: int) -> DataFrame:
+def _find_partition_violations(history: DataFrame, patience_seconds: int) -> DataFrame:
     rows = history.where("is_news").selectExpr("*", f"lasts_seconds > {patience_seconds} AS is_long")
-    return violations(rows, (*of_kind("leadership", leadership.INVARIANTS), *assignments.INVARIANTS))
+    return violations(rows, (*restrict_to_kind("leadership", leadership.INVARIANTS), *assignments.INVARIANTS))

@@ -29,7 +29,7 @@ EPOCHS: Final = (
 )
 
 
-def unregistered_choices(known_events: DataFrame) -> DataFrame:
+def find_unregistered_choices(known_events: DataFrame) -> DataFrame:
     """Return the brokers that became leader, or joined an ISR, without being registered.
 
     Inferred records are not judged, because a recorder sees registrations and leaders in any order.
@@ -93,7 +93,7 @@ def _choices(certain: DataFrame) -> DataFrame:
     )
 
 
-def fallen_broker_epochs(known_events: DataFrame) -> DataFrame:
+def find_fallen_epochs(known_events: DataFrame) -> DataFrame:
     """Return registrations with a smaller epoch than an earlier one of the broker. Epochs are zxids, which only
     rise."""
     of_the_broker = Window.partitionBy("cluster_id", "broker").orderBy("controller_epoch", "seq")

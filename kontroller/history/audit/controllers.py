@@ -49,7 +49,7 @@ MEMORY: Final = (
 _NO_PARTITION: Final = ("CAST(NULL AS STRING) AS topic", "CAST(NULL AS INT) AS partition")
 
 
-def second_controllers(events: DataFrame, recorded: DataFrame) -> DataFrame:
+def find_second_controllers(events: DataFrame, recorded: DataFrame) -> DataFrame:
     """Return each further controller of an epoch, at its first record. Unknown controllers of recorders (-1) are
     ignored.
 
@@ -71,7 +71,7 @@ def second_controllers(events: DataFrame, recorded: DataFrame) -> DataFrame:
     return violations(rows.selectExpr("*", *_NO_PARTITION), ONE_IN_AN_EPOCH)
 
 
-def late_changes(
+def find_late_changes(
     events: DataFrame, known_spans: DataFrame, *, tolerance_seconds: int = CLOCK_TOLERANCE_SECONDS
 ) -> DataFrame:
     """Return the last change of each epoch that is later than the beginning of a later epoch, by trusted clocks of
@@ -91,7 +91,7 @@ def late_changes(
             ).alias("last"),
         )
     )
-    epochs = _by_believed_clocks(epochs, known_spans)
+    epochs = _drop_untrusted_times(epochs, known_spans)
     later = (
         Window.partitionBy("cluster_id").orderBy(f.desc("controller_epoch")).rowsBetween(Window.unboundedPreceding, -1)
     )
@@ -106,7 +106,7 @@ def late_changes(
     return violations(rows, NONE_AFTER_ITS_TIME)
 
 
-def _by_believed_clocks(epochs: DataFrame, known_spans: DataFrame) -> DataFrame:
+def _drop_untrusted_times(epochs: DataFrame, known_spans: DataFrame) -> DataFrame:
     """Clear `first` of epochs without a trusted clock, and drop epochs whose `last` change has no trusted time."""
     doubted = known_spans.groupBy("cluster_id", "controller_epoch").agg(f.max("has_time").alias("is_believed"))
     doubted = f.broadcast(doubted.where("NOT is_believed"))
@@ -120,7 +120,7 @@ def _by_believed_clocks(epochs: DataFrame, known_spans: DataFrame) -> DataFrame:
     return rows.alias("epochs").join(timeless, is_within, "left_anti")
 
 
-def unproven_histories(proofs: DataFrame) -> DataFrame:
+def find_unproven_histories(proofs: DataFrame) -> DataFrame:
     """Return the snapshots whose state differs from the state of the history before them."""
     record = RECORD.replace("'source', source", "'source', CAST(NULL AS STRING)").replace(
         "'kind', kind", "'kind', 'snapshot_ended'"

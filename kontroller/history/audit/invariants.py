@@ -44,7 +44,7 @@ def violations(rows: DataFrame, invariants: Iterable[Invariant]) -> DataFrame:
     ).select(*VIOLATIONS.schema.fieldNames())  # fmt: skip
 
 
-def of_kind(kind: str, invariants: Iterable[Invariant]) -> list[Invariant]:
+def restrict_to_kind(kind: str, invariants: Iterable[Invariant]) -> list[Invariant]:
     """Restrict the invariants to records of one kind."""
     return [replace(invariant, broken=f"kind = '{kind}' AND ({invariant.broken})") for invariant in invariants]
 
@@ -54,11 +54,11 @@ def _violation(invariant: Invariant) -> str:
     records = f"array({', '.join((*invariant.evidence, 'record'))})"
     return (
         f"IF({invariant.broken}, named_struct('invariant', '{invariant.id}', 'broker', {invariant.broker}, "
-        f"'detail', {rendered(invariant.detail)}, 'evidence', array_compact(array_sort(array_distinct({records})))), NULL)"
+        f"'detail', {render(invariant.detail)}, 'evidence', array_compact(array_sort(array_distinct({records})))), NULL)"
     )
 
 
-def rendered(template: str) -> str:
+def render(template: str) -> str:
     """SQL: a text in which the parts in braces are SQL. Nulls are shown as "none"."""
     parts = []
     for text, sql, _, _ in Formatter().parse(template):

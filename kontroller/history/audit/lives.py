@@ -14,7 +14,7 @@ from pyspark.sql import functions as f
 OF_TOPICS: Final = ("topic", "topic_removed")
 
 
-def of_their_lives(records: DataFrame, of: Sequence[str], order: Sequence[str]) -> DataFrame:
+def add_lives(records: DataFrame, of: Sequence[str], order: Sequence[str]) -> DataFrame:
     """Return the records of partitions with `life`: the last czxid of their topic before them.
 
     Without a recorded one it is the negative number of the topic's removals.
@@ -23,14 +23,16 @@ def of_their_lives(records: DataFrame, of: Sequence[str], order: Sequence[str]) 
     affect lives."""
     partitions = records.where("partition IS NOT NULL")
     here = [*of, "partition"]
-    begun = _begun(records, of, order).join(partitions.groupBy(*here).agg(f.lit(True)).select(*here), list(of))
+    begun = _find_beginnings(records, of, order).join(
+        partitions.groupBy(*here).agg(f.lit(True)).select(*here), list(of)
+    )
     rows = partitions.withColumn("begun_life", f.lit(None).cast("long")).unionByName(begun, allowMissingColumns=True)
     so_far = Window.partitionBy(*here).orderBy(*order).rowsBetween(Window.unboundedPreceding, 0)
     life = f.coalesce(f.last("begun_life", ignorenulls=True).over(so_far), f.lit(0))
     return rows.withColumn("life", life).where("begun_life IS NULL")
 
 
-def _begun(records: DataFrame, of: Sequence[str], order: Sequence[str]) -> DataFrame:
+def _find_beginnings(records: DataFrame, of: Sequence[str], order: Sequence[str]) -> DataFrame:
     """Return the beginnings of lives that differ from the one before, which is 0 at first: a row or two for each
     topic."""
     in_order = Window.partitionBy(*of).orderBy(*order)

@@ -13,7 +13,7 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as f
 
 from kontroller.history.audit.invariants import RECORD
-from kontroller.history.audit.lives import OF_TOPICS, of_their_lives
+from kontroller.history.audit.lives import OF_TOPICS, add_lives
 
 LEADERSHIP: Final = (
     "leader", "isr", "leader_epoch", "leader_recovery_state", "state_controller_epoch", "partition_epoch",
@@ -25,7 +25,7 @@ _ENVELOPE: Final = (
 )  # fmt: skip
 
 
-def known(events: DataFrame, known_spans: DataFrame) -> DataFrame:
+def select_known(events: DataFrame, known_spans: DataFrame) -> DataFrame:
     """Return the events of known times with `span`, `span_seq` (its first number), `at` and `known_until`.
 
     `at` is the time by trusted clocks, and `known_until` the end of the known time. A span continues over unknown time
@@ -76,10 +76,10 @@ def partition_history(known_events: DataFrame) -> DataFrame:
     - `follows`: True if `was` is the state that this record changed, with nothing unseen between them;
     - `lasts_seconds`: the time for which its state is known to have lasted."""
     told = known_events.where(f.col("kind").isin(*_KINDS))
-    records = of_their_lives(told, ("cluster_id", "topic"), _ORDER).select(
+    records = add_lives(told, ("cluster_id", "topic"), _ORDER).select(
         *_ENVELOPE, *LEADERSHIP, *ASSIGNMENT, f.expr(RECORD).alias("record")
     )
-    return _compared(_folded(records)).where(f.col("kind").isin("leadership", "assignment"))
+    return _compare(_fold(records)).where(f.col("kind").isin("leadership", "assignment"))
 
 
 _KINDS: Final = ("leadership", "leadership_removed", "assignment", "assignment_removed", *OF_TOPICS)
@@ -87,10 +87,10 @@ _ORDER: Final = ("controller_epoch", "seq")
 _OF_ONE: Final = ("cluster_id", "topic", "life", "partition")
 
 
-def _folded(records: DataFrame) -> DataFrame:
+def _fold(records: DataFrame) -> DataFrame:
     so_far = Window.partitionBy(*_OF_ONE).orderBy(*_ORDER).rowsBetween(Window.unboundedPreceding, 0)
 
-    def known_of(kind: str, names: tuple[str, ...]) -> Column:
+    def state_of(kind: str, names: tuple[str, ...]) -> Column:
         last_kind = f.last(f.when(f.col("kind").startswith(kind), f.col("kind")), ignorenulls=True).over(so_far)
         fields = f.struct(*(f.last(name, ignorenulls=True).over(so_far).alias(name) for name in names))
         return f.when(last_kind == kind, fields)
@@ -102,14 +102,14 @@ def _folded(records: DataFrame) -> DataFrame:
         *_ENVELOPE,
         "record",
         f.sum((f.col("kind") == "assignment_removed").cast("int")).over(so_far).alias("times_removed"),
-        known_of("leadership", LEADERSHIP).alias("now"),
-        known_of("assignment", ASSIGNMENT).alias("assigned"),
+        state_of("leadership", LEADERSHIP).alias("now"),
+        state_of("assignment", ASSIGNMENT).alias("assigned"),
         record_of("leadership").alias("now_record"),
         record_of("assignment").alias("assigned_record"),
     )
 
 
-def _compared(folded: DataFrame) -> DataFrame:
+def _compare(folded: DataFrame) -> DataFrame:
     order = Window.partitionBy(*_OF_ONE).orderBy(*_ORDER)
     of_one_life = Window.partitionBy(*_OF_ONE, "times_removed").orderBy(*_ORDER)
     before = of_one_life.rowsBetween(Window.unboundedPreceding, -1)

@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as f
 
 from kontroller.history.audit.invariants import RECORD, Invariant, violations
-from kontroller.history.audit.lives import of_their_lives
+from kontroller.history.audit.lives import add_lives
 from kontroller.history.transforms.accounts.agreement import accounts
 from kontroller.history.transforms.continuity.neighbours import EPOCH
 from kontroller.history.transforms.lines import CONTROLLER
@@ -42,7 +42,7 @@ LEADERS: Final = (
 _THING: Final = (*EPOCH, "topic", "life", "partition")
 
 
-def contradicting_journals(recorded: DataFrame) -> DataFrame:
+def find_contradictions(recorded: DataFrame) -> DataFrame:
     """Return violations between accounts of one controller epoch, each at the later record."""
     told = _leaderships(recorded)
     states = told.where("partition_epoch >= 0").groupBy(*_THING, "partition_epoch", "account").agg(
@@ -51,8 +51,8 @@ def contradicting_journals(recorded: DataFrame) -> DataFrame:
     )  # fmt: skip
     leaders = told.where("leader >= 0 AND leader_epoch IS NOT NULL")
     leaders = leaders.groupBy(*_THING, "leader_epoch", "account", "leader").agg(f.min("record").alias("record"))
-    return violations(_beside(states, "partition_epoch"), STATES).unionByName(
-        violations(_beside(leaders, "leader_epoch"), LEADERS)
+    return violations(_add_first_statement(states, "partition_epoch"), STATES).unionByName(
+        violations(_add_first_statement(leaders, "leader_epoch"), LEADERS)
     )
 
 
@@ -62,10 +62,10 @@ def _leaderships(recorded: DataFrame) -> DataFrame:
     names = f.broadcast(accounts(own).select(*EPOCH, "journal", "account"))
     told = own.where("kind IN ('leadership', 'topic')").join(names, [*EPOCH, "journal"])
     told = told.withColumn("record", f.expr(RECORD))
-    return of_their_lives(told, (*EPOCH, "account", "topic"), ("seq",))
+    return add_lives(told, (*EPOCH, "account", "topic"), ("seq",))
 
 
-def _beside(statements: DataFrame, version: str) -> DataFrame:
+def _add_first_statement(statements: DataFrame, version: str) -> DataFrame:
     """Add the first statement about the same version to each statement (`other`)."""
     of_the_version = Window.partitionBy(*_THING, version).orderBy("record", "account")
     said = f.struct("account", "leader", "record", *({"isr", "leader_epoch"} & set(statements.columns)))

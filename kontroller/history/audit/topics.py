@@ -18,7 +18,7 @@ INVARIANTS: Final = (
 )
 
 
-def topic_violations(known_events: DataFrame) -> DataFrame:
+def find_topic_violations(known_events: DataFrame) -> DataFrame:
     """Return topics whose id changed. A topic without an id may get one."""
     of_the_topic = Window.partitionBy("cluster_id", "topic").orderBy("controller_epoch", "seq")
     rows = (

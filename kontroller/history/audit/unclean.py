@@ -26,7 +26,7 @@ INVARIANTS: Final = (
 )
 
 
-def forbidden_elections(known_events: DataFrame, *, unclean_by_default: bool = False) -> DataFrame:
+def find_forbidden_elections(known_events: DataFrame, *, unclean_by_default: bool = False) -> DataFrame:
     """Return unclean elections that nothing allowed.
 
     `unclean_by_default`: the controllers' setting if their first records do not state it. Inferred elections are not

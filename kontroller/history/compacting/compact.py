@@ -40,7 +40,7 @@ def compact(raw: Store, layers: Store, forget_days: int | None) -> Compacted:
 
 def _leave_out(change: Change, layers: Store) -> tuple[int, int]:
     raw = change.read(RAW_EVENTS)
-    told_by_one = proven.find_single_journal_epochs(journals.of_their_clusters(raw, layers.read(JOURNALS)))
+    told_by_one = proven.find_single_journal_epochs(journals.assign_clusters(raw, layers.read(JOURNALS)))
     found = proven.find_redundant_snapshots(raw, layers.read(PROOFS), told_by_one).localCheckpoint()
     sums = found.selectExpr("count(*)", "coalesce(sum(ended_seq - started_seq - 1), 0)").collect()
     snapshots, entries = sums[0]
@@ -51,7 +51,7 @@ def _leave_out(change: Change, layers: Store) -> tuple[int, int]:
 
 
 def _forget(change: Change, layers: Store, days: int) -> int:
-    owned = journals.beside_their_clusters(change.read(RAW_EVENTS), layers.read(JOURNALS))
+    owned = journals.add_clusters(change.read(RAW_EVENTS), layers.read(JOURNALS))
     named = owned.withColumn("cluster_id", f.col("of_cluster"))
     told_by_one = proven.find_single_journal_epochs(named)
     first = forgotten.find_beginnings(

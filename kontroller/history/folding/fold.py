@@ -35,11 +35,11 @@ from kontroller.history.schemas import (
 from kontroller.history.sources import text_logs
 from kontroller.history.store import Change, Store
 from kontroller.history.transforms import journals, layers, lines
-from kontroller.history.transforms.accounts.once import once
+from kontroller.history.transforms.accounts.once import deduplicate
 from kontroller.history.transforms.changes import changes
 from kontroller.history.transforms.config_intervals import config_intervals
 from kontroller.history.transforms.continuity import breaks
-from kontroller.history.transforms.known_spans import known_spans
+from kontroller.history.transforms.known_spans import find_known_spans
 from kontroller.history.transforms.proofs import snapshot_checksums
 
 ROWS_IN_A_FILE: Final = 1 << 20
@@ -77,16 +77,16 @@ class _Folding:
             of_whole, found = self._fold_whole()
             marks, findings = marks.unionByName(of_whole), findings.unionByName(found)
         marks = self._write(MARKS, marks)
-        spans = self._write(KNOWN_SPANS, known_spans(marks))
+        spans = self._write(KNOWN_SPANS, find_known_spans(marks))
         checksums = self._checksums(spans)
         changed = self._changes(spans)
         records = self._records_now()
         files = {name: 1 + count // ROWS_IN_A_FILE for name, count in records.items() if count >= ROWS_IN_A_FILE}
         configs = self._write(CONFIG_INTERVALS, config_intervals(changed, spans))
-        unreadable = text_logs.counted(self._raw(RAW_FINDINGS, self.choice.clusters))
+        unreadable = text_logs.count_unreadable(self._raw(RAW_FINDINGS, self.choice.clusters))
         derived = layers.derive(changed, unreadable.unionByName(findings), marks, spans, configs, checksums)
         kept = {
-            table: self._write(table, derived.of(table), files if table in _LARGE else None)
+            table: self._write(table, derived.get_table(table), files if table in _LARGE else None)
             for table in LAYERS
             if table not in (EVENTS, KNOWN_SPANS, CONFIG_INTERVALS)
         }
@@ -98,7 +98,7 @@ class _Folding:
         of, days = self.choice.tails, self.choice.days
         marks, findings = self._read(MARKS, days), self._read(FINDINGS, days)
         if of:
-            records = lines.of_their_writers(read_raw_tails(self.raw, days), self.choice.list_recorded(self.raw))
+            records = lines.add_origins(read_raw_tails(self.raw, days), self.choice.list_recorded(self.raw))
             with self.steps.step(f"Making the table {EVENTS.name} from the last known midnight on"):
                 events = self.change.write_from(EVENTS, records, days)
             new = breaks.marks(tails.add_interval(events, of))
@@ -110,13 +110,13 @@ class _Folding:
         findings."""
         clusters = self.choice.whole
         records = self._records()
-        events, left_out = once(records)
+        events, left_out = deduplicate(records)
         events = self._write(EVENTS, events, clusters=clusters)
         found, kept = _count_by_cluster(records), _count_by_cluster(events)
         # Equal counts mean that no record was left out, which saves another pass over the records.
         fewer = [name for name in found if found[name] != kept.get(name)]
         if fewer:
-            left_out = once(records.where(f.col("cluster_id").isin(*fewer)))[1]
+            left_out = deduplicate(records.where(f.col("cluster_id").isin(*fewer)))[1]
         return breaks.marks(events), left_out if fewer else left_out.limit(0)
 
     def _changes(self, spans: DataFrame) -> DataFrame:
@@ -152,8 +152,8 @@ class _Folding:
 
         Both need all records of a journal."""
         found = _number_log_records(self._raw(RAW_EVENTS, self.choice.read))
-        named = journals.of_their_clusters(found, self.change.read(JOURNALS))
-        return lines.of_their_writers(named.where(f.col("cluster_id").isin(*self.choice.whole)))
+        named = journals.assign_clusters(found, self.change.read(JOURNALS))
+        return lines.add_origins(named.where(f.col("cluster_id").isin(*self.choice.whole)))
 
     def _raw(self, table: Table, clusters: Collection[str]) -> DataFrame:
         return self.raw.read_parts(table, select_clusters(self.raw.at_present.parts.get(table.name, ()), clusters))
@@ -201,4 +201,4 @@ def _number_log_records(raw: DataFrame) -> DataFrame:
     if of_logs.isEmpty():
         return raw
     others = raw.where(f.col("origin") != lines.LOGS)
-    return others.unionByName(text_logs.numbered(of_logs).localCheckpoint())
+    return others.unionByName(text_logs.number_records(of_logs).localCheckpoint())

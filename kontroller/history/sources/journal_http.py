@@ -48,13 +48,13 @@ def fetch(url: str, below: Path, tokens: JournalTokens | None = None) -> Path:
     address = urlsplit(url)
     folder = below / f"{address.hostname}-{address.port or 80}"
     folder.mkdir(parents=True, exist_ok=True)
-    shown = _shown(url, tokens)
+    shown = _read_headers(url, tokens)
     for segment in _index(url, shown).segments:
         _update(f"{url.rstrip('/')}/{segment.name}", folder / segment.name, segment.bytes, shown)
     return folder
 
 
-def _shown(url: str, tokens: JournalTokens | None) -> dict[str, str]:
+def _read_headers(url: str, tokens: JournalTokens | None) -> dict[str, str]:
     try:
         return tokens.headers(url) if tokens is not None else {}
     except UnusableToken as error:
@@ -62,7 +62,7 @@ def _shown(url: str, tokens: JournalTokens | None) -> dict[str, str]:
 
 
 def _index(url: str, shown: dict[str, str]) -> Index:
-    with _opened(url, shown) as answer:
+    with _open(url, shown) as answer:
         try:
             return Index.model_validate_json(answer.read())
         except ValidationError as error:
@@ -85,7 +85,7 @@ def _update(url: str, copy: Path, size: int, shown: dict[str, str]) -> None:
 def _went_on(url: str, file: BinaryIO, start: int, have: int, shown: dict[str, str]) -> bool:
     """Append the server's new data, unless the copy differs from the server's data from `start` on. Return False if it
     does."""
-    with _opened(url, shown, {"Range": f"bytes={start}-"} if start else {}) as answer:
+    with _open(url, shown, {"Range": f"bytes={start}-"} if start else {}) as answer:
         if answer.read(have - start) != os.pread(file.fileno(), have - start, start):
             return False
         shutil.copyfileobj(answer, file)
@@ -113,7 +113,7 @@ def what_to_do(status: int) -> str:
 
 
 @contextmanager
-def _opened(url: str, shown: dict[str, str], headers: dict[str, str] | None = None) -> Iterator[HTTPResponse]:
+def _open(url: str, shown: dict[str, str], headers: dict[str, str] | None = None) -> Iterator[HTTPResponse]:
     """Open a URL. The headers `shown` go to this server only, and not to a redirect's target."""
     request = urllib.request.Request(url, headers=headers or {})  # noqa: S310  # the scheme was asked for by the user
     for name, value in shown.items():

@@ -18,7 +18,7 @@ class JournalTokens:
     of_others: TokenFile | None = None
 
     @classmethod
-    def named(cls, options: Iterable[str], journals: Iterable[str]) -> Self:
+    def parse(cls, options: Iterable[str], journals: Iterable[str]) -> Self:
         """Parse options of the form `FILE` or `URL=FILE`. Tokens are only for the given journals.
 
         Raises `ValueError` for a URL that is not among the journals, and for a file that cannot be used."""

@@ -47,7 +47,7 @@ def lines(
     try:
         return _lines(reader.load())
     except AnalysisException as error:
-        raise _translated(error) from error
+        raise _translate(error) from error
 
 
 def stream(
@@ -67,7 +67,7 @@ def stream(
     try:
         return _lines(reader.load())
     except AnalysisException as error:
-        raise _translated(error) from error
+        raise _translate(error) from error
 
 
 def _options(
@@ -93,7 +93,7 @@ def _lines(messages: DataFrame) -> DataFrame:
     )
 
 
-def _translated(error: AnalysisException) -> Exception:
+def _translate(error: AnalysisException) -> Exception:
     if "kafka" not in str(error).lower() or "data source" not in str(error).lower():
         return error
     return NoConnector(

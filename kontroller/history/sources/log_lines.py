@@ -162,7 +162,7 @@ CAUSES: Final[Mapping[str, str]] = {
 """The causes that lines state for the records that follow them."""
 
 
-def parsed(lines: DataFrame, time_zone: str) -> DataFrame:
+def parse_lines(lines: DataFrame, time_zone: str) -> DataFrame:
     """Parse a controller's lines: its id, `controller_epoch` if the line has it, `event_time`, `cause`, and `records`.
 
     `set_back_us`: the amount by which clocks are set back after an ambiguous local time, otherwise 0. Lines of other

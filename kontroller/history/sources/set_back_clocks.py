@@ -6,8 +6,8 @@ unless time would then run backwards:
     epochs      [02:50 epoch 5] [02:10 epoch 6, another host]  epoch 6 begins after epoch 5
     versions    [02:50 version 7] [02:10 version 8, a rotated file between them]  the same for a partition's versions
 
-Later lines of that file or epoch are of the second time too. `by_lines` needs one file only, so intake decides it;
-`by_epochs_and_versions` needs all records, and uses records of the times at which clocks were set back.
+Later lines of that file or epoch are of the second time too. Intake calls `resolve_by_lines`, which needs one file
+only. `resolve_by_epochs_and_versions` needs all records, and the records of the times at which clocks were set back.
 """
 
 from typing import Final
@@ -38,7 +38,7 @@ def set_back_at(time_zone: str) -> str:
     return f"filter({minutes}, t -> {_offset_us('t', time_zone)} < {_offset_us('event_time', time_zone)})[0]"
 
 
-def by_lines(lines: DataFrame) -> DataFrame:
+def resolve_by_lines(lines: DataFrame) -> DataFrame:
     """Return the lines with `event_time` resolved by their order in each file (`source`, `block`, `position`).
 
     The input has the first instant of ambiguous times, and `set_back_us`."""
@@ -52,7 +52,7 @@ def by_lines(lines: DataFrame) -> DataFrame:
     return lines.where("NOT coalesce(set_back_us > 0, false)").unionByName(twice.drop("is_back", "is_second"))
 
 
-def by_epochs_and_versions(records: DataFrame) -> DataFrame:
+def resolve_by_epochs_and_versions(records: DataFrame) -> DataFrame:
     """Return the records of all logs without those of the kind `SET_BACK`.
 
     The `event_time` of ambiguous times is resolved by epochs and versions."""
@@ -66,8 +66,8 @@ def by_epochs_and_versions(records: DataFrame) -> DataFrame:
     told = records.where(f.col("kind") != SET_BACK)
     placed = told.join(f.broadcast(clocks.distinct()), is_near, "left")
     twice = placed.where("set_back_at IS NOT NULL")
-    twice = _moved(twice, _later_versions(twice), ("journal", "controller_epoch", "source"))
-    twice = _moved(twice, _later_epochs(twice), ("controller_epoch",))
+    twice = _move(twice, _later_versions(twice), ("journal", "controller_epoch", "source"))
+    twice = _move(twice, _later_epochs(twice), ("controller_epoch",))
     return placed.where("set_back_at IS NULL").unionByName(twice).select(*records.columns)
 
 
@@ -104,7 +104,7 @@ def _later_epochs(twice: DataFrame) -> DataFrame:
     return epochs.where("is_second").select(*_CLOCK, "controller_epoch", f.col("began").alias("second_from"))
 
 
-def _moved(twice: DataFrame, later: DataFrame, of: tuple[str, ...]) -> DataFrame:
+def _move(twice: DataFrame, later: DataFrame, of: tuple[str, ...]) -> DataFrame:
     """Return the rows, with those from `second_from` on moved to their second instant."""
     rows = twice.join(f.broadcast(later), [*_CLOCK, *of], "left")
     is_moved = f.expr("event_time >= second_from AND event_time < set_back_at")

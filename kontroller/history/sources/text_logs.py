@@ -5,7 +5,7 @@ events like those of a journal. The logs were written for people: `log_lines` ha
 lists what is missing. Causes are guessed from preceding lines, so all events are `inferred`.
 
 Logs grow and old files are deleted, so intake keeps each line's content, identified by its time and its place within
-the millisecond (`read`). Repetitions, causes and numbers are determined at each fold, from all lines (`numbered`).
+the millisecond (`read`). Each fold finds repetitions, causes and numbers from all lines (`number_records`).
 """
 
 from collections.abc import Collection, Sequence
@@ -27,7 +27,7 @@ the current one."""
 _OF_STATES: Final = 1_000_000
 """The place of the first record of `state-change.log` within a millisecond. Those of `controller.log` begin with 0."""
 UNREADABLE: Final = "unreadable_log_line"
-"""The finding of a single line. `counted` turns them into `unreadable`."""
+"""The finding of a single line. `count_unreadable` turns them into `unreadable`."""
 
 
 def lines(spark: SparkSession, locations: Sequence[str]) -> DataFrame:
@@ -48,20 +48,20 @@ def lines(spark: SparkSession, locations: Sequence[str]) -> DataFrame:
 def read(lines: DataFrame, *, cluster_id: str, time_zone: str = "UTC") -> tuple[DataFrame, DataFrame]:
     """Parse the logs of one cluster. Return records in the columns of `EVENTS`, and a finding for each unreadable line.
 
-    `numbered` turns the records into events, and `counted` the findings into one per folder. `time_zone`: of the
-    brokers, such as "Europe/Berlin", because Kafka writes local times. `seq` is the place of a record within its
-    millisecond."""
-    said = log_lines.parsed(lines, time_zone)
-    parsed = set_back_clocks.by_lines(said)
+    `number_records` turns the records into events, and `count_unreadable` the findings into one per folder.
+    `time_zone`: of the brokers, such as "Europe/Berlin", because Kafka writes local times. `seq` is the place of a
+    record within its millisecond."""
+    said = log_lines.parse_lines(lines, time_zone)
+    parsed = set_back_clocks.resolve_by_lines(said)
     clocks = _set_back(said.where("set_back_us > 0"), cluster_id, time_zone)
     return _events(parsed, cluster_id).unionByName(clocks), _findings(parsed, cluster_id)
 
 
-def numbered(parsed: DataFrame) -> DataFrame:
+def number_records(parsed: DataFrame) -> DataFrame:
     """Return the events of all logs from the records of `read`: once each, with cause, numbered in each epoch.
 
     Repeated statements are dropped, because logs state some changes twice. The order of intake does not matter."""
-    placed = set_back_clocks.by_epochs_and_versions(parsed)
+    placed = set_back_clocks.resolve_by_epochs_and_versions(parsed)
     same = ("cluster_id", "controller_epoch", "event_time", "seq", "kind")
     first = Window.partitionBy(*same).orderBy("journal", "source")
     once = placed.withColumn("copy", f.row_number().over(first)).where("copy = 1")
@@ -91,7 +91,7 @@ def _news(records: DataFrame) -> DataFrame:
     return rows.where(f.col("kind").startswith("controller") | ~f.col("said").eqNullSafe(f.col("before")))
 
 
-def counted(findings: DataFrame) -> DataFrame:
+def count_unreadable(findings: DataFrame) -> DataFrame:
     """Return the findings, with those of single lines counted by folder and an example."""
     of_lines = findings.where(f.col("problem") == UNREADABLE)
     begin = "lines about the state, in the wording of another version of Kafka, such as: "
@@ -99,7 +99,7 @@ def counted(findings: DataFrame) -> DataFrame:
         f.sum("count").alias("count"), f.min("event_time").alias("event_time"), f.min("detail").alias("example")
     )  # fmt: skip
     rows = rows.withColumns({"problem": f.lit("unreadable"), "detail": f.concat(f.lit(begin), "example")})
-    return findings.where(f.col("problem") != UNREADABLE).unionByName(_as(FINDINGS, rows))
+    return findings.where(f.col("problem") != UNREADABLE).unionByName(_fit_columns(FINDINGS, rows))
 
 
 def _events(parsed: DataFrame, cluster_id: str) -> DataFrame:
@@ -122,7 +122,7 @@ def _events(parsed: DataFrame, cluster_id: str) -> DataFrame:
         "snapshot": f.lit(False),
         "cause": f.when(f.col("kind") == log_lines.WHY, f.col("cause")),
     }
-    return _as(EVENTS, records.select("*", "record.*").withColumns(known))
+    return _fit_columns(EVENTS, records.select("*", "record.*").withColumns(known))
 
 
 def _set_back(lines: DataFrame, cluster_id: str, time_zone: str) -> DataFrame:
@@ -139,7 +139,7 @@ def _set_back(lines: DataFrame, cluster_id: str, time_zone: str) -> DataFrame:
         "inferred": f.lit(True),
         "snapshot": f.lit(False),
     }
-    return _as(EVENTS, clocks.withColumns(known))
+    return _fit_columns(EVENTS, clocks.withColumns(known))
 
 
 _TOLD_DIFFERENTLY: Final = ("unclean", "state_controller_epoch")
@@ -150,10 +150,10 @@ def _findings(parsed: DataFrame, cluster_id: str) -> DataFrame:
     rows = parsed.where("is_unreadable").withColumn("detail", f.expr("left(value, 200)"))
     rows = rows.groupBy("journal", "event_time", "detail").agg(f.count("*").alias("count"))
     known = {"cluster_id": f.lit(cluster_id), "problem": f.lit(UNREADABLE), "source": f.col("journal")}
-    return _as(FINDINGS, rows.withColumns(known))
+    return _fit_columns(FINDINGS, rows.withColumns(known))
 
 
-def _as(table: Table, rows: DataFrame) -> DataFrame:
+def _fit_columns(table: Table, rows: DataFrame) -> DataFrame:
     """Return the columns of a table. Missing ones are null."""
     return rows.select(*(_column(field, rows.columns).alias(field.name) for field in table.schema))
 

@@ -8,7 +8,7 @@ from pyspark.sql import functions as f
 
 from controller_core.journal.changes import Kind
 from kontroller.history.schemas import CONFIG_INTERVALS
-from kontroller.history.transforms.intervals import lasting, placed, with_unknown
+from kontroller.history.transforms.intervals import add_ends, add_unknown, place_records
 
 _KEY: Final = ("cluster_id", "scope", "name")
 _KINDS: Final = (Kind.TOPIC_CONFIG, Kind.TOPIC_CONFIG_REMOVED, Kind.BROKER_CONFIG, Kind.BROKER_CONFIG_REMOVED)
@@ -25,8 +25,8 @@ def config_intervals(events: DataFrame, spans: DataFrame) -> DataFrame:
     rows = rows.selectExpr(
         "*", "case scope when 'topic' then topic when 'broker' then string(broker) else '' end as name"
     )
-    rows = lasting(placed(rows, spans), _KEY).where(_SET)
-    return with_unknown(rows, ("config",), spans).select(*CONFIG_INTERVALS.schema.fieldNames())
+    rows = add_ends(place_records(rows, spans), _KEY).where(_SET)
+    return add_unknown(rows, ("config",), spans).select(*CONFIG_INTERVALS.schema.fieldNames())
 
 
 def min_isr_steps(configs: DataFrame) -> DataFrame:
@@ -46,7 +46,7 @@ def static_min_isr_steps(events: DataFrame, spans: DataFrame) -> DataFrame:
     A broker reads its file at its start. So its answer holds from the beginning of that registration, even if another
     controller saw the registration first, until the next registration under which it answered."""
     kinds = f"kind in ('{Kind.BROKER}', '{Kind.BROKER_STATIC_CONFIG}') and broker_epoch is not null"
-    rows = placed(events.where(kinds), spans)
+    rows = place_records(events.where(kinds), spans)
     said = f"if(kind = '{Kind.BROKER_STATIC_CONFIG}', try_cast(config['min.insync.replicas'] as int), null)"
     registrations = rows.groupBy("cluster_id", "broker", "broker_epoch").agg(
         f.min("at").alias("began"), f.max(f.expr(said)).alias("value")

@@ -12,7 +12,7 @@ from pyspark.sql import functions as f
 from pyspark.sql.types import ArrayType, StructType
 
 
-def of_each(
+def apply_to_groups(
     rows: DataFrame,
     keys: Sequence[str],
     names: Sequence[str],
@@ -23,8 +23,8 @@ def of_each(
 
     A group is in memory as a whole, and in no order."""
 
-    def of_a_group(group: list[Row]) -> list[tuple[object, ...]]:
+    def apply(group: list[Row]) -> list[tuple[object, ...]]:
         return [tuple(row[name] for name in schema.fieldNames()) for row in made(group)]
 
     groups = rows.groupBy(*keys).agg(f.collect_list(f.struct(*names)).alias("group"))
-    return groups.select(f.inline(f.udf(of_a_group, ArrayType(schema), useArrow=False)("group")))
+    return groups.select(f.inline(f.udf(apply, ArrayType(schema), useArrow=False)("group")))

@@ -6,8 +6,8 @@ record between them are a *chain*: its state continues, and only the time betwee
     1-3      0      10:00    a snapshot: partition p has leader 1
     4        0      10:01    p has no leader; then the controller is frozen for an hour
     5        1      11:01    p has leader 2; record 7 at 11:02, of something else, is the last one
-The steps are `placed`, which adds chain, span and time to records; `lasting`, which adds the ends: leader 1 to 10:01,
-none to 11:01, leader 2 to 11:02; and `with_unknown`, which cuts holes out: none at 10:01, unknown to 11:01, leader 2.
+`place_records` adds chain, span and time to records. `add_ends`: leader 1 to 10:01, none to 11:01, leader 2 to 11:02.
+`add_unknown` cuts holes out: none at 10:01, unknown to 11:01, then leader 2.
 """
 
 from collections.abc import Mapping, Sequence
@@ -22,18 +22,18 @@ _ITSELF, _UNKNOWN, _AFTERWARDS, _AT_THE_END = range(4)
 chain."""
 
 
-def placed(events: DataFrame, spans: DataFrame) -> DataFrame:
+def place_records(events: DataFrame, spans: DataFrame) -> DataFrame:
     """Return the records within known spans, without the entries of later snapshots, and with their place in time.
 
     `at` is within the span, whatever the clock was. `chain`: the first span of the chain. Columns of its end:
     `chain_ended`, `known_again`, `last_epoch`, `last_seq`. `is_final`: after it only a mention states anything."""
-    rows = events.join(f.broadcast(chained(spans)), ["cluster_id", "controller_epoch"])
+    rows = events.join(f.broadcast(add_chains(spans)), ["cluster_id", "controller_epoch"])
     rows = rows.where("seq between first_seq and span_last_seq and (not snapshot or seq <= snapshot_seq)")
     return rows.withColumn("at", f.expr("greatest(span_began, least(event_time, span_ended))"))
 
 
-def chained(spans: DataFrame) -> DataFrame:
-    """Return the spans with the columns that `placed` adds.
+def add_chains(spans: DataFrame) -> DataFrame:
+    """Return the spans with the columns that `place_records` adds.
 
     `is_by_mention`: a thing is known from its first mention on, since `told_from`. A state from before such a chain
     is unknown until it is mentioned again, which may never happen."""
@@ -75,7 +75,7 @@ def chained(spans: DataFrame) -> DataFrame:
     )
 
 
-def lasting(
+def add_ends(
     rows: DataFrame, key: Sequence[str], latest: Sequence[str] = (), also_next: Sequence[str] = ()
 ) -> DataFrame:
     """Add `began`, `ended`, `next_span`, `next_seq` and `next_at`. The first two of these are null if the thing ends in
@@ -99,7 +99,7 @@ def lasting(
     return rows.selectExpr("* except (next_chain)")
 
 
-def with_unknown(rows: DataFrame, state: Sequence[str], spans: DataFrame) -> DataFrame:
+def add_unknown(rows: DataFrame, state: Sequence[str], spans: DataFrame) -> DataFrame:
     """Cut intervals at the holes of their chain, and fill the time after their chain.
 
     An interval over a hole becomes known, unknown without `state`, and known again. An interval that lasts to the end
@@ -107,7 +107,7 @@ def with_unknown(rows: DataFrame, state: Sequence[str], spans: DataFrame) -> Dat
 
     Adds `is_known`, `is_last`, and `is_carried`: it repeats the state before a hole. The `controller_epoch` and `seq`
     of unknown intervals are the first unknown ones."""
-    rows = _in_holes(rows, holes(spans))
+    rows = _join_holes(rows, holes(spans))
     is_end = "next_seq is null and (hole_span is null or hole_after is null)"
     is_first_hole = "(hole_before is null or hole_before < span)"
     carried_until = "least(ended, next_hole_began)"
@@ -130,11 +130,11 @@ def with_unknown(rows: DataFrame, state: Sequence[str], spans: DataFrame) -> Dat
         "controller_epoch": {_UNKNOWN: "hole_epoch", _AT_THE_END: "last_epoch"},
         "seq": {_UNKNOWN: "hole_seq", _AT_THE_END: "last_seq + 1"},
     } | {name: {_UNKNOWN: "null", _AT_THE_END: "null"} for name in state}
-    chosen = {name: _by_part(name, cases) for name, cases in values.items()}
+    chosen = {name: _choose_by_part(name, cases) for name, cases in values.items()}
     chosen["is_known"] = f"part in ({_ITSELF}, {_AFTERWARDS})"
     chosen["is_carried"] = f"part = {_AFTERWARDS}"
     is_last = "is_end and known_again is null"
-    chosen["is_last"] = _by_part("false", {
+    chosen["is_last"] = _choose_by_part("false", {
         _ITSELF: f"hole_span is null and {is_last}", _AFTERWARDS: is_last, _AT_THE_END: "is_final and next_at is null",
     })  # fmt: skip
     return rows.withColumns({name: f.expr(value) for name, value in chosen.items()})
@@ -145,7 +145,9 @@ def holes(spans: DataFrame) -> DataFrame:
 
     If clocks are right and no controller was silent, there are none."""
     of_chain = "over (partition by cluster_key, chain order by span)"
-    rows = chained(spans).selectExpr("*", f"lead(span_began) {of_chain} as hole_ended").where("span_ended < hole_ended")
+    rows = (
+        add_chains(spans).selectExpr("*", f"lead(span_began) {of_chain} as hole_ended").where("span_ended < hole_ended")
+    )
     return rows.selectExpr(
         "cluster_key as hole_cluster_key",
         "chain as hole_chain",
@@ -160,7 +162,7 @@ def holes(spans: DataFrame) -> DataFrame:
     )
 
 
-def _in_holes(rows: DataFrame, few: DataFrame) -> DataFrame:
+def _join_holes(rows: DataFrame, few: DataFrame) -> DataFrame:
     """Return each interval once for each hole before the thing's next record, and at least once.
 
     `hole_after` and `next_hole_began` are null if the next hole is outside of the interval."""
@@ -172,6 +174,6 @@ def _in_holes(rows: DataFrame, few: DataFrame) -> DataFrame:
     return rows.withColumns(inside)
 
 
-def _by_part(otherwise: str, values: Mapping[int, str]) -> str:
+def _choose_by_part(otherwise: str, values: Mapping[int, str]) -> str:
     cases = " ".join(f"when {part} then {value}" for part, value in values.items())
     return f"case part {cases} else {otherwise} end"

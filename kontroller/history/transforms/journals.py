@@ -6,17 +6,17 @@ from pyspark.sql import functions as f
 from kontroller.history.schemas import EVENTS, FINDINGS, LONG
 
 
-def of_their_clusters(events: DataFrame, named: DataFrame) -> DataFrame:
+def assign_clusters(events: DataFrame, named: DataFrame) -> DataFrame:
     """Return the records with their cluster. Those from before it had an id belong to the only cluster of their
     journal.
 
     The clusters of a journal may be known from earlier intake. `named` has the `cluster_id` of each `journal`, with any
     number of repetitions, so it may be the raw records."""
-    rows = beside_their_clusters(events, named).withColumn("cluster_id", f.col("of_cluster"))
+    rows = add_clusters(events, named).withColumn("cluster_id", f.col("of_cluster"))
     return rows.select(*EVENTS.schema.fieldNames())
 
 
-def beside_their_clusters(events: DataFrame, named: DataFrame) -> DataFrame:
+def add_clusters(events: DataFrame, named: DataFrame) -> DataFrame:
     """Return the records unchanged, with their cluster in `of_cluster`."""
     known = named.where("cluster_id <> ''").groupBy("journal")
     only = known.agg(f.min("cluster_id").alias("only"), f.max("cluster_id").alias("last")).where("only = last")
@@ -25,7 +25,7 @@ def beside_their_clusters(events: DataFrame, named: DataFrame) -> DataFrame:
     return rows.selectExpr(*events.columns, of_cluster)
 
 
-def finding(rows: DataFrame, problem: str, count: Column, detail: Column) -> DataFrame:
+def make_finding(rows: DataFrame, problem: str, count: Column, detail: Column) -> DataFrame:
     added = {
         "problem": f.lit(problem),
         "line": f.lit(None).cast(LONG),

@@ -26,12 +26,12 @@ from kontroller.history.transforms.continuity.breaks import (
     SNAPSHOT,
     UNSEEN,
     Mark,
-    in_order,
     runs,
+    sort_marks,
 )
-from kontroller.history.transforms.continuity.clock_runs import Place, placed
+from kontroller.history.transforms.continuity.clock_runs import Place, place_runs
 from kontroller.history.transforms.continuity.neighbours import EPOCH
-from kontroller.history.transforms.in_groups import of_each
+from kontroller.history.transforms.in_groups import apply_to_groups
 from kontroller.history.transforms.lines import LOGS
 
 _SPANS: Final = columns(**{
@@ -41,9 +41,9 @@ _SPANS: Final = columns(**{
 """The same columns, with times in microseconds."""
 
 
-def known_spans(marks: DataFrame) -> DataFrame:
+def find_known_spans(marks: DataFrame) -> DataFrame:
     """Return `schemas.KNOWN_SPANS` from the `MARKS` of histories."""
-    spans = of_each(marks, ["cluster_id"], MARKS.fieldNames(), _of_a_cluster, _SPANS)
+    spans = apply_to_groups(marks, ["cluster_id"], MARKS.fieldNames(), _find_cluster_spans, _SPANS)
     times = {name: f.timestamp_micros(name) for name in ("began", "ended", "known_again")}
     return spans.withColumns(times).select(*KNOWN_SPANS.schema.fieldNames())
 
@@ -82,9 +82,9 @@ class Span:
 def spans_of(marks: Sequence[Mark]) -> list[Span]:
     """Return the known spans of a cluster from its marks in their order. The first mark is a break, the last the
     end."""
-    places = placed(runs(marks))
+    places = place_runs(runs(marks))
     spans = [*_never_backwards(_spans(marks, places))]
-    return [*_followed(spans, places[-1].ended_us)]
+    return [*_add_known_again(spans, places[-1].ended_us)]
 
 
 class _Snapshot(NamedTuple):
@@ -103,7 +103,7 @@ class _Opened(NamedTuple):
     latest_us: int
     """The latest time before small backward steps of the clock. The state was known until then."""
 
-    def until(self, time_us: int) -> "_Opened":
+    def extend(self, time_us: int) -> "_Opened":
         return self._replace(latest_us=max(self.latest_us, time_us))
 
 
@@ -119,23 +119,23 @@ def _spans(marks: Sequence[Mark], places: list[Place]) -> Iterator[Span]:
         elif mark.mark == SNAPSHOT[1]:
             if started is not None and snapshot is None:
                 snapshot = _Snapshot(started, mark.seq)
-                began_us = places[run].bounded(mark.time_us)
+                began_us = places[run].clamp(mark.time_us)
                 opened = _Opened(begin, started, began_us, began_us)
             started = None
         elif _is_little_earlier(mark):
             assert mark.time_us_before is not None
-            opened = opened and opened.until(places[run].bounded(mark.time_us_before))
+            opened = opened and opened.extend(places[run].clamp(mark.time_us_before))
         else:
             next_run = run + (run < 0 or mark.step is not None)
             if opened and snapshot and not _says_nothing(mark, begin, places[run : next_run + 1]):
-                yield _closed(opened, snapshot, mark, places[run : next_run + 1])
+                yield _close(opened, snapshot, mark, places[run : next_run + 1])
                 opened = None
             run = next_run
             if mark.forgets:
                 begin, started = mark, None
                 snapshot = _Snapshot(mark.seq, mark.seq) if mark.origin == LOGS else None
             if snapshot and not opened and mark.mark == BREAK:
-                began_us = places[run].bounded(mark.time_us)
+                began_us = places[run].clamp(mark.time_us)
                 opened = _Opened(begin, mark.seq, began_us, began_us)
 
 
@@ -149,7 +149,7 @@ def _says_nothing(mark: Mark, begin: Mark, places: list[Place]) -> bool:
     return is_silence and all(place.is_believed for place in places)
 
 
-def _closed(opened: _Opened, snapshot: _Snapshot, by: Mark, places: list[Place]) -> Span:
+def _close(opened: _Opened, snapshot: _Snapshot, by: Mark, places: list[Place]) -> Span:
     assert by.seq_before is not None
     assert by.time_us_before is not None
     is_steady = by.step in (None, SILENCE) and all(place.is_believed for place in places)
@@ -161,15 +161,15 @@ def _closed(opened: _Opened, snapshot: _Snapshot, by: Mark, places: list[Place])
         snapshot_seq=snapshot.seq,
         last_seq=by.seq_before,
         began=opened.began_us,
-        ended=max(opened.latest_us, places[0].bounded(by.time_us_before)),
+        ended=max(opened.latest_us, places[0].clamp(by.time_us_before)),
         has_time=places[0].is_believed,
-        ended_by=_ended_by(opened.begin, by, is_steady=is_steady),
+        ended_by=_find_end_reason(opened.begin, by, is_steady=is_steady),
         is_steady=is_steady,
         is_last=by.mark == END,
     )
 
 
-def _ended_by(begin: Mark, by: Mark, *, is_steady: bool) -> str:
+def _find_end_reason(begin: Mark, by: Mark, *, is_steady: bool) -> str:
     if by.was_resigned:
         return "resigned"
     if by.mark == END:
@@ -190,7 +190,7 @@ def _never_backwards(spans: Iterable[Span]) -> Iterator[Span]:
         yield replace(span, began=began, ended=latest_us)
 
 
-def _followed(spans: list[Span], history_ended_us: int) -> Iterator[Span]:
+def _add_known_again(spans: list[Span], history_ended_us: int) -> Iterator[Span]:
     """Add `known_again`. A state from logs is known until the next epoch begins."""
     for span, following in pairwise(spans):
         goes_on = span.origin == LOGS == following.origin and span.is_steady
@@ -200,8 +200,8 @@ def _followed(spans: list[Span], history_ended_us: int) -> Iterator[Span]:
         yield replace(span, known_again=None if span.is_last else max(span.ended, history_ended_us))
 
 
-def _of_a_cluster(marks: Sequence[Row]) -> Iterator[dict[str, object]]:
+def _find_cluster_spans(marks: Sequence[Row]) -> Iterator[dict[str, object]]:
     names = [name for name in _SPANS.fieldNames() if name not in ("cluster_id", "span")]
-    for number, span in enumerate(spans_of(in_order(marks))):
+    for number, span in enumerate(spans_of(sort_marks(marks))):
         place = {"cluster_id": marks[0]["cluster_id"], "span": number}
         yield place | {name: getattr(span, name) for name in names}

@@ -1,6 +1,6 @@
 """All layers of a history, derived from its events.
 
-Each layer is lazy. Write checked lines (`lines.checked`), events (`accounts.once`), marks, known spans and
+Each layer is lazy. Write checked lines (`lines.check_lines`), events (`accounts.once`), marks, known spans and
 configurations first and read them again, because the other layers use them repeatedly, and Spark would plan them each
 time.
 """
@@ -30,7 +30,7 @@ class Layers:
     config_intervals: DataFrame
     proofs: DataFrame
 
-    def of(self, table: Table) -> DataFrame:
+    def get_table(self, table: Table) -> DataFrame:
         found: DataFrame = getattr(self, table.name)
         return found
 

@@ -1,7 +1,7 @@
 """From lines to events: each line is a valid event, or a finding with the reason why not.
 
-`checked` judges each line alone, so it works on streams. `judged` adds what only the whole journal shows, its cluster
-and its writer: a controller may write before its cluster has an id, and inferred records reveal a recorder.
+`check_lines` judges each line alone, so it works on streams. `judge` adds what only the whole journal shows, its
+cluster and its writer: a controller may write before its cluster has an id, and inferred records reveal a recorder.
 """
 
 from collections.abc import Iterable, Mapping
@@ -75,7 +75,7 @@ _NEVER_NEGATIVE: Final = (
 )  # fmt: skip
 
 
-def judged(checked: DataFrame) -> tuple[DataFrame, DataFrame]:
+def judge(checked: DataFrame) -> tuple[DataFrame, DataFrame]:
     """Return events, possibly repeated, and findings: `torn`, `unreadable`, `newer_schema`, `incomplete`, `impossible`.
 
     `checked` is read several times, also for the facts about whole journals, so pass a written table."""
@@ -90,7 +90,7 @@ def judged(checked: DataFrame) -> tuple[DataFrame, DataFrame]:
     return events, _findings(found.where("bad_line is not null"))
 
 
-def of_their_writers(events: DataFrame, recorded: DataFrame | None = None) -> DataFrame:
+def add_origins(events: DataFrame, recorded: DataFrame | None = None) -> DataFrame:
     """Return the events with the origin that their whole journal shows, even if it was ingested in parts.
 
     A recorder's journal has inferred records, and others.
@@ -108,12 +108,12 @@ def is_recorders() -> Column:
     return (f.col("inferred") | (f.col("kind") == Kind.RECORDER_STARTED.value)) & (f.col("origin") != LOGS)
 
 
-def checked(lines: DataFrame) -> DataFrame:
+def check_lines(lines: DataFrame) -> DataFrame:
     """Return a row for each line: the columns of an event, `line`, and for an invalid line its text as `bad_line`.
 
-    `judged` finds the problem of an invalid line. Here that would be most of the work for every valid line, because
+    `judge` finds the problem of an invalid line. Here that would be most of the work for every valid line, because
     Java does not compile a generated program of that length."""
-    rows = _parsed(lines, "value", "source", "journal", "line")
+    rows = _parse(lines, "value", "source", "journal", "line")
     rows = rows.select("*", f.explode(f.array(f.when(~_is_good(), f.col("value")))).alias("bad_line"))
     rows = rows.select("*", f.inline(f.array("delta")))
     return rows.select(
@@ -131,7 +131,7 @@ def checked(lines: DataFrame) -> DataFrame:
     )
 
 
-def _parsed(rows: DataFrame, value: str, *names: str) -> DataFrame:
+def _parse(rows: DataFrame, value: str, *names: str) -> DataFrame:
     """Return the columns of these names, and those of the records that are parsed from the lines `value`.
 
     Generators (`inline`, `explode`) keep Spark from moving filters below the parsing. Otherwise it would repeat the
@@ -158,9 +158,9 @@ def _facts(checked: DataFrame) -> DataFrame:
 
 
 def _findings(bad: DataFrame) -> DataFrame:
-    """Return the FINDINGS of invalid lines, in the columns of `checked`."""
+    """Return the FINDINGS of invalid lines, in the columns of `check_lines`."""
     own = bad.select("source", "line", f.col("cluster_id").alias("known_cluster_id"), f.col("bad_line").alias("value"))
-    rows = _parsed(own, "value", "source", "line", "known_cluster_id")
+    rows = _parse(own, "value", "source", "line", "known_cluster_id")
     rows = rows.select("*", f.explode(f.array(_problem())).alias("problem"))
     found = {
         "cluster_id": f.col("known_cluster_id"),
@@ -191,8 +191,8 @@ def _is_good() -> Column:
 
 def _is_complete() -> Column:
     """Return True if no column is null that the kind needs; never null. The most frequent kinds are tested first."""
-    in_snapshots = _needed_in_snapshots()
-    kinds = sorted(_needed().items(), key=lambda needed: needed[0] not in in_snapshots)
+    in_snapshots = _list_needed_in_snapshots()
+    kinds = sorted(_list_needed().items(), key=lambda needed: needed[0] not in in_snapshots)
     cases = (
         f"when '{kind}' then {_none_is_null(names)} "
         f"and (not coalesce(snapshot, false) or {_none_is_null(in_snapshots.get(kind, ()))})"
@@ -210,7 +210,7 @@ def _is_possible() -> Column:
     return f.expr(f"least({least}) >= 0 and coalesce(dropped, 1) >= 1")
 
 
-def _needed() -> dict[str, list[str]]:
+def _list_needed() -> dict[str, list[str]]:
     """Return the columns that a record of each kind must have."""
     needed = {str(kind): list(names) for kind, names in NEEDED.items()}
     for kind, names in IN_FULL.items():
@@ -218,7 +218,7 @@ def _needed() -> dict[str, list[str]]:
     return needed
 
 
-def _needed_in_snapshots() -> dict[str, list[str]]:
+def _list_needed_in_snapshots() -> dict[str, list[str]]:
     return {str(kind): [f"delta.{name}" for name in names] for kind, names in IN_FULL_IN_SNAPSHOTS.items()}
 
 
@@ -228,13 +228,13 @@ def _is_torn() -> Column:
     return f.col("value").startswith("{") & (opened > closed)
 
 
-def _missing() -> Column:
+def _name_missing() -> Column:
     """Return the names of needed fields that are null."""
     parts = [_nulls(_ENVELOPE)]
-    parts += [f.when(f.col("kind") == kind, _nulls(names)) for kind, names in _needed().items()]
+    parts += [f.when(f.col("kind") == kind, _nulls(names)) for kind, names in _list_needed().items()]
     parts += [
         f.when(f.col("snapshot") & (f.col("kind") == kind), _nulls(names))
-        for kind, names in _needed_in_snapshots().items()
+        for kind, names in _list_needed_in_snapshots().items()
     ]
     return f.concat_ws(", ", *(f.nullif(part, f.lit("")) for part in parts))
 
@@ -256,6 +256,8 @@ def _detail() -> Column:
         f.when(problem == "torn", f.concat(f.lit("the writer was stopped in the middle of this record"), begin))
         .when(problem == "unreadable", f.concat(f.lit("this line is not a record of a journal"), begin))
         .when(problem == "newer_schema", f.lit(newer))
-        .when(problem == "incomplete", f.concat(f.coalesce("kind", f.lit("a")), f.lit(" record lacks "), _missing()))
+        .when(
+            problem == "incomplete", f.concat(f.coalesce("kind", f.lit("a")), f.lit(" record lacks "), _name_missing())
+        )
         .otherwise(f.concat(f.lit("the record is impossible: "), _impossible(), f.lit(" is out of range")))
     )

@@ -17,7 +17,7 @@ from pyspark.sql import functions as f
 from controller_core.journal.changes import Kind
 from kontroller.history.schemas import PARTITION_INTERVALS
 from kontroller.history.transforms.config_intervals import min_isr_steps, static_min_isr_steps
-from kontroller.history.transforms.intervals import lasting, placed, with_unknown
+from kontroller.history.transforms.intervals import add_ends, add_unknown, place_records
 from kontroller.history.transforms.lines import LOGS
 
 _CLUSTER: Final = "xxhash64(cluster_id) as cluster_key"
@@ -52,24 +52,24 @@ def partition_intervals(events: DataFrame, spans: DataFrame, configs: DataFrame)
 
     A partition begins with its assignment, or with its leadership if that is missing. It ends with the removal of
     either, or with its topic."""
-    rows = _told(lasting(_nearly_sorted(_records(events, spans)), _KEY, latest=_FOLDED, also_next=("event",)))
-    rows = _carried(with_unknown(_until_deletion(_one_for_each_event(rows), events, spans), STATE, spans))
+    rows = _fill_states(add_ends(_nearly_sorted(_records(events, spans)), _KEY, latest=_FOLDED, also_next=("event",)))
+    rows = _clear_carried(add_unknown(_end_at_deletion(_one_for_each_event(rows), events, spans), STATE, spans))
     files = static_min_isr_steps(events, spans)
-    rows = _with_min_isr(rows, configs, files).select(*PARTITION_INTERVALS.schema.fieldNames())
-    return rows.unionByName(_before_the_first_mention(events, spans), allowMissingColumns=True)
+    rows = _add_min_isr(rows, configs, files).select(*PARTITION_INTERVALS.schema.fieldNames())
+    return rows.unionByName(_find_unmentioned(events, spans), allowMissingColumns=True)
 
 
 def _records(events: DataFrame, spans: DataFrame) -> DataFrame:
     """Return the records of partitions, with hashes.
 
     A removed partition, or one that a snapshot finds assigned, has no leader until one is recorded."""
-    rows = placed(events.where(f"kind in ({_quoted(_KINDS)})"), spans)
+    rows = place_records(events.where(f"kind in ({_quote(_KINDS)})"), spans)
     begins_anew = f"kind = '{Kind.LEADERSHIP_REMOVED}' or (snapshot and kind = '{Kind.ASSIGNMENT}')"
     values = {name: f"if({begins_anew}, -1, {name})" for name in ("leader", *_EPOCHS)}
     values["isr"] = f"if({begins_anew}, {_NOBODY}, isr)"
     values["led_in"] = f"if(leader is not null or {begins_anew}, chain, null)"
     rows = rows.withColumns({name: f.expr(value) for name, value in values.items()})
-    is_told = f"kind in ({_quoted(_SET)}) as is_told"
+    is_told = f"kind in ({_quote(_SET)}) as is_told"
     rows = rows.selectExpr("*", _TOPIC, is_told, "xxhash64(correlation_id) as event")
     return rows.selectExpr("*", _PARTITION)
 
@@ -86,7 +86,7 @@ def _nearly_sorted(rows: DataFrame) -> DataFrame:
 _FOLDED: Final = ("leader", *_EPOCHS, "isr", *_LISTS, "led_in")
 
 
-def _told(rows: DataFrame) -> DataFrame:
+def _fill_states(rows: DataFrame) -> DataFrame:
     """Return the state after each record that states one.
 
     A partition that is new in a chain was not in its snapshot, so it has no leader until one is recorded there, even if
@@ -103,9 +103,9 @@ def _one_for_each_event(rows: DataFrame) -> DataFrame:
     return rows.where("not (began = ended and next_seq is not null and next_event = event and not unclean)")
 
 
-def _until_deletion(rows: DataFrame, events: DataFrame, spans: DataFrame) -> DataFrame:
+def _end_at_deletion(rows: DataFrame, events: DataFrame, spans: DataFrame) -> DataFrame:
     """End the assignments of a deleted topic. One record deletes all its partitions."""
-    removed = placed(events.where(f"kind = '{Kind.TOPIC_REMOVED}'"), spans)
+    removed = place_records(events.where(f"kind = '{Kind.TOPIC_REMOVED}'"), spans)
     removed = removed.selectExpr(
         "cluster_id", _TOPIC, "chain", "seq as removed_seq", "at as removed_at", f"{_PLACE} as removed"
     )
@@ -114,7 +114,7 @@ def _until_deletion(rows: DataFrame, events: DataFrame, spans: DataFrame) -> Dat
     next_place = "named_struct('span', next_span, 'seq', next_seq)"
     is_next = f"{_PLACE} < removed and (removed_before is null or removed_before < {_PLACE})"
     is_next += f" and (next_seq is null or removed < {next_place})"
-    rows = _left(rows, removed, ("topic_key", "chain"), is_next)
+    rows = _join_few(rows, removed, ("topic_key", "chain"), is_next)
     return rows.withColumns({
         "ended": f.expr("if(removed_seq is null, ended, greatest(began, removed_at))"),
         "next_seq": f.expr("coalesce(removed_seq, next_seq)"),
@@ -122,13 +122,13 @@ def _until_deletion(rows: DataFrame, events: DataFrame, spans: DataFrame) -> Dat
     })  # fmt: skip
 
 
-def _carried(rows: DataFrame) -> DataFrame:
+def _clear_carried(rows: DataFrame) -> DataFrame:
     """Clear the election and the duration of states that are carried over an unknown time."""
     values = {"unclean": "unclean and not is_carried", "took_us": "if(is_carried, null, took_us)"}
     return rows.withColumns({name: f.expr(value) for name, value in values.items()})
 
 
-def _with_min_isr(rows: DataFrame, configs: DataFrame, files: DataFrame) -> DataFrame:
+def _add_min_isr(rows: DataFrame, configs: DataFrame, files: DataFrame) -> DataFrame:
     """Cut intervals where `min.insync.replicas` changed.
 
     The value is the topic's, otherwise its leader's, otherwise the default of all brokers, otherwise that of the
@@ -162,7 +162,7 @@ _STEP: Final = ("began as step_began", "ended as step_ended", "value as step")
 def _cut(rows: DataFrame, steps: DataFrame, keys: tuple[str, ...]) -> DataFrame:
     """Cut intervals without a value (`asked`) at the ends of the steps with equal keys."""
     overlaps = "step_ended > began and step_began < ended or step_began <= began and began < step_ended"
-    rows = _left(rows, steps, keys, f"is_known and asked is null and ({overlaps})")
+    rows = _join_few(rows, steps, keys, f"is_known and asked is null and ({overlaps})")
     of_step = {
         "began": "greatest(began, step_began)",
         "ended": "least(ended, step_ended)",
@@ -172,11 +172,11 @@ def _cut(rows: DataFrame, steps: DataFrame, keys: tuple[str, ...]) -> DataFrame:
     return rows.selectExpr("* except (step_began, step_ended, step)")
 
 
-def _before_the_first_mention(events: DataFrame, spans: DataFrame) -> DataFrame:
+def _find_unmentioned(events: DataFrame, spans: DataFrame) -> DataFrame:
     """Return unknown intervals before the first mention of a partition in logs, unless the mention is its creation."""
     clusters = spans.where(f"origin = '{LOGS}'").select("cluster_id")
     of_logs = spans.join(f.broadcast(clusters), "cluster_id", "left_semi")
-    rows = placed(events.where(f"kind in ({_quoted(_SET)})"), of_logs)
+    rows = place_records(events.where(f"kind in ({_quote(_SET)})"), of_logs)
     envelope = ("topic_id", "inferred", "controller_id", "controller_epoch", "seq")
     mention = f.struct(*envelope, "kind", "cause", "is_by_mention", "told_from", "at")
     first = f.min_by(mention, f.expr(_PLACE)).alias("first")
@@ -192,7 +192,7 @@ def _before_the_first_mention(events: DataFrame, spans: DataFrame) -> DataFrame:
     )  # fmt: skip
 
 
-def _left(rows: DataFrame, few: DataFrame, keys: tuple[str, ...], condition: str) -> DataFrame:
+def _join_few(rows: DataFrame, few: DataFrame, keys: tuple[str, ...], condition: str) -> DataFrame:
     """Left-join a small table by equal keys and a condition."""
     few = few.selectExpr(f"* except ({', '.join(keys)})", *(f"{key} as its_{key}" for key in keys))
     on = " and ".join((*(f"{key} = its_{key}" for key in keys), f"({condition})"))
@@ -200,5 +200,5 @@ def _left(rows: DataFrame, few: DataFrame, keys: tuple[str, ...], condition: str
     return joined.selectExpr(f"* except ({', '.join(f'its_{key}' for key in keys)})")
 
 
-def _quoted(kinds: Iterable[Kind]) -> str:
+def _quote(kinds: Iterable[Kind]) -> str:
     return ", ".join(f"'{kind}'" for kind in kinds)

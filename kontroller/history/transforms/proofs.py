@@ -29,17 +29,17 @@ _DELTAS: Final = {
 """Entries that are recorded as deltas. All others are recorded in full."""
 
 
-def _joined(values: str) -> str:
+def _join_values(values: str) -> str:
     return f"array_join(transform({values}, x -> string(x)), ',')"
 
 
-def _named(entries: str, value: str) -> str:
+def _join_map(entries: str, value: str) -> str:
     """SQL: a map as text, sorted by name."""
     named = f"concat(k, '=', {value.replace('VALUE', f'{entries}[k]')})"
     return f"array_join(transform(array_sort(map_keys({entries})), k -> {named}), ',')"
 
 
-def _of_topics(partitions: str) -> str:
+def _join_partitions(partitions: str) -> str:
     """SQL: partitions by topic as text, sorted by topic and number."""
     of_topic = f"transform(array_sort({partitions}[t]), p -> concat(t, '-', string(p)))"
     return f"array_join(flatten(transform(array_sort(map_keys({partitions})), t -> {of_topic})), ',')"
@@ -47,21 +47,22 @@ def _of_topics(partitions: str) -> str:
 
 _TEXTS: Final = {
     Kind.LEADERSHIP: (
-        "topic", "partition", "leader", _joined("isr"), "leader_epoch", "leader_recovery_state", "state_controller_epoch",
-        "partition_epoch",
+        "topic", "partition", "leader", _join_values("isr"), "leader_epoch", "leader_recovery_state",
+        "state_controller_epoch", "partition_epoch",
     ),
     Kind.ASSIGNMENT: (
-        "topic", "partition", _joined("replicas"), _joined("adding"), _joined("removing"), _joined("origin_order"),
+        "topic", "partition", _join_values("replicas"), _join_values("adding"), _join_values("removing"),
+        _join_values("origin_order"),
     ),
     Kind.TOPIC: ("topic", "topic_id", "czxid"),
     Kind.BROKER: (
-        "broker", "broker_epoch", "rack", _joined("endpoints"),
-        _named("supported_features", "string(VALUE[0]) || '-' || string(VALUE[1])"),
+        "broker", "broker_epoch", "rack", _join_values("endpoints"),
+        _join_map("supported_features", "string(VALUE[0]) || '-' || string(VALUE[1])"),
     ),
-    Kind.FEATURES: ("features_epoch", _named("finalized_features", "string(VALUE)")),
-    Kind.TOPIC_CONFIG: ("topic", _named("config", "VALUE")),
-    Kind.BROKER_CONFIG: ("broker", _named("config", "VALUE")),
-    Kind.OFFLINE_REPLICAS: ("broker", _of_topics("partitions")),
+    Kind.FEATURES: ("features_epoch", _join_map("finalized_features", "string(VALUE)")),
+    Kind.TOPIC_CONFIG: ("topic", _join_map("config", "VALUE")),
+    Kind.BROKER_CONFIG: ("broker", _join_map("config", "VALUE")),
+    Kind.OFFLINE_REPLICAS: ("broker", _join_partitions("partitions")),
 }  # fmt: skip
 """The text of each kind of entry for its checksum: docs/journal.md, "What a history comes to"."""
 
@@ -71,7 +72,7 @@ def proofs(changes: DataFrame, spans: DataFrame, checksums: DataFrame) -> DataFr
 
     `changes`: of the history (`transforms.changes`), or all events. `checksums`: the `snapshot_checksums` of all
     events."""
-    rows = _within(changes, spans)
+    rows = _select_known(changes, spans)
     snapshots = _snapshots(rows)
     changed = _changes(_entries(rows).where("not snapshot or seq <= snapshot_seq"), rows)
     table = snapshots.join(checksums, [*EPOCH, "seq"], "left")
@@ -90,7 +91,7 @@ def proofs(changes: DataFrame, spans: DataFrame, checksums: DataFrame) -> DataFr
 
 def snapshot_checksums(events: DataFrame, spans: DataFrame) -> DataFrame:
     """Return the sum of each snapshot's entries as `snapshot_checksum`, by the place of its end (`EPOCH`, `seq`)."""
-    rows = _within(events, spans)
+    rows = _select_known(events, spans)
     snapshots = _snapshots(rows)
     own = _entries(rows).where("snapshot").selectExpr(*_SPAN, "seq as at", f"{_crc()} as value")
     table = snapshots.join(_sums(own, snapshots, "own"), [*_SPAN, "number"], "left")
@@ -98,7 +99,7 @@ def snapshot_checksums(events: DataFrame, spans: DataFrame) -> DataFrame:
     return table.selectExpr(*EPOCH, "seq", checksum)
 
 
-def _within(events: DataFrame, spans: DataFrame) -> DataFrame:
+def _select_known(events: DataFrame, spans: DataFrame) -> DataFrame:
     """Return the records of each known state."""
     spans = states(spans.where(f"origin <> '{LOGS}'"))  # logs have no checksums
     around = f.broadcast(spans.select(*EPOCH, "span", "first_seq", "snapshot_seq", "last_seq"))
@@ -106,7 +107,7 @@ def _within(events: DataFrame, spans: DataFrame) -> DataFrame:
 
 
 def _entries(rows: DataFrame) -> DataFrame:
-    entries = rows.where(f"kind in ({_quoted(_TEXTS)}, {_quoted(REMOVED.values())})")
+    entries = rows.where(f"kind in ({_quote(_TEXTS)}, {_quote(REMOVED.values())})")
     return entries.withColumn("entry", f.expr("replace(kind, '_removed', '')"))
 
 
@@ -174,5 +175,5 @@ def _or_empty(value: str) -> str:
     return f"coalesce(string({value}), '')"
 
 
-def _quoted(kinds: Iterable[Kind]) -> str:
+def _quote(kinds: Iterable[Kind]) -> str:
     return ", ".join(f"'{kind}'" for kind in kinds)

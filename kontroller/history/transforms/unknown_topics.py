@@ -7,7 +7,7 @@ from pyspark.sql import functions as f
 
 from controller_core.journal.changes import Kind
 from kontroller.history.schemas import FINDINGS
-from kontroller.history.transforms.intervals import placed
+from kontroller.history.transforms.intervals import place_records
 from kontroller.history.transforms.lines import LOGS
 
 _OF_PARTITIONS: Final = (Kind.LEADERSHIP, Kind.ASSIGNMENT)
@@ -17,7 +17,7 @@ def unknown_topics(events: DataFrame, spans: DataFrame) -> DataFrame:
     """Return findings `unknown_topic`, one for each topic and chain of known spans."""
     of_partitions = f"kind in ({', '.join(repr(str(kind)) for kind in _OF_PARTITIONS)})"
     spans = spans.where(f"origin <> '{LOGS}'")  # logs have no snapshots that would name the topics
-    rows = placed(events.where(f"kind = '{Kind.TOPIC}' or {of_partitions}"), spans)
+    rows = place_records(events.where(f"kind = '{Kind.TOPIC}' or {of_partitions}"), spans)
     topics = rows.groupBy("cluster_id", "chain", "topic").agg(
         f.max(f.col("kind") == Kind.TOPIC.value).alias("is_known"),
         f.count_if(f.expr(of_partitions)).alias("count"),

@@ -133,7 +133,7 @@ class Fleet:
                     state=CLEARED, at_us=cluster.time.stamp_us, cause=None, position=cluster.time.newest
                 )
                 self._board.post(cluster_id, over, self._wall())
-        self._post(cluster_id, cluster.watch.standing(), is_told=True)
+        self._post(cluster_id, cluster.watch.list_raised(), is_told=True)
 
     def _cannot_use(self, journal: str, problem: str) -> None:
         if not self.unreadable[journal]:

@@ -78,7 +78,7 @@ class WatchSettings(BaseSettings):
     @property
     def tokens(self) -> JournalTokens:
         """The tokens for served journals. Raises `ValueError`."""
-        return JournalTokens.named(self.journal_token_file, self.journal)
+        return JournalTokens.parse(self.journal_token_file, self.journal)
 
     @property
     def rules(self) -> Rules:

@@ -5,7 +5,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from kontroller.history.answers.options import Options
 from kontroller.history.answers.outages.availability import availability, downtime_by_cause
-from kontroller.history.answers.outages.detection import led_by_the_dead
+from kontroller.history.answers.outages.detection import find_dead_leaderships
 from kontroller.history.answers.outages.incidents import incidents
 from kontroller.history.schemas import AVAILABILITY, DOWNTIME_BY_CAUSE
 from tests.spark.answers.literals import DAY, Answers, Histories, answers, day, event, partition, span
@@ -78,7 +78,7 @@ def found(histories: Histories) -> Answers:
 
 
 def available(histories: Histories, options: Options) -> DataFrame:
-    dead = led_by_the_dead(histories.partitions, histories.spans, histories.events, options)
+    dead = find_dead_leaderships(histories.partitions, histories.spans, histories.events, options)
     return availability(histories.partitions, dead, options)
 
 

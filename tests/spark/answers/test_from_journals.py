@@ -15,7 +15,7 @@ from kontroller.history.schemas import Table
 from kontroller.history.transforms.broker_intervals import broker_intervals
 from kontroller.history.transforms.config_intervals import config_intervals
 from kontroller.history.transforms.continuity.breaks import marks
-from kontroller.history.transforms.known_spans import known_spans
+from kontroller.history.transforms.known_spans import find_known_spans
 from kontroller.history.transforms.partition_intervals import partition_intervals
 from tests.spark.answers.literals import Answers, answers
 from tests.spark.histories import as_events, history
@@ -27,7 +27,7 @@ US: Final = 1_000_000
 @pytest.fixture(scope="module")
 def answered(spark: SparkSession) -> dict[Table, DataFrame]:
     events = as_events(spark, *JOURNALS.values()).localCheckpoint()
-    spans = known_spans(marks(events)).localCheckpoint()
+    spans = find_known_spans(marks(events)).localCheckpoint()
     configs = config_intervals(events, spans).localCheckpoint()
     return answer_all({
         schemas.EVENTS: events,

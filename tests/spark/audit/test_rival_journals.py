@@ -8,9 +8,9 @@ from pyspark.sql import Row, SparkSession
 from kontroller.history.audit.audit import audit
 from kontroller.history.schemas import EVENTS, PROOFS
 from kontroller.history.transforms import lines
-from kontroller.history.transforms.accounts.once import once
+from kontroller.history.transforms.accounts.once import deduplicate
 from kontroller.history.transforms.continuity.breaks import marks
-from kontroller.history.transforms.known_spans import known_spans
+from kontroller.history.transforms.known_spans import find_known_spans
 from tests.spark.journal_scenes import Folders, as_lines, controller, recorder
 
 
@@ -79,10 +79,12 @@ SCENES: dict[str, tuple[Callable[[str], Folders], set[str]]] = {
 def found(spark: SparkSession) -> Sequence[Row]:
     """Violations of all clusters, by the way that a history goes."""
     scenes = {name: make(name) for name, (make, _) in SCENES.items()}
-    recorded = spark.createDataFrame(lines.judged(lines.checked(as_lines(spark, scenes)))[0].collect(), EVENTS.schema)
-    events = spark.createDataFrame(once(recorded)[0].collect(), EVENTS.schema)
+    recorded = spark.createDataFrame(
+        lines.judge(lines.check_lines(as_lines(spark, scenes)))[0].collect(), EVENTS.schema
+    )
+    events = spark.createDataFrame(deduplicate(recorded)[0].collect(), EVENTS.schema)
     proofs = spark.createDataFrame([], PROOFS.schema)
-    return audit(events, known_spans(marks(events)), proofs, recorded=recorded).collect()
+    return audit(events, find_known_spans(marks(events)), proofs, recorded=recorded).collect()
 
 
 @pytest.mark.parametrize("name", SCENES)

@@ -5,9 +5,9 @@ from typing import Final
 import pytest
 from pyspark.sql import Row, SparkSession
 
-from kontroller.history.audit.controllers import late_changes
+from kontroller.history.audit.controllers import find_late_changes
 from kontroller.history.transforms.continuity.breaks import marks
-from kontroller.history.transforms.known_spans import known_spans
+from kontroller.history.transforms.known_spans import find_known_spans
 from tests.spark.clocks.journals import START_S, Journal, lines
 from tests.spark.clocks.oracle import Record
 from tests.spark.histories import as_events
@@ -47,7 +47,7 @@ HISTORIES: Final = {
 @pytest.fixture(scope="module")
 def late(spark: SparkSession) -> list[Row]:
     events = as_events(spark, *(lines(records, name) for name, records in HISTORIES.items())).localCheckpoint()
-    return late_changes(events, known_spans(marks(events)).localCheckpoint()).collect()
+    return find_late_changes(events, find_known_spans(marks(events)).localCheckpoint()).collect()
 
 
 def test_a_controller_that_goes_on_when_the_next_has_begun_is_found(late: list[Row]) -> None:

@@ -9,11 +9,11 @@ from pyspark.sql import functions as f
 
 from kontroller.history.answers.options import Options
 from kontroller.history.answers.outages.availability import availability
-from kontroller.history.answers.outages.detection import led_by_the_dead
+from kontroller.history.answers.outages.detection import find_dead_leaderships
 from kontroller.history.schemas import CONFIG_INTERVALS, PARTITION_INTERVALS
 from kontroller.history.transforms.continuity.breaks import marks
 from kontroller.history.transforms.continuity.doubts import doubts
-from kontroller.history.transforms.known_spans import known_spans
+from kontroller.history.transforms.known_spans import find_known_spans
 from kontroller.history.transforms.partition_intervals import partition_intervals
 from tests.spark.clocks.journals import lines
 from tests.spark.clocks.oracle import Record, Timeline, tidy
@@ -41,7 +41,7 @@ def folded(spark: SparkSession, journals: Mapping[str, Sequence[Sequence[Record]
         found.timelines[name][partition] = tidy(iter(states))
     for finding in doubts(marks(events)).collect():
         found.findings[finding.cluster_id][finding.problem] += finding["count"]
-    dead = led_by_the_dead(intervals, known_spans(marks(events)).localCheckpoint(), events, Options())
+    dead = find_dead_leaderships(intervals, find_known_spans(marks(events)).localCheckpoint(), events, Options())
     by_cluster = availability(intervals, dead, Options()).groupBy("cluster_id")
     names = ("unknown_seconds", "leaderless_seconds")
     for row in by_cluster.agg(f.count("*").alias("days"), *(f.sum(name).alias(name) for name in names)).collect():
@@ -53,7 +53,7 @@ def folded(spark: SparkSession, journals: Mapping[str, Sequence[Sequence[Record]
 
 def _intervals(spark: SparkSession, events: DataFrame) -> DataFrame:
     configs = spark.createDataFrame([], CONFIG_INTERVALS.schema)
-    return partition_intervals(events, known_spans(marks(events)).localCheckpoint(), configs).localCheckpoint()
+    return partition_intervals(events, find_known_spans(marks(events)).localCheckpoint(), configs).localCheckpoint()
 
 
 def _states(intervals: DataFrame) -> Mapping[tuple[str, int], Timeline]:

@@ -12,7 +12,7 @@ from kontroller.history.sources import journal_files
 from kontroller.history.transforms import layers
 from kontroller.history.transforms.config_intervals import config_intervals
 from kontroller.history.transforms.continuity.breaks import marks
-from kontroller.history.transforms.known_spans import known_spans
+from kontroller.history.transforms.known_spans import find_known_spans
 from tests.spark.histories import ingested
 from tests.spark.pipelines.declared import leave_out_what_follows_events, spark_pipelines
 
@@ -29,10 +29,10 @@ def test_the_declared_pipeline_comes_to_what_the_batch_comes_to(spark: SparkSess
 
     events, findings = ingested(journal_files.lines(spark, [str(project / "journals")]))
     events = events.localCheckpoint()
-    spans = known_spans(marks(events)).localCheckpoint()
+    spans = find_known_spans(marks(events)).localCheckpoint()
     built = layers.derive(events, findings, marks(events), spans, config_intervals(events, spans).localCheckpoint())
     for table in COMPARED:
-        assertDataFrameEqual(kept(table), built.of(table))
+        assertDataFrameEqual(kept(table), built.get_table(table))
     answers = answer_all({table: kept(table) for table in (schemas.EVENTS, schemas.KNOWN_SPANS, *COMPARED)})
     for table in (schemas.AVAILABILITY, schemas.FAILOVERS):
         assertDataFrameEqual(kept(table), answers[table])

@@ -9,7 +9,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from kontroller.history import kept_history
 from kontroller.history.answers.options import Options
-from kontroller.history.audit.partition_history import known, partition_history
+from kontroller.history.audit.partition_history import partition_history, select_known
 from kontroller.history.folding.tables import RAW_EVENTS
 from kontroller.history.kept_history import KeptHistory
 from kontroller.history.schemas import ANSWERS, EVENTS, KNOWN_SPANS, LAYERS, VIOLATIONS, Table
@@ -93,7 +93,7 @@ class TestWhatIsFound:
         assert [is_over_most_of_a_history(window) for window in windows(rows)] == [True]
 
     def test_and_not_one_over_what_topics_say_of_themselves(self, history: KeptHistory) -> None:
-        certain = known(history.store.read(EVENTS), history.store.read(KNOWN_SPANS))
+        certain = select_known(history.store.read(EVENTS), history.store.read(KNOWN_SPANS))
         of_topics = [window for window in windows(partition_history(certain)) if "topic" in window.is_over_alone]
         assert of_topics
         assert not any(is_over_most_of_a_history(window) for window in of_topics)

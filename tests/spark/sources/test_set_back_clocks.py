@@ -143,7 +143,7 @@ def told(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Seque
         for name, scene in SCENES.items()
     ]
     raw = [row for rows in read for row in rows.collect()]
-    events = text_logs.numbered(spark.createDataFrame(raw, EVENTS.schema)).sort(*EVENTS.order).collect()
+    events = text_logs.number_records(spark.createDataFrame(raw, EVENTS.schema)).sort(*EVENTS.order).collect()
     for name in SETTINGS:
         spark.conf.unset(name)
     return events

@@ -38,7 +38,7 @@ def logs(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Logs:
     for name, value in INTERPRETED.items():
         spark.conf.set(name, value)
     told, lines = text_logs.read(text_logs.lines(spark, [str(folder)]), cluster_id="old", time_zone="Europe/Berlin")
-    events, findings = text_logs.numbered(told), text_logs.counted(lines)
+    events, findings = text_logs.number_records(told), text_logs.count_unreadable(lines)
     rows = events.orderBy("controller_epoch", "seq").collect()
     again = spark.createDataFrame(rows, EVENTS.schema)
     nothing = [spark.createDataFrame([], table.schema) for table in (KNOWN_SPANS, PROOFS)]

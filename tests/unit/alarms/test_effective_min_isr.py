@@ -57,7 +57,7 @@ def in_effect(*configs: Seen) -> int:
     watch = new_watch()
     told(watch, led(0, 0, 1), *configs)
     (replicas,) = watch.topics["t"].partitions.values()
-    return watch.course.configs.needed(watch.topics["t"], replicas, watch.rules)
+    return watch.course.configs.count_needed(watch.topics["t"], replicas, watch.rules)
 
 
 TOPIC, DYNAMIC = wanted(1, 1, 5), config(2, 1, "broker_config", 1, 4)

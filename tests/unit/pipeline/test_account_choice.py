@@ -2,7 +2,14 @@
 
 from collections.abc import Sequence
 
-from kontroller.history.transforms.accounts.choice import ALWAYS_US, Account, Known, Snapshot, pieces, ranked
+from kontroller.history.transforms.accounts.choice import (
+    ALWAYS_US,
+    Account,
+    Known,
+    Snapshot,
+    choose_pieces,
+    rank_accounts,
+)
 
 MINUTE_US = 60_000_000
 HOUR = 60
@@ -28,40 +35,40 @@ def account(
 
 def taken(*accounts: Account) -> list[tuple[int, str, int, int]]:
     """Part, account, and from when until when it is known."""
-    assert pieces(accounts) == pieces(accounts[::-1])
-    return [(p.part, p.account, p.began_us // MINUTE_US, p.ended_us // MINUTE_US) for p in pieces(accounts)]
+    assert choose_pieces(accounts) == choose_pieces(accounts[::-1])
+    return [(p.part, p.account, p.began_us // MINUTE_US, p.ended_us // MINUTE_US) for p in choose_pieces(accounts)]
 
 
 def test_all_of_one_account_is_taken_in_one_part() -> None:
     only = account("a", (5, 30), (60, 90))
     assert taken(only) == [(0, "a", 5, 30), (0, "a", 60, 90)]
-    assert [(piece.first_seq, piece.last_seq, piece.until_us) for piece in pieces([only])] == [
+    assert [(piece.first_seq, piece.last_seq, piece.until_us) for piece in choose_pieces([only])] == [
         (0, 30, ALWAYS_US), (31, 2**63 - 1, ALWAYS_US),
     ]  # fmt: skip
 
 
 def test_a_minute_of_a_controller_is_less_than_a_day_of_a_recorder() -> None:
     own, seen = account("own", (100, 101), trust=CONTROLLER), account("seen", (0, 24 * HOUR))
-    assert ranked([own, seen])[0].name == "seen"
+    assert rank_accounts([own, seen])[0].name == "seen"
     assert taken(own, seen) == [(0, "seen", 0, 24 * HOUR)]
 
 
 def test_a_controller_is_taken_where_a_recorder_covers_about_as_much() -> None:
     own, seen = account("own", (1, 10 * HOUR), trust=CONTROLLER), account("seen", (0, 10 * HOUR + 1))
     assert [piece[1] for piece in taken(own, seen)][:2] == ["seen", "own"]
-    assert ranked([own, seen])[0].name == "own"
+    assert rank_accounts([own, seen])[0].name == "own"
 
 
 def test_what_begins_and_ends_a_moment_apart_is_not_filled() -> None:
     own = Account("own", CONTROLLER, [Known(4, 6, 90, 7_000_000, 500_000_000)], [Snapshot(4, 6_000_000)])
     seen = Account("seen", RECORDER, [Known(4, 6, 90, 1_000_000, 510_000_000)], [Snapshot(4, 1_000_000)])
-    assert [piece.account for piece in pieces([own, seen])] == ["own"]
+    assert [piece.account for piece in choose_pieces([own, seen])] == ["own"]
 
 
 def test_recorders_one_after_the_other_are_both_taken_whole() -> None:
     first, second = account("first", (0, 3 * HOUR)), account("second", (200, 300))
     assert taken(first, second) == [(0, "first", 0, 180), (1, "second", 200, 300)]
-    assert [piece.first_seq for piece in pieces([first, second])] == [0, 0]
+    assert [piece.first_seq for piece in choose_pieces([first, second])] == [0, 0]
 
 
 def test_the_time_before_and_after_the_best_account_is_filled() -> None:
@@ -69,7 +76,7 @@ def test_the_time_before_and_after_the_best_account_is_filled() -> None:
     seen = account("seen", (HOUR, 8 * HOUR))
     after = account("after", (490, 600))
     assert taken(own, seen, after) == [(0, "own", 0, 60), (1, "seen", 60, 480), (2, "after", 490, 600)]
-    assert pieces([own, seen, after])[0].until_us == HOUR * MINUTE_US
+    assert choose_pieces([own, seen, after])[0].until_us == HOUR * MINUTE_US
 
 
 def test_what_begins_in_covered_time_is_taken_from_a_snapshot_after_it() -> None:
@@ -102,4 +109,4 @@ def test_what_fills_goes_on_over_its_own_silence() -> None:
 
 
 def test_accounts_that_know_nothing_are_taken_by_trust() -> None:
-    assert [piece.account for piece in pieces([account("a"), account("b", trust=CONTROLLER)])] == ["b"]
+    assert [piece.account for piece in choose_pieces([account("a"), account("b", trust=CONTROLLER)])] == ["b"]

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from kontroller.history.transforms.accounts.agreement import Journal, grouped
+from kontroller.history.transforms.accounts.agreement import Journal, group_journals
 from kontroller.history.transforms.accounts.choice import Known, Snapshot
 from kontroller.history.transforms.accounts.stretches import Mark, account_of
 
@@ -70,13 +70,17 @@ def journal(name: str, *contradicts: str, of: int | None = 1, records: int = 10)
 
 
 def test_copies_and_parts_are_one_account_which_is_nothing_to_choose_from() -> None:
-    assert grouped([journal("a"), journal("b"), journal("c", records=2)]) == {}
+    assert group_journals([journal("a"), journal("b"), journal("c", records=2)]) == {}
 
 
 def test_writers_have_accounts_of_their_own_whatever_their_numbers_are() -> None:
-    assert grouped([journal("a", of=1), journal("b", of=2), journal("c", of=None)]) == {"a": "a", "b": "b", "c": "c"}
+    assert group_journals([journal("a", of=1), journal("b", of=2), journal("c", of=None)]) == {
+        "a": "a",
+        "b": "b",
+        "c": "c",
+    }
 
 
 def test_a_journal_belongs_to_the_largest_account_that_it_contradicts_nowhere() -> None:
     journals = [journal("a", "b", records=9), journal("b", "a", records=8), journal("c", "a", records=5), journal("d")]
-    assert grouped(journals) == grouped(journals[::-1]) == {"d": "d", "a": "d", "b": "b", "c": "b"}
+    assert group_journals(journals) == group_journals(journals[::-1]) == {"d": "d", "a": "d", "b": "b", "c": "b"}

@@ -6,14 +6,14 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kontroller.history.transforms.continuity.clock_runs import YEAR_US, Place, Run, most_covering, placed
+from kontroller.history.transforms.continuity.clock_runs import YEAR_US, Place, Run, most_covering, place_runs
 
 HOUR = 3_600_000_000
 
 
 def hours(*runs: tuple[float, float]) -> list[tuple[float, float, bool]]:
     """Where runs are placed that began and ended at these hours."""
-    found = placed([Run(round(began * HOUR), round(ended * HOUR)) for began, ended in runs])
+    found = place_runs([Run(round(began * HOUR), round(ended * HOUR)) for began, ended in runs])
     return [(place.began_us / HOUR, place.ended_us / HOUR, place.is_believed) for place in found]
 
 
@@ -52,7 +52,7 @@ def test_more_than_a_year_apart_only_the_side_is_believed_that_covers_more() -> 
 
 
 def test_nothing_has_no_places() -> None:
-    assert placed([]) == []
+    assert place_runs([]) == []
 
 
 RUNS = st.lists(st.tuples(st.integers(0, 30), st.integers(0, 12)).map(lambda run: Run(run[0], sum(run))), max_size=9)
@@ -82,7 +82,7 @@ def test_no_other_runs_cover_more(runs: list[Run]) -> None:
 
 @given(RUNS)
 def test_places_are_in_order_and_within_the_runs_that_are_believed(runs: list[Run]) -> None:
-    places = placed(runs)
+    places = place_runs(runs)
     assert [place.began_us for place in places] == sorted(place.began_us for place in places)
     assert all(place.ended_us <= after.began_us for place, after in pairwise(places))
     for run, place in zip(runs, places, strict=True):
@@ -95,4 +95,4 @@ def test_places_are_in_order_and_within_the_runs_that_are_believed(runs: list[Ru
 
 def test_a_hundred_thousand_runs_take_no_longer_than_they_must() -> None:
     runs = [Run(n * 10 % 1_000_003, n * 10 % 1_000_003 + 7) for n in range(100_000)]
-    assert len(placed(runs)) == len(runs)
+    assert len(place_runs(runs)) == len(runs)

@@ -135,7 +135,7 @@ def test_a_journal_with_a_token_is_for_those_who_show_it(served: Path, tmp_path:
         url = f"{address}/journal"
 
         def fetched(*options: str) -> bytes:
-            return (fetch(url, tmp_path / "copies", JournalTokens.named(options, [url])) / NAME).read_bytes()
+            return (fetch(url, tmp_path / "copies", JournalTokens.parse(options, [url])) / NAME).read_bytes()
 
         for options in ((), (str(wrong),), (f"{url}={wrong}", str(given))):
             with pytest.raises(JournalUnreachable, match=r"answers 401 Unauthorized: .* --journal-token-file") as error:
@@ -157,7 +157,7 @@ def test_a_journal_with_a_token_is_for_those_who_show_it(served: Path, tmp_path:
 def test_a_token_that_cannot_be_read_lets_nobody_in_and_is_logged_once(served: Path, tmp_path: Path) -> None:
     given, shown = file_of(tmp_path, "given", TOKEN), file_of(tmp_path, "shown", TOKEN)
     with serving(*journal_routes(served, TokenFile(path=given))) as address, capture_logs() as logged:
-        tokens = JournalTokens.named([str(shown)], [])
+        tokens = JournalTokens.parse([str(shown)], [])
         fetch(f"{address}/journal", tmp_path / "copies", tokens)
         given.unlink()
         for _ in range(2):
@@ -182,7 +182,7 @@ def test_a_token_is_not_shown_to_whom_a_journal_leads_to(tmp_path: Path) -> None
         asked.append(request.headers.get("Authorization"))
         raise web.HTTPFound(f"{other}/journal")
 
-    tokens = JournalTokens.named([str(file_of(tmp_path, "given", TOKEN))], [])
+    tokens = JournalTokens.parse([str(file_of(tmp_path, "given", TOKEN))], [])
     with serving(web.get("/journal", elsewhere)) as other, serving(web.get("/journal", lead)) as address:
         fetch(f"{address}/journal", tmp_path / "copies", tokens)
     assert asked == [f"Bearer {TOKEN}", None]
@@ -199,4 +199,4 @@ def test_a_token_is_not_shown_to_whom_a_journal_leads_to(tmp_path: Path) -> None
 def test_a_token_that_nobody_could_be_shown_is_refused_at_the_start(tmp_path: Path, option: str, said: str) -> None:
     given = option.replace("FILE", str(file_of(tmp_path, "given", TOKEN)))
     with pytest.raises(ValueError, match=said):
-        JournalTokens.named([given], ["http://here:9404/journal", "/a/folder"])
+        JournalTokens.parse([given], ["http://here:9404/journal", "/a/folder"])

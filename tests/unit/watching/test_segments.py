@@ -36,7 +36,7 @@ async def served_at(*routes: web.RouteDef) -> AsyncIterator[str]:
 def tokens_of(folder: Path, token: str = TOKEN) -> JournalTokens:
     """What a reader shows who has this token in a file of the folder's."""
     (folder / "token").write_text(token)
-    return JournalTokens.named([str(folder / "token")], [])
+    return JournalTokens.parse([str(folder / "token")], [])
 
 
 @pytest.fixture(params=["folder", "served", "served for a token"])

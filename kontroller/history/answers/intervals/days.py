@@ -9,7 +9,7 @@ from pyspark.sql import functions as f
 from kontroller.history.answers.intervals.within import Within
 
 
-def split_by_day(intervals: DataFrame, within: Within | None = None) -> DataFrame:
+def cut_by_day(intervals: DataFrame, within: Within | None = None) -> DataFrame:
     """Return a row for each day that an interval [began, ended) touches, clipped to that day. `ended` must not be null.
 
     Adds `day`, `micros` (the length of the part), and `is_first`, which is true for the part that the interval begins
@@ -17,7 +17,7 @@ def split_by_day(intervals: DataFrame, within: Within | None = None) -> DataFram
     within it.
     """
     intervals = intervals.withColumn("_whole_began", f.col("began"))
-    intervals = intervals if within is None else within.clipped(intervals)
+    intervals = intervals if within is None else within.clip(intervals)
     last_moment = f.greatest(f.col("began"), f.col("ended") - f.expr("INTERVAL '0.000001' SECOND"))
     days = f.sequence(f.to_date("began"), f.to_date(last_moment), f.expr("INTERVAL 1 DAY"))
     parts = intervals.withColumns({"day": f.explode(days), "_is_begin": f.col("_whole_began") == f.col("began")})

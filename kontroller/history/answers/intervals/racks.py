@@ -15,7 +15,7 @@ _BEGINNING: Final = "timestamp '0001-01-01 00:00:00'"
 _END: Final = "timestamp '9999-12-31 00:00:00'"
 
 
-def in_racks(intervals: DataFrame, broker_intervals: DataFrame) -> DataFrame:
+def add_racks(intervals: DataFrame, broker_intervals: DataFrame) -> DataFrame:
     """Add a column `racks` (broker to rack), and cut intervals at changes of racks. Intervals without length are
     dropped."""
     maps = rack_maps(broker_intervals).withColumnsRenamed(
@@ -30,7 +30,7 @@ def in_racks(intervals: DataFrame, broker_intervals: DataFrame) -> DataFrame:
 
 
 def rack_of(broker: Column) -> Column:
-    """Return the rack of a broker in rows of `in_racks`; "" if it has none or was never seen."""
+    """Return the rack of a broker in rows of `add_racks`; "" if it has none or was never seen."""
     return f.coalesce(f.try_element_at(f.col("racks"), broker), f.lit(NO_RACK))
 
 

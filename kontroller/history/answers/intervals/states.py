@@ -15,12 +15,12 @@ NO_LEADER: Final = -1
 _ORDER: Final = ("began", "ended", "controller_epoch", "seq")
 
 
-def in_order() -> WindowSpec:
+def interval_order() -> WindowSpec:
     """Return a window over the intervals of each partition in their order."""
     return Window.partitionBy(*PARTITION).orderBy(*_ORDER, f.col("is_known").desc())
 
 
-def from_the_end() -> WindowSpec:
+def reverse_interval_order() -> WindowSpec:
     """Return a window over the intervals of each partition, the last one first."""
     return Window.partitionBy(*PARTITION).orderBy(*(f.col(name).desc() for name in _ORDER), "is_known")
 
@@ -53,14 +53,14 @@ def is_of_same_topic(neighbour: Column) -> Column:
     return f.coalesce(neighbour == f.col("topic_id"), f.lit(True))
 
 
-def in_stretches(partition_intervals: DataFrame) -> DataFrame:
+def add_stretches(partition_intervals: DataFrame) -> DataFrame:
     """Return the known intervals with two more columns.
 
     `stretch` is a number that stays the same while a partition's intervals follow each other without a gap, without
     unknown time, and without a new topic of the same name. `followed_by` is what comes after the interval: `change`,
     `unknown`, `deletion`, or `end`, the history's.
     """
-    order = in_order()
+    order = interval_order()
     follows = f.lag("is_known").over(order) & (f.lag("ended").over(order) == f.col("began"))
     follows = follows & is_of_same_topic(f.lag("topic_id").over(order))
     touches = (f.lead("began").over(order) == f.col("ended")) & is_of_same_topic(f.lead("topic_id").over(order))
@@ -79,13 +79,13 @@ def in_stretches(partition_intervals: DataFrame) -> DataFrame:
     )
 
 
-def previous(column: str) -> Column:
-    """Return a column of the previous interval, in rows of `in_stretches`; null at the beginning of a stretch."""
-    order = in_order()
+def previous_value(column: str) -> Column:
+    """Return a column of the previous interval, in rows of `add_stretches`; null at the beginning of a stretch."""
+    order = interval_order()
     return f.when(f.lag("stretch").over(order) == f.col("stretch"), f.lag(column).over(order))
 
 
-def following(column: str) -> Column:
-    """Return a column of the next interval, in rows of `in_stretches`; null at the end of a stretch."""
-    order = in_order()
+def next_value(column: str) -> Column:
+    """Return a column of the next interval, in rows of `add_stretches`; null at the end of a stretch."""
+    order = interval_order()
     return f.when(f.lead("stretch").over(order) == f.col("stretch"), f.lead(column).over(order))

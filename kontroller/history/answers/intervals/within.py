@@ -12,7 +12,7 @@ class Within:
 
     pieces_us: tuple[tuple[int, int], ...]
 
-    def clipped(self, intervals: DataFrame) -> DataFrame:
+    def clip(self, intervals: DataFrame) -> DataFrame:
         """Return the parts of the intervals within each piece. An interval without length is in the piece in which it
         began."""
         pieces = f.array(

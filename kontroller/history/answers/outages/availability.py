@@ -5,7 +5,7 @@ from typing import Final
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
 
-from kontroller.history.answers.intervals.days import micros_where, seconds, split_by_day
+from kontroller.history.answers.intervals.days import cut_by_day, micros_where, seconds
 from kontroller.history.answers.intervals.states import is_leaderless, is_under_min_isr
 from kontroller.history.answers.intervals.within import Within
 from kontroller.history.answers.options import Options
@@ -19,7 +19,7 @@ def availability(
 ) -> DataFrame:
     """Return AVAILABILITY of each topic and day on which a partition of it existed. `led_by_the_dead`: from
     `detection`."""
-    parts = split_by_day(partition_intervals.where("began < ended"), within)
+    parts = cut_by_day(partition_intervals.where("began < ended"), within)
     sums = parts.groupBy(*_TOPIC_DAY).agg(
         f.countDistinct("partition").alias("partitions"),
         f.sum("micros").alias("_existed"),
@@ -27,7 +27,7 @@ def availability(
         micros_where(is_under_min_isr()).alias("_under"),
         micros_where(~f.col("is_known")).alias("_unknown"),
     )
-    dead = split_by_day(led_by_the_dead, within).groupBy(*_TOPIC_DAY).agg(
+    dead = cut_by_day(led_by_the_dead, within).groupBy(*_TOPIC_DAY).agg(
         f.sum("micros").alias("_dead"), micros_where(~f.col("is_under")).alias("_dead_only")
     )  # fmt: skip
     sums = sums.join(dead, list(_TOPIC_DAY), "left")
@@ -57,7 +57,7 @@ def _share_without(micros: Column) -> Column:
 
 def downtime_by_cause(incidents: DataFrame, options: Options, within: Within | None = None) -> DataFrame:
     """Return DOWNTIME_BY_CAUSE of the table `incidents`. Each day's part counts for that day."""
-    parts = split_by_day(incidents.where("began < ended"), within)
+    parts = cut_by_day(incidents.where("began < ended"), within)
     sums = parts.groupBy("cluster_id", "topic", "day", "cause").agg(
         seconds(micros_where(f.col("problem") == "leaderless")).alias("leaderless_seconds"),
         seconds(micros_where(f.col("problem") == "under_min_isr")).alias("under_min_isr_seconds"),

@@ -10,19 +10,19 @@ from pyspark.sql import functions as f
 
 from kontroller.history.answers.intervals.states import PARTITION, is_under_min_isr
 from kontroller.history.answers.options import Options
-from kontroller.history.answers.outages.losses import in_tenures, led_by_the_lost, losses
+from kontroller.history.answers.outages.losses import add_tenures, join_losses, losses
 
 
-def led_by_the_dead(
+def find_dead_leaderships(
     partition_intervals: DataFrame, known_spans: DataFrame, events: DataFrame, options: Options
 ) -> DataFrame:
     """Return the parts of known intervals in which the leader may have been dead. `is_under`: also under min ISR.
 
     They end with the next leader, with the return of the broker, or with the known time. They are not leaderless time.
     """
-    led = in_tenures(partition_intervals)
+    led = add_tenures(partition_intervals)
     gone = losses(events, known_spans, led, session_timeout_ms=options.broker_session_timeout_ms)
-    rows = led_by_the_lost(led, gone).withColumns({
+    rows = join_losses(led, gone).withColumns({
         "is_under": is_under_min_isr(),
         "_dead_from": f.timestamp_micros(f.unix_micros("loss_lost_at") - f.col("loss_detection_us")),
     })  # fmt: skip

@@ -6,8 +6,8 @@ from typing import Final
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as f
 
-from kontroller.history.answers.intervals.days import micros_where, seconds, split_by_day
-from kontroller.history.answers.intervals.racks import in_racks, rack_of
+from kontroller.history.answers.intervals.days import cut_by_day, micros_where, seconds
+from kontroller.history.answers.intervals.racks import add_racks, rack_of
 from kontroller.history.answers.intervals.states import members
 from kontroller.history.answers.intervals.within import Within
 from kontroller.history.schemas import EXPOSURE
@@ -18,8 +18,8 @@ def exposure(partition_intervals: DataFrame, broker_intervals: DataFrame, within
     known = partition_intervals.where("is_known and began < ended")
     in_one_replica = members("isr") <= 1
     in_one_rack = ~in_one_replica & (_racks("isr") == 1) & (_racks("replicas") > 1)
-    exposed = in_racks(known, broker_intervals).withColumns({"_one_replica": in_one_replica, "_one_rack": in_one_rack})
-    return _of_days(_of_hours(_moments(_begins_and_ends(split_by_day(exposed, within)))))
+    exposed = add_racks(known, broker_intervals).withColumns({"_one_replica": in_one_replica, "_one_rack": in_one_rack})
+    return _sum_by_day(_sum_by_hour(_moments(_begins_and_ends(cut_by_day(exposed, within)))))
 
 
 _DAY: Final = ("cluster_id", "topic", "day")
@@ -38,7 +38,7 @@ def _moments(changes: DataFrame) -> DataFrame:
     )
 
 
-def _of_hours(moments: DataFrame) -> DataFrame:
+def _sum_by_hour(moments: DataFrame) -> DataFrame:
     """Aggregate by hour, with `most`: the highest number above that at the beginning of the hour.
 
     So a busy topic is counted in 24 places. A part that ends at midnight ends in the first moment of an additional
@@ -50,7 +50,7 @@ def _of_hours(moments: DataFrame) -> DataFrame:
     return counted.groupBy(*_DAY, "hour").agg(f.max("beyond").alias("most"), *sums)
 
 
-def _of_days(hours: DataFrame) -> DataFrame:
+def _sum_by_day(hours: DataFrame) -> DataFrame:
     before = Window.partitionBy(*_DAY).orderBy("hour").rowsBetween(Window.unboundedPreceding, -1)
     counted = hours.withColumn("most", f.col("most") + f.coalesce(f.sum("more").over(before), f.lit(0)))
     lengths = (seconds(f.sum(name)).alias(f"{name}_seconds") for name in ("one_replica", "one_rack", "known"))

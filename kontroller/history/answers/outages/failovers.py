@@ -10,15 +10,15 @@ from pyspark.sql import functions as f
 
 from kontroller.history.answers.intervals.days import micros_between, seconds
 from kontroller.history.answers.options import Options
-from kontroller.history.answers.outages.losses import LOSS, in_tenures, led_by_the_lost, losses
+from kontroller.history.answers.outages.losses import LOSS, add_tenures, join_losses, losses
 from kontroller.history.schemas import FAILOVERS
 
 
 def failovers(partition_intervals: DataFrame, known_spans: DataFrame, events: DataFrame, options: Options) -> DataFrame:
     """Return FAILOVERS: each broker lost in known time. One that led nothing has 0 partitions and no times."""
-    led = in_tenures(partition_intervals)
+    led = add_tenures(partition_intervals)
     gone = losses(events, known_spans, led, session_timeout_ms=options.broker_session_timeout_ms)
-    lost = led_by_the_lost(led.where("is_election"), gone).select(
+    lost = join_losses(led.where("is_election"), gone).select(
         *(f.col(f"loss_{name}").alias(name) for name in (*LOSS, "lost_at")), "moved_at"
     )
     lost = lost.withColumn("_micros", micros_between("lost_at", "moved_at"))

@@ -7,11 +7,11 @@ from pyspark.sql import functions as f
 
 from kontroller.history.answers.intervals.states import (
     PARTITION,
-    following,
-    in_order,
-    in_stretches,
+    add_stretches,
+    interval_order,
     is_leaderless,
     is_under_min_isr,
+    next_value,
 )
 from kontroller.history.schemas import INCIDENTS
 
@@ -22,15 +22,15 @@ DELETED: Final = "topic_deleted"
 def incidents(partition_intervals: DataFrame, known_spans: DataFrame) -> DataFrame:
     """Return INCIDENTS of `partition_intervals`. `known_spans` shows if an incident began at a snapshot or was found by
     it."""
-    order = in_order()
+    order = interval_order()
     problem = f.when(is_leaderless(), "leaderless").when(is_under_min_isr(), "under_min_isr")
-    rows = _found_by_snapshots(in_stretches(partition_intervals), known_spans).withColumn("problem", problem)
+    rows = _mark_found_by_snapshots(add_stretches(partition_intervals), known_spans).withColumn("problem", problem)
     same_problem = f.lag("problem").over(order) == f.col("problem")
     same_stretch = f.lag("stretch").over(order) == f.col("stretch")
     rows = rows.withColumns({
         "_continues": f.coalesce(same_problem & same_stretch, f.lit(False)),
         "_is_old": f.coalesce(same_problem & (same_stretch | _nothing_was_written()), f.lit(False)),
-        "_ended_by": f.coalesce(following("cause"), f.when(f.col("followed_by") == "deletion", DELETED)),
+        "_ended_by": f.coalesce(next_value("cause"), f.when(f.col("followed_by") == "deletion", DELETED)),
     }).where("problem is not null")  # fmt: skip
     begun_by = f.struct(
         f.when(f.col("_is_found"), UNKNOWN_CAUSE).otherwise(f.col("cause")).alias("cause"), "correlation_id"
@@ -39,17 +39,19 @@ def incidents(partition_intervals: DataFrame, known_spans: DataFrame) -> DataFra
         "_incident": f.sum((~f.col("_continues")).cast("long")).over(order),
         "_begun_by": f.last(f.when(~f.col("_is_old"), begun_by), ignorenulls=True).over(order),
     })  # fmt: skip
-    return _in_one_row(rows)
+    return _merge_intervals(rows)
 
 
-def _found_by_snapshots(rows: DataFrame, known_spans: DataFrame) -> DataFrame:
+def _mark_found_by_snapshots(rows: DataFrame, known_spans: DataFrame) -> DataFrame:
     """Add `_is_found`: True if an interval began together with a known span, so that its real beginning is unknown."""
     spans = known_spans.where("not origin <=> 'logs'").groupBy(
         f.col("cluster_id").alias("_cluster_id"), f.col("began").alias("_span_began")
     )
     starts = spans.agg(f.lit(True).alias("_at_start"))
     is_start = (f.col("cluster_id") == f.col("_cluster_id")) & (f.col("began") == f.col("_span_began"))
-    is_first = f.lag("stretch").over(in_order()).isNull() | (f.lag("stretch").over(in_order()) != f.col("stretch"))
+    is_first = f.lag("stretch").over(interval_order()).isNull() | (
+        f.lag("stretch").over(interval_order()) != f.col("stretch")
+    )
     return (
         rows.withColumn("_is_first", is_first)
         .join(f.broadcast(starts), is_start, "left")
@@ -60,13 +62,13 @@ def _found_by_snapshots(rows: DataFrame, known_spans: DataFrame) -> DataFrame:
 
 def _nothing_was_written() -> Column:
     """Return True if the version of the partition's znode is the same before and after the unknown time."""
-    order = in_order()
+    order = interval_order()
     same_topic = f.lag("topic_id").over(order).eqNullSafe(f.col("topic_id"))
     is_told = f.col("partition_epoch") >= 0
     return same_topic & is_told & (f.lag("partition_epoch").over(order) == f.col("partition_epoch"))
 
 
-def _in_one_row(rows: DataFrame) -> DataFrame:
+def _merge_intervals(rows: DataFrame) -> DataFrame:
     """Merge the intervals of each incident into one row."""
     of_order = f.struct("began", "ended", "seq")
     return (

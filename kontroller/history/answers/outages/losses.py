@@ -10,7 +10,13 @@ from typing import Final
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as f
 
-from kontroller.history.answers.intervals.states import NO_LEADER, from_the_end, in_order, in_stretches, previous
+from kontroller.history.answers.intervals.states import (
+    NO_LEADER,
+    add_stretches,
+    interval_order,
+    previous_value,
+    reverse_interval_order,
+)
 
 LOSS: Final = ("cluster_id", "controller_epoch", "seq", "broker")
 """The columns that identify a loss."""
@@ -25,9 +31,9 @@ def losses(events: DataFrame, known_spans: DataFrame, led: DataFrame, *, session
     event.
 
     `lost_at`: the time at which the controller noticed. `back_at`: the time at which the broker registered again; null
-    if it did not. `detection_us`: the longest time before `lost_at` that it can have been dead. `led`: `in_tenures` of
+    if it did not. `detection_us`: the longest time before `lost_at` that it can have been dead. `led`: `add_tenures` of
     the partitions."""
-    ends = _in_known_time(_ends_of_registrations(events), known_spans)
+    ends = _select_known(_ends_of_registrations(events), known_spans)
     keys = ["cluster_id", "broker"]
     is_of_it = (f.col("announced") < f.col("place")) & (
         f.col("registered").isNull() | (f.col("announced") > f.col("registered"))
@@ -39,23 +45,23 @@ def losses(events: DataFrame, known_spans: DataFrame, led: DataFrame, *, session
     return ends.join(announced, list(LOSS), "left").withColumn("detection_us", detection_us).select(*_OF_LOSS)
 
 
-def in_tenures(partition_intervals: DataFrame) -> DataFrame:
+def add_tenures(partition_intervals: DataFrame) -> DataFrame:
     """Return the known intervals with the tenure of their leader.
 
     `elected`: the place (struct of epoch and number) at which the tenure began. `next`: the change of leader that ended
     it; null if none is known. `moved_at`: the time at which the partition had a leader again. `stretch_ended`: the end
     of the known time after it. `stretch_ends_all`: True if that is the end of the history."""
-    after = from_the_end().rowsBetween(Window.unboundedPreceding, -1)
+    after = reverse_interval_order().rowsBetween(Window.unboundedPreceding, -1)
     place = f.struct("controller_epoch", "seq")
     change = f.struct("stretch", place.alias("place"), "correlation_id", "cause", "began")
     elected = f.col("_changed") & (f.col("leader") != NO_LEADER)
-    rows = in_stretches(partition_intervals)
+    rows = add_stretches(partition_intervals)
     end = f.when(f.col("followed_by") != "change", f.struct("ended", "followed_by"))
-    rows = rows.withColumn("_changed", ~previous("leader").eqNullSafe(f.col("leader"))).withColumns({
-        "elected": f.last(f.when(f.col("_changed"), place), ignorenulls=True).over(in_order()),
+    rows = rows.withColumn("_changed", ~previous_value("leader").eqNullSafe(f.col("leader"))).withColumns({
+        "elected": f.last(f.when(f.col("_changed"), place), ignorenulls=True).over(interval_order()),
         "_next": f.last(f.when(f.col("_changed"), change), ignorenulls=True).over(after),
         "_elected": f.last(f.when(elected, change), ignorenulls=True).over(after),
-        "_end": f.last(end, ignorenulls=True).over(from_the_end()),
+        "_end": f.last(end, ignorenulls=True).over(reverse_interval_order()),
     })  # fmt: skip
     return rows.withColumns({
         "is_election": f.col("_changed"),
@@ -66,17 +72,17 @@ def in_tenures(partition_intervals: DataFrame) -> DataFrame:
     }).selectExpr("* except (_changed, _next, _elected, _end)")  # fmt: skip
 
 
-def led_by_the_lost(led: DataFrame, lost: DataFrame) -> DataFrame:
-    """Return the intervals of `in_tenures` whose leader was lost during their tenure, with the loss as columns
+def join_losses(led: DataFrame, lost: DataFrame) -> DataFrame:
+    """Return the intervals of `add_tenures` whose leader was lost during their tenure, with the loss as columns
     `loss_...`."""
     loss = lost.select(
         *(f.col(name).alias(f"loss_{name}") for name in _OF_LOSS),
         f.struct("controller_epoch", "seq").alias("loss_place"),
     )
-    return led.join(f.broadcast(loss), _led_when_it_went(), "inner")
+    return led.join(f.broadcast(loss), _is_led_at_loss(), "inner")
 
 
-def _led_when_it_went() -> Column:
+def _is_led_at_loss() -> Column:
     """Return True if the broker led the partition when it was lost. Records of the same event may have either order.
 
     A tenure continues over the epochs of several controllers if no time between them is unknown."""
@@ -131,7 +137,7 @@ def _ends_of_registrations(events: DataFrame) -> DataFrame:
     )
 
 
-def _in_known_time(ends: DataFrame, known_spans: DataFrame) -> DataFrame:
+def _select_known(ends: DataFrame, known_spans: DataFrame) -> DataFrame:
     """Return the ends in known time, so that it is known what the broker led, with `lost_at` by a trusted clock."""
     spans = known_spans.where("has_time").select(
         "cluster_id", "controller_epoch", "first_seq", "last_seq", "began", "ended"

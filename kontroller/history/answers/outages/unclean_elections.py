@@ -3,20 +3,26 @@
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as f
 
-from kontroller.history.answers.intervals.states import NO_LEADER, from_the_end, in_order, in_stretches, previous
+from kontroller.history.answers.intervals.states import (
+    NO_LEADER,
+    add_stretches,
+    interval_order,
+    previous_value,
+    reverse_interval_order,
+)
 from kontroller.history.schemas import UNCLEAN_ELECTIONS
 
 
 def unclean_elections(partition_intervals: DataFrame) -> DataFrame:
     """Return UNCLEAN_ELECTIONS, with the leader and the ISR before it, and the time at which the new leader had
     recovered."""
-    before = in_order().rowsBetween(Window.unboundedPreceding, -1)
+    before = interval_order().rowsBetween(Window.unboundedPreceding, -1)
     led = f.when(f.col("leader") != NO_LEADER, f.struct("stretch", "leader"))
     recovered = f.when(f.col("leader_recovery_state") == 0, f.struct("stretch", "began"))
-    rows = in_stretches(partition_intervals).withColumns({
-        "isr_before": previous("isr"),
+    rows = add_stretches(partition_intervals).withColumns({
+        "isr_before": previous_value("isr"),
         "_led": f.last(led, ignorenulls=True).over(before),
-        "_recovered": f.last(recovered, ignorenulls=True).over(from_the_end()),
+        "_recovered": f.last(recovered, ignorenulls=True).over(reverse_interval_order()),
     })  # fmt: skip
     same_stretch = f.col("_recovered.stretch") == f.col("stretch")
     elections = rows.where("unclean").withColumns({

@@ -23,7 +23,7 @@ from kontroller.history.transforms import known_spans as spans
 from kontroller.history.transforms import layers
 from kontroller.history.transforms import lines as journal_lines
 from kontroller.history.transforms import partition_intervals as partitions
-from kontroller.history.transforms.accounts.once import once
+from kontroller.history.transforms.accounts.once import deduplicate
 from kontroller.history.transforms.continuity import breaks
 
 JOURNALS = "spark.kontroller.journals"
@@ -72,30 +72,31 @@ def segments() -> DataFrame:
 
 # Views and tables split plans that would exceed the nesting limit of Spark Connect messages, which is 100.
 @dp.materialized_view(
-    comment="The checked contents of each line; materialized, because Spark would plan the checks at each use"
+    name="checked",
+    comment="The checked contents of each line; materialized, because Spark would plan the checks at each use",
 )
-def checked() -> DataFrame:
-    return journal_lines.checked(_table("lines"))
+def check_lines() -> DataFrame:
+    return journal_lines.check_lines(_table("lines"))
 
 
 @dp.temporary_view
 def records() -> DataFrame:
-    return journal_lines.judged(_table("checked"))[0]
+    return journal_lines.judge(_table("checked"))[0]
 
 
 @dp.temporary_view
 def unreadable() -> DataFrame:
-    return journal_lines.judged(_table("checked"))[1]
+    return journal_lines.judge(_table("checked"))[1]
 
 
-@dp.temporary_view
-def repeated() -> DataFrame:
-    return once(_dataset("records"))[1]
+@dp.temporary_view(name="repeated")
+def find_repeated() -> DataFrame:
+    return deduplicate(_dataset("records"))[1]
 
 
 @dp.materialized_view
 def events() -> DataFrame:
-    return once(_dataset("records"))[0]
+    return deduplicate(_dataset("records"))[0]
 
 
 @dp.temporary_view
@@ -110,9 +111,9 @@ def findings() -> DataFrame:
     return layers.derive(_table("events"), found, _dataset("marks"), *known).findings
 
 
-@dp.materialized_view
-def known_spans() -> DataFrame:
-    return spans.known_spans(_dataset("marks"))
+@dp.materialized_view(name=schemas.KNOWN_SPANS.name)
+def find_known_spans() -> DataFrame:
+    return spans.find_known_spans(_dataset("marks"))
 
 
 @dp.materialized_view

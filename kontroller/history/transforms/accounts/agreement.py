@@ -14,7 +14,7 @@ from pyspark.sql.types import MapType
 
 from kontroller.history.schemas import EVENTS, LONG, TEXT, columns
 from kontroller.history.transforms.continuity.neighbours import EPOCH
-from kontroller.history.transforms.in_groups import of_each
+from kontroller.history.transforms.in_groups import apply_to_groups
 from kontroller.history.transforms.lines import CONTROLLER
 
 FROM: Final = ("origin", "journal", "source")
@@ -45,7 +45,7 @@ def accounts(events: DataFrame) -> DataFrame:
     The columns are `cluster_id`, `controller_epoch`, `journal`, and `account`, the name of one journal of the account.
     """
     said = f.struct("journal", "origin", "contents", "controller_id")
-    places = _contested(events).groupBy(*_PLACE).agg(f.collect_list(said).alias("said"))
+    places = _select_contested(events).groupBy(*_PLACE).agg(f.collect_list(said).alias("said"))
     told = places.selectExpr(*EPOCH, "said", "explode(said) AS one").selectExpr(
         *EPOCH, "one.*",
         "transform(filter(said, s -> NOT arrays_overlap(s.contents, one.contents)), s -> s.journal) AS others",
@@ -55,10 +55,10 @@ def accounts(events: DataFrame) -> DataFrame:
         f.count("*").alias("records"),
         f.array_distinct(f.flatten(f.collect_set("others"))).alias("contradicts"),
     )
-    return of_each(journals, EPOCH, (*EPOCH, *Journal._fields), _of_an_epoch, _NAMED)
+    return apply_to_groups(journals, EPOCH, (*EPOCH, *Journal._fields), _group_epoch, _NAMED)
 
 
-def grouped(journals: Iterable[Journal]) -> dict[str, str]:
+def group_journals(journals: Iterable[Journal]) -> dict[str, str]:
     """Return the account of each journal of an epoch, or nothing if all are one account.
 
     A journal joins the account of the largest journal of its writer that it does not contradict."""
@@ -79,7 +79,7 @@ def content() -> Column:
     return f.xxhash64(*(part for place, value in enumerate(values) for part in (value, f.lit(place))))
 
 
-def _contested(events: DataFrame) -> DataFrame:
+def _select_contested(events: DataFrame) -> DataFrame:
     """Return the records of epochs with several journals, once per journal. `contents` has the hashes of its versions
     there."""
     several = events.groupBy(*EPOCH).agg(f.count_distinct("journal").alias("journals")).where("journals > 1")
@@ -95,8 +95,8 @@ def _agree(one: Journal, other: Journal) -> bool:
     return is_of_one_writer and one.journal not in other.contradicts and other.journal not in one.contradicts
 
 
-def _of_an_epoch(journals: Sequence[Row]) -> Iterator[dict[str, object]]:
-    named = grouped(Journal(*(row[name] for name in Journal._fields)) for row in journals)
+def _group_epoch(journals: Sequence[Row]) -> Iterator[dict[str, object]]:
+    named = group_journals(Journal(*(row[name] for name in Journal._fields)) for row in journals)
     place = {name: journals[0][name] for name in EPOCH}
     for journal, account in sorted(named.items()):
         yield place | {"journal": journal, "account": account}

@@ -65,17 +65,17 @@ class Piece(NamedTuple):
     part: int = 0
 
 
-def pieces(accounts: Sequence[Account]) -> list[Piece]:
+def choose_pieces(accounts: Sequence[Account]) -> list[Piece]:
     """Return the pieces of all accounts of one epoch that are used, in the order of time."""
-    first, *others = ranked(accounts)
+    first, *others = rank_accounts(accounts)
     taken = [*_all_of(first)]
     for account in others:
-        filling = [*_apart(_filling(account, taken))]
+        filling = [*_separate(_fill(account, taken))]
         taken = sorted([*taken, *filling], key=lambda piece: (piece.began_us, piece.first_seq))
-    return [*_in_parts(taken)]
+    return [*_number_parts(taken)]
 
 
-def ranked(accounts: Sequence[Account]) -> list[Account]:
+def rank_accounts(accounts: Sequence[Account]) -> list[Account]:
     """Sort the accounts: the largest coverage first. Among those with about the largest, the most trusted is first."""
     longest_us = max(account.covered_us for account in accounts)
 
@@ -91,13 +91,13 @@ def _all_of(account: Account) -> Iterator[Piece]:
     ends = [-1, *(span.last_seq for span in account.spans[:-1]), _LAST]
     spans = account.spans or [Known(0, 0, 0, 0, 0)]
     for span, (before, last_seq) in zip(spans, pairwise(ends), strict=True):
-        again_us = span.began_us if _has_snapshot(span) else _known_from(account, span, span.began_us)[1]
+        again_us = span.began_us if _has_snapshot(span) else _find_snapshot(account, span, span.began_us)[1]
         yield Piece(
             account.name, before + 1, last_seq, ALWAYS_US, span.began_us, span.ended_us, again_us - span.began_us
         )
 
 
-def _filling(account: Account, taken: Sequence[Piece]) -> Iterator[Piece]:
+def _fill(account: Account, taken: Sequence[Piece]) -> Iterator[Piece]:
     """Return pieces for uncovered time. Each begins with a snapshot, and gains more known time than it costs."""
     before, known_until_us = -1, -ALWAYS_US
     for span in account.spans:
@@ -105,7 +105,7 @@ def _filling(account: Account, taken: Sequence[Piece]) -> Iterator[Piece]:
             is_known = _has_snapshot(span) or known_until_us >= free_from_us
             began = Snapshot(before + 1, span.began_us)
             if span.began_us < free_from_us or not is_known:
-                began = _known_from(account, span, max(span.began_us, free_from_us))
+                began = _find_snapshot(account, span, max(span.began_us, free_from_us))
             ended_us = min(span.ended_us, free_until_us)
             if ended_us - began.time_us >= WORTH_FILLING_US and ended_us - began.time_us > lost_us:
                 until_us = ALWAYS_US if ended_us == span.ended_us else ended_us
@@ -114,7 +114,7 @@ def _filling(account: Account, taken: Sequence[Piece]) -> Iterator[Piece]:
         before = span.last_seq
 
 
-def _apart(of_an_account: Iterator[Piece]) -> Iterator[Piece]:
+def _separate(of_an_account: Iterator[Piece]) -> Iterator[Piece]:
     """Return the same pieces without overlapping numbers."""
     filling = [*of_an_account]
     for piece, after in zip_longest(filling, filling[1:]):
@@ -134,14 +134,14 @@ def _has_snapshot(span: Known) -> bool:
     return span.snapshot_seq >= span.first_seq
 
 
-def _known_from(account: Account, span: Known, from_us: int) -> Snapshot:
+def _find_snapshot(account: Account, span: Known, from_us: int) -> Snapshot:
     """Return the first snapshot of a span at or after this time, or the end of the span if there is none."""
     within = (snapshot for snapshot in account.snapshots if span.first_seq <= snapshot.seq <= span.last_seq)
     later = (snapshot for snapshot in within if snapshot.time_us >= from_us)
     return next(later, Snapshot(span.last_seq, span.ended_us))
 
 
-def _in_parts(taken: Sequence[Piece]) -> Iterator[Piece]:
+def _number_parts(taken: Sequence[Piece]) -> Iterator[Piece]:
     part, before = 0, None
     for piece in taken:
         part += before is not None and before != piece.account

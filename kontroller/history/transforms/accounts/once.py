@@ -15,11 +15,11 @@ from pyspark.sql import functions as f
 
 from kontroller.history.schemas import EVENTS, LONG, TEXT, columns
 from kontroller.history.transforms.accounts.agreement import FROM, accounts, content
-from kontroller.history.transforms.accounts.choice import pieces, ranked
+from kontroller.history.transforms.accounts.choice import choose_pieces, rank_accounts
 from kontroller.history.transforms.accounts.stretches import Mark, account_of, marks
 from kontroller.history.transforms.continuity.neighbours import EPOCH, PART, bucket
-from kontroller.history.transforms.in_groups import of_each
-from kontroller.history.transforms.journals import finding
+from kontroller.history.transforms.in_groups import apply_to_groups
+from kontroller.history.transforms.journals import make_finding
 
 _NAMES: Final = EVENTS.schema.fieldNames()
 _PIECES: Final = columns(
@@ -31,11 +31,11 @@ _IS_TAKEN: Final = (
 )
 
 
-def once(events: DataFrame) -> tuple[DataFrame, DataFrame]:
+def deduplicate(events: DataFrame) -> tuple[DataFrame, DataFrame]:
     """Return each record of the selected parts once, and findings `two_journals` and `two_records`."""
     named = f.broadcast(accounts(events))
     told = events.join(named, [*EPOCH, "journal"], "left")
-    chosen = f.broadcast(_chosen(told.where("account IS NOT NULL")))
+    chosen = f.broadcast(_choose(told.where("account IS NOT NULL")))
     placed = told.join(chosen, f.expr(_IS_TAKEN), "left")
     taken = placed.where("account IS NULL OR part IS NOT NULL")
     taken = taken.withColumn("seq", f.coalesce("part", f.lit(0)) * PART + f.col("seq"))
@@ -43,20 +43,20 @@ def once(events: DataFrame) -> tuple[DataFrame, DataFrame]:
     left = told.where("account IS NOT NULL").join(chosen, f.expr(_IS_TAKEN), "left_anti")
     best = chosen.groupBy("of_cluster", "of_epoch").agg(f.max("best").alias("best"))
     best = best.selectExpr("of_cluster AS cluster_id", "of_epoch AS controller_epoch", "best")
-    return kept, _of_journals(left.join(f.broadcast(best), [*EPOCH])).unionByName(_of_records(again))
+    return kept, _find_two_journals(left.join(f.broadcast(best), [*EPOCH])).unionByName(_find_two_records(again))
 
 
-def _chosen(told: DataFrame) -> DataFrame:
+def _choose(told: DataFrame) -> DataFrame:
     """Return the parts of each epoch's accounts to use, with their ranges."""
-    return of_each(marks(told), EPOCH, (*EPOCH, *Mark._fields), _of_an_epoch, _PIECES)
+    return apply_to_groups(marks(told), EPOCH, (*EPOCH, *Mark._fields), _choose_for_epoch, _PIECES)
 
 
-def _of_an_epoch(of: Sequence[Row]) -> Iterator[dict[str, object]]:
+def _choose_for_epoch(of: Sequence[Row]) -> Iterator[dict[str, object]]:
     by_account = attrgetter("account")
     rows = sorted((Mark(*(row[name] for name in Mark._fields)) for row in of), key=by_account)
     found = [account_of(name, own) for name, own in groupby(rows, by_account)]
-    best = ranked(found)[0].name
-    for piece in pieces(found):
+    best = rank_accounts(found)[0].name
+    for piece in choose_pieces(found):
         yield {
             "of_cluster": of[0]["cluster_id"],
             "of_epoch": of[0]["controller_epoch"],
@@ -86,15 +86,15 @@ def _each_once(taken: DataFrame) -> tuple[DataFrame, DataFrame]:
     return whole.select(*_NAMES).unionByName(compared.where(~is_again).select(*_NAMES)), again
 
 
-def _of_journals(left: DataFrame) -> DataFrame:
+def _find_two_journals(left: DataFrame) -> DataFrame:
     """Return a finding for each journal that is not used completely."""
     rows = left.groupBy(*EPOCH, "journal", "best").agg(
         f.count_distinct("seq").alias("records"), f.min("seq").alias("seq"), f.min("event_time").alias("event_time")
     )
     detail = f.concat(f.lit("another account knows more of this epoch, or is more trusted, and is used: "), "best")
-    return finding(rows.withColumn("source", f.col("journal")), "two_journals", f.col("records"), detail)
+    return make_finding(rows.withColumn("source", f.col("journal")), "two_journals", f.col("records"), detail)
 
 
-def _of_records(again: DataFrame) -> DataFrame:
+def _find_two_records(again: DataFrame) -> DataFrame:
     detail = f.lit("the same journal has another record with this number, which is used")
-    return finding(again, "two_records", f.lit(1), detail)
+    return make_finding(again, "two_records", f.lit(1), detail)

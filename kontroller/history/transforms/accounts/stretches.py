@@ -13,7 +13,7 @@ from pyspark.sql import functions as f
 from controller_core.journal.changes import Kind
 from kontroller.history.transforms.accounts.choice import Account, Known, Snapshot
 from kontroller.history.transforms.continuity.breaks import BEGINS
-from kontroller.history.transforms.continuity.neighbours import EPOCH, bucket, silence_us, through
+from kontroller.history.transforms.continuity.neighbours import EPOCH, bucket, last_number, silence_us
 from kontroller.history.transforms.lines import CONTROLLER, LOGS, RECORDER
 
 _SNAPSHOT: Final = (Kind.SNAPSHOT_STARTED.value, Kind.SNAPSHOT_ENDED.value)
@@ -52,7 +52,7 @@ def marks(told: DataFrame) -> DataFrame:
         time_us.alias("time_us"),
         "kind",
         "event_time",
-        through().alias("through_seq"),
+        last_number().alias("through_seq"),
     )
     rows = rows.join(f.broadcast(_silences(told)), [*EPOCH, "account"]).withColumns({
         "seq_before": f.max("through_seq").over(place.rowsBetween(Window.unboundedPreceding, -1)),
@@ -103,13 +103,13 @@ class _Reader:
             self._last = (mark.seq_before, mark.time_us_before)
         self._continue(mark)
         if self._is_of_logs and self._snapshot_seq is None:
-            self._known_from(mark.seq, mark)
+            self._begin_span(mark.seq, mark)
         if mark.kind == _SNAPSHOT[0]:
             self._started = Snapshot(mark.seq, mark.time_us) if mark.through_seq == mark.seq else None
         elif mark.kind == _SNAPSHOT[1] and self._started is not None:
             self.snapshots.append(self._started)
             if self._snapshot_seq is None:
-                self._known_from(self._started.seq, mark)
+                self._begin_span(self._started.seq, mark)
             self._started = None
         self._last = (mark.through_seq, mark.time_us)
 
@@ -132,5 +132,5 @@ class _Reader:
         elif is_silent and self._snapshot_seq is not None:
             self._began = (mark.seq, mark.time_us)
 
-    def _known_from(self, first_seq: int, mark: Mark) -> None:
+    def _begin_span(self, first_seq: int, mark: Mark) -> None:
         self._snapshot_seq, self._began = mark.seq, (first_seq, mark.time_us)

@@ -16,7 +16,7 @@ from controller_core.journal.changes import Kind
 from controller_core.journal.inference import UNOBSERVED
 from kontroller.history.schemas import FLAG, INT, LONG, TEXT, columns
 from kontroller.history.transforms.continuity.clock_runs import Run
-from kontroller.history.transforms.continuity.neighbours import EPOCH, before, edges
+from kontroller.history.transforms.continuity.neighbours import EPOCH, add_predecessors, edges
 
 BEGINS: Final = (Kind.GAP.value, Kind.RECORDER_STARTED.value)
 """The kinds of records with lost records before them."""
@@ -73,7 +73,7 @@ def _breaks(events: DataFrame, of: DataFrame) -> DataFrame:
         *EPOCH, "seq", f.unix_micros("event_time").alias("time_us"), kind, "dropped", "left_out",
         (f.col("cause") == UNOBSERVED).alias("is_unobserved"), "source",
     )  # fmt: skip
-    rows = before(rows, of)
+    rows = add_predecessors(rows, of)
     begins = f.coalesce(f.col("kind").isin(*BEGINS), f.lit(False)) | f.col("is_first")
     passed_us = f.col("time_us") - f.col("time_us_before")
     # A controller that resigns after a silence had lost the role during it; `edges` handles that.
@@ -85,14 +85,14 @@ def _breaks(events: DataFrame, of: DataFrame) -> DataFrame:
     )
     rows = rows.withColumns({"forgets": begins | (f.col("seq") > f.col("seq_before") + 1), "step": step})
     rows = rows.where("forgets or step is not null or time_us < time_us_before").withColumn("mark", f.lit(BREAK))
-    return _as_marks(rows, MARKS.fieldNames())
+    return _fit_marks(rows, MARKS.fieldNames())
 
 
 def _snapshots(events: DataFrame) -> DataFrame:
     """Return the beginnings and ends of snapshots whose entries are kept."""
     rows = events.where(f.col("kind").isin(*SNAPSHOT) & f.col("left_out").isNull())
     values = {"mark": f.col("kind"), "time_us": f.unix_micros("event_time"), "forgets": f.lit(False)}
-    return _as_marks(rows.withColumns(values), {*EPOCH, "seq", *values})
+    return _fit_marks(rows.withColumns(values), {*EPOCH, "seq", *values})
 
 
 class Mark(NamedTuple):
@@ -129,16 +129,16 @@ def _end(of: DataFrame) -> DataFrame:
         "time_us_before": f.col("last.left_us"),
         "was_resigned": f.col("last.is_resigned"),
     }
-    return _as_marks(rows.withColumns(values), {"cluster_id", *values})
+    return _fit_marks(rows.withColumns(values), {"cluster_id", *values})
 
 
-def _as_marks(rows: DataFrame, there: Collection[str]) -> DataFrame:
+def _fit_marks(rows: DataFrame, there: Collection[str]) -> DataFrame:
     """Return the rows in the columns of `MARKS`. Columns that are not `there` become null."""
     values = {field.name: f.col(field.name) if field.name in there else f.lit(None) for field in MARKS}
     return rows.select(*(values[field.name].cast(field.dataType).alias(field.name) for field in MARKS))
 
 
-def in_order(marks: Sequence[Row]) -> list[Mark]:
+def sort_marks(marks: Sequence[Row]) -> list[Mark]:
     """Return the marks of one cluster in their order."""
     rows = (Mark(*(row[name] for name in Mark._fields)) for row in marks)
     return sorted(rows, key=lambda mark: mark[:3])

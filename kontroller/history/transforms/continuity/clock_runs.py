@@ -38,18 +38,18 @@ class Place(NamedTuple):
     ended_us: int
     is_believed: bool
 
-    def bounded(self, time_us: int) -> int:
+    def clamp(self, time_us: int) -> int:
         return min(max(time_us, self.began_us), self.ended_us)
 
 
-def placed(runs: Sequence[Run]) -> list[Place]:
+def place_runs(runs: Sequence[Run]) -> list[Place]:
     """Return a place for each run of a cluster. Runs are in the order of their records, and so are the places in time.
 
     >>> right, ten_hours_ahead, right_again = Run(0, 100), Run(36_000, 36_000), Run(101, 200)
-    >>> [tuple(place) for place in placed([right, ten_hours_ahead, right_again])]
+    >>> [tuple(place) for place in place_runs([right, ten_hours_ahead, right_again])]
     [(0, 100, True), (100, 100, False), (101, 200, True)]
     """
-    believed = _without_the_far(dict(_clipped(runs, most_covering(runs))))
+    believed = _drop_distant(dict(_clip(runs, most_covering(runs))))
     at_us = next((run.began_us for run in believed.values()), 0)
     places = []
     for number in range(len(runs)):
@@ -86,7 +86,7 @@ def most_covering(runs: Sequence[Run]) -> list[int]:
     pieces: list[_Piece] = []
     before: list[int | None] = []
     for number, run in enumerate(runs):
-        at = _split(pieces, run.began_us)
+        at = _cut(pieces, run.began_us)
         before.append(pieces[at - 1].number if at else None)
         rest_us, end = run.length_us, at
         while end < len(pieces) and pieces[end].length_us <= rest_us:
@@ -98,7 +98,7 @@ def most_covering(runs: Sequence[Run]) -> list[int]:
     return [*_row(before, pieces[-1].number if pieces else None)][::-1]
 
 
-def _split(pieces: list[_Piece], at_us: int) -> int:
+def _cut(pieces: list[_Piece], at_us: int) -> int:
     """Cut the piece that contains this moment. Return the index of the first later piece."""
     at = bisect_left(pieces, at_us, key=_BEGIN)
     while at < len(pieces) and pieces[at].ended_us == at_us:  # a piece without length is over by then
@@ -115,7 +115,7 @@ def _row(before: Sequence[int | None], last: int | None) -> Iterator[int]:
         last = before[last]
 
 
-def _clipped(runs: Sequence[Run], row: Sequence[int]) -> Iterator[tuple[int, Run]]:
+def _clip(runs: Sequence[Run], row: Sequence[int]) -> Iterator[tuple[int, Run]]:
     """Return the runs of a sequence, each cut at the beginning of the next one, without those that become empty."""
     kept: list[tuple[int, Run]] = []
     next_us: int | None = None
@@ -127,7 +127,7 @@ def _clipped(runs: Sequence[Run], row: Sequence[int]) -> Iterator[tuple[int, Run
     return reversed(kept)
 
 
-def _without_the_far(believed: dict[int, Run]) -> dict[int, Run]:
+def _drop_distant(believed: dict[int, Run]) -> dict[int, Run]:
     """Return the runs on the side that covers more, if two neighbours are more than a year apart."""
     groups: list[dict[int, Run]] = []
     ended_us: int | None = None

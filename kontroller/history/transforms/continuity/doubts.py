@@ -14,9 +14,9 @@ from pyspark.sql import functions as f
 
 from controller_core.model.wording import counted
 from kontroller.history.schemas import FINDINGS, LONG, TEXT, columns
-from kontroller.history.transforms.continuity.breaks import BACK, BREAK, END, MARKS, SILENCE, Mark, in_order, runs
-from kontroller.history.transforms.continuity.clock_runs import Place, placed
-from kontroller.history.transforms.in_groups import of_each
+from kontroller.history.transforms.continuity.breaks import BACK, BREAK, END, MARKS, SILENCE, Mark, runs, sort_marks
+from kontroller.history.transforms.continuity.clock_runs import Place, place_runs
+from kontroller.history.transforms.in_groups import apply_to_groups
 from kontroller.history.transforms.lines import LOGS
 
 _DAY_US: Final = 86_400_000_000
@@ -38,8 +38,8 @@ class Doubt:
 
 def doubts(marks: DataFrame) -> DataFrame:
     """Return `schemas.FINDINGS` from the `MARKS` of histories."""
-    found = of_each(
-        marks.where(f.col("mark").isin(BREAK, END)), ["cluster_id"], MARKS.fieldNames(), _of_a_cluster, _FOUND
+    found = apply_to_groups(
+        marks.where(f.col("mark").isin(BREAK, END)), ["cluster_id"], MARKS.fieldNames(), _doubt_cluster, _FOUND
     )
     found = found.withColumns({"event_time": f.timestamp_micros("time_us"), "line": f.lit(None).cast(LONG)})
     return found.select(*FINDINGS.schema.fieldNames())
@@ -47,21 +47,21 @@ def doubts(marks: DataFrame) -> DataFrame:
 
 def doubts_of(marks: Sequence[Mark]) -> Iterator[Doubt]:
     """Return the findings of a cluster from its marks in their order."""
-    places = placed(runs(marks))
+    places = place_runs(runs(marks))
     by_run: list[list[Mark]] = []
     for mark in marks[:-1]:
         if mark.step or not by_run:
             by_run.append([])
         by_run[-1].append(mark)
         number = len(by_run) - 1
-        yield from _of_numbers(mark)
-        yield from _of_clocks(mark, places[max(number - bool(mark.step), 0) : number + 1])
+        yield from _doubt_numbers(mark)
+        yield from _doubt_clocks(mark, places[max(number - bool(mark.step), 0) : number + 1])
     for place, run, following in zip(places, by_run, [*(run[0] for run in by_run[1:]), marks[-1]], strict=True):
         if not place.is_believed:
-            yield _not_believed([*run, following])
+            yield _doubt_run([*run, following])
 
 
-def _of_numbers(mark: Mark) -> Iterator[Doubt]:
+def _doubt_numbers(mark: Mark) -> Iterator[Doubt]:
     if mark.dropped:
         detail = "the writer recorded that it was too slow or its disk was full"
         yield Doubt(problem="gap", at=mark, count=mark.dropped, detail=detail)
@@ -70,7 +70,7 @@ def _of_numbers(mark: Mark) -> Iterator[Doubt]:
         yield Doubt(problem="gap", at=mark, count=mark.missing, detail=detail)
 
 
-def _of_clocks(mark: Mark, places: Sequence[Place]) -> Iterator[Doubt]:
+def _doubt_clocks(mark: Mark, places: Sequence[Place]) -> Iterator[Doubt]:
     """Return the findings about a clock. `places`: of the previous run, and of the record's own run if it begins
     one."""
     if mark.time_us_before is None or not all(place.is_believed for place in places):
@@ -89,7 +89,7 @@ def _of_clocks(mark: Mark, places: Sequence[Place]) -> Iterator[Doubt]:
         yield Doubt(problem="silence", at=mark, count=1, detail=f"{since}; {why}")
 
 
-def _not_believed(marks: Sequence[Mark]) -> Doubt:
+def _doubt_run(marks: Sequence[Mark]) -> Doubt:
     """Return the finding of a run that is not trusted, from its marks and the one after it."""
     first = marks[0]
     records = sum(1 + (after.seq_before or 0) - mark.seq for mark, after in pairwise(marks))
@@ -111,8 +111,8 @@ def _utc(time_us: int) -> str:
         return f"{time_us} µs after 1970"
 
 
-def _of_a_cluster(marks: Sequence[Row]) -> Iterator[dict[str, object]]:
-    for doubt in doubts_of(in_order(marks)):
+def _doubt_cluster(marks: Sequence[Row]) -> Iterator[dict[str, object]]:
+    for doubt in doubts_of(sort_marks(marks)):
         yield {
             "cluster_id": marks[0]["cluster_id"],
             "problem": doubt.problem,

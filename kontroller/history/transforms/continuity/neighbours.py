@@ -32,7 +32,7 @@ def bucket() -> Column:
     return f.floor(f.col("seq") / BUCKET)
 
 
-def through() -> Column:
+def last_number() -> Column:
     """Return the last number that a record stands for.
 
     It is its own number, or that of the last removed entry if a snapshot begins whose entries were removed."""
@@ -59,7 +59,7 @@ def edges(events: DataFrame) -> DataFrame:
     time_us = f.unix_micros("event_time")
     found = events.groupBy(*EPOCH, bucket().alias("bucket")).agg(
         f.min("seq").alias("first_seq"),
-        f.max(through()).alias("last_seq"),
+        f.max(last_number()).alias("last_seq"),
         f.min_by(time_us, "seq").alias("first_us"),
         f.max_by(time_us, "seq").alias("last_us"),
         f.max_by(f.coalesce("dropped", f.lit(1)), "seq").alias("covered"),
@@ -70,10 +70,10 @@ def edges(events: DataFrame) -> DataFrame:
         f.max(f.col("origin") == LOGS).alias("is_of_logs"),
         f.max("alive_interval_ms").alias("alive_interval_ms"),
     )
-    return _with_last_before(_with_epochs(found))
+    return _add_last_before(_add_epochs(found))
 
 
-def before(rows: DataFrame, of: DataFrame) -> DataFrame:
+def add_predecessors(rows: DataFrame, of: DataFrame) -> DataFrame:
     """Add the predecessor of each record in any epoch, and the number of `missing` records between them.
 
     `rows`: whole buckets with `EPOCH`, `seq`, `time_us`, `kind`, `dropped`, `left_out`. `of`: their `edges`. The new
@@ -85,7 +85,7 @@ def before(rows: DataFrame, of: DataFrame) -> DataFrame:
     edge = of.select(*EPOCH, "bucket", f.struct(*of_edge).alias("edge"), *of_epoch)
     rows = rows.withColumn("bucket", bucket()).join(f.broadcast(edge), [*EPOCH, "bucket"])
     lagged = {
-        "seq_before": f.max(through()).over(place.rowsBetween(Window.unboundedPreceding, -1)),
+        "seq_before": f.max(last_number()).over(place.rowsBetween(Window.unboundedPreceding, -1)),
         "covered_before": f.lag(f.coalesce("dropped", f.lit(1))).over(place),
         "time_us_before": f.lag("time_us").over(place),
         "was_resigned": f.lag(f.col("kind") == Kind.CONTROLLER_RESIGNED.value).over(place),
@@ -108,7 +108,7 @@ def before(rows: DataFrame, of: DataFrame) -> DataFrame:
     return rows.withColumns({"is_first": is_first, "missing": missing}).selectExpr("* except (edge)")
 
 
-def _with_epochs(found: DataFrame) -> DataFrame:
+def _add_epochs(found: DataFrame) -> DataFrame:
     """Add the properties that all buckets of an epoch share."""
     epoch, cluster = Window.partitionBy(*EPOCH), Window.partitionBy("cluster_id")
     is_of_logs, is_recorded = f.max("is_of_logs").over(epoch), f.max("is_recorded").over(epoch)
@@ -123,7 +123,7 @@ def _with_epochs(found: DataFrame) -> DataFrame:
     })  # fmt: skip
 
 
-def _with_last_before(found: DataFrame) -> DataFrame:
+def _add_last_before(found: DataFrame) -> DataFrame:
     history = Window.partitionBy("cluster_id").orderBy("controller_epoch", "bucket")
     was_silent = f.coalesce(f.col("last_us") > f.col("in_office_us") + f.col("silence_us"), f.lit(False))
     found = found.withColumns({
