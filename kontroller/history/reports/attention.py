@@ -47,10 +47,16 @@ class Need:
 
 def need_of(row: Mapping[str, Value], objective: Objective | None, period: Period) -> Need:
     """Return the need of a row of the listing `clusters`."""
-    return Need(reasons=(*_of_data(row), *_of_lost_time(row, objective), *_of_silence(row, period)))
+    return Need(
+        reasons=(
+            *_find_data_reasons(row),
+            *_find_lost_time_reasons(row, objective),
+            *_find_silence_reasons(row, period),
+        )
+    )
 
 
-def by_need(clusters: Listed, objective: Objective | None, period: Period) -> Listed:
+def sort_by_need(clusters: Listed, objective: Objective | None, period: Period) -> Listed:
     """Return the same rows with the most urgent clusters first."""
     rows = sorted(clusters.rows, key=lambda row: _order(row, need_of(row, objective, period)))
     return replace(clusters, rows=tuple(rows))
@@ -61,22 +67,22 @@ def _order(row: Mapping[str, Value], need: Need) -> tuple[float | str, ...]:
     return MOST_URGENT.index(need.tone), *(-_figure(row, name) for name in amounts), str(row["cluster_id"])
 
 
-def _of_data(row: Mapping[str, Value]) -> Iterator[Reason]:
+def _find_data_reasons(row: Mapping[str, Value]) -> Iterator[Reason]:
     if unclean := _figure(row, "unclean"):
-        said = f"{words.counted(int(unclean), 'unclean election')}: data may be lost"
+        said = f"{words.format_count(int(unclean), 'unclean election')}: data may be lost"
         yield Reason(kind="data", tone="bad", said=said)
     if broken := _figure(row, "violations"):
-        yield Reason(kind="violations", tone="bad", said=words.counted(int(broken), "violation"))
+        yield Reason(kind="violations", tone="bad", said=words.format_count(int(broken), "violation"))
 
 
-def _of_lost_time(row: Mapping[str, Value], objective: Objective | None) -> Iterator[Reason]:
+def _find_lost_time_reasons(row: Mapping[str, Value], objective: Objective | None) -> Iterator[Reason]:
     ratio, writable = row["availability"], row["writable"]
     if not isinstance(ratio, float) or not isinstance(writable, float):
         return
-    spent = None if objective is None else objective.spent_at(ratio)
+    spent = None if objective is None else objective.compute_spent_share(ratio)
     tone = tone_of(ratio) if spent is None else tone_of_budget(spent)
     if tone != "good":
-        budget = "" if spent is None else f", {words.spent(spent)} of its budget"
+        budget = "" if spent is None else f", {words.format_spent(spent)} of its budget"
         said = f"{words.duration(_figure(row, 'leaderless_seconds'))} without a leader{budget}"
         yield Reason(kind="lost", tone=tone, said=said)
     if _figure(row, "under_seconds") and tone_of(writable, warned_from=0.99) != "good":
@@ -84,7 +90,7 @@ def _of_lost_time(row: Mapping[str, Value], objective: Objective | None) -> Iter
         yield Reason(kind="writers", tone="warn", said=said)
 
 
-def _of_silence(row: Mapping[str, Value], period: Period) -> Iterator[Reason]:
+def _find_silence_reasons(row: Mapping[str, Value], period: Period) -> Iterator[Reason]:
     until = row["known_until"]
     if not isinstance(until, int):
         # Without the known spans the beginning of the silence is unknown, but something was known.

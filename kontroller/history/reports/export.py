@@ -20,7 +20,7 @@ BATCH_ROWS = 10_000
 JSON_OPTIONS = orjson.OPT_NAIVE_UTC | orjson.OPT_UTC_Z | orjson.OPT_APPEND_NEWLINE
 
 
-def exported(tables: Tables, folder: Path) -> Mapping[str, Path]:
+def export_tables(tables: Tables, folder: Path) -> Mapping[str, Path]:
     """Write all tables of a page, and return their Parquet files by name. Files of tables that were not given are
     removed.
 

@@ -29,13 +29,13 @@ class Objective:
         return f"{self.percent:.10g} %"
 
     def budget(self, known_us: int, lost_us: int) -> "Budget":
-        return Budget(allowed_us=int(self._missing() * max(0, known_us)), spent_us=max(0, lost_us))
+        return Budget(allowed_us=int(self._compute_allowance() * max(0, known_us)), spent_us=max(0, lost_us))
 
-    def spent_at(self, ratio: float) -> float:
+    def compute_spent_share(self, ratio: float) -> float:
         """Return the spent part of the budget at this availability."""
-        return max(0.0, 1 - ratio) / float(self._missing())
+        return max(0.0, 1 - ratio) / float(self._compute_allowance())
 
-    def _missing(self) -> Fraction:
+    def _compute_allowance(self) -> Fraction:
         return (100 - Fraction(str(self.percent))) / 100
 
 

@@ -33,7 +33,7 @@ def moment_of(at_us: int) -> datetime:
     return EPOCH + timedelta(microseconds=at_us)
 
 
-def shown_window(began_us: int, until_us: int) -> tuple[int, int]:
+def add_margins(began_us: int, until_us: int) -> tuple[int, int]:
     """Return the ends of a picture, in microseconds, with a margin on both sides and a length of at least ten
     seconds."""
     air = max((until_us - began_us) // 20, 5 * SECOND - (until_us - began_us) // 2, SECOND)
@@ -59,7 +59,7 @@ class Period:
     def ended_us(self) -> int:
         return micros(self.ended)
 
-    def before(self) -> "Period | None":
+    def make_previous(self) -> "Period | None":
         """Return the previous period of the same length, or None if it would begin before 1970."""
         began_us = 2 * self.began_us - self.ended_us
         return None if began_us < 0 else Period(began=moment_of(began_us), ended=self.began)

@@ -8,14 +8,14 @@ from pathlib import Path
 from pyspark.sql import DataFrame
 
 from kontroller.history.answers.options import Options
-from kontroller.history.reports.export import exported, rows_in
+from kontroller.history.reports.export import export_tables, rows_in
 from kontroller.history.reports.limits import Limits
 from kontroller.history.reports.objective import Objective
 from kontroller.history.reports.period import Period
 from kontroller.history.reports.rendering.page import page
 from kontroller.history.reports.selection.before import figures_before
-from kontroller.history.reports.selection.partial_days import of_the_period
-from kontroller.history.reports.selection.report_facts import selected
+from kontroller.history.reports.selection.partial_days import restrict_to_period
+from kontroller.history.reports.selection.report_facts import select_facts
 from kontroller.history.reports.selection.tables import tables_of
 from kontroller.history.schemas import PARTITION_INTERVALS
 
@@ -63,12 +63,12 @@ def write_report(
     """
     limits, options = limits or Limits(), options or Options()
     cut = tables_of(tables, period)
-    files = exported(cut, output / "tables")
-    stored = cut.stored_in({name: path for name, path in files.items() if rows_in(path)})
+    files = export_tables(cut, output / "tables")
+    stored = cut.read_stored({name: path for name, path in files.items() if rows_in(path)})
     try:
         before = figures_before(tables, period)
-        with of_the_period(stored, tables, options) as exact:
-            report = selected(exact, limits, options=options, before=before, objective=objective)
+        with restrict_to_period(stored, tables, options) as exact:
+            report = select_facts(exact, limits, options=options, before=before, objective=objective)
     finally:
         stored[PARTITION_INTERVALS].unpersist()
     path = output / "index.html"

@@ -49,7 +49,7 @@ def share(ratio: float | None) -> str:
     return f"{ratio * 100:.1f} %" if ratio == 0 or ratio >= 0.001 else "under 0.1 %"
 
 
-def spent(ratio: float | None) -> str:
+def format_spent(ratio: float | None) -> str:
     """Return the spent part of a budget, rounded up, so that the rest is never overstated: 34 %, 1,240 %."""
     if ratio is None:
         return NOT_KNOWN
@@ -71,7 +71,7 @@ def number(value: float | None) -> str:
     return f"{int(value):,}" if value == int(value) else f"{value:,.1f}"
 
 
-def counted(value: int, one: str, many: str = "") -> str:
+def format_count(value: int, one: str, many: str = "") -> str:
     """Return a number with its noun: `1 topic`, `2 topics`."""
     return f"{value:,} {one if value == 1 else many or one + 's'}"
 
@@ -99,7 +99,7 @@ def clock(at_us: int, step_us: int) -> str:
     return f"{when:%H:%M:%S}" if step_us >= SECOND else f"{when:%H:%M:%S}.{when.microsecond // 1000:03}"
 
 
-def between(began_us: int, ended_us: int) -> str:
+def format_span(began_us: int, ended_us: int) -> str:
     """Return a span of time. The day is written once if both ends share it."""
     began, ended = moment_of(began_us), moment_of(ended_us)
     if began_us % DAY == 0 and ended_us % DAY == 0:
@@ -121,11 +121,11 @@ def step_name(width_us: int) -> str:
     """Return the length of a piece of a grid: `1 hour`, `15 minutes`."""
     for size, one in ((DAY, "day"), (HOUR, "hour"), (MINUTE, "minute"), (SECOND, "second")):
         if width_us % size == 0:
-            return counted(width_us // size, one)
+            return format_count(width_us // size, one)
     return duration(width_us / SECOND)
 
 
-def joined(parts: Sequence[str]) -> str:
+def join_words(parts: Sequence[str]) -> str:
     """Return `a`, `a and b` or `a, b and c`."""
     return ", ".join(parts[:-1]) + " and " + parts[-1] if len(parts) > 1 else "".join(parts)
 
@@ -135,7 +135,7 @@ def visible(text: str) -> str:
     return "".join("\ufffd" if unicodedata.category(letter) in {"Cc", "Cf", "Cs"} else letter for letter in text)
 
 
-def shortened(text: str, most: int) -> str:
+def shorten(text: str, most: int) -> str:
     """Shorten a text in the middle, because names differ at both ends."""
     if len(text) <= most:
         return text

@@ -102,13 +102,13 @@ class Alertmanager:
             await self._post([self._payload(key, alert) for key, alert in batch.items()])
             self.sent += len(batch)
             for key, alert in batch.items():
-                self._sent(key, alert)
+                self._note_sent(key, alert)
 
     def _due_now(self) -> list[Key]:
         now_s = asyncio.get_running_loop().time()
         return [key for key, due_s in self._due.items() if due_s <= now_s][:MOST_AT_ONCE]
 
-    def _sent(self, key: Key, alert: _Alert) -> None:
+    def _note_sent(self, key: Key, alert: _Alert) -> None:
         if self._alerts.get(key) is not alert:
             return  # it has changed during the request, and is due again
         if alert.ended_s is None:

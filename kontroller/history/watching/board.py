@@ -45,7 +45,7 @@ class Board:
         """Register a receiver for all later changes. It must neither wait nor raise."""
         self._told.append(receiver)
 
-    def of(self, cluster_id: str) -> list[tuple[Key, Standing]]:
+    def find_by_cluster(self, cluster_id: str) -> list[tuple[Key, Standing]]:
         return [(key, standing) for key, standing in self.standing.items() if key.cluster_id == cluster_id]
 
     def post(self, cluster_id: str, alarm: Alarm, now_s: float) -> None:

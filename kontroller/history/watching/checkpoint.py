@@ -43,7 +43,7 @@ class Kept(BaseModel):
     standing: list[_Standing] = []
 
     def alarms(self) -> list[tuple[Key, Standing]]:
-        return [_restored(each) for each in self.standing if each.problem in PROBLEMS]
+        return [_restore(each) for each in self.standing if each.problem in PROBLEMS]
 
 
 def read(path: Path) -> Kept:
@@ -59,7 +59,7 @@ def read(path: Path) -> Kept:
     return kept
 
 
-def taken(fleet: Fleet, board: Board) -> Kept:
+def take_checkpoint(fleet: Fleet, board: Board) -> Kept:
     """Return the checkpoint of the current state."""
     return Kept(
         clusters={name: cluster.time.stamp_us for name, cluster in fleet.clusters.items()},
@@ -88,7 +88,7 @@ def write(path: Path, kept: Kept) -> None:
     new.replace(path)
 
 
-def _restored(it: _Standing) -> tuple[Key, Standing]:
+def _restore(it: _Standing) -> tuple[Key, Standing]:
     position = it.controller_epoch, it.seq
     alarm = Alarm(it.topic, it.partition, it.problem, RAISED, it.began_us, it.at_us, it.cause, position)
     return Key(it.cluster_id, it.topic, it.partition, it.problem), Standing(alarm, it.raised_s)

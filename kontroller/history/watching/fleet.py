@@ -110,7 +110,7 @@ class Fleet:
         cluster = self._cluster(cluster_id)
         cluster.journals.add(journal)
         newest = cluster.time.newest
-        self._post(cluster_id, cluster.watch.see(seen(line)), is_told=cluster.is_live)
+        self._post(cluster_id, cluster.watch.see(make_seen(line)), is_told=cluster.is_live)
         if cluster.time.newest != newest:
             cluster.heard_s = self._monotonic()
 
@@ -127,7 +127,7 @@ class Fleet:
 
     def _begin_to_tell(self, cluster_id: str, cluster: Cluster) -> None:
         cluster.is_live = True
-        for key, standing in self._board.of(cluster_id):
+        for key, standing in self._board.find_by_cluster(cluster_id):
             if not _stands_still(cluster.watch, key, standing):
                 over = standing.alarm._replace(
                     state=CLEARED, at_us=cluster.time.stamp_us, cause=None, position=cluster.time.newest
@@ -154,7 +154,7 @@ def _stands_still(watch: Watch, key: Key, standing: Standing) -> bool:
     return True
 
 
-def seen(line: Line) -> Seen:
+def make_seen(line: Line) -> Seen:
     """Return the parts of a journal's line that the watch uses."""
     delta = line.delta
     config = delta.config if delta is not None and delta.config is not None else {}

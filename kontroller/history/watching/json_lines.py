@@ -9,7 +9,7 @@ import structlog
 
 from kontroller.history.watching.alarm_words import row
 from kontroller.history.watching.board import Notice
-from kontroller.history.watching.threads import to_its_end
+from kontroller.history.watching.threads import run_to_end
 
 log = structlog.get_logger()
 
@@ -41,7 +41,7 @@ class JsonLines:
     async def run(self) -> None:
         while True:
             if self._pending:
-                await to_its_end(self.write)
+                await run_to_end(self.write)
             await asyncio.sleep(_PAUSE_S)
 
     def write(self) -> None:

@@ -34,7 +34,7 @@ from kontroller.history.watching.journals.served import ServedJournal
 from kontroller.history.watching.json_lines import JsonLines
 from kontroller.history.watching.metrics import WatchMetrics
 from kontroller.history.watching.settings import STANDARD_OUTPUT, WatchSettings
-from kontroller.history.watching.threads import to_its_end
+from kontroller.history.watching.threads import run_to_end
 
 log = structlog.get_logger()
 
@@ -60,11 +60,12 @@ async def run_watch(settings: WatchSettings) -> None:
         await _serve(settings, WatchMetrics(fleet, board, receivers, readable, time.monotonic), fleet, stack)
         work: dict[str, Work] = {f"receiver {it.name}": it.run for it in receivers}
         for name, journal in journals.items():
-            work[f"journal {name}"] = _followed(journal, fleet, readable, settings.poll_interval_seconds)
+            work[f"journal {name}"] = _make_follower(journal, fleet, readable, settings.poll_interval_seconds)
         work["time"] = lambda: _pass_time(fleet, settings.poll_interval_seconds)
         if path is not None:
-            checkpoint.write(path, checkpoint.taken(fleet, board))  # fails at once if the file cannot be written
-            stack.callback(lambda: _kept(path, checkpoint.taken(fleet, board)))
+            # This fails at once if the file cannot be written.
+            checkpoint.write(path, checkpoint.take_checkpoint(fleet, board))
+            stack.callback(lambda: _write_checkpoint(path, checkpoint.take_checkpoint(fleet, board)))
             work["checkpoint"] = lambda: _keep(path, fleet, board)
         log.info("watching", journals=list(journals), receivers=[it.name for it in receivers])
         await until_signalled(_all(work))
@@ -129,7 +130,7 @@ def _readyz(fleet: Fleet) -> web.RouteDef:
     return web.get("/readyz", readyz)
 
 
-def _followed(journal: Journal, fleet: Fleet, readable: dict[str, bool], pause_s: float) -> Work:
+def _make_follower(journal: Journal, fleet: Fleet, readable: dict[str, bool], pause_s: float) -> Work:
     async def follow() -> None:
         try:
             while True:
@@ -170,11 +171,11 @@ async def _keep(path: Path, fleet: Fleet, board: Board) -> None:
         await asyncio.sleep(_CHECKPOINT_S)
         now, now_s = (board.changes, len(fleet.clusters)), time.monotonic()
         is_due = now != written or now_s - written_s > _CHECKPOINT_AT_LEAST_S
-        if is_due and await to_its_end(partial(_kept, path, checkpoint.taken(fleet, board))):
+        if is_due and await run_to_end(partial(_write_checkpoint, path, checkpoint.take_checkpoint(fleet, board))):
             written, written_s = now, now_s
 
 
-def _kept(path: Path, kept: checkpoint.Kept) -> bool:
+def _write_checkpoint(path: Path, kept: checkpoint.Kept) -> bool:
     """Write the checkpoint. Return False if the disk refused it; the state in memory is written with the next one."""
     try:
         checkpoint.write(path, kept)

@@ -7,7 +7,7 @@ from typing import TypeVar
 R = TypeVar("R")
 
 
-async def to_its_end(work: Callable[[], R]) -> R:
+async def run_to_end(work: Callable[[], R]) -> R:
     """Run the work in a thread. Cancellation is delivered after the work ends, so the work never runs twice at once."""
     doing = asyncio.ensure_future(asyncio.to_thread(work))
     try:

@@ -5,7 +5,7 @@ from random import Random
 from pyspark.sql import SparkSession
 
 from kontroller.history.reports.period import Grid
-from kontroller.history.reports.selection.coverage import covered, edges
+from kontroller.history.reports.selection.coverage import edges, sum_coverage
 
 GRID = Grid(began_us=1_000, width_us=100, count=7)
 
@@ -26,7 +26,7 @@ def test_intervals_cover_pieces_as_counted_one_by_one(spark: SparkSession) -> No
     }
     rows = [(kind, start, ended, "led") for kind, its in kinds.items() for start, ended in its]
     intervals = spark.createDataFrame(rows, "kind string, began_us long, ended_us long, measure string")
-    found = covered(edges(intervals, ("kind",), GRID), ("kind",), GRID)
+    found = sum_coverage(edges(intervals, ("kind",), GRID), ("kind",), GRID)
     expected = {kind: counted(its) for kind, its in kinds.items()}
     assert {kind: found.get((kind,), {}).get("led", [0] * GRID.count) for kind in kinds} == expected
     assert sum(expected["random"]) > 0

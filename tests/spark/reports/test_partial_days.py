@@ -17,7 +17,7 @@ from kontroller.history.reports.limits import Limits
 from kontroller.history.reports.period import Period
 from kontroller.history.reports.report import write_report
 from kontroller.history.reports.selection import rows
-from kontroller.history.reports.selection.partial_days import of_the_period
+from kontroller.history.reports.selection.partial_days import restrict_to_period
 from kontroller.history.reports.selection.tables import Tables, tables_of
 from tests.spark.answers.literals import DAY, DAY_1, Histories, broker, event, partition, span
 
@@ -68,7 +68,7 @@ def period(hours: tuple[int, int]) -> Period:
 def exact(given: Mapping[str, DataFrame]) -> Iterator[Mapping[str, Tables]]:
     with ExitStack() as stack:
         cut = {name: tables_of(given, period(hours)) for name, hours in PERIODS.items()}
-        yield {name: stack.enter_context(of_the_period(tables, given, Options())) for name, tables in cut.items()}
+        yield {name: stack.enter_context(restrict_to_period(tables, given, Options())) for name, tables in cut.items()}
 
 
 def only(found: DataFrame, *columns: str) -> list[tuple[Any, ...]]:
@@ -112,7 +112,7 @@ def test_whole_days_between_the_ends_of_a_period_count_whole(exact: Mapping[str,
 
 def test_a_period_of_whole_days_is_what_was_answered(given: Mapping[str, DataFrame]) -> None:
     tables = tables_of(given, period((24, 48)))
-    with of_the_period(tables, given, Options()) as found:
+    with restrict_to_period(tables, given, Options()) as found:
         assert found is tables
     assert only(rows.uptimes(tables, "cluster_id"), "exist_us") == [(DAY * 10**6,)]
 
@@ -120,7 +120,7 @@ def test_a_period_of_whole_days_is_what_was_answered(given: Mapping[str, DataFra
 def test_without_the_intervals_days_stay_whole_and_the_tables_say_so(given: Mapping[str, DataFrame]) -> None:
     answers = {table.name: given[table.name] for table in schemas.ANSWERS}
     tables = tables_of(answers, period((10, 11)))
-    with of_the_period(tables, answers, Options()) as found:
+    with restrict_to_period(tables, answers, Options()) as found:
         assert found.has_whole_days
         assert only(rows.uptimes(found, "cluster_id"), "exist_us") == [(DAY * 10**6,)]
 

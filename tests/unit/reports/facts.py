@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 
-from kontroller.history.reports.attention import by_need
+from kontroller.history.reports.attention import sort_by_need
 from kontroller.history.reports.facts import (
     Bar,
     Before,
@@ -157,7 +157,7 @@ def fleet_report(clusters: int, *, days: int = 30, limits: Limits | None = None)
     }
     listed = [of_fleet(number, name, one.period) for number, name in enumerate(names)]
     shown = replace(one.listings["clusters"], rows=tuple(listed[: limits.listed_clusters]), total=clusters)
-    listings = {**one.listings, "clusters": by_need(shown, one.objective, one.period)}
+    listings = {**one.listings, "clusters": sort_by_need(shown, one.objective, one.period)}
     many = replace(
         one, clusters=drawn, clusters_total=clusters, listings=listings, episodes=one.episodes * limits.episodes
     )
@@ -174,7 +174,7 @@ def of_fleet(number: int, name: str, period: Period) -> dict[str, Value]:
 
 
 def before(period: Period) -> Before:
-    earlier = period.before()
+    earlier = period.make_previous()
     assert earlier is not None
     counts = {
         "incidents": 7,

@@ -5,7 +5,7 @@ from functools import cache
 
 import pytest
 
-from kontroller.history.reports.attention import by_need, need_of
+from kontroller.history.reports.attention import need_of, sort_by_need
 from kontroller.history.reports.facts import Value
 from kontroller.history.reports.limits import Limits
 from kontroller.history.reports.objective import Objective
@@ -71,7 +71,7 @@ def test_the_most_urgent_cluster_is_first() -> None:
         cluster_row("lossy", PERIOD, unclean=1),
     )
     listed = replace(full_report().listings["clusters"], rows=rows, total=5)
-    in_order = [row["cluster_id"] for row in by_need(listed, None, PERIOD).rows]
+    in_order = [row["cluster_id"] for row in sort_by_need(listed, None, PERIOD).rows]
     assert in_order == ["lossy", "down", "silent", "slow", "fine"]
 
 

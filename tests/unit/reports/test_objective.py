@@ -8,7 +8,7 @@ import pytest
 from kontroller.history.reports.facts import Uptime
 from kontroller.history.reports.objective import Objective
 from kontroller.history.reports.period import DAY, HOUR, MINUTE, SECOND
-from kontroller.history.reports.rendering.budgets import budgets, with_budgets
+from kontroller.history.reports.rendering.budgets import add_budgets, budgets
 from kontroller.history.reports.rendering.page import page
 from tests.unit.reports.facts import empty_report, full_report
 from tests.unit.reports.html import Page
@@ -20,7 +20,7 @@ def test_a_budget_is_what_the_objective_leaves_of_known_time() -> None:
     budget = THREE_NINES.budget(1000 * HOUR, 15 * MINUTE)
     assert (budget.allowed_us, budget.left_us, budget.spent_share) == (HOUR, 45 * MINUTE, 0.25)
     assert THREE_NINES.budget(1000 * HOUR, 2 * HOUR).left_us == -HOUR
-    assert THREE_NINES.spent_at(0.9995) == pytest.approx(0.5)
+    assert THREE_NINES.compute_spent_share(0.9995) == pytest.approx(0.5)
 
 
 def test_no_known_time_has_no_budget() -> None:
@@ -52,14 +52,14 @@ def test_a_budget_is_told_with_what_is_left(lost: int, said: str, tone: str) -> 
 def test_topics_namespaces_and_clusters_have_their_own_budgets() -> None:
     report = full_report()
     for name in ("topics", "namespaces", "clusters"):
-        listed = with_budgets(report.listings[name], THREE_NINES)
+        listed = add_budgets(report.listings[name], THREE_NINES)
         assert [column.title for column in listed.columns if column.kind == "spent"] == [
             "Budget spent",
             "Writers' budget",
         ]
         assert listed.rows[0]["budget"] == pytest.approx(0.13)
-        assert with_budgets(report.listings[name], None) is report.listings[name]
-    assert with_budgets(report.listings["incidents"], THREE_NINES) is report.listings["incidents"]
+        assert add_budgets(report.listings[name], None) is report.listings[name]
+    assert add_budgets(report.listings["incidents"], THREE_NINES) is report.listings["incidents"]
 
 
 def test_a_page_without_an_objective_speaks_of_no_budget() -> None:

@@ -7,8 +7,8 @@ import pytest
 
 from controller_core.journal import inference
 from kontroller.history.reports.period import DAY, MINUTE, SECOND
-from kontroller.history.reports.rendering.causes import SAID, said
-from kontroller.history.reports.rendering.telling import At, plain, told
+from kontroller.history.reports.rendering.causes import SAID, describe_cause
+from kontroller.history.reports.rendering.telling import At, plain, tell_story
 from kontroller.history.reports.stories import Ending, Loss, Outage, Story
 from kontroller.history.sources import log_lines
 from tests.unit.reports.facts import outage
@@ -35,7 +35,7 @@ CAUSES = sorted(
 
 def sentence(*outages: Outage, losses: tuple[Loss, ...] = (), more: int = 0, unclean: int = 0, where: str = "") -> str:
     story = Story(losses=losses, losses_total=len(losses), outages=outages, unclean=unclean, unclean_where=where)
-    return plain(told(story, sum(one.incidents for one in outages) + more))
+    return plain(tell_story(story, sum(one.incidents for one in outages) + more))
 
 
 def test_the_causes_are_found() -> None:
@@ -49,7 +49,7 @@ def test_every_cause_that_is_ever_recorded_has_words(cause: str) -> None:
     began = sentence(outage(cause=cause, began_us=BEGAN, ended_by="balance_due"))
     assert re.fullmatch(r"[A-Z][^;]* at 02:13:00; orders-3 had no leader for 3 min 12 s, until [^;]*\.", began)
     ended = sentence(outage(cause="balance_due", began_us=BEGAN, ended_by=cause))
-    assert ended.endswith(f", until {said(cause)}.")
+    assert ended.endswith(f", until {describe_cause(cause)}.")
 
 
 def test_a_broker_that_died_and_came_back_is_named() -> None:
@@ -118,18 +118,18 @@ def test_two_losses_are_told_with_their_times_and_many_without() -> None:
     many = tuple(Loss(broker=broker, at_us=BEGAN + broker * MINUTE) for broker in range(1, 7))
     assert sentence(lost, losses=many).startswith("Brokers 1, 2, 3, 4, 5 and 6 were lost, from 02:14:00 on; ")
     some = Story(losses=many, losses_total=40, outages=(lost,))
-    assert plain(told(some, 1)).startswith(
+    assert plain(tell_story(some, 1)).startswith(
         "Brokers 1, 2, 3, 4, 5, 6 and others were lost, 40 times in total, from 02:14:00 on"
     )
 
 
 def test_a_cause_of_a_later_version_is_named_and_times_are_apart_from_text() -> None:
-    pieces = told(Story(outages=(outage(cause="quorum_moved\u202e", began_us=BEGAN),)), 1)
+    pieces = tell_story(Story(outages=(outage(cause="quorum_moved\u202e", began_us=BEGAN),)), 1)
     assert pieces[0] == "The controller handled quorum_moved\ufffd"
     assert At(at_us=BEGAN) in pieces
 
 
 def test_guessed_causes_are_called_guesses() -> None:
     story = Story(outages=(outage(cause="broker_failed", began_us=BEGAN),), is_inferred=True)
-    assert "guesses of a recorder" in plain(told(story, 1))
-    assert plain(told(Story(), 0)) == ""
+    assert "guesses of a recorder" in plain(tell_story(story, 1))
+    assert plain(tell_story(Story(), 0)) == ""

@@ -55,16 +55,16 @@ def test_nines_are_counted_downwards() -> None:
 
 
 def test_names_are_cut_in_the_middle_as_they_differ_at_both_ends() -> None:
-    assert words.shortened("payments.eu-west.retries", 11) == "payme\u2026tries"
-    assert words.shortened("orders", 11) == "orders"
+    assert words.shorten("payments.eu-west.retries", 11) == "payme\u2026tries"
+    assert words.shorten("orders", 11) == "orders"
 
 
 def test_spans_name_a_day_once() -> None:
     began = micros(datetime(2026, 11, 20, 2, 13, 4, tzinfo=UTC))
-    assert words.between(began, began + 3 * MINUTE) == "2026-11-20 02:13:04 to 02:16:04"
+    assert words.format_span(began, began + 3 * MINUTE) == "2026-11-20 02:13:04 to 02:16:04"
     midnight = micros(datetime(2026, 11, 20, tzinfo=UTC))
-    assert words.between(midnight, midnight + DAY) == "2026-11-20"
-    assert words.between(midnight, midnight + 2 * DAY) == "2026-11-20 to 2026-11-21"
+    assert words.format_span(midnight, midnight + DAY) == "2026-11-20"
+    assert words.format_span(midnight, midnight + 2 * DAY) == "2026-11-20 to 2026-11-21"
 
 
 @pytest.mark.parametrize("length", [SECOND, 7 * MINUTE, HOUR + 1, DAY, 9 * DAY, 400 * DAY, 7300 * DAY])
@@ -93,9 +93,9 @@ def test_an_empty_period_and_one_without_a_zone_are_refused() -> None:
 
 def test_the_period_before_is_as_long_and_ends_where_this_one_begins() -> None:
     at = datetime(2026, 11, 20, 2, tzinfo=UTC)
-    before = Period(began=at, ended=at + timedelta(hours=3)).before()
+    before = Period(began=at, ended=at + timedelta(hours=3)).make_previous()
     assert before == Period(began=at - timedelta(hours=3), ended=at)
-    assert Period(began=datetime(1970, 1, 2, tzinfo=UTC), ended=at).before() is None
+    assert Period(began=datetime(1970, 1, 2, tzinfo=UTC), ended=at).make_previous() is None
 
 
 @pytest.mark.parametrize(
@@ -111,4 +111,4 @@ def test_episodes_of_a_short_period_lie_closer_together(length: int, quiet: int)
     ("share", "written"), [(None, "not known"), (0.0, "0 %"), (0.004, "under 1 %"), (0.341, "35 %"), (12.4, "1,240 %")]
 )
 def test_what_is_spent_of_a_budget_is_rounded_up(share: float | None, written: str) -> None:
-    assert words.spent(share) == written
+    assert words.format_spent(share) == written

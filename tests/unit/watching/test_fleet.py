@@ -146,7 +146,7 @@ def test_a_restart_repeats_nothing_forgets_nothing_and_keeps_when_it_began() -> 
     before.read(led(1, 1, -1), led(2, 1, -1, topic="u"))
     before.wait(31)
     assert len(before.new()) == 3
-    kept = checkpoint.taken(before.fleet, before.board)
+    kept = checkpoint.take_checkpoint(before.fleet, before.board)
     after = Watched(Kept.model_validate_json(kept.model_dump_json()))
     after.read(journal="b")
     # The journal is read from a snapshot that is younger than the trouble, and one of the two topics is well again.
@@ -163,7 +163,7 @@ def test_a_cluster_that_is_known_from_before_and_does_not_come_is_silent_and_its
     before.read(led(1, 1, -1), *(alive(seq, 10.0 * seq) for seq in range(2, 6)))
     before.wait(1)
     assert before.new() == ["c1 leaderless raised"]
-    after = Watched(checkpoint.taken(before.fleet, before.board))
+    after = Watched(checkpoint.take_checkpoint(before.fleet, before.board))
     after.fleet.cannot_read("a")
     after.fleet.cannot_read("b")
     after.wait(31)

@@ -56,7 +56,7 @@ class TimeAxis:
                 made.append((at_us, words.MONTHS[month % 12] + year))
         return tuple(made)
 
-    def drawn(self, top: float, bottom: float) -> Markup:
+    def draw(self, top: float, bottom: float) -> Markup:
         """Draw grid lines from `top` to `bottom`, and labels in the 18 units below."""
         marks: list[Markup] = []
         for at, label in self.ticks():

@@ -7,8 +7,8 @@ from markupsafe import Markup
 
 from kontroller.history.reports import words
 from kontroller.history.reports.facts import Uptime
-from kontroller.history.reports.plots.scales import availability_class, nines_digit, under_mark, uptime_tip
-from kontroller.history.reports.plots.svg import Lead, box, leading, picture, text
+from kontroller.history.reports.plots.scales import availability_class, draw_min_isr_mark, nines_digit, uptime_tip
+from kontroller.history.reports.plots.svg import Lead, box, picture, text, wrap_in_link
 
 CELL, STEP, GUTTER, TOP = 16, 18, 40, 18
 DAYS_AT_MOST = 800
@@ -74,8 +74,8 @@ def _cell(x: float, y: float, uptime: Uptime | None, name: str, lead: Lead | Non
     marks = [cell]
     if digit:
         marks.append(text(digit, x + CELL / 2, y + 12, f"digit on-{class_}"))
-    marks += under_mark(uptime, x, y, CELL, CELL)
+    marks += draw_min_isr_mark(uptime, x, y, CELL, CELL)
     if uptime.known_us and uptime.unknown_share >= 0.01:
         height = max(3.0, CELL * min(1.0, uptime.unknown_share))
         marks.append(box(x, y + CELL - height, CELL, height, "veil"))
-    return leading(lead, *marks)
+    return wrap_in_link(lead, *marks)

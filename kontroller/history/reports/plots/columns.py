@@ -23,7 +23,7 @@ def columns_by_day(amounts: Mapping[str, Mapping[date, int]], grid: Grid, *, nam
         marks.append(_row(row, values, most, grid, axis, y))
         y += HEIGHT + GAP
     bottom = y - GAP
-    return picture(bottom + 22, axis.drawn(8, bottom), *marks, label=name)
+    return picture(bottom + 22, axis.draw(8, bottom), *marks, label=name)
 
 
 def _sums(days: Mapping[date, int], grid: Grid) -> list[int]:
@@ -48,7 +48,7 @@ def _row(name: str, values: list[int], most: int, grid: Grid, axis: TimeAxis, y:
             continue
         began, ended = grid.edges(index)
         x, height = axis.x(began), max(1.5, HEIGHT * value / most)
-        tip = f"{name}, {words.between(began, ended)}: {words.duration(value / 1e6)}"
+        tip = f"{name}, {words.format_span(began, ended)}: {words.duration(value / 1e6)}"
         marks.append(box(x, base - height, max(1.0, axis.x(ended) - x - 1), height, "column", tip))
         if value == max(values):
             marks.append(text(words.duration(value / 1e6), min(x, axis.right - 70), base - height - 4, "tick"))

@@ -8,7 +8,7 @@ from markupsafe import Markup
 
 from kontroller.history.reports import words
 from kontroller.history.reports.plots.axes import TimeAxis
-from kontroller.history.reports.plots.svg import LEFT, RIGHT, WIDTH, box, dot, group, line, linked, picture, text
+from kontroller.history.reports.plots.svg import LEFT, RIGHT, WIDTH, box, dot, group, line, link_to_row, picture, text
 
 TOP, HEIGHT, BESIDE = 10, 220, 150
 BINS_PER_DECADE = 4
@@ -39,7 +39,7 @@ def failovers(dots: Sequence[Dot], bins: Mapping[int, int], began_us: int, ended
     def y_of(seconds: float | None) -> float:
         return y(min(highest, max(lowest, 4 * math.log10(max(seconds or 0, 1e-6)))))
 
-    marks = [axis.drawn(TOP, TOP + HEIGHT)]
+    marks = [axis.draw(TOP, TOP + HEIGHT)]
     for seconds in _round_times(lowest, highest):
         marks.append(line(axis.left, y_of(seconds), WIDTH - RIGHT, y_of(seconds), "grid"))
         marks.append(text(words.duration(seconds), LEFT - 8, y_of(seconds) + 4, "tick end"))
@@ -49,7 +49,7 @@ def failovers(dots: Sequence[Dot], bins: Mapping[int, int], began_us: int, ended
         if one.median_seconds is not None:
             drawn.append(line(x, y_of(one.median_seconds), x, y_of(one.max_seconds), "whisker"))
         drawn.append(dot(x, y_of(one.max_seconds), 4.5, "failover" if one.is_whole else "failover open", one.tip))
-        marks.append(linked(one.row, *drawn))
+        marks.append(link_to_row(one.row, *drawn))
     return picture(TOP + HEIGHT + 24, *marks, label="Duration of failovers over time, with a histogram")
 
 
@@ -67,7 +67,7 @@ def _histogram(bins: Mapping[int, int], y: Callable[[float], float]) -> Markup:
     for exponent, count in sorted(bins.items()):
         top, bottom = y(exponent + 1), y(exponent)
         low, high = 10 ** (exponent / 4), 10 ** ((exponent + 1) / 4)
-        tip = f"{words.counted(count, 'failover')} of {words.duration(low)} to {words.duration(high)}"
+        tip = f"{words.format_count(count, 'failover')} of {words.duration(low)} to {words.duration(high)}"
         width = max(2.0, (BESIDE - 40) * count / most)
         marks.append(box(left + 1, top + 0.5, width, max(1.0, bottom - top - 1), "column", tip))
         marks.append(text(f"{count:,}", left + width + 5, (top + bottom) / 2 + 4, "tick"))

@@ -11,12 +11,12 @@ from kontroller.history.reports.period import Grid
 from kontroller.history.reports.plots.axes import TimeAxis
 from kontroller.history.reports.plots.scales import (
     availability_class,
+    draw_min_isr_mark,
     level_class,
     nines_digit,
-    under_mark,
     uptime_tip,
 )
-from kontroller.history.reports.plots.svg import LABEL, LEFT, box, group, linked, picture, text
+from kontroller.history.reports.plots.svg import LABEL, LEFT, box, group, link_to_row, picture, text
 
 ROW, BAR, TOP = 20, 16, 4
 
@@ -25,15 +25,15 @@ def strips(rows: Sequence[Strip], grid: Grid, *, links: Sequence[str]) -> Markup
     """Draw the strips. `links`: for each the id of the page's row with details; "" for none."""
     axis = _axis(grid)
     marks = [
-        linked(link, _strip(row, grid, axis, TOP + index * ROW))
+        link_to_row(link, _strip(row, grid, axis, TOP + index * ROW))
         for index, (row, link) in enumerate(zip(rows, links, strict=True))
     ]
     bottom = TOP + len(rows) * ROW
-    return picture(bottom + 22, axis.drawn(TOP, bottom), *marks, label="Availability over time, the worst topics")
+    return picture(bottom + 22, axis.draw(TOP, bottom), *marks, label="Availability over time, the worst topics")
 
 
 def _strip(row: Strip, grid: Grid, axis: TimeAxis, y: float) -> Markup:
-    marks = [text(words.shortened(row.label, LABEL), LEFT - 8, y + 12, "label end", row.label)]
+    marks = [text(words.shorten(row.label, LABEL), LEFT - 8, y + 12, "label end", row.label)]
     # Neighbours without lost time, or without known time, are merged. Each other cell has figures of its own.
     runs = groupby(enumerate(row.cells), key=lambda cell: _run_key(cell[0], cell[1]))
     for _, cells in runs:
@@ -44,9 +44,9 @@ def _strip(row: Strip, grid: Grid, axis: TimeAxis, y: float) -> Markup:
             continue
         began, ended = grid.edges(run[0][0])[0], grid.edges(run[-1][0])[1]
         x, end = axis.x(began), axis.x(ended)
-        tip = f"{row.label}, {words.between(began, ended)}: {uptime_tip(total)}"
+        tip = f"{row.label}, {words.format_span(began, ended)}: {uptime_tip(total)}"
         marks.append(box(x, y, max(1.0, end - x - 0.6), BAR, f"cell {class_}", tip))
-        marks += under_mark(total, x, y, max(1.0, end - x - 0.6), BAR)
+        marks += draw_min_isr_mark(total, x, y, max(1.0, end - x - 0.6), BAR)
         if total.known_us and total.unknown_us:
             marks.append(box(x, y, max(1.0, (end - x) * total.unknown_share), BAR, "veil"))
         digit = nines_digit(total)
@@ -68,17 +68,17 @@ def heat(
     `strips`."""
     axis = _axis(grid)
     marks = [
-        linked(link, _heat_row(row, grid, axis, TOP + index * ROW, top, written))
+        link_to_row(link, _heat_row(row, grid, axis, TOP + index * ROW, top, written))
         for index, (row, link) in enumerate(zip(rows.rows, links, strict=True))
     ]
     bottom = TOP + len(rows.rows) * ROW
-    return picture(bottom + 22, axis.drawn(TOP, bottom), *marks, label=name)
+    return picture(bottom + 22, axis.draw(TOP, bottom), *marks, label=name)
 
 
 def _heat_row(
     row: HeatRow, grid: Grid, axis: TimeAxis, y: float, top: float, written: Callable[[float], str]
 ) -> Markup:
-    marks = [text(words.shortened(row.label, LABEL), LEFT - 8, y + 12, "label end", row.label)]
+    marks = [text(words.shorten(row.label, LABEL), LEFT - 8, y + 12, "label end", row.label)]
     classes = [("u" if value is None else level_class(value, top), value) for value in row.values]
     for class_, cells in groupby(enumerate(classes), key=lambda cell: cell[1][0]):
         run = list(cells)
@@ -88,7 +88,7 @@ def _heat_row(
         if values and written(max(values)) != said:
             said += f" to {written(max(values))}"
         x, end = axis.x(began), axis.x(ended)
-        tip = f"{row.label}, {words.between(began, ended)}: {said}"
+        tip = f"{row.label}, {words.format_span(began, ended)}: {said}"
         marks.append(box(x, y, max(1.0, end - x - 0.6), BAR, f"cell {class_}", tip))
     return group(*marks)
 

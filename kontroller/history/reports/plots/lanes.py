@@ -7,7 +7,7 @@ from markupsafe import Markup
 from kontroller.history.reports import words
 from kontroller.history.reports.facts import Bar, Lane
 from kontroller.history.reports.plots.axes import TimeAxis
-from kontroller.history.reports.plots.svg import LABEL, LEFT, box, group, line, linked, picture, text
+from kontroller.history.reports.plots.svg import LABEL, LEFT, box, group, line, link_to_row, picture, text
 
 ROW, BAR, TOP = 22, 14, 4
 LETTER = 6.6
@@ -17,12 +17,12 @@ def lanes(rows: Sequence[Lane], began_us: int, ended_us: int, *, name: str) -> M
     axis = TimeAxis(began_us=began_us, ended_us=ended_us)
     bottom = TOP + len(rows) * ROW
     drawn = [lane(row, axis, TOP + index * ROW) for index, row in enumerate(rows)]
-    return picture(bottom + 22, axis.drawn(TOP, bottom), *drawn, label=name)
+    return picture(bottom + 22, axis.draw(TOP, bottom), *drawn, label=name)
 
 
 def lane(row: Lane, axis: TimeAxis, y: float) -> Markup:
     return group(
-        text(words.shortened(row.label, LABEL), LEFT - 8, y + 12, "label end", row.label),
+        text(words.shorten(row.label, LABEL), LEFT - 8, y + 12, "label end", row.label),
         line(axis.left, y + BAR / 2 + 1, axis.right, y + BAR / 2 + 1, "absent"),
         *(bar(one, axis, y, beside=len(row.bars) == 1) for one in row.bars),
     )
@@ -43,4 +43,4 @@ def bar(one: Bar, axis: TimeAxis, y: float, *, beside: bool = False) -> Markup:
         marks.append(text(one.label, x + width + 5, y + 12, "inside beside"))
     elif one.label and beside:
         marks.append(text(one.label, x - 5, y + 12, "inside beside end"))
-    return linked(one.row, *marks)
+    return link_to_row(one.row, *marks)

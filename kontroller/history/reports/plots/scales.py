@@ -47,7 +47,7 @@ def level_class(value: float, top: float) -> str:
     return f"h{min(LEVELS - 1, max(1, math.ceil(value / top * (LEVELS - 1) - 1e-9)))}"
 
 
-def under_mark(uptime: Uptime, x: float, y: float, width: float, height: float) -> list[Markup]:
+def draw_min_isr_mark(uptime: Uptime, x: float, y: float, width: float, height: float) -> list[Markup]:
     """Return a bar for the foot of a cell that always had a leader but was under min ISR for some time."""
     if not uptime.under_us or uptime.leaderless_us:
         return []

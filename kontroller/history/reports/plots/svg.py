@@ -60,12 +60,12 @@ def dot(x: float, y: float, radius: float, class_: str, tip: str = "") -> Markup
     return tag("circle", *([tag("title", tip)] if tip else []), cx=x, cy=y, r=radius, class_=class_)
 
 
-def linked(row: str, *children: Markup) -> Markup:
+def link_to_row(row: str, *children: Markup) -> Markup:
     """Return a group that links to a row of the page, for pointer and keyboard. `row`: its id; "" for no link."""
-    return leading(Lead(row=row) if row else None, *children)
+    return wrap_in_link(Lead(row=row) if row else None, *children)
 
 
-def leading(lead: Lead | None, *children: Markup) -> Markup:
+def wrap_in_link(lead: Lead | None, *children: Markup) -> Markup:
     """Return a group with this link, or a plain group without one."""
     if lead is None:
         return group(*children)

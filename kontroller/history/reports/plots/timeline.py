@@ -8,7 +8,7 @@ from kontroller.history.reports import words
 from kontroller.history.reports.facts import Episode, Lane, Mark, Step
 from kontroller.history.reports.plots import lanes
 from kontroller.history.reports.plots.axes import TimeAxis
-from kontroller.history.reports.plots.svg import LEFT, box, dot, group, line, linked, picture, tag, text
+from kontroller.history.reports.plots.svg import LEFT, box, dot, group, line, link_to_row, picture, tag, text
 
 AREA, GAP, MARK, MARK_ROWS = 46, 12, 18, 3
 
@@ -39,7 +39,7 @@ def timeline(episode: Episode, began_us: int, ended_us: int, *, rows_of: str) ->
             max(2.0, axis.x(gap.ended_us) - axis.x(gap.began_us)),
             bottom - top,
             "unknown-area",
-            f"unknown, {words.between(gap.began_us, gap.ended_us)}: {gap.reason}",
+            f"unknown, {words.format_span(gap.began_us, gap.ended_us)}: {gap.reason}",
         )
         for gap in episode.unknowns
     ]
@@ -47,8 +47,8 @@ def timeline(episode: Episode, began_us: int, ended_us: int, *, rows_of: str) ->
         number(index + 1, mark, axis, 4 + MARK * heights[index] + MARK / 2, bottom, row=f"{rows_of}-{index + 1}")
         for index, mark in enumerate(episode.marks)
     ]
-    label = f"Timeline of {episode.cluster}, {words.between(began_us, ended_us)}"
-    return picture(bottom + 22, axis.drawn(top, bottom), *hatched, *drawn, *numbers, label=label)
+    label = f"Timeline of {episode.cluster}, {words.format_span(began_us, ended_us)}"
+    return picture(bottom + 22, axis.draw(top, bottom), *hatched, *drawn, *numbers, label=label)
 
 
 def mark_rows(xs: Sequence[float]) -> tuple[int, ...]:
@@ -69,9 +69,9 @@ def mark_rows(xs: Sequence[float]) -> tuple[int, ...]:
 def number(index: int, mark: Mark, axis: TimeAxis, y: float, bottom: float, *, row: str) -> Markup:
     x = axis.x(mark.at_us)
     class_ = "unclean" if mark.unclean else "event"
-    tip = f"{index}: {words.moment(mark.at_us)} {mark.cause}, {words.counted(mark.partitions, 'partition')}"
+    tip = f"{index}: {words.moment(mark.at_us)} {mark.cause}, {words.format_count(mark.partitions, 'partition')}"
     tip += f": {mark.places}" if mark.places else ""
-    return linked(
+    return link_to_row(
         row,
         line(x, y, x, bottom, f"mark {class_}"),
         dot(x, y, 8, f"mark-dot {class_}", tip),

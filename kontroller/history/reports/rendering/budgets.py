@@ -40,8 +40,10 @@ def budgets(report: Report) -> tuple[Spent, ...]:
         return ()
     uptime, objective = report.uptime, report.objective
     return (
-        _spent(report, f"Error budget of {objective.said}", objective.budget(uptime.known_us, uptime.leaderless_us)),
-        _spent(
+        _describe_budget(
+            report, f"Error budget of {objective.said}", objective.budget(uptime.known_us, uptime.leaderless_us)
+        ),
+        _describe_budget(
             report,
             "Including time under min ISR",
             objective.budget(uptime.known_us, uptime.leaderless_us + uptime.under_us),
@@ -49,28 +51,28 @@ def budgets(report: Report) -> tuple[Spent, ...]:
     )
 
 
-def _spent(report: Report, label: str, budget: Budget) -> Spent:
+def _describe_budget(report: Report, label: str, budget: Budget) -> Spent:
     part = budget.spent_share
     if part is None:
         return Spent(label=label, said="nothing is known, so there is no budget", percent=0, tone="unknown")
     allowed, left = words.duration(seconds(budget.allowed_us)), words.duration(seconds(abs(budget.left_us)))
     rest = f"{left} left" if budget.left_us >= 0 else f"overspent by {left}"
     tone = tone_of_budget(part)
-    said = f"{words.spent(part)} of {allowed} spent, {rest}"
+    said = f"{words.format_spent(part)} of {allowed} spent, {rest}"
     return Spent(label=label, said=said, percent=round(min(100.0, 100 * part), 2), tone=honest(report, tone))
 
 
-def with_budgets(listed: Listed, objective: Objective | None) -> Listed:
+def add_budgets(listed: Listed, objective: Objective | None) -> Listed:
     """Add a column for each budget after the column of its ratio."""
     if objective is None or listed.name not in WITH_BUDGET:
         return listed
     columns = [made for column in listed.columns for made in (column, COLUMNS.get(column.field)) if made is not None]
-    return replace(listed, columns=tuple(columns), rows=tuple(_with_budgets(row, objective) for row in listed.rows))
+    return replace(listed, columns=tuple(columns), rows=tuple(_add_row_budgets(row, objective) for row in listed.rows))
 
 
-def _with_budgets(row: Mapping[str, Value], objective: Objective) -> Mapping[str, Value]:
+def _add_row_budgets(row: Mapping[str, Value], objective: Objective) -> Mapping[str, Value]:
     more: dict[str, Value] = {}
     for field, column in COLUMNS.items():
         ratio = row[field]
-        more[column.field] = objective.spent_at(ratio) if isinstance(ratio, float) else None
+        more[column.field] = objective.compute_spent_share(ratio) if isinstance(ratio, float) else None
     return {**row, **more}

@@ -64,6 +64,6 @@ SAID: Final[Mapping[str, str]] = {
 """Clauses that fit after `until` and at the beginning of a sentence."""
 
 
-def said(cause: str) -> str:
+def describe_cause(cause: str) -> str:
     """Return the clause for a cause. A cause that this version does not know is named as it is."""
-    return SAID.get(cause) or f"the controller handled {words.visible(words.shortened(cause, 40))}"
+    return SAID.get(cause) or f"the controller handled {words.visible(words.shorten(cause, 40))}"

@@ -34,10 +34,10 @@ def cell(value: Value, column: Column) -> Cell:
     lines = tuple(str(item) for item in value) if isinstance(value, tuple) and column.kind == "lines" else ()
     sort = repr(value) if isinstance(value, int | float) else ""
     instant = words.instant(int(value)) if column.kind == "time" and isinstance(value, int | float) else ""
-    return Cell(text=_written(value, column), sort=sort, class_=class_, instant=instant, lines=lines)
+    return Cell(text=_format(value, column), sort=sort, class_=class_, instant=instant, lines=lines)
 
 
-def _written(value: Value, column: Column) -> str:
+def _format(value: Value, column: Column) -> str:
     if isinstance(value, tuple):
         return ", ".join(str(item) for item in value)
     if isinstance(value, bool):
@@ -56,5 +56,5 @@ def _written(value: Value, column: Column) -> str:
     if column.kind == "ratio":
         return words.percent(float(value))
     if column.kind == "spent":
-        return words.spent(float(value))
+        return words.format_spent(float(value))
     return words.share(float(value)) if column.kind == "share" else words.number(value)

@@ -42,12 +42,12 @@ def figures(report: Report) -> tuple[Figure, ...]:
     return tuple(replace(figure, tone=honest(report, figure.tone)) for figure in made)
 
 
-def _known_before(report: Report) -> Before | None:
+def _find_known_before(report: Report) -> Before | None:
     return report.before if report.before is not None and report.before.uptime.known_us > 0 else None
 
 
 def _count_before(report: Report, name: str) -> str:
-    before = _known_before(report)
+    before = _find_known_before(report)
     count = None if before is None else before.counts.get(name)
     return words.NOT_KNOWN if count is None else f"{count:,}"
 
@@ -72,7 +72,7 @@ def _share_of_time(
     lost: str,
     warned_from: float = 0.999,
 ) -> Figure:
-    ratio, before = ratio_of(report.uptime), _known_before(report)
+    ratio, before = ratio_of(report.uptime), _find_known_before(report)
     return Figure(
         section="availability",
         label=label,
@@ -84,7 +84,7 @@ def _share_of_time(
 
 
 def _unknown(report: Report) -> Figure:
-    before = _known_before(report)
+    before = _find_known_before(report)
     length_us = report.clusters_total * (report.period.ended_us - report.period.began_us)
     earlier = "all" if before is None else _hole(max(0, length_us - before.known_clock_us))
     whole = report.unknown_us + report.known_clock_us
@@ -107,14 +107,14 @@ def _hole(unknown_us: int) -> str:
 def _incidents(report: Report) -> Figure:
     leaderless, under = (report.tallies.get(f"problem:{name}", 0) for name in ("leaderless", "under_min_isr"))
     note = f"{leaderless:,} without a leader, {under:,} under min ISR" if leaderless + under else ""
-    note += f"; in {words.counted(report.episodes_total, 'episode')}" if report.episodes_total else ""
+    note += f"; in {words.format_count(report.episodes_total, 'episode')}" if report.episodes_total else ""
     tone: Tone = "bad" if leaderless else "warn" if under else "good" if report.is_known else "unknown"
-    now = _counted(report, leaderless + under)
+    now = _format_count(report, leaderless + under)
     before = _count_before(report, "incidents")
     return Figure(section="incidents", label="Incidents", now=now, before=before, note=note, tone=tone)
 
 
-def _counted(report: Report, count: int) -> str:
+def _format_count(report: Report, count: int) -> str:
     return f"{count:,}" if count else "none" if report.is_known else words.NOT_KNOWN
 
 
@@ -124,22 +124,22 @@ def _failovers(report: Report) -> Figure:
     left = sum(row["missing"] for row in listed.rows if isinstance(row["missing"], int))
     cut = "at least " if listed.total > len(listed.rows) else ""
     note = "" if slowest is None else f"slowest {words.duration(slowest)}"
-    note += f"; {cut}{words.counted(left, 'partition')} found no leader" if left else ""
+    note += f"; {cut}{words.format_count(left, 'partition')} found no leader" if left else ""
     tone: Tone = "bad" if left else "warn" if listed.total else "good" if report.is_known else "unknown"
-    now, before = _counted(report, listed.total), _count_before(report, "failovers")
+    now, before = _format_count(report, listed.total), _count_before(report, "failovers")
     return Figure(section="failovers", label="Failovers", now=now, before=before, note=note, tone=tone)
 
 
-def _listed(report: Report, name: str, section: str, label: str, bad: str) -> Figure:
+def _count_unwanted(report: Report, name: str, section: str, label: str, bad: str) -> Figure:
     """Return the figure of a kind of event that should never happen."""
     total = report.listings[name].total
     tone: Tone = "bad" if total else "good" if report.is_known else "unknown"
-    now, before = _counted(report, total), _count_before(report, name)
+    now, before = _format_count(report, total), _count_before(report, name)
     return Figure(section=section, label=label, now=now, before=before, note=bad if total else "", tone=tone)
 
 
 def _unclean(report: Report) -> Figure:
-    return _listed(report, "unclean", "unclean", "Unclean elections", "data may be lost")
+    return _count_unwanted(report, "unclean", "unclean", "Unclean elections", "data may be lost")
 
 
 def _violations(report: Report) -> Figure:
@@ -148,11 +148,11 @@ def _violations(report: Report) -> Figure:
         return Figure(section="audit", label="Violations", now="not audited", before="", note=note, tone="unknown")
     inferred = report.tallies.get("inferred:true", 0)
     note = "of the protocol's invariants" + (f"; {inferred:,} only inferred" if inferred else "")
-    return _listed(report, "violations", "audit", "Violations", note)
+    return _count_unwanted(report, "violations", "audit", "Violations", note)
 
 
 def _exposure(report: Report) -> Figure:
-    replica, before = sum(amounts[0] for amounts in report.exposure.values()), _known_before(report)
+    replica, before = sum(amounts[0] for amounts in report.exposure.values()), _find_known_before(report)
     earlier = words.NOT_KNOWN if before is None else words.duration(seconds(before.exposed_us))
     now = words.duration(seconds(replica)) if report.is_known or replica else words.NOT_KNOWN
     tone: Tone = "warn" if replica else "good" if report.is_known else "unknown"
@@ -162,9 +162,13 @@ def _exposure(report: Report) -> Figure:
 
 def _flaps(report: Report) -> Figure:
     flaps = report.tallies.get("flaps", 0)
-    note = f"of {words.counted(report.listings['flaps'].total, 'replica')}: left the ISR and came back" if flaps else ""
+    note = (
+        f"of {words.format_count(report.listings['flaps'].total, 'replica')}: left the ISR and came back"
+        if flaps
+        else ""
+    )
     tone: Tone = "warn" if flaps else "good" if report.is_known else "unknown"
-    now, before = _counted(report, flaps), _count_before(report, "flaps")
+    now, before = _format_count(report, flaps), _count_before(report, "flaps")
     return Figure(section="flapping", label="ISR flaps", now=now, before=before, note=note, tone=tone)
 
 
@@ -172,8 +176,8 @@ def _reassignments(report: Report) -> Figure:
     outcomes = {name.removeprefix("outcome:"): n for name, n in report.tallies.items() if name.startswith("outcome:")}
     is_stuck = outcomes.get("stalled") or outcomes.get("unknown")
     tone: Tone = "warn" if is_stuck else "good" if report.is_known else "unknown"
-    note = words.joined([f"{n:,} {outcome}" for outcome, n in sorted(outcomes.items())])
-    now = _counted(report, report.listings["reassignments"].total)
+    note = words.join_words([f"{n:,} {outcome}" for outcome, n in sorted(outcomes.items())])
+    now = _format_count(report, report.listings["reassignments"].total)
     before = _count_before(report, "reassignments")
     return Figure(section="reassignments", label="Reassignments", now=now, before=before, note=note, tone=tone)
 
@@ -182,7 +186,7 @@ def _findings(report: Report) -> Figure:
     if "findings" in report.missing:
         return Figure(section="findings", label="Input findings", now="not checked", before="", note="", tone="unknown")
     total, untimed = report.listings["findings"].total, report.tallies.get("findings:untimed", 0)
-    kinds = words.counted(len({row["problem"] for row in report.listings["problems"].rows}), "kind")
+    kinds = words.format_count(len({row["problem"] for row in report.listings["problems"].rows}), "kind")
     note = f"of {kinds}" if total else "the history itself is sound"
     note += f"; {untimed:,} without a known time, which the previous period never has" if untimed else ""
     tone: Tone = "warn" if total else "good"

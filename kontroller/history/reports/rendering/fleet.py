@@ -75,11 +75,13 @@ def fleet(report: Report, limits: Limits) -> Fleet | None:
     # If even the last listed cluster needs attention, clusters that are not listed may need it as well.
     at_least = "At least " if wanting == len(needs) < listed.total else ""
     return Fleet(
-        said=f"{at_least}{wanting:,} of {words.counted(listed.total, 'cluster')} need{'s' * (wanting == 1)} attention"
+        said=f"{at_least}{wanting:,} of {words.format_count(listed.total, 'cluster')} need{'s' * (wanting == 1)} attention"
         if wanting
-        else f"None of {words.counted(listed.total, 'cluster')} needs attention",
+        else f"None of {words.format_count(listed.total, 'cluster')} needs attention",
         kinds=_kinds(needs),
-        concerns=tuple(_concern(index, listed.rows[index], needs[index]) for index in _shown(needs, limits.concerns)),
+        concerns=tuple(
+            _concern(index, listed.rows[index], needs[index]) for index in _select_concerns(needs, limits.concerns)
+        ),
         rest=max(0, wanting - limits.concerns),
         tiles=_tiles(listed.rows, needs),
     )
@@ -88,10 +90,12 @@ def fleet(report: Report, limits: Limits) -> Fleet | None:
 def reasons_of(report: Report) -> Mapping[str, str]:
     """Return the reasons of the listed clusters that need attention, by the id of their rows."""
     rows = enumerate(report.listings[CLUSTERS].rows)
-    return {row_id(CLUSTERS, index): _said(need_of(row, report.objective, report.period)) for index, row in rows}
+    return {
+        row_id(CLUSTERS, index): _join_reasons(need_of(row, report.objective, report.period)) for index, row in rows
+    }
 
 
-def _shown(needs: list[Need], most: int) -> list[int]:
+def _select_concerns(needs: list[Need], most: int) -> list[int]:
     """Return the most urgent concerns, with some of each tone, so that many bad clusters do not hide a silent one."""
     by_tone: dict[Tone, list[int]] = {tone: [] for tone in AT_LEAST}
     for index, need in enumerate(needs):
@@ -112,7 +116,7 @@ def _concern(index: int, row: Mapping[str, Value], need: Need) -> Concern:
         row=row_id(CLUSTERS, index),
         cluster=str(row["cluster_id"]),
         available=_available(row),
-        reasons=_said(need),
+        reasons=_join_reasons(need),
         tone=need.tone,
     )
 
@@ -123,7 +127,10 @@ def _tiles(rows: tuple[Mapping[str, Value], ...], needs: list[Need]) -> tuple[Ti
 
 
 def _tile(index: int, row: Mapping[str, Value], need: Need) -> Tile:
-    ratio, tip = row["availability"], f"{row['cluster_id']}: {_available(row)}; {_said(need) or 'needs no attention'}"
+    ratio, tip = (
+        row["availability"],
+        f"{row['cluster_id']}: {_available(row)}; {_join_reasons(need) or 'needs no attention'}",
+    )
     is_silent = any(reason.kind == "silent" for reason in need.reasons)
     if is_silent or not isinstance(ratio, float):
         return Tile(row=row_id(CLUSTERS, index), state="u", digit="?", tip=tip)
@@ -136,5 +143,5 @@ def _available(row: Mapping[str, Value]) -> str:
     return f"{words.percent(ratio)} available" if isinstance(ratio, float) else words.NOT_KNOWN
 
 
-def _said(need: Need) -> str:
+def _join_reasons(need: Need) -> str:
     return "; ".join(reason.said for reason in need.reasons)

@@ -32,7 +32,7 @@ def title_of(report: Report) -> str:
         return "No cluster"
     if len(names) < report.clusters_total:
         return f"{report.clusters_total:,} clusters"
-    return words.joined(names) if len(names) <= 3 else f"{len(names)} clusters"
+    return words.join_words(names) if len(names) <= 3 else f"{len(names)} clusters"
 
 
 def lead_of(report: Report) -> str:
@@ -43,7 +43,7 @@ def lead_of(report: Report) -> str:
             "It counts as neither up nor down. Check that the journals of this period were ingested."
         )
     uptime, whole = report.uptime, report.partitions
-    of = f"{words.counted(report.topics_total, 'topic')} with {words.counted(whole, 'partition')}"
+    of = f"{words.format_count(report.topics_total, 'topic')} with {words.format_count(whole, 'partition')}"
     if uptime.leaderless_us == 0:
         said = f"No partition of {of} was without a leader in the known part of this period."
     else:
@@ -71,10 +71,10 @@ def _available(report: Report) -> Panel:
     ratio, writable = uptime.availability, uptime.write_availability
     notes = ("no history",) if ratio is None else (
         f"{words.nines(ratio)}: {words.duration(seconds(uptime.leaderless_us))} without a leader, summed over "
-        f"{words.counted(report.partitions, 'partition')}",
-        *_detected(report, uptime.availability_with_detection),
+        f"{words.format_count(report.partitions, 'partition')}",
+        *_note_detection(report, uptime.availability_with_detection),
         f"Writable with acks=all {words.percent(writable)}: {words.duration(seconds(uptime.under_us))} under min ISR",
-        *_detected(report, uptime.write_availability_with_detection),
+        *_note_detection(report, uptime.write_availability_with_detection),
     )  # fmt: skip
     return Panel(
         section="availability",
@@ -85,7 +85,7 @@ def _available(report: Report) -> Panel:
     )
 
 
-def _detected(report: Report, ratio: float | None) -> tuple[str, ...]:
+def _note_detection(report: Report, ratio: float | None) -> tuple[str, ...]:
     """Return a note with the availability that clients saw at worst, or nothing if no broker crashed."""
     if not report.uptime.detection_us or ratio is None:
         return ()
@@ -107,7 +107,11 @@ def _risk(report: Report) -> Panel:
         *([f"{words.duration(seconds(rack))} with all in-sync replicas in one rack"] if rack else []),
     )  # fmt: skip
     value = (
-        words.counted(unclean, "unclean election") if unclean else "one failure from loss" if replica else "none seen"
+        words.format_count(unclean, "unclean election")
+        if unclean
+        else "one failure from loss"
+        if replica
+        else "none seen"
     )
     tone: Tone = "bad" if unclean else "warn" if replica or rack else "good"
     section = "unclean" if unclean else "exposure"

@@ -18,13 +18,13 @@ from kontroller.history.reports.facts import Column, Listed, Report, Value, seco
 from kontroller.history.reports.limits import Limits
 from kontroller.history.reports.period import micros
 from kontroller.history.reports.rendering import headline
-from kontroller.history.reports.rendering.budgets import budgets, with_budgets
+from kontroller.history.reports.rendering.budgets import add_budgets, budgets
 from kontroller.history.reports.rendering.cells import RIGHT_ALIGNED, cells
 from kontroller.history.reports.rendering.figures import figures
 from kontroller.history.reports.rendering.fleet import fleet, reasons_of
 from kontroller.history.reports.rendering.leads import leads_of_clusters
 from kontroller.history.reports.rendering.pictures import Pictures
-from kontroller.history.reports.rendering.telling import At, Piece, clock, told
+from kontroller.history.reports.rendering.telling import At, Piece, clock, tell_story
 
 TEMPLATES = "templates"
 
@@ -47,7 +47,7 @@ def page(report: Report, *, now: datetime | None = None, limits: Limits | None =
         fleet=fleet(report, limits),
         reasons=reasons_of(report),
         leads_of_clusters=leads_of_clusters(report),
-        written=words.between(report.period.began_us, report.period.ended_us),
+        written=words.format_span(report.period.began_us, report.period.ended_us),
         length=words.duration(seconds(report.period.ended_us - report.period.began_us)),
         now=None if now is None else words.moment(micros(now)),
         style=Markup(_file("style.css")),  # noqa: S704 -- a file of this package
@@ -66,7 +66,7 @@ def _environment() -> Environment:
     made = Environment(
         loader=loader,
         autoescape=True,
-        finalize=_shown,
+        finalize=_make_visible,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
@@ -83,9 +83,9 @@ def _environment() -> Environment:
     made.globals.update(
         cells=cells,
         columns_of=columns_of,
-        counted=words.counted,
-        told=told,
-        with_budgets=with_budgets,
+        format_count=words.format_count,
+        tell_story=tell_story,
+        add_budgets=add_budgets,
         right_aligned=RIGHT_ALIGNED,
     )
     return made
@@ -100,7 +100,7 @@ def _span(ends: tuple[int, int]) -> Markup:
     """Return a span of time in UTC."""
     began, ended = ends
     return Markup('<span class="span" data-from="{}" data-to="{}">{}</span>').format(
-        words.instant(began), words.instant(ended), words.between(began, ended)
+        words.instant(began), words.instant(ended), words.format_span(began, ended)
     )
 
 
@@ -111,7 +111,7 @@ def _sentences(pieces: Sequence[Piece]) -> Markup:
     )
 
 
-def _shown(value: object) -> object:
+def _make_visible(value: object) -> object:
     """Return a value for the template. Invisible characters of a text are replaced."""
     return words.visible(value) if type(value) is str else value
 

@@ -8,7 +8,7 @@ from markupsafe import Markup
 from kontroller.history.reports import words
 from kontroller.history.reports.facts import Bar, ClusterFacts, Episode, Heat, Lane, Report
 from kontroller.history.reports.limits import Limits
-from kontroller.history.reports.period import DAY, Grid, shown_window
+from kontroller.history.reports.period import DAY, Grid, add_margins
 from kontroller.history.reports.plots import calendar, columns, failovers, grids, lanes, scales, timeline
 from kontroller.history.reports.rendering.leads import figure_of, leads_of_days, row_id
 
@@ -57,8 +57,8 @@ class Pictures:
 
     def timeline(self, episode: Episode, name: str) -> Markup:
         """Return an episode's timeline. `name`: the prefix of the ids of its marks' rows."""
-        shown = replace(episode, controllers=tuple(self._with_row(bar) for bar in episode.controllers))
-        return timeline.timeline(shown, *shown_window(episode.began_us, episode.shown_until_us), rows_of=name)
+        shown = replace(episode, controllers=tuple(self._add_row(bar) for bar in episode.controllers))
+        return timeline.timeline(shown, *add_margins(episode.began_us, episode.shown_until_us), rows_of=name)
 
     def failovers(self) -> Markup:
         dots = [
@@ -90,7 +90,7 @@ class Pictures:
     def leaders_legend(self, heat: Heat) -> Markup:
         return scales.level_legend(self.fair_share(heat) * LOUDEST_SHARE * 100, " %")
 
-    def out_of_sync(self, heat: Heat) -> Markup:
+    def replicas_out_of_sync(self, heat: Heat) -> Markup:
         return self._heat(
             heat, self.report.grid, "Replicas out of sync by broker", written=lambda value: f"{value:.3g}"
         )
@@ -136,19 +136,17 @@ class Pictures:
                 ended_us=hole.ended_us,
                 state="unknown",
                 label="",
-                tip=f"unknown, {words.between(hole.began_us, hole.ended_us)}: {hole.reason}",
+                tip=f"unknown, {words.format_span(hole.began_us, hole.ended_us)}: {hole.reason}",
             )
             for cluster in self.report.clusters
             for hole in sorted(self.report.unknowns, key=lambda hole: hole.began_us)
             if hole.cluster == cluster.strip.cluster
         )
-        known = (
-            replace(lane, bars=tuple(self._with_row(bar) for bar in lane.bars)) for lane in self.report.controllers
-        )
+        known = (replace(lane, bars=tuple(self._add_row(bar) for bar in lane.bars)) for lane in self.report.controllers)
         rows = (*known, Lane(label="unknown", bars=holes))
         return lanes.lanes(rows, period.began_us, period.ended_us, name="Controllers over time")
 
-    def _with_row(self, bar: Bar) -> Bar:
+    def _add_row(self, bar: Bar) -> Bar:
         """Return a controller's bar with the row of its term, if that row is shown."""
         rows = enumerate(self.report.listings["controllers"].rows)
         its = (index for index, row in rows if (row["cluster_id"], row["controller_epoch"]) == bar.term)
@@ -164,7 +162,7 @@ class Pictures:
             ended = period.ended_us if row["ended"] is None else min(int(figure_of(row["ended"])), period.ended_us)
             outcome = str(row["outcome"])
             name = f"{row['topic']}-{row['partition']}"
-            tip = f"{name} {outcome}: {words.between(began, ended)}, {row['origin']} to {row['target']}"
+            tip = f"{name} {outcome}: {words.format_span(began, ended)}, {row['origin']} to {row['target']}"
             state = outcome if outcome in OUTCOMES else "unknown"
             link = row_id("reassignments", index)
             bar = Bar(began_us=began, ended_us=ended, state=state, label=outcome, tip=tip, row=link)

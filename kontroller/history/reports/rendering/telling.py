@@ -11,7 +11,7 @@ from itertools import groupby
 from kontroller.history.reports import words
 from kontroller.history.reports.facts import seconds
 from kontroller.history.reports.period import SECOND
-from kontroller.history.reports.rendering.causes import OF_LOST_BROKERS, UNSEEN, said
+from kontroller.history.reports.rendering.causes import OF_LOST_BROKERS, UNSEEN, describe_cause
 from kontroller.history.reports.stories import Outage, Story
 
 RETURNS = frozenset({"broker_started", "broker_restarted"})
@@ -28,7 +28,7 @@ class At:
 Piece = str | At
 
 
-def told(story: Story, incidents: int) -> tuple[Piece, ...]:
+def tell_story(story: Story, incidents: int) -> tuple[Piece, ...]:
     """Return the story of an episode. `incidents`: the number of all its incidents; those without a sentence are
     counted.
 
@@ -68,20 +68,20 @@ def _first_of(outages: Sequence[Outage], cause: str) -> int:
 
 
 def _sentence(cause: str, outages: Sequence[Outage], story: Story) -> list[Piece]:
-    pieces = _opening(cause, outages, story)
+    pieces = _begin_sentence(cause, outages, story)
     for one in outages:
         pieces.append(f"; {_effect(one, story)}")
     return [*pieces, "."]
 
 
-def _opening(cause: str, outages: Sequence[Outage], story: Story) -> list[Piece]:
+def _begin_sentence(cause: str, outages: Sequence[Outage], story: Story) -> list[Piece]:
     first = At(at_us=min(one.began_us for one in outages))
     if cause in OF_LOST_BROKERS and story.losses:
-        return _lost(story)
-    return [_capitalised(said(cause)), ", seen at " if cause in UNSEEN else " at ", first]
+        return _describe_losses(story)
+    return [_capitalize(describe_cause(cause)), ", seen at " if cause in UNSEEN else " at ", first]
 
 
-def _lost(story: Story) -> list[Piece]:
+def _describe_losses(story: Story) -> list[Piece]:
     """Name the lost brokers, each with its time if they are few."""
     losses = story.losses
     if len(losses) == story.losses_total <= MOST_TIMES:
@@ -90,7 +90,7 @@ def _lost(story: Story) -> list[Piece]:
             pieces += [f"{' and' if loss is losses[-1] else ','} broker {loss.broker} at ", At(at_us=loss.at_us)]
         return pieces
     names = [str(broker) for broker in dict.fromkeys(loss.broker for loss in losses)]
-    who = f"{', '.join(names)} and others" if story.losses_total > len(losses) else words.joined(names)
+    who = f"{', '.join(names)} and others" if story.losses_total > len(losses) else words.join_words(names)
     times = f"{story.losses_total:,} times in total" if story.losses_total > len(names) else ""
     return [f"Brokers {who} were lost, {times}{', ' if times else ''}from ", At(at_us=losses[0].at_us), " on"]
 
@@ -98,12 +98,12 @@ def _lost(story: Story) -> list[Piece]:
 def _effect(one: Outage, story: Story) -> str:
     state = "had no leader" if one.problem == "leaderless" else "were under min ISR"
     state = state.replace("were", "was") if one.partitions == 1 else state
-    return f"{_where(one.partitions, one.where)} {state} {_how_long(one)}{_ending(one, story)}"
+    return f"{_where(one.partitions, one.where)} {state} {_how_long(one)}{_describe_ending(one, story)}"
 
 
 def _where(partitions: int, where: str) -> str:
     where = words.visible(where)
-    return where if partitions == 1 else f"{words.counted(partitions, 'partition')}, {where},"
+    return where if partitions == 1 else f"{words.format_count(partitions, 'partition')}, {where},"
 
 
 def _how_long(one: Outage) -> str:
@@ -112,7 +112,7 @@ def _how_long(one: Outage) -> str:
     return f"for {'up to ' if one.incidents > 1 else ''}{words.duration(seconds(one.longest_us))}"
 
 
-def _ending(one: Outage, story: Story) -> str:
+def _describe_ending(one: Outage, story: Story) -> str:
     match one.ending:
         case "history":
             return ", and this had not changed when the history ended"
@@ -121,19 +121,19 @@ def _ending(one: Outage, story: Story) -> str:
         case "unknown":
             return "; what followed is unknown"
         case "change":
-            return f", until {_until(one, story)}"
+            return f", until {_describe_change(one, story)}"
 
 
-def _until(one: Outage, story: Story) -> str:
-    leaders = words.joined([str(broker) for broker in one.led_by])
+def _describe_change(one: Outage, story: Story) -> str:
+    leaders = words.join_words([str(broker) for broker in one.led_by])
     whose, were = (f"broker {leaders}", "was") if len(one.led_by) == 1 else (f"brokers {leaders}", "were")
     if one.is_unclean and leaders:
         return f"{whose}, which {were} not in sync, {were} elected"
     lost = {loss.broker for loss in story.losses if loss.at_us < one.ended_us}
     if leaders and one.ended_by in RETURNS and lost >= set(one.led_by):
         return f"{whose} {were} back"
-    return said(one.ended_by)
+    return describe_cause(one.ended_by)
 
 
-def _capitalised(text: str) -> str:
+def _capitalize(text: str) -> str:
     return text[:1].upper() + text[1:]

@@ -28,7 +28,7 @@ COUNTED = {
 def figures_before(given: Mapping[str, DataFrame], period: Period) -> Before | None:
     """Compute the figures with one query. Return None if there is no such time, or no table of it. Rows without a time
     are not counted."""
-    earlier = period.before()
+    earlier = period.make_previous()
     if earlier is None:
         return None
     tables = tables_of(given, earlier)
@@ -57,24 +57,24 @@ def _amounts(tables: Tables) -> list[DataFrame]:
     """Return the amounts as rows of `name` and `amount`."""
     lasted = f.greatest(f.col("ended_us") - f.col("began_us"), f.lit(0))
     known, problem = f.col("is_known"), f.col("problem")
-    intervals = _named(
-        tables.clipped(schemas.PARTITION_INTERVALS),
+    intervals = _name_amounts(
+        tables.clip(schemas.PARTITION_INTERVALS),
         known_us=f.sum(f.when(known, lasted)),
         unknown_us=f.sum(f.when(~known, lasted)),
         exposed_us=f.sum(f.when(known & (f.size("isr") <= 1), lasted)),
     )
-    incidents = _named(
-        tables.clipped(schemas.INCIDENTS),
+    incidents = _name_amounts(
+        tables.clip(schemas.INCIDENTS),
         leaderless_us=f.sum(f.when(problem == "leaderless", lasted)),
         under_us=f.sum(f.when(problem == "under_min_isr", lasted)),
         incidents=f.count("*"),
     )
-    spans = _named(tables.clipped(schemas.KNOWN_SPANS), known_clock_us=f.sum(lasted))
-    counts = [_named(timed(tables, table), **{name: f.count("*")}) for name, table in COUNTED.items()]
+    spans = _name_amounts(tables.clip(schemas.KNOWN_SPANS), known_clock_us=f.sum(lasted))
+    counts = [_name_amounts(select_timed(tables, table), **{name: f.count("*")}) for name, table in COUNTED.items()]
     return [intervals, incidents, spans, *counts]
 
 
-def timed(tables: Tables, table: Table) -> DataFrame:
+def select_timed(tables: Tables, table: Table) -> DataFrame:
     """Return the rows with a time. Rows without one are in the tables of every period."""
     return tables[table].where(time_of(table).isNotNull()) if table.name in INSTANTS else tables[table]
 
@@ -86,9 +86,9 @@ def _flaps(given: Mapping[str, DataFrame], period: Period) -> list[DataFrame]:
     if intervals is None:
         return []
     within = Within(pieces_us=((period.began_us, period.ended_us),))
-    return [_named(isr_flaps(intervals, within), flaps=f.sum("flaps"))]
+    return [_name_amounts(isr_flaps(intervals, within), flaps=f.sum("flaps"))]
 
 
-def _named(rows: DataFrame, **amounts: Column) -> DataFrame:
+def _name_amounts(rows: DataFrame, **amounts: Column) -> DataFrame:
     sums = rows.agg(*(amount.cast("long").alias(name) for name, amount in amounts.items()))
     return sums.unpivot([], list(amounts), "name", "amount")

@@ -12,8 +12,8 @@ from kontroller.history import schemas
 from kontroller.history.reports.facts import Heat, HeatRow
 from kontroller.history.reports.limits import Limits
 from kontroller.history.reports.period import DAY, EPOCH, Grid, Period
-from kontroller.history.reports.selection.coverage import covered, edges
-from kontroller.history.reports.selection.tables import Tables, summed_us
+from kontroller.history.reports.selection.coverage import edges, sum_coverage
+from kontroller.history.reports.selection.tables import Tables, sum_us
 
 Pieces = Mapping[str, Sequence[int]]
 ALL = -1
@@ -40,8 +40,10 @@ class Chosen:
 
 def broker_heats(tables: Tables, clusters: Sequence[str], grid: Grid, day_grid: Grid, limits: Limits) -> BrokerHeats:
     """Return the heat maps of the clusters. If there are too many brokers, those longest out of sync are drawn."""
-    chosen = chosen_brokers(tables, clusters, limits)
-    pieces = covered(edges(measured(tables, chosen), ("cluster_id", "broker"), grid), ("cluster_id", "broker"), grid)
+    chosen = choose_brokers(tables, clusters, limits)
+    pieces = sum_coverage(
+        edges(measure_brokers(tables, chosen), ("cluster_id", "broker"), grid), ("cluster_id", "broker"), grid
+    )
     flaps = _flaps(tables, chosen, day_grid)
     enough = enough_of(grid, tables.period)
     leaders, out, flapping = [], [], []
@@ -49,13 +51,13 @@ def broker_heats(tables: Tables, clusters: Sequence[str], grid: Grid, day_grid: 
         all_pieces = pieces.get((one.cluster, ALL), {})
         its = {broker: pieces.get((one.cluster, broker), {}) for broker in one.brokers}
         leaders.append(_heat(one, {broker: leader_shares(its[broker], all_pieces, enough) for broker in its}))
-        out.append(_heat(one, {broker: out_of_sync(its[broker], all_pieces, enough) for broker in its}))
+        out.append(_heat(one, {broker: average_out_of_sync(its[broker], all_pieces, enough) for broker in its}))
         flapping.append(_heat(one, {broker: flaps[one.cluster, broker] for broker in its}))
     return BrokerHeats(leaders=tuple(leaders), out_of_sync=tuple(out), flaps=tuple(flapping))
 
 
-def chosen_brokers(tables: Tables, clusters: Sequence[str], limits: Limits) -> tuple[Chosen, ...]:
-    lost = tables[schemas.ISR_FLAPS].groupBy("cluster_id", "broker").agg(summed_us("out_of_sync_seconds").alias("us"))
+def choose_brokers(tables: Tables, clusters: Sequence[str], limits: Limits) -> tuple[Chosen, ...]:
+    lost = tables[schemas.ISR_FLAPS].groupBy("cluster_id", "broker").agg(sum_us("out_of_sync_seconds").alias("us"))
     brokers = tables[schemas.BROKER_INTERVALS].where(f.col("cluster_id").isin(*clusters))
     each = brokers.select("cluster_id", "broker").distinct().join(lost, ["cluster_id", "broker"], "left")
     of_cluster = Window.partitionBy("cluster_id")
@@ -74,15 +76,13 @@ def chosen_brokers(tables: Tables, clusters: Sequence[str], limits: Limits) -> t
     )
 
 
-def measured(tables: Tables, chosen: Sequence[Chosen]) -> DataFrame:
+def measure_brokers(tables: Tables, chosen: Sequence[Chosen]) -> DataFrame:
     """Return intervals by cluster and broker: as a leader, with a replica out of sync; and those of all brokers."""
     wanted = [(one.cluster, broker) for one in chosen for broker in one.brokers]
     names = f.broadcast(tables.spark.createDataFrame(wanted, "cluster_id string, broker int"))
     clusters = [one.cluster for one in chosen]
-    intervals = tables.clipped(schemas.PARTITION_INTERVALS).where(
-        f.col("is_known") & f.col("cluster_id").isin(*clusters)
-    )
-    spans = tables.clipped(schemas.KNOWN_SPANS).where(f.col("cluster_id").isin(*clusters))
+    intervals = tables.clip(schemas.PARTITION_INTERVALS).where(f.col("is_known") & f.col("cluster_id").isin(*clusters))
+    spans = tables.clip(schemas.KNOWN_SPANS).where(f.col("cluster_id").isin(*clusters))
     times = ("began_us", "ended_us")
     led = intervals.where("leader >= 0").select(
         "cluster_id", f.col("leader").alias("broker"), f.lit("led").alias("measure"), *times
@@ -102,7 +102,7 @@ def leader_shares(its: Pieces, of_all: Pieces, enough: Sequence[float]) -> tuple
     return tuple(led[i] / whole[i] if whole[i] and known[i] >= least else None for i, least in enumerate(enough))
 
 
-def out_of_sync(its: Pieces, of_all: Pieces, enough: Sequence[float]) -> tuple[float | None, ...]:
+def average_out_of_sync(its: Pieces, of_all: Pieces, enough: Sequence[float]) -> tuple[float | None, ...]:
     """Return the average number of replicas out of sync over the known time."""
     nothing = [0] * len(enough)
     known, out = of_all.get("known", nothing), its.get("out", nothing)

@@ -26,7 +26,7 @@ def clusters(tables: Tables) -> DataFrame:
 
     A number is null if its table was not given. `concern_us`: lost time, plus an hour for each unclean election and
     violation."""
-    found = seen(tables).join(heard_of(tables), "cluster_id", "full").join(
+    found = find_seen_clusters(tables).join(find_recent_clusters(tables), "cluster_id", "full").join(
         uptimes(tables, "cluster_id").withColumnRenamed("unknown_us", "unknown_partitions_us"), "cluster_id", "left"
     )  # fmt: skip
     for name, table in COUNTED.items():
@@ -39,17 +39,15 @@ def clusters(tables: Tables) -> DataFrame:
     )
 
 
-def seen(tables: Tables) -> DataFrame:
+def find_seen_clusters(tables: Tables) -> DataFrame:
     """Return each cluster with data in the period, and the microseconds that are known of it by the clock."""
-    known = tables.clipped(schemas.KNOWN_SPANS).select(
-        "cluster_id", (f.col("ended_us") - f.col("began_us")).alias("us")
-    )
+    known = tables.clip(schemas.KNOWN_SPANS).select("cluster_id", (f.col("ended_us") - f.col("began_us")).alias("us"))
     for table in (schemas.AVAILABILITY, schemas.CONTROLLERS):
         known = known.unionByName(tables[table].select("cluster_id", f.lit(0).cast("long").alias("us")))
     return known.groupBy("cluster_id").agg(f.sum(f.greatest("us", f.lit(0))).alias("known_clock_us"))
 
 
-def heard_of(tables: Tables) -> DataFrame:
+def find_recent_clusters(tables: Tables) -> DataFrame:
     """Return each cluster that was known recently enough, with `known_until`."""
     given_up_us = tables.period.began_us - max(FORGOTTEN_AFTER_US, length_us(tables))
     return tables.known_until.where(f.unix_micros("known_until") >= f.lit(given_up_us))
@@ -58,7 +56,7 @@ def heard_of(tables: Tables) -> DataFrame:
 def totals(tables: Tables) -> tuple[int, int]:
     """Return the number of clusters in the period, and the sum of their unknown time."""
     missing = f.greatest(f.lit(length_us(tables)) - f.col("known_clock_us"), f.lit(0))
-    sums = seen(tables).agg(f.count("*").alias("n"), f.coalesce(f.sum(missing), f.lit(0)).alias("us"))
+    sums = find_seen_clusters(tables).agg(f.count("*").alias("n"), f.coalesce(f.sum(missing), f.lit(0)).alias("us"))
     row = sums.collect()[0]
     return row["n"], row["us"]
 

@@ -45,19 +45,19 @@ def edges(intervals: DataFrame, keys: Sequence[str], grid: Grid) -> DataFrame:
     )
 
 
-def covered(rows: DataFrame, keys: Sequence[str], grid: Grid) -> dict[Key, dict[str, list[int]]]:
+def sum_coverage(rows: DataFrame, keys: Sequence[str], grid: Grid) -> dict[Key, dict[str, list[int]]]:
     """Collect the result of `edges`: for each key and measure the covered microseconds of each piece of the grid."""
     found: dict[Key, dict[str, dict[int, tuple[int, int]]]] = defaultdict(lambda: defaultdict(dict))
     for row in rows.collect():
         key = tuple(row[name] for name in keys)
         found[key][row["measure"]][row["piece"]] = (row["whole"], row["part_us"])
     return {
-        key: {measure: _carried(pieces, grid) for measure, pieces in measures.items()}
+        key: {measure: _carry_over(pieces, grid) for measure, pieces in measures.items()}
         for key, measures in found.items()
     }
 
 
-def _carried(pieces: Mapping[int, tuple[int, int]], grid: Grid) -> list[int]:
+def _carry_over(pieces: Mapping[int, tuple[int, int]], grid: Grid) -> list[int]:
     values, whole = [], 0
     for index in range(grid.count):
         more, part_us = pieces.get(index, (0, 0))

@@ -32,7 +32,7 @@ class Listing:
     """True if it may have rows although the table has none."""
 
 
-def listed(listing: Listing, tables: Tables, *, most: int) -> Listed:
+def list_rows(listing: Listing, tables: Tables, *, most: int) -> Listed:
     """Run one bounded query, and a count only if there are more rows than are shown."""
     if listing.table.name in tables.empty and not listing.has_rows_of_its_own:
         return Listed(name=listing.name, table=listing.table.name, columns=listing.columns, rows=(), total=0)
@@ -69,7 +69,7 @@ def _value(value: object) -> Value:
     return value
 
 
-def all_listed(listings: Sequence[Listing], tables: Tables, limits: Limits) -> Mapping[str, Listed]:
+def list_all_rows(listings: Sequence[Listing], tables: Tables, limits: Limits) -> Mapping[str, Listed]:
     with ThreadPoolExecutor(THREADS) as pool:
-        found = pool.map(lambda listing: listed(listing, tables, most=limits.rows_of(listing.name)), listings)
+        found = pool.map(lambda listing: list_rows(listing, tables, most=limits.rows_of(listing.name)), listings)
         return {one.name: one for one in found}

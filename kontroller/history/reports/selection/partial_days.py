@@ -31,7 +31,7 @@ ANSWERED_FROM: Final = (
 
 
 @contextmanager
-def of_the_period(tables: Tables, given: Mapping[str, DataFrame], options: Options) -> Iterator[Tables]:
+def restrict_to_period(tables: Tables, given: Mapping[str, DataFrame], options: Options) -> Iterator[Tables]:
     """Yield the tables with rows by day that cover only the period. Spark caches them until the block ends.
 
     `given`: the tables by name, not cut to a period. If one of ANSWERED_FROM is missing, days stay whole, and

@@ -47,7 +47,7 @@ def _name() -> Expression:
     )
 
 
-def with_what_it_led(failovers: Listed, tables: Tables) -> Listed:
+def add_led_places(failovers: Listed, tables: Tables) -> Listed:
     """Add `places` to the listed failovers: the partitions that the broker led when it was lost.
 
     Only the listed rows are computed, which are few."""

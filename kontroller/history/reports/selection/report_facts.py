@@ -11,21 +11,21 @@ from pyspark.sql import functions as f
 
 from kontroller.history import schemas
 from kontroller.history.answers.options import Options
-from kontroller.history.reports.attention import by_need
+from kontroller.history.reports.attention import sort_by_need
 from kontroller.history.reports.facts import Before, ClusterFacts, Listed, Report, Strip, Uptime
 from kontroller.history.reports.limits import Limits
 from kontroller.history.reports.objective import Objective
 from kontroller.history.reports.period import DAY, Grid, grid_of
 from kontroller.history.reports.selection.broker_heat import BrokerHeats, broker_heats
 from kontroller.history.reports.selection.clusters import totals
-from kontroller.history.reports.selection.coverage import Key, covered, edges
+from kontroller.history.reports.selection.coverage import Key, edges, sum_coverage
 from kontroller.history.reports.selection.episodes.worst import episodes, quiet_us
-from kontroller.history.reports.selection.listed import all_listed
+from kontroller.history.reports.selection.listed import list_all_rows
 from kontroller.history.reports.selection.listings import LISTINGS
-from kontroller.history.reports.selection.places import with_what_it_led
+from kontroller.history.reports.selection.places import add_led_places
 from kontroller.history.reports.selection.rows import uptimes
 from kontroller.history.reports.selection.spans import controller_lanes, unknowns
-from kontroller.history.reports.selection.tables import Tables, summed_us, time_of
+from kontroller.history.reports.selection.tables import Tables, sum_us, time_of
 
 ALL = ""
 """The key for all topics of a cluster."""
@@ -35,7 +35,7 @@ SUMS = tuple(field.name for field in fields(Uptime))
 MEASURES = ("known", "unknown", "leaderless", "under_min_isr")
 
 
-def selected(
+def select_facts(
     tables: Tables,
     limits: Limits,
     *,
@@ -45,9 +45,9 @@ def selected(
 ) -> Report:
     """Select the facts of a report with a few dozen bounded queries."""
     period = tables.period
-    listings = dict(all_listed(LISTINGS, tables, limits))
-    listings["clusters"] = by_need(listings["clusters"], objective, period)
-    listings["failovers"] = with_what_it_led(listings["failovers"], tables)
+    listings = dict(list_all_rows(LISTINGS, tables, limits))
+    listings["clusters"] = sort_by_need(listings["clusters"], objective, period)
+    listings["failovers"] = add_led_places(listings["failovers"], tables)
     grid = grid_of(period.began_us, period.ended_us, most=limits.pieces)
     first_us = period.began_us // DAY * DAY
     day_grid = grid_of(first_us, max(first_us + DAY, period.ended_us), most=limits.pieces, least_us=DAY)
@@ -134,11 +134,11 @@ def strips_of(tables: Tables, names: Sequence[str], topics: Listed, grid: Grid, 
     keys = ("cluster_id", "topic")
     chosen = f.broadcast(tables.spark.createDataFrame(wanted, "cluster_id string, topic string"))
     measure = f.when(f.col("is_known"), "known").otherwise("unknown").alias("measure")
-    exist = tables.clipped(schemas.PARTITION_INTERVALS).select(*keys, "began_us", "ended_us", measure)
-    bad = tables.clipped(schemas.INCIDENTS).select(*keys, "began_us", "ended_us", f.col("problem").alias("measure"))
+    exist = tables.clip(schemas.PARTITION_INTERVALS).select(*keys, "began_us", "ended_us", measure)
+    bad = tables.clip(schemas.INCIDENTS).select(*keys, "began_us", "ended_us", f.col("problem").alias("measure"))
     of_each = exist.unionByName(bad)
     intervals = of_each.withColumn("topic", f.explode(f.array("topic", f.lit(ALL)))).join(chosen, list(keys))
-    found = covered(edges(intervals, keys, grid), keys, grid)
+    found = sum_coverage(edges(intervals, keys, grid), keys, grid)
     many = len({cluster for cluster, _ in wanted}) > 1
     return {key: _strip(key, found.get(key, {}), grid, many=many) for key in wanted}
 
@@ -155,7 +155,7 @@ def _strip(key: Key, pieces: Mapping[str, Sequence[int]], grid: Grid, *, many: b
 
 
 def exposure_by_day(tables: Tables) -> dict[date, tuple[int, int]]:
-    sums = [summed_us(f"{name}_seconds").alias(name) for name in ("one_replica", "one_rack")]
+    sums = [sum_us(f"{name}_seconds").alias(name) for name in ("one_replica", "one_rack")]
     rows = tables[schemas.EXPOSURE].groupBy("day").agg(*sums).collect()
     return {row["day"]: (row["one_replica"], row["one_rack"]) for row in sorted(rows, key=lambda row: str(row["day"]))}
 

@@ -6,7 +6,7 @@ from pyspark.sql import functions as f
 
 from kontroller.history import schemas
 from kontroller.history.reports.selection.places import places
-from kontroller.history.reports.selection.tables import Tables, summed_us
+from kontroller.history.reports.selection.tables import Tables, sum_us
 
 SHOWN_NUMBERS = 6
 """The numbers of partitions that a cell shows."""
@@ -19,12 +19,12 @@ def _seconds(total_us: str, name: str) -> Expression:
 def uptimes(tables: Tables, *keys: str) -> DataFrame:
     """Return sums of the availability by `keys`, in microseconds, and ratios."""
     sums = tables[schemas.AVAILABILITY].groupBy(*keys).agg(
-        summed_us("partition_seconds").alias("exist_us"),
-        summed_us("unknown_seconds").alias("unknown_us"),
-        summed_us("leaderless_seconds").alias("leaderless_us"),
-        summed_us("under_min_isr_seconds").alias("under_us"),
-        summed_us("detection_seconds").alias("detection_us"),
-        summed_us("detection_writable_seconds").alias("detection_writable_us"),
+        sum_us("partition_seconds").alias("exist_us"),
+        sum_us("unknown_seconds").alias("unknown_us"),
+        sum_us("leaderless_seconds").alias("leaderless_us"),
+        sum_us("under_min_isr_seconds").alias("under_us"),
+        sum_us("detection_seconds").alias("detection_us"),
+        sum_us("detection_writable_seconds").alias("detection_writable_us"),
         f.max("partitions").alias("partitions"),
         f.countDistinct("topic").alias("topics"),
     )  # fmt: skip
@@ -46,8 +46,8 @@ def uptimes(tables: Tables, *keys: str) -> DataFrame:
 
 def causes(tables: Tables) -> DataFrame:
     sums = tables[schemas.DOWNTIME_BY_CAUSE].groupBy("cluster_id", "cause").agg(
-        summed_us("leaderless_seconds").alias("leaderless_us"),
-        summed_us("under_min_isr_seconds").alias("under_us"),
+        sum_us("leaderless_seconds").alias("leaderless_us"),
+        sum_us("under_min_isr_seconds").alias("under_us"),
         f.countDistinct("topic").alias("topics"),
     )  # fmt: skip
     where = places(tables[schemas.INCIDENTS], "cluster_id", "cause").drop("partitions")
@@ -61,7 +61,7 @@ def causes(tables: Tables) -> DataFrame:
 
 
 def incidents(tables: Tables) -> DataFrame:
-    return tables.clipped(schemas.INCIDENTS).withColumn("seconds", (f.col("ended_us") - f.col("began_us")) / 1_000_000)
+    return tables.clip(schemas.INCIDENTS).withColumn("seconds", (f.col("ended_us") - f.col("began_us")) / 1_000_000)
 
 
 def failovers(tables: Tables) -> DataFrame:
@@ -76,15 +76,15 @@ def flaps(tables: Tables) -> DataFrame:
         f.sum("flaps").alias("flaps"),
         f.sum("shrinks").alias("shrinks"),
         f.sum("expansions").alias("expansions"),
-        summed_us("out_of_sync_seconds").alias("out_us"),
+        sum_us("out_of_sync_seconds").alias("out_us"),
     )  # fmt: skip
     return sums.withColumn("out_seconds", f.col("out_us") / 1_000_000)
 
 
 def exposures(tables: Tables) -> DataFrame:
     sums = tables[schemas.EXPOSURE].groupBy("cluster_id", "topic").agg(
-        summed_us("one_replica_seconds").alias("replica_us"),
-        summed_us("one_rack_seconds").alias("rack_us"),
+        sum_us("one_replica_seconds").alias("replica_us"),
+        sum_us("one_rack_seconds").alias("rack_us"),
         f.max("most_partitions").alias("most"),
     )  # fmt: skip
     exposed = sums.where("replica_us > 0 or rack_us > 0").join(numbers_alone(tables), ["cluster_id", "topic"], "left")
@@ -100,7 +100,7 @@ def exposures(tables: Tables) -> DataFrame:
 
 def numbers_alone(tables: Tables) -> DataFrame:
     """Return by topic the partitions that had one replica in sync, as `alone`: `0, 3, 5 and 12 more`."""
-    intervals = tables.clipped(schemas.PARTITION_INTERVALS).where("is_known and size(isr) <= 1 and began_us < ended_us")
+    intervals = tables.clip(schemas.PARTITION_INTERVALS).where("is_known and size(isr) <= 1 and began_us < ended_us")
     numbers = intervals.groupBy("cluster_id", "topic").agg(f.array_sort(f.collect_set("partition")).alias("numbers"))
     shown = f.array_join(f.slice("numbers", 1, SHOWN_NUMBERS).cast("array<string>"), ", ")
     more = f.size("numbers") - SHOWN_NUMBERS
@@ -112,16 +112,16 @@ def reassignments(tables: Tables) -> DataFrame:
     """Add the duration of each reassignment. It ends with the period if it still runs."""
     outcome = f.col("outcome")
     rank = f.when(outcome == "stalled", 0).when(outcome == "unknown", 1).when(outcome == "running", 2).otherwise(3)
-    clipped = tables.clipped(schemas.REASSIGNMENTS)
+    clipped = tables.clip(schemas.REASSIGNMENTS)
     return clipped.withColumn("seconds", (f.col("ended_us") - f.col("began_us")) / 1_000_000).withColumn("rank", rank)
 
 
 def leadership(tables: Tables) -> DataFrame:
     sums = tables[schemas.LEADERSHIP].groupBy("cluster_id", "broker").agg(
-        summed_us("leader_seconds").alias("leader_us"),
-        summed_us("preferred_seconds").alias("preferred_us"),
-        summed_us("led_as_preferred_seconds").alias("led_us"),
-        summed_us("replica_seconds").alias("replica_us"),
+        sum_us("leader_seconds").alias("leader_us"),
+        sum_us("preferred_seconds").alias("preferred_us"),
+        sum_us("led_as_preferred_seconds").alias("led_us"),
+        sum_us("replica_seconds").alias("replica_us"),
         f.max("skew").alias("skew"),
     )  # fmt: skip
     whole = f.sum("leader_us").over(Window.partitionBy("cluster_id"))
@@ -134,10 +134,10 @@ def leadership(tables: Tables) -> DataFrame:
 
 def racks(tables: Tables) -> DataFrame:
     sums = tables[schemas.RACK_AVAILABILITY].groupBy("cluster_id", "rack").agg(
-        summed_us("replica_seconds").alias("replica_us"),
-        summed_us("out_of_sync_seconds").alias("out_us"),
-        summed_us("leader_seconds").alias("leader_us"),
-        summed_us("unknown_seconds").alias("unknown_us"),
+        sum_us("replica_seconds").alias("replica_us"),
+        sum_us("out_of_sync_seconds").alias("out_us"),
+        sum_us("leader_seconds").alias("leader_us"),
+        sum_us("unknown_seconds").alias("unknown_us"),
     )  # fmt: skip
     known = f.col("replica_us") - f.col("unknown_us")
     return sums.withColumn("in_sync", f.when(known > 0, 1 - f.col("out_us") / known)).withColumn(

@@ -25,7 +25,7 @@ REASONS = {
 
 def holes(tables: Tables) -> DataFrame:
     """Return the gaps within the period, of clusters with any known time: cluster_id, began_us, ended_us, ended_by."""
-    spans = tables.clipped(schemas.KNOWN_SPANS)
+    spans = tables.clip(schemas.KNOWN_SPANS)
     in_order = Window.partitionBy("cluster_id").orderBy("span")
     next_us = f.coalesce(f.lead("began_us").over(in_order), f.lit(tables.period.ended_us))
     is_last = f.lead("span").over(in_order).isNull()
@@ -62,7 +62,7 @@ def _unknown(row: Row) -> Unknown:
 def span_bar(row: Row) -> Bar:
     """Return the bar of a known span, clipped to the period."""
     label = f"{row['controller_id']}, epoch {row['controller_epoch']}"
-    tip = f"controller {label}: {words.between(row['began_us'], row['ended_us'])}"
+    tip = f"controller {label}: {words.format_span(row['began_us'], row['ended_us'])}"
     if row["ended_by"]:
         tip += f", ended by {row['ended_by'][:40]}"
     if row["origin"] and row["origin"] != "controller":
@@ -79,7 +79,7 @@ def span_bar(row: Row) -> Bar:
 
 def controller_lanes(tables: Tables, clusters: Sequence[str], limits: Limits) -> tuple[Lane, ...]:
     """Return a row for each controller of these clusters. If there are too many spans, the longest are kept."""
-    rows = tables.clipped(schemas.KNOWN_SPANS).where(f.col("cluster_id").isin(*clusters))
+    rows = tables.clip(schemas.KNOWN_SPANS).where(f.col("cluster_id").isin(*clusters))
     longest = (f.col("began_us") - f.col("ended_us")).asc()
     kept = rows.orderBy(longest, "cluster_id", "span").limit(limits.spans).collect()
     lanes: dict[tuple[str, int], list[Bar]] = defaultdict(list)

@@ -48,7 +48,7 @@ class Tables:
     has_whole_days: bool = False
     """True if rows by day cover whole days although the period does not."""
 
-    def stored_in(self, files: Mapping[str, Path]) -> "Tables":
+    def read_stored(self, files: Mapping[str, Path]) -> "Tables":
         """Return the same tables, read from files. Tables without a file have no rows. Spark caches partition
         intervals."""
         frames = {}
@@ -65,7 +65,7 @@ class Tables:
     def __getitem__(self, table: Table) -> DataFrame:
         return self.frames[table.name]
 
-    def clipped(self, table: Table) -> DataFrame:
+    def clip(self, table: Table) -> DataFrame:
         """Return intervals with `began_us` and `ended_us` within the period."""
         began, ended = f.unix_micros("began"), f.coalesce(f.unix_micros("ended"), f.lit(self.period.ended_us))
         return (
@@ -89,11 +89,11 @@ def tables_of(given: Mapping[str, DataFrame], period: Period) -> Tables:
             frames[table.name] = spark.createDataFrame([], table.schema)
             missing.append(table.name)
     spans = given.get(KNOWN_SPANS.name, frames[KNOWN_SPANS.name])
-    known_until = _known_until(spans, period)
+    known_until = _find_known_until(spans, period)
     return Tables(spark=spark, period=period, frames=frames, missing=tuple(missing), known_until=known_until)
 
 
-def _known_until(spans: DataFrame, period: Period) -> DataFrame:
+def _find_known_until(spans: DataFrame, period: Period) -> DataFrame:
     end = f.timestamp_micros(f.lit(period.ended_us))
     before = spans.where(f.col("began") < end)
     return before.groupBy("cluster_id").agg(f.max(f.least("ended", end)).alias("known_until"))
@@ -116,7 +116,7 @@ def time_of(table: Table) -> Column:
     return f.when(f.col("problem") != NOT_BELIEVED, at) if table is FINDINGS else at
 
 
-def summed_us(seconds: str) -> Column:
+def sum_us(seconds: str) -> Column:
     """Return the sum of a column of seconds in whole microseconds, which does not depend on the order of the
     addition."""
     return f.coalesce(f.sum(f.round(f.col(seconds) * 1_000_000).cast("long")), f.lit(0))

@@ -40,7 +40,7 @@ class SegmentJournal:
     async def read(self) -> Chunk:
         sizes = await self._segments.sizes()
         if self._name is None and sizes:
-            self._name = await self._beginning(sizes)
+            self._name = await self._find_beginning(sizes)
         if self._name is None:
             return Chunk([], True)
         size = sizes.get(self._name, 0)
@@ -65,7 +65,7 @@ class SegmentJournal:
         self._offset += end
         return data[:end].splitlines()
 
-    async def _beginning(self, sizes: dict[str, int]) -> str:
+    async def _find_beginning(self, sizes: dict[str, int]) -> str:
         has_ended = False
         for name in sorted(sizes, reverse=True):
             is_started, is_ended = await self._marks(name, sizes[name])

@@ -58,17 +58,17 @@ class _Served:
 
     async def _get(self, url: URL, headers: dict[str, str], most_bytes: int) -> bytes:
         try:
-            shown = await self._shown()
+            shown = await self._read_headers()
             async with self._session.get(url, headers={**headers, **shown}, timeout=_TIMEOUT) as answer:
                 if answer.status == _NOTHING_THERE:
                     return b""
                 if answer.status != (206 if headers else 200):
                     raise JournalUnreadable(f"{self.name} answers {answer.status}: {what_to_do(answer.status)}")
-                return await _at_most(answer.content, most_bytes)
+                return await _read_at_most(answer.content, most_bytes)
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             raise JournalUnreadable(f"{self.name} cannot be read: {str(error) or type(error).__name__}") from error
 
-    async def _shown(self) -> dict[str, str]:
+    async def _read_headers(self) -> dict[str, str]:
         """Return the headers with credentials. A user in the address takes precedence over tokens."""
         if self._url.user is not None:
             return {}
@@ -78,7 +78,7 @@ class _Served:
             raise JournalUnreadable(f"{self.name} cannot be read: {error}") from error
 
 
-async def _at_most(content: aiohttp.StreamReader, most_bytes: int) -> bytes:
+async def _read_at_most(content: aiohttp.StreamReader, most_bytes: int) -> bytes:
     """Return the body, at most so many bytes of it, however much is sent."""
     data = bytearray()
     async for part in content.iter_chunked(1 << 16):

@@ -46,7 +46,7 @@ class TopicJournal:
 
     def _read(self) -> Chunk:
         try:
-            consumer = self._consumer = self._consumer or self._connected()
+            consumer = self._consumer = self._consumer or self._connect()
             messages = consumer.consume(_MOST_MESSAGES, _WAIT_S)
         except (KafkaException, InvalidProperties) as error:
             raise JournalUnreadable(f"{self.name} cannot be read: {error}") from error
@@ -65,7 +65,7 @@ class TopicJournal:
                 raise JournalUnreadable(f"{self.name} cannot be read: {fault.str()}")
         return Chunk(lines, not self._unfinished)
 
-    def _connected(self) -> Consumer:
+    def _connect(self) -> Consumer:
         consumer = Consumer(
             {
                 **self._security(),

@@ -23,7 +23,7 @@ MARK_PIECES = 60
 
 def steps(tables: Tables, windows: DataFrame) -> dict[tuple[int, str], tuple[Step, ...]]:
     """Return the number of partitions with each problem, at each pixel where it changes."""
-    rows = tables.clipped(schemas.INCIDENTS).join(windows, "cluster_id")
+    rows = tables.clip(schemas.INCIDENTS).join(windows, "cluster_id")
     rows = rows.where("began_us < until_us and ended_us > from_us and began_us < ended_us")
     edge = f.explode(
         f.array(
@@ -90,7 +90,7 @@ def marks(tables: Tables, windows: DataFrame, limits: Limits) -> dict[int, tuple
 
 def brokers(tables: Tables, windows: DataFrame, limits: Limits) -> dict[int, tuple[tuple[Lane, ...], int]]:
     """Return the brokers that were away longest, in the order of their ids."""
-    rows = tables.clipped(schemas.BROKER_INTERVALS).join(windows, "cluster_id")
+    rows = tables.clip(schemas.BROKER_INTERVALS).join(windows, "cluster_id")
     rows = rows.where("began_us < until_us and ended_us > from_us")
     there_us = f.least("ended_us", "until_us") - f.greatest("began_us", "from_us")
     each = Window.partitionBy("episode", "broker")
@@ -121,14 +121,14 @@ def _broker_lane(broker: int, rows: Sequence[Row]) -> Lane:
 
 def _broker_bar(row: Row) -> Bar:
     state, label = ("registered", "registered") if row["is_known"] else ("unknown", "unknown")
-    tip = f"broker {row['broker']} {label}, {words.between(row['began_us'], row['ended_us'])}"
+    tip = f"broker {row['broker']} {label}, {words.format_span(row['began_us'], row['ended_us'])}"
     if row["is_known"] and row["cause"]:
         tip += f" ({row['cause'][:80]})"
     return Bar(began_us=row["began_us"], ended_us=row["ended_us"], state=state, label="", tip=tip)
 
 
 def spans(tables: Tables, windows: DataFrame, limits: Limits) -> dict[int, tuple[Bar, ...]]:
-    rows = tables.clipped(schemas.KNOWN_SPANS).join(windows, "cluster_id")
+    rows = tables.clip(schemas.KNOWN_SPANS).join(windows, "cluster_id")
     rows = rows.where("began_us < until_us and ended_us > from_us")
     number = f.row_number().over(Window.partitionBy("episode").orderBy("span"))
     rows = rows.withColumn("number", number).where(f.col("number") <= limits.bars)

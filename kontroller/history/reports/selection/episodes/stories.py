@@ -24,7 +24,7 @@ def stories(tables: Tables, windows: DataFrame, limits: Limits) -> Mapping[int, 
         _outages(tables, windows, limits),
         _unclean(tables, windows),
     )
-    guessed = _guessed(tables, windows)
+    guessed = _find_guessed(tables, windows)
     return {
         index: Story(
             losses=losses.get(index, ((), 0))[0],
@@ -55,7 +55,7 @@ def _losses(tables: Tables, windows: DataFrame, limits: Limits) -> dict[int, tup
 
 
 def _outages(tables: Tables, windows: DataFrame, limits: Limits) -> dict[int, tuple[Outage, ...]]:
-    incidents = _with_what_came_next(tables, windows)
+    incidents = _add_next_leaders(tables, windows)
     lasted = f.col("ended_us") - f.col("began_us")
     sums = incidents.groupBy(*KIND).agg(
         f.min("began_us").alias("began_us"),
@@ -74,25 +74,25 @@ def _outages(tables: Tables, windows: DataFrame, limits: Limits) -> dict[int, tu
     return {index: tuple(its) for index, its in found.items()}
 
 
-def _with_what_came_next(tables: Tables, windows: DataFrame) -> DataFrame:
+def _add_next_leaders(tables: Tables, windows: DataFrame) -> DataFrame:
     """Return a row for each incident. For those without a leader, it has the next leader and if that was in sync."""
     led = tables[schemas.PARTITION_INTERVALS].where("is_known and leader >= 0")
     next_leader = led.select(*PARTITION, f.col("began").alias("led_from"), "leader", "unclean")
-    joined = _of_episodes(tables, windows).join(next_leader, [*PARTITION, "led_from"], "left")
+    joined = _select_incidents(tables, windows).join(next_leader, [*PARTITION, "led_from"], "left")
     return joined.groupBy("episode", *PARTITION, "problem", "cause", "ending", "ended_by", "began_us", "ended_us").agg(
         f.collect_set("leader").alias("led_by"),
         f.coalesce(f.bool_or("unclean"), f.lit(False)).alias("is_unclean"),
     )
 
 
-def _of_episodes(tables: Tables, windows: DataFrame) -> DataFrame:
+def _select_incidents(tables: Tables, windows: DataFrame) -> DataFrame:
     """Return the incidents of the episodes with `ending`. `led_from` is the time at which a partition had a leader
     again."""
     ended_later = f.col("ended") > f.timestamp_micros(f.lit(tables.period.ended_us))
     ending = (
         f.when(ended_later, "period").when(f.col("ended_by").isNotNull(), "change").when(f.col("is_last"), "history")
     )
-    rows = tables.clipped(schemas.INCIDENTS).join(windows, "cluster_id").where("began_us between first_us and last_us")
+    rows = tables.clip(schemas.INCIDENTS).join(windows, "cluster_id").where("began_us between first_us and last_us")
     return rows.withColumn("ending", ending.otherwise("unknown")).withColumns(
         {
             "ended_by": f.when(f.col("ending") == "change", f.col("ended_by")).otherwise(""),
@@ -131,14 +131,14 @@ def unclean_elections(tables: Tables) -> DataFrame:
     That time is in the same episode."""
     key = (*PARTITION, "controller_epoch", "seq")
     elected = tables[schemas.UNCLEAN_ELECTIONS].select(*key, f.unix_micros("elected_at").alias("at_us"))
-    leaderless = tables.clipped(schemas.INCIDENTS).where("problem = 'leaderless'")
+    leaderless = tables.clip(schemas.INCIDENTS).where("problem = 'leaderless'")
     since = leaderless.select(*PARTITION, "began_us", "ended_us")
     joined = elected.join(since, list(PARTITION), "left")
     then = f.when(f.col("at_us").between(f.col("began_us"), f.col("ended_us")), f.col("began_us"))
     return joined.groupBy(*key, "at_us").agg(f.coalesce(f.min(then), f.col("at_us")).alias("began_us"))
 
 
-def _guessed(tables: Tables, windows: DataFrame) -> set[int]:
+def _find_guessed(tables: Tables, windows: DataFrame) -> set[int]:
     """Return the episodes in which a change was only inferred."""
     at = f.unix_micros("began")
     rows = tables[schemas.PARTITION_INTERVALS].where("is_known and inferred").join(windows, "cluster_id")

@@ -11,7 +11,7 @@ from pyspark.sql.types import IntegerType, LongType, StringType, StructField, St
 from kontroller.history import schemas
 from kontroller.history.reports.facts import Episode, Uptime
 from kontroller.history.reports.limits import Limits
-from kontroller.history.reports.period import HOUR, MINUTE, SECOND, Period, shown_window
+from kontroller.history.reports.period import HOUR, MINUTE, SECOND, Period, add_margins
 from kontroller.history.reports.selection.episodes import drawn
 from kontroller.history.reports.selection.episodes.stories import stories, unclean_elections
 from kontroller.history.reports.selection.tables import Tables
@@ -88,7 +88,7 @@ def quiet_us(period: Period) -> int:
 
 def islands(tables: Tables) -> DataFrame:
     """Return a row for each episode: cluster, its first and last beginning, its end, and sums."""
-    incidents = tables.clipped(schemas.INCIDENTS)
+    incidents = tables.clip(schemas.INCIDENTS)
     lasted = f.col("ended_us") - f.col("began_us")
     bad = incidents.select(
         "cluster_id",
@@ -128,11 +128,11 @@ def islands(tables: Tables) -> DataFrame:
 
 def _window(index: int, row: Row) -> tuple[int, str, int, int, int, int]:
     until_us = min(row["ended_us"], row["last_us"] + AFTERWARDS_US)
-    return (index, row["cluster_id"], row["first_us"], row["last_us"], *shown_window(row["first_us"], until_us))
+    return (index, row["cluster_id"], row["first_us"], row["last_us"], *add_margins(row["first_us"], until_us))
 
 
 def _partitions(tables: Tables, windows: DataFrame) -> dict[int, int]:
     began_in = f.col("began_us").between(f.col("first_us"), f.col("last_us"))
-    rows = tables.clipped(schemas.INCIDENTS).join(windows, "cluster_id").where(began_in)
+    rows = tables.clip(schemas.INCIDENTS).join(windows, "cluster_id").where(began_in)
     counts = rows.groupBy("episode").agg(f.countDistinct("topic", "partition").alias("partitions")).collect()
     return {row["episode"]: row["partitions"] for row in counts}
