@@ -121,7 +121,7 @@ class TestHowTablesAreMade:
             assert sign not in plan
         by_python = re.findall(r"EvalPython \[(\w+)\(group#", plan)
         assert len(by_python) == plan.count("EvalPython"), "of each record"
-        assert set(by_python) == ({"of_a_group"} if table in MADE_OF_MARKS else set())
+        assert set(by_python) == ({"apply_to_group"} if table in MADE_OF_MARKS else set())
         assert "SinglePartition" not in plan
 
 

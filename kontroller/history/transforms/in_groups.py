@@ -23,8 +23,8 @@ def apply_to_groups(
 
     A group is in memory as a whole, and in no order."""
 
-    def apply(group: list[Row]) -> list[tuple[object, ...]]:
+    def apply_to_group(group: list[Row]) -> list[tuple[object, ...]]:
         return [tuple(row[name] for name in schema.fieldNames()) for row in made(group)]
 
     groups = rows.groupBy(*keys).agg(f.collect_list(f.struct(*names)).alias("group"))
-    return groups.select(f.inline(f.udf(apply, ArrayType(schema), useArrow=False)("group")))
+    return groups.select(f.inline(f.udf(apply_to_group, ArrayType(schema), useArrow=False)("group")))
