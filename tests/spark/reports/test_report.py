@@ -88,7 +88,7 @@ def test_the_worst_episode_is_told_in_a_sentence(texts: dict[str, str]) -> None:
 
 
 def test_nothing_is_made_up_of_a_period_before_the_history(texts: dict[str, str]) -> None:
-    figures = texts[""].split("This period, and the one before")[1]
+    figures = texts[""].split("This period and the previous one")[1]
     assert "not known" in figures.split("Writable")[0]
 
 

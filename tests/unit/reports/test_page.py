@@ -179,7 +179,7 @@ def test_the_page_says_where_sums_are_of_whole_days() -> None:
 
 
 def test_availability_risk_and_the_worst_incident_stand_before_all_sections() -> None:
-    top = Page(page(full_report())).text.split("This period, and the one before")[0]
+    top = Page(page(full_report())).text.split("This period and the previous one")[0]
     assert top.index("Available") < top.index("Risk of data loss") < top.index("The worst incident")
     assert "Broker 3 was lost at 00:01:00; 4 partitions, orders, had no leader for up to 3 min 12 s" in top
 
