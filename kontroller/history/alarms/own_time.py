@@ -32,6 +32,7 @@ class OwnTime:
         if position <= self.newest:
             return False
         if self.newest != NOWHERE:
+            # The reader has already counted the time that it waited for this record.
             self.now_us += max(_believable(at_us - self.stamp_us, rules) - self.waited_us, 0)
         self.newest, self.stamp_us, self.waited_us = position, at_us, 0
         return True

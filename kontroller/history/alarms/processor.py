@@ -117,6 +117,7 @@ class WatchProcessor(StatefulProcessor):
         known_brokers = dict(course.configs.brokers)
         watch = Watch(rules=self._rules, course=course, topics=topics, troubles=dict(known))
         for *shown, position in look(watch):
+            # Each shard notices the silence of its cluster, and only the first one reports it.
             is_said_by_another = shown[2] == SILENT and key[1] != 0
             if not is_said_by_another:
                 yield Row(*OUTPUT.names)(key[0], *shown, *position)

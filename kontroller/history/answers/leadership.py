@@ -20,6 +20,7 @@ def leadership(partition_intervals: DataFrame, broker_intervals: DataFrame, with
         seconds(f.sum("micros")).alias("replica_seconds"),
         f.bool_or("is_registered").alias("_is_registered"),
     )
+    # Brokers that were not registered that day would lower the mean.
     led_by_registered = f.when(f.col("_is_registered"), f.col("_led"))
     mean = f.avg(led_by_registered).over(Window.partitionBy("cluster_id", "day"))
     skew = f.when(mean > 0, f.col("_led") / mean)

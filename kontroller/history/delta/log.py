@@ -67,6 +67,7 @@ class DeltaLog:
         versions = self._versions(_COMMIT)
         last = self._info(versions[-1]) if versions else None
         if last is not None and last.parts == fingerprint(parts):
+            # Version 0 begins the log again, so it does not know what had left the table before.
             return versions[-1] > 0
         gone, new = self._files(exclude_parts(old, parts)), self._files(exclude_parts(parts, old))
         if last is not None and last.parts == fingerprint(old) and all(gone.values()):

@@ -45,6 +45,7 @@ class Made:
         if before is None or before.by != self.by:
             return None
         news = {table: exclude_parts(parts, before.parts.get(table, ())) for table, parts in self.parts.items()}
+        # A new part with an older number comes from a restored copy.
         is_later = all(_number_of(part) > before.number for parts in news.values() for part in parts)
         is_all_there = all(_days(parts) <= _days(self.parts.get(table, ())) for table, parts in before.parts.items())
         return news if is_later and is_all_there else None

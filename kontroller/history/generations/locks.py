@@ -37,6 +37,7 @@ class WriterLock:
     def hold(self) -> Iterator[None]:
         """Hold the lock while the block runs. Raises `StoreBusy` at once if another process holds it, and
         `NotWritten`."""
+        # The process itself may change the folder in nested steps; `flock` on a second descriptor would refuse it.
         if self.folder is None or self._times:
             with self._count_use():
                 yield
@@ -85,6 +86,7 @@ def read_lock(file: Path) -> Iterator[bool]:
         return
     try:
         fcntl.flock(opened, fcntl.LOCK_SH)
+        # Somebody may have removed the file after it was opened here and before it was locked.
         yield file.exists()
     finally:
         os.close(opened)

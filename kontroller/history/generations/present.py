@@ -65,6 +65,7 @@ def remove_what_is_left_of_others(
             for table, part in sorted(generation.all_parts() - used):
                 if table not in recorded:
                     folders.remove(f"{table}/{part}")
+            # Last, because without this file nobody would find the parts again that are still to be removed.
             folders.remove(generation.file)
     _remove_unused_writes(folders, present, {(table, write_of(part)) for table, part in used}, recorded)
     return frozenset(used)

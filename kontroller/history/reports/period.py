@@ -72,6 +72,7 @@ class Period:
     def partial_days_us(self) -> tuple[tuple[int, int], ...]:
         """The parts of days that the period does not cover completely: none, one, or two at its ends."""
         first_midnight, last_midnight = -(-self.began_us // DAY) * DAY, self.ended_us // DAY * DAY
+        # The period lies within one day.
         if first_midnight > last_midnight:
             return ((self.began_us, self.ended_us),)
         ends = ((self.began_us, first_midnight), (last_midnight, self.ended_us))

@@ -39,6 +39,7 @@ def percent(ratio: float | None) -> str:
     missing = 1 - ratio
     digits = 2 if missing >= 0.01 else min(9, max(2, math.floor(-math.log10(missing) + 1e-9)))
     scale = 10**digits
+    # The small term compensates for binary fractions: 0.29 * 100 is 28.999999999999996.
     return f"{math.floor(ratio * 100 * scale + 1e-6) / scale:.{digits}f} %"
 
 

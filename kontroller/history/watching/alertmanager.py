@@ -124,6 +124,7 @@ class Alertmanager:
             "labels": labels(key),
             "annotations": annotations(key, alert.began_us, alert.cause),
             "startsAt": rfc3339(starts_us),
+            # An Alertmanager refuses an alert that ends when it starts, so add a microsecond.
             "endsAt": rfc3339(round(ends_s * 1e6) + 1),
         }
 

@@ -57,6 +57,7 @@ class Board:
             self._notify(Notice(key, alarm, now_s, now_s))
         elif alarm.state == CLEARED and standing is not None:
             del self.standing[key]
+            # After a restart the watch may have seen the problem begin later than the alarm says.
             known = alarm._replace(began_us=standing.alarm.began_us)
             self._notify(Notice(key, known, standing.raised_s, now_s))
 

@@ -85,6 +85,7 @@ def write(path: Path, kept: Kept) -> None:
         file.write(kept.model_dump_json().encode())
         file.flush()
         os.fsync(file.fileno())
+    # The rename is atomic, and the data is on the disk by now, so a crash leaves the old file or the new one.
     new.replace(path)
 
 

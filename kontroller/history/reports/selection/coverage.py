@@ -32,6 +32,7 @@ def edges(intervals: DataFrame, keys: Sequence[str], grid: Grid) -> DataFrame:
     )
     at = f.greatest(f.col("edge.at_us"), f.lit(grid.began_us))
     piece = f.floor((at - f.lit(grid.began_us)) / f.lit(grid.width_us))
+    # An edge after the grid affects no piece.
     rows = both.where(f.col("edge.at_us") < f.lit(end)).select(
         *keys,
         "measure",

@@ -42,6 +42,7 @@ def list_rows(listing: Listing, tables: Tables, *, most: int) -> Listed:
         for name in listing.first
     ]
     fields = {column.field: column.kind for column in listing.columns}
+    # One row more than is shown tells if there are more, without a count in most cases.
     found = (
         rows.orderBy(*order).select(*(_plain(name, kind) for name, kind in fields.items())).limit(most + 1).collect()
     )

@@ -44,6 +44,7 @@ class SegmentJournal:
         if self._name is None:
             return Chunk([], True)
         size = sizes.get(self._name, 0)
+        # The writer may have truncated the file.
         self._offset = min(self._offset, size)
         length = min(self._chunk_bytes, size - self._offset)
         data = await self._segments.part(self._name, self._offset, length) if length else b""
@@ -82,5 +83,6 @@ class SegmentJournal:
             data = before + await self._segments.part(name, start, min(CHUNK_BYTES, size - start))
             is_started = is_started or _SNAPSHOT_STARTED in data
             is_ended = is_ended or _SNAPSHOT_ENDED in data
+            # A chunk may end within the name of a kind, so keep enough of it for the next search.
             before = data[-len(_SNAPSHOT_STARTED) :]
         return is_started, is_ended
