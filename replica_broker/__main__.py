@@ -1,4 +1,4 @@
-"""`python -m replica_broker`: the `kontroller-broker` command without an installed script."""
+"""`python -m replica_broker`: runs the `kontroller-broker` command without an installed script."""
 
 from replica_broker.cli.command_line import main
 

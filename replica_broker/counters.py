@@ -1,6 +1,6 @@
-"""What a broker counts while it works, for Prometheus: what comes in and goes out, requests, refusals, changes of ISRs.
+"""Prometheus counters of a broker: traffic, requests, refusals and ISR changes.
 
-Counts are those of this process since it began. Where nobody scrapes them they cost an addition each.
+The counts start at 0 with the process. If nobody scrapes them, each costs one addition.
 """
 
 from collections.abc import Collection
@@ -12,40 +12,41 @@ from controller_core.model.ids import BrokerId
 
 
 class BrokerCounters:
-    """The counters of one process, in a registry of its own where none is given."""
+    """The counters of one process, by default in a registry of their own."""
 
     def __init__(self, registry: CollectorRegistry | None = None) -> None:
         self.registry = registry or CollectorRegistry()
         received_bytes = self._counter(
             "kontroller_broker_received_bytes_total",
-            "Bytes of batches that were appended, by who sent them: producers, or leaders to their followers here",
+            "Bytes of appended batches, by sender: producers, or the leaders of this broker's followers",
             "sender",
         )
         self._from_producers, self._from_leaders = map(received_bytes.labels, ("producer", "leader"))
         self._received_messages = self._counter(
-            "kontroller_broker_received_messages_total", "Messages that were appended for producers"
+            "kontroller_broker_received_messages_total", "Messages appended for producers"
         )
         sent_bytes = self._counter(
             "kontroller_broker_sent_bytes_total",
-            "Bytes of batches in answers to fetches, by who asked: consumers, or followers elsewhere",
+            "Bytes of batches in fetch responses, by receiver: consumers, or followers on other brokers",
             "receiver",
         )
         self._to_consumers, self._to_followers = map(sent_bytes.labels, ("consumer", "follower"))
-        self._requests = self._counter("kontroller_broker_requests_total", "Requests that were read, by API", "api")
+        self._requests = self._counter("kontroller_broker_requests_total", "Received requests, by API", "api")
         self._refusals = self._counter(
             "kontroller_broker_refused_partitions_total",
-            "Partitions of Produce and Fetch requests that were answered with an error",
+            "Partitions of Produce and Fetch requests answered with an error",
             "api",
             "error",
         )
         self._shrinks = self._counter(
-            "kontroller_broker_isr_shrinks_total", "ISRs of partitions led here from which somebody was taken"
+            "kontroller_broker_isr_shrinks_total", "ISR changes of partitions led by this broker that removed a replica"
         )
         self._expands = self._counter(
-            "kontroller_broker_isr_expands_total", "ISRs of partitions led here which somebody joined"
+            "kontroller_broker_isr_expands_total", "ISR changes of partitions led by this broker that added a replica"
         )
         self._refused_isrs = self._counter(
-            "kontroller_broker_isr_refusals_total", "ISRs that were not written, as the state was another one by then"
+            "kontroller_broker_isr_refusals_total",
+            "ISR changes that were refused because the partition's state had changed",
         )
 
     def received_from_producer(self, size_bytes: int, messages: int) -> None:
@@ -65,7 +66,7 @@ class BrokerCounters:
         self._refusals.labels(api, error_code.name).inc()
 
     def isr_changed(self, before: Collection[BrokerId], after: Collection[BrokerId]) -> None:
-        """An ISR was written. Both may be true of one change: somebody left and somebody joined."""
+        """Count a written ISR as a shrink, an expansion, or both."""
         self._shrinks.inc(bool(set(before) - set(after)))
         self._expands.inc(bool(set(after) - set(before)))
 

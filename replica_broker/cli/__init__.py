@@ -1,1 +1,1 @@
-"""The command `kontroller-broker`: runs a reference broker, and administers topics of design v2."""
+"""The `kontroller-broker` command: runs a reference broker and administers the topics of design v2."""

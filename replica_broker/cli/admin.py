@@ -1,4 +1,4 @@
-"""`kontroller-broker admin`: what design v2 leaves to a person's command, as there is no controller to ask."""
+"""`kontroller-broker admin`: topic administration for design v2, which has no controller to ask."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -13,24 +13,32 @@ if TYPE_CHECKING:
     from controller_core.model.ids import BrokerId, TopicPartition
     from replica_broker.v2.admin.topics import Admin
 
-commands = typer.Typer(help="Topics of a cluster of design v2, by way of ZooKeeper.", no_args_is_help=True)
+commands = typer.Typer(help="Administer the topics of a design v2 cluster through ZooKeeper.", no_args_is_help=True)
 
 Zookeeper = Annotated[
-    str, typer.Option(envvar="KONTROLLER_ZOOKEEPER", help="ZooKeeper: HOST:PORT[,HOST:PORT...][/chroot].")
+    str,
+    typer.Option(
+        envvar="KONTROLLER_ZOOKEEPER", help="ZooKeeper servers and chroot: HOST:PORT[,HOST:PORT...][/chroot]."
+    ),
 ]
 Properties = Annotated[
     Path | None,
     typer.Option(
         envvar="KONTROLLER_PROPERTIES",
-        help="How ZooKeeper is secured: a stock broker's server.properties, or a part of it.",
+        help=(
+            "File with the security settings of the ZooKeeper connection: a stock broker's server.properties, or a "
+            "part of it."
+        ),
         show_default=False,
     ),
 ]
-TimeoutMs = Annotated[int, typer.Option(min=1, help="How long brokers have to do what is asked.")]
-Bound = Annotated[int, typer.Option(min=1, help="How many state change requests wait for one broker.")]
-Topic = Annotated[str, typer.Option(help="The topic.")]
-Partition = Annotated[int, typer.Option(min=0, help="The partition.")]
-Replicas = Annotated[str, typer.Option(help="The brokers, such as 1,2,3; the first is preferred as the leader.")]
+TimeoutMs = Annotated[int, typer.Option(min=1, help="Milliseconds that the brokers have to finish the operation.")]
+Bound = Annotated[int, typer.Option(min=1, help="Maximum number of state change requests in the queue of one broker.")]
+Topic = Annotated[str, typer.Option(help="Name of the topic.")]
+Partition = Annotated[int, typer.Option(min=0, help="Number of the partition.")]
+Replicas = Annotated[
+    str, typer.Option(help="Comma-separated broker ids, such as 1,2,3. The first one is the preferred leader.")
+]
 
 _TIMEOUT_MS = 30_000
 _BOUND = 1_000
@@ -43,13 +51,19 @@ def create_topic(
     partitions: Annotated[int, typer.Option(min=1)] = 1,
     replication_factor: Annotated[int, typer.Option(min=1)] = 1,
     replica_assignment: Annotated[
-        str, typer.Option(help="1:2:3,2:3:1 - the brokers of each partition; else those that are online.")
+        str,
+        typer.Option(
+            help=(
+                "Broker ids of each partition, such as 1:2:3,2:3:1. By default, replicas are spread over the online "
+                "brokers."
+            )
+        ),
     ] = "",
     properties: Properties = None,
     timeout_ms: TimeoutMs = _TIMEOUT_MS,
     queue_bound: Bound = _BOUND,
 ) -> None:
-    """Creates a topic, and returns when its replicas have started."""
+    """Create a topic and wait until its replicas have started."""
     from controller_core.model.ids import PartitionId, TopicName
     from controller_core.model.topics import topic_names
 
@@ -58,7 +72,7 @@ def create_topic(
         for number, each in enumerate(filter(None, replica_assignment.split(",")))
     }
     if topic_names.why_illegal(topic):
-        raise _usage(f"{topic!r} is no name of a topic")
+        raise _usage(f"{topic!r} is not a valid topic name")
 
     async def create(admin: "Admin") -> None:
         await admin.create_topic(
@@ -81,7 +95,7 @@ def add_partition(
     timeout_ms: TimeoutMs = _TIMEOUT_MS,
     queue_bound: Bound = _BOUND,
 ) -> None:
-    """Adds a partition to a topic."""
+    """Add a partition to a topic."""
     brokers = _brokers(replicas)
     _done(
         zookeeper,
@@ -101,7 +115,7 @@ def delete_partition(
     timeout_ms: TimeoutMs = _TIMEOUT_MS,
     queue_bound: Bound = _BOUND,
 ) -> None:
-    """Deletes one partition, and all that is in it."""
+    """Delete one partition and all its messages."""
     _done(
         zookeeper,
         properties,
@@ -119,7 +133,7 @@ def delete_topic(
     timeout_ms: TimeoutMs = _TIMEOUT_MS,
     queue_bound: Bound = _BOUND,
 ) -> None:
-    """Deletes a topic, and all that is in it."""
+    """Delete a topic and all its messages."""
     from controller_core.model.ids import TopicName
 
     _done(zookeeper, properties, timeout_ms, queue_bound, lambda admin: admin.delete_topic(TopicName(topic)))
@@ -131,12 +145,12 @@ def reassign(
     topic: Topic,
     partition: Partition,
     replicas: Replicas,
-    wait: Annotated[bool, typer.Option(help="Return when the partition has moved.")] = True,
+    wait: Annotated[bool, typer.Option(help="Wait until the partition has moved.")] = True,
     properties: Properties = None,
     timeout_ms: TimeoutMs = _TIMEOUT_MS,
     queue_bound: Bound = _BOUND,
 ) -> None:
-    """Moves a partition to other brokers."""
+    """Move a partition to other brokers."""
     brokers = _brokers(replicas)
     _done(
         zookeeper,
@@ -154,7 +168,7 @@ def clean_failed_creations(
     timeout_ms: TimeoutMs = _TIMEOUT_MS,
     queue_bound: Bound = _BOUND,
 ) -> None:
-    """Removes what is left of topics whose creation failed."""
+    """Remove the remains of topics whose creation failed."""
 
     async def clean(admin: "Admin") -> None:
         for topic in await admin.clean_failed_topic_creation_attempts():
@@ -206,7 +220,7 @@ def _brokers(text: str, separator: str = ",") -> "tuple[BrokerId, ...]":
 
     parts = text.split(separator)
     if not all(part.isascii() and part.isdigit() for part in parts) or len(set(parts)) != len(parts):
-        raise _usage(f"{text!r} is no list of brokers, each once, such as {separator.join('123')}")
+        raise _usage(f"{text!r} is not a list of distinct broker ids, such as {separator.join('123')}")
     return tuple(BrokerId(int(part)) for part in parts)
 
 

@@ -1,6 +1,7 @@
 """The `kontroller-broker` command.
 
-Each command imports what it needs when it runs, so that `--help` stays quick."""
+Each command imports its dependencies when it runs, so that `--help` stays quick.
+"""
 
 import asyncio
 from pathlib import Path
@@ -27,64 +28,105 @@ main.add_typer(admin.commands, name="admin")
 
 @main.command("run")
 def run(
-    zookeeper: Annotated[str | None, typer.Option(help="ZooKeeper: HOST:PORT[,HOST:PORT...][/chroot].")] = None,
+    zookeeper: Annotated[
+        str | None, typer.Option(help="ZooKeeper servers and chroot: HOST:PORT[,HOST:PORT...][/chroot].")
+    ] = None,
     properties: Annotated[
         Path | None,
-        typer.Option(help="How the cluster is secured: a stock broker's server.properties, or a part of it."),
+        typer.Option(
+            help="File with the security settings of the cluster: a stock broker's server.properties, or a part of it."
+        ),
     ] = None,
     id: Annotated[int | None, typer.Option(help="The broker's id.")] = None,  # noqa: A002
     listen: Annotated[
-        list[str] | None, typer.Option(help="LISTENER://HOST:PORT to listen on; may be repeated. All are PLAINTEXT.")
+        list[str] | None,
+        typer.Option(
+            help=(
+                "LISTENER://HOST:PORT to listen on. May be repeated. The protocol is PLAINTEXT unless "
+                "listener.security.protocol.map in --properties maps the listener's name to another one."
+            )
+        ),
     ] = None,
     advertise: Annotated[
-        list[str] | None, typer.Option(help="LISTENER://HOST:PORT that others are told, if another; may be repeated.")
+        list[str] | None,
+        typer.Option(
+            help="LISTENER://HOST:PORT that clients and brokers connect to, if it differs from --listen. May be repeated."
+        ),
     ] = None,
     inter_broker_listener: Annotated[
-        str | None, typer.Option(help="The listener between brokers; by default that of the first --listen.")
+        str | None,
+        typer.Option(help="Listener for traffic between brokers and from the controller. Default: the first --listen."),
     ] = None,
-    log_directory: Annotated[list[Path] | None, typer.Option(help="Where the logs are; may be repeated.")] = None,
+    log_directory: Annotated[list[Path] | None, typer.Option(help="Directory of logs. May be repeated.")] = None,
     rack: Annotated[str | None, typer.Option(help="The broker's rack.")] = None,
     feature: Annotated[
-        list[str] | None, typer.Option(help="NAME:MIN-MAX, a feature that it supports; may be repeated.")
+        list[str] | None, typer.Option(help="Supported feature as NAME:MIN-MAX. May be repeated.")
     ] = None,
     max_time_lag_ms: Annotated[
-        int | None, typer.Option(help="Who has not caught up for so long leaves the ISR.")
+        int | None, typer.Option(help="Milliseconds after which a follower that has not caught up leaves the ISR.")
     ] = None,
-    max_bytes_lag: Annotated[int | None, typer.Option(help="Who is so many bytes behind leaves the ISR.")] = None,
+    max_bytes_lag: Annotated[
+        int | None, typer.Option(help="Bytes behind the leader at which a follower leaves the ISR.")
+    ] = None,
     min_bytes_lag: Annotated[
-        int | None, typer.Option(help="Who is no more bytes behind, and has what is committed, joins the ISR.")
+        int | None,
+        typer.Option(
+            help="Bytes behind the leader within which a follower that has all committed messages joins the ISR."
+        ),
     ] = None,
     truncate_to: Annotated[
-        str | None, typer.Option(help="leader-epoch, or high-watermark: where a follower cuts its log.")
+        str | None, typer.Option(help="Point at which a follower truncates its log: leader-epoch or high-watermark.")
     ] = None,
-    isr_writes: Annotated[str | None, typer.Option(help="alter-partition, or zookeeper: who writes the ISR.")] = None,
-    fetchers_per_leader: Annotated[int | None, typer.Option(help="Fetches to one leader, side by side.")] = None,
-    fetch_wait_max_ms: Annotated[int | None, typer.Option(help="How long a leader may wait for something new.")] = None,
-    min_insync_replicas: Annotated[int | None, typer.Option(help="Default of topics that do not say it.")] = None,
+    isr_writes: Annotated[
+        str | None,
+        typer.Option(
+            help="Path of ISR changes: alter-partition (through the controller) or zookeeper (written by the leader)."
+        ),
+    ] = None,
+    fetchers_per_leader: Annotated[int | None, typer.Option(help="Number of parallel fetches to each leader.")] = None,
+    fetch_wait_max_ms: Annotated[
+        int | None, typer.Option(help="Milliseconds that a leader may hold a fetch until new messages arrive.")
+    ] = None,
+    min_insync_replicas: Annotated[
+        int | None, typer.Option(help="Default min.insync.replicas of topics that do not set it.")
+    ] = None,
     controlled_shutdown_retry_backoff_ms: Annotated[
-        int | None, typer.Option(help="After how long a controller that could not move all leaders is asked again.")
+        int | None,
+        typer.Option(help="Milliseconds before the controller is asked again to move the remaining leaders."),
     ] = None,
     may_be_controller: Annotated[
-        str | None, typer.Option(help="ID@LISTENER://HOST:PORT: the controller may be in this process, too.")
+        str | None,
+        typer.Option(
+            help=(
+                "ID@LISTENER://HOST:PORT of a controller that runs in this process and takes part in the controller "
+                "election."
+            )
+        ),
     ] = None,
-    zookeeper_session_timeout_ms: Annotated[int | None, typer.Option(help="ZooKeeper session timeout.")] = None,
+    zookeeper_session_timeout_ms: Annotated[
+        int | None, typer.Option(help="ZooKeeper session timeout in milliseconds.")
+    ] = None,
     zookeeper_timeout_ms: Annotated[
-        int | None, typer.Option(help="How long ZooKeeper may be out of reach at the start.")
+        int | None, typer.Option(help="Milliseconds that ZooKeeper may be unreachable at the start.")
     ] = None,
     design: Annotated[
-        str | None, typer.Option(help="v3: a controller says who leads. v2: the brokers elect leaders, by ZooKeeper.")
+        str | None,
+        typer.Option(
+            help="v3: a controller elects the partition leaders. v2: the brokers elect them through ZooKeeper."
+        ),
     ] = None,
     preferred_replica_time_ms: Annotated[
-        int | None, typer.Option(help="v2: how long an election is left to the preferred replica.")
+        int | None,
+        typer.Option(help="v2: milliseconds that the other brokers leave an election to the preferred replica."),
     ] = None,
     keep_in_sync_time_ms: Annotated[
-        int | None, typer.Option(help="v2: how long a new leader waits for live followers.")
+        int | None, typer.Option(help="v2: milliseconds that a new leader waits for live followers.")
     ] = None,
     state_change_queue_bound: Annotated[
-        int | None, typer.Option(help="v2: how many state change requests wait for one broker.")
+        int | None, typer.Option(help="v2: maximum number of state change requests in the queue of one broker.")
     ] = None,
     becoming_leader_high_watermark: Annotated[
-        str | None, typer.Option(help="v2: checkpoint, or end: what a new leader takes as committed.")
+        str | None, typer.Option(help="v2: offset that a new leader takes as its high watermark: checkpoint or end.")
     ] = None,
     socket_request_max_bytes: options.SocketRequestMaxBytes = None,
     max_connections: options.MaxConnections = None,
@@ -92,20 +134,25 @@ def run(
     connections_max_idle_ms: options.ConnectionsMaxIdleMs = None,
     max_requests_in_flight: options.MaxRequestsInFlight = None,
     queued_max_request_bytes: options.QueuedMaxRequestBytes = None,
-    metrics_host: Annotated[str | None, typer.Option(help="Address of /metrics and /healthz.")] = None,
-    metrics_port: Annotated[int | None, typer.Option(help="Port of /metrics and /healthz.")] = None,
-    log_format: Annotated[str | None, typer.Option(help="json or console.")] = None,
+    metrics_host: Annotated[
+        str | None, typer.Option(help="Address of the HTTP server of /metrics and /healthz.")
+    ] = None,
+    metrics_port: Annotated[
+        int | None, typer.Option(help="Port of the HTTP server of /metrics and /healthz. Default: not served.")
+    ] = None,
+    log_format: Annotated[str | None, typer.Option(help="Log format: json or console.")] = None,
     log_level: LogLevel = None,
-    settings: Annotated[Path | None, typer.Option(help="A YAML file with these settings.")] = None,
+    settings: Annotated[Path | None, typer.Option(help="YAML file with these settings.")] = None,
 ) -> None:
-    """Hosts replicas of a cluster's partitions, as its controller says: Kafka's own or ours.
+    """Host replicas of a cluster's partitions under Kafka's controller or a Kontroller.
 
-    Groups, transactions, compaction, quotas, TLS and logins are left to stock brokers: keep __consumer_offsets and
-    __transaction_state on those. Every option can also be set as KONTROLLER_<OPTION> in the environment, or in the settings
-    file."""
+    The broker has no consumer groups, transactions, compaction, quotas or authorizer: keep __consumer_offsets and
+    __transaction_state on stock brokers. Every option can also be set as KONTROLLER_<OPTION> in the environment, or in
+    the settings file.
+    """
     given = {name: value for name, value in locals().items() if name != "settings" and value != []}
 
-    # Loaded for a broker alone: other commands are over in less time than this takes.
+    # Imported here because other commands take less time to run than these imports.
     from controller_core.controller.controller import ZooKeeperGone
     from controller_core.controller.role.presence import IdInUse
     from controller_core.process.logging import configure_logging

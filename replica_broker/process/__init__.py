@@ -1,1 +1,1 @@
-"""The broker as a process: its settings, how it is put together for real, and how it starts and ends."""
+"""The broker as a process: its settings, the assembly of its parts, its start and its end."""

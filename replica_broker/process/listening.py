@@ -1,4 +1,4 @@
-"""Where a broker's process is reached, of either design: its listeners."""
+"""The listeners of a broker process, for both designs."""
 
 from dataclasses import replace
 
@@ -12,7 +12,7 @@ from replica_broker.serving.served import RULES, Served
 
 
 def listening(settings: BrokerProcessSettings, served: Served, zk: ZkSession) -> Listener:
-    """What listens at each address, and answers as the settings' listener there. Raises `InvalidSettings`."""
+    """Return the listener that serves all addresses of the settings. Raises `InvalidSettings`."""
     secured = secured_listeners(settings.properties, settings.binds, ZkScramCredentials(zk))
     acceptors = [
         Acceptor(

@@ -1,6 +1,6 @@
-"""The metrics of a broker's process: what it counted, and how its replicas are at the moment of the scrape.
+"""The metrics of a broker process: its counters, and the state of its replicas at the moment of the scrape.
 
-They are served as a controller's are, on loopback where nobody says otherwise, and only where a port is given.
+They are served only if a port is set; by default on loopback, like those of a controller.
 """
 
 from collections.abc import Iterator
@@ -20,7 +20,7 @@ from replica_broker.replicas.replicas import Replicas
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ReplicaGauges(Collector):
-    """What is looked up when somebody asks."""
+    """Gauges that are computed at each scrape."""
 
     node: Node
     replicas: Replicas
@@ -31,33 +31,33 @@ class ReplicaGauges(Collector):
         led = [partition for partition in hosted if partition.is_leader and not partition.is_offline]
         yield _gauge(
             "kontroller_broker_registered",
-            "1 once this process was registered in ZooKeeper",
+            "1 after this process has registered in ZooKeeper, else 0",
             self.node.epoch != UNREGISTERED,
         )
-        yield _gauge("kontroller_broker_partitions", "Partitions with a replica here", len(hosted))
-        yield _gauge("kontroller_broker_leaders", "Partitions that are led here", len(led))
+        yield _gauge("kontroller_broker_partitions", "Partitions with a replica on this broker", len(hosted))
+        yield _gauge("kontroller_broker_leaders", "Partitions that this broker leads", len(led))
         yield _gauge(
             "kontroller_broker_under_replicated_partitions",
-            "Partitions led here with a replica that is not in sync",
+            "Partitions led by this broker with a replica outside of the ISR",
             sum(len(partition.isr) < len(partition.assigned_replicas) for partition in led),
         )
         yield _gauge(
             "kontroller_broker_under_min_isr_partitions",
-            "Partitions led here with fewer replicas in sync than min.insync.replicas: acks=all is refused",
+            "Partitions led by this broker whose ISR is smaller than min.insync.replicas: acks=all is refused",
             sum(self.replicas.is_under_min_isr(partition) for partition in led),
         )
         yield _gauge(
             "kontroller_broker_offline_replicas",
-            "Replicas here whose log directory failed",
+            "Replicas on this broker whose log directory failed",
             sum(partition.is_offline for partition in hosted),
         )
         yield _gauge(
             "kontroller_broker_offline_log_directories",
-            "Log directories that failed, until the process starts again",
+            "Log directories that failed since the process started",
             len(self.directories.offline_paths),
         )
         log_bytes = GaugeMetricFamily(
-            "kontroller_broker_log_bytes", "Bytes of the logs in a log directory", labels=["directory"]
+            "kontroller_broker_log_bytes", "Size of the logs in a log directory in bytes", labels=["directory"]
         )
         for path, size_bytes in self.directories.sizes_bytes().items():
             log_bytes.add_metric([str(path)], size_bytes)
@@ -67,7 +67,7 @@ class ReplicaGauges(Collector):
 async def begin_metrics(
     stack: AsyncExitStack, settings: BrokerProcessSettings, registry: CollectorRegistry, gauges: ReplicaGauges
 ) -> None:
-    """Serves them until the stack is unwound, where the settings say a port. Raises `OSError` where that is taken."""
+    """Serve the metrics until the stack is unwound, if the settings have a port. Raises `OSError` if the port is taken."""
     if settings.metrics_port is not None:
         registry.register(gauges)
         stack.push_async_callback(await serve_metrics(settings.metrics_host, settings.metrics_port, registry))

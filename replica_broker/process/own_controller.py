@@ -1,7 +1,8 @@
-"""Our controller within a broker's process: one of the brokers is the cluster's controller (seed 004).
+"""A controller inside the broker's process: one of the brokers is the cluster's controller (seed 004).
 
-It stands for the role like one in a process of its own, with an id and a port of its own: clients and brokers tell the two
-apart by these. It ends after the broker, as it may be the one that lets the broker go.
+It takes part in the election like a separate controller process, with its own id and port, so that clients and brokers
+can tell it from the broker. It ends after the broker's controlled shutdown,
+which it may have to serve.
 """
 
 import asyncio
@@ -13,31 +14,31 @@ from controller_core.process.settings import ControllerProcessSettings
 
 
 class OwnController:
-    """What may be the controller, beside the broker; without settings, nothing."""
+    """An optional controller beside the broker. Without settings it does nothing."""
 
     def __init__(self, settings: ControllerProcessSettings | None) -> None:
         self._settings = settings
         self._task: asyncio.Task[None] | None = None
 
     def begin(self) -> None:
-        """Begins to stand for the role."""
+        """Start to take part in the controller election."""
         if self._settings is not None:
             self._task = asyncio.create_task(run_controller(self._settings, until=_await))
 
     async def keep(self) -> None:
-        """Goes on for ever. Raises what ends a controller."""
+        """Run for ever. Raises the errors that end a controller."""
         if self._task is None:
             await asyncio.Event().wait()
         else:
             await asyncio.shield(self._task)
 
     async def end(self) -> None:
-        """Gives the role back. Idempotent."""
+        """Resign from the role. Idempotent."""
         if self._task is not None:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
 
 
 async def _await(work: Coroutine[Any, Any, None]) -> None:
-    """Until it is cancelled: the broker has heard of signals."""
+    """Run the work until it is cancelled. The broker handles the signals."""
     await work

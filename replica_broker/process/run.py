@@ -1,8 +1,8 @@
-"""A broker's process from start to end: connects the seams, joins the cluster, and says why it stopped.
+"""The process of a broker from start to end.
 
-The order of the start is that of stock brokers: ZooKeeper, the features that the cluster has finalized, the log
-directories, the port, and only then the registration, after which the controller sends commands. The end is the reverse,
-after the controller has moved what is led here.
+The start has the order of stock brokers: ZooKeeper, the finalized features of the cluster, the log directories, the
+port, and finally the registration. After it the controller sends commands. The shutdown has the reverse order, after
+the controller has moved the leaders away.
 """
 
 from contextlib import AsyncExitStack
@@ -47,11 +47,12 @@ log = structlog.get_logger()
 
 
 async def run_broker(settings: BrokerProcessSettings) -> None:
-    """Runs until SIGTERM or SIGINT.
+    """Run a broker until SIGTERM or SIGINT.
 
-    Raises `InvalidSettings`, `BrokerIdInUse`, `IncompatibleFeatures` (at the start, or when the cluster finalizes what this
-    broker does not support), `ZooKeeperUnreachable`, `DirectoryRefused`, `DiskError` where no log directory can be used, or
-    none any more, and `OSError` for a port."""
+    Raises `InvalidSettings`, `BrokerIdInUse`, `IncompatibleFeatures` (at the start, or when the cluster finalizes a
+    feature that this broker does not support), `ZooKeeperUnreachable`, `DirectoryRefused`, `DiskError` if no log
+    directory is usable or the last one fails, and `OSError` for a port.
+    """
     brokers = secured_brokers(settings.properties, settings.between_brokers)
     async with AsyncExitStack() as stack:
         zk = await zookeeper_session(settings)
@@ -73,7 +74,7 @@ async def run_broker(settings: BrokerProcessSettings) -> None:
 
 
 class _Process:
-    """A broker that may join."""
+    """A broker process whose features and settings fit the cluster."""
 
     def __init__(
         self,
@@ -84,7 +85,7 @@ class _Process:
         features: Features,
         others: SecuredBrokers,
     ) -> None:
-        """`others`: how they are spoken to, and the controller."""
+        """Initialize the process; `others` has the security settings for connections to the brokers and the controller."""
         self._settings = settings
         self._zk = zk
         self._node = node
@@ -111,6 +112,8 @@ class _Process:
         replicas.start()
         controller = OwnController(self._settings.controller)
         controller.begin()
+        # Pushed last, so it ends before the replicas close, but after the controlled shutdown below, which may need
+        # it.
         stack.push_async_callback(controller.end)
         try:
             await until_signalled(
@@ -130,7 +133,7 @@ class _Process:
         )
 
     async def _open_directories(self) -> LogDirectories:
-        """The logs that are here, without those of partitions that are assigned to others by now."""
+        """Open the log directories and delete the logs of partitions that are now assigned to other brokers."""
         directories = LogDirectories.opened(
             LocalDisk(),
             self._settings.log_directory,

@@ -1,7 +1,7 @@
-"""The process of a broker of design v2: the same logs, replicas and answers, and no controller.
+"""The process of a design v2 broker: the same logs, replicas and answers, without a controller.
 
-It registers last of all, when its replicas have started. There is no controlled shutdown: what it leads is free for others
-when its session ends, which a process that ends in order does itself.
+The registration is the last step of the start, after the replicas. There is no controlled shutdown: the leaderships
+become free when the session ends, and an orderly end closes the session.
 """
 
 import asyncio
@@ -43,10 +43,11 @@ _RETRY_S = 0.1
 
 
 async def run_v2_broker(settings: BrokerProcessSettings) -> None:
-    """Runs until SIGTERM or SIGINT.
+    """Run a design v2 broker until SIGTERM or SIGINT.
 
     Raises `InvalidSettings`, `BrokerIdInUse`, `ClusterHasController`, `ZooKeeperUnreachable`, `DirectoryRefused`,
-    `DiskError` where no log directory can be used, or none any more, and `OSError` for a port."""
+    `DiskError` if no log directory is usable or the last one fails, and `OSError` for a port.
+    """
     clock, counters = SystemClock(), BrokerCounters()
     brokers = secured_brokers(settings.properties, settings.between_brokers)
     async with AsyncExitStack() as stack:
@@ -59,7 +60,8 @@ async def run_v2_broker(settings: BrokerProcessSettings) -> None:
             rack=settings.rack,
             inter_broker_listener=settings.between_brokers,
         )
-        configs = ZkTopicConfigs(zk, settings.own_configs)  # this process's and Kafka's: v2 has no others
+        # v2 has only this process's configuration and Kafka's defaults.
+        configs = ZkTopicConfigs(zk, settings.own_configs)
         directories = LogDirectories.opened(
             LocalDisk(),
             settings.log_directory,
@@ -109,7 +111,7 @@ def _broker(settings: BrokerProcessSettings, zk: ZkSession, node: Node, replicas
 
 
 async def _block_of_producer_ids(zk: ZkSession) -> ProducerIdBlock:
-    """Until there is one, or whoever asked has lost patience."""
+    """Return a new block of producer ids. Retries until it gets one or the caller gives up."""
     while True:
         try:
             return await allocate_producer_ids(zk)

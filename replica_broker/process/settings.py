@@ -1,4 +1,7 @@
-"""The settings of a broker's process: command line, then environment (`KONTROLLER_*`), then a settings file (YAML)."""
+"""The settings of a broker process: from the command line, the environment (`KONTROLLER_*`) and a settings file (YAML).
+
+The first of these that has a setting wins.
+"""
 
 import re
 from collections.abc import Mapping
@@ -32,68 +35,94 @@ _CONTROLLER: Final = re.compile(r"\d{1,9}@\S+")
 
 
 class BrokerProcessSettings(ListenerLimitSettings):
-    """All that can be set about a broker's process. The defaults are Kafka's, where Kafka has the setting."""
+    """All settings of a broker process. The defaults are Kafka's if Kafka has the setting."""
 
     zookeeper: str = Field(min_length=1, description="ZooKeeper servers and chroot: HOST:PORT[,HOST:PORT...][/chroot].")
     zookeeper_timeout_ms: int = Field(
-        default=18_000, ge=1000, description="How long ZooKeeper may be out of reach when the broker starts."
+        default=18_000, ge=1000, description="Milliseconds that ZooKeeper may be unreachable when the broker starts."
     )
     properties: Path | None = Field(
         default=None,
-        description="A file that says how ZooKeeper and other brokers are spoken to, by the names that a stock broker's "
-        "server.properties has for it (zookeeper.ssl.*, sasl.*, ssl.*, ...): such a file, or a part of it.",
+        description=(
+            "File with the security settings of the connections to ZooKeeper, the brokers and the controller, and of "
+            "the listeners, by the names of a stock broker's server.properties (zookeeper.ssl.*, sasl.*, ssl.*, ...): "
+            "such a file, or a part of it."
+        ),
     )
     zookeeper_session_timeout_ms: int = Field(
-        default=18_000, ge=1000, description="After how long without a sign of life the broker counts as dead."
+        default=18_000, ge=1000, description="Milliseconds without a heartbeat after which the broker counts as dead."
     )
-    id: int = Field(ge=0, description="The broker's id; no other broker and no controller may have it.")
+    id: int = Field(ge=0, description="The broker's id. No other broker and no controller may have it.")
     listen: Annotated[tuple[str, ...], NoDecode] = Field(
         min_length=1,
-        description="Where the broker listens: LISTENER://HOST:PORT; may be repeated. What a name speaks is "
-        "said by listener.security.protocol.map in --properties; else PLAINTEXT.",
+        description=(
+            "LISTENER://HOST:PORT to listen on; may be repeated. The protocol is PLAINTEXT unless "
+            "listener.security.protocol.map in --properties maps the listener's name to another one."
+        ),
     )
     advertise: Annotated[tuple[str, ...], NoDecode] = Field(
         default=(),
-        description="What others are told to connect to, LISTENER://HOST:PORT, or HOST:PORT where there is one --listen; "
-        "by default what --listen says.",
+        description=(
+            "LISTENER://HOST:PORT that clients and brokers connect to, or HOST:PORT if there is one --listen. May be "
+            "repeated. Default: --listen."
+        ),
     )
     inter_broker_listener: str | None = Field(
         default=None,
         pattern=f"^{LISTENER_NAME}$",
-        description="The listener by which brokers and the controller reach each other, as inter.broker.listener.name; by "
-        "default that of the first --listen.",
+        description=(
+            "Listener for traffic between brokers and from the controller (inter.broker.listener.name). Default: the "
+            "first --listen."
+        ),
     )
     log_directory: Annotated[tuple[Path, ...], NoDecode] = Field(
-        min_length=1, description="Where the logs are; may be repeated. Each belongs to this broker alone."
+        min_length=1, description="Directory of logs; may be repeated. Each belongs to this broker alone."
     )
-    rack: str | None = Field(default=None, description="The rack that the broker is in.")
+    rack: str | None = Field(default=None, description="The broker's rack.")
     feature: Annotated[tuple[str, ...], NoDecode] = Field(
-        default=(), description="A feature that the broker supports, NAME:MIN-MAX; may be repeated."
+        default=(), description="Supported feature as NAME:MIN-MAX; may be repeated."
     )
     max_time_lag_ms: int = Field(
-        default=30_000, ge=1, description="Who has not caught up for so long leaves the ISR (replica.lag.time.max.ms)."
+        default=30_000,
+        ge=1,
+        description="Milliseconds after which a follower that has not caught up leaves the ISR (replica.lag.time.max.ms).",
     )
     max_bytes_lag: int | None = Field(
-        default=None, ge=1, description="Who is so many bytes behind leaves the ISR; none: nobody leaves for that."
+        default=None,
+        ge=1,
+        description=(
+            "Bytes behind the leader at which a follower leaves the ISR. By default, no follower leaves because of "
+            "bytes."
+        ),
     )
     min_bytes_lag: int | None = Field(
         default=None,
         ge=0,
-        description="Who is no more bytes behind, and has all that is committed, joins the ISR; none: bytes do not count.",
+        description=(
+            "Bytes behind the leader within which a follower that has all committed messages joins the ISR. By "
+            "default, bytes do not count."
+        ),
     )
     truncate_to: str = Field(
         default="leader-epoch",
         pattern="^(leader-epoch|high-watermark)$",
-        description="Where a follower cuts its log before it follows. high-watermark, as seed 004 has it, may lose "
-        "committed messages, and is refused beside stock brokers.",
+        description=(
+            "Point at which a follower truncates its log before it follows. high-watermark, as in seed 004, may lose "
+            "committed messages and is refused beside stock brokers."
+        ),
     )
     isr_writes: str = Field(
         default="alter-partition",
         pattern="^(alter-partition|zookeeper)$",
-        description="Who writes the ISR: the controller when it is asked, or the leader itself into ZooKeeper.",
+        description=(
+            "Path of ISR changes: through the controller (alter-partition), or written to ZooKeeper by the leader "
+            "itself (zookeeper)."
+        ),
     )
-    fetchers_per_leader: int = Field(default=1, ge=1, description="How many fetches go to one leader side by side.")
-    fetch_wait_max_ms: int = Field(default=500, ge=1, description="How long a leader may wait for something new.")
+    fetchers_per_leader: int = Field(default=1, ge=1, description="Number of parallel fetches to each leader.")
+    fetch_wait_max_ms: int = Field(
+        default=500, ge=1, description="Milliseconds that a leader may hold a fetch until new messages arrive."
+    )
     compression_type: str = Field(
         default="producer",
         pattern="^(producer|uncompressed|gzip|snappy|lz4|zstd)$",
@@ -103,60 +132,79 @@ class BrokerProcessSettings(ListenerLimitSettings):
     retention_ms: int = Field(
         default=604_800_000,
         ge=-1,
-        description="How long topics that do not say it keep records (log.retention.ms); -1: without a limit.",
+        description="Milliseconds that topics keep records if they do not set it (log.retention.ms). -1: no limit.",
     )
     retention_bytes: int = Field(
         default=-1,
         ge=-1,
-        description="How much partitions of topics that do not say it keep (log.retention.bytes); -1: without a limit.",
+        description="Bytes that each partition keeps if its topic does not set it (log.retention.bytes). -1: no limit.",
     )
     retention_check_interval_ms: int = Field(
         default=300_000,
         ge=1,
-        description="How often is looked for what is to be deleted (log.retention.check.interval.ms).",
+        description="Milliseconds between checks for deletable segments (log.retention.check.interval.ms).",
     )
     flush_interval_ms: int | None = Field(
         default=60_000,
         ge=1,
-        description="How often all logs are flushed to the disk, beside all else; none: when the "
-        "broker ends. What was not flushed is read when it starts after a crash, and replicas have it meanwhile.",
+        description=(
+            "Milliseconds between flushes of all logs to the disk, in the background. none: only when the broker "
+            "ends. Unflushed data is scanned at the start after a crash; until the flush, the replicas protect it."
+        ),
     )
-    min_insync_replicas: int = Field(default=1, ge=1, description="The default of topics that do not say it.")
+    min_insync_replicas: int = Field(
+        default=1, ge=1, description="Default min.insync.replicas of topics that do not set it."
+    )
     controlled_shutdown_retry_backoff_ms: int = Field(
-        default=5_000, ge=0, description="How long after a controller that could not move all leaders is asked again."
+        default=5_000,
+        ge=0,
+        description="Milliseconds before the controller is asked again to move the remaining leaders.",
     )
     may_be_controller: str | None = Field(
         default=None,
-        description="That the cluster's controller may be in this process, too: ID@LISTENER://HOST:PORT, with an id and a "
-        "port of its own. One of all that may is it.",
+        description=(
+            "ID@LISTENER://HOST:PORT of a controller that runs in this process and takes part in the controller "
+            "election. It needs its own id and port."
+        ),
     )
     design: str = Field(
         default="v3",
         pattern="^(v2|v3)$",
-        description="v3: a controller says who leads. v2 (seed 003): the brokers elect leaders by way of ZooKeeper, in a "
-        "chroot of their own.",
+        description=(
+            "v3: a controller elects the partition leaders. v2 (seed 003): the brokers elect them through ZooKeeper, "
+            "in a chroot of their own."
+        ),
     )
     preferred_replica_time_ms: int = Field(
-        default=1_000, ge=0, description="v2: how long the others leave an election to the preferred replica."
+        default=1_000,
+        ge=0,
+        description="v2: milliseconds that the other brokers leave an election to the preferred replica.",
     )
     keep_in_sync_time_ms: int = Field(
-        default=5_000, ge=0, description="v2: how long a new leader waits for live followers to catch up."
+        default=5_000, ge=0, description="v2: milliseconds that a new leader waits for live followers to catch up."
     )
     state_change_queue_bound: int = Field(
-        default=1_000, ge=1, description="v2: how many state change requests wait for one broker."
+        default=1_000, ge=1, description="v2: maximum number of state change requests in the queue of one broker."
     )
     becoming_leader_high_watermark: str = Field(
         default="checkpoint",
         pattern="^(checkpoint|end)$",
-        description="v2: what a new leader takes as committed. end, as seed 003 has it, shows what nobody else may have.",
+        description=(
+            "v2: offset that a new leader takes as its high watermark. end, as in seed 003, shows consumers messages "
+            "that no other replica may have."
+        ),
     )
-    metrics_host: str = Field(default="127.0.0.1", description="The address that serves /metrics and /healthz.")
-    metrics_port: int | None = Field(default=None, ge=0, le=65535, description="Its port; none: not served.")
-    log_format: str = Field(default="json", pattern="^(json|console)$", description="json, or console for people.")
+    metrics_host: str = Field(default="127.0.0.1", description="Address of the HTTP server of /metrics and /healthz.")
+    metrics_port: int | None = Field(
+        default=None, ge=0, le=65535, description="Port of the HTTP server of /metrics and /healthz. none: not served."
+    )
+    log_format: str = Field(
+        default="json", pattern="^(json|console)$", description="Log format: json, or console for people."
+    )
     log_level: str = Field(
         default="info",
         pattern="^(debug|info|warning|error)$",
-        description="The least severe lines that are logged: debug, info, warning or error.",
+        description="Lowest severity of the logged lines: debug, info, warning or error.",
     )
 
     @field_validator("listen", "advertise", "log_directory", "feature", mode="before")
@@ -209,50 +257,52 @@ class BrokerProcessSettings(ListenerLimitSettings):
             raise ValueError(f"properties: {error}") from error
         if named is not None:
             raise ValueError(
-                f"properties: {AUTHORIZER_CLASS} is {named}, and this broker asks no authorizer: all that it forbids would "
-                "be allowed here. Run a stock broker, or, if everybody who reaches this broker may do everything, give a "
-                "copy of the file without that line"
+                f"properties: {AUTHORIZER_CLASS} is {named}, but this broker has no authorizer: everything that it "
+                "forbids would be allowed here. Run a stock broker. If everybody who can connect may do everything, use a "
+                "copy of the file without that line instead"
             )
         return self
 
     @model_validator(mode="after")
     def _has_a_controller_or_none(self) -> "BrokerProcessSettings":
         if self.design == "v2" and self.may_be_controller is not None:
-            raise ValueError("design v2 has no controller: leave may_be_controller out")
+            raise ValueError("design v2 has no controller: remove may_be_controller")
         return self
 
     @model_validator(mode="after")
     def _can_be_reached(self) -> "BrokerProcessSettings":
         if (endpoint := unreachable(self.endpoints)) is not None:
             raise ValueError(
-                f"nobody can connect to {endpoint.host}: say with advertise which host and port they reach for "
+                f"nobody can connect to {endpoint.host}: set advertise to a reachable host and port for "
                 f"{endpoint.listener}"
             )
         if self.between_brokers not in (endpoint.listener for endpoint in self.endpoints):
-            raise ValueError(f"inter-broker-listener {self.between_brokers} is not listened on: add it with listen")
+            raise ValueError(
+                f"inter-broker-listener {self.between_brokers} has no address to listen on: add it to listen"
+            )
         if self.controller is not None and self.controller.id == self.id:
-            raise ValueError("may-be-controller needs an id that no broker has, this one neither")
+            raise ValueError("may-be-controller needs an id that no broker has, not even this one")
         return self
 
     @property
     def binds(self) -> tuple[Endpoint, ...]:
-        """Where the process listens."""
+        """The addresses that the process listens on."""
         protocol_of = protocols_by(self.properties)
         return tuple(parse_listener(text, protocol_of) for text in self.listen)
 
     @property
     def endpoints(self) -> tuple[Endpoint, ...]:
-        """Where others are to connect. Raises `ValueError` for what is advertised and not listened on."""
+        """The addresses that others connect to. Raises `ValueError` for an advertised listener that is not listened on."""
         return advertised(self.binds, self.advertise)
 
     @property
     def between_brokers(self) -> str:
-        """The listener by which brokers and the controller reach each other."""
+        """The listener for traffic between brokers and from the controller."""
         return self.inter_broker_listener or self.binds[0].listener
 
     @property
     def features(self) -> dict[str, FeatureRange]:
-        """The versions of features that the broker supports."""
+        """The supported versions of each feature."""
         matches = [match for text in self.feature if (match := _FEATURE.fullmatch(text)) is not None]
         return {
             match["name"]: FeatureRange(min_version=int(match["min"]), max_version=int(match["max"]))
@@ -261,7 +311,7 @@ class BrokerProcessSettings(ListenerLimitSettings):
 
     @property
     def replicas(self) -> ReplicaSettings:
-        """What replicas do with it."""
+        """The settings of the replicas."""
         truncate_to: TruncateTo = "leader epoch" if self.truncate_to == "leader-epoch" else "high watermark"
         isr_writes: IsrWrites = "AlterPartition" if self.isr_writes == "alter-partition" else "ZooKeeper"
         return ReplicaSettings(
@@ -279,7 +329,7 @@ class BrokerProcessSettings(ListenerLimitSettings):
 
     @property
     def controller(self) -> ControllerProcessSettings | None:
-        """Those of the controller in this process; None where there is none."""
+        """The settings of the controller in this process, or None."""
         if self.may_be_controller is None:
             return None
         controller_id, _, listen = self.may_be_controller.partition("@")
@@ -300,7 +350,7 @@ class BrokerProcessSettings(ListenerLimitSettings):
 
     @property
     def v2(self) -> V2Settings:
-        """What design v2 does with it."""
+        """The settings of design v2."""
         return V2Settings(
             preferred_replica_time_ms=self.preferred_replica_time_ms,
             keep_in_sync_time_ms=self.keep_in_sync_time_ms,
@@ -310,7 +360,7 @@ class BrokerProcessSettings(ListenerLimitSettings):
 
     @property
     def own_configs(self) -> dict[str, str]:
-        """What this process was started with, by Kafka's names."""
+        """The settings that this process was started with, by Kafka's names."""
         return {
             "broker.id": str(self.id),
             "broker.rack": self.rack or "",
@@ -331,5 +381,5 @@ class BrokerProcessSettings(ListenerLimitSettings):
 
 
 def load_settings(given: Mapping[str, Any], settings_file: Path | None = None) -> BrokerProcessSettings:
-    """A broker's settings. Raises `InvalidSettings`."""
+    """Return the settings of a broker. Raises `InvalidSettings`."""
     return load(BrokerProcessSettings, given, settings_file)

@@ -83,5 +83,5 @@ def test_a_broker_without_the_others_listener_is_refused_in_words(
     stranger = PythonBroker(servers_folder, apart.kafka.zookeeper_connect, 9, name="stranger")
     stranger.spawn()
     wait_until_ended(stranger.process)
-    assert "no registered broker has a listener PLAINTEXT, theirs are CLIENT, INTERNAL" in stranger.log()
+    assert "no registered broker has a listener PLAINTEXT, only CLIENT, INTERNAL" in stranger.log()
     assert '"registered"' not in stranger.log()

@@ -36,7 +36,7 @@ def settings(**changed: Any) -> BrokerProcessSettings:
 
 async def test_a_listener_that_no_other_broker_has_is_refused_in_words() -> None:
     zk = await beside()
-    with pytest.raises(InvalidSettings, match="has a listener INTERNAL, theirs are CLIENT, PLAINTEXT: say with"):
+    with pytest.raises(InvalidSettings, match="has a listener INTERNAL, only CLIENT, PLAINTEXT: set --inter"):
         await require_common_listener(settings(listen="INTERNAL://h:1"), zk)
     await require_common_listener(
         settings(listen=["INTERNAL://h:1", "CLIENT://h:2"], inter_broker_listener="CLIENT"), zk
@@ -52,7 +52,7 @@ async def test_the_first_broker_may_have_any_listener_and_one_that_starts_again_
 
 async def test_logs_are_cut_to_high_watermarks_beside_brokers_of_ours_alone() -> None:
     cutting = settings(truncate_to="high-watermark")
-    with pytest.raises(InvalidSettings, match="may lose what stock brokers have committed, and 8 are registered"):
+    with pytest.raises(InvalidSettings, match="may lose messages that stock brokers have committed, and 8 are registered"):
         await require_no_stock_brokers(cutting, await beside())
     await require_no_stock_brokers(cutting, await beside(are_ours=True))
     await require_no_stock_brokers(settings(), await beside())

@@ -52,8 +52,8 @@ def test_features_are_ranges() -> None:
         ({"advertise": "OTHER://here:9092"}, "OTHER is advertised and not listened on"),
         ({"listen": ["A://h:1", "A://h:2"]}, "--listen: listener A is given twice"),
         ({"listen": ["A://h:1", "B://h:1"]}, "--listen: two listeners have the address h:1: give each its own"),
-        ({"listen": ["A://h:1", "B://0.0.0.0:2"]}, "say with advertise which host and port they reach for B"),
-        ({"inter_broker_listener": "INTERNAL"}, "inter-broker-listener INTERNAL is not listened on"),
+        ({"listen": ["A://h:1", "B://0.0.0.0:2"]}, "set advertise to a reachable host and port for B"),
+        ({"inter_broker_listener": "INTERNAL"}, "inter-broker-listener INTERNAL has no address to listen on"),
         ({"feature": ["f:3-1"]}, "is not of the form NAME:MIN-MAX"),
         ({"feature": ["f"]}, "is not of the form NAME:MIN-MAX"),
         ({"truncate_to": "nowhere"}, "--truncate-to"),
@@ -72,7 +72,7 @@ def test_what_cannot_be_is_refused_in_words(changed: dict[str, Any], words: str)
 def test_a_file_that_names_an_authorizer_is_refused(tmp_path: Path, named: str) -> None:
     properties = tmp_path / "server.properties"
     properties.write_text(f"authorizer.class.name={named}\nsuper.users=User:admin\n")
-    with pytest.raises(InvalidSettings, match=f"authorizer.class.name is {named}, and this broker asks no authorizer"):
+    with pytest.raises(InvalidSettings, match=f"authorizer.class.name is {named}, but this broker has no authorizer"):
         load_settings({**GIVEN, "properties": properties})
 
 
