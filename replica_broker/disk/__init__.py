@@ -1,1 +1,1 @@
-"""Files behind a seam, so that a full disk, an I/O error or a crash can be had when a test wants one."""
+"""The file system behind an interface, so that tests can simulate a full disk, an I/O error or a crash."""

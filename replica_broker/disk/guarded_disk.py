@@ -1,10 +1,10 @@
-"""A disk that is not used again once it failed: after a failed write nobody knows what is on it.
+"""A disk that is not used again after its first failure, because the result of a failed write is unknown.
 
-It stands around the disk of one log directory. The first `DiskError` of any call is kept, and told to whoever owns the
-directory; every later call raises `DirectoryOffline`. A file that is missing and a lock that somebody has are no failures.
+It wraps the disk of one log directory. The first `DiskError` of any call is remembered and reported to the owner of the
+directory; every later call raises `DirectoryOffline`. A missing file or a taken lock is no failure.
 
-A file's flush, and `write_whole_beside`, may fail in another thread than the owner's. Such a failure is told with the next
-call, or by `tell`.
+A file's flush and `write_whole_beside` may fail in another thread than the owner's. Such a failure is reported by the
+next call, or by `tell`.
 """
 
 from collections.abc import Callable, Iterator
@@ -14,11 +14,11 @@ from replica_broker.disk.disk import DirectoryInUse, Disk, DiskError, DiskPath, 
 
 
 class DirectoryOffline(DiskError):
-    """The disk failed before, and is not asked again."""
+    """The disk failed before and is not used again."""
 
 
 class GuardedDisk:
-    """A `Disk` that ends with its first failure."""
+    """A `Disk` that stops at its first failure."""
 
     def __init__(self, disk: Disk, on_failure: Callable[[DiskError], object]) -> None:
         self.failure: DiskError | None = None
@@ -27,14 +27,14 @@ class GuardedDisk:
         self._is_told = False
 
     def tell(self) -> None:
-        """Tells the owner of a failure, once."""
+        """Report a failure to the owner, once."""
         if self.failure is not None and not self._is_told:
             self._is_told = True
             self._on_failure(self.failure)
 
     @contextmanager
     def watched(self) -> Iterator[None]:
-        """For a call of the disk, or of a file on it."""
+        """Guard a call of the disk, or of a file on it."""
         self.tell()
         self.require_online()
         try:
@@ -47,7 +47,7 @@ class GuardedDisk:
             raise
 
     def flush(self, file: File) -> None:
-        """Flushes a file, in another thread perhaps: a failure tells nobody."""
+        """Flush a file, possibly in another thread. A failure is only remembered."""
         with self._untold():
             file.flush()
 
@@ -101,7 +101,7 @@ class GuardedDisk:
             self._disk.write_whole(path, content)
 
     def write_whole_beside(self, path: DiskPath, content: bytes) -> None:
-        """As `write_whole`, in another thread: a failure tells nobody."""
+        """Replace a file from another thread. A failure is only remembered."""
         with self._untold():
             self._disk.write_whole(path, content)
 

@@ -1,7 +1,7 @@
-"""The file system of this machine, behind the `Disk` seam. Errors of the system are translated here, and nowhere else.
+"""The file system of this machine. Only this module translates errors of the operating system.
 
-The lock is the kind that Java takes (POSIX record locks), so that a stock broker and this one exclude each other on the
-same directory. Such a lock never excludes its own process; what this process has locked is therefore remembered besides.
+The lock is of the kind that Java uses (POSIX record locks), so that a stock broker and this one exclude each other on
+the same directory. Such a lock never excludes its own process, so this process also remembers its locks.
 """
 
 import errno
@@ -19,7 +19,7 @@ from replica_broker.disk.disk import DirectoryInUse, DiskError, DiskFull, DiskPa
 TEMPORARY_SUFFIX: Final = ".tmp"
 _FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
 _LOCKED: Final[set[tuple[int, int]]] = set()
-"""Device and inode of what this process has locked."""
+"""Device and inode of the files that this process has locked."""
 
 
 class LocalFile:
@@ -45,7 +45,7 @@ class LocalFile:
                 while rest:
                     rest = rest[os.write(self._descriptor, rest) :]
             except OSError:
-                with suppress(OSError):  # the directory is offline anyway; recovery cuts what is left
+                with suppress(OSError):  # the directory is offline anyway, and recovery cuts off the rest
                     os.ftruncate(self._descriptor, self._size)
                 raise
         self._size += len(data)
@@ -73,7 +73,7 @@ class LocalFile:
             with self._closing:
                 if self._descriptor < 0:
                     return
-                descriptor = os.dup(self._descriptor)  # it may be closed meanwhile
+                descriptor = os.dup(self._descriptor)  # another thread may close the original during the flush
             try:
                 os.fsync(descriptor)
             finally:
@@ -86,16 +86,17 @@ class LocalFile:
         with self._closing:
             descriptor, self._descriptor = self._descriptor, -1
         if descriptor >= 0:
-            with suppress(OSError):  # what had to be kept was flushed
+            with suppress(OSError):  # everything that must survive was flushed before
                 os.close(descriptor)
 
 
 class LocalLock:
-    """A POSIX record lock on a whole file, and its place among those of this process."""
+    """A POSIX record lock on a whole file, and its entry among the locks of this process."""
 
     def __init__(self, path: Path) -> None:
         with _translated("lock", path):
-            # Opening and closing a file that this process has locked would end the lock: so look first.
+            # Opening and closing a file that this process has locked would release the lock, so this is checked
+            # first.
             if path.exists() and _identity(path.stat()) in _LOCKED:
                 raise DirectoryInUse(f"this process has the lock {path} already")
             self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
@@ -113,7 +114,7 @@ class LocalLock:
     def require_in_place(self) -> None:
         with _translated("look at", self._path):
             if _identity(self._path.stat()) != self._identity:
-                raise DiskError(f"{self._path} is not the file that this process has locked: the folder is another one")
+                raise DiskError(f"{self._path} is not the file that this process has locked: the folder was replaced")
 
     def release(self) -> None:
         descriptor, self._descriptor = self._descriptor, -1
@@ -123,7 +124,7 @@ class LocalLock:
 
 
 class LocalDisk:
-    """The `Disk` that a process has."""
+    """The real `Disk`."""
 
     def open(self, path: DiskPath) -> LocalFile:
         return LocalFile(Path(path))

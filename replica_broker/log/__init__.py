@@ -1,1 +1,1 @@
-"""Logs as Kafka keeps them: segments of record batches with their indexes, epochs of leaders, states of producers."""
+"""Logs in Kafka's format: segments of record batches with indexes, leader epochs and producer states."""

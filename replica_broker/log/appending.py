@@ -1,7 +1,7 @@
-"""What a leader and a follower may append, decided before anything is written.
+"""The checks and decisions before a leader or a follower writes batches.
 
-A leader takes what producers send: it looks into each batch, gives it its offset, and perhaps its time. A follower takes
-what its leader has, as it is: only that it is whole and goes on where the log ends is looked at.
+A leader checks the batches of producers and assigns their offsets and, if configured, their timestamps. A follower
+takes the leader's batches unchanged. It checks only that they are whole and continue its log.
 """
 
 from collections.abc import Sequence
@@ -42,18 +42,18 @@ from replica_broker.log.records import latest_time_of_producer_s, record_times, 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Appended:
-    """Where batches are in the log. Where there were none, the last offset is the one before the first."""
+    """The position of appended batches in the log. For no batches, the last offset is one less than the first."""
 
     first_offset: int
     last_offset: int
     log_append_time_ms: int = NO_TIMESTAMP
-    """-1 where records have their producers' times."""
+    """-1 if records keep the timestamps of their producers."""
     is_duplicate: bool = False
-    """Whether they were there before, and were not appended again."""
+    """True if the batch was already in the log and was not appended again."""
 
     @classmethod
     def before(cls, batch: AppendedBatch) -> "Appended":
-        """Of a batch that a producer sent again."""
+        """Return the position of a batch that a producer sent again."""
         return cls(
             first_offset=batch.first_offset,
             last_offset=batch.last_offset,
@@ -64,7 +64,7 @@ class Appended:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Append:
-    """Batches as they are to be written; where each lies in the bytes is its position."""
+    """Batches that are ready to be written. The position of each counts from the start of `data`."""
 
     data: bytes
     batches: tuple[RecordBatch, ...]
@@ -72,17 +72,19 @@ class Append:
 
 
 def require_one_batch(data: bytes) -> None:
-    """What a producer may send in a request: one batch of format 2, and that whole. What it says is not looked at.
+    """Require that the bytes are one whole batch of format 2, all that a producer may send in a request.
 
-    Raises `InvalidRecord`, as Kafka has it, and `CorruptBatch` where its format or its size makes no sense."""
+    The content of the batch is not checked. Raises `InvalidRecord`, as Kafka does, and `CorruptBatch` if the format or
+    size is invalid.
+    """
     if len(data) < HEADER_BYTES or data[MAGIC_AT] < MAGIC:
-        raise InvalidRecord(f"a request has one batch of format {MAGIC}, found {len(data)} bytes that are none")
+        raise InvalidRecord(f"expected one batch of format {MAGIC}, found {len(data)} bytes of something else")
     require_magic_2(data, 0)
     size_bytes = read_extent(data, 0).size_bytes
     if size_bytes > len(data):
-        raise InvalidRecord(f"a batch says that it has {size_bytes} bytes, there are {len(data)}")
+        raise InvalidRecord(f"a batch's header says {size_bytes} bytes, but {len(data)} bytes were sent")
     if len(whole_batches(data)) > size_bytes:
-        raise InvalidRecord("a request has one batch for each partition, found several")
+        raise InvalidRecord("expected one batch for each partition, found several")
 
 
 def append_of_leader(
@@ -94,9 +96,10 @@ def append_of_leader(
     leader_epoch: LeaderEpoch,
     now_ms: int,
 ) -> Append | AppendedBatch:
-    """What a leader writes of what a producer sent; or the batch that is there already, where it was sent again.
+    """Prepare what a leader writes for a producer, or return the existing batch if the producer sent it again.
 
-    Raises `LogError`."""
+    Raises `LogError`.
+    """
     if config.unsupported is not None:
         raise ConfigUnsupported(config.unsupported)
     batches = tuple(batches_in(data))
@@ -104,6 +107,7 @@ def append_of_leader(
     latest_ms = [latest_time_of_producer_s(batch, data) for batch in batches]
     for batch in batches:
         _require_acceptable_records(batch, data, config, now_ms)
+    # Looked up before the sequence check, because a retry of an appended batch has an old sequence and is no error.
     for batch in batches:
         if batch.has_producer:
             if (known := producers.duplicate_of(batch)) is not None:
@@ -112,6 +116,7 @@ def append_of_leader(
     if any(config.compression not in (None, batch.compression) for batch in batches):
         data = b"".join(_compressed(batch, data, config.compression) for batch in batches)
         batches = tuple(batches_in(data))
+        # Checked again: another codec may have made a batch larger than the limit.
         _require_acceptable_sizes(batches, config)
     has_log_append_time = config.message_timestamp_type is TimestampType.LOG_APPEND_TIME
     log_append_time_ms = now_ms if has_log_append_time else NO_TIMESTAMP
@@ -126,25 +131,31 @@ def append_of_leader(
 def append_of_coordinator(
     end: EndOfTransaction, producers: ProducerStates, *, first_offset: int, leader_epoch: LeaderEpoch, now_ms: int
 ) -> Append:
-    """What a leader writes where a transaction ends. Raises `InvalidProducerEpoch` where its producer began anew since."""
+    """Prepare the marker that ends a transaction.
+
+    Raises `InvalidProducerEpoch` if its producer has a later epoch by now.
+    """
     producers.require_epoch(end.producer_id, end.producer_epoch)
     data = placed(encode_marker(end, now_ms), first_offset, leader_epoch, None)
     return Append(data=data, batches=tuple(batches_in(data)))
 
 
 def append_of_follower(data: bytes, log_end_offset: int) -> Append:
-    """What a follower writes of what its leader sent. Raises `CorruptBatch`, `UnsupportedFormat`, `UnexpectedOffset`."""
+    """Prepare what a follower writes from its leader.
+
+    Raises `CorruptBatch`, `UnsupportedFormat`, `UnexpectedOffset`.
+    """
     batches = tuple(batches_in(data))
     expected = log_end_offset
     for batch in batches:
         if batch.base_offset < expected:
-            raise UnexpectedOffset(f"a batch begins at offset {batch.base_offset}, where {expected} is the next")
+            raise UnexpectedOffset(f"a batch begins at offset {batch.base_offset}, before the next offset {expected}")
         expected = batch.next_offset
     return Append(data=data, batches=batches)
 
 
 def _compressed(batch: RecordBatch, data: bytes, compression: Compression | None) -> bytes:
-    """The batch with its records compressed as the topic says it. Raises `CorruptBatch`."""
+    """Return the batch with its records compressed as the topic requires. Raises `CorruptBatch`."""
     if compression is None or compression is batch.compression:
         return data[batch.position : batch.end]
     header = data[batch.position : batch.position + HEADER_BYTES]
@@ -152,9 +163,10 @@ def _compressed(batch: RecordBatch, data: bytes, compression: Compression | None
 
 
 def _require_acceptable_records(batch: RecordBatch, data: bytes, config: LogConfig, now_ms: int) -> None:
-    """As Kafka's LogValidator: keys on compacted topics, and times near the broker's own.
+    """Check the keys of compacted topics and the distance of timestamps from the clock, like Kafka's LogValidator.
 
-    Raises `InvalidRecord`, `InvalidTimestamp` and `CorruptBatch`."""
+    Raises `InvalidRecord`, `InvalidTimestamp` and `CorruptBatch`.
+    """
     before_ms, after_ms = config.message_timestamp_before_max_ms, config.message_timestamp_after_max_ms
     has_limits = config.message_timestamp_type is TimestampType.CREATE_TIME and (before_ms, after_ms) != (None, None)
     if not config.is_compacted and not has_limits:
@@ -170,7 +182,7 @@ def _require_acceptable_records(batch: RecordBatch, data: bytes, config: LogConf
             if record.timestamp_ms != NO_TIMESTAMP and (is_early or is_late):
                 name, limit_ms = ("before", before_ms) if is_early else ("after", after_ms)
                 raise InvalidTimestamp(
-                    f"a record's time is {abs(ahead_ms)} ms {name} the broker's, the topic's"
+                    f"a record's time is {abs(ahead_ms)} ms {name} the broker's, but the topic's"
                     f" message.timestamp.{name}.max.ms is {limit_ms}"
                 )
 
@@ -183,16 +195,20 @@ def _require_acceptable(batches: Sequence[RecordBatch], config: LogConfig) -> No
         if batch.is_control:
             raise InvalidRecord("only brokers write control records")
         if batch.is_transactional:
-            raise TransactionsUnsupported("this broker leads no transactions: have a topic for them led by another one")
+            raise TransactionsUnsupported(
+                "this broker does not support transactions: use a topic whose leaders are stock brokers"
+            )
         if batch.has_log_append_time:
-            raise InvalidTimestamp("a producer's batch says that its times are those of a broker")
+            raise InvalidTimestamp("a producer's batch claims to have LogAppendTime timestamps")
 
 
 def _require_acceptable_sizes(batches: Sequence[RecordBatch], config: LogConfig) -> None:
     for batch in batches:
         if batch.size_bytes > config.max_message_bytes:
             raise BatchTooLarge(
-                f"a batch has {batch.size_bytes} bytes, the topic's max.message.bytes is {config.max_message_bytes}"
+                f"a batch has {batch.size_bytes} bytes, but the topic's max.message.bytes is {config.max_message_bytes}"
             )
     if (total_bytes := sum(batch.size_bytes for batch in batches)) > config.segment_bytes:
-        raise BatchesTooLarge(f"batches have {total_bytes} bytes, the topic's segment.bytes is {config.segment_bytes}")
+        raise BatchesTooLarge(
+            f"batches have {total_bytes} bytes, but the topic's segment.bytes is {config.segment_bytes}"
+        )

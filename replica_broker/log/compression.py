@@ -1,4 +1,4 @@
-"""The records of a batch, compressed and decompressed as Kafka's clients frame them, within a bound of memory."""
+"""Compression and decompression of a batch's records in the frames of Kafka's clients, with bounded memory."""
 
 import struct
 from collections.abc import Callable, Iterator
@@ -10,9 +10,9 @@ from replica_broker.log.errors import CorruptBatch
 from replica_broker.log.record_batches import Buffer, Compression
 
 MOST_BYTES: Final = 128 << 20
-"""Of one batch, decompressed. A megabyte that stands for more is made to hurt."""
+"""Limit of a decompressed batch. A small batch that decompresses to more is an attack."""
 _FIRST_TRY: Final = 16
-"""Batches of text are rarely this many times larger when decompressed."""
+"""Ratio for the first buffer: text rarely decompresses to more."""
 _LEAST_BYTES: Final = 1 << 16
 _XERIAL_MAGIC: Final = b"\x82SNAPPY\0"
 _XERIAL_HEADER_BYTES: Final = 16
@@ -20,7 +20,7 @@ _LENGTH: Final = struct.Struct(">i")
 _XERIAL_HEADER: Final = _XERIAL_MAGIC + struct.pack(">ii", 1, 1)
 _XERIAL_BLOCK_BYTES: Final = 32 << 10
 _LZ4_HEADER: Final = bytes.fromhex("04224d18604082")
-"""Of a frame of blocks that do not depend on each other, 64 KiB at most: Java's clients read no others."""
+"""Header of a frame of independent blocks of at most 64 KiB, the only kind that Java's clients read."""
 _LZ4_BLOCK_BYTES: Final = 64 << 10
 _LZ4_LENGTH: Final = struct.Struct("<I")
 _LZ4_NOT_COMPRESSED: Final = 1 << 31
@@ -64,7 +64,10 @@ def _lz4_framed(block: bytes) -> bytes:
 
 
 def decompress(compression: Compression, compressed: Buffer) -> bytes:
-    """Return the records of a batch. Raises `CorruptBatch` if they cannot be decompressed, or are above `MOST_BYTES`."""
+    """Return the records of a batch.
+
+    Raises `CorruptBatch` if they cannot be decompressed or are larger than `MOST_BYTES`.
+    """
     data = bytes(compressed)
     try:
         match compression:
@@ -75,11 +78,13 @@ def decompress(compression: Compression, compressed: Buffer) -> bytes:
             case _:
                 return _decompress_within(_DECOMPRESS_INTO[compression], data)
     except cramjam.DecompressionError as error:
-        raise CorruptBatch(f"records that are no {compression.name.lower()}, or too many bytes: {error}") from error
+        raise CorruptBatch(
+            f"records are not valid {compression.name.lower()}, or exceed {MOST_BYTES} bytes: {error}"
+        ) from error
 
 
 def _decompress_within(decompress_into: Callable[[Any, Any], int], data: bytes) -> bytes:
-    # How large the records are is not known, and the buffer is what limits them: a small one first.
+    # The decompressed size is unknown and the buffer limits it, so a small buffer is tried first.
     for size_bytes in (max(_LEAST_BYTES, _FIRST_TRY * len(data)), MOST_BYTES):
         buffer = bytearray(min(size_bytes, MOST_BYTES))
         try:
@@ -91,7 +96,7 @@ def _decompress_within(decompress_into: Callable[[Any, Any], int], data: bytes) 
 
 
 def _decompress_snappy(data: bytes) -> bytes:
-    """Java's clients frame blocks of snappy in a way of their own (xerial), others send one bare block."""
+    """Decompress snappy: Java's clients frame its blocks in their own way (xerial), others send one bare block."""
     if not data.startswith(_XERIAL_MAGIC):
         return _snappy_block(data, MOST_BYTES)
     found = bytearray()
@@ -102,7 +107,7 @@ def _decompress_snappy(data: bytes) -> bytes:
         (length,) = _LENGTH.unpack_from(data, position)
         position += _LENGTH.size
         if not 0 <= length <= len(data) - position:
-            raise CorruptBatch(f"a block of snappy says {length} bytes, {len(data) - position} are left")
+            raise CorruptBatch(f"a block of snappy says {length} bytes, but {len(data) - position} are left")
         found += _snappy_block(data[position : position + length], MOST_BYTES - len(found))
         position += length
     return bytes(found)
@@ -111,6 +116,6 @@ def _decompress_snappy(data: bytes) -> bytes:
 def _snappy_block(block: bytes, most_bytes: int) -> bytes:
     size_bytes = cramjam.snappy.decompress_raw_len(block)
     if size_bytes > most_bytes:
-        raise CorruptBatch(f"a block of snappy says {size_bytes} bytes, {most_bytes} are the most")
+        raise CorruptBatch(f"a block of snappy says {size_bytes} bytes, more than the limit of {most_bytes}")
     buffer = bytearray(size_bytes)
     return bytes(memoryview(buffer)[: cramjam.snappy.decompress_raw_into(block, buffer)])

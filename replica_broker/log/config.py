@@ -1,4 +1,4 @@
-"""What a topic's configuration says about its logs, as one value; the defaults are Kafka's."""
+"""The configuration of a log as one value. The defaults are Kafka's."""
 
 from dataclasses import dataclass
 from enum import Enum
@@ -7,11 +7,11 @@ from typing import Final
 from replica_broker.log.record_batches import Compression
 
 MOST_SEGMENT_BYTES: Final = (1 << 31) - 1
-"""Positions in an index have four bytes."""
+"""Limit of a segment, because index entries have 4-byte positions."""
 
 
 class TimestampType(Enum):
-    """Who says when a record was: the producer, or the broker that appends it. As in `message.timestamp.type`."""
+    """The origin of a record's timestamp (`message.timestamp.type`): the producer, or the broker that appends it."""
 
     CREATE_TIME = "CreateTime"
     LOG_APPEND_TIME = "LogAppendTime"
@@ -24,25 +24,27 @@ class LogConfig:
     segment_bytes: int = 1 << 30
     segment_ms: int = 7 * 24 * 3600 * 1000
     is_deleted: bool = True
-    """Whether `cleanup.policy` has `delete`: else no segment is too old or too much, and nobody may delete messages."""
+    """True if `cleanup.policy` has `delete`. Otherwise retention deletes no segment and DeleteRecords is refused."""
     is_compacted: bool = False
-    """Whether `cleanup.policy` has `compact`: then each record needs a key, as the cleaner of a stock broker drops those
-    without one."""
+    """True if `cleanup.policy` has `compact`.
+
+    Then each record needs a key: the cleaner of a stock broker drops records without one.
+    """
     retention_ms: int | None = 7 * 24 * 3600 * 1000
     retention_bytes: int | None = None
     unsupported: str | None = None
-    """Why no producer may write here: the topic asks for what this broker does not do."""
+    """The reason why producers are refused: a configuration of the topic that this broker does not support."""
     compression: Compression | None = None
-    """How the leader compresses records; None: they stay as producers sent them."""
+    """The codec of records on the leader. None keeps the producer's."""
     max_message_bytes: int = 1_048_588
     message_timestamp_type: TimestampType = TimestampType.CREATE_TIME
     message_timestamp_before_max_ms: int | None = None
-    """How much earlier than the broker's clock a producer's time may be."""
+    """Limit of a producer's timestamp before the broker's clock."""
     message_timestamp_after_max_ms: int | None = None
-    """How much later than the broker's clock a producer's time may be."""
+    """Limit of a producer's timestamp after the broker's clock."""
     index_interval_bytes: int = 4096
     producer_id_expiration_ms: int = 24 * 3600 * 1000
-    """A producer that wrote nothing for so long is forgotten; of the broker, not of a topic."""
+    """Time after which an idle producer is forgotten. A configuration of the broker, not of a topic."""
 
     def __post_init__(self) -> None:
         if not 0 < self.segment_bytes <= MOST_SEGMENT_BYTES:

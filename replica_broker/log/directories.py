@@ -1,8 +1,8 @@
-"""All log directories of a broker: which one has which log, and that the others live on where one fails.
+"""All log directories of a broker. If one fails, the others stay in use.
 
-A directory fails with the first `DiskError` in it. Its logs are offline from then on: their calls raise `LogOffline`, and
-whoever owns the replicas is told once. Files that are open outlive their folder, so with each checkpoint it is looked
-whether the directories are still where they were.
+A directory fails with the first `DiskError` in it. Its logs are offline from then on: their calls raise `LogOffline`,
+and the owner of the replicas is notified once. Open files survive the removal of their folder, so each checkpoint also
+checks that the directories are still in place.
 """
 
 import asyncio
@@ -30,7 +30,7 @@ _SYSTEM_CLOCK: Final = SystemClock()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OfflineDirectory:
-    """A directory that failed, why, and whose replicas are in it, as far as that is known."""
+    """A directory that failed, the error, and the partitions that are known to be in it."""
 
     path: PurePath
     error: DiskError
@@ -38,11 +38,11 @@ class OfflineDirectory:
 
 
 Beside = Callable[[Callable[[], None]], Awaitable[None]]
-"""Does what blocks for long, and lets the event loop go on meanwhile."""
+"""Runs a function that blocks for long while the event loop goes on."""
 
 
 class LogDirectories:
-    """The directories of one broker. All calls come from one thread."""
+    """The log directories of one broker. All calls come from one thread."""
 
     def __init__(
         self,
@@ -75,15 +75,17 @@ class LogDirectories:
         on_offline: Callable[[OfflineDirectory], object] = lambda _: None,
         beside: Beside = asyncio.to_thread,
     ) -> "LogDirectories":
-        """As made, and loaded."""
+        """Return the directories after loading them."""
         directories = cls(disk, paths, broker_id=broker_id, clock=clock, on_offline=on_offline, beside=beside)
         directories.load(cluster_id, config_of)
         return directories
 
     def load(self, cluster_id: str, config_of: Callable[[TopicName], LogConfig]) -> dict[TopicPartition, Log]:
-        """Takes the directories and opens all logs. Those that fail are offline, the others are used.
+        """Lock the directories and open all logs. Directories that fail are offline, the others are used.
 
-        Raises `DirectoryInUse` and `DirectoryRefused`; `DiskError` where no directory can be used."""
+        Raises `DirectoryInUse` and `DirectoryRefused`, and `DiskError` if no directory is usable.
+        """
+        # All locks first: no log is opened, and so repaired, before every directory is known to be this broker's.
         try:
             for directory in self._directories:
                 with _unless_offline(directory):
@@ -99,12 +101,12 @@ class LogDirectories:
 
     @property
     def logs(self) -> Mapping[TopicPartition, Log]:
-        """Those that can be used."""
+        """The usable logs."""
         return {where: its for directory in self._live for where, its in directory.logs.items()}
 
     @property
     def offline(self) -> frozenset[TopicPartition]:
-        """The partitions whose logs are in directories that failed, or cannot be used."""
+        """The partitions whose logs are unusable or in failed directories."""
         failed = {where for directory in self._directories if directory.failure for where in directory.logs}
         return frozenset(failed | {where for directory in self._directories for where in directory.unusable})
 
@@ -117,33 +119,34 @@ class LogDirectories:
         return tuple(directory.path for directory in self._directories if directory.failure is not None)
 
     def sizes_bytes(self) -> Mapping[PurePath, int]:
-        """How large the logs are in each directory that can be used."""
+        """Return the total size of the logs in each usable directory."""
         return {
             directory.path: sum(its.size_bytes for its in directory.logs.values() if not its.is_closed)
             for directory in self._live
         }
 
     def log_of(self, where: TopicPartition) -> Log | None:
-        """None where there is none, or none that can be used."""
+        """Return the log of a partition, or None if there is no usable one."""
         directory = self._directory_of(where)
         return directory.logs[where] if directory else None
 
     def path_of(self, where: TopicPartition) -> PurePath | None:
-        """The directory that has the log."""
+        """Return the directory that has the log."""
         directory = self._directory_of(where)
         return directory.path if directory else None
 
     def log_for(self, where: TopicPartition, topic_id: TopicId | None, config: LogConfig) -> Log:
-        """The log of a partition, which is made in the directory with the fewest where there is none; it has that
-        configuration from now on.
+        """Return the log of a partition with this configuration. Creates it in the directory with the fewest logs.
 
-        Raises `InconsistentTopicId` where it is an earlier topic's, `LogOffline` where it cannot be used, `DiskError`."""
+        Raises `InconsistentTopicId` if the log belongs to an earlier topic, `LogOffline` if it is unusable,
+        `DiskError`.
+        """
         if where in self.offline:
-            raise LogOffline(f"the log of {where} is in a directory that failed, or cannot be used")
+            raise LogOffline(f"the log of {where} is unusable or in a failed log directory")
         directory = self._directory_of(where)
         if directory is None:
             if not self._live:
-                raise LogOffline("no log directory can be used any more")
+                raise LogOffline("all log directories have failed")
             emptiest = min(self._live, key=lambda live: len(live.logs))
             return emptiest.create(where, topic_id, config, self._clock)
         if topic_id is not None:
@@ -152,26 +155,27 @@ class LogDirectories:
         return directory.logs[where]
 
     def topic_id_of(self, where: TopicPartition) -> TopicId | None:
-        """None where there is no log, or none that knows."""
+        """Return the topic id of a log, or None if there is no log or its id is unknown."""
         directory = self._directory_of(where)
         return directory.topic_ids.get(where) if directory else None
 
     def high_watermark_of(self, where: TopicPartition) -> int | None:
-        """As it was written down last."""
+        """Return the high watermark of the last checkpoint."""
         directory = self._directory_of(where)
         return directory.high_watermarks.get(where) if directory else None
 
     def checkpoint_high_watermarks(self, offsets: Mapping[TopicPartition, int]) -> None:
-        """Writes down how far replicas are committed. A directory that fails with it, or is not there any more, is offline;
-        nothing is raised."""
+        """Write the high watermarks. A directory that fails or has disappeared becomes offline; nothing is raised."""
         for directory in self._live:
             with suppress(DiskError):
                 directory.require_in_place()
                 directory.checkpoint_high_watermarks(offsets)
 
     async def checkpoint_beside(self, high_watermarks: Mapping[TopicPartition, int]) -> None:
-        """Writes down how far replicas are committed, what was flushed, and where logs start, beside all else. A directory
-        that fails with it, or is not there any more, is offline; nothing is raised."""
+        """Write high watermarks, recovery points and log starts in the background.
+
+        A directory that fails or has disappeared becomes offline; nothing is raised.
+        """
         prepared: dict[LogDirectory, tuple[Checkpoint, ...]] = {}
         for directory in self._live:
             with suppress(DiskError):
@@ -181,33 +185,35 @@ class LogDirectories:
         await self._beside_each(prepared, lambda directory: directory.write_beside(prepared[directory]))
 
     def checkpoint_recovery_points(self) -> None:
-        """Writes down what was flushed. A directory that fails with it is offline; nothing is raised."""
+        """Write the recovery points. A directory that fails becomes offline; nothing is raised."""
         for directory in self._live:
             with suppress(DiskError):
                 directory.checkpoint_recovery_points()
 
     def delete(self, where: TopicPartition) -> None:
-        """Deletes a log, where there is one. Raises `DiskError`."""
+        """Delete a log if it exists. Raises `DiskError`."""
         directory = self._directory_of(where)
         if directory is not None:
             directory.delete(where)
 
     async def until_none_is_left(self) -> None:
-        """Waits until no directory can be used any more, and raises the `DiskError` that says so."""
+        """Wait until no directory is usable, then raise a `DiskError` with all failures."""
         while self._live:
             self._failed.clear()
             await self._failed.wait()
         failures = "; ".join(str(directory.failure) for directory in self._directories)
-        raise DiskError(f"no log directory can be used any more: {failures}")
+        raise DiskError(f"all log directories have failed: {failures}")
 
     async def flush_beside(self) -> None:
-        """Has all that was appended survive a crash of the machine, and writes that down, beside all else. A directory that
-        fails with it is offline; nothing is raised."""
+        """Flush all logs in the background and checkpoint the new recovery points.
+
+        A directory that fails becomes offline; nothing is raised.
+        """
         await self._beside_each(self._live, LogDirectory.flush)
         await self.checkpoint_beside({})
 
     def close(self, high_watermarks: Mapping[TopicPartition, int] | None = None) -> None:
-        """Closes all logs in order. Directories that fail with it are read at the next start; nothing is raised."""
+        """Close all logs in order. A directory that fails is scanned at the next start; nothing is raised."""
         self.checkpoint_high_watermarks(high_watermarks or {})
         for directory in self._live:
             with suppress(DiskError):
@@ -215,7 +221,7 @@ class LogDirectories:
         self.abandon()
 
     def abandon(self) -> None:
-        """Closes all files as they are, and gives the locks back; the next start reads what was not flushed."""
+        """Close all files as they are and release the locks. The next start scans what was not flushed."""
         for directory in self._directories:
             directory.abandon()
             directory.release()
@@ -228,7 +234,7 @@ class LogDirectories:
         return next((directory for directory in self._live if where in directory.logs), None)
 
     async def _beside_each(self, directories: Iterable[LogDirectory], act: Callable[[LogDirectory], None]) -> None:
-        """Does something with each directory beside all else, and tells then of failures that the other thread met."""
+        """Run `act` for each directory in the background, then report the failures that the other thread met."""
 
         def act_on_each() -> None:
             for directory in directories:
@@ -250,20 +256,20 @@ class LogDirectories:
     def _require_usable(self) -> None:
         if not self._live:
             failure = self._directories[0].failure
-            raise DiskError(f"no log directory can be used: {failure}") from failure
+            raise DiskError(f"no log directory is usable: {failure}") from failure
         seen: dict[TopicPartition, PurePath] = {}
         for directory in self._live:
             for where in directory.logs:
                 if where in seen:
                     raise DirectoryRefused(
-                        f"{seen[where]} and {directory.path} both have a log of {where}: keep the right one of them"
+                        f"{seen[where]} and {directory.path} both have a log of {where}: remove the wrong one"
                     )
                 seen[where] = directory.path
 
 
 @contextmanager
 def _unless_offline(directory: LogDirectory) -> Iterator[None]:
-    """Lets pass what is no failure of the directory's disk: that it is somebody else's."""
+    """Raise only errors that are no failure of the directory's disk, such as a lock that another process has."""
     try:
         yield
     except DiskError:

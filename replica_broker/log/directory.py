@@ -1,7 +1,7 @@
-"""One log directory: its lock, whose it is, its logs, and the checkpoints of what survives a crash or is committed.
+"""One log directory: its lock, its owner, its logs and its checkpoints.
 
-All is called and written as Kafka does it. The marker of a clean end is taken away before anything else is looked at, so
-that whatever comes between that and the next clean end has the logs read.
+All files have Kafka's names and formats. The marker of a clean shutdown is removed before anything else is read, so
+that a crash at any later point leads to a recovery scan.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -37,20 +37,20 @@ RECOVERY_POINTS: Final = "recovery-point-offset-checkpoint"
 LOG_STARTS: Final = "log-start-offset-checkpoint"
 _CLEAN: Final = b'{"version":0,"brokerEpoch":-1}'
 _NO_LOGS: Final = ("-future", "-stray")
-"""Folders of a stock broker: a replica that was moving between directories, or one that nobody owned."""
+"""Folders of a stock broker: a replica that was being moved between directories, or one that nobody owned."""
 
 
 class LogDirectory:
-    """The directory at a path. Every method may raise `DiskError`, with which it is offline."""
+    """The log directory at a path. Every method may raise `DiskError`, after which the directory is offline."""
 
     def __init__(self, disk: Disk, path: DiskPath, on_failure: Callable[["LogDirectory"], object]) -> None:
         self.path = PurePath(path)
         self.logs: dict[TopicPartition, Log] = {}
         self.topic_ids: dict[TopicPartition, TopicId] = {}
         self.unusable: dict[TopicPartition, LogError] = {}
-        """Logs that this broker cannot use, which stay as they are."""
+        """Logs that this broker cannot use and leaves unchanged."""
         self.high_watermarks: dict[TopicPartition, int] = {}
-        """As they were written last."""
+        """The high watermarks of the last checkpoint."""
         self._disk = GuardedDisk(disk, lambda _: on_failure(self))
         self._checkpoints = CheckpointFiles(self._disk, self.path)
         self._lock: Lock | None = None
@@ -60,7 +60,7 @@ class LogDirectory:
         return self._disk.failure
 
     def take(self, broker_id: BrokerId, cluster_id: str) -> None:
-        """Takes the lock, and sees whose directory it is. Raises `DirectoryInUse`, `DirectoryRefused`."""
+        """Take the lock and check the owner. Raises `DirectoryInUse`, `DirectoryRefused`."""
         self._disk.make_folder(self.path)
         self._lock = self._disk.lock(self.path / LOCK)
         path = self.path / META_PROPERTIES
@@ -75,12 +75,12 @@ class LogDirectory:
         for name, value in expected.items():
             if properties.get(name, value) != value:
                 raise DirectoryRefused(
-                    f"{path} says {name}={properties[name]}, this broker has {name}={value}: "
-                    "give it the log directory of its own, or an empty one"
+                    f"{path} says {name}={properties[name]}, but this broker has {name}={value}: "
+                    "use this broker's own log directory, or an empty one"
                 )
 
     def load(self, config_of: Callable[[TopicName], LogConfig], clock: Clock) -> None:
-        """Opens all logs; those that were being deleted are deleted."""
+        """Open all logs, and finish deletions that were interrupted."""
         is_clean = self._disk.exists(self.path / CLEAN_SHUTDOWN)
         self._disk.remove(self.path / CLEAN_SHUTDOWN)
         self._disk.flush_folder(self.path)
@@ -90,7 +90,7 @@ class LogDirectory:
             if name.endswith(DELETE_SUFFIX):
                 self._disk.remove_folder(self.path / name)
             elif name.endswith(_NO_LOGS):
-                log.warning("folder is left alone", folder=str(self.path / name))
+                log.warning("folder of a stock broker is ignored", folder=str(self.path / name))
             elif is_log_folder(name):
                 where = topic_partition_of(name)
                 try:
@@ -105,13 +105,13 @@ class LogDirectory:
                         log_start_offset=log_starts.get(where, 0),
                     )
                 except LogError as error:
-                    log.error("log cannot be used, it is left alone", folder=str(self.path / name), reason=str(error))
+                    log.error("log is unusable and left unchanged", folder=str(self.path / name), reason=str(error))
                     self.unusable[where] = error
                 else:
                     self._add(opened)
 
     def create(self, where: TopicPartition, topic_id: TopicId | None, config: LogConfig, clock: Clock) -> Log:
-        """Makes an empty log."""
+        """Create an empty log."""
         folder = self.path / str(where)
         self._disk.make_folder(folder)
         if topic_id is not None:
@@ -122,17 +122,17 @@ class LogDirectory:
         return made
 
     def learn_topic_id(self, where: TopicPartition, topic_id: TopicId) -> None:
-        """Writes down whose log it is. Raises `InconsistentTopicId` where it is another's."""
+        """Write the topic id of a log. Raises `InconsistentTopicId` if the log belongs to another topic."""
         known = self.topic_ids.get(where)
         if known is None:
             path = self.path / str(where) / PARTITION_METADATA
             self._disk.write_whole(path, encode_partition_metadata(topic_id))
             self.topic_ids[where] = topic_id
         elif known != topic_id:
-            raise InconsistentTopicId(f"the log of {where} is of the topic with the id {known}, not {topic_id}")
+            raise InconsistentTopicId(f"the log of {where} belongs to the topic with the id {known}, not {topic_id}")
 
     def delete(self, where: TopicPartition) -> None:
-        """Deletes a log. What the checkpoints say of it would be wrong of the next one of that name, and goes first."""
+        """Delete a log. Its checkpoint entries go first, because they would be wrong for a new log of the same name."""
         deleted = self.logs.pop(where)
         self.topic_ids.pop(where, None)
         self.high_watermarks.pop(where, None)
@@ -141,22 +141,22 @@ class LogDirectory:
         deleted.delete()
 
     def require_in_place(self) -> None:
-        """Fails where the directory that was taken is not at its path any more."""
+        """Raise `DiskError` if the locked directory is no longer at its path."""
         if self._lock is not None:
             self._lock.require_in_place()
 
     def checkpoint_high_watermarks(self, offsets: Mapping[TopicPartition, int]) -> None:
-        """Writes how far replicas are committed."""
+        """Write the high watermarks."""
         self._learn_high_watermarks(offsets)
         self._checkpoints.write(HIGH_WATERMARKS, self.high_watermarks)
 
     def checkpoint_recovery_points(self) -> None:
-        """Writes what survives a crash of the machine, and where logs start."""
+        """Write the recovery points and the log start offsets."""
         self._checkpoints.write(RECOVERY_POINTS, self._recovery_points())
         self._checkpoints.write(LOG_STARTS, self._log_starts())
 
     def prepare_checkpoints(self, offsets: Mapping[TopicPartition, int]) -> tuple[Checkpoint, ...]:
-        """All of that as it is now, for `write_beside`."""
+        """Return all checkpoints as of now, for `write_beside`."""
         self._learn_high_watermarks(offsets)
         return (
             self._checkpoints.prepare(HIGH_WATERMARKS, self.high_watermarks),
@@ -165,33 +165,33 @@ class LogDirectory:
         )
 
     def write_beside(self, checkpoints: Iterable[Checkpoint]) -> None:
-        """Writes what was prepared. Another thread may call it than makes the other calls."""
+        """Write the prepared checkpoints. May be called from another thread than the other methods."""
         for checkpoint in checkpoints:
             self._checkpoints.write_beside(checkpoint)
 
     def flush(self) -> None:
-        """May be called by another thread than the other calls."""
+        """Flush all logs. May be called from another thread than the other methods."""
         for its in tuple(self.logs.values()):
             its.flush()
 
     def tell(self) -> None:
-        """Tells of a failure that another thread met."""
+        """Report a failure that another thread met."""
         self._disk.tell()
 
     def close(self) -> None:
-        """Closes the logs, and marks that they are whole."""
+        """Close the logs and write the marker of a clean shutdown."""
         for its in self.logs.values():
             its.close()
         self.checkpoint_recovery_points()
         self._disk.write_whole(self.path / CLEAN_SHUTDOWN, _CLEAN)
 
     def abandon(self) -> None:
-        """Closes the files as they are."""
+        """Close the files as they are."""
         for its in self.logs.values():
             its.abandon()
 
     def release(self) -> None:
-        """Gives the lock back."""
+        """Release the lock."""
         if self._lock is not None:
             self._lock.release()
 
@@ -220,5 +220,5 @@ class LogDirectory:
         try:
             return decode_offsets(path, self._disk.read_whole(path))
         except MalformedFile as error:
-            log.warning("checkpoint is taken for none", reason=str(error))
+            log.warning("unreadable checkpoint is ignored", reason=str(error))
             return {}

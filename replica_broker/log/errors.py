@@ -1,6 +1,7 @@
-"""What a log refuses, in words; each kind of error knows which of Kafka's error codes says it to a client.
+"""The errors of a log, each with Kafka's error code for clients.
 
-None of these is a failure of the disk (`replica_broker.disk.disk.DiskError`), which takes a whole log directory offline.
+A failure of the disk is none of them: it is a `replica_broker.disk.disk.DiskError` and takes the whole log directory
+offline.
 """
 
 from typing import ClassVar
@@ -9,32 +10,34 @@ from kio.schema.errors import ErrorCode
 
 
 class LogError(Exception):
-    """A log cannot do what was asked. Nothing was changed. Not retriable as it is, unless the subclass says so."""
+    """A log cannot do an operation. Nothing was changed. Not retriable, unless the subclass says so."""
 
     error_code: ClassVar[ErrorCode] = ErrorCode.unknown_server_error
 
 
 class CorruptBatch(LogError):
-    """Bytes that are no record batch: sizes that make no sense, or another CRC than the one they say. Retriable: they may
-    have been hurt on their way."""
+    """Bytes that are not a record batch: impossible sizes, or a wrong CRC.
+
+    Retriable: they may have been damaged in transit.
+    """
 
     error_code = ErrorCode.corrupt_message
 
 
 class UnsupportedFormat(LogError):
-    """Messages of magic 0 or 1, which only clients older than Kafka 0.11 make."""
+    """Messages of magic 0 or 1, which only clients older than Kafka 0.11 send."""
 
     error_code = ErrorCode.unsupported_for_message_format
 
 
 class InvalidRecord(LogError):
-    """A whole batch whose content no leader takes: its records are not those that it says, or are not for clients."""
+    """A whole batch that no leader accepts: its records contradict its header, or only brokers may write them."""
 
     error_code = ErrorCode.invalid_record
 
 
 class InvalidTimestamp(LogError):
-    """A batch that says the broker gave it its timestamps, before one did, or whose times the topic does not allow."""
+    """A batch that claims LogAppendTime before a broker set it, or whose timestamps exceed the topic's limits."""
 
     error_code = ErrorCode.invalid_timestamp
 
@@ -52,13 +55,13 @@ class BatchesTooLarge(LogError):
 
 
 class ConfigUnsupported(LogError):
-    """A topic whose configuration asks for what this broker does not do."""
+    """A topic with a configuration that this broker does not support."""
 
     error_code = ErrorCode.invalid_config
 
 
 class TransactionsUnsupported(LogError):
-    """A batch of a transaction, whose end this broker could not mark."""
+    """A transactional batch. This broker does not support transactions."""
 
     error_code = ErrorCode.unsupported_for_message_format
 
@@ -70,43 +73,45 @@ class OffsetOutOfRange(LogError):
 
 
 class UnexpectedOffset(LogError):
-    """Batches for a follower that do not continue its log. Retriable after fetching from the log's end."""
+    """Batches for a follower that do not continue its log. Retriable after a fetch from the log's end."""
 
     error_code = ErrorCode.offset_out_of_range
 
 
 class OutOfOrderSequence(LogError):
-    """An idempotent producer's batch that does not follow the one before."""
+    """An idempotent producer's batch that does not follow the previous one."""
 
     error_code = ErrorCode.out_of_order_sequence_number
 
 
 class InvalidProducerEpoch(LogError):
-    """A producer that was fenced: there is a later one of its id."""
+    """A fenced producer: a later epoch of its id exists."""
 
     error_code = ErrorCode.invalid_producer_epoch
 
 
 class InconsistentTopicId(LogError):
-    """The log belongs to an earlier topic of the same name. Whoever commands it has to delete it first."""
+    """The log belongs to an earlier topic of the same name. It must be deleted first."""
 
     error_code = ErrorCode.inconsistent_topic_id
 
 
 class LogOffline(LogError):
-    """The log is in a directory that failed, or was closed. Not retriable here."""
+    """The log is closed, or in a failed directory. Not retriable on this broker."""
 
     error_code = ErrorCode.kafka_storage_error
 
 
 class MalformedFile(LogError):
-    """A checkpoint, or another small file, that makes no sense."""
+    """A checkpoint or another small file with invalid content."""
 
     error_code = ErrorCode.kafka_storage_error
 
 
 class DirectoryRefused(LogError):
-    """A log directory that this broker must not use: another broker's, another cluster's. Fatal at start: a person has to
-    look at it."""
+    """A log directory that this broker must not use: it belongs to another broker or cluster.
+
+    Fatal at the start; it needs a person.
+    """
 
     error_code = ErrorCode.kafka_storage_error

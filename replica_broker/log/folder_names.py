@@ -1,4 +1,4 @@
-"""What the folder of a log is called, and what it is called while it is removed: as Kafka calls them."""
+"""The folder names of logs, and of logs that are being deleted, in Kafka's format."""
 
 import re
 from typing import Final
@@ -18,14 +18,14 @@ def is_log_folder(name: str) -> bool:
 
 
 def topic_partition_of(name: str) -> TopicPartition:
-    """The partition whose log has a folder of that name. Raises `ValueError`."""
+    """Return the partition of a log's folder. Raises `ValueError`."""
     match = _FOLDER.fullmatch(name)
     if match is None or int(match[2]) > INT32_MAX:
-        raise ValueError(f"a log's folder is called TOPIC-PARTITION, not {name!r}")
+        raise ValueError(f"a log's folder must have a name of the form TOPIC-PARTITION, found {name!r}")
     return TopicPartition(TopicName(match[1]), PartitionId(int(match[2])))
 
 
 def name_to_delete(topic_partition: TopicPartition) -> str:
-    """A name that nothing else has; a long topic loses its end."""
+    """Return a unique name for the folder of a deleted log. A long topic name loses its end."""
     suffix = f"-{topic_partition.partition}.{uuid4().hex}{DELETE_SUFFIX}"
     return topic_partition.topic[: _LONGEST_NAME - len(suffix)] + suffix

@@ -1,7 +1,9 @@
-"""Which leader wrote from which offset on: what a follower asks to find where its log and the leader's part (KIP-101).
+"""The start offset of each leader epoch.
 
-Entries rise in both numbers. They are in a file of the log's folder before any batch of the epoch is in a segment, so a
-log never has an epoch that this does not know; after an unclean end those of batches that are gone are cut.
+Followers use it to find the point where their log and the leader's diverge (KIP-101).
+
+Both numbers rise from entry to entry. An epoch is in the file before its first batch is in a segment, so the log never
+has an unknown epoch. After an unclean shutdown, the epochs of lost batches are removed.
 """
 
 from collections.abc import Iterable
@@ -28,7 +30,7 @@ class EpochStart(NamedTuple):
 
 
 class LeaderEpochs:
-    """The epochs of one log. What changes them writes the file, and may raise `DiskError`."""
+    """The leader epochs of one log. Changes write the file and may raise `DiskError`."""
 
     def __init__(self, disk: Disk, folder: DiskPath) -> None:
         self._disk = disk
@@ -36,13 +38,13 @@ class LeaderEpochs:
         self._entries: list[EpochStart] = []
 
     def load(self) -> bool:
-        """Reads the file; False where there is none, or none that makes sense, so that batches have to say it."""
+        """Read the file. Return False if it is missing or invalid, so that the epochs must be read from the batches."""
         if not self._disk.exists(self._path):
             return False
         try:
             entries = [EpochStart(*pair) for pair in decode_epochs(self._path, self._disk.read_whole(self._path))]
         except MalformedFile as error:
-            log.warning("epochs of leaders are found anew in the batches", reason=str(error))
+            log.warning("leader epochs are read from the batches", reason=str(error))
             return False
         self._entries = entries
         return True
@@ -56,7 +58,10 @@ class LeaderEpochs:
         return self._entries[-1].epoch if self._entries else None
 
     def assign(self, epoch: LeaderEpoch, start_offset: int) -> None:
-        """Notes that an epoch begins there, unless it has begun. What it contradicts was never committed, and goes."""
+        """Record that an epoch starts at an offset, unless it has already started.
+
+        Entries that contradict it were never committed and are removed.
+        """
         if epoch < 0 or (
             self._entries and self._entries[-1].epoch == epoch and start_offset >= self._entries[-1].start_offset
         ):
@@ -65,13 +70,16 @@ class LeaderEpochs:
         self._replace([*kept, EpochStart(epoch, start_offset)])
 
     def learn(self, batches: Iterable[RecordBatch]) -> None:
-        """Notes the later epochs that batches are of, which are in the log or about to be written."""
+        """Record the later epochs of batches that are in the log or about to be written."""
         for batch in batches:
             if self.latest is None or batch.leader_epoch > self.latest:
                 self.assign(batch.leader_epoch, batch.base_offset)
 
     def end_of(self, epoch: LeaderEpoch, log_end_offset: int) -> tuple[LeaderEpoch, int]:
-        """The largest epoch up to the asked one, and where the next one begins (KIP-279); (-1, -1) where it is unknown."""
+        """Return the largest epoch up to the given one, and the start of the next (KIP-279).
+
+        Return (-1, -1) if it is unknown.
+        """
         if not self._entries or epoch < 0 or epoch > self._entries[-1].epoch:
             return NO_EPOCH, UNKNOWN_OFFSET
         if epoch == self._entries[-1].epoch:
@@ -81,13 +89,13 @@ class LeaderEpochs:
         return floor, following.start_offset
 
     def cut(self, end_offset: int) -> None:
-        """Takes away the epochs that begin at an offset or behind it."""
+        """Remove the epochs that start at an offset or after it."""
         kept = [entry for entry in self._entries if entry.start_offset < end_offset]
         if len(kept) < len(self._entries):
             self._replace(kept)
 
     def cut_before(self, start_offset: int) -> None:
-        """Takes away the epochs that ended before an offset; the one that goes on there begins there."""
+        """Remove the epochs that ended before an offset. The epoch that continues there starts at it."""
         before = [entry for entry in self._entries if entry.start_offset <= start_offset]
         if before and before != [EpochStart(before[-1].epoch, start_offset)]:
             self._replace([EpochStart(before[-1].epoch, start_offset), *self._entries[len(before) :]])

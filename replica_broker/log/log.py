@@ -1,8 +1,8 @@
-"""A log: the replica of one partition on one broker, as files in a folder of its own.
+"""The log of one partition's replica, as files in a folder of its own.
 
-Whoever appends has decided that it may (`replica_broker.log.appending`); then the epoch is noted, the batches are written,
-and what they say of producers is learned. All calls come from one thread, but for `flush`, which may take its time in
-another one. Every call may raise `DiskError`, and then the directory that the log is in is offline.
+An append is first decided (`replica_broker.log.appending`). Then the leader epoch is recorded, the batches are written,
+and the producer states are updated. All calls come from one thread, except `flush`, which may run in another one. Every
+call may raise `DiskError`, after which the log's directory is offline.
 """
 
 from collections.abc import Callable, Iterator
@@ -36,7 +36,7 @@ __all__ = ["Appended", "Clock", "Log", "TimestampedOffset"]
 
 
 class Clock(Protocol):
-    """What time it is."""
+    """A clock."""
 
     def now_ms(self) -> int: ...
 
@@ -45,7 +45,7 @@ _SYSTEM_CLOCK: Final = SystemClock()
 
 
 class Log:
-    """One replica's batches, from `log_start_offset` to before `log_end_offset`."""
+    """The batches of one replica, from `log_start_offset` to before `log_end_offset`."""
 
     def __init__(
         self,
@@ -61,9 +61,10 @@ class Log:
         self.folder = PurePath(folder)
         self.topic_partition = topic_partition_of(self.folder.name)
         self.config = config
-        """May be given another one: it holds from the next call on, the interval of indexes from the next opening on."""
+        """Replaceable. A new configuration applies from the next call on; its index interval, from the next opening on.
+        """
         self.on_recovery_point_lowered: Callable[[], None] = lambda: None
-        """Called where something that was flushed was cut, before anything else is written there."""
+        """Called after a truncation below the recovery point, before the log writes again."""
         self.is_closed = False
         self._cuts = 0
         self._disk = disk
@@ -79,7 +80,7 @@ class Log:
         )
         self._log_start_offset = min(max(log_start_offset, self._segments.first.base_offset), self.log_end_offset)
         self.recovery_point = min(recovery_point, self.log_end_offset)
-        """What is before it survives a crash of the machine."""
+        """All messages before it survive a crash of the machine."""
         self._epochs = LeaderEpochs(disk, folder)
         self._load_epochs(is_clean=is_clean)
         self._producers = KeptProducers(disk, folder)
@@ -97,10 +98,14 @@ class Log:
         recovery_point: int = 0,
         log_start_offset: int = 0,
     ) -> "Log":
-        """The log in a folder, which is made where there is none; its name says the topic and the partition.
+        """Open the log in a folder, and create it if it does not exist.
 
-        After an unclean end, what is behind the recovery point is read, and cut behind the last whole batch.
-        Raises `UnsupportedFormat` where the log has messages of an older format, `ValueError` for another folder's name."""
+        The folder's name has the topic and the partition.
+
+        After an unclean shutdown, the log is scanned from the recovery point on and truncated after the last whole
+        batch. Raises `UnsupportedFormat` if the log has messages of an older format, and `ValueError` for a folder with
+        another name.
+        """
         disk.make_folder(folder)
         return cls(
             disk,
@@ -130,7 +135,7 @@ class Log:
 
     @property
     def producers(self) -> ProducerStates:
-        """What is known of those who wrote to it; to be looked at, and not changed."""
+        """The states of the log's producers. Read-only."""
         return self._producers.states
 
     @property
@@ -138,7 +143,7 @@ class Log:
         return self._epochs.latest
 
     def append_as_leader(self, data: bytes, leader_epoch: LeaderEpoch, now_ms: int) -> Appended:
-        """Appends what a producer sent. Raises `LogError`, and has appended nothing then."""
+        """Append the batches of a producer. On a `LogError`, nothing was appended."""
         self._require_open()
         append = append_of_leader(
             data,
@@ -151,7 +156,7 @@ class Log:
         return self._append(append, now_ms) if isinstance(append, Append) else Appended.before(append)
 
     def append_marker(self, end: EndOfTransaction, leader_epoch: LeaderEpoch, now_ms: int) -> Appended:
-        """Appends that a producer's transaction ends. Raises `LogError`, and has appended nothing then."""
+        """Append a transaction's end marker. On a `LogError`, nothing was appended."""
         self._require_open()
         append = append_of_coordinator(
             end, self._producers.states, first_offset=self.log_end_offset, leader_epoch=leader_epoch, now_ms=now_ms
@@ -159,25 +164,28 @@ class Log:
         return self._append(append, now_ms)
 
     def append_as_follower(self, data: bytes) -> Appended:
-        """Appends what the leader has, as it is. Raises `LogError`, and has appended nothing then."""
+        """Append the leader's batches unchanged. On a `LogError`, nothing was appended."""
         self._require_open()
         return self._append(append_of_follower(data, self.log_end_offset), self._clock.now_ms())
 
     def read(self, offset: int, max_bytes: int, *, below: int) -> bytes:
-        """Whole batches from the one that has the offset: so many bytes at most, but one batch at least; none that begins
-        at `below` or behind it. Raises `OffsetOutOfRange`."""
+        """Return whole batches that start before `below`, from the batch with the offset on.
+
+        They have at most `max_bytes`, but there is at least one batch. Raises `OffsetOutOfRange`.
+        """
         self._require_open()
         if not self.log_start_offset <= offset <= self.log_end_offset:
             raise OffsetOutOfRange(
-                f"offset {offset} of {self.topic_partition} is not from {self.log_start_offset} to {self.log_end_offset}"
+                f"offset {offset} of {self.topic_partition} is not between "
+                f"{self.log_start_offset} and {self.log_end_offset}"
             )
         return self._segments.read(offset, max_bytes, below)
 
     def truncate_to(self, offset: int) -> int:
-        """Cuts the log at an offset, or at the start of the batch that has it; returns the end that it has then."""
+        """Truncate the log at an offset, or at the start of the batch that contains it. Return the new end."""
         self._require_open()
         if offset >= self.log_end_offset:
-            self._epochs.cut(self.log_end_offset)  # one that began here and wrote nothing
+            self._epochs.cut(self.log_end_offset)  # such as an epoch that started here and has no batch
             return self.log_end_offset
         if offset <= self._segments.first.base_offset:
             self.start_anew_at(offset)
@@ -187,7 +195,7 @@ class Log:
         return self.log_end_offset
 
     def start_anew_at(self, offset: int) -> None:
-        """Takes all away, and goes on at an offset."""
+        """Remove everything and continue at an offset."""
         self._require_open()
         if not 0 <= offset <= MOST_OFFSET:
             raise OffsetOutOfRange(f"{self.topic_partition} cannot begin at {offset}")
@@ -200,7 +208,7 @@ class Log:
         self.on_recovery_point_lowered()
 
     def raise_log_start(self, offset: int) -> None:
-        """What is before an offset is not there any more; segments that are wholly before it go."""
+        """Raise the log start offset. Segments that are wholly before it are removed."""
         self._require_open()
         if offset <= self.log_start_offset:
             return
@@ -213,28 +221,29 @@ class Log:
         self._epochs.cut_before(offset)
 
     def offset_of_timestamp(self, timestamp_ms: int, *, below: int) -> TimestampedOffset | None:
-        """The first record before `below` that is not earlier than a time. Within a compressed batch, its first one."""
+        """Return the first record before `below` with this timestamp or a later one."""
         self._require_open()
         return record_not_before(self._segments, timestamp_ms, self.log_start_offset, below)
 
     def offset_of_largest_timestamp(self, *, below: int) -> TimestampedOffset | None:
-        """The first of the latest records before `below`. Within a compressed batch, its last one."""
+        """Return the first record before `below` that has the largest timestamp."""
         self._require_open()
         return latest_record(self._segments, self.log_start_offset, below)
 
     def begin_epoch(self, epoch: LeaderEpoch) -> None:
-        """A leader of that epoch goes on at the log's end."""
+        """Record that the leader of an epoch continues at the log's end."""
         self._require_open()
         self._epochs.assign(epoch, self.log_end_offset)
 
     def end_of_epoch(self, epoch: LeaderEpoch) -> tuple[LeaderEpoch, int]:
-        """The largest epoch up to the asked one, and where the next one begins; (-1, -1) where it is unknown."""
+        """Return the largest epoch up to the given one, and the start of the next; (-1, -1) if it is unknown."""
         return self._epochs.end_of(epoch, self.log_end_offset)
 
     def delete_old_segments(self, now_ms: int, high_watermark: int) -> int:
-        """Deletes what is older, or more, than retention allows and below the high watermark; returns how many segments.
+        """Delete the segments that retention does not keep, below the high watermark. Return their number.
 
-        Forgets the producers that wrote nothing for long, too."""
+        Also forgets idle producers.
+        """
         self._require_open()
         self._producers.states.forget_old(now_ms - self.config.producer_id_expiration_ms)
         count = count_to_delete(self._segments, self.config, now_ms, high_watermark)
@@ -249,15 +258,15 @@ class Log:
         return count
 
     def flush(self) -> None:
-        """Has all that was appended survive a crash of the machine. Another thread may call it."""
+        """Make all appended batches survive a crash of the machine. May be called from another thread."""
         end, cuts = self.log_end_offset, self._cuts
         for segment in self._segments.from_offset(self.recovery_point):
             segment.flush()
-        if self._cuts == cuts:  # what was written instead of what was cut is not flushed
+        if self._cuts == cuts:  # after a truncation, the new batches before `end` are not flushed
             self.recovery_point = end
 
     def close(self) -> None:
-        """Flushes, and writes the indexes and what is known of producers. Idempotent."""
+        """Flush the log, write its indexes and a snapshot of the producers, and close it. Idempotent."""
         if not self.is_closed:
             self._segments.active.indexes.seal()
             self._producers.take_snapshot(self.log_end_offset)
@@ -265,12 +274,12 @@ class Log:
             self.abandon()
 
     def abandon(self) -> None:
-        """Closes the files as they are."""
+        """Close the files as they are."""
         self.is_closed = True
         self._segments.close()
 
     def delete(self) -> None:
-        """Takes the log away: its folder gets another name first, so that none is left by half where that does not end."""
+        """Delete the log. Its folder is renamed first, so that a crash never leaves a partial log."""
         self.abandon()
         renamed = self.folder.with_name(name_to_delete(self.topic_partition))
         self._disk.rename(self.folder, renamed)
@@ -302,7 +311,7 @@ class Log:
         self._epochs.cut_before(self.log_start_offset)
         if is_known and is_clean:
             return
-        # An epoch is on the disk before its first batch is appended, so what was flushed says nothing new.
+        # An epoch is on the disk before its first batch is appended, so flushed batches have no unknown epochs.
         known_to = self.recovery_point if is_known else self.log_start_offset
         self._epochs.learn(self._segments.batches(from_offset=max(known_to, self.log_start_offset)))
 

@@ -1,11 +1,11 @@
-"""Record batches of format 2: their headers as values, what makes one whole, and how a leader gives them their offsets.
+"""Record batches of format 2: their headers, their validity, and the fields that a leader writes.
 
-A batch is 61 bytes of header and records behind it. `RecordBatch` is a view: what the header says, and where the batch lies
-in the bytes it was found in; records are not read here (`replica_broker.log.records` does). The CRC-32C covers all from the
-attributes on, which is why a leader can write offsets and its epoch into a batch without computing another one.
+A batch is a header of 61 bytes and records. `RecordBatch` is a view: the content of a header and its position in the
+bytes. `replica_broker.log.records` reads the records. The CRC-32C covers everything from the attributes on, so a leader
+can write offsets and its epoch without computing a new one.
 
-Bytes come from producers, leaders and disks, so every number of a header is held to its bounds before it is used: a length
-is never more than the bytes that are there.
+The bytes come from producers, leaders and disks, so each number of a header is checked before it is used: a length
+never exceeds the bytes that are there.
 """
 
 import struct
@@ -21,7 +21,7 @@ from replica_broker.log.errors import CorruptBatch, UnsupportedFormat
 
 HEADER_BYTES: Final = 61
 LENGTH_OVERHEAD_BYTES: Final = 12
-"""Base offset and length, which the length does not count."""
+"""Size of the base offset and the length, which the length does not include."""
 MAGIC: Final = 2
 NO_PRODUCER: Final = -1
 NO_SEQUENCE: Final = -1
@@ -62,7 +62,7 @@ class Compression(IntEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordBatch:
-    """What the header of a batch says, and where in the bytes it begins."""
+    """The content of a batch's header, and its position in the bytes."""
 
     position: int
     size_bytes: int
@@ -87,24 +87,24 @@ class RecordBatch:
 
     @property
     def end(self) -> int:
-        """Where in the bytes the next batch begins."""
+        """The position of the next batch."""
         return self.position + self.size_bytes
 
     @property
     def has_producer(self) -> bool:
-        """Whether an idempotent producer made it."""
+        """True if an idempotent producer sent the batch."""
         return self.producer_id != NO_PRODUCER
 
     @property
     def last_sequence(self) -> int:
-        """Sequences begin at 0 again behind the largest."""
+        """The sequence of the last record. Sequences wrap around to 0 after the largest."""
         if self.base_sequence == NO_SEQUENCE:
             return NO_SEQUENCE
         return (self.base_sequence + self.last_offset - self.base_offset) & INT32_MAX
 
 
 class BatchExtent(NamedTuple):
-    """The little of a header that tells one batch from the next."""
+    """The part of a header that separates one batch from the next."""
 
     base_offset: int
     last_offset: int
@@ -112,43 +112,42 @@ class BatchExtent(NamedTuple):
 
 
 def read_extent(data: Buffer, position: int) -> BatchExtent:
-    """Raises `CorruptBatch` where there is no room for a header, or its numbers make no sense."""
+    """Read the extent of a batch. Raises `CorruptBatch` if the header is incomplete or its numbers are impossible."""
     if len(data) - position < HEADER_BYTES:
-        raise CorruptBatch(f"{len(data) - position} bytes have no room for a batch's header")
+        raise CorruptBatch(f"{len(data) - position} bytes are too few for a batch's header")
     base_offset, length, last_offset_delta = _EXTENT.unpack_from(data, position)
     size_bytes = length + LENGTH_OVERHEAD_BYTES
     if size_bytes < HEADER_BYTES or base_offset < 0 or not 0 <= last_offset_delta < MOST_OFFSET - base_offset:
         raise CorruptBatch(
-            f"a batch says offset {base_offset}, {last_offset_delta} more, and {length} bytes behind those"
+            f"impossible batch header: offset {base_offset}, last offset delta {last_offset_delta}, length {length}"
         )
     return BatchExtent(base_offset, base_offset + last_offset_delta, size_bytes)
 
 
 def read_header(data: Buffer, position: int = 0, *, at: int | None = None) -> RecordBatch:
-    """The batch whose header begins at a position, which is `at` in the file that the bytes are from.
+    """Read the header at a position of the bytes. `at` is that position in the file from which the bytes come.
 
-    Whether the batch is whole is not looked at. Raises `CorruptBatch` and `UnsupportedFormat`."""
+    Does not check that the batch is whole. Raises `CorruptBatch` and `UnsupportedFormat`.
+    """
     if len(data) - position > MAGIC_AT:
         require_magic_2(data, position)
     if len(data) - position < HEADER_BYTES:
-        raise CorruptBatch(f"{len(data) - position} bytes at {position} have no room for a batch's header")
+        raise CorruptBatch(f"{len(data) - position} bytes at {position} are too few for a batch's header")
     (
         base_offset, length, leader_epoch, _, crc, attributes, last_offset_delta, first_timestamp_ms, max_timestamp_ms,
         producer_id, producer_epoch, base_sequence, records_count,
     ) = _HEADER.unpack_from(data, position)  # fmt: skip
     size_bytes = length + LENGTH_OVERHEAD_BYTES
     if size_bytes < HEADER_BYTES:
-        raise CorruptBatch(
-            f"the batch at {position} says that it has {size_bytes} bytes: its header has {HEADER_BYTES}"
-        )
+        raise CorruptBatch(f"the batch at {position} says {size_bytes} bytes, fewer than its header's {HEADER_BYTES}")
     if base_offset < 0 or last_offset_delta < 0 or base_offset > MOST_OFFSET - 1 - last_offset_delta:
-        raise CorruptBatch(f"the batch at {position} says offset {base_offset} and {last_offset_delta} more")
+        raise CorruptBatch(
+            f"the batch at {position} has the impossible offset {base_offset} with delta {last_offset_delta}"
+        )
     if not 0 <= records_count <= last_offset_delta + 1:
         raise CorruptBatch(f"the batch at {position} says {records_count} records for {last_offset_delta + 1} offsets")
     if attributes & _COMPRESSION_BITS > Compression.ZSTD:
-        raise CorruptBatch(
-            f"the batch at {position} is compressed in an unknown way ({attributes & _COMPRESSION_BITS})"
-        )
+        raise CorruptBatch(f"the batch at {position} has the unknown codec {attributes & _COMPRESSION_BITS}")
     return RecordBatch(
         position=position if at is None else at,
         size_bytes=size_bytes,
@@ -170,35 +169,36 @@ def read_header(data: Buffer, position: int = 0, *, at: int | None = None) -> Re
 
 
 def require_magic_2(data: Buffer, position: int) -> None:
-    """Raises `UnsupportedFormat` for the formats of old, `CorruptBatch` for what is none."""
+    """Raise `UnsupportedFormat` for the formats 0 and 1, and `CorruptBatch` for an unknown one."""
     magic = data[position + MAGIC_AT]
     if magic in (0, 1):
         raise UnsupportedFormat(
-            f"messages have the format {magic}, this broker takes format {MAGIC} only: use a client of Kafka 0.11 or later"
+            f"messages have format {magic}, but this broker supports only format {MAGIC}: "
+            "use a client of Kafka 0.11 or later"
         )
     if magic != MAGIC:
-        raise CorruptBatch(f"the batch at {position} says format {magic}, which there is not")
+        raise CorruptBatch(f"the batch at {position} has the unknown format {magic}")
 
 
 def batches_in(data: Buffer) -> Iterator[RecordBatch]:
-    """The batches that the bytes are, each whole and with the right CRC. Raises `CorruptBatch`, `UnsupportedFormat`."""
+    """Yield the batches, each whole and with a valid CRC. Raises `CorruptBatch`, `UnsupportedFormat`."""
     view = memoryview(data)
     position = 0
     while position < len(view):
         batch = read_header(view, position)
         if batch.end > len(view):
             raise CorruptBatch(
-                f"the batch at {position} says that it has {batch.size_bytes} bytes, there are {len(view) - position}"
+                f"the batch at {position} says {batch.size_bytes} bytes, but {len(view) - position} are there"
             )
         found = crc32c(view[position + CRC_FROM : batch.end])
         if found != batch.crc:
-            raise CorruptBatch(f"the batch at {position} says CRC {batch.crc:#010x}, its bytes have {found:#010x}")
+            raise CorruptBatch(f"the batch at {position} says CRC {batch.crc:#010x}, but its bytes have {found:#010x}")
         yield batch
         position = batch.end
 
 
 def whole_batches(data: bytes) -> bytes:
-    """The bytes without the part of a batch that may be at their end. Raises `CorruptBatch`."""
+    """Return the bytes without a partial batch at their end. Raises `CorruptBatch`."""
     position = 0
     while len(data) - position >= HEADER_BYTES:
         size_bytes = read_extent(data, position).size_bytes
@@ -209,9 +209,11 @@ def whole_batches(data: bytes) -> bytes:
 
 
 def placed(data: Buffer, first_offset: int, leader_epoch: LeaderEpoch, log_append_time_ms: int | None) -> bytes:
-    """The batches as a leader appends them: at these offsets, in its epoch, and where it says the time, with that.
+    """Return the batches with the fields that a leader sets: offsets, leader epoch and, for LogAppendTime, the
+    timestamp.
 
-    The bytes are batches that `batches_in` took."""
+    The bytes are batches that `batches_in` accepted.
+    """
     written = bytearray(data)
     position, offset = 0, first_offset
     while position < len(written):
@@ -228,7 +230,7 @@ def placed(data: Buffer, first_offset: int, leader_epoch: LeaderEpoch, log_appen
 
 
 def with_records(header: Buffer, records: bytes, compression: Compression) -> bytes:
-    """A batch of whose header the bytes are, with its records compressed in another way."""
+    """Return a batch with this header and records that are compressed by another codec."""
     written = bytearray(header) + records
     _LENGTH.pack_into(written, _LENGTH_AT, len(written) - LENGTH_OVERHEAD_BYTES)
     (attributes,) = _ATTRIBUTES.unpack_from(written, CRC_FROM)
@@ -238,7 +240,7 @@ def with_records(header: Buffer, records: bytes, compression: Compression) -> by
 
 
 def set_max_timestamp(written: bytearray, batch: RecordBatch, max_timestamp_ms: int) -> None:
-    """Writes the latest time into the header of a batch, and the CRC that it has then."""
+    """Write the largest timestamp into the header of a batch, and the new CRC."""
     _MAX_TIMESTAMP.pack_into(written, batch.position + _MAX_TIMESTAMP_AT, max_timestamp_ms)
     crc = crc32c(memoryview(written)[batch.position + CRC_FROM : batch.end])
     _CRC.pack_into(written, batch.position + _CRC_AT, crc)

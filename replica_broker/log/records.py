@@ -1,7 +1,7 @@
-"""The records within a batch: what each says of its offset and time, and whether it has a key; values are passed over.
+"""The records of a batch: their offsets, timestamps and keys; values are skipped.
 
-A leader looks into compressed records only if the topic asks for something that only they say: their keys, or their times.
-Otherwise the CRC and the count of their batch answer for them.
+A leader decompresses records only if the topic's configuration depends on their keys or timestamps. Otherwise the CRC
+and the record count of the batch are enough.
 """
 
 from collections.abc import Iterator
@@ -12,7 +12,7 @@ from replica_broker.log.errors import CorruptBatch, InvalidRecord
 from replica_broker.log.record_batches import HEADER_BYTES, MOST_OFFSET, NO_TIMESTAMP, Buffer, Compression, RecordBatch
 
 _LEAST_RECORD_BYTES: Final = 6
-"""Attributes, two deltas, a key and a value that are null or empty, no headers: a byte each."""
+"""Attributes, two deltas, a null or empty key and value, no headers: one byte each."""
 _LONGEST_VARINT_BITS: Final = 70
 
 
@@ -20,11 +20,14 @@ class RecordTime(NamedTuple):
     offset: int
     timestamp_ms: int
     key_at: int = 0
-    """Where in the bytes behind the header the length of the key begins; 0 if no record was read for it."""
+    """Position of the key's length in the bytes after the batch header; 0 if no record was read."""
 
 
 def record_times(batch: RecordBatch, behind_header: Buffer) -> Iterator[RecordTime]:
-    """Offset and time of each record; the bytes are those of the batch behind its header. Raises `CorruptBatch`."""
+    """Yield the offset and timestamp of each record. `behind_header` is the batch without its header.
+
+    Raises `CorruptBatch`.
+    """
     body = bytes(behind_header)
     position = 0
     for number in range(batch.records_count):
@@ -32,14 +35,12 @@ def record_times(batch: RecordBatch, behind_header: Buffer) -> Iterator[RecordTi
         end = position + length
         if length < _LEAST_RECORD_BYTES or end > len(body):
             raise CorruptBatch(
-                f"record {number} of the batch at offset {batch.base_offset} says that it has {length} bytes"
+                f"record {number} of the batch at offset {batch.base_offset} has the impossible length {length}"
             )
         timestamp_delta_ms, position = _varint(body, position + 1)
         offset_delta, position = _varint(body, position)
         if position > end:
-            raise CorruptBatch(
-                f"record {number} of the batch at offset {batch.base_offset} is shorter than it needs to be"
-            )
+            raise CorruptBatch(f"record {number} of the batch at offset {batch.base_offset} ends within its fields")
         timestamp_ms = (
             batch.max_timestamp_ms if batch.has_log_append_time else batch.first_timestamp_ms + timestamp_delta_ms
         )
@@ -52,15 +53,16 @@ def record_times(batch: RecordBatch, behind_header: Buffer) -> Iterator[RecordTi
 
 
 def latest_time_of_producer_s(batch: RecordBatch, data: Buffer) -> int:
-    """The latest time of the records, where the batch, which lies in `data`, has those that it says, each at its offset.
+    """Return the largest timestamp of the records, and require that they have the offsets of the header.
 
-    Raises `InvalidRecord`. Some clients leave the latest time in the header as it was at first, so the records say it."""
+    Some clients do not update the largest timestamp of the header, so the records are read. Raises `InvalidRecord`.
+    """
     offsets = batch.last_offset - batch.base_offset + 1
     if batch.records_count != offsets or not batch.records_count:
-        raise InvalidRecord(f"a batch for {offsets} offsets says that it has {batch.records_count} records")
+        raise InvalidRecord(f"a batch for {offsets} offsets says {batch.records_count} records")
     if batch.compression is not Compression.NONE:
         if batch.size_bytes == HEADER_BYTES:
-            raise InvalidRecord("a batch of compressed records has no bytes of them")
+            raise InvalidRecord("a batch of compressed records is empty")
         return batch.max_timestamp_ms
     body = memoryview(data)[batch.position + HEADER_BYTES : batch.end]
     latest_ms = NO_TIMESTAMP
@@ -84,12 +86,12 @@ def require_keys(batch: RecordBatch, body: bytes) -> None:
     for number, record in enumerate(record_times(batch, body)):
         key_length, _ = _varint(body, record.key_at)
         if key_length < 0:
-            raise InvalidRecord(f"record {number} of a batch has no key, and the topic is compacted: give it one")
+            raise InvalidRecord(f"record {number} of a batch has no key, but the topic is compacted: add a key")
 
 
 def _varint(body: bytes, position: int) -> tuple[int, int]:
-    """A number in zigzag encoding, and where the next field begins. Raises `CorruptBatch`."""
-    if position < len(body) and (byte := body[position]) < 0x80:  # nearly all of them
+    """Read a zigzag varint; return it and the position of the next field. Raises `CorruptBatch`."""
+    if position < len(body) and (byte := body[position]) < 0x80:  # one byte, by far the most common case
         return (byte >> 1) ^ -(byte & 1), position + 1
     value = shift = 0
     while True:

@@ -1,1 +1,1 @@
-"""The small files of a log directory that say how far its logs are: their formats, and when they are written."""
+"""The checkpoint files of a log directory: their formats, and the order of their writes."""

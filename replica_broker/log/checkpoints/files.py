@@ -1,8 +1,8 @@
-"""The checkpoint files of one log directory: an offset for each of its logs.
+"""The checkpoint files of one log directory. Each has an offset for each log.
 
-A file is written whole and flushed, which may take a disk some tenths of a second. So what is written every few seconds is
-written by a thread. Meanwhile the owner's thread may have to write the same file, as where a log was cut: then what was
-prepared last stays, whoever comes first.
+A file is written whole and flushed, which may take some tenths of a second. So a thread writes the periodic
+checkpoints. The owner's thread may have to write the same file at that time, for example after a truncation. Whichever
+thread writes last, the checkpoint that was prepared last stays.
 """
 
 from collections import Counter
@@ -19,7 +19,7 @@ from replica_broker.log.checkpoints.formats import encode_offsets
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Checkpoint:
-    """What a file is to have. `number` rises with every one of the same file."""
+    """The new content of a file. `number` rises with each checkpoint of the same file."""
 
     name: str
     content: bytes
@@ -27,7 +27,7 @@ class Checkpoint:
 
 
 class CheckpointFiles:
-    """The files, and what they have. Writing raises `DiskError`."""
+    """The files and their last content. Writes raise `DiskError`."""
 
     def __init__(self, disk: GuardedDisk, folder: PurePath) -> None:
         self._disk = disk
@@ -38,16 +38,16 @@ class CheckpointFiles:
         self._writing = Lock()
 
     def prepare(self, name: str, offsets: Mapping[TopicPartition, int]) -> Checkpoint:
-        """A checkpoint of the offsets as they are now. The owner's thread calls it."""
+        """Return a checkpoint of the offsets as of now. Called from the owner's thread."""
         self._prepared[name] += 1
         return Checkpoint(name=name, content=encode_offsets(offsets), number=self._prepared[name])
 
     def write(self, name: str, offsets: Mapping[TopicPartition, int]) -> None:
-        """Writes a file at once. The owner's thread calls it."""
+        """Write a file at once. Called from the owner's thread."""
         self._write(self.prepare(name, offsets), self._disk.write_whole)
 
     def write_beside(self, checkpoint: Checkpoint) -> None:
-        """Writes a file, unless a later one of it is written. Another thread calls it."""
+        """Write a file, unless a later checkpoint of it is already written. Called from another thread."""
         self._write(checkpoint, self._disk.write_whole_beside)
 
     def _write(self, checkpoint: Checkpoint, write_whole: Callable[[DiskPath, bytes], None]) -> None:

@@ -1,7 +1,7 @@
-"""The small files of a log directory, in Kafka's formats, so that a stock broker could take it over, or this one its.
+"""The small files of a log directory, in Kafka's formats, so that stock brokers and this one can exchange directories.
 
-What is read was written by anybody: each number is held to its bounds, and what makes no sense is `MalformedFile`, which
-says the file and why.
+A file may have any content: numbers are checked, and invalid content raises `MalformedFile` with the file and the
+reason.
 """
 
 import re
@@ -29,7 +29,7 @@ def encode_epochs(entries: Iterable[tuple[LeaderEpoch, int]]) -> bytes:
 
 
 def decode_epochs(path: DiskPath, content: bytes) -> list[tuple[LeaderEpoch, int]]:
-    """Epochs and where they begin, both rising. Raises `MalformedFile`."""
+    """Return the epochs and their start offsets, both rising. Raises `MalformedFile`."""
     found: list[tuple[LeaderEpoch, int]] = []
     for match in _matches(path, content, _EPOCHS_LINE):
         epoch, offset = _bounded(path, match[1], INT32_MAX), _bounded(path, match[2], MOST_OFFSET)
@@ -44,7 +44,7 @@ def encode_offsets(offsets: Mapping[TopicPartition, int]) -> bytes:
 
 
 def decode_offsets(path: DiskPath, content: bytes) -> dict[TopicPartition, int]:
-    """An offset for each partition. Raises `MalformedFile`."""
+    """Return the offset of each partition. Raises `MalformedFile`."""
     return {
         TopicPartition(TopicName(match[1]), PartitionId(_bounded(path, match[2], INT32_MAX))): _bounded(
             path, match[3], MOST_OFFSET
@@ -58,7 +58,7 @@ def encode_partition_metadata(topic_id: TopicId) -> bytes:
 
 
 def decode_partition_metadata(path: DiskPath, content: bytes) -> TopicId:
-    """The id of the topic whose log it is. Raises `MalformedFile`."""
+    """Return the topic id of a log. Raises `MalformedFile`."""
     match = _TOPIC_ID.fullmatch(_text(path, content))
     if match is None:
         raise MalformedFile(f"{path}: expected a version 0 and a topic id, found {content[:80]!r}")
@@ -71,7 +71,7 @@ def encode_meta_properties(broker_id: int, cluster_id: str) -> bytes:
 
 
 def decode_meta_properties(path: DiskPath, content: bytes) -> dict[str, str]:
-    """Whose directory it is. Raises `MalformedFile`."""
+    """Return the properties that name the directory's owner. Raises `MalformedFile`."""
     try:
         return dict(javaproperties.loads(_text(path, content)))
     except javaproperties.InvalidUEscapeError as error:
@@ -89,12 +89,12 @@ def _matches(path: DiskPath, content: bytes, pattern: re.Pattern[str]) -> list[r
         raise MalformedFile(f"{path}: expected version {_VERSION}, found {version[:40]!r}")
     entries = [entry for entry in entries if entry]
     if not _NUMBER.fullmatch(count) or int(count) != len(entries):
-        raise MalformedFile(f"{path}: it says that it has {count[:40]!r} entries, and has {len(entries)}")
+        raise MalformedFile(f"{path}: its header says {count[:40]!r} entries, but it has {len(entries)}")
     matches = []
     for entry in entries:
         match = pattern.fullmatch(entry)
         if match is None:
-            raise MalformedFile(f"{path}: the entry {entry[:80]!r} makes no sense")
+            raise MalformedFile(f"{path}: the entry {entry[:80]!r} is invalid")
         matches.append(match)
     return matches
 
@@ -110,4 +110,4 @@ def _text(path: DiskPath, content: bytes) -> str:
     try:
         return content.decode()
     except UnicodeDecodeError as error:
-        raise MalformedFile(f"{path}: it is no text ({error})") from error
+        raise MalformedFile(f"{path}: it is not UTF-8 text ({error})") from error

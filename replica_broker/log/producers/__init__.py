@@ -1,1 +1,1 @@
-"""What a log knows of its producers, and the snapshots of that; how their transactions end."""
+"""The states of a log's producers, their snapshots, and transaction markers."""

@@ -1,5 +1,6 @@
-"""The markers by which transactions end in a log (KIP-98): a control batch for each, which the leader writes when the
-transaction's coordinator asks for it, with the same bytes as a stock leader's.
+"""The markers that end transactions in a log (KIP-98).
+
+Each is a control batch. The leader writes it when the transaction coordinator asks, with the bytes of a stock leader.
 """
 
 import struct
@@ -12,7 +13,7 @@ from replica_broker.log.record_batches import CRC_FROM, HEADER_BYTES, LENGTH_OVE
 
 _TRANSACTIONAL_CONTROL: Final = 0x30
 _RECORD: Final = struct.Struct(">bbbbb hh b hi b")
-"""Its length, no attributes, no time and offset more than the batch's, a key of 4 bytes, a value of 6, and no headers."""
+"""The length, no attributes, no timestamp and offset deltas, a key of 4 bytes, a value of 6, no headers."""
 _LENGTH, _KEY_LENGTH, _VALUE_LENGTH = 32, 8, 12  # 16, 4 and 6 in zigzag encoding
 _CHECKED: Final = struct.Struct(">hiqqqhii")
 _UNCHECKED: Final = struct.Struct(">qiibI")
@@ -21,7 +22,7 @@ MARKER_BYTES: Final = HEADER_BYTES + _RECORD.size
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EndOfTransaction:
-    """How a producer's transaction ends, as its coordinator says it."""
+    """The end of a producer's transaction, as its coordinator reports it."""
 
     producer_id: int
     producer_epoch: int
@@ -30,7 +31,7 @@ class EndOfTransaction:
 
 
 def encode_marker(end: EndOfTransaction, now_ms: int) -> bytes:
-    """The batch, at offset 0 and in no leader's epoch yet."""
+    """Return the marker's batch, without an offset and a leader epoch yet."""
     record = _RECORD.pack(
         _LENGTH, 0, 0, 0, _KEY_LENGTH, 0, int(end.is_commit), _VALUE_LENGTH, 0, end.coordinator_epoch, 0
     )

@@ -1,8 +1,8 @@
-"""The bytes of a producer snapshot, as Kafka's `ProducerStateManager` writes them (version 1): `kafka-dump-log` and stock
-brokers read ours, and we read theirs.
+"""The format of a producer snapshot, as Kafka's `ProducerStateManager` writes it (version 1).
 
-A version, a CRC-32C of all behind it, and an entry for each producer: what its last batch was, and where its open
-transaction began. Of the five last batches only one is in it, as in Kafka: one of the others, sent again, is out of order.
+`kafka-dump-log` and stock brokers can read these files, and this broker can read theirs. A file has a version, a
+CRC-32C of the rest, and an entry for each producer with its last batch and the start of its open transaction. As in
+Kafka, only the last of the five remembered batches is saved: a retry of an earlier one is out of order.
 """
 
 import struct
@@ -25,25 +25,25 @@ _NO_OFFSET: Final = -1
 
 
 def encode_snapshot(states: Iterable[tuple[int, ProducerState]]) -> bytes:
-    """The states of producers, by their ids."""
+    """Return the snapshot of the producer states."""
     entries = [_entry(producer_id, state) for producer_id, state in states]
     checked = _COUNT.pack(len(entries)) + b"".join(entries)
     return _HEAD.pack(VERSION, crc32c(checked)) + checked
 
 
 def decode_snapshot(path: DiskPath, content: bytes, *, end_offset: int) -> dict[int, ProducerState]:
-    """The states of producers at an offset, by their ids. Raises `MalformedFile`."""
+    """Return the state of each producer id at an offset. Raises `MalformedFile`."""
     if len(content) < _HEAD.size + _COUNT.size:
-        raise MalformedFile(f"{path}: {len(content)} bytes are no snapshot of producers")
+        raise MalformedFile(f"{path}: {len(content)} bytes are too few for a producer snapshot")
     version, crc = _HEAD.unpack_from(content)
     if version != VERSION:
         raise MalformedFile(f"{path}: expected version {VERSION}, found {version}")
     checked = memoryview(content)[_HEAD.size :]
     if (found := crc32c(checked)) != crc:
-        raise MalformedFile(f"{path}: it says CRC {crc:#010x}, its bytes have {found:#010x}")
+        raise MalformedFile(f"{path}: its header says CRC {crc:#010x}, but its bytes have {found:#010x}")
     (count,) = _COUNT.unpack_from(checked)
     if count * _ENTRY.size != len(checked) - _COUNT.size:
-        raise MalformedFile(f"{path}: it says that it has {count} producers, in {len(checked)} bytes")
+        raise MalformedFile(f"{path}: its header says {count} producers, which do not fit {len(checked)} bytes")
     return dict(_entries(path, checked[_COUNT.size :], end_offset))
 
 
@@ -72,7 +72,7 @@ def _entries(path: DiskPath, entries: memoryview, end_offset: int) -> Iterator[t
         )
         if not is_possible:
             raise MalformedFile(
-                f"{path}: producer {producer_id} says epoch {epoch}, sequence {sequence}, {delta} offsets up to {offset}, "
+                f"{path}: producer {producer_id} has epoch {epoch}, sequence {sequence}, {delta} offsets to {offset}, "
                 f"and a transaction from {began} on, before offset {end_offset}"
             )
         base_sequence = NO_SEQUENCE if sequence == NO_SEQUENCE else (sequence - delta) & INT32_MAX

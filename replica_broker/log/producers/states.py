@@ -1,12 +1,11 @@
-"""What a log knows of idempotent producers: the epoch of each, and its last five batches (KIP-98).
+"""The idempotent producers of a log: the epoch of each, and its last five batches (KIP-98).
 
-A producer sends a batch again when it got no answer. One that was appended already, which is among the last five, is
-answered as it was then; one that leaves something out is refused, and so is a producer of an earlier epoch. All of it comes
-from the batches in the log, so what is kept on the disk besides (`kept`) only saves reading them.
+A producer sends a batch again if it got no response. If the batch is among the last five, it gets the original
+response. A gap in the sequences and an earlier epoch are refused. All of this can be read from the log's batches; the
+snapshots (`kept`) only save reading them.
 
-Whether a producer's transaction is open is known as well: nothing here asks for it, but who takes the log over does.
-
-Nothing is known of a producer that wrote nothing for long, or whose batches are all gone: it may go on with any sequence.
+Open transactions are recorded too. Nothing here uses them, but a stock broker that takes the log over does. A producer
+that was idle for long, or whose batches are all gone, is unknown and may continue with any sequence.
 """
 
 from collections import deque
@@ -18,11 +17,11 @@ from replica_broker.log.errors import InvalidProducerEpoch, InvalidRecord, OutOf
 from replica_broker.log.record_batches import INT32_MAX, RecordBatch
 
 REMEMBERED_BATCHES: Final = 5
-"""As many as a producer may have in flight."""
+"""Kafka's limit of a producer's requests in flight."""
 
 
 class AppendedBatch(NamedTuple):
-    """A batch of a producer that is in the log."""
+    """A producer's batch in the log."""
 
     base_sequence: int
     last_sequence: int
@@ -37,14 +36,14 @@ NO_COORDINATOR_EPOCH: Final = -1
 
 @dataclass(slots=True, kw_only=True)
 class ProducerState:
-    """The present epoch of a producer, its last batches in that, and when it wrote the last one."""
+    """The current epoch of a producer, its last batches in that epoch, and the timestamp of the last one."""
 
     epoch: int
     last_timestamp_ms: int
     coordinator_epoch: int = NO_COORDINATOR_EPOCH
-    """Of the last marker of a transaction, as a snapshot said it; what later markers say of it is not read."""
+    """The coordinator epoch of the last transaction marker, as read from a snapshot. Later markers do not update it."""
     transaction_first_offset: int | None = None
-    """Where the open transaction began; None where none is open."""
+    """The start of the open transaction, or None."""
     batches: deque[AppendedBatch] = field(default_factory=lambda: deque(maxlen=REMEMBERED_BATCHES))
 
 
@@ -58,11 +57,11 @@ class ProducerStates:
         return len(self._states)
 
     def __iter__(self) -> Iterator[tuple[int, ProducerState]]:
-        """The id of each producer, and its state."""
+        """Yield the id and state of each producer."""
         return iter(self._states.items())
 
     def duplicate_of(self, batch: RecordBatch) -> AppendedBatch | None:
-        """The batch as it was appended before, where it is among those that are remembered."""
+        """Return the earlier append of this batch if it is among the remembered ones."""
         state = self._states.get(batch.producer_id)
         if state is None or state.epoch != batch.producer_epoch:
             return None
@@ -70,10 +69,14 @@ class ProducerStates:
         return next((known for known in state.batches if (known.base_sequence, known.last_sequence) == wanted), None)
 
     def require_next(self, batch: RecordBatch) -> None:
-        """That a leader may append it. Raises `InvalidProducerEpoch`, `OutOfOrderSequence`, `InvalidRecord`."""
+        """Require that the batch is the producer's next.
+
+        Raises `InvalidProducerEpoch`, `OutOfOrderSequence`, `InvalidRecord`.
+        """
         if batch.base_sequence < 0 or batch.producer_epoch < 0 or batch.producer_id < 0:
             raise InvalidRecord(
-                f"producer {batch.producer_id} says epoch {batch.producer_epoch} and sequence {batch.base_sequence}"
+                f"producer {batch.producer_id} sent the impossible epoch {batch.producer_epoch} "
+                f"or sequence {batch.base_sequence}"
             )
         self.require_epoch(batch.producer_id, batch.producer_epoch)
         state = self._states.get(batch.producer_id)
@@ -85,20 +88,20 @@ class ProducerStates:
             expected = following(state.batches[-1].last_sequence) if state.batches else batch.base_sequence
         if batch.base_sequence != expected:
             raise OutOfOrderSequence(
-                f"producer {batch.producer_id} in epoch {batch.producer_epoch} goes on with sequence "
-                f"{batch.base_sequence}, {expected} is the next"
+                f"producer {batch.producer_id} in epoch {batch.producer_epoch} sent sequence "
+                f"{batch.base_sequence}, but {expected} is the next"
             )
 
     def require_epoch(self, producer_id: int, producer_epoch: int) -> None:
-        """That a producer has not begun anew since. Raises `InvalidProducerEpoch`."""
+        """Require that the producer has no later epoch. Raises `InvalidProducerEpoch`."""
         state = self._states.get(producer_id)
         if state is not None and producer_epoch < state.epoch:
             raise InvalidProducerEpoch(
-                f"producer {producer_id} has epoch {producer_epoch}, there is one of epoch {state.epoch}"
+                f"producer {producer_id} has epoch {producer_epoch}, but its latest epoch is {state.epoch}"
             )
 
     def learn(self, batch: RecordBatch) -> None:
-        """Remembers a batch that is in the log."""
+        """Remember a batch that is in the log."""
         if not batch.has_producer:
             return
         state = self._states.get(batch.producer_id)
@@ -125,11 +128,11 @@ class ProducerStates:
         state.batches.append(appended)
 
     def replace(self, states: Mapping[int, ProducerState]) -> None:
-        """Forgets all, and takes those."""
+        """Replace all states."""
         self._states = dict(states)
 
     def forget_old(self, before_ms: int) -> None:
-        """Forgets those that wrote nothing since, but for those whose transaction is open."""
+        """Forget the producers that are idle since that time, unless they have an open transaction."""
         self._states = {
             producer_id: state
             for producer_id, state in self._states.items()
@@ -138,5 +141,5 @@ class ProducerStates:
 
 
 def following(sequence: int) -> int:
-    """Sequences begin at 0 again behind the largest."""
+    """Return the next sequence. Sequences wrap around to 0 after the largest."""
     return (sequence + 1) & INT32_MAX

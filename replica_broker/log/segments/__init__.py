@@ -1,1 +1,1 @@
-"""The files of one log: segments, each with its indexes, how they are read, cut, and put in order after an unclean end."""
+"""The segments of one log and their indexes: reads, writes, truncation, and recovery after an unclean shutdown."""

@@ -1,7 +1,7 @@
-"""The two indexes of a segment: where batches begin, by offset; and how late records are, by offset.
+"""The two indexes of a segment: from offsets to positions, and from timestamps to offsets.
 
-An entry of the offset index says where the batch with that last offset begins; one of the time index, up to which offset
-no record is later than that. Both get an entry together, after every `index_interval_bytes` of batches.
+An entry of the offset index has the last offset and the position of a batch. An entry of the time index has an offset
+and the largest timestamp up to it. Both get an entry together, after every `index_interval_bytes` of batches.
 """
 
 import struct
@@ -19,7 +19,7 @@ _TIME_ENTRY: Final = struct.Struct(">qi")
 
 
 class Latest(NamedTuple):
-    """The latest time in a segment, and the last offset of the first batch that has it."""
+    """The largest timestamp in a segment, and the last offset of the first batch that has it."""
 
     timestamp_ms: int
     offset: int
@@ -31,7 +31,7 @@ class IndexedBatch(NamedTuple):
 
 
 class Indexes:
-    """Both indexes, and the latest time, which is in them once they are sealed."""
+    """Both indexes, and the largest timestamp, which is added to them when they are sealed."""
 
     def __init__(self, disk: Disk, folder: DiskPath, base_offset: int, *, interval_bytes: int) -> None:
         stem = PurePath(folder) / f"{base_offset:020d}"
@@ -44,14 +44,14 @@ class Indexes:
 
     @property
     def latest(self) -> Latest:
-        """The latest time; `NO_TIMESTAMP` where no batch says one."""
+        """The largest timestamp, or `NO_TIMESTAMP` if no batch has one."""
         if self._latest is None:
             timestamp_ms, relative = self._times.last() or (NO_TIMESTAMP, 0)
             self._latest = Latest(timestamp_ms, self._base_offset + relative)
         return self._latest
 
     def add(self, batch: RecordBatch, position: int) -> None:
-        """Of a batch behind all others, which begins there in the file."""
+        """Add a batch that was appended at this position of the file."""
         self._see(batch)
         if self._unindexed_bytes > self._interval_bytes:
             self._offsets.add(batch.last_offset - self._base_offset, position)
@@ -60,19 +60,19 @@ class Indexes:
         self._unindexed_bytes += batch.size_bytes
 
     def recall(self, batch: RecordBatch) -> None:
-        """As `add`, of a batch that was added before the file was closed."""
+        """Restore the state after a batch that was added before the file was closed. Adds no entry."""
         self._see(batch)
         self._unindexed_bytes += batch.size_bytes
 
     def begin_recall(self) -> IndexedBatch | None:
-        """From where on batches have to be recalled, as no entry speaks for them; None: from the file's start."""
+        """Return the last indexed batch, after which batches must be recalled; None: from the file's start."""
         self._latest = None
         self._unindexed_bytes = 0
         last = self._offsets.last()
         return IndexedBatch(self._base_offset + last[0], last[1]) if last else None
 
     def floor(self, offset: int) -> IndexedBatch | None:
-        """The last batch with an entry that does not end behind the offset."""
+        """Return the last indexed batch that does not end after the offset."""
         count = self._offsets.count_at_most(offset - self._base_offset)
         if not count:
             return None
@@ -80,26 +80,26 @@ class Indexes:
         return IndexedBatch(self._base_offset + relative, position)
 
     def offset_before(self, timestamp_ms: int) -> int:
-        """An offset up to which every record is earlier; the first at that time is not far behind it."""
+        """Return an offset up to which every record is earlier. The first record at the timestamp follows closely."""
         count = self._times.count_at_most(timestamp_ms - 1)
         return self._base_offset + self._times.at(count - 1)[1] if count else self._base_offset
 
     def cut(self, next_offset: int) -> None:
-        """Takes away the entries of that offset and of those behind it."""
+        """Remove the entries from that offset on."""
         last = next_offset - 1 - self._base_offset
         self._offsets.cut(self._offsets.count_at_most(last))
         self._times.cut(self._times.count_at_most(last, of=1))
         self._latest = None
 
     def forget(self) -> None:
-        """They are to be made anew."""
+        """Remove all entries so that the indexes can be rebuilt."""
         self._offsets.cut(0)
         self._times.cut(0)
         self._latest = None
         self._unindexed_bytes = 0
 
     def seal(self) -> None:
-        """Writes them; the latest time of the segment is their last entry."""
+        """Write the indexes, with the largest timestamp of the segment as the last entry."""
         self._add_latest()
         self._offsets.write()
         self._times.write()
@@ -109,7 +109,7 @@ class Indexes:
         self._times.flush()
 
     def are_there(self) -> bool:
-        """Whether both have files; the one of times has an entry at least, unless no batch says a time."""
+        """Return True if both files exist and the time index has an entry."""
         return self._offsets.is_there() and self._times.is_there() and self._times.count > 0
 
     def close(self) -> None:

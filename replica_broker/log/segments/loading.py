@@ -1,7 +1,8 @@
-"""The segments of a log as its folder has them: what a crash, or a stock broker, left there besides is cleared away.
+"""Loads the segments of a log from its folder, and removes the remains of a crash or of a stock broker.
 
-After an unclean end, what is behind the recovery point may be anything: those segments are read and cut. Where one lost its
-end, or all of itself, those behind it are taken away, so that what is left is always what was appended first.
+After an unclean shutdown, the segments after the recovery point may have any content: they are scanned and truncated.
+If a segment lost its end, or is missing, the segments after it are removed, so that the log is always a prefix of what
+was appended.
 """
 
 import re
@@ -22,7 +23,7 @@ log = structlog.get_logger()
 
 _SEGMENT: Final = re.compile(rf"([0-9]{{20}}){re.escape(LOG_SUFFIX)}")
 _LEFT_OVER: Final = re.compile(r".*\.(deleted|cleaned|tmp)")
-"""What was about to be removed, or was not finished."""
+"""Files whose removal or creation was not finished."""
 _OF_A_SEGMENT: Final = re.compile(r"([0-9]{20})\.(index|timeindex|txnindex)")
 
 
@@ -36,9 +37,10 @@ def load_segments(
     least_offset: int,
     now_ms: int,
 ) -> Segments:
-    """The segments in a folder; a new one where there is none, which begins at the least offset.
+    """Return the segments in a folder, or a new segment at the least offset if there is none.
 
-    Raises `DiskError`, and `UnsupportedFormat` where there are messages of an older format."""
+    Raises `DiskError`, and `UnsupportedFormat` if there are messages of an older format.
+    """
     bases = _clear_and_find(disk, folder)
     segments = Segments(disk, folder, [], index_interval_bytes=index_interval_bytes)
     found = [segments.made(base, now_ms) for base in bases]
@@ -59,14 +61,17 @@ def _clear_and_find(disk: Disk, folder: DiskPath) -> list[int]:
         if _LEFT_OVER.fullmatch(name) or (_OF_A_SEGMENT.fullmatch(name) and name not in kept):
             disk.remove(PurePath(folder) / name)
         elif name.endswith(LOG_SUFFIX) and name not in kept:
-            log.warning("file is no segment, it is left alone", folder=str(folder), file=name)
+            log.warning("file is not a segment and is ignored", folder=str(folder), file=name)
     return sorted(bases)
 
 
 def _in_order(found: list[Segment], recovery_point: int | None) -> list[Segment]:
-    """Each with its indexes, the last one with its end; without those that are behind one that lost its own.
+    """Repair the indexes of all segments and find the end of the last one.
 
-    Without a recovery point the end was a clean one."""
+    Remove the segments after one that lost its end.
+
+    Without a recovery point, the shutdown was clean.
+    """
     for number, segment in enumerate(found):
         following = found[number + 1 :]
         if following and (recovery_point is None or following[0].base_offset <= recovery_point):
@@ -77,7 +82,7 @@ def _in_order(found: list[Segment], recovery_point: int | None) -> list[Segment]
             is_cut = recover(segment)
             if following and (is_cut or segment.next_offset != following[0].base_offset):
                 for lost in reversed(following):
-                    log.warning("segment is behind one that lost its end, it is removed", segment=str(lost.path))
+                    log.warning("segment after one that lost its end is removed", segment=str(lost.path))
                     lost.remove()
                 return found[: number + 1]
             if following:
@@ -101,5 +106,7 @@ def _find_end(active: Segment) -> None:
     try:
         active.find_end()
     except (CorruptBatch, UnsupportedFormat) as error:
-        log.warning("segment does not end as a clean one does, it is read", segment=str(active.path), reason=str(error))
+        log.warning(
+            "segment does not end with a whole batch, it is scanned", segment=str(active.path), reason=str(error)
+        )
         recover(active)

@@ -1,6 +1,6 @@
-"""Which record is the first at a time or after it, and which is the latest.
+"""Lookups of records by timestamp.
 
-Indexes say which batch to look into, and only that one is decompressed.
+The indexes find the batch, and only that one is decompressed.
 """
 
 from collections.abc import Iterator
@@ -20,7 +20,10 @@ class TimestampedOffset(NamedTuple):
 
 
 def record_not_before(segments: Segments, timestamp_ms: int, start: int, below: int) -> TimestampedOffset | None:
-    """The first record from `start` to before `below` that is not earlier than the time. Raises `CorruptBatch`."""
+    """Return the first record from `start` to before `below` with this timestamp or a later one.
+
+    Raises `CorruptBatch`.
+    """
     for segment in segments.from_offset(start):
         if segment.base_offset >= below:
             break
@@ -36,14 +39,14 @@ def record_not_before(segments: Segments, timestamp_ms: int, start: int, below: 
 
 
 def latest_record(segments: Segments, start: int, below: int) -> TimestampedOffset | None:
-    """The first of the latest records from `start` to before `below`; None where no record says a time."""
+    """Return the first record with the largest timestamp from `start` to before `below`; None if no record has one."""
     best: TimestampedOffset | None = None
     for segment in segments.from_offset(start):
         if segment.base_offset >= below:
             break
         if best is not None and segment.latest.timestamp_ms <= best.timestamp_ms:
             continue
-        # What the index says is the latest holds for the whole segment only.
+        # The index has the largest timestamp of the whole segment only.
         is_whole = segment.next_offset <= below and segment.base_offset >= start
         from_offset = segment.latest.offset if is_whole else start
         for batch in _batches(segment, from_offset, below):
@@ -79,6 +82,6 @@ def _times(segment: Segment, batch: RecordBatch, start: int) -> Iterator[RecordT
     try:
         return iter(list(record_times(batch, decompress(batch.compression, body))))
     except CorruptBatch:
-        # A leader takes compressed records as they are. Those that cannot be read must not hide what follows them, and
-        # whoever reads from the first offset of their batch misses nothing.
+        # A leader accepts compressed records without reading them. If they are unreadable, the answer is the first
+        # offset of their batch: it hides no later records, and a consumer that reads from there misses nothing.
         return iter([of_header])

@@ -1,7 +1,7 @@
-"""What is done with a segment whose end is not known to be whole: it is read, and cut behind its last whole batch.
+"""Scans a segment whose end may be damaged, and truncates it after its last whole batch.
 
-A batch is whole where its header makes sense, it follows the one before, all its bytes are there, and they have the CRC
-that it says. Nothing is cut that is whole but of a format that this broker does not know: that is refused in words.
+A batch is whole if its header is valid, it follows the previous batch, all its bytes are there, and its CRC is right. A
+whole message of an older format is never cut off: it raises `UnsupportedFormat`.
 """
 
 import struct
@@ -23,9 +23,10 @@ _OLD_CRC_FROM: Final = 16
 
 
 def recover(segment: Segment) -> bool:
-    """Cuts a segment behind its last whole batch, and makes its indexes anew; whether something was cut.
+    """Truncate a segment after its last whole batch and rebuild its indexes. Return True if something was cut.
 
-    Raises `UnsupportedFormat` where it has messages of an older format."""
+    Raises `UnsupportedFormat` if it has messages of an older format.
+    """
     segment.indexes.forget()
     position, next_offset = 0, segment.base_offset
     while position < segment.size_bytes:
@@ -35,7 +36,7 @@ def recover(segment: Segment) -> bool:
             if isinstance(error, UnsupportedFormat) and _is_whole_old_message(segment, position):
                 raise
             log.warning(
-                "segment is cut behind its last whole batch",
+                "segment is truncated after its last whole batch",
                 segment=str(segment.path),
                 next_offset=next_offset,
                 cut_bytes=segment.size_bytes - position,
@@ -56,13 +57,13 @@ def _whole_batch_at(segment: Segment, position: int, least_offset: int) -> Recor
     if batch.base_offset < least_offset or batch.last_offset - segment.base_offset > INT32_MAX:
         raise CorruptBatch(f"offset {batch.base_offset} does not follow {least_offset}")
     if batch.end > segment.size_bytes:
-        raise CorruptBatch(f"{segment.size_bytes - position} bytes of {batch.size_bytes} are there")
+        raise CorruptBatch(f"only {segment.size_bytes - position} of {batch.size_bytes} bytes are there")
     crc = 0
     for start in range(position + CRC_FROM, batch.end, _PIECE_BYTES):
         crc = crc32c(segment.read_at(start, min(_PIECE_BYTES, batch.end - start)), crc)
     if crc != batch.crc:
         raise CorruptBatch(
-            f"the batch at offset {batch.base_offset} says CRC {batch.crc:#010x}, its bytes have {crc:#010x}"
+            f"the batch at offset {batch.base_offset} says CRC {batch.crc:#010x}, but its bytes have {crc:#010x}"
         )
     return batch
 

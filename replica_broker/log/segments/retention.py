@@ -1,4 +1,4 @@
-"""When a segment is full of days, and which ones are not kept any longer."""
+"""Time limits of segments: when a new one must begin, and which ones retention deletes."""
 
 from replica_broker.log.config import LogConfig
 from replica_broker.log.record_batches import RecordBatch
@@ -7,7 +7,7 @@ from replica_broker.log.segments.segments import Segments
 
 
 def is_old(segment: Segment, config: LogConfig, batch: RecordBatch, now_ms: int) -> bool:
-    """Whether a segment is too old for another batch: by what its first one and this one say, or else by the clock."""
+    """Return True if the segment is too old for another batch, by the batches' timestamps or else by the clock."""
     if not segment.size_bytes:
         return False
     first_ms = segment.first_timestamp_ms
@@ -17,8 +17,11 @@ def is_old(segment: Segment, config: LogConfig, batch: RecordBatch, now_ms: int)
 
 
 def count_to_delete(segments: Segments, config: LogConfig, now_ms: int, high_watermark: int) -> int:
-    """How many of the first segments go: each is too old, or more than enough without it, and wholly below the high
-    watermark. Where all of them are too old, all go. None does of a log that `cleanup.policy` does not have deleted."""
+    """Return the number of first segments to delete, all wholly below the high watermark.
+
+    Each is too old, or the log is large enough without it. The active segment is deleted only if it is too old. Nothing
+    is deleted unless `cleanup.policy` has `delete`.
+    """
     if not config.is_deleted:
         return 0
     count, left_bytes = 0, segments.size_bytes

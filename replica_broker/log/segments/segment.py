@@ -1,7 +1,7 @@
 """A segment: a file of record batches, and its indexes.
 
-Whoever looks for an offset begins where the index says and reads headers from there. An index that leads astray, as one of
-garbage may, is noticed by what is found there, and made anew. Nothing reads more of a file at once than was asked for.
+A lookup starts at the position from the index and reads headers from there. If the position is wrong, because the index
+is damaged, the lookup notices it and rebuilds the index. A read is never larger than the caller's limit.
 """
 
 from collections.abc import Iterator, Sequence
@@ -27,17 +27,17 @@ log = structlog.get_logger()
 
 LOG_SUFFIX: Final = ".log"
 ABORTED_SUFFIX: Final = ".txnindex"
-"""Which transactions were aborted, as a stock broker wrote it for its own later use."""
+"""Kafka's index of aborted transactions. A stock broker may have written it, and may need it later."""
 SUFFIXES: Final = (LOG_SUFFIX, OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX, ABORTED_SUFFIX)
-"""Of the files of one segment."""
+"""Suffixes of the files of one segment."""
 _MOST_READ_BYTES: Final = 64 << 20
-"""Of batches at once, whatever is asked for; a single batch may have more."""
+"""Limit of one read, whatever the caller's limit is; a single batch may be larger."""
 _WINDOW_BYTES: Final = 16 << 10
-"""How much is read at once where headers are looked for."""
+"""Size of a read in a search for headers."""
 
 
 class Segment:
-    """One segment. Its methods may raise `DiskError`, and `CorruptBatch` where the file has something else than batches."""
+    """One segment. Its methods may raise `DiskError`, and `CorruptBatch` if the file has anything except batches."""
 
     def __init__(
         self, disk: Disk, folder: DiskPath, base_offset: int, *, index_interval_bytes: int, created_ms: int
@@ -45,9 +45,9 @@ class Segment:
         self.path = PurePath(folder) / f"{base_offset:020d}{LOG_SUFFIX}"
         self.base_offset = base_offset
         self.next_offset = base_offset
-        """The offset that follows its last batch."""
+        """The offset after its last batch."""
         self.created_ms = created_ms
-        """When it was made, or opened: its age where no batch says a time."""
+        """The time of the creation or opening; the segment's age counts from it if no batch has a timestamp."""
         self.indexes = Indexes(disk, folder, base_offset, interval_bytes=index_interval_bytes)
         self._disk = disk
         self._file = disk.open(self.path)
@@ -63,20 +63,23 @@ class Segment:
 
     @property
     def first_timestamp_ms(self) -> int | None:
-        """The latest time of the first batch, from which the age of a segment counts; None where it says none."""
+        """The largest timestamp of the first batch, from which a segment's age counts; None if it has none."""
         if self._first_timestamp_ms is None and self._file.size:
             self._first_timestamp_ms = read_header(self._file.read(0, HEADER_BYTES)).max_timestamp_ms
         return self._first_timestamp_ms if (self._first_timestamp_ms or -1) >= 0 else None
 
     def has_room(self, batch: RecordBatch, pending_bytes: int, segment_bytes: int) -> bool:
-        """Whether it may have a batch behind what is pending for it; an empty one takes whatever its indexes can count."""
+        """Return True if the batch fits after the pending ones.
+
+        An empty segment takes any batch that its indexes can count.
+        """
         if batch.last_offset - self.base_offset > INT32_MAX:
             return False
         size_bytes = self._file.size + pending_bytes
         return not size_bytes or size_bytes + batch.size_bytes <= min(segment_bytes, MOST_SEGMENT_BYTES)
 
     def append(self, data: memoryview, batches: Sequence[RecordBatch]) -> None:
-        """Writes batches, which are all that the bytes are; where they lie in them counts from the first."""
+        """Write batches. Their positions count from the first one."""
         position = self._file.size - batches[0].position
         self._file.append(data)
         for batch in batches:
@@ -84,7 +87,7 @@ class Segment:
         self.next_offset = batches[-1].next_offset
 
     def batches(self, position: int = 0) -> Iterator[RecordBatch]:
-        """The batches from a position on, by their headers. Raises `CorruptBatch`, `UnsupportedFormat`."""
+        """Yield the headers of the batches from a position on. Raises `CorruptBatch`, `UnsupportedFormat`."""
         window, start = b"", position
         while position < self._file.size:
             if position + HEADER_BYTES > start + len(window):
@@ -97,7 +100,7 @@ class Segment:
             position = batch.end
 
     def batch_of(self, offset: int) -> RecordBatch | None:
-        """The first batch that does not end before the offset. Raises `CorruptBatch`."""
+        """Return the first batch that does not end before the offset. Raises `CorruptBatch`."""
         position = self._position_at_or_before(offset)
         window, start = b"", position
         while position < self._file.size:
@@ -112,7 +115,7 @@ class Segment:
         return None
 
     def read(self, offset: int, max_bytes: int, below: int) -> bytes:
-        """Whole batches from the one that has the offset, or the next one; none that begins at `below` or behind it."""
+        """Return whole batches that start before `below`, from the batch with the offset or the next one on."""
         first = self.batch_of(offset)
         if first is None or first.base_offset >= below:
             return b""
@@ -124,7 +127,10 @@ class Segment:
         return self._file.read(position, length)
 
     def find_end(self) -> None:
-        """Learns the last offset and the latest time. Raises `CorruptBatch` where it does not end with a whole batch."""
+        """Find the last offset and the largest timestamp.
+
+        Raises `CorruptBatch` if the segment does not end with a whole batch.
+        """
         last = self.indexes.begin_recall()
         position = self._position_at_or_before(last.last_offset) if last else 0
         self.next_offset = self.base_offset
@@ -134,7 +140,7 @@ class Segment:
             self.next_offset = batch.next_offset
 
     def cut(self, position: int, next_offset: int) -> None:
-        """Takes away what stands at a position and behind it, which begins with an offset. It does not come back."""
+        """Truncate the segment durably at a position, which is the start of a batch with that offset."""
         self._first_timestamp_ms = None
         self.indexes.cut(next_offset)
         self._file.truncate(position)
@@ -142,16 +148,19 @@ class Segment:
         self.find_end()
 
     def make_indexes_anew(self) -> None:
-        """Reads all headers, as far as there are any."""
+        """Rebuild the indexes from all readable headers."""
         self.indexes.forget()
         try:
             for batch in self.batches():
                 self.indexes.add(batch, batch.position)
         except (CorruptBatch, UnsupportedFormat) as error:
-            log.error("segment has something else than batches", segment=str(self.path), reason=str(error))
+            log.error("segment has bytes that are not batches", segment=str(self.path), reason=str(error))
 
     def has_true_indexes(self) -> bool:
-        """Whether they are there, and what they say is the latest is so. What else is wrong is noticed when it is used."""
+        """Return True if the indexes exist and their largest timestamp is right.
+
+        Other errors are noticed when they are used.
+        """
         if not self.indexes.are_there():
             return not self.size_bytes
         try:
@@ -161,8 +170,10 @@ class Segment:
         return batch is not None and batch.max_timestamp_ms == self.latest.timestamp_ms
 
     def flush(self) -> None:
-        """What is added to the indexes of the last segment is written when that is sealed; until then a crash has them
-        made anew."""
+        """Flush the segment.
+
+        The indexes of the last segment are written when it is sealed; after a crash they are rebuilt.
+        """
         self._file.flush()
         self.indexes.flush()
 
@@ -171,14 +182,14 @@ class Segment:
         self.indexes.close()
 
     def remove(self) -> None:
-        """The batches go first: an index without a segment is removed when the log is opened."""
+        """Remove the files. The batches go first: an index without a segment is removed when the log is opened."""
         self._file.close()
         self._disk.remove(self.path)
         self._disk.remove(self.path.with_suffix(ABORTED_SUFFIX))
         self.indexes.remove()
 
     def _end_below(self, below: int) -> int:
-        """Where the first batch stands that begins at an offset or behind it."""
+        """Return the position of the first batch that starts at an offset or after it."""
         if below >= self.next_offset or (batch := self.batch_of(below)) is None:
             return self._file.size
         return batch.end if batch.base_offset < below else batch.position
@@ -186,7 +197,7 @@ class Segment:
     def _position_at_or_before(self, offset: int) -> int:
         entry = self.indexes.floor(offset)
         if entry is not None and not self._is_batch_up_to(entry.position, entry.last_offset):
-            log.warning("index leads astray, it is made anew", segment=str(self.path))
+            log.warning("damaged index is rebuilt", segment=str(self.path))
             self.make_indexes_anew()
             entry = self.indexes.floor(offset)
         return entry.position if entry else 0

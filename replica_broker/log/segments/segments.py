@@ -1,7 +1,7 @@
-"""The segments of a log in their order: which one has an offset, where one begins and another ends, which go first.
+"""The segments of a log in order.
 
-There is always at least one, and the last is the one that is appended to. A segment is named by the offset at which it was
-begun, so one begins where the one before it ends.
+There is always at least one, and the last one is the active segment. A segment is named by its first offset, so each
+begins where the previous one ends.
 """
 
 from bisect import bisect_right
@@ -19,7 +19,10 @@ log = structlog.get_logger()
 
 
 class Segments:
-    """The segments of one log. Methods may raise `DiskError`, and `CorruptBatch` where a file has something else."""
+    """The segments of one log.
+
+    Methods may raise `DiskError`, and `CorruptBatch` if a file has anything except batches.
+    """
 
     def __init__(self, disk: Disk, folder: DiskPath, found: list[Segment], *, index_interval_bytes: int) -> None:
         self._disk = disk
@@ -46,22 +49,24 @@ class Segments:
         return sum(segment.size_bytes for segment in self._all)
 
     def from_offset(self, offset: int) -> list[Segment]:
-        """The segment that may have the offset, and those behind it."""
+        """Return the segment that may have the offset, and all later ones."""
         return self._all[max(bisect_right(self._all, offset, key=attrgetter("base_offset")) - 1, 0) :]
 
     def batches(self, *, from_offset: int = 0) -> Iterator[RecordBatch]:
-        """All batches that do not end before the offset, by their headers. What is hurt in a segment, and what is behind
-        that in it, is passed over: whoever reads it is told."""
+        """Yield the headers of all batches that do not end before the offset.
+
+        The rest of a segment after a damaged batch is skipped, with an error in the log.
+        """
         for segment in self.from_offset(from_offset):
             try:
                 first = segment.batch_of(from_offset)
                 if first is not None:
                     yield from segment.batches(first.position)
             except LogError as error:
-                log.error("segment cannot be read to its end", segment=str(segment.path), reason=str(error))
+                log.error("segment is unreadable from some point on", segment=str(segment.path), reason=str(error))
 
     def read(self, offset: int, max_bytes: int, below: int) -> bytes:
-        """Whole batches of one segment: from that which has the offset, or the next one there is."""
+        """Return whole batches of one segment, from the batch with the offset or the next one on."""
         for segment in self.from_offset(offset):
             if segment.base_offset >= below:
                 break
@@ -70,7 +75,10 @@ class Segments:
         return b""
 
     def begin(self, base_offset: int, now_ms: int) -> Segment:
-        """Begins a new segment; the one before gets its indexes written, and is flushed by whoever flushes the log."""
+        """Begin a new segment and write the indexes of the previous one.
+
+        A flush of the log also flushes the previous segment.
+        """
         if self._all:
             self.active.indexes.seal()
         segment = self.made(base_offset, now_ms)
@@ -79,7 +87,10 @@ class Segments:
         return segment
 
     def begin_for(self, batch: RecordBatch, now_ms: int) -> Segment:
-        """Begins one that may have the batch: where the one before ends, but for a gap that an index cannot count."""
+        """Begin a segment for the batch, at the end of the previous one.
+
+        If the batch is too far from that offset for the index, the segment begins at the batch.
+        """
         base_offset = self.active.next_offset
         if batch.last_offset - base_offset > INT32_MAX:
             base_offset = batch.base_offset
@@ -93,8 +104,7 @@ class Segments:
         )
 
     def cut(self, offset: int) -> None:
-        """Takes away what is at an offset and behind it: from the start of the batch that has it on. The last go first,
-        so that there is never a gap."""
+        """Truncate at the start of the batch with the offset. The last segments go first, so that there is never a gap."""
         while len(self._all) > 1 and self.active.base_offset >= offset:
             self._remove_last()
         batch = self.active.batch_of(offset)
@@ -102,13 +112,13 @@ class Segments:
             self.active.cut(batch.position, batch.base_offset)
 
     def start_anew(self, offset: int, now_ms: int) -> None:
-        """Takes all away, and begins a segment at the offset."""
+        """Remove all segments and begin one at the offset."""
         while self._all:
             self._remove_last()
         self.begin(offset, now_ms)
 
     def remove_first(self) -> Segment:
-        """Removes the oldest; it is never the only one."""
+        """Remove the oldest segment, which is never the only one."""
         segment = self._all.pop(0)
         segment.remove()
         return segment

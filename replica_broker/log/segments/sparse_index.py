@@ -1,7 +1,7 @@
-"""An index file: entries of one size in order, in memory once it was asked something, and sparse.
+"""A sparse index file of entries of one size. It is loaded into memory at its first use.
 
-What is added is written with the next `write`: after an unclean end indexes are made anew from their segments, and after a
-clean one they were written.
+Added entries are written with the next `write`. They need no crash safety: after an unclean shutdown, indexes are
+rebuilt from their segments.
 """
 
 from struct import Struct
@@ -10,11 +10,11 @@ from typing import Final
 from replica_broker.disk.disk import Disk, DiskPath, File, FileMissing
 
 _MOST_BYTES: Final = 64 << 20
-"""Of an index file; Kafka's have 10 MiB at most where nobody says otherwise. One that is larger is none."""
+"""Limit of an index file; Kafka's default is 10 MiB. A larger file is not an index."""
 
 
 class SparseIndex:
-    """Pairs of numbers, both of which never fall from one to the next."""
+    """Pairs of numbers. Neither number falls from one pair to the next."""
 
     def __init__(self, disk: Disk, path: DiskPath, entry: Struct) -> None:
         self._disk = disk
@@ -39,7 +39,7 @@ class SparseIndex:
         self._entries.extend(self._entry.pack(first, second))
 
     def count_at_most(self, value: int, *, of: int = 0) -> int:
-        """How many entries have that or less as their first number, or their second."""
+        """Return the number of entries whose first number (`of` 0) or second number (`of` 1) is at most the value."""
         low, high = 0, self.count
         while low < high:
             middle = (low + high) // 2
@@ -50,7 +50,7 @@ class SparseIndex:
         return low
 
     def cut(self, count: int) -> None:
-        """Keeps the first so many entries."""
+        """Keep only the first `count` entries."""
         size_bytes = count * self._entry.size
         del self._entries[size_bytes:]
         if size_bytes < self._written_bytes:
@@ -61,7 +61,7 @@ class SparseIndex:
         return self._disk.exists(self._path)
 
     def write(self) -> None:
-        """Writes what was added since. There is a file then, also where there was nothing to add."""
+        """Write the added entries. Creates the file even if there are none."""
         added = self._entries[self._written_bytes :]
         if added:
             self._opened().append(added)
@@ -70,13 +70,13 @@ class SparseIndex:
             self._opened()
 
     def flush(self) -> None:
-        """Of what was written; another thread may call it."""
+        """Flush the written entries. May be called from another thread."""
         file = self._file
         if file is not None:
             file.flush()
 
     def close(self) -> None:
-        """Writes nothing; a file that is needed again is opened again."""
+        """Close the file without writing. It is opened again when it is needed."""
         file, self._file = self._file, None
         if file is not None:
             file.close()

@@ -1,6 +1,7 @@
-"""Batches are written into the last segment, and into new ones where it has no room or is too old for them.
+"""Writes batches into the active segment, and into new ones when it is full or too old.
 
-What they say of producers is learned as they are written: so where a segment begins, a snapshot says what is true there."""
+The producer states are updated between the segments, so that the snapshot at a segment's start is exact.
+"""
 
 from collections.abc import Sequence
 
@@ -19,7 +20,7 @@ def write(
     config: LogConfig,
     now_ms: int,
 ) -> None:
-    """Writes batches, which are all that the bytes are: at once what goes into one segment."""
+    """Write the batches, with one write for each segment."""
     view, pending = memoryview(data), list[RecordBatch]()
     for batch in batches:
         pending_bytes = batch.position - pending[0].position if pending else 0

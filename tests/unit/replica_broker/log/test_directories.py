@@ -96,7 +96,7 @@ def test_the_files_are_as_kafka_writes_them() -> None:
 
 @pytest.mark.parametrize(
     ("broker_id", "cluster_id", "words"),
-    [(2, "c", r"broker\.id=1, this broker has broker\.id=2"), (1, "d", r"cluster\.id=c")],
+    [(2, "c", r"broker\.id=1, but this broker has broker\.id=2"), (1, "d", r"cluster\.id=c")],
 )
 def test_another_broker_s_or_cluster_s_directory_is_refused_in_words(
     broker_id: int, cluster_id: str, words: str
@@ -227,7 +227,7 @@ def test_a_directory_that_fails_at_the_start_is_offline_and_all_of_them_are_an_e
     directories.log_for(ORDERS_0, None, SMALL)
     directories.close()
     disk.broken = lambda _: True
-    with pytest.raises(DiskError, match="no log directory can be used"):
+    with pytest.raises(DiskError, match="no log directory is usable"):
         loaded(disk)
 
 
@@ -253,7 +253,7 @@ async def test_whoever_waits_for_the_end_of_the_last_directory_hears_why_each_fa
         assert not waiting.done()
         disk.remove_folder(path)
         directories.checkpoint_high_watermarks({})
-    with pytest.raises(DiskError, match=r"no log directory can be used any more: /one/\.lock .*; /other/\.lock "):
+    with pytest.raises(DiskError, match=r"all log directories have failed: /one/\.lock .*; /other/\.lock "):
         await waiting
 
 

@@ -360,7 +360,7 @@ def test_what_cannot_be_decompressed_is_not_taken_into_a_compacted_log() -> None
     data = bytearray(batch(b"a", keys=[b"k"], attributes=Compression.LZ4))
     data[61:] = b"?" * len(data[61:])
     struct.pack_into(">I", data, 17, crc32c(bytes(data[21:])))
-    with pytest.raises(CorruptBatch, match="no lz4"):
+    with pytest.raises(CorruptBatch, match="not valid lz4"):
         log.append_as_leader(bytes(data), EPOCH, NOW_MS)
 
 

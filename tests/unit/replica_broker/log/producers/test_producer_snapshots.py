@@ -79,7 +79,7 @@ def test_whatever_the_bytes_are_they_are_states_or_refused_in_words(entries: byt
 
 @pytest.mark.parametrize("changed", [{"transaction_first_offset": 42}, {"epoch": -1}])
 def test_what_cannot_be_at_its_offset_is_refused(changed: dict[str, Any]) -> None:
-    with pytest.raises(MalformedFile, match="producer 7 says epoch"):
+    with pytest.raises(MalformedFile, match="producer 7 has epoch"):
         decode_snapshot("f", encode_snapshot([(7, replace(STATE, **changed))]), end_offset=42)
 
 
@@ -126,7 +126,7 @@ def test_one_that_is_damaged_is_removed_and_the_one_before_is_used(content: byte
     disk.damage(FOLDER / f"{10:020d}.snapshot", content)
     with capture_logs() as logs:
         again = opened(disk, is_clean=True)
-    assert [entry["event"] for entry in logs] == ["snapshot of producers is not used, batches are read instead"]
+    assert [entry["event"] for entry in logs] == ["producer snapshot is unusable, batches are read instead"]
     assert snapshots(disk) == segments(disk)[1:]
     with pytest.raises(OutOfOrderSequence, match="10 is the next"):
         append(again, 11)
