@@ -1,1 +1,1 @@
-"""Being a member of the cluster: joining it, staying in it, asking its controller, and leaving it in good order."""
+"""Cluster membership: registration, requests to the controller, and an orderly exit."""

@@ -1,7 +1,7 @@
-"""A broker that is to stop asks the controller to move what it leads first (seed 004, KIP-380).
+"""Controlled shutdown: a stopping broker asks the controller to move its leaderships first (seed 004, KIP-380).
 
-It does so as stock brokers do: three times at most, with a pause between, and stops then whatever was answered: whatever it
-still leads gets a new leader when its registration is gone.
+Like a stock broker, it asks three times at most, with a pause between, and then stops in any case. Partitions that it
+still leads get new leaders when its registration is gone.
 """
 
 import asyncio
@@ -19,15 +19,15 @@ PAUSE_S: Final = 5.0
 
 
 async def leave_in_order(channel: ControllerChannel, *, tries: int = TRIES, pause_s: float = PAUSE_S) -> bool:
-    """Whether the broker leads nothing any more."""
+    """Ask for a controlled shutdown. Return True if the broker leads no partition now."""
     for left in range(tries - 1, -1, -1):
         try:
             answer = await channel.controlled_shutdown()
         except NoController as error:
-            log.warning("the controller does not answer to a controlled shutdown", why=str(error), tries_left=left)
+            log.warning("the controller does not answer the controlled shutdown", why=str(error), tries_left=left)
         else:
             if answer.error_code is ErrorCode.none and not answer.remaining_partitions:
-                log.info("nothing is led here any more")
+                log.info("this broker leads no partitions now")
                 return True
             log.warning(
                 "the controller cannot move all leaders",
@@ -37,5 +37,5 @@ async def leave_in_order(channel: ControllerChannel, *, tries: int = TRIES, paus
             )
         if left:
             await asyncio.sleep(pause_s)
-    log.warning("stopping without a controlled shutdown: what is led here gets other leaders when this broker is gone")
+    log.warning("stopping without a controlled shutdown: its partitions get new leaders after it is gone")
     return False

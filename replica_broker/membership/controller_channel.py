@@ -1,7 +1,7 @@
-"""What this broker asks of the controller: AlterPartition, AllocateProducerIds, ControlledShutdown.
+"""The requests of this broker to the controller: AlterPartition, AllocateProducerIds, ControlledShutdown.
 
-Who that is was said by the last UpdateMetadata. A NOT_CONTROLLER, or a connection that is lost, is no answer: whoever asks
-looks again, because the next controller says who it is. Each request has a connection of its own: they are rare.
+The last UpdateMetadata named the controller. A NOT_CONTROLLER or a lost connection is no answer; the caller retries,
+because the next controller announces itself. Each request has its own connection, because requests are rare.
 """
 
 import asyncio
@@ -36,24 +36,24 @@ RETRY_S: Final = 0.1
 REQUEST_TIMEOUT_MS: Final = 30_000
 """Kafka's `controller.socket.timeout.ms`."""
 _NOT_SAID: Final = ControllerEpoch(-1)
-"""AlterPartition does not say under which controller a state was written."""
+"""AlterPartition responses have no controller epoch of the state."""
 
 Response = TypeVar("Response", bound=ResponsePayload)
 
 
 class ProducerIdBlock(NamedTuple):
-    """Ids that nobody else has been given."""
+    """A range of ids that only this broker has."""
 
     start: int
     length: int
 
 
 class NoController(Exception):
-    """No controller is known, it did not answer, or it is not the controller any more. Retriable, after a moment."""
+    """The controller is unknown, did not answer, or is no longer the controller. Retriable after a pause."""
 
 
 class ControllerChannel:
-    """The way to whoever is the controller, under this broker's present epoch, by what its listener speaks."""
+    """Sends requests to the current controller, with this broker's epoch and its listener's security settings."""
 
     def __init__(
         self, node: Node, *, request_timeout_ms: int = REQUEST_TIMEOUT_MS, security: SourceOfListener = NO_FILE.source
@@ -64,7 +64,10 @@ class ControllerChannel:
         self._altering = asyncio.Lock()
 
     async def alter_partition(self, topics: Sequence[AskedTopic]) -> AlterPartitionResponse:
-        """See `AlterPartitionChannel`. One is in flight at a time, so that an older ISR never overtakes a newer one."""
+        """Send the proposed ISRs to the controller. See `AlterPartitionChannel`.
+
+        Only one request is in flight, so that an older ISR never overtakes a newer one.
+        """
         async with self._altering:
             request = asked_isr.AlterPartitionRequest(
                 broker_id=WireBrokerId(self._node.id),
@@ -84,7 +87,7 @@ class ControllerChannel:
             )
 
     async def allocate_producer_ids(self) -> ProducerIdBlock:
-        """A block of producer ids that nobody else has. Asks until a controller gives one."""
+        """Return a new block of producer ids. Retries until a controller gives one."""
         while True:
             request = AllocateProducerIdsRequest(
                 broker_id=WireBrokerId(self._node.id), broker_epoch=i64(self._node.epoch)
@@ -100,7 +103,7 @@ class ControllerChannel:
             await asyncio.sleep(RETRY_S)
 
     async def controlled_shutdown(self) -> ControlledShutdownResponse:
-        """What the controller says to a broker that wants to stop. Raises `NoController`."""
+        """Ask the controller for a controlled shutdown. Raises `NoController`."""
         request = ControlledShutdownRequest(broker_id=self._node.id, broker_epoch=self._node.epoch)
         return await self._ask(request, ControlledShutdownResponse)
 
@@ -120,7 +123,7 @@ class ControllerChannel:
         except RequestError as error:
             raise NoController(str(error)) from error
         if is_refused_by_another(response):
-            raise NoController(f"{address} is not the controller any more")
+            raise NoController(f"{address} is no longer the controller")
         return response
 
 

@@ -1,9 +1,9 @@
-"""The finalized features of the cluster, and whether this broker may be a member of it (KIP-584, seed 001).
+"""The finalized features of the cluster, and the compatibility of this broker with them (KIP-584, seed 001).
 
-`/feature` is read before the broker registers, and watched afterwards with the same judgement: a broker that does not
-support a finalized level never joins, or leaves. Its epoch is the version of the znode.
+`/feature` is read before the registration and watched afterwards. A broker that does not support a finalized level does
+not register, or leaves the cluster. The features' epoch is the version of the znode.
 
-A znode that makes no sense says nothing: nothing is finalized as far as clients are told, as a stock broker has it.
+Like a stock broker, this one takes an unreadable znode for no finalized features.
 """
 
 import structlog
@@ -20,17 +20,17 @@ log = structlog.get_logger()
 
 
 class IncompatibleFeatures(Exception):
-    """The cluster has finalized what this broker does not support. Fatal: it must not be a member."""
+    """The cluster has finalized a feature that this broker does not support. Fatal: it must leave the cluster."""
 
     def __init__(self, broker: Broker, features: FinalizedFeatures, reasons: list[str]) -> None:
         super().__init__(
             f"broker {broker.id} is not compatible with the finalized features of the cluster (epoch {features.epoch}): "
-            f"{'; '.join(reasons)}: upgrade it, or let it say with --feature that it supports them"
+            f"{'; '.join(reasons)}: upgrade it, or declare with --feature that it supports them"
         )
 
 
 class Features:
-    """Judges what is finalized, and keeps what clients are told of it."""
+    """Checks the finalized features and stores them for clients."""
 
     def __init__(self, zk: ZkSession, node: Node, broker: Broker) -> None:
         self._zk = zk
@@ -38,12 +38,12 @@ class Features:
         self._broker = broker
 
     async def check(self) -> None:
-        """Reads what is finalized now. Raises `IncompatibleFeatures`, and the errors of ZooKeeper."""
+        """Read and check the finalized features. Raises `IncompatibleFeatures`, and the errors of ZooKeeper."""
         (znode,) = await self._zk.read_many([paths.FEATURE])
         self._take(znode)
 
     async def keep(self) -> None:
-        """Judges every change, until cancelled. Raises `IncompatibleFeatures`."""
+        """Check every change, until cancelled. Raises `IncompatibleFeatures`."""
         await keep_looking(self._zk, self._look)
 
     async def _look(self, watch: Watch) -> None:
@@ -66,6 +66,6 @@ def _decoded(znode: ZkNode | None) -> FinalizedFeatures | None:
     try:
         content = codecs.decode_features(znode.data)
     except MalformedZnode as error:
-        log.error("unreadable finalized features, clients are told none", error=str(error))
+        log.error("unreadable finalized features, clients get none", error=str(error))
         return None
     return FinalizedFeatures(features=content.features, epoch=znode.version) if content.is_enabled else None

@@ -1,8 +1,7 @@
-"""What this broker makes of each configuration that a topic can have: one table for its logs, for what it tells, and for
-what it refuses.
+"""The treatment of each topic configuration on this broker: one table for logs, DescribeConfigs and refusals.
 
-Producers of a topic that asks for something which would be broken in silence are refused, in words that name the
-configuration. All else that is not heeded here changes nothing that anybody relies on, or somebody else heeds it.
+Producers are refused if their topic has a configuration that would be silently broken here; the error names it. The
+other unsupported configurations change nothing that a user relies on, or another component applies them.
 """
 
 from collections.abc import Mapping
@@ -14,33 +13,33 @@ from controller_core.model.topics.topic_configs import TOPIC_CONFIGS
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Heeded:
-    """Done here, where the topic says it, or the brokers do by this name."""
+    """Applied by this broker, from the topic or from the brokers' configuration of this name."""
 
     by_brokers: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WithoutEffect:
-    """Told, and not done here."""
+    """Reported, but not applied."""
 
     why: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Refused:
-    """Not done here; producers are refused where a topic says anything but the default."""
+    """Not applied. Producers are refused if a topic sets anything but the default."""
 
     why: str
 
 
-_KEPT_WHOLE: Final = WithoutEffect(why="nothing is compacted here: a compacted log is kept whole")
-_NOT_THROTTLED: Final = WithoutEffect(why="nothing is throttled here; other brokers heed it")
+_KEPT_WHOLE: Final = WithoutEffect(why="this broker does not compact: it keeps compacted logs whole")
+_NOT_THROTTLED: Final = WithoutEffect(why="this broker does not throttle; stock brokers do")
 _REMOTE: Final = Refused(why="this broker has no remote storage")
-_REMOTE_ONLY: Final = WithoutEffect(why="it says something of remote storage, which is refused itself")
+_REMOTE_ONLY: Final = WithoutEffect(why="it configures remote storage, which this broker refuses")
 _OWN_LEVEL: Final = WithoutEffect(
-    why="records are compressed at the codec's own default, and are the same at any level"
+    why="records are compressed at the codec's default level; their content is the same at any level"
 )
-_FLUSHED_BY_TIME: Final = Refused(why="this broker flushes every log by --flush-interval-ms, and none by itself")
+_FLUSHED_BY_TIME: Final = Refused(why="this broker flushes all logs together, at --flush-interval-ms")
 
 TREATMENTS: Final[Mapping[str, Heeded | WithoutEffect | Refused]] = {
     "cleanup.policy": Heeded(by_brokers="log.cleanup.policy"),
@@ -49,7 +48,7 @@ TREATMENTS: Final[Mapping[str, Heeded | WithoutEffect | Refused]] = {
     "compression.type": Heeded(by_brokers="compression.type"),
     "compression.zstd.level": _OWN_LEVEL,
     "delete.retention.ms": _KEPT_WHOLE,
-    "file.delete.delay.ms": WithoutEffect(why="files are deleted at once"),
+    "file.delete.delay.ms": WithoutEffect(why="files are deleted immediately"),
     "flush.messages": _FLUSHED_BY_TIME,
     "flush.ms": _FLUSHED_BY_TIME,
     "follower.replication.throttled.replicas": _NOT_THROTTLED,
@@ -59,7 +58,9 @@ TREATMENTS: Final[Mapping[str, Heeded | WithoutEffect | Refused]] = {
     "local.retention.ms": _REMOTE_ONLY,
     "max.compaction.lag.ms": _KEPT_WHOLE,
     "max.message.bytes": Heeded(by_brokers="message.max.bytes"),
-    "message.downconversion.enable": WithoutEffect(why="nothing is converted here for clients of before Kafka 0.11"),
+    "message.downconversion.enable": WithoutEffect(
+        why="this broker does not convert messages for clients older than Kafka 0.11"
+    ),
     "message.format.version": WithoutEffect(why="Kafka has ignored it since 3.0"),
     "message.timestamp.after.max.ms": Heeded(by_brokers="log.message.timestamp.after.max.ms"),
     "message.timestamp.before.max.ms": Heeded(by_brokers="log.message.timestamp.before.max.ms"),
@@ -75,21 +76,21 @@ TREATMENTS: Final[Mapping[str, Heeded | WithoutEffect | Refused]] = {
     "retention.bytes": Heeded(by_brokers="log.retention.bytes"),
     "retention.ms": Heeded(by_brokers="log.retention.ms"),
     "segment.bytes": Heeded(by_brokers="log.segment.bytes"),
-    "segment.index.bytes": WithoutEffect(why="an index grows as its segment does"),
-    "segment.jitter.ms": WithoutEffect(why="segments roll when they are due"),
+    "segment.index.bytes": WithoutEffect(why="an index grows with its segment"),
+    "segment.jitter.ms": WithoutEffect(why="segments roll without jitter"),
     "segment.ms": Heeded(by_brokers="log.roll.ms"),
-    "unclean.leader.election.enable": WithoutEffect(why="the controller heeds it"),
+    "unclean.leader.election.enable": WithoutEffect(why="the controller applies it"),
 }
-"""Of every key of `TOPIC_CONFIGS`."""
+"""The treatment of every key of `TOPIC_CONFIGS`."""
 
 OF_BROKERS: Final[Mapping[str, str]] = {
     name: treatment.by_brokers for name, treatment in TREATMENTS.items() if isinstance(treatment, Heeded)
 }
-"""The names that brokers have for what is heeded here."""
+"""The brokers' names of the applied configurations."""
 
 
 def refusal(overrides: Mapping[str, str]) -> str | None:
-    """Why producers of a topic are refused that says this; None where they are not."""
+    """Return the reason why a topic with these configurations refuses producers, or None."""
     for name, treatment in TREATMENTS.items():
         value = overrides.get(name, TOPIC_CONFIGS[name].default).strip()
         if isinstance(treatment, Refused) and value.lower() != TOPIC_CONFIGS[name].default:

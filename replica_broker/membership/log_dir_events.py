@@ -1,4 +1,7 @@
-"""Tells the controller that a log directory of this broker failed: it asks then which replicas that concerns (KIP-112)."""
+"""Notifies the controller that a log directory of this broker failed (KIP-112).
+
+It then asks which replicas are offline.
+"""
 
 from controller_core.model.ids import BrokerId
 from controller_core.zk import codecs, paths
@@ -7,7 +10,7 @@ from replica_broker.membership.looking import until_connected
 
 
 async def notify_failed_log_dir(zk: ZkSession, broker: BrokerId) -> None:
-    """Creates the notification. Where the answer is lost there may be two: the controller only looks once more."""
+    """Create the notification. After a lost answer there may be two; the controller then only checks twice."""
     data = codecs.encode_log_dir_event(broker)
     create = Create(path=paths.LOG_DIR_EVENT_PREFIX, data=data, mode=CreateMode.PERSISTENT_SEQUENTIAL)
     while True:

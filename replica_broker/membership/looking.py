@@ -1,4 +1,4 @@
-"""Looks at ZooKeeper whenever there may be something new, for as long as the broker lives."""
+"""Reads from ZooKeeper again after each change, for the broker's whole life."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -11,10 +11,11 @@ _PAUSE_S: Final = 0.1
 
 
 async def keep_looking(zk: ZkSession, look: Callable[[Watch], Awaitable[None]]) -> None:
-    """Looks, and again whenever the watch fires that is given to `look`, which arms it by what it reads.
+    """Call `look`, and call it again whenever its watch fires. `look` arms the watch with its reads.
 
-    A look that fails because the connection or the session was lost is done again when there is one. Whatever else `look`
-    raises is raised."""
+    After a lost connection or session, `look` is called again when there is a new one. All other errors of `look` are
+    raised.
+    """
     while True:
         woken = asyncio.Event()
         try:
@@ -26,7 +27,7 @@ async def keep_looking(zk: ZkSession, look: Callable[[Watch], Awaitable[None]]) 
 
 
 async def until_connected(zk: ZkSession) -> None:
-    """Waits for ZooKeeper as long as it takes. Raises `SessionExpired` where the session was closed by this process."""
+    """Wait for ZooKeeper without a limit. Raises `SessionExpired` if this process has closed the session."""
     await asyncio.sleep(_PAUSE_S)
     while not await zk.wait_connected(_PATIENCE_MS):
         pass

@@ -1,4 +1,4 @@
-"""What this broker knows of itself and of the cluster when it is asked."""
+"""The state of this broker and of the cluster, as this broker reports it."""
 
 import asyncio
 from collections.abc import Iterator, Mapping
@@ -15,7 +15,7 @@ UNREGISTERED: Final = BrokerEpoch(-1)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Neighbour:
-    """A broker, or the controller, where clients of one listener find it."""
+    """A broker, or the controller, with its address on one listener."""
 
     id: BrokerId
     host: str
@@ -25,18 +25,18 @@ class Neighbour:
 
 @dataclass(slots=True, kw_only=True)
 class Node:
-    """This broker: who it is, and what was told to it and read by it until now. Membership keeps it true."""
+    """The identity of this broker and its current view of the cluster, which the membership tasks update."""
 
     id: BrokerId
     cluster_id: str
     rack: str | None = None
     inter_broker_listener: str = "PLAINTEXT"
-    """The one by which brokers and the controller reach each other."""
+    """The listener for traffic between brokers and from the controller."""
     supported_features: Mapping[str, FeatureRange] = field(default_factory=dict)
     finalized_features: FinalizedFeatures | None = None
-    """None: the cluster has none, or they cannot be read."""
+    """None if the cluster has none, or if they are unreadable."""
     epoch: BrokerEpoch = UNREGISTERED
-    """The czxid of its registration, or of the last one; -1 before the first."""
+    """The czxid of the current or last registration; -1 before the first."""
     metadata: MetadataCache = field(default_factory=MetadataCache)
     _registered: asyncio.Event = field(default_factory=asyncio.Event)
 
@@ -45,22 +45,24 @@ class Node:
             self._registered.set()
 
     def has_registered(self, epoch: BrokerEpoch) -> None:
-        """It is a member of the cluster, under that epoch."""
+        """Set the broker epoch after a registration."""
         self.epoch = epoch
         self._registered.set()
 
     async def until_registered(self) -> None:
-        """Waits for the first registration: until then nobody can tell what was meant for an earlier life."""
+        """Wait for the first registration.
+
+        Until then, commands for an earlier life of this broker cannot be recognized.
+        """
         await self._registered.wait()
 
     def neighbours(self, listener: str) -> Iterator[Neighbour]:
-        """The live brokers that have the listener, this one among them, as the controller says: where clients that came
-        by it find them."""
+        """Yield the live brokers that have the listener, with their addresses on it. Includes this broker."""
         for broker in self.metadata.brokers.values():
             endpoint = broker.endpoints.get(listener)
             if endpoint is not None:
                 yield Neighbour(id=broker.id, host=endpoint.host, port=endpoint.port, rack=broker.rack)
 
     def controller(self) -> Endpoint | None:
-        """Where the controller is reached; None while none is known."""
+        """Return the address of the controller, or None if it is unknown."""
         return self.metadata.controller_endpoint(self.inter_broker_listener)

@@ -1,12 +1,14 @@
-"""The registration of this broker, `/brokers/ids/N`: its sign of life, and by its czxid the broker's epoch.
+"""The registration of this broker in `/brokers/ids/N`.
 
-It ends with the session. A process that was killed leaves it behind until ZooKeeper gives that session up, so one that has
-our id and one of our addresses is waited for: nobody else can listen there, so it was an earlier life of this broker.
-Another broker's is not: two brokers of one id must never be taken for each other.
+It proves that the broker is alive; its czxid is the broker epoch.
 
-Where the session is lost, as after a long pause, the broker registers anew in the next one, with a new epoch: the
-controller takes it for one that bounced, and says again what it leads and follows. What it led meanwhile it could not
-commit: its ISR is decided under the epochs of that time.
+It ends with the session. A killed process leaves it behind until ZooKeeper expires the session. If a registration has
+this broker's id and one of its addresses, it is from an earlier life, because no other process can listen there; this
+broker waits for its end. A registration with other addresses is another broker's and an error.
+
+After a lost session, such as after a long pause, the broker registers again with a new epoch. The controller treats it
+as restarted and sends its leaderships again. The broker could commit nothing without a session, because its ISR is
+bound to the old epochs.
 """
 
 import asyncio
@@ -38,15 +40,18 @@ log = structlog.get_logger()
 
 _LOOK_S: Final = 0.2
 _PATIENCE_S: Final = 15.0
-"""Beyond the session's timeout: ZooKeeper ends sessions a little later, and an earlier life may have had a longer one."""
+"""Added to twice the session timeout:
+
+ZooKeeper expires sessions late, and an earlier life may have had a longer timeout.
+"""
 
 
 class BrokerIdInUse(Exception):
-    """Another broker has the id, and is alive. Fatal: a person has to give one of them another id."""
+    """Another live broker has the id. Fatal: give one of them another id."""
 
 
 class Registration:
-    """Registers, and again in every new session."""
+    """Registers the broker, and again in every new session."""
 
     def __init__(
         self,
@@ -65,7 +70,7 @@ class Registration:
         self._woken = asyncio.Event()
 
     async def register(self) -> None:
-        """Is registered on return, in the present session. Raises `BrokerIdInUse`."""
+        """Register in the current session. Raises `BrokerIdInUse`."""
         deadline_s = time.monotonic() + self._patience_s
         while True:
             try:
@@ -77,13 +82,13 @@ class Registration:
             await asyncio.sleep(_LOOK_S)
 
     async def keep(self) -> None:
-        """Registers anew whenever the session is another one, until cancelled. Raises `BrokerIdInUse`."""
+        """Register again after each change of the session, until cancelled. Raises `BrokerIdInUse`."""
         remove = self._zk.add_listener(lambda _: self._woken.set())
         try:
             while True:
                 self._woken.clear()
                 if self._zk.session_id != self._session:
-                    log.warning("the session with ZooKeeper was lost: registering anew")
+                    log.warning("the ZooKeeper session was lost: registering again")
                     await until_connected(self._zk)
                     await self.register()
                 await self._woken.wait()
@@ -95,8 +100,9 @@ class Registration:
         data = encoded_as_ours(self._broker, timestamp_ms=time.time_ns() // 1_000_000)
         try:
             await self._zk.transact([Create(path=self._path, data=data, mode=CreateMode.EPHEMERAL)])
+        # The read decides: an earlier transaction may have created the registration although its answer was lost.
         except NodeExists:
-            log.debug("there is a registration of this id")
+            log.debug("a registration of this id exists")
         (znode,) = await self._zk.read_many([self._path])
         if znode is None:
             return False
@@ -109,7 +115,7 @@ class Registration:
         return True
 
     def _judge(self, znode: ZkNode, deadline_s: float) -> None:
-        """Raises `BrokerIdInUse` where it is not ours, or does not go away."""
+        """Raise `BrokerIdInUse` if the registration is another broker's, or does not expire in time."""
         there = _endpoints(self._broker.id, znode)
         if not _addresses(there) & _addresses(self._broker.endpoints):
             raise BrokerIdInUse(
@@ -119,17 +125,17 @@ class Registration:
         if time.monotonic() > deadline_s:
             raise BrokerIdInUse(
                 f"a broker is registered as {self._broker.id} at the same address, {_shown(there)}, and its session "
-                "does not end: stop the process that has it"
+                "does not expire: stop the process that has it"
             )
 
 
 def encoded_as_ours(broker: Broker, *, timestamp_ms: int) -> bytes:
-    """The registration of a broker that is none of the stock ones, and says so."""
+    """Encode the registration of a reference broker, which declares that it is no stock broker."""
     return codecs.encode_broker(replace(broker, is_ours=True), timestamp_ms=timestamp_ms)
 
 
 async def stock_brokers(zk: ZkSession) -> list[BrokerId]:
-    """The registered brokers that are none of ours."""
+    """Return the registered stock brokers."""
     brokers = sorted(await registered_brokers(zk))
     nodes = await zk.read_many([paths.broker(broker) for broker in brokers])
     return [
@@ -138,7 +144,7 @@ async def stock_brokers(zk: ZkSession) -> list[BrokerId]:
 
 
 async def listeners_of_others(zk: ZkSession, broker: BrokerId) -> set[str]:
-    """The names of the listeners that registered brokers other than this one have."""
+    """Return the listener names of the other registered brokers."""
     others = sorted(await registered_brokers(zk) - {broker})
     nodes = await zk.read_many([paths.broker(other) for other in others])
     return {
@@ -168,4 +174,4 @@ def _addresses(endpoints: tuple[Endpoint, ...]) -> set[tuple[str, int]]:
 
 
 def _shown(endpoints: tuple[Endpoint, ...]) -> str:
-    return ", ".join(f"{one.listener}://{one.host}:{one.port}" for one in endpoints) or "an address that makes no sense"
+    return ", ".join(f"{one.listener}://{one.host}:{one.port}" for one in endpoints) or "an unreadable address"

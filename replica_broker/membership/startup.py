@@ -1,12 +1,12 @@
-"""What a broker does before it registers (seed 004's on_broker_startup), in this order:
+"""The steps of a broker before its registration (seed 004's on_broker_startup):
 
-1. the parents of all znodes, and the cluster's id, which the first broker of a cluster gives it;
-2. the finalized features, which may forbid the rest (`features`);
-3. its log directories, which must be its own;
-4. what is assigned to it: logs of partitions that are not any more are deleted, as nobody else would.
+1. Create the parents of all znodes, and the cluster id if this is the first broker.
+2. Check the finalized features (`features`).
+3. Open the log directories, which must belong to this broker.
+4. Delete the logs of partitions that are no longer assigned here, because nobody else would.
 
-What it leads and follows is not read: the controller says it when the broker has registered (LeaderAndIsr), and what a
-broker read for itself may be out of date by then. Which is where the seed's steps 2 and 3 went.
+The seed's steps 2 and 3, reading the leaderships, are missing: the controller sends them after the registration
+(LeaderAndIsr), and an earlier read could be out of date.
 """
 
 import base64
@@ -47,12 +47,12 @@ _PARENTS: Final = (
 
 
 async def ensure_parents(zk: ZkSession) -> None:
-    """Creates the znodes that every broker relies on, as stock brokers do when they start."""
+    """Create the znodes that every broker needs, like a stock broker at its start."""
     await ensure_znodes(zk, [Create(path=path) for path in _PARENTS], zk.transact)
 
 
 async def read_cluster_id(zk: ZkSession) -> str:
-    """The cluster's id; a new one where it has none. Raises `MalformedZnode`."""
+    """Return the cluster id. Creates one if there is none. Raises `MalformedZnode`."""
     (znode,) = await zk.read_many([paths.CLUSTER_ID])
     if znode is None:
         new = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
@@ -60,24 +60,25 @@ async def read_cluster_id(zk: ZkSession) -> str:
         await ensure_znodes(zk, [Create(path=paths.CLUSTER_ID, data=data)], zk.transact)
         (znode,) = await zk.read_many([paths.CLUSTER_ID])
     if znode is None:
-        raise MalformedZnode(paths.CLUSTER_ID, "it was removed in the moment it was created")
+        raise MalformedZnode(paths.CLUSTER_ID, "it was removed right after its creation")
     return codecs.decode_cluster_id(znode.data)
 
 
 async def delete_unassigned(zk: ZkSession, broker: BrokerId, directories: LogDirectories) -> None:
-    """Deletes the logs of partitions that this broker has no replica of any more."""
+    """Delete the logs of partitions that have no replica on this broker now."""
     local = {where: directories.topic_id_of(where) for where in directories.logs}
     for where, why in (await unassigned(zk, broker, local)).items():
-        log.warning("deleting the log of a partition that is not assigned here any more", partition=str(where), why=why)
+        log.warning("deleting the log of a partition that is no longer assigned here", partition=str(where), why=why)
         directories.delete(where)
 
 
 async def unassigned(
     zk: ZkSession, broker: BrokerId, local: Mapping[TopicPartition, TopicId | None]
 ) -> dict[TopicPartition, str]:
-    """The partitions with a log here that this broker has no replica of any more, each with the reason in words.
+    """Return the local partitions that have no replica on this broker now, each with the reason.
 
-    A topic whose znode makes no sense keeps its logs: a person may still mend it."""
+    A topic with an unreadable znode keeps its logs, because a person may still repair it.
+    """
     names = sorted({where.topic for where in local})
     nodes = await zk.read_many([paths.topic(name) for name in names])
     assignments: dict[TopicName, TopicAssignment | None] = {}
@@ -98,10 +99,10 @@ def _why_unassigned(
     broker: BrokerId, where: TopicPartition, topic_id: TopicId | None, assignment: TopicAssignment | None
 ) -> str | None:
     if assignment is None:
-        return "there is no such topic any more"
+        return "the topic no longer exists"
     if None not in (topic_id, assignment.topic_id) and topic_id != assignment.topic_id:
-        return f"it is of a topic of that name that was deleted, {topic_id}; the present one is {assignment.topic_id}"
+        return f"it belongs to a deleted topic with id {topic_id}; the current topic has id {assignment.topic_id}"
     partition = assignment.partitions.get(where.partition)
     if partition is None or broker not in partition.replicas:
-        return "it is assigned to others"
+        return "it is assigned to other brokers"
     return None

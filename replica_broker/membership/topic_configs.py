@@ -1,8 +1,8 @@
-"""The configuration of topics, as it is now: what each says itself, and the default of all brokers.
+"""The current configuration of topics: their overrides, and the cluster-wide default.
 
-All of it is read when the broker starts, that of a topic again before its replicas start, and whatever `/config/changes`
-names. Changes that were missed while ZooKeeper was away are found there, too: every look goes through all notifications
-that are newer than the last one that was seen.
+Everything is read at the start. A topic is read again before its replicas start, and after a notification in
+`/config/changes`. Each look reads all notifications newer than the last one seen, so none is missed while ZooKeeper is
+unreachable.
 """
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping
@@ -36,7 +36,7 @@ _DEFAULTS: Final = f"brokers/{paths.DEFAULT_ENTITY}"
 
 
 class ZkTopicConfigs:
-    """A `TopicConfigs` from ZooKeeper. `own` is what this process was started with, by Kafka's names of it."""
+    """A `TopicConfigs` from ZooKeeper. `own` has this process's settings, by Kafka's names for brokers."""
 
     def __init__(self, zk: ZkSession, own: Mapping[str, str]) -> None:
         self._zk = zk
@@ -48,33 +48,33 @@ class ZkTopicConfigs:
 
     @property
     def defaults(self) -> Mapping[str, str]:
-        """What all brokers were told as the default, by the names that topics have for it."""
+        """The cluster-wide defaults of all brokers, by the topics' names."""
         return self._defaults
 
     def overrides(self, topic: TopicName) -> Mapping[str, str]:
-        """What a topic itself says."""
+        """Return the overrides of a topic."""
         return self._overrides.get(topic, {})
 
     def log_config(self, topic: TopicName) -> LogConfig:
-        """See `TopicConfigs`."""
+        """Return the log configuration of a topic. See `TopicConfigs`."""
         known = self._log_configs.get(topic)
         if known is None:
             known = self._log_configs[topic] = self._log_config(topic)
         return known
 
     def min_insync_replicas(self, topic: TopicName) -> int:
-        """See `TopicConfigs`."""
+        """Return `min.insync.replicas` of a topic. See `TopicConfigs`."""
         return int(self._value(topic, "min.insync.replicas"))
 
     async def load(self) -> None:
-        """Reads all of it. Raises the errors of ZooKeeper."""
+        """Read all configurations. Raises the errors of ZooKeeper."""
         topics, changes = await self._zk.children_many([paths.TOPIC_CONFIGS, paths.CONFIG_CHANGES])
         self._seen = max(changes or (), default="")
         await self._load_defaults()
         await self.load_topics(map(TopicName, topics or ()))
 
     async def load_topics(self, topics: Iterable[TopicName]) -> None:
-        """Reads what these topics say. Raises the errors of ZooKeeper."""
+        """Read the overrides of these topics. Raises the errors of ZooKeeper."""
         names = list(dict.fromkeys(topics))
         nodes = await self._zk.read_many([paths.topic_config(name) for name in names])
         for name, node in zip(names, nodes, strict=True):
@@ -84,7 +84,7 @@ class ZkTopicConfigs:
                 self._log_configs.pop(name, None)
 
     async def keep(self, on_changed: Callable[[TopicName], Awaitable[None]]) -> None:
-        """Follows all changes, and says which topics they concern, until cancelled."""
+        """Follow all changes until cancelled, and call `on_changed` for each topic concerned."""
 
         async def look(watch: Watch) -> None:
             for topic in await self._look(watch):
@@ -136,31 +136,35 @@ class ZkTopicConfigs:
         )
 
     def _value(self, topic: TopicName, name: str) -> str:
-        """What holds for a topic: its own word, else that for all brokers, this process's, or Kafka's default."""
+        """Return the effective value: the topic's, else the cluster default, this process's, or Kafka's default."""
         known = TOPIC_CONFIGS[name]
         said = (self.overrides(topic).get(name), self._defaults.get(name), self.own.get(OF_BROKERS[name]))
         for value in said:
             if value is not None and (complaint := known.complaint(value)) is None:
                 return value.strip()
             if value is not None:
-                log.error("impossible configuration, ignored", topic=topic, config=name, why=complaint)
+                log.error("invalid configuration is ignored", topic=topic, config=name, why=complaint)
         return known.default
 
 
 def _timestamp_limit_ms(values: Mapping[str, str], side: str) -> int | None:
-    """Return how far producers' times may be from the broker's clock; None without a limit.
+    """Return the limit of the distance between a producer's timestamp and the broker's clock; None if there is none.
 
-    `difference` is the older name of both limits, and holds where it is the stricter one."""
+    `difference` is the older name of both limits. The stricter one applies.
+    """
     limit_ms = min(int(values[f"message.timestamp.{name}.max.ms"]) for name in (side, "difference"))
     return None if limit_ms == _LONG_MAX else limit_ms
 
 
 def _decoded(path: str, node: ZkNode | None) -> Mapping[str, str] | None:
-    """What a znode says, nothing where it is not there; None where it makes no sense, and what was known stays."""
+    """Return the configuration of a znode, empty if there is no znode.
+
+    None if it is unreadable, so that the old one stays.
+    """
     try:
         return {} if node is None else codecs.decode_config(node.data, path)
     except MalformedZnode as error:
-        log.error("unreadable configuration, ignored", path=path, error=str(error))
+        log.error("unreadable configuration is ignored", path=path, error=str(error))
         return None
 
 
@@ -168,5 +172,5 @@ def _entity(node: ZkNode) -> str | None:
     try:
         return codecs.decode_config_change(node.data)
     except MalformedZnode as error:
-        log.error("unreadable notification of a changed configuration, ignored", error=str(error))
+        log.error("unreadable notification of a configuration change is ignored", error=str(error))
         return None

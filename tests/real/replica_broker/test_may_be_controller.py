@@ -40,7 +40,7 @@ def test_the_broker_that_is_the_controller_is_killed_and_another_stops_in_order(
             assert leaving is not None
             brokers[leaving].stop()
             wait_until_controlled_by(znodes, *(brokers.keys() - {leaving}))
-            assert "nothing is led here any more" in brokers[leaving].log()
+            assert "this broker leads no partitions now" in brokers[leaving].log()
             wait_until_acknowledged(producer, 200)
             brokers[leaving].start()
             wait_until_served(znodes, "both", [0, 1, 2])

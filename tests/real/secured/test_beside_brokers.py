@@ -99,7 +99,7 @@ def test_a_broker_of_our_own_follows_leads_and_leaves_where_everybody_wants_a_lo
         )
         ours.stop()
         assert znodes.leader("followed", 1) == 1
-        assert "nothing is led here any more" in ours.log(), "it had asked the controller to see to that"
+        assert "this broker leads no partitions now" in ours.log(), "it had asked the controller to see to that"
         assert not any(password in ours.log() for password in PASSWORDS.values())
 
 

@@ -38,9 +38,9 @@ async def test_logs_of_what_is_assigned_to_others_are_named_with_the_reason(join
     local = {at(ORDERS): NEW_ID, at(ORDERS, 1): NEW_ID, at(ORDERS, 2): None, at(BROKEN): OLD_ID, at(GONE): OLD_ID}
     found = await unassigned(joining.zk, OWN, local)
     assert found == {
-        at(ORDERS, 1): "it is assigned to others",
-        at(ORDERS, 2): "it is assigned to others",
-        at(GONE): "there is no such topic any more",
+        at(ORDERS, 1): "it is assigned to other brokers",
+        at(ORDERS, 2): "it is assigned to other brokers",
+        at(GONE): "the topic no longer exists",
     }
 
 
@@ -73,7 +73,7 @@ async def test_a_log_of_an_earlier_topic_of_the_same_name_is_not_assigned(joinin
     )
     await joining.zk.transact([Create(path=paths.topic(ORDERS), data=codecs.encode_topic(assignment))])
     (why,) = (await unassigned(joining.zk, OWN, {at(ORDERS): OLD_ID})).values()
-    assert "was deleted" in why
+    assert "a deleted topic" in why
     assert await unassigned(joining.zk, OWN, {at(ORDERS): None}) == {}
 
 
