@@ -1,14 +1,13 @@
 """The registration of this broker in `/brokers/ids/N`.
 
-It proves that the broker is alive; its czxid is the broker epoch.
+It shows that the broker is alive; its czxid is the broker epoch.
 
-It ends with the session. A killed process leaves it behind until ZooKeeper expires the session. If a registration has
-this broker's id and one of its addresses, it is from an earlier life, because no other process can listen there; this
-broker waits for its end. A registration with other addresses is another broker's and an error.
+A killed process leaves it behind until ZooKeeper expires the session. If a registration has this broker's id and one of
+its addresses, it is from an earlier life, because no other process can listen there; this broker waits for its end. A
+registration with other addresses is another broker's and an error.
 
-After a lost session, such as after a long pause, the broker registers again with a new epoch. The controller treats it
-as restarted and sends its leaderships again. The broker could commit nothing without a session, because its ISR is
-bound to the old epochs.
+After a lost session, the broker registers again with a new epoch. The controller treats it as restarted and sends its
+leaderships again. In between it could commit nothing, because its ISRs are bound to the old epochs.
 """
 
 import asyncio

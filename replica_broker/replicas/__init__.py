@@ -1,1 +1,1 @@
-"""The replicas on this broker: what leads, what follows, who is in sync, and what is committed (seed 004, C and G)."""
+"""The replicas on this broker: leaders, followers, the ISR and the high watermark (seed 004, C and G)."""

@@ -1,8 +1,7 @@
-"""What is done every now and then for all replicas: high watermarks written down, logs flushed, old
-segments deleted.
+"""Periodic work for all replicas: checkpoint high watermarks, flush logs, delete old segments.
 
-The seed has a HW checkpoint thread for each replica; one for all writes one file for each log directory. A follower
-that starts again believes its checkpoint and no more: what is above it may be committed, or not.
+The seed has a checkpoint thread for each replica. Here one task writes one file for each log directory. A follower that
+restarts trusts only its checkpoint, because messages above it may be uncommitted.
 """
 
 import structlog
@@ -17,7 +16,7 @@ log = structlog.get_logger()
 
 
 def high_watermarks(storage: Storage) -> dict[TopicPartition, int]:
-    """Of all replicas that are not offline."""
+    """Return the high watermarks of all online replicas."""
     return {
         topic_partition: partition.high_watermark
         for topic_partition, partition in storage.hosted.items()
@@ -26,14 +25,14 @@ def high_watermarks(storage: Storage) -> dict[TopicPartition, int]:
 
 
 def checkpoint(storage: Storage) -> None:
-    """Writes down what is committed, and up to where logs were flushed. Where a directory fails, the others go on."""
+    """Write the high watermarks and the recovery points. If a directory fails, the others continue."""
     storage.directories.checkpoint_high_watermarks(high_watermarks(storage))
     storage.directories.checkpoint_recovery_points()
     storage.take_offline()
 
 
 def delete_old_segments(storage: Storage, now_ms: int) -> None:
-    """Deletes what `retention.ms` and `retention.bytes` do not keep, of what is committed."""
+    """Delete committed segments that `retention.ms` and `retention.bytes` do not keep."""
     for topic_partition, partition in list(storage.hosted.items()):
         if partition.is_offline:
             continue
@@ -45,7 +44,7 @@ def delete_old_segments(storage: Storage, now_ms: int) -> None:
 
 
 async def keep_checkpointing(storage: Storage, settings: ReplicaSettings, clock: Clock) -> None:
-    """Every few seconds, until it is cancelled."""
+    """Checkpoint the high watermarks every few seconds, until cancelled."""
     while True:
         await clock.sleep_ms(settings.high_watermark_checkpoint_interval_ms)
         await storage.directories.checkpoint_beside(high_watermarks(storage))
@@ -53,7 +52,10 @@ async def keep_checkpointing(storage: Storage, settings: ReplicaSettings, clock:
 
 
 async def keep_flushing(storage: Storage, settings: ReplicaSettings, clock: Clock) -> None:
-    """Every minute, until it is cancelled: replicas hold what is committed, so nobody waits for this."""
+    """Flush all logs every minute, until cancelled.
+
+    Nobody waits for it, because the replicas protect committed messages.
+    """
     if settings.flush_interval_ms is None:
         return
     while True:
@@ -63,7 +65,7 @@ async def keep_flushing(storage: Storage, settings: ReplicaSettings, clock: Cloc
 
 
 async def keep_deleting(storage: Storage, settings: ReplicaSettings, clock: Clock) -> None:
-    """Every few minutes, until it is cancelled."""
+    """Delete old segments every few minutes, until cancelled."""
     while True:
         await clock.sleep_ms(settings.retention_check_interval_ms)
         delete_old_segments(storage, clock.now_ms())

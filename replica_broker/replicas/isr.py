@@ -1,16 +1,13 @@
-"""Who is in sync, and what is committed (seed 004, G): decisions over values, nothing else.
+"""Decisions about the ISR and the high watermark, as pure functions (seed 004, G).
 
-`maybe_change_isr` is the seed's `maybe_change_ISR`, with what it leaves open said as Kafka does it:
+`maybe_change_isr` is the seed's `maybe_change_ISR` with Kafka's rules for what the seed leaves open:
 
-- Out goes whoever was not caught up for MAX_TIME_LAG. The seed asks when its end moved last, but a follower that has
-  everything of a partition to which nobody writes does not move either.
-- Out goes whoever is more than MAX_BYTES_LAG behind; all of those at once, and not only the last.
-- In comes who fetches at this moment, and no other: one that is dead may have everything, too. It is at most
-MIN_BYTES_LAG behind the last of the ISR *and* has all that is committed, and all from before this leader: else the next
-leader might lack a committed message.
+- A follower leaves if it was not caught up for MAX_TIME_LAG. (The end of an idle partition does not move, so the seed's
+last move is no criterion.) All followers more than MAX_BYTES_LAG behind leave at once.
+- Only the follower that is fetching may join, because others may be dead. It is at most MIN_BYTES_LAG behind the last
+of the ISR, *and* has all committed messages and all from before this leader, so that no future leader lacks one.
 
-Until it is known whether an ISR was written, nothing may be committed that only one of the two ISRs has: the high
-watermark is the smallest end in the *maximal* ISR, which has the members of both (KIP-497).
+While an ISR write is uncertain, the members of both ISRs count, the *maximal* ISR (KIP-497).
 """
 
 from collections.abc import Callable, Mapping
@@ -23,7 +20,7 @@ from replica_broker.replicas.requests import UNKNOWN_OFFSET
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lags:
-    """MAX_TIME_LAG, MAX_BYTES_LAG and MIN_BYTES_LAG (None: no such limit)."""
+    """MAX_TIME_LAG, MAX_BYTES_LAG and MIN_BYTES_LAG. None means no limit."""
 
     max_time_lag_ms: int
     max_bytes_lag: int | None = None
@@ -32,7 +29,7 @@ class Lags:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeaderView:
-    """What a leader decides from. `followers` are those that are assigned."""
+    """The leader's basis for a decision. `followers` are the assigned ones."""
 
     leader: BrokerId
     isr: tuple[BrokerId, ...]
@@ -41,14 +38,14 @@ class LeaderView:
     end_offset: int
     high_watermark: int
     epoch_start_offset: int
-    """The log's end when this leader began."""
+    """The log's end at the start of this leader epoch."""
     bytes_between: Callable[[int, int], int]
-    """How many bytes of the leader's log lie between two offsets."""
+    """Returns the bytes of the leader's log between two offsets."""
     now_ms: float
 
 
 def maybe_change_isr(view: LeaderView, lags: Lags, *, fetching: BrokerId | None) -> tuple[BrokerId, ...] | None:
-    """The ISR that should be, or None where it is well as it is. `fetching`: the follower that has just fetched, if any."""
+    """Return the ISR that should replace the current one, or None. `fetching` is the follower that has just fetched."""
     remaining = tuple(member for member in view.isr if member == view.leader or not _is_out(view, member, lags))
     smallest_end = min(_ends(view, remaining), default=view.end_offset)
     joining = tuple(
@@ -61,10 +58,12 @@ def maybe_change_isr(view: LeaderView, lags: Lags, *, fetching: BrokerId | None)
 
 
 def next_high_watermark(view: LeaderView, lags: Lags, *, min_insync_replicas: int) -> int:
-    """The smallest end in the maximal ISR; the present one where that is not larger, or too few are in sync.
+    """Return the smallest end in the maximal ISR, but at least the current high watermark.
 
-    Who is about to join is waited for as well, as Kafka does: else a follower of a busy partition would chase a high
-    watermark that only the leader makes, and never reach it."""
+    It does not move if the ISR is smaller than `min_insync_replicas`. Like in Kafka, a follower that is about to join
+    counts, too. Otherwise a follower of a busy partition would never catch up with a high watermark that only the
+    leader moves.
+    """
     if len(view.isr) < min_insync_replicas:
         return view.high_watermark
     smallest = view.end_offset
@@ -76,7 +75,9 @@ def next_high_watermark(view: LeaderView, lags: Lags, *, min_insync_replicas: in
 
 def _is_out(view: LeaderView, member: BrokerId, lags: Lags) -> bool:
     follower = view.followers.get(member)
-    return follower is not None and _is_behind(view, follower, lags)  # why a member is not assigned, only others know
+    return follower is not None and _is_behind(
+        view, follower, lags
+    )  # the leader does not know why this member is not assigned
 
 
 def _is_behind(view: LeaderView, follower: Follower, lags: Lags) -> bool:
@@ -97,7 +98,7 @@ def _may_join(view: LeaderView, follower: Follower, smallest_end: int, lags: Lag
     if follower.end_offset == UNKNOWN_OFFSET or follower.end_offset < max(view.high_watermark, view.epoch_start_offset):
         return False
     if _is_too_far_behind(view, follower, lags):
-        return False  # it would go at once
+        return False  # it would be removed at once
     return lags.min_bytes_lag is None or view.bytes_between(follower.end_offset, smallest_end) <= lags.min_bytes_lag
 
 

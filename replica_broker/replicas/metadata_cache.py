@@ -1,8 +1,8 @@
-"""What the controller has told this broker of the cluster: the live brokers, itself, and where partitions are.
+"""The metadata cache: the live brokers, the controller and the partitions, as the controller sent them.
 
-Every UpdateMetadata has all live brokers and the controller's id, and replaces them; its partitions are changes to what is
-known. One whose leader is -2 is gone, and with its last partition a topic is. It is what clients are answered from, so it
-is eventually consistent, and nothing that is written is decided from it.
+Each UpdateMetadata replaces the live brokers and the controller's id, and changes single partitions. A partition with
+leader -2 is deleted, and with the last one its topic. Responses to clients come from this cache, so it is eventually
+consistent. No write depends on it.
 """
 
 from collections.abc import Iterable, Mapping
@@ -23,7 +23,7 @@ _PROTOCOLS: Final = {protocol.value: protocol.name for protocol in SecurityProto
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LiveBroker:
-    """A broker that is alive, or the controller, which is listed as one."""
+    """A live broker, or the controller, which is listed like one."""
 
     id: BrokerId
     endpoints: Mapping[str, Endpoint]
@@ -31,7 +31,7 @@ class LiveBroker:
 
 
 class MetadataCache:
-    """Empty until the first UpdateMetadata: until then this broker is no member that anybody may rely on."""
+    """The metadata cache. Before the first UpdateMetadata it is empty and must not be relied on."""
 
     def __init__(self) -> None:
         self._brokers: Mapping[BrokerId, LiveBroker] = {}
@@ -43,7 +43,7 @@ class MetadataCache:
 
     @property
     def is_filled(self) -> bool:
-        """Whether a controller has told anything yet."""
+        """True after the first UpdateMetadata."""
         return self._is_filled
 
     @property
@@ -59,7 +59,7 @@ class MetadataCache:
         return self._topics.keys()
 
     def partitions(self, topic: TopicName) -> Mapping[PartitionId, UpdateMetadataPartitionState]:
-        """What is known of a topic's partitions; none where there is no such topic."""
+        """Return the known partitions of a topic; empty for an unknown one."""
         return self._topics.get(topic, {})
 
     def partition(self, topic_partition: TopicPartition) -> UpdateMetadataPartitionState | None:
@@ -75,16 +75,16 @@ class MetadataCache:
         return self._names.get(topic_id)
 
     def endpoint(self, broker: BrokerId, listener: str) -> Endpoint | None:
-        """Where a live broker is reached on a listener; None where it is not alive or has no such listener."""
+        """Return the address of a live broker on a listener, or None."""
         live = self._brokers.get(broker)
         return None if live is None else live.endpoints.get(listener)
 
     def controller_endpoint(self, listener: str) -> Endpoint | None:
-        """Where the controller is reached; None while none is known."""
+        """Return the address of the controller, or None if it is unknown."""
         return None if self._controller is None else self.endpoint(self._controller, listener)
 
     def update(self, request: UpdateMetadataRequest) -> tuple[TopicPartition, ...]:
-        """Takes over what the controller says. Returns the partitions that are gone."""
+        """Apply an UpdateMetadata. Return the deleted partitions."""
         self._brokers = {broker.id: _live(broker) for broker in request.live_brokers}
         self._controller = request.controller_id if request.controller_id >= 0 else None
         self._is_filled = True

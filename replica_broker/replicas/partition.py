@@ -1,7 +1,7 @@
-"""One partition of which a replica is on this broker, as the last command of the controller says it.
+"""One partition with a replica on this broker, in the state of the controller's last command.
 
-The seed's `Partition{topic, partition_id, leader, ISR, AR, LeaderAndISRVersionInZK}`. Everything here happens between
-two turns of the event loop, so no reader ever sees half of a change; who waits for one is woken by `notify`.
+The seed's `Partition{topic, partition_id, leader, ISR, AR, LeaderAndISRVersionInZK}`. A change never spans two turns of
+the event loop, so no reader sees half of one. `notify` wakes those who wait for a change.
 """
 
 from collections.abc import Callable, Iterator
@@ -28,13 +28,13 @@ from replica_broker.replicas.replica import Follower, Replica
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ProposedIsr:
-    """What is being written, or was: as long as it stands, it counts beside the one that is known to be written."""
+    """An ISR that is being written. Until the result is known, it counts beside the current ISR."""
 
     isr: tuple[BrokerId, ...]
 
 
 class Partition:
-    """See the module."""
+    """A partition and its replica on this broker."""
 
     def __init__(self, topic_partition: TopicPartition, topic_id: TopicId | None, replica: Replica) -> None:
         self.topic_partition = topic_partition
@@ -47,13 +47,13 @@ class Partition:
         self.isr: tuple[BrokerId, ...] = ()
         self.proposed: ProposedIsr | None = None
         self.assigned_replicas: tuple[BrokerId, ...] = ()
-        """AR."""
+        """The assigned replicas (AR)."""
         self.recovery_state = LeaderRecoveryState.RECOVERED
         self.is_stopped = False
-        """Stopped and not deleted: it follows nobody until the next command."""
+        """True if stopped but not deleted: it follows no leader until the next command."""
         self.is_offline = False
         self.reigns = 0
-        """How often this replica began to lead, or ceased to: a wait from before one of these is in vain."""
+        """Counts how often this replica started or stopped leading. A wait from an earlier reign is void."""
         self.followers: dict[BrokerId, Follower] = {}
         self.epoch_start_offset = 0
         self._positions = BytePositions(0, 0, 0)
@@ -73,13 +73,14 @@ class Partition:
 
     @property
     def maximal_isr(self) -> frozenset[BrokerId]:
-        """Whoever is in the ISR that is known to be written, or in the one that is proposed."""
+        """The union of the current ISR and the proposed one."""
         return frozenset(self.isr) | frozenset(self.proposed.isr if self.proposed else ())
 
     def become_leader(self, state: LeaderAndIsrPartitionState, now_ms: float) -> bool:
-        """The seed's `becomeLeader`, without the fetcher. Returns whether it did not lead before.
+        """Run the seed's `becomeLeader`, without the fetcher. Return True if this broker did not lead before.
 
-        The log notes where the epoch begins, so that followers can tell what is from before it."""
+        The log records the start of the epoch, so that followers can find it.
+        """
         is_new = not self.is_leader
         self.log.begin_epoch(state.leader_epoch)
         self.epoch_start_offset = self.replica.end_offset
@@ -99,14 +100,14 @@ class Partition:
         return is_new
 
     def become_follower(self, state: LeaderAndIsrPartitionState) -> None:
-        """The seed's `becomeFollower`, without cutting the log and the fetcher."""
+        """Run the seed's `becomeFollower`, without truncation and the fetcher."""
         self.reigns += self.is_leader
         self.replica.is_leader = False
         self.followers = {}
         self._take(state)
 
     def stop(self) -> None:
-        """It leads and follows nobody, until the next command."""
+        """Stop leading or following until the next command."""
         self.reigns += self.is_leader
         self.replica.is_leader = False
         self.is_stopped = True
@@ -125,18 +126,18 @@ class Partition:
         self.is_stopped = False
 
     def assign(self, replicas: tuple[BrokerId, ...]) -> None:
-        """Other replicas are assigned, in the same epoch: those that are new begin with nothing."""
+        """Assign other replicas in the same epoch. The new ones start as unknown."""
         self.assigned_replicas = replicas
         if self.is_leader:
             others = (broker for broker in replicas if broker != self.replica.broker_id)
             self.followers = {broker: self.followers.get(broker, Follower()) for broker in others}
 
     def note_append(self, size_bytes: int) -> None:
-        """The leader has appended."""
+        """Record the size of the leader's append."""
         self._positions.note(self.replica.end_offset, size_bytes)
 
     def view(self, now_ms: float) -> LeaderView:
-        """What the leader decides about the ISR and the high watermark from."""
+        """Return the basis of decisions about the ISR and the high watermark."""
         return LeaderView(
             leader=self.replica.broker_id,
             isr=self.isr,
@@ -150,33 +151,32 @@ class Partition:
         )
 
     def require_log(self) -> None:
-        """Raises `StorageFailed`."""
+        """Raise `StorageFailed` if the log directory failed."""
         if self.is_offline:
             raise StorageFailed(self.topic_partition, "its log directory failed")
 
     def require_leader(self, current_leader_epoch: LeaderEpoch = NO_EPOCH) -> None:
-        """Raises `StorageFailed`, `FencedLeaderEpoch` and `UnknownLeaderEpoch` (KIP-320), and `NotLeader`, in this
-        order."""
+        """Raise `StorageFailed`, `FencedLeaderEpoch`, `UnknownLeaderEpoch` (KIP-320) or `NotLeader`, in this order."""
         self.require_log()
         if current_leader_epoch != NO_EPOCH and current_leader_epoch < self.leader_epoch:
             raise FencedLeaderEpoch(
-                self.topic_partition, f"the epoch is {self.leader_epoch} by now, and not {current_leader_epoch}"
+                self.topic_partition, f"the leader epoch is already {self.leader_epoch}, not {current_leader_epoch}"
             )
         if current_leader_epoch > self.leader_epoch:
             raise UnknownLeaderEpoch(
-                self.topic_partition, f"the epoch is still {self.leader_epoch}, and not {current_leader_epoch}"
+                self.topic_partition, f"the leader epoch is still {self.leader_epoch}, not {current_leader_epoch}"
             )
         if not self.is_leader:
-            raise NotLeader(self.topic_partition, f"broker {self.leader} leads it, as far as is known")
+            raise NotLeader(self.topic_partition, f"the known leader is broker {self.leader}")
 
     def notify(self) -> None:
-        """Wakes whoever waits for a change: of the log's end, of the high watermark, of the ISR, of the leader."""
+        """Wake those who wait for a change of the log's end, the high watermark, the ISR or the leader."""
         for wake in self._wake:
             wake()
 
     @contextmanager
     def waking(self, wake: Callable[[], None]) -> Iterator[None]:
-        """Has it called at every change from now on."""
+        """Call `wake` at every change within this context."""
         self._wake.add(wake)
         try:
             yield

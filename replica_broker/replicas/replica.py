@@ -1,11 +1,11 @@
-"""The replicas of a partition: the one on this broker, and what a leader knows of the others.
+"""The replicas of a partition: the one on this broker, and the leader's view of the others.
 
 The seed has one class for both (`Replica{broker_id, partition, log, hw, leo, isLeader}`). They share little: only the
-own one has a log, and only of the others must be known when they were caught up last.
+local one has a log, and only the others need the time when they were last caught up.
 
-When a follower was caught up is known by its fetches alone, as in Kafka. A fetch at the end of the log says that it is
-caught up now. A fetch that reaches what was the end when it fetched before says that it was caught up then: so a
-follower that fetches steadily stays in sync while messages keep coming, and never sees the end itself.
+As in Kafka, that time comes from fetches. A fetch at the log's end means that the follower is caught up now. A fetch
+that reaches the end at the time of its previous fetch means that it was caught up then. So a follower that fetches
+steadily stays in sync under load, although it never reaches the current end.
 """
 
 from dataclasses import dataclass
@@ -24,7 +24,10 @@ class Replica:
     broker_id: BrokerId
     log: Log
     high_watermark: int
-    """`hw`: all below it is committed. After a start it is the one that was checkpointed, or the log's end."""
+    """`hw`: all messages below it are committed.
+
+    After a start it is the checkpointed one, or the log's end if that is lower.
+    """
     is_leader: bool = False
 
     @property
@@ -33,13 +36,13 @@ class Replica:
         return self.log.log_end_offset
 
     def cut_high_watermark(self) -> None:
-        """After the log was cut: nothing is committed that is not there."""
+        """Lower the high watermark to the end of a truncated log."""
         self.high_watermark = max(min(self.high_watermark, self.end_offset), self.log.log_start_offset)
 
 
 @dataclass(slots=True, kw_only=True)
 class Follower:
-    """What the leader knows of a replica elsewhere. Times are monotonic."""
+    """The leader's view of a replica on another broker. Times are monotonic."""
 
     end_offset: int = UNKNOWN_OFFSET
     last_caught_up_ms: float = NEVER_MS
@@ -50,7 +53,7 @@ class Follower:
     def record_fetch(
         self, offset: int, leader_end: int, now_ms: float, *, log_start_offset: int = UNKNOWN_OFFSET
     ) -> None:
-        """The follower asks for what begins at an offset: it has all before it, from its log's start on."""
+        """Record a fetch at an offset: the follower has all messages before it, from its log start on."""
         if offset >= leader_end:
             self.last_caught_up_ms = max(self.last_caught_up_ms, now_ms)
         elif offset >= self.leader_end_at_last_fetch != UNKNOWN_OFFSET:
@@ -61,7 +64,7 @@ class Follower:
         self.log_start_offset = log_start_offset
 
     def begin_again(self, now_ms: float, *, is_in_sync: bool, is_new_leader: bool) -> None:
-        """A leader epoch begins: who is in the ISR has the whole time to show that it follows, everybody else none."""
+        """Begin a leader epoch. ISR members have the full time lag to prove that they follow; the others have none."""
         self.last_caught_up_ms = now_ms if is_in_sync else NEVER_MS
         if is_new_leader:
             self.end_offset = UNKNOWN_OFFSET

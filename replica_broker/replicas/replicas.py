@@ -1,8 +1,8 @@
-"""All replicas on this broker: what the controller commands, what producers append, what followers and consumers fetch.
+"""All replicas on this broker: commands of the controller, appends of producers, fetches of followers and consumers.
 
-This puts the parts together and finds the partition that is meant; what happens is in `commands`,
-`leading` and `following`. Everything runs in one event loop, and nothing that touches a partition waits in its midst:
-so commands, appends and fetches see each other's work whole.
+This class connects the parts and finds the partition of a request; the work is in `commands`, `leading` and
+`following`. Everything runs in one event loop. No change of a partition awaits halfway, so commands, appends and
+fetches never see half of one another's work.
 """
 
 import asyncio
@@ -45,11 +45,12 @@ from replica_broker.replicas.storage import Storage
 
 
 class Replicas:
-    """See the module.
+    """All replicas on this broker.
 
-    `is_known` says whether the metadata cache has a partition: one that is not here is led by another broker then, and
-    unknown else. `is_alive` says whether a broker is. `on_directory_failed` is called when a log directory has failed: the
-    controller is to be told."""
+    `is_known` returns True if the metadata cache has a partition. A partition without a replica here is then led by
+    another broker, and otherwise unknown. `is_alive` returns True for a live broker. `on_directory_failed` is called
+    after a failure of a log directory, to notify the controller.
+    """
 
     def __init__(
         self,
@@ -94,20 +95,20 @@ class Replicas:
 
     @property
     def hosted(self) -> Mapping[TopicPartition, Partition]:
-        """The partitions of which a replica is here, offline ones among them."""
+        """The partitions with a replica on this broker, including offline ones."""
         return self._storage.hosted
 
     @property
     def high_watermarks(self) -> Mapping[TopicPartition, int]:
-        """What is committed, as the directories write it down when they are closed."""
+        """The high watermarks of the online replicas, for the last checkpoint."""
         return housekeeping.high_watermarks(self._storage)
 
     def is_under_min_isr(self, partition: Partition) -> bool:
-        """Whether fewer are in sync than a producer with acks=all needs."""
+        """Return True if the ISR is too small for acks=all."""
         return len(partition.isr) < self._committing.min_insync_replicas(partition)
 
     def start(self) -> None:
-        """Begins what goes on in the background."""
+        """Start the background tasks."""
         work = {
             "take slow followers out of the ISR": lambda: self._isr_changes.keep(self._led),
             "checkpoint high watermarks": lambda: housekeeping.keep_checkpointing(
@@ -119,7 +120,7 @@ class Replicas:
         self._background += [supervised(each, name=name, sleep_ms=self._clock.sleep_ms) for name, each in work.items()]
 
     async def close(self) -> None:
-        """Ends it, answers who waits, and writes the high watermarks. The logs are closed by their directories."""
+        """Stop the tasks, wake all waiters, and write the high watermarks. The directories close the logs."""
         for task in self._background:
             task.cancel()
         await asyncio.gather(*self._background, return_exceptions=True)
@@ -129,19 +130,19 @@ class Replicas:
         housekeeping.checkpoint(self._storage)
 
     async def on_leader_and_isr_command(self, request: LeaderAndIsrRequest) -> LeaderAndIsrResponse:
-        """Begins to lead and to follow; every partition is judged for itself."""
+        """Start to lead and follow. Each partition succeeds or fails alone."""
         response = self._becoming.on_leader_and_isr_command(request)
         await self._fetchers.close_idle()
         return response
 
     async def on_stop_replica_command(self, request: StopReplicaRequest) -> StopReplicaResponse:
-        """Stops replicas, and deletes logs where that is said."""
+        """Stop replicas, and delete logs if the command says so."""
         response = self._stopping.on_stop_replica_command(request)
         await self._fetchers.close_idle()
         return response
 
     async def on_topic_configs_changed(self, topic: TopicName) -> None:
-        """What is configured for a topic holds from now on, also for who waits."""
+        """Apply a topic's new configuration, also to waiting requests."""
         config = self._configs.log_config(topic)
         for topic_partition, partition in self._storage.hosted.items():
             if topic_partition.topic == topic and not partition.is_offline:
@@ -150,7 +151,7 @@ class Replicas:
                 partition.notify()
 
     def on_brokers_changed(self) -> None:
-        """The controller said who is alive."""
+        """Handle new live brokers from the controller."""
         self._deleting.on_brokers_changed()
 
     def take_written(
@@ -161,38 +162,40 @@ class Replicas:
         partition_epoch: PartitionEpoch,
         assigned_replicas: tuple[BrokerId, ...],
     ) -> None:
-        """What the leader of a partition has written of it by itself, in its epoch: an ISR, or an assignment.
+        """Take over an ISR or assignment that the leader has written itself in its epoch.
 
-        Raises `ReplicaRefused` where the partition is not here."""
+        Raises `ReplicaRefused` if the partition has no replica here.
+        """
         partition = self._find(topic_partition)
         partition.isr, partition.partition_epoch, partition.proposed = isr, partition_epoch, None
         partition.assign(assigned_replicas)
         for broker, follower in partition.followers.items():
             if broker not in isr:
-                follower.last_caught_up_ms = NEVER_MS  # nobody waits for it before it has caught up
+                follower.last_caught_up_ms = NEVER_MS  # so that it is not waited for before it has caught up
         self._committing.advance(partition)
         partition.notify()
 
     def is_offline(self, topic_partition: TopicPartition) -> bool:
-        """Whether the log is in a directory that failed."""
+        """Return True if the log is in a failed directory."""
         return self._storage.is_offline(topic_partition)
 
     def may_be_offline(self, topic_partition: TopicPartition) -> bool:
-        """Whether the log is in a directory that failed, or there is none and it may have been in such a directory."""
+        """Return True if the log is in a failed directory, or may have been in one because it is in no other."""
         return self._storage.may_be_offline(topic_partition)
 
     def when_offline(self, listener: Callable[[Partition], object]) -> None:
-        """Calls it with every replica whose log directory fails."""
+        """Call the listener with each replica whose log directory fails."""
         self._storage.when_offline(listener)
 
     def on_directory_offline(self) -> None:
-        """For `LogDirectories(on_offline=)`: a directory failed in something that nobody here did."""
+        """Handle the failure of a directory outside of these methods, for `LogDirectories(on_offline=)`."""
         self._storage.take_offline()
 
     async def append(self, topic_partition: TopicPartition, records: bytes, *, acks: int, timeout_ms: int) -> Appended:
-        """Appends to the log that this broker leads, and waits until that is committed, where acks ask for it.
+        """Append to a log that this broker leads and, for acks=all, wait until the messages are committed.
 
-        Raises `ReplicaRefused` and `LogError`, which have an `error_code`."""
+        Raises `ReplicaRefused` and `LogError`, which have an `error_code`.
+        """
         try:
             partition = self._find(topic_partition)
             with self._storage.guarded(topic_partition):
@@ -205,16 +208,17 @@ class Replicas:
         return appended
 
     async def append_marker(self, topic_partition: TopicPartition, end: EndOfTransaction, *, timeout_ms: int) -> None:
-        """Appends the end of a transaction to the log that this broker leads, and waits until that is committed.
+        """Append a transaction's end marker to a log that this broker leads, and wait until it is committed.
 
-        Raises as `append`."""
+        Raises as `append`.
+        """
         partition = self._find(topic_partition)
         with self._storage.guarded(topic_partition):
             appended = self._appending.append_marker(partition, end)
         await self._appending.until_committed(partition, appended.last_offset + 1, timeout_ms=timeout_ms)
 
     async def fetch(self, asked: Fetch) -> dict[TopicPartition, Fetched]:
-        """What is there of each partition; raises nothing, as errors are in the answers."""
+        """Return the messages of each partition. Errors are in the answers."""
         answers = await self._fetches.fetch(asked)
         for answer in answers.values():
             if answer.error_code is not ErrorCode.none:
@@ -226,12 +230,14 @@ class Replicas:
     async def delete_records(
         self, offsets: Mapping[TopicPartition, int], *, timeout_ms: int
     ) -> dict[TopicPartition, Deleted]:
-        """Deletes what is before these offsets of logs that this broker leads; raises nothing."""
+        """Delete the messages before these offsets of logs that this broker leads. Errors are in the results."""
         return await self._deleting.delete(offsets, timeout_ms=timeout_ms)
 
     def producers(self, topic_partition: TopicPartition) -> ProducerStates:
-        """Who wrote to a partition, as the replica here knows it, be it the leader's or a follower's. Raises
-        `ReplicaRefused`."""
+        """Return the producers of a partition as this replica knows them, as a leader or a follower.
+
+        Raises `ReplicaRefused`.
+        """
         partition = self._find(topic_partition)
         if partition.is_offline:
             raise StorageFailed(topic_partition, "its log directory failed")
@@ -245,9 +251,10 @@ class Replicas:
         current_leader_epoch: LeaderEpoch,
         replica_id: BrokerId = CONSUMER,
     ) -> ListedOffset:
-        """Where the messages of a time begin. Raises `ReplicaRefused`.
+        """Return the offset of a timestamp. Raises `ReplicaRefused`.
 
-        Nothing here depends on the isolation level: without transactions, all that is committed is stable."""
+        The isolation level does not matter: without transactions, all committed messages are stable.
+        """
         partition = self._find(topic_partition)
         with self._storage.guarded(topic_partition):
             return offsets.list_offset(
@@ -257,7 +264,7 @@ class Replicas:
     def end_of_epoch(
         self, topic_partition: TopicPartition, *, current_leader_epoch: LeaderEpoch, asked_epoch: LeaderEpoch
     ) -> EpochEnd:
-        """Where an epoch ends in the leader's log. Raises `ReplicaRefused`."""
+        """Return the end of an epoch in the leader's log. Raises `ReplicaRefused`."""
         partition = self._find(topic_partition)
         return offsets.end_of_epoch(partition, current_leader_epoch=current_leader_epoch, asked_epoch=asked_epoch)
 
@@ -265,12 +272,12 @@ class Replicas:
         return (partition for partition in list(self._storage.hosted.values()) if partition.is_leader)
 
     def _find(self, topic_partition: TopicPartition) -> Partition:
-        """Raises `StorageFailed`, `NotLeader`, `UnknownPartition`."""
+        """Return the hosted partition. Raises `StorageFailed`, `NotLeader`, `UnknownPartition`."""
         partition = self._storage.hosted.get(topic_partition)
         if partition is not None:
             return partition
         if self._storage.is_offline(topic_partition):
             raise StorageFailed(topic_partition, "its log directory failed")
         if self._is_known(topic_partition):
-            raise NotLeader(topic_partition, "it is on other brokers")
-        raise UnknownPartition(topic_partition, "nobody has told this broker of it")
+            raise NotLeader(topic_partition, "this broker has no replica")
+        raise UnknownPartition(topic_partition, "this broker does not know it")

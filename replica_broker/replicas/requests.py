@@ -1,7 +1,7 @@
-"""What is asked of replicas and what they answer, as values: between serving, replicas and the links to leaders.
+"""Requests to replicas and their results, as values shared by serving, replicas and leader links.
 
-A follower's fetch and a consumer's are the same request, as in Kafka; the seed's `ReplicaFetchRequest` is one of the
-first kind. Where nothing is said about an epoch, nothing is compared.
+As in Kafka, followers and consumers send the same fetch; the seed's `ReplicaFetchRequest` is a follower's. An epoch
+that is not given is not compared.
 """
 
 from collections.abc import Mapping
@@ -12,14 +12,14 @@ from controller_core.model.ids import NO_EPOCH, NO_LEADER, BrokerId, LeaderEpoch
 from controller_core.wire.messages import ErrorCode
 
 CONSUMER: Final = BrokerId(-1)
-"""In the place of a replica's id: whoever asks is none."""
+"""Replaces the replica id in a consumer's request."""
 UNKNOWN_OFFSET: Final = -1
 
 IsolationLevel = Literal["read uncommitted", "read committed"]
 
 
 class EpochEnd(NamedTuple):
-    """Where a leader epoch ends in a log: the first offset that is not of it. (-1, -1) where the log does not know."""
+    """The end of a leader epoch in a log: the first offset after it. (-1, -1) if the log does not know."""
 
     epoch: LeaderEpoch
     end_offset: int
@@ -33,7 +33,7 @@ UNKNOWN_END: Final = EpochEnd(NO_EPOCH, UNKNOWN_OFFSET)
 
 
 class Asked(NamedTuple):
-    """What a fetch asks of one partition."""
+    """A fetch's request for one partition."""
 
     offset: int
     max_bytes: int
@@ -45,7 +45,7 @@ class Asked(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fetch:
-    """A fetch by a follower, or by a consumer."""
+    """A fetch by a follower or a consumer."""
 
     partitions: Mapping[TopicPartition, Asked]
     replica_id: BrokerId = CONSUMER
@@ -61,7 +61,7 @@ class Fetch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fetched:
-    """The answer for one partition: whole batches, or why there are none."""
+    """The answer for one partition: whole batches, or an error."""
 
     error_code: ErrorCode = ErrorCode.none
     high_watermark: int = UNKNOWN_OFFSET
@@ -69,22 +69,22 @@ class Fetched:
     log_start_offset: int = UNKNOWN_OFFSET
     records: bytes = field(default=b"", repr=False)
     diverging_epoch: EpochEnd | None = None
-    """Where the follower's log parts from the leader's: what it has behind that, the leader has not (KIP-595)."""
+    """The point after which the follower's log diverges from the leader's (KIP-595)."""
     leader: BrokerId = NO_LEADER
-    """With NOT_LEADER_OR_FOLLOWER and FENCED_LEADER_EPOCH: who leads, as far as this broker knows."""
+    """The known leader, for NOT_LEADER_OR_FOLLOWER and FENCED_LEADER_EPOCH."""
     leader_epoch: LeaderEpoch = NO_EPOCH
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Deleted:
-    """The answer to DeleteRecords for one partition: the smallest log start of its live replicas, or why there is none."""
+    """The result of DeleteRecords for one partition: the low watermark of its live replicas, or an error."""
 
     low_watermark: int = UNKNOWN_OFFSET
     error_code: ErrorCode = ErrorCode.none
 
 
 class ListedOffset(NamedTuple):
-    """The answer to ListOffsets for one partition; all -1 where there is no such message."""
+    """The result of ListOffsets for one partition; all -1 if there is no such message."""
 
     offset: int = UNKNOWN_OFFSET
     timestamp_ms: int = -1
@@ -92,10 +92,10 @@ class ListedOffset(NamedTuple):
 
 
 TO_HIGH_WATERMARK: Final = -1
-"""The offset of DeleteRecords that is none: all that is committed."""
+"""The special offset of DeleteRecords: delete all committed messages."""
 
 LATEST: Final = -1
 EARLIEST: Final = -2
 MAX_TIMESTAMP: Final = -3
 EARLIEST_LOCAL: Final = -4
-"""The timestamps of ListOffsets that are none."""
+"""The special timestamps of ListOffsets."""

@@ -1,9 +1,9 @@
-"""What replicas ask of the world: their leaders, whoever writes the ISR, and the configuration of topics.
+"""The interfaces that replicas use: leaders, ISR writers and topic configurations.
 
 - `LeaderLink`: `replica_broker.replicas.following.tcp_leader_link.TcpLeaderLink` for a real leader, and
-  `simulation.replicas.leader_links.SimulatedLeaderLink` for tests.
+`simulation.replicas.leader_links.SimulatedLeaderLink` for tests.
 - `IsrWriter`: `leading.alter_partition.AlterPartitionWriter` asks the controller (KIP-497);
-  `leading.state_znode.StateZnodeWriter` writes the state znode itself, as seed 004 has it.
+`leading.state_znode.StateZnodeWriter` writes the state znode itself, as in seed 004.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -19,7 +19,7 @@ from replica_broker.replicas.requests import EpochEnd, Fetch, Fetched
 
 
 class LeaderEndpoint(NamedTuple):
-    """Where a leader is reached, as the command that named it says."""
+    """The address of a leader, from the command that named it."""
 
     broker: BrokerId
     host: str
@@ -27,52 +27,57 @@ class LeaderEndpoint(NamedTuple):
 
 
 class LeaderLinkError(Exception):
-    """A leader did not answer. The subclass says whether asking again can help."""
+    """A leader did not answer. The subclass says whether a retry can help."""
 
 
 class LeaderUnreachable(LeaderLinkError):
-    """No connection, a connection that closed, or no answer in time. Retriable: reading changes nothing."""
+    """No connection, a closed connection, or a timeout. Retriable, because reads change nothing."""
 
 
 class LeaderAnswerUnreadable(LeaderLinkError):
-    """The answer is not what the protocol allows. The connection is closed; retriable on a new one, after a pause."""
+    """An answer that violates the protocol. The connection is closed; retriable on a new one, after a pause."""
 
 
 class LeaderLink(Protocol):
-    """A follower's way to a leader. One request at a time; it connects where there is no connection.
+    """A follower's connection to a leader, opened on demand. One request at a time.
 
-    Every method raises `LeaderLinkError`. The errors of partitions are in the answers."""
+    Every method raises `LeaderLinkError`. Errors of single partitions are in the answers.
+    """
 
     async def fetch(self, asked: Fetch) -> Mapping[TopicPartition, Fetched]:
-        """What the leader has (Fetch, version 17). A partition that is missing in the answer was not answered."""
+        """Fetch from the leader (version 17). A partition that is missing in the result was not answered."""
         ...
 
     async def ends_of_epochs(
         self, asked: Mapping[TopicPartition, tuple[LeaderEpoch, LeaderEpoch]], replica_id: BrokerId
     ) -> Mapping[TopicPartition, EpochEnd | ErrorCode]:
-        """Where epochs end in the leader's log (OffsetForLeaderEpoch, version 4), by (current leader epoch, epoch
-        asked)."""
+        """Return the ends of epochs in the leader's log (OffsetForLeaderEpoch, version 4).
+
+        `asked` has pairs of (current leader epoch, requested epoch).
+        """
         ...
 
     async def list_offsets(
         self, asked: Mapping[TopicPartition, tuple[LeaderEpoch, int]], replica_id: BrokerId
     ) -> Mapping[TopicPartition, int | ErrorCode]:
-        """The offsets of (current leader epoch, timestamp): LATEST is the leader's log end for a follower (version
-        9)."""
+        """Return the offsets of timestamps in the leader's log (version 9). LATEST is the log's end for a follower.
+
+        `asked` has pairs of (current leader epoch, timestamp).
+        """
         ...
 
     async def close(self) -> None:
-        """Closes the connection; a request in flight fails with `LeaderUnreachable`. Idempotent."""
+        """Close the connection. A request in flight fails with `LeaderUnreachable`. Idempotent."""
         ...
 
 
 LeaderLinks = Callable[[LeaderEndpoint], LeaderLink]
-"""Makes the link to a leader. Does not connect yet."""
+"""Returns the link to a leader, not yet connected."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IsrToWrite:
-    """An ISR that a leader wants written, and the state that it was decided from."""
+    """An ISR that a leader wants to write, and the state that the decision is based on."""
 
     topic_partition: TopicPartition
     topic_id: TopicId | None
@@ -85,7 +90,7 @@ class IsrToWrite:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IsrWritten:
-    """The state that holds now: what was asked, or, where that was done already, what has become of it since."""
+    """The state after a write. If the ISR was already written, it includes later changes."""
 
     leader_epoch: LeaderEpoch
     partition_epoch: PartitionEpoch
@@ -95,38 +100,41 @@ class IsrWritten:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IsrRefused:
-    """It was not written, and will not be: somebody else has changed the state, or a member may not join."""
+    """The ISR was not written and will not be: the state has changed, or a member may not join."""
 
     error_code: ErrorCode
 
     @property
     def leaves_state(self) -> bool:
-        """Whether the state is what the leader knew: it may propose another ISR. Else it waits for the controller."""
+        """True if the leader's state is still right, so that it may propose another ISR.
+
+        Otherwise it waits for the controller.
+        """
         return self.error_code in (ErrorCode.ineligible_replica, ErrorCode.operation_not_attempted)
 
 
 class IsrWriteUncertain(Exception):
-    """Whether the ISR was written is unknown, or it could not be asked for. Retriable, with the same ISR only."""
+    """The result of an ISR write is unknown, or it was not sent. Retriable, but only with the same ISR."""
 
 
 class IsrWriter(Protocol):
-    """Writes an ISR on the condition that the state is the one that the leader knows (`LeaderAndISRVersionInZK`)."""
+    """Writes an ISR if the state is still the one that the leader knows (`LeaderAndISRVersionInZK`)."""
 
     async def write(self, isr: IsrToWrite) -> IsrWritten | IsrRefused:
-        """Raises `IsrWriteUncertain`, and nothing else."""
+        """Write the ISR. Raises only `IsrWriteUncertain`."""
         ...
 
 
 class AlterPartitionChannel(Protocol):
-    """The way to whoever is the controller, under this broker's present epoch."""
+    """Sends requests to the current controller, with this broker's current epoch."""
 
     async def alter_partition(self, topics: Sequence[AskedTopic]) -> AlterPartitionResponse:
-        """The controller's answer to AlterPartition, version 3. Raises `IsrWriteUncertain` where there is none."""
+        """Send AlterPartition, version 3. Raises `IsrWriteUncertain` if there is no answer."""
         ...
 
 
 class TopicConfigs(Protocol):
-    """The configuration of topics, as it is now; all of it is known at any time."""
+    """The current configuration of topics, known at any time."""
 
     def log_config(self, topic: TopicName) -> LogConfig: ...
 

@@ -1,10 +1,10 @@
-"""What happens when a log directory fails: its replicas go offline, and all others live on.
+"""Handles the failure of a log directory: its replicas go offline, all others continue.
 
-`LogDirectories` takes a directory offline with the first `DiskError` in it: after a failed write nobody knows what is
-on it. Whatever touches a log is done within `Storage.guarded`, which takes the replicas of that directory offline
-then. They lead and follow no more, and answer KAFKA_STORAGE_ERROR, until the broker starts again with a directory that
-works. The controller is told of it (`on_directory_failed`), asks by a LeaderAndIsr which replicas are concerned (seed
-000), and elects others.
+`LogDirectories` takes a directory offline at its first `DiskError`, because the result of a failed write is unknown.
+All access to logs runs within `Storage.guarded`, which then takes the replicas of that directory offline. They stop
+leading and following, and answer KAFKA_STORAGE_ERROR until the broker restarts with a working directory. The controller
+is notified (`on_directory_failed`), asks by a LeaderAndIsr for the affected replicas (seed 000), and elects other
+leaders.
 """
 
 from collections.abc import Callable, Iterator
@@ -23,7 +23,7 @@ log = structlog.get_logger()
 
 
 class Storage:
-    """The log directories, the replicas in them, and who is offline because of one."""
+    """The log directories, and the online and offline replicas in them."""
 
     def __init__(self, directories: LogDirectories, *, on_directory_failed: Callable[[], object]) -> None:
         self.directories = directories
@@ -33,21 +33,21 @@ class Storage:
         self._listeners: list[Callable[[Partition], object]] = []
 
     def is_offline(self, topic_partition: TopicPartition) -> bool:
-        """Whether its log is in a directory that failed."""
+        """Return True if the log is in a failed directory."""
         return topic_partition in self.directories.offline
 
     def may_be_offline(self, topic_partition: TopicPartition) -> bool:
-        """Whether its log is in a directory that failed, or there is none and it may have been in such a directory."""
+        """Return True if the log is in a failed directory, or may have been in one because it is in no other."""
         is_elsewhere = self.directories.log_of(topic_partition) is not None
         return self.is_offline(topic_partition) or (bool(self.directories.offline_paths) and not is_elsewhere)
 
     def when_offline(self, listener: Callable[[Partition], object]) -> None:
-        """Calls it with every replica that goes offline."""
+        """Call the listener with each replica that goes offline."""
         self._listeners.append(listener)
 
     @contextmanager
     def guarded(self, topic_partition: TopicPartition) -> Iterator[None]:
-        """Raises `StorageFailed` for the failure of a log's directory, after taking the replicas in it offline."""
+        """Convert a failure of the log's directory to `StorageFailed`, after taking its replicas offline."""
         try:
             yield
         except (DiskError, LogOffline) as error:
@@ -55,7 +55,7 @@ class Storage:
             raise StorageFailed(topic_partition, f"its log directory failed: {error}") from error
 
     def take_offline(self) -> None:
-        """Looks for directories that have failed, and takes the replicas in them offline."""
+        """Take the replicas of newly failed directories offline."""
         for topic_partition, partition in list(self.hosted.items()):
             if not partition.is_offline and self.is_offline(topic_partition):
                 self._take_offline(partition)

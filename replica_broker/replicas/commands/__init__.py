@@ -1,1 +1,1 @@
-"""What the controller commands: to lead, to follow, to stop, to delete."""
+"""The controller's commands to replicas: lead, follow, stop, delete."""

@@ -1,13 +1,12 @@
-"""What the controller's LeaderAndIsr does to replicas (seed 004, C): each partition of it is judged for itself.
+"""Applies the controller's LeaderAndIsr to replicas (seed 004, C). Each of its partitions succeeds or fails alone.
 
-`on_LeaderAndISRCommand`, `startReplica`, `becomeLeader` and `becomeFollower` of the seed, under Kafka's rules: only a
-larger leader epoch is obeyed; a replica whose log has another topic's id is left alone, as only the controller can
-know which of the two is over.
+These are the seed's `on_LeaderAndISRCommand`, `startReplica`, `becomeLeader` and `becomeFollower` with two rules of
+Kafka. Only a larger leader epoch is applied. A replica whose log has another topic id is left alone, because only the
+controller knows which of the two topics is deleted.
 
-The seed's command has a flag INIT, with which a broker deletes all that is not listed. No controller of ZooKeeper's
-times sends it, ours neither: stock brokers would not know it. So what is not listed stays, until a StopReplica deletes
-it; the controller's ledger of removed replicas sees to it that one comes
-(`controller_core.controller.znodes.removed_replicas`).
+The seed's flag INIT, which deletes all unlisted replicas, does not exist: stock brokers would not know it. Unlisted
+replicas stay until a StopReplica deletes them. The controller's `controller_core.controller.znodes.removed_replicas`
+makes sure that it is sent.
 """
 
 from collections.abc import Mapping
@@ -42,7 +41,7 @@ Leaders = Mapping[BrokerId, LeaderEndpoint]
 
 
 class Becoming:
-    """Applies the controller's decisions."""
+    """Applies the controller's decisions about replicas."""
 
     def __init__(
         self,
@@ -65,7 +64,7 @@ class Becoming:
         self._clock = clock
 
     def on_leader_and_isr_command(self, request: LeaderAndIsrRequest) -> LeaderAndIsrResponse:
-        """The seed's `on_LeaderAndISRCommand`."""
+        """Apply the seed's `on_LeaderAndISRCommand`."""
         leaders = {
             leader.broker_id: LeaderEndpoint(leader.broker_id, leader.host_name, leader.port)
             for leader in request.live_leaders
@@ -90,7 +89,7 @@ class Becoming:
         try:
             return self._apply(topic_partition, topic_id, state, leaders)
         except (ReplicaRefused, LogError) as error:
-            log.warning("a command could not be followed", partition=str(topic_partition), reason=str(error))
+            log.warning("a command was refused", partition=str(topic_partition), reason=str(error))
             return error.error_code
 
     def _apply(
@@ -100,7 +99,7 @@ class Becoming:
         state: LeaderAndIsrPartitionState,
         leaders: Leaders,
     ) -> ErrorCode:
-        """Raises `ReplicaRefused` and `LogError`."""
+        """Apply the state of one partition. Raises `ReplicaRefused` and `LogError`."""
         if self._storage.is_offline(topic_partition):
             return ErrorCode.kafka_storage_error
         known_id = self._storage.directories.topic_id_of(topic_partition)
@@ -126,9 +125,11 @@ class Becoming:
         return ErrorCode.none
 
     def _start_replica(self, topic_partition: TopicPartition, topic_id: TopicId | None, *, is_new: bool) -> Partition:
-        """The seed's `startReplica`. Its checkpoints are written with all others'.
+        """Run the seed's `startReplica`. The next periodic checkpoint includes the replica.
 
-        Where a directory has failed, the log may be there: it is created anew elsewhere only where there was none."""
+        If a directory has failed, the log may be in it. Then a log is created in another directory only for a new
+        replica.
+        """
         directories = self._storage.directories
         if self._storage.may_be_offline(topic_partition) and not is_new:
             raise StorageFailed(topic_partition, "its log may be in the directory that failed")
@@ -142,23 +143,22 @@ class Becoming:
         return partition
 
     def _learn_id(self, partition: Partition, topic_id: TopicId) -> None:
-        """The topic got its id after the log was created."""
+        """Write the topic id of a log that was created before the topic had one."""
         config = self._configs.log_config(partition.topic_partition.topic)
         with self._storage.guarded(partition.topic_partition):
             self._storage.directories.log_for(partition.topic_partition, topic_id, config)
         partition.topic_id = topic_id
 
     def _become_leader(self, partition: Partition, state: LeaderAndIsrPartitionState) -> None:
-        """The seed's `becomeLeader`. The high watermark stays what it was: behind the one of the leader before,
-        perhaps."""
+        """Run the seed's `becomeLeader`. The high watermark stays, and may be lower than the previous leader's."""
         if state.partition_epoch < partition.partition_epoch:
-            log.warning("a command is older than the state", partition=str(partition.topic_partition))
+            log.warning("a command is older than the known state", partition=str(partition.topic_partition))
             return
         self._fetchers.stop(partition.topic_partition)
         with self._storage.guarded(partition.topic_partition):
             is_new = partition.become_leader(state, self._clock.monotonic_ms())
         log.info(
-            "leading" if is_new else "leading on",
+            "leading" if is_new else "still leading",
             partition=str(partition.topic_partition),
             leader_epoch=partition.leader_epoch,
             isr=partition.isr,
@@ -172,7 +172,7 @@ class Becoming:
     def _become_follower(
         self, partition: Partition, state: LeaderAndIsrPartitionState, leader: LeaderEndpoint | None
     ) -> None:
-        """The seed's `becomeFollower`; of nobody, where no leader lives."""
+        """Run the seed's `becomeFollower`. Without a live leader, nothing is fetched."""
         self._fetchers.stop(partition.topic_partition)
         partition.become_follower(state)
         log.info(

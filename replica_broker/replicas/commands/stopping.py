@@ -1,8 +1,8 @@
-"""The controller's StopReplica (seed 004, C): a replica is stopped, and deleted where the command says so.
+"""Applies the controller's StopReplica (seed 004, C): stops a replica, and deletes it if the command says so.
 
-The seed always deletes; Kafka's command says whether to (KIP-570), as a broker that shuts down keeps its logs.
-Deleting what is not there is no error: the controller asks again when it did not hear the answer. A log that nobody
-leads or follows is deleted, too: that is what is left of a topic that was deleted while this broker was down.
+The seed always deletes. Kafka's command has a flag (KIP-570), because a broker that shuts down keeps its logs. A
+deletion of a missing log succeeds, because the controller repeats the command after a lost answer. A log without a
+running replica is deleted, too: it may be left from a topic that was deleted while this broker was down.
 """
 
 from controller_core.model.ids import EPOCH_DURING_DELETE, NO_EPOCH, TopicPartition
@@ -20,14 +20,14 @@ from replica_broker.replicas.storage import Storage
 
 
 class Stopping:
-    """Stops replicas."""
+    """Stops and deletes replicas."""
 
     def __init__(self, storage: Storage, fetchers: Fetchers) -> None:
         self._storage = storage
         self._fetchers = fetchers
 
     def on_stop_replica_command(self, request: StopReplicaRequest) -> StopReplicaResponse:
-        """The seed's `on_StopReplicaCommand`."""
+        """Apply the seed's `on_StopReplicaCommand`."""
         errors = tuple(
             StopReplicaPartitionError(
                 topic_name=topic.topic_name,
@@ -40,7 +40,7 @@ class Stopping:
         return StopReplicaResponse(error_code=ErrorCode.none, partition_errors=errors)
 
     def _stop(self, topic_partition: TopicPartition, state: StopReplicaPartitionState) -> ErrorCode:
-        """The seed's `stopReplica`."""
+        """Run the seed's `stopReplica`."""
         if self._storage.is_offline(topic_partition):
             return ErrorCode.kafka_storage_error
         partition = self._storage.hosted.get(topic_partition)

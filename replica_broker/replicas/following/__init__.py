@@ -1,1 +1,1 @@
-"""What a follower does: cuts off what its leader does not have, and fetches what it has."""
+"""The work of a follower: truncate what the leader does not have, and fetch the rest."""

@@ -1,6 +1,6 @@
-"""What a follower makes of its leader's answers: each changes the log and the high watermark at once.
+"""Applies the leader's responses to a follower: each changes the log and the high watermark at once.
 
-A failed log directory takes the replica offline here, and nothing else: those of other directories are followed on.
+A failed log directory takes only its own replicas offline; the others are still followed.
 """
 
 import structlog
@@ -25,24 +25,26 @@ class Applying:
         self._counters = counters
 
     def cut_to_high_watermark(self, partition: Partition) -> bool:
-        """The seed's `truncate the log to r.hw`. Returns whether it could."""
+        """Run the seed's `truncate the log to r.hw`. Return True if it succeeded."""
         return self._cut(partition, partition.high_watermark)
 
     def cut(self, partition: Partition, leaders: EpochEnd) -> bool:
-        """Cuts by what the leader says of an epoch; returns whether the rest is the leader's."""
+        """Truncate by the leader's end of an epoch. Return True if the rest matches the leader's log."""
         cut = cut_by_epoch(partition.log, leaders, partition.high_watermark)
         return self._cut(partition, cut.offset) and cut.is_complete
 
     def fit(self, partition: Partition, leader_start: int, leader_end: int) -> bool:
-        """Fits the log to the range of its leader's: cut to its end, or begun anew at its start. Returns whether it did not
-        fit before."""
+        """Fit the log into the leader's range: truncate it to the leader's end, or restart it at the leader's start.
+
+        Return True if the log did not fit before.
+        """
         end = partition.replica.end_offset
         if leader_end < end:
             return self._cut(partition, leader_end)
         if leader_start <= end:
             return False
         log.warning(
-            "a follower begins anew, as its leader has deleted what comes next",
+            "a follower restarts its log, because the leader has deleted the next messages",
             partition=str(partition.topic_partition),
             end_offset=end,
             leader_start_offset=leader_start,
@@ -57,7 +59,7 @@ class Applying:
         return True
 
     def append(self, partition: Partition, answer: Fetched) -> bool:
-        """Appends what was fetched; returns whether it could."""
+        """Append the fetched batches. Return True if it succeeded."""
         try:
             with self._storage.guarded(partition.topic_partition):
                 if answer.records:
@@ -71,7 +73,7 @@ class Applying:
             return False
         except LogError as error:
             log.error(
-                "what a leader sent cannot be appended", partition=str(partition.topic_partition), reason=str(error)
+                "batches of the leader cannot be appended", partition=str(partition.topic_partition), reason=str(error)
             )
             return False
         partition.notify()
@@ -80,7 +82,7 @@ class Applying:
     def _cut(self, partition: Partition, offset: int) -> bool:
         if offset < partition.high_watermark:
             log.warning(
-                "a follower cuts what was committed, as after an unclean election",
+                "a follower truncates below its high watermark, as after an unclean election",
                 partition=str(partition.topic_partition),
                 offset=offset,
                 high_watermark=partition.high_watermark,

@@ -1,8 +1,7 @@
-"""What a follower fetches, as Kafka's messages, and the answers as values: at the version of inter-broker protocol 3.9,
-Fetch 17, which names topics by their ids.
+"""Conversion between follower fetches and Kafka's messages of inter-broker protocol 3.9: Fetch 17, by topic ids.
 
-A controller of an inter-broker protocol before 2.8 tells nobody the ids of topics. As long as a partition has none, all are
-asked for by their names, in the last version that has these, Fetch 12.
+A controller of an inter-broker protocol before 2.8 sends no topic ids. If one of the partitions has none, the request
+uses the topics' names, in the last version that has them, Fetch 12.
 """
 
 from collections.abc import Iterable
@@ -27,7 +26,7 @@ AnyFetchResponse: TypeAlias = FetchResponse | FetchResponse12
 
 
 def fetch_request(asked: Fetch) -> AnyFetchRequest:
-    """Without a session."""
+    """Return the request, without a fetch session."""
     wanted: dict[str, Any] = {
         "max_wait": i32Timedelta.parse(timedelta(milliseconds=asked.max_wait_ms)),
         "min_bytes": i32(asked.min_bytes),
@@ -41,14 +40,14 @@ def fetch_request(asked: Fetch) -> AnyFetchRequest:
 
 
 def response_type(request: AnyFetchRequest) -> type[AnyFetchResponse]:
-    """That of the answer to a request."""
+    """Return the response type of a request."""
     return FetchResponse if isinstance(request, v17.FetchRequest) else FetchResponse12
 
 
 def _by_id(asked: Fetch) -> Iterable[v17.FetchTopic]:
     by_id: dict[UUID, list[v17.FetchPartition]] = {}
     for topic_partition, one in asked.partitions.items():
-        assert one.topic_id is not None, "looked at before"
+        assert one.topic_id is not None, "checked before"
         by_id.setdefault(one.topic_id, []).append(v17.FetchPartition(**_partition(topic_partition, one)))
     for each, partitions in by_id.items():
         yield v17.FetchTopic(topic_id=each, partitions=tuple(partitions))
@@ -75,7 +74,7 @@ def _partition(topic_partition: TopicPartition, one: Asked) -> dict[str, Any]:
 
 
 def fetched(asked: Fetch, response: AnyFetchResponse) -> dict[TopicPartition, Fetched]:
-    """What the leader has of each partition. An error of the whole request is that of each."""
+    """Return the response of each partition. An error of the whole request counts for each."""
     if response.error_code is not ErrorCode.none:
         return dict.fromkeys(asked.partitions, Fetched(error_code=response.error_code))
     called: dict[object, TopicPartition] = {}

@@ -1,12 +1,11 @@
-"""The seed's `ReplicaFetcherThread`: a task that fetches all partitions that follow one leader, several in a request.
+"""The seed's `ReplicaFetcherThread`: a task that fetches several partitions from one leader in each request.
 
-A partition begins by cutting what its leader does not have, then fetches from its log's end. What arrives is appended,
-and the leader's high watermark taken over. Everything that an answer changes happens at once, after a look whether the
-partition still follows this leader in this epoch: so after `remove` nothing of the old leader's is appended any more,
-as the seed demands before a replica leads.
+A partition first truncates what its leader does not have, then fetches from its log's end. A response is applied
+without interruption, after a check that the partition still follows this leader in this epoch. So nothing of the old
+leader is appended after `remove`, as the seed demands before a replica leads.
 
-An epoch that the leader calls old ends it for that partition: a command with the new one comes (KIP-320). Everything
-else is tried again after a pause, for the one partition (a short one first) or, where the leader does not answer, for all.
+If the leader fences a partition's epoch, fetching stops until a command brings the new one (KIP-320). All other errors
+are retried after a pause: for one partition, starting short, or for all if the leader does not answer.
 """
 
 import asyncio
@@ -48,17 +47,17 @@ class Fetcher:
         return not self._following
 
     def add(self, partition: Partition) -> None:
-        """Follows for a partition, in its present epoch."""
+        """Start to follow for a partition, in its current epoch."""
         phase = Phase.CUT if self._settings.truncate_to == "leader epoch" else Phase.FETCH
         self._following[partition.topic_partition] = Following(partition, partition.leader_epoch, phase)
         self._changed.set()
 
     def remove(self, topic_partition: TopicPartition) -> None:
-        """Nothing that the leader says of the partition counts any more."""
+        """Stop following for a partition. Later responses for it are ignored."""
         self._following.pop(topic_partition, None)
 
     async def close(self) -> None:
-        """Ends the task and the connection."""
+        """End the task and the connection."""
         self._following.clear()
         self._task.cancel()
         await asyncio.gather(self._task, return_exceptions=True)
@@ -122,8 +121,10 @@ class Fetcher:
                 each.phase = Phase.FETCH
 
     def _cut_one(self, following: Following, leaders: EpochEnd) -> bool:
-        """Cuts, and returns whether the rest is the leader's. Where nothing was cut and it is not, the leader would say the
-        same again at once."""
+        """Truncate, and return True if the rest matches the leader's log.
+
+        If nothing changed and it does not match, pause, because the leader would give the same answer again.
+        """
         before = following.partition.log.latest_epoch, following.partition.replica.end_offset
         is_complete = self._applying.cut(following.partition, leaders)
         after = following.partition.log.latest_epoch, following.partition.replica.end_offset
@@ -132,7 +133,10 @@ class Fetcher:
         return is_complete
 
     async def _find_range(self, lost: Collection[Following]) -> None:
-        """Kafka's `fetchOffsetAndTruncate`: the leader deleted what the follower needs next, or lost what it has."""
+        """Find the leader's range and fit the log into it: Kafka's `fetchOffsetAndTruncate`.
+
+        The leader has deleted the follower's next messages, or lost messages that the follower has.
+        """
 
         def asked(timestamp: int) -> Mapping[TopicPartition, tuple[LeaderEpoch, int]]:
             return {each.partition.topic_partition: (each.leader_epoch, timestamp) for each in lost}
@@ -150,7 +154,7 @@ class Fetcher:
             if not self._applying.fit(each.partition, start, end):
                 each.pause(
                     self._clock.monotonic_ms(), self._settings.fetch_backoff_ms
-                )  # it was in range: whatever the leader meant, it needs time
+                )  # it was in range: the leader's reason is unknown, so give it time
 
     async def _fetch(self, fetching: Collection[Following]) -> None:
         asked = Fetch(
@@ -179,7 +183,7 @@ class Fetcher:
             self._cut_one(following, answer.diverging_epoch)
         elif self._applying.append(following.partition, answer):
             following.pauses = 0
-            if answer.records:  # who had its share asks after the others the next time
+            if answer.records:  # moves to the end, so that the other partitions get their share first
                 self._following[following.partition.topic_partition] = self._following.pop(
                     following.partition.topic_partition
                 )
@@ -187,7 +191,7 @@ class Fetcher:
             following.pause(self._clock.monotonic_ms(), self._settings.fetch_backoff_ms)
 
     def _refused(self, following: Following, error: object) -> None:
-        """The leader refused a partition by an error, or did not answer it."""
+        """Handle a partition that the leader refused or did not answer."""
         partition = following.partition
         if error is ErrorCode.offset_out_of_range and following.phase is Phase.FETCH:
             following.phase = Phase.FIND_RANGE

@@ -1,5 +1,4 @@
-"""The fetchers of this broker: one for each leader, or a few where `fetchers_per_leader` says so (seed 004, discussion
-8)."""
+"""The fetchers of this broker: `fetchers_per_leader` for each leader (seed 004, discussion 8)."""
 
 import asyncio
 import zlib
@@ -16,7 +15,7 @@ _Key = tuple[LeaderEndpoint, int]
 
 
 class Fetchers:
-    """Begins and ends the fetching of partitions."""
+    """Starts and stops the fetching of partitions."""
 
     def __init__(self, applying: Applying, links: LeaderLinks, settings: ReplicaSettings, clock: Clock) -> None:
         self._applying = applying
@@ -27,8 +26,9 @@ class Fetchers:
         self._keys: dict[TopicPartition, _Key] = {}
 
     def follow(self, partition: Partition, leader: LeaderEndpoint) -> None:
-        """Fetches a partition from a leader, in its present epoch, and from no other any more."""
+        """Fetch a partition from this leader only, in its current epoch."""
         self.stop(partition.topic_partition)
+        # A hash that is the same in each process; `hash()` is not.
         number = zlib.crc32(str(partition.topic_partition).encode()) % self._settings.fetchers_per_leader
         key = (leader, number)
         if key not in self._fetchers:
@@ -37,18 +37,18 @@ class Fetchers:
         self._fetchers[key].add(partition)
 
     def stop(self, topic_partition: TopicPartition) -> None:
-        """`stop the ReplicaFetcherThread`: nothing more is appended to the partition from a leader."""
+        """Run `stop the ReplicaFetcherThread`: nothing more is appended to the partition from a leader."""
         key = self._keys.pop(topic_partition, None)
         if key is not None and key in self._fetchers:
             self._fetchers[key].remove(topic_partition)
 
     async def close_idle(self) -> None:
-        """Ends those that have nothing to fetch."""
+        """End the fetchers that have no partition."""
         in_use = set(self._keys.values())
         idle = [self._fetchers.pop(key) for key in list(self._fetchers) if key not in in_use]
         await asyncio.gather(*(fetcher.close() for fetcher in idle))
 
     async def close(self) -> None:
-        """Ends all of them."""
+        """End all fetchers."""
         self._keys.clear()
         await self.close_idle()

@@ -1,4 +1,4 @@
-"""One partition that follows a leader in one epoch: what it has to do next, and when it is asked for again."""
+"""One partition that follows a leader in one epoch: its next step, and its pause before it."""
 
 from dataclasses import dataclass
 from enum import Enum
@@ -14,27 +14,27 @@ MOST_DOUBLINGS: Final = 16
 
 
 class Phase(Enum):
-    """What a partition has to do next."""
+    """The next step of a partition."""
 
-    CUT = "cut what the leader has not"
+    CUT = "truncate what the leader does not have"
     FETCH = "fetch"
-    FIND_RANGE = "find out where the leader's log begins and ends"
+    FIND_RANGE = "find the range of the leader's log"
 
 
 @dataclass(slots=True, eq=False)
 class Following:
-    """See the module."""
+    """The state of following for one partition."""
 
     partition: Partition
     leader_epoch: LeaderEpoch
     phase: Phase
     paused_until_ms: float = float("-inf")
     pauses: int = 0
-    """How many there were since the leader answered well."""
+    """The number of pauses since the last successful answer."""
 
     @property
     def is_current(self) -> bool:
-        """Whether the partition still follows in that epoch."""
+        """True if the partition still follows in that epoch."""
         return (
             self.partition.leader_epoch == self.leader_epoch
             and not self.partition.is_leader
@@ -42,12 +42,12 @@ class Following:
         )
 
     def pause(self, now_ms: float, longest_ms: int) -> None:
-        """A short one first: a leader may be told of its epoch a moment later than its follower."""
+        """Pause, at first shortly, because the leader may learn its epoch a moment later than the follower."""
         self.paused_until_ms = now_ms + min(FIRST_PAUSE_MS * 2**self.pauses, longest_ms)
         self.pauses = min(self.pauses + 1, MOST_DOUBLINGS)
 
     def asked(self, settings: ReplicaSettings) -> Asked:
-        """What comes next in its log."""
+        """Return the fetch of the log's next messages."""
         log = self.partition.log
         latest = log.latest_epoch if settings.truncate_to == "leader epoch" else None
         return Asked(

@@ -1,5 +1,7 @@
-"""What a follower asks its leader about epochs and offsets, as Kafka's messages, and their answers as values: at the
-versions of inter-broker protocol 3.9 (OffsetForLeaderEpoch 4, ListOffsets 9), which are not negotiated."""
+"""Conversion between a follower's questions about epochs and offsets and Kafka's messages.
+
+The versions are those of inter-broker protocol 3.9 (OffsetForLeaderEpoch 4, ListOffsets 9). They are not negotiated.
+"""
 
 from collections.abc import Iterable, Mapping
 from typing import Final
@@ -26,7 +28,7 @@ _READ_UNCOMMITTED: Final = i8(0)
 def ends_request(
     asked: Mapping[TopicPartition, tuple[LeaderEpoch, LeaderEpoch]], replica_id: BrokerId
 ) -> OffsetForLeaderEpochRequest:
-    """By (current leader epoch, epoch asked)."""
+    """Return the request for pairs of (current leader epoch, requested epoch)."""
     return OffsetForLeaderEpochRequest(
         replica_id=WireBrokerId(replica_id),
         topics=tuple(
@@ -47,7 +49,7 @@ def ends_request(
 
 
 def ends(response: OffsetForLeaderEpochResponse) -> dict[TopicPartition, EpochEnd | ErrorCode]:
-    """Where epochs end, by partition."""
+    """Return the end of the epoch of each partition."""
     return {
         _named(topic.topic, one.partition): (
             EpochEnd(LeaderEpoch(one.leader_epoch), int(one.end_offset))
@@ -62,7 +64,7 @@ def ends(response: OffsetForLeaderEpochResponse) -> dict[TopicPartition, EpochEn
 def offsets_request(
     asked: Mapping[TopicPartition, tuple[LeaderEpoch, int]], replica_id: BrokerId
 ) -> ListOffsetsRequest:
-    """By (current leader epoch, timestamp)."""
+    """Return the request for pairs of (current leader epoch, timestamp)."""
     return ListOffsetsRequest(
         replica_id=WireBrokerId(replica_id),
         isolation_level=_READ_UNCOMMITTED,
@@ -87,7 +89,7 @@ def _listed(
 
 
 def offsets(response: ListOffsetsResponse) -> dict[TopicPartition, int | ErrorCode]:
-    """Offsets by partition."""
+    """Return the offset of each partition."""
     return {
         _named(topic.name, one.partition_index): (
             int(one.offset) if one.error_code is ErrorCode.none else one.error_code

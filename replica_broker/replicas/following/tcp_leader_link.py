@@ -1,7 +1,7 @@
-"""The link to a real leader: one connection, one request in flight.
+"""The connection to a real leader, with one request in flight.
 
-It is opened with the first request, and again with the next one after a failure. Whatever interrupts a request closes
-it, so that a late answer is never taken for that of another request.
+It is opened by the first request, and again by the first one after a failure. Any interruption of a request closes it,
+so that a late response is never taken for that of another request.
 """
 
 import asyncio
@@ -46,7 +46,7 @@ Response = TypeVar("Response", bound=ResponsePayload)
 
 
 class TcpLeaderLink:
-    """A `LeaderLink` over TCP; PLAINTEXT, unless `security` says otherwise."""
+    """A `LeaderLink` over TCP. PLAINTEXT, unless `security` has settings."""
 
     def __init__(
         self,
@@ -68,7 +68,7 @@ class TcpLeaderLink:
         self._closed = False
 
     async def fetch(self, asked: Fetch) -> Mapping[TopicPartition, Fetched]:
-        """See `LeaderLink.fetch`."""
+        """Fetch from the leader. See `LeaderLink.fetch`."""
         request = fetch_messages.fetch_request(asked)
         response = await self._ask(request, fetch_messages.response_type(request))
         return fetch_messages.fetched(asked, response)
@@ -76,19 +76,19 @@ class TcpLeaderLink:
     async def ends_of_epochs(
         self, asked: Mapping[TopicPartition, tuple[LeaderEpoch, LeaderEpoch]], replica_id: BrokerId
     ) -> Mapping[TopicPartition, EpochEnd | ErrorCode]:
-        """See `LeaderLink.ends_of_epochs`."""
+        """Ask for the ends of epochs. See `LeaderLink.ends_of_epochs`."""
         request = leader_messages.ends_request(asked, replica_id)
         return leader_messages.ends(await self._ask(request, OffsetForLeaderEpochResponse))
 
     async def list_offsets(
         self, asked: Mapping[TopicPartition, tuple[LeaderEpoch, int]], replica_id: BrokerId
     ) -> Mapping[TopicPartition, int | ErrorCode]:
-        """See `LeaderLink.list_offsets`."""
+        """Ask for offsets. See `LeaderLink.list_offsets`."""
         request = leader_messages.offsets_request(asked, replica_id)
         return leader_messages.offsets(await self._ask(request, ListOffsetsResponse))
 
     async def close(self) -> None:
-        """See `LeaderLink.close`. A request that is sent later fails, too."""
+        """Close the connection. See `LeaderLink.close`. Later requests fail, too."""
         self._closed = True
         self._disconnect()
 
@@ -150,7 +150,7 @@ class TcpLeaderLink:
 
 
 def tcp_leader_links(*, client_id: str, security: SecuritySource | None = None) -> LeaderLinks:
-    """Makes links to leaders, who are spoken to as `security` says."""
+    """Return a factory of leader links that connect with these security settings."""
 
     def link(leader: LeaderEndpoint) -> LeaderLink:
         return TcpLeaderLink(leader, client_id=client_id, security=security)

@@ -1,9 +1,10 @@
-"""Where a follower cuts its log: all that it has and its leader has not must go, and nothing that is committed.
+"""Finds the offset at which a follower truncates its log.
 
-By leader epochs (KIP-101, KIP-279): the leader says where the last epoch of the follower's log ends in its own log.
-Where the leader does not have that epoch, it names the largest one below, and the follower, which may not have *that*
-one, asks again from where it has cut. The high watermark is no such place: that of a follower is behind, and what is
-between was committed when the leader said so (the seed cuts there; `ReplicaSettings.truncate_to`).
+It must lose all that the leader lacks, and nothing committed. By leader epochs (KIP-101, KIP-279), the leader answers
+where the follower's last epoch ends in the leader's log. If the leader lacks that epoch, it names the largest smaller
+one. The follower may lack *that* one, so it truncates and asks again. The high watermark is not a safe offset: a
+follower's is behind, and messages above it may be committed. The seed truncates there nevertheless
+(`ReplicaSettings.truncate_to`).
 """
 
 from typing import NamedTuple
@@ -14,14 +15,14 @@ from replica_broker.replicas.requests import EpochEnd
 
 
 class Cut(NamedTuple):
-    """Where to cut, and whether the rest is the leader's."""
+    """The offset to truncate at, and True if the rest then matches the leader's log."""
 
     offset: int
     is_complete: bool
 
 
 def cut_by_epoch(log: Log, leaders: EpochEnd, high_watermark: int) -> Cut:
-    """The decision by what the leader says of the latest epoch in the follower's log."""
+    """Return the cut that follows from the leader's answer about the last epoch of the follower's log."""
     if not leaders.is_known:
         return Cut(min(high_watermark, log.log_end_offset), is_complete=True)  # the leader knows no epochs
     if leaders.epoch == NO_EPOCH:

@@ -1,1 +1,1 @@
-"""What the leader of a partition does: takes messages, answers fetches, keeps the ISR and the high watermark."""
+"""The work of a partition's leader: appends, fetch responses, the ISR and the high watermark."""

@@ -1,8 +1,7 @@
-"""The ISR written by the controller (KIP-497): AlterPartition, one request under way at a time, for all that are
-waiting.
+"""ISR writes through the controller (AlterPartition, KIP-497). One request is in flight; it has all waiting partitions.
 
-A broker that returns lets hundreds of partitions change at once; they share a request. What the controller refuses for
-good is told from what may be asked again as Kafka's leaders do it.
+The return of a broker changes hundreds of ISRs at once, which share a request. As in Kafka's leaders, some error codes
+are final and the others are retried.
 """
 
 import asyncio
@@ -46,7 +45,7 @@ class _Waiting(NamedTuple):
 
 
 class AlterPartitionWriter:
-    """An `IsrWriter` by way of the controller."""
+    """An `IsrWriter` that asks the controller."""
 
     def __init__(self, channel: AlterPartitionChannel) -> None:
         self._channel = channel
@@ -54,17 +53,17 @@ class AlterPartitionWriter:
         self._task: asyncio.Task[None] | None = None
 
     async def write(self, isr: IsrToWrite) -> IsrWritten | IsrRefused:
-        """See `IsrWriter`."""
+        """Ask the controller to write an ISR. See `IsrWriter`."""
         if isr.topic_id is None:
             log.error(
-                "an ISR cannot be asked for, as the controller has told no topic id: where brokers speak inter-broker "
-                "protocol 2.6 start with --isr-writes zookeeper",
+                "an ISR cannot be changed, because the controller has sent no topic id: beside brokers of "
+                "inter-broker protocol 2.6, start with --isr-writes zookeeper",
                 partition=str(isr.topic_partition),
             )
-            return IsrRefused(error_code=ErrorCode.unknown_topic_id)  # version 3 names topics by their ids
+            return IsrRefused(error_code=ErrorCode.unknown_topic_id)  # version 3 has topic ids only
         earlier = self._waiting.pop(isr.topic_partition, None)
         if earlier is not None:
-            _fail(earlier, "a later one was to be written")
+            _fail(earlier, "a later ISR replaces it")
         waiting = _Waiting(isr, asyncio.get_running_loop().create_future())
         self._waiting[isr.topic_partition] = waiting
         if self._task is None or self._task.done():
@@ -82,12 +81,12 @@ class AlterPartitionWriter:
                     _fail(waiting, str(error))
             finally:
                 for waiting in asked:
-                    _fail(waiting, "the controller was not asked, or did not answer this")
+                    _fail(waiting, "the controller was not asked, or did not answer for this partition")
 
 
 def _topics(asked: Iterable[_Waiting]) -> tuple[AskedTopic, ...]:
     def topic_id(waiting: _Waiting) -> TopicId:
-        assert waiting.isr.topic_id is not None, "refused before"
+        assert waiting.isr.topic_id is not None, "checked before"
         return waiting.isr.topic_id
 
     return tuple(

@@ -1,8 +1,8 @@
-"""What producers send: appended to the leader's log, and acknowledged when it is committed, where they ask for that.
+"""Appends the producers' messages to the leader's log, and waits until they are committed if the producer asks for it.
 
-With acks=all a message is acknowledged only when the high watermark is past it: every replica in sync has it then, and
-as many as `min.insync.replicas` asks for are in sync. Whoever does not learn that in time may send it again; the
-message may be there.
+With acks=all, a message is acknowledged when the high watermark is past it: all of the ISR has it then, and the ISR has
+at least `min.insync.replicas` members. A producer that gets no answer in time may send the message again, although it
+may be in the log.
 """
 
 import asyncio
@@ -23,7 +23,7 @@ from replica_broker.replicas.leading.committing import Committing
 from replica_broker.replicas.partition import Partition
 
 ALL = -1
-"""`acks` of who wants to wait for all replicas in sync."""
+"""The `acks` of a producer that waits for the whole ISR."""
 
 
 class Appending:
@@ -35,7 +35,7 @@ class Appending:
         self._clock = clock
 
     def append(self, partition: Partition, records: bytes, *, acks: int) -> Appended:
-        """Appends. Raises `ReplicaRefused` and `LogError` where nothing was appended, and `DiskError`."""
+        """Append batches. Raises `DiskError`, and `ReplicaRefused` and `LogError` if nothing was appended."""
 
         def write() -> Appended:
             return partition.log.append_as_leader(records, partition.leader_epoch, self._clock.now_ms())
@@ -46,7 +46,7 @@ class Appending:
         return appended
 
     def append_marker(self, partition: Partition, end: EndOfTransaction) -> Appended:
-        """Appends the end of a transaction, which has to be on all of the ISR. Raises as `append`."""
+        """Append a transaction's end marker, which must reach the whole ISR. Raises as `append`."""
 
         def write() -> Appended:
             return partition.log.append_marker(end, partition.leader_epoch, self._clock.now_ms())
@@ -69,9 +69,10 @@ class Appending:
         return appended
 
     async def until_committed(self, partition: Partition, end_offset: int, *, timeout_ms: int) -> None:
-        """Waits until all before an offset is committed in this reign.
+        """Wait until everything before an offset is committed in this reign.
 
-        Raises `NotEnoughReplicasAfterAppend`, `ReplicationTimedOut`, `NotLeader`, `StorageFailed`."""
+        Raises `NotEnoughReplicasAfterAppend`, `ReplicationTimedOut`, `NotLeader`, `StorageFailed`.
+        """
         reigns = partition.reigns
         woken = asyncio.Event()
         with partition.waking(woken.set):
@@ -82,14 +83,15 @@ class Appending:
                         await woken.wait()
             except TimeoutError as error:
                 raise ReplicationTimedOut(
-                    partition.topic_partition, f"not all of {partition.isr} had it within {timeout_ms} ms"
+                    partition.topic_partition,
+                    f"the message did not reach all of the ISR {partition.isr} within {timeout_ms} ms",
                 ) from error
 
     def _is_committed(self, partition: Partition, end_offset: int, reigns: int) -> bool:
         if partition.is_offline:
             raise StorageFailed(partition.topic_partition, "its log directory failed")
         if partition.reigns != reigns:
-            raise NotLeader(partition.topic_partition, f"broker {partition.leader} leads it, as far as is known")
+            raise NotLeader(partition.topic_partition, f"the known leader is broker {partition.leader}")
         if partition.high_watermark < end_offset:
             return False
         needed = self._committing.min_insync_replicas(partition)

@@ -1,4 +1,4 @@
-"""What is committed: the leader's high watermark, and how many replicas must be in sync for it to move."""
+"""The leader's high watermark, and the ISR size that it needs to move."""
 
 from controller_core.controller.loop.clock import Clock
 from replica_broker.replicas.isr import Lags, next_high_watermark
@@ -8,7 +8,7 @@ from replica_broker.replicas.settings import ReplicaSettings
 
 
 class Committing:
-    """Moves the high watermarks of the partitions that this broker leads."""
+    """Advances the high watermarks of the partitions that this broker leads."""
 
     def __init__(self, settings: ReplicaSettings, configs: TopicConfigs, clock: Clock) -> None:
         self.lags = Lags(
@@ -20,12 +20,12 @@ class Committing:
         self._clock = clock
 
     def min_insync_replicas(self, partition: Partition) -> int:
-        """`min.insync.replicas`; all replicas where it asks for more than there are, as in Kafka since 3.7."""
+        """Return `min.insync.replicas`, but at most the number of replicas, as Kafka does since 3.7."""
         configured = self._configs.min_insync_replicas(partition.topic_partition.topic)
         return min(configured, max(1, len(partition.assigned_replicas)))
 
     def advance(self, partition: Partition) -> None:
-        """`leader.hw = min of leo of every replica in ISR`; it never goes back. Wakes whoever waits for it."""
+        """Set `leader.hw = min of leo of every replica in ISR`, never backwards, and wake its waiters."""
         if not partition.is_leader or partition.is_offline:
             return
         before = partition.replica.high_watermark

@@ -1,9 +1,9 @@
-"""Messages deleted because somebody asked for it (KIP-107): everything before an offset that is committed.
+"""DeleteRecords (KIP-107): deletes all messages before a committed offset.
 
-The leader's log starts at that offset from then on, and says so in its answers to fetches; followers do the same then, and
-say it in their next fetch. The smallest log start of the leader and its live followers is the low watermark: who asked is
-answered when that has come to the offset. A follower that is dead is not waited for, as it does it when it is back. What a
-leader has answered for is written down before, so that no crash brings it back.
+The leader raises its log start and reports it in fetch responses. Followers do the same and report it in their next
+fetch. The smallest log start of the leader and its live followers is the low watermark. The request is answered when
+that reaches the offset. Dead followers are not waited for; they delete when they are back. The log start is on disk
+before the answer, so that no crash restores deleted messages.
 """
 
 import asyncio
@@ -24,7 +24,7 @@ Find = Callable[[TopicPartition], Partition]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Deletion:
-    """What is being waited for: that all live replicas of a partition begin at an offset, in one reign of this leader."""
+    """A pending deletion: all live replicas must reach the log start offset in this reign of the leader."""
 
     partition: Partition
     offset: int
@@ -32,7 +32,7 @@ class _Deletion:
 
 
 class Deleting:
-    """Deletes from the partitions that this broker leads. `is_alive` says whether a follower's broker is."""
+    """Deletes from the partitions that this broker leads. `is_alive` returns True for a live broker."""
 
     def __init__(self, find: Find, storage: Storage, is_alive: Callable[[BrokerId], bool]) -> None:
         self._find = find
@@ -41,12 +41,12 @@ class Deleting:
         self._waiting: set[asyncio.Event] = set()
 
     def on_brokers_changed(self) -> None:
-        """Others are alive now: nobody waits for the dead."""
+        """Wake all waiters, because a follower that they wait for may be dead now."""
         for event in self._waiting:
             event.set()
 
     async def delete(self, offsets: Mapping[TopicPartition, int], *, timeout_ms: int) -> dict[TopicPartition, Deleted]:
-        """Deletes what is before these offsets, and waits for the followers; raises nothing."""
+        """Delete the messages before these offsets, and wait for the followers. Errors are in the results."""
         answers: dict[TopicPartition, Deleted] = {}
         deletions: dict[TopicPartition, _Deletion] = {}
         for topic_partition, offset in offsets.items():
@@ -66,14 +66,16 @@ class Deleting:
         return answers | unfinished
 
     def _begin(self, topic_partition: TopicPartition, offset: int) -> _Deletion:
-        """Raises `ReplicaRefused` and `LogError`."""
+        """Raise the log start of the leader. Raises `ReplicaRefused` and `LogError`."""
         partition = self._find(topic_partition)
         partition.require_leader()
         if not partition.log.config.is_deleted:
             raise NotDeletable(topic_partition, "the topic's cleanup.policy has no delete")
         wanted = partition.high_watermark if offset == TO_HIGH_WATERMARK else offset
         if not 0 <= wanted <= partition.high_watermark:
-            raise BeyondHighWatermark(topic_partition, f"{wanted} is not from 0 to {partition.high_watermark}")
+            raise BeyondHighWatermark(
+                topic_partition, f"{wanted} is not between 0 and the high watermark {partition.high_watermark}"
+            )
         with self._storage.guarded(topic_partition):
             partition.log.raise_log_start(wanted)
         return _Deletion(partition=partition, offset=wanted, reigns=partition.reigns)
@@ -81,7 +83,7 @@ class Deleting:
     async def _until_done(
         self, deletions: dict[TopicPartition, _Deletion], answers: dict[TopicPartition, Deleted], timeout_ms: int
     ) -> None:
-        """Moves what is done to the answers, until all is or the time is over."""
+        """Move finished deletions to the answers, until all are finished or the time is over."""
         woken = asyncio.Event()
         self._waiting.add(woken)
         try:
@@ -113,11 +115,11 @@ class Deleting:
             del deletions[topic_partition]
 
     def _low_watermark_of(self, deletion: _Deletion) -> int:
-        """Raises `StorageFailed`, and `NotLeader` where another reign has begun."""
+        """Return the low watermark. Raises `StorageFailed`, and `NotLeader` after another reign began."""
         partition = deletion.partition
         partition.require_leader()
         if partition.reigns != deletion.reigns:
-            raise NotLeader(partition.topic_partition, "it was led by another broker meanwhile")
+            raise NotLeader(partition.topic_partition, "another broker led it during the deletion")
         return self._low_watermark(partition)
 
     def _low_watermark(self, partition: Partition) -> int:

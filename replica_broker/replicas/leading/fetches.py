@@ -1,18 +1,13 @@
-"""What a leader answers to those who fetch (seed 004, G): followers, who are counted, and consumers, who see less.
+"""A leader's responses to fetches of followers and consumers (seed 004, G).
 
-`on_ReplicaFetchRequest` of the seed: what a follower asks for says what it has; the ISR may change for that, the high
-watermark may move, and producers may be answered. Kafka's checks come before: an epoch that another leader made, a
-replica that is not assigned, and a log that parts from the leader's (KIP-320, KIP-595) count for nothing.
+This is the seed's `on_ReplicaFetchRequest`. The offset of a follower's fetch shows what it has: the ISR may change, the
+high watermark may move, and producers may be answered. A fetch with another epoch, from an unassigned replica, or of a
+diverging log does not count (KIP-320, KIP-595).
 
-Consumers that say of which epoch their last message is are answered by followers as well (KIP-392): a controller asks so
-how far each replica's log reaches before an unclean election. Others have to ask the leader.
-
-Consumers see what is committed. Behind it and up to the log's end there is nothing *yet*: a new leader's high
-watermark may be behind that of the leader before, and a consumer that was there already must not be told that its
-offset is wrong.
-
-A fetch waits until there is as much as it wants, or until something happened that changes the answer. What it asks
-counts once, when it arrives.
+Consumers see committed messages only. Between the high watermark and the log's end they get nothing *yet*, and no
+error, because a new leader's high watermark may be behind the previous leader's. Followers also answer consumers that
+name their last epoch (KIP-392), which a controller uses to compare logs before an unclean election. A fetch is counted
+once, at its arrival, and waits until it has enough data or its answer changes.
 """
 
 import asyncio
@@ -33,7 +28,7 @@ from replica_broker.replicas.requests import Asked, EpochEnd, Fetch, Fetched
 from replica_broker.replicas.storage import Storage
 
 Find = Callable[[TopicPartition], Partition]
-"""Finds a hosted partition. Raises `ReplicaRefused`."""
+"""Returns a hosted partition. Raises `ReplicaRefused`."""
 
 
 class Fetches:
@@ -49,7 +44,7 @@ class Fetches:
         self._clock = clock
 
     async def fetch(self, asked: Fetch) -> dict[TopicPartition, Fetched]:
-        """The answer for each partition; raises nothing."""
+        """Return the answer of each partition. Errors are in the answers."""
         self._count(asked)
         answers = self._read_all(asked)
         if asked.max_wait_ms <= 0 or _is_enough(asked, answers):
@@ -74,7 +69,7 @@ class Fetches:
         return answers
 
     def _count(self, asked: Fetch) -> None:
-        """`on_ReplicaFetchRequest`, up to the reading."""
+        """Record the followers' offsets: `on_ReplicaFetchRequest`, up to the read."""
         if not asked.is_from_follower:
             return
         for topic_partition, one in asked.partitions.items():
@@ -84,7 +79,7 @@ class Fetches:
                 with self._storage.guarded(topic_partition):
                     counts = _diverging(partition, one) is None and _is_in_range(partition, one.offset)
             except (ReplicaRefused, LogError):
-                continue  # the answer says so
+                continue  # the answer will have the error
             if follower is not None and counts:
                 has_deleted = follower.log_start_offset < one.log_start_offset
                 follower.record_fetch(
@@ -99,9 +94,9 @@ class Fetches:
                 self._committing.advance(partition)
 
     def _read_again(self, asked: Fetch, answers: dict[TopicPartition, Fetched], changed: set[TopicPartition]) -> None:
-        """What has changed alone: a follower of ten thousand partitions waits for what is in one of them."""
+        """Read only the changed partitions: a follower of ten thousand waits for data in a few."""
         again = frozenset(changed)
-        changed.clear()  # to read one may change others: where a directory fails
+        changed.clear()  # a read may change other partitions if a directory fails
         taken_bytes = sum(len(answer.records) for each, answer in answers.items() if each not in again)
         for each in again:
             one, left_bytes = asked.partitions[each], asked.max_bytes - taken_bytes
@@ -138,10 +133,10 @@ class Fetches:
             return Fetched(error_code=error.error_code, leader=partition.leader, leader_epoch=partition.leader_epoch)
 
     def _checked(self, partition: Partition, one: Asked, asked: Fetch) -> Follower | None:
-        """The follower that asks, or None for a consumer. Raises `ReplicaRefused`."""
+        """Return the follower that fetches, or None for a consumer. Raises `ReplicaRefused`."""
         if None not in (one.topic_id, partition.topic_id) and one.topic_id != partition.topic_id:
             raise InconsistentTopicId(
-                partition.topic_partition, f"the topic's id is {partition.topic_id} and not {one.topic_id}"
+                partition.topic_partition, f"the topic's id is {partition.topic_id}, not {one.topic_id}"
             )
         if not asked.is_from_follower and one.last_fetched_epoch != NO_EPOCH:
             partition.require_log()
@@ -162,7 +157,7 @@ class Fetches:
 def _answered(partition: Partition, records: bytes, diverging: EpochEnd | None) -> Fetched:
     return Fetched(
         high_watermark=partition.high_watermark,
-        last_stable_offset=partition.high_watermark,  # there are no transactions
+        last_stable_offset=partition.high_watermark,  # transactions are not supported
         log_start_offset=partition.log.log_start_offset,
         records=records,
         diverging_epoch=diverging,
@@ -170,13 +165,15 @@ def _answered(partition: Partition, records: bytes, diverging: EpochEnd | None) 
 
 
 def _diverging(partition: Partition, one: Asked) -> EpochEnd | None:
-    """Where a log that has the asked offset, after messages of the asked epoch, parts from the leader's; None where it
-    does not. Raises `OffsetOutOfRange` where the leader cannot tell."""
+    """Return the offset and epoch at which the fetching log diverges from the leader's, or None.
+
+    Raises `OffsetOutOfRange` if the leader cannot tell.
+    """
     if one.last_fetched_epoch == NO_EPOCH:
         return None
     end = EpochEnd(*partition.log.end_of_epoch(one.last_fetched_epoch))
     if not end.is_known or end.epoch == NO_EPOCH or one.offset < partition.log.log_start_offset:
-        raise OffsetOutOfRange(f"{partition.topic_partition} cannot tell where epoch {one.last_fetched_epoch} ended")
+        raise OffsetOutOfRange(f"{partition.topic_partition} does not know where epoch {one.last_fetched_epoch} ended")
     return end if end.epoch < one.last_fetched_epoch or end.end_offset < one.offset else None
 
 

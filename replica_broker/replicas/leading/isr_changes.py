@@ -1,13 +1,11 @@
-"""Changes of the ISR by its leader (seed 004, G): proposed, written on condition, and taken over when that is certain.
+"""ISR changes by the leader (seed 004, G): proposed, written conditionally, and applied when the result is certain.
 
-One change of a partition is under way at a time. Until its writer knows what became of it, both ISRs count
-(`maximal_isr`), and it is written again and again with the same content: it may have been written already.
+Each partition has one change in flight. Until its result is known, both ISRs count (`maximal_isr`). A retry writes the
+same ISR, because the first attempt may have succeeded. A refusal because of a changed state means that this leader is
+stale (discussion 3): another leader was elected, or the controller removed a member. The proposal then stays until the
+controller's command, so that nothing is committed without its members.
 
-Where the writer is refused because the state has changed, this leader is stale (seed 004, discussion 3): someone else
-was elected, or the controller took a member out. The proposal stays, so nothing is committed that its members do not
-have, until the controller's command comes; there is nothing that a stale leader could do about it.
-
-Nobody needs to fetch for a member to be taken out: `keep` looks at all led partitions twice in MAX_TIME_LAG. The seed
+`keep` checks all led partitions twice in MAX_TIME_LAG, because slow members must leave even if nobody fetches. The seed
 would have a `DelayedRequest` for every append, and asks whether that is too much.
 """
 
@@ -30,7 +28,7 @@ log = structlog.get_logger()
 
 
 class IsrChanges:
-    """Keeps the ISRs of the partitions that this broker leads."""
+    """Maintains the ISRs of the partitions that this broker leads."""
 
     def __init__(
         self,
@@ -47,8 +45,10 @@ class IsrChanges:
         self._counters = counters
 
     def maybe_change(self, partition: Partition, fetching: BrokerId | None) -> None:
-        """The seed's `maybe_change_ISR`: begins to write another ISR where there should be one. `fetching`: the follower
-        that has just fetched; None: nobody."""
+        """Start to write another ISR if one is needed: the seed's `maybe_change_ISR`.
+
+        `fetching` is the follower that has just fetched, or None.
+        """
         if not partition.is_leader or partition.is_offline or partition.proposed is not None:
             return
         view = partition.view(self._clock.monotonic_ms())
@@ -58,12 +58,12 @@ class IsrChanges:
             self._propose(partition, isr)
 
     def report_recovered(self, partition: Partition) -> None:
-        """After an unclean election (KIP-704): what the leader has is the partition from now on, and it says so."""
+        """Report a recovery after an unclean election (KIP-704): the leader's log is the partition from now on."""
         if partition.recovery_state is LeaderRecoveryState.RECOVERING and partition.proposed is None:
             self._propose(partition, partition.isr)
 
     async def keep(self, led: Callable[[], Iterable[Partition]]) -> None:
-        """The timer. Goes on until it is cancelled."""
+        """Check all led partitions periodically, until cancelled."""
         while True:
             await self._clock.sleep_ms(self._settings.max_time_lag_ms / 2)
             for partition in led():
@@ -86,7 +86,9 @@ class IsrChanges:
             try:
                 outcome = await self._writer.write(asked)
             except IsrWriteUncertain as error:
-                log.warning("an ISR may not have been written", partition=str(asked.topic_partition), reason=str(error))
+                log.warning(
+                    "the result of an ISR write is unknown", partition=str(asked.topic_partition), reason=str(error)
+                )
                 await self._clock.sleep_ms(self._settings.isr_retry_backoff_ms)
                 continue
             if partition.proposed is proposed:
@@ -100,9 +102,9 @@ class IsrChanges:
                 "an ISR was refused", partition=str(asked.topic_partition), isr=asked.isr, error=outcome.error_code.name
             )
             if not outcome.leaves_state:
-                return  # see the module: the proposal stays
+                return  # the proposal stays: see the module's docstring
         elif outcome.leader_epoch != asked.leader_epoch or outcome.partition_epoch < asked.partition_epoch:
-            return  # somebody else leads, and the command that says so is on its way
+            return  # another broker leads, and the command that says so will come
         else:
             self._counters.isr_changed(partition.isr, outcome.isr)
             partition.isr = outcome.isr

@@ -1,4 +1,4 @@
-"""What a leader says of its log: where its messages of a time are (ListOffsets), and where its epochs end (KIP-101)."""
+"""A leader's lookups in its log: offsets by timestamp (ListOffsets), and ends of epochs (KIP-101)."""
 
 from controller_core.model.ids import LeaderEpoch
 from replica_broker.replicas.errors import OffsetNotAvailable
@@ -9,11 +9,11 @@ from replica_broker.replicas.requests import EARLIEST, EARLIEST_LOCAL, LATEST, M
 def list_offset(
     partition: Partition, timestamp_ms: int, *, current_leader_epoch: LeaderEpoch, is_follower: bool
 ) -> ListedOffset:
-    """The first offset whose message is not older than a time, or what one of the special timestamps means.
+    """Return the offset of a timestamp or of a special timestamp.
 
-    Consumers are told of what is committed only. Raises `OffsetNotAvailable` while a new leader does not know how far
-    that is: an older answer of the leader before it may have been larger. Raises what `Partition.require_leader`
-    raises."""
+    Consumers see committed messages only. Raises `OffsetNotAvailable` while a new leader does not know the committed
+    offset, because the previous leader's answer may have been larger. Raises the errors of `Partition.require_leader`.
+    """
     partition.require_leader(current_leader_epoch)
     epoch = partition.leader_epoch
     if timestamp_ms in (EARLIEST, EARLIEST_LOCAL):
@@ -37,7 +37,7 @@ def list_offset(
 
 
 def end_of_epoch(partition: Partition, *, current_leader_epoch: LeaderEpoch, asked_epoch: LeaderEpoch) -> EpochEnd:
-    """Where the largest epoch that is not above the asked one ends. Raises what `Partition.require_leader` raises."""
+    """Return the end of the largest epoch up to the requested one. Raises the errors of `Partition.require_leader`."""
     partition.require_leader(current_leader_epoch)
     return EpochEnd(*partition.log.end_of_epoch(asked_epoch))
 
@@ -46,5 +46,5 @@ def _require_known(partition: Partition, *, is_behind: bool) -> None:
     if is_behind:
         raise OffsetNotAvailable(
             partition.topic_partition,
-            f"the high watermark is {partition.high_watermark}, and the leader began at {partition.epoch_start_offset}",
+            f"the high watermark {partition.high_watermark} is below the epoch's start {partition.epoch_start_offset}",
         )

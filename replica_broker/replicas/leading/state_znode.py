@@ -1,11 +1,10 @@
-"""The ISR written by its leader itself, as seed 004 has it, and as brokers did before inter-broker protocol 2.7.
+"""ISR writes by the leader itself, as in seed 004, and as in brokers before inter-broker protocol 2.7.
 
 `the update is conditional and only succeeds if the version of the LeaderAndISR path in ZK is the same as
-leader.partition.LeaderAndISRVersionInZK`: so a leader that was replaced while it was not looking cannot change anything
-(discussion 3). Where the version is another one, the write may still have been this leader's own, whose answer was
-lost: its content tells.
+leader.partition.LeaderAndISRVersionInZK`: so a replaced leader cannot change anything (discussion 3). If the version
+differs, the write may still have been this leader's own, with a lost answer; the content shows it.
 
-The controller does not watch every state; it is told of changes by `/isr_change_notification`, gathered for a moment.
+The controller does not watch every state. Changes are collected and announced in `/isr_change_notification`.
 """
 
 import structlog
@@ -25,7 +24,7 @@ log = structlog.get_logger()
 
 
 class StateZnodeWriter:
-    """An `IsrWriter` by way of the state znode."""
+    """An `IsrWriter` that writes the state znode."""
 
     def __init__(self, zk: ZkSession, settings: ReplicaSettings, clock: Clock) -> None:
         self._zk = zk
@@ -35,11 +34,11 @@ class StateZnodeWriter:
         self._is_telling = False
 
     async def write(self, isr: IsrToWrite) -> IsrWritten | IsrRefused:
-        """See `IsrWriter`."""
+        """Write an ISR to its state znode. See `IsrWriter`."""
         try:
             outcome = await self._write(isr)
         except MalformedZnode as error:
-            log.error("a state makes no sense", partition=str(isr.topic_partition), reason=str(error))
+            log.error("a partition state is unreadable", partition=str(isr.topic_partition), reason=str(error))
             return IsrRefused(error_code=ErrorCode.invalid_update_version)
         except ZkError as error:
             raise IsrWriteUncertain(f"{type(error).__name__}: {error}") from error
@@ -90,7 +89,9 @@ class StateZnodeWriter:
                 try:
                     await self._zk.transact([Create(path=paths.ISR_CHANGE_PREFIX, data=data, mode=mode)])
                 except ZkError as error:
-                    log.warning("the controller could not be told of ISRs", reason=f"{type(error).__name__}: {error}")
+                    log.warning(
+                        "the controller could not be notified of ISR changes", reason=f"{type(error).__name__}: {error}"
+                    )
                 else:
                     self._untold -= telling
         finally:

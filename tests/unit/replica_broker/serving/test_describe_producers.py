@@ -35,7 +35,7 @@ def test_each_partition_is_described_or_refused_for_itself() -> None:
         epoch=2, last_timestamp_ms=70, coordinator_epoch=3, transaction_first_offset=10, batches=deque([last])
     )
     transacting.replace({7: state, 8: ProducerState(epoch=0, last_timestamp_ms=60)})
-    replicas = StandInReplicas(written_by={FIRST: transacting, SECOND: NotLeader(SECOND, "it is on other brokers")})
+    replicas = StandInReplicas(written_by={FIRST: transacting, SECOND: NotLeader(SECOND, "this broker has no replica")})
     response = describe_producers.on_describe_producers(replicas.as_replicas(), asked(0, 1))
     first, second = response.topics[0].partitions
     assert [
