@@ -1,14 +1,11 @@
-"""The interface of the file system, and its errors.
-
-`tests/contract/replica_broker/test_disk.py` tests each implementation.
+"""The interface of the file system, and its errors. `tests/contract/replica_broker/test_disk.py` tests them.
 
 - Files only grow at their end, or are truncated. A write is visible at once, but only a flush makes it survive a crash.
 - Small files are written whole (`write_whole`): after a crash there is the old content or the new one.
-- Names are flushed apart from content (`flush_folder`): a created, renamed or removed name survives a crash after a
-flush of its folder, or of the file itself.
+- Names need their own flush (`flush_folder`, or the file's own): without it, a crash may undo a created or new name.
 
-Calls block. `File.flush` and `write_whole`, one for each path, may run in a thread beside any other call. All other
-calls of one disk come from one thread at a time.
+Calls block. `File.flush` and `write_whole` may run beside any other call, `write_whole` once at a time for each path;
+the other calls of one disk come from one thread at a time.
 """
 
 from pathlib import PurePath

@@ -85,7 +85,7 @@ class BrokerProcessSettings(ListenerLimitSettings):
     max_time_lag_ms: int = Field(
         default=30_000,
         ge=1,
-        description="Milliseconds after which a follower that has not caught up leaves the ISR (replica.lag.time.max.ms).",
+        description="Milliseconds after which a follower that is not caught up leaves the ISR (replica.lag.time.max.ms).",
     )
     max_bytes_lag: int | None = Field(
         default=None,
@@ -126,8 +126,10 @@ class BrokerProcessSettings(ListenerLimitSettings):
     compression_type: str = Field(
         default="producer",
         pattern="^(producer|uncompressed|gzip|snappy|lz4|zstd)$",
-        description="How a leader compresses records of topics that do not say it (compression.type); producer: they stay "
-        "as they are sent.",
+        description=(
+            "Compression that the leader applies for topics that do not set it (compression.type). producer keeps the "
+            "producers' compression."
+        ),
     )
     retention_ms: int = Field(
         default=604_800_000,
@@ -258,7 +260,7 @@ class BrokerProcessSettings(ListenerLimitSettings):
         if named is not None:
             raise ValueError(
                 f"properties: {AUTHORIZER_CLASS} is {named}, but this broker has no authorizer: everything that it "
-                "forbids would be allowed here. Run a stock broker. If everybody who can connect may do everything, use a "
+                "forbids would be allowed here. Run a stock broker. If all clients may do everything, use a "
                 "copy of the file without that line instead"
             )
         return self
@@ -292,7 +294,10 @@ class BrokerProcessSettings(ListenerLimitSettings):
 
     @property
     def endpoints(self) -> tuple[Endpoint, ...]:
-        """The addresses that others connect to. Raises `ValueError` for an advertised listener that is not listened on."""
+        """The addresses that others connect to.
+
+        Raises `ValueError` for an advertised listener without an address to listen on.
+        """
         return advertised(self.binds, self.advertise)
 
     @property

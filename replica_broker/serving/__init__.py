@@ -1,1 +1,1 @@
-"""What is asked of a broker: one module for each API, and `served` has them all."""
+"""The APIs of the broker: one module for each API, and `served` with all of them."""

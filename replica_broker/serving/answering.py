@@ -1,4 +1,4 @@
-"""How an answer becomes an API that the listener serves: at once or after a while, in which version, and counted."""
+"""Turns an answer function into an API of the listener: immediate or waiting, with its versions, and counted."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
@@ -18,7 +18,7 @@ ServedApi = TypeVar("ServedApi", OwnedApi[Any], LocalApi[Any])
 def owned(
     versions: Versions[Any], answer: Callable[[Any], Awaitable[ResponsePayload | None]], limits: RequestLimits
 ) -> OwnedApi[Any]:
-    """An API that is asked and answered in its newest version; None is no answer."""
+    """Return an API whose requests and responses have its newest version. None means no response."""
     return OwnedApi(versions, answer, limited=limits)
 
 
@@ -28,12 +28,12 @@ def local(
     limits: RequestLimits | None = None,
     unsupported: Callable[[], ResponsePayload] | None = None,
 ) -> LocalApi[Any]:
-    """An API whose requests are given to `answer` as they came."""
+    """Return an API whose requests are passed to `answer` in their own version."""
     return LocalApi(versions=versions, answer=answer, unsupported=unsupported, turns=NoTurns(), limited=limits)
 
 
 def at_once(answer: Callable[[Any], ResponsePayload]) -> Callable[[Any], Awaitable[ResponsePayload]]:
-    """What waits for nothing, as what may wait."""
+    """Return an asynchronous form of an immediate answer function."""
 
     async def answered(request: Any) -> ResponsePayload:
         return answer(request)
@@ -42,7 +42,7 @@ def at_once(answer: Callable[[Any], ResponsePayload]) -> Callable[[Any], Awaitab
 
 
 def counted(api: ServedApi, counters: BrokerCounters) -> ServedApi:
-    """The same API, whose requests are counted by its name."""
+    """Return the same API with a counter of its requests."""
     name = api.versions.newest.__name__.removesuffix("Request")
     answer: Callable[[Any], Awaitable[Any]] = api.answer
 

@@ -1,7 +1,7 @@
-"""ApiVersions: what this broker answers, the features that it supports, and those that the cluster has finalized.
+"""ApiVersions: the APIs and features of this broker, and the finalized features of the cluster.
 
-Groups, transactions, ACLs and the configuration of others are not served here: clients find the brokers that do by
-Metadata and FindCoordinator. So they are not offered, and a request for one closes the connection, as Kafka does it.
+Groups, transactions, ACLs and other brokers' configurations are not served: clients find the right brokers by Metadata
+and FindCoordinator. So these APIs are not listed, and a request for one closes the connection, as in Kafka.
 """
 
 import re
@@ -28,7 +28,7 @@ _SOFTWARE: Final = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 
 
 def on_api_versions(node: Node, served: Iterable[Versions[Any]], request: RequestPayload) -> ApiVersionsResponse:
-    """`served`: the APIs that are answered here. A request of any version."""
+    """Answer a request of any version. `served` has the APIs of this broker."""
     version = int(request.__version__)
     if version >= _FIRST_WITH_SOFTWARE and not _names_itself(converted(request, ApiVersionsRequest)):
         return ApiVersionsResponse(error_code=ErrorCode.invalid_request, api_keys=(), throttle_time=NO_THROTTLE)
@@ -54,7 +54,7 @@ def on_api_versions(node: Node, served: Iterable[Versions[Any]], request: Reques
 
 
 def unsupported() -> ApiVersionsResponse0:
-    """The answer to a version that is not known, in the one that everybody knows: which ones are (KIP-511)."""
+    """Answer an unknown version in version 0, which every client knows, with the known versions (KIP-511)."""
     known = ApiVersion0(api_key=i16(VERSIONS.key), min_version=i16(VERSIONS.min), max_version=i16(VERSIONS.max))
     return ApiVersionsResponse0(error_code=ErrorCode.unsupported_version, api_keys=(known,))
 

@@ -1,8 +1,8 @@
-"""FindCoordinator: which stock broker coordinates a group or a transaction.
+"""FindCoordinator: the stock broker that coordinates a group or a transaction.
 
-It is the leader of the partition of an internal topic that the key's hash falls on, as every broker computes it. Groups
-and transactions are left to stock brokers: where this broker leads that partition nobody coordinates, so internal topics
-have to be kept on stock brokers. Neither is the internal topic created here: a stock broker that is asked does that.
+It is the leader of the internal topic's partition for the key's hash, computed like in every broker. This broker
+coordinates nothing, so internal topics must stay on stock brokers; if it leads such a partition, there is no
+coordinator. It does not create the internal topic either; a stock broker does that when asked.
 """
 
 from typing import Any, Final
@@ -20,13 +20,13 @@ from controller_core.wire.messages import NO_THROTTLE
 from replica_broker.membership.node import Node
 
 TOPICS: Final = {0: TopicName("__consumer_offsets"), 1: TopicName("__transaction_state")}
-"""By the type of the key."""
+"""The internal topics by key type."""
 _FIRST_OF_MANY: Final = 4
-_OURS: Final = "this broker leads the partition and coordinates nothing: move it to a stock broker"
+_OURS: Final = "this broker leads the partition but is no coordinator: move it to a stock broker"
 
 
 def _lifted(request: RequestPayload) -> FindCoordinatorRequest:
-    """Up to version 3 a request has one key, and version 0 knows groups only."""
+    """Convert a request to the newest version. Up to version 3 it has one key, and version 0 knows only groups."""
     asked: Any = request
     if request.__version__ >= _FIRST_OF_MANY:
         return converted(request, FindCoordinatorRequest)
@@ -34,7 +34,7 @@ def _lifted(request: RequestPayload) -> FindCoordinatorRequest:
 
 
 class _CoordinatorVersions(Versions[FindCoordinatorRequest]):
-    """Up to version 3 the answer is about one key, in the fields of the response itself."""
+    """The versions of FindCoordinator. Up to version 3, the response has one key and no list."""
 
     def lowered(self, response: Any, version: int) -> Any:
         if version >= _FIRST_OF_MANY or not isinstance(response, FindCoordinatorResponse):
@@ -47,7 +47,7 @@ VERSIONS: Final = _CoordinatorVersions(FindCoordinatorRequest, oldest=0, lift=_l
 
 
 def on_find_coordinator(node: Node, listener: str, request: FindCoordinatorRequest) -> FindCoordinatorResponse:
-    """Each key is answered for itself, with an address of the listener that was come by."""
+    """Answer for each key, with addresses of the client's listener."""
     return FindCoordinatorResponse(
         throttle_time=NO_THROTTLE,
         coordinators=tuple(_coordinator(node, listener, request.key_type, key) for key in request.coordinator_keys),
@@ -55,7 +55,7 @@ def on_find_coordinator(node: Node, listener: str, request: FindCoordinatorReque
 
 
 def java_hash(text: str) -> int:
-    """`String.hashCode` of Java, which counts in UTF-16 and 32 bits."""
+    """Return `String.hashCode` of Java, which uses UTF-16 and 32 bits."""
     utf_16 = text.encode("utf-16-be", "surrogatepass")
     value = 0
     for high, low in zip(utf_16[::2], utf_16[1::2], strict=True):
@@ -64,7 +64,7 @@ def java_hash(text: str) -> int:
 
 
 def partition_of(key: str, partitions: int) -> PartitionId:
-    """The partition of the internal topic that a group or transaction belongs to."""
+    """Return the partition of the internal topic that a group or transaction belongs to."""
     hashed = java_hash(key)
     return PartitionId((0 if hashed == -(1 << 31) else abs(hashed)) % partitions)
 
@@ -75,7 +75,7 @@ def _coordinator(node: Node, listener: str, key_type: int, key: str) -> Coordina
         return _none(key, ErrorCode.invalid_request, None)
     partitions = node.metadata.partitions(topic)
     if not partitions:
-        return _none(key, ErrorCode.coordinator_not_available, f"there is no {topic}")
+        return _none(key, ErrorCode.coordinator_not_available, f"topic {topic} does not exist")
     state = node.metadata.partition(TopicPartition(topic, partition_of(key, len(partitions))))
     if state is not None and state.leader == node.id:
         return _none(key, ErrorCode.coordinator_not_available, _OURS)

@@ -1,7 +1,8 @@
-"""What tools ask each broker about itself: the cluster that it sees, its configuration, its log directories.
+"""DescribeCluster and DescribeConfigs: the cluster as this broker sees it, and configurations.
 
-The configuration of a topic is asked of any broker (`kontroller drain` asks for `min.insync.replicas`), that of a broker
-only of itself. Values come with their sources, as KIP-226 has them: the controller's journal asks for those of the file.
+Any broker can describe a topic's configuration (`kontroller drain` asks for `min.insync.replicas`), but a broker's only
+that broker itself. Values have their sources (KIP-226), because the controller's journal asks for the values of the
+broker's file.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -49,21 +50,21 @@ class DescribedConfigs(Protocol):
 
     @property
     def own(self) -> Mapping[str, str]:
-        """What this process was started with, by Kafka's names."""
+        """The settings that this process was started with, by Kafka's names."""
         ...
 
     @property
     def defaults(self) -> Mapping[str, str]:
-        """What all brokers were told as the default, by the topics' names of it."""
+        """The cluster-wide defaults of all brokers, by the topics' names."""
         ...
 
     def overrides(self, topic: TopicName) -> Mapping[str, str]:
-        """What a topic itself says."""
+        """Return the overrides of a topic."""
         ...
 
 
 def on_describe_cluster(node: Node, listener: str, request: DescribeClusterRequest) -> DescribeClusterResponse:
-    """The nodes that this broker knows, at addresses of the listener that was come by."""
+    """Answer with the nodes that this broker knows, at addresses of the client's listener."""
     if request.endpoint_type != _BROKERS:
         return DescribeClusterResponse(
             throttle_time=NO_THROTTLE,
@@ -89,7 +90,7 @@ def on_describe_cluster(node: Node, listener: str, request: DescribeClusterReque
 def on_describe_configs(
     node: Node, configs: DescribedConfigs, request: DescribeConfigsRequest
 ) -> DescribeConfigsResponse:
-    """Each resource is answered for itself."""
+    """Answer for each resource on its own."""
     results = tuple(_described(node, configs, resource, request) for resource in request.resources)
     return DescribeConfigsResponse(throttle_time=NO_THROTTLE, results=results)
 
@@ -104,7 +105,7 @@ def _described(
             return _result(resource, ErrorCode.unknown_topic_or_partition, None)
         return _result(resource, ErrorCode.none, None, _of_topic(configs, topic, resource, request))
     if resource.resource_type != _BROKER:
-        return _result(resource, ErrorCode.invalid_request, "only topics and brokers are described here")
+        return _result(resource, ErrorCode.invalid_request, "this broker describes only topics and itself")
     if name != str(node.id):
         return _result(resource, ErrorCode.invalid_request, f"this is broker {node.id}: ask broker {name} itself")
     return _result(resource, ErrorCode.none, None, _of_broker(configs, resource, request))
@@ -137,9 +138,9 @@ def _of_broker(
 
 
 def _not_done(name: str) -> str | None:
-    """What whoever asks has to know of a configuration that is not heeded here."""
+    """Return a remark about a configuration that this broker does not apply, or None."""
     treatment = TREATMENTS[name]
-    return None if isinstance(treatment, Heeded) else f"Not heeded by this broker: {treatment.why}."
+    return None if isinstance(treatment, Heeded) else f"This broker does not apply it: {treatment.why}."
 
 
 def _entry(

@@ -1,8 +1,7 @@
-"""DescribeProducers: who wrote to a partition, as its replica here knows it (KIP-664).
+"""DescribeProducers: the producers of a partition, as the replica on this broker knows them (KIP-664).
 
-Followers answer as well, as Kafka's do: `kafka-transactions describe-producers --broker-id` asks them. A partition is
-described once in an answer, however often it is named, and an answer has a bounded number of producers: what a stranger
-asks for in a few bytes must not become gigabytes here.
+As in Kafka, followers answer too; `kafka-transactions describe-producers --broker-id` asks them. To protect memory, a
+response describes a partition once, however often it is named, and has a limited number of producers.
 """
 
 from collections.abc import Iterator
@@ -30,14 +29,14 @@ from replica_broker.replicas.replicas import Replicas
 VERSIONS: Final = Versions(DescribeProducersRequest)
 LIMITS: Final = RequestLimits(max_bytes=1024 * 1024, max_items=20_000)
 MOST_PRODUCERS: Final = 50_000
-"""In one answer."""
+"""Limit of the producers in one response."""
 
 _NO_SEQUENCE: Final = -1
 _NO_TRANSACTION: Final = -1
 
 
 def on_describe_producers(replicas: Replicas, request: DescribeProducersRequest) -> DescribeProducersResponse:
-    """Each partition is answered for itself."""
+    """Answer for each partition on its own."""
     describing = _Describing(replicas)
     return DescribeProducersResponse(
         throttle_time=NO_THROTTLE,
@@ -55,7 +54,7 @@ def on_describe_producers(replicas: Replicas, request: DescribeProducersRequest)
 
 
 class _Describing:
-    """One answer, which grows."""
+    """One response in construction."""
 
     def __init__(self, replicas: Replicas) -> None:
         self._replicas = replicas
@@ -71,7 +70,7 @@ class _Describing:
         except ReplicaRefused as error:
             return _refused(topic_partition, error.error_code, str(error))
         if len(producers) > self._left:
-            why = f"it has {len(producers)} producers, and an answer {MOST_PRODUCERS} at most: ask for fewer partitions"
+            why = f"it has {len(producers)} producers, the limit is {MOST_PRODUCERS}: ask for fewer partitions"
             return _refused(topic_partition, ErrorCode.invalid_request, why)
         self._left -= len(producers)
         return PartitionResponse(

@@ -1,7 +1,7 @@
-"""Fetch: what followers copy, and what consumers read, of partitions that this broker leads.
+"""Fetch: messages for followers and consumers from partitions that this broker leads.
 
-Topics have names up to version 12 and ids since. There are no fetch sessions: every answer says session 0, so each request
-names all its partitions, as KIP-227 leaves to a broker. Consumers are sent to the leader; no follower answers them.
+Requests have topic names up to version 12, and ids since. There are no fetch sessions: every response has session 0, so
+each request names all its partitions, as KIP-227 permits. Consumers must ask the leader; followers do not serve them.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -41,16 +41,16 @@ _READ_COMMITTED: Final = 1
 
 @dataclass(frozen=True, slots=True)
 class _Topic:
-    """A topic as it was asked for, by name or by id, and its partitions in their order."""
+    """A requested topic, by name or id, and its partitions in order."""
 
     name: TopicName | None
     topic_id: UUID | None
     partitions: tuple[Any, ...]
-    """Of the request's version."""
+    """In the request's version."""
 
 
 async def on_fetch(node: Node, listener: str, replicas: Replicas, request: RequestPayload) -> ResponsePayload:
-    """Answers a request of any version."""
+    """Answer a request of any version."""
     asked: Any = request
     version = int(request.__version__)
     if getattr(asked, "session_id", _NO_SESSION) != _NO_SESSION:

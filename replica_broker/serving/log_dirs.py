@@ -1,4 +1,4 @@
-"""DescribeLogDirs: where the replicas of this broker are, and how large."""
+"""DescribeLogDirs: the directories and sizes of this broker's replicas."""
 
 from collections import defaultdict
 from collections.abc import Iterator
@@ -29,7 +29,7 @@ VERSIONS: Final = Versions(DescribeLogDirsRequest, oldest=1)
 def on_describe_log_dirs(
     directories: LogDirectories, replicas: Replicas, request: DescribeLogDirsRequest
 ) -> DescribeLogDirsResponse:
-    """Every directory, those that failed included, with the replicas that were asked for."""
+    """Answer for every directory, including failed ones, with the requested replicas."""
     wanted = None
     if request.topics is not None:
         wanted = {TopicPartition(topic.topic, index) for topic in request.topics for index in topic.partitions}  # type: ignore[arg-type]

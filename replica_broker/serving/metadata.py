@@ -1,7 +1,7 @@
-"""Metadata: where the partitions of topics are, from what the controller has told (`MetadataCache`).
+"""Metadata: brokers, topics and partitions, from what the controller sent (`MetadataCache`).
 
-Topics are not created by being asked for: a topic that is not known is UNKNOWN_TOPIC_OR_PARTITION, as by a stock broker
-with `auto.create.topics.enable=false`.
+A request never creates a topic. An unknown one gets UNKNOWN_TOPIC_OR_PARTITION, as from a stock broker with
+`auto.create.topics.enable=false`.
 """
 
 from collections.abc import Iterable, Sequence
@@ -33,7 +33,7 @@ _FIRST_BY_ID: Final = 12
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _View:
-    """What is known, for one request."""
+    """The known metadata, for one request."""
 
     node: Node
     version: int
@@ -42,7 +42,7 @@ class _View:
 
 
 def on_metadata(node: Node, listener: str, request: RequestPayload) -> ResponsePayload:
-    """Answers a request of any version, with addresses of the listener that it came by."""
+    """Answer a request of any version, with addresses of the client's listener."""
     asked: Any = request
     version = int(request.__version__)
     neighbours = list(node.neighbours(listener))
@@ -68,7 +68,10 @@ def on_metadata(node: Node, listener: str, request: RequestPayload) -> ResponseP
 
 
 def _in_version(response: MetadataResponse, version: int, *, wants: bool) -> ResponsePayload:
-    """The operations on the cluster are known only to versions in the middle, so they go in on the way down."""
+    """Convert the response to a version.
+
+    Only versions in the middle have the cluster's operations, so they are added there.
+    """
     if version > _LAST_WITH_CLUSTER_OPERATIONS:
         return VERSIONS.lowered(response, version)
     middle = converted(response, MetadataResponse10)
@@ -113,7 +116,10 @@ def _known(view: _View, name: TopicName) -> MetadataResponseTopic:
 
 
 def _partition(view: _View, state: UpdateMetadataPartitionState) -> MetadataResponsePartition:
-    """A leader without the listener counts as none. Version 0 leaves such replicas out, and says that it does."""
+    """Return a partition. A leader without the listener counts as none.
+
+    Version 0 drops replicas without the listener and reports an error.
+    """
     replicas, isr = state.replicas, state.isr
     if view.version == 0:
         replicas, isr = (tuple(one for one in brokers if one in view.reachable) for brokers in (replicas, isr))

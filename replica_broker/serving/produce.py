@@ -1,10 +1,9 @@
-"""Produce: messages for partitions that this broker leads.
+"""Produce: appends messages to partitions that this broker leads.
 
-Each partition is answered for itself, when it has the acknowledgements that were asked for. With acks=0 there is no answer:
-where something is wrong the connection is closed, as Kafka does it, so that the client looks for the leader anew.
+Partitions succeed or fail on their own, each when it has the requested acknowledgements. With acks=0 there is no
+response: an error closes the connection, as in Kafka, so that the client looks for the leader again.
 
-Transactions are coordinated by stock brokers, and a leader that takes part in one must keep its markers; this broker does
-not, so it refuses the messages of a transaction instead of taking what it could not abort.
+Stock brokers coordinate transactions. This broker could not abort a transactional message, so it refuses it.
 """
 
 import asyncio
@@ -36,18 +35,19 @@ from replica_broker.replicas.replicas import Replicas
 
 VERSIONS: Final = Versions(ProduceRequest, oldest=3)
 LIMITS: Final = RequestLimits(max_bytes=(1 << 31) - 1)
-"""The listener has a limit for all of its requests."""
+"""The listener has a limit for the sum of its requests."""
 
 NO_ACKS: Final = 0
 _ACKS: Final = (-1, NO_ACKS, 1)
-_NO_TRANSACTIONS: Final = "this broker takes no part in transactions: have the partition led by a stock broker"
-_NOT_TOLD: Final = "no controller has told this broker yet what it leads"
+_NO_TRANSACTIONS: Final = "this broker does not support transactions: move the partition's leadership to a stock broker"
+_NOT_TOLD: Final = "no controller has sent this broker its leaderships yet"
 
 
 async def on_produce(node: Node, listener: str, replicas: Replicas, request: ProduceRequest) -> ProduceResponse | None:
-    """Appends to each partition, and waits for what `acks` asks for. None where no answer is wanted.
+    """Append to each partition and wait for the `acks`. Return None if no response is wanted.
 
-    Raises `NoAnswerNow` where none is wanted and something is wrong."""
+    Raises `NoAnswerNow` for an error without a response.
+    """
     partitions = [(topic, partition) for topic in request.topic_data for partition in topic.partition_data]
     answers = iter(
         await asyncio.gather(*(_append(node, replicas, request, topic, partition) for topic, partition in partitions))
@@ -59,7 +59,7 @@ async def on_produce(node: Node, listener: str, replicas: Replicas, request: Pro
     if request.acks == NO_ACKS:
         for answer in (one for topic in responses for one in topic.partition_responses):
             if answer.error_code is not ErrorCode.none:
-                raise NoAnswerNow(f"a message without acks was not taken: {answer.error_code.name}")
+                raise NoAnswerNow(f"a message without acks was refused: {answer.error_code.name}")
         return None
     return ProduceResponse(responses=responses, node_endpoints=tuple(_leaders(node, listener, responses)))
 
@@ -106,7 +106,7 @@ def _refused(
 
 
 def _leader(node: Node, where: TopicPartition, error_code: ErrorCode) -> LeaderIdAndEpoch | None:
-    """Who leads instead, which spares the client to ask (KIP-951)."""
+    """Return the other leader, which saves the client a request (KIP-951)."""
     known = node.metadata.partition(where)
     if error_code is not ErrorCode.not_leader_or_follower or known is None or known.leader == node.id:
         return None

@@ -1,8 +1,7 @@
-"""InitProducerId: an id of its own for each idempotent producer, out of blocks that the controller gives.
+"""InitProducerId: a unique id for each idempotent producer, from blocks of the controller.
 
-A block is asked for when the last one is used up; who asks meanwhile waits for the same answer. What is left of a block
-when the broker ends is lost, as in Kafka: there are enough. Producers with a transactional.id belong to a coordinator,
-which this broker never is.
+A new block is requested when the last one is used up; concurrent requests share it. The rest of a block is lost at the
+broker's end, as in Kafka. Producers with a transactional.id need a coordinator, which this broker never is.
 """
 
 import asyncio
@@ -21,13 +20,13 @@ from replica_broker.membership.controller_channel import ProducerIdBlock
 VERSIONS: Final = Versions(InitProducerIdRequest, oldest=0)
 
 PATIENCE_S: Final = 10.0
-"""So long a producer waits for a block; then it is told to ask again."""
+"""Seconds that a producer waits for a block before it is told to retry."""
 _NO_EPOCH: Final = i16(-1)
 _FIRST_EPOCH: Final = i16(0)
 
 
 class ProducerIds:
-    """Hands out ids. `allocate` asks the controller for a block, until it has one."""
+    """Assigns producer ids. `allocate` asks the controller until it gets a block."""
 
     def __init__(self, allocate: Callable[[], Awaitable[ProducerIdBlock]]) -> None:
         self._allocate = allocate
@@ -35,7 +34,7 @@ class ProducerIds:
         self._turn = asyncio.Lock()
 
     async def next(self) -> int:
-        """An id. Raises `TimeoutError` where no controller gives one in time."""
+        """Return an id. Raises `TimeoutError` if no controller gives one in time."""
         async with asyncio.timeout(PATIENCE_S), self._turn:
             producer_id = next(self._left, None)
             while producer_id is None:
@@ -46,13 +45,13 @@ class ProducerIds:
 
 
 async def on_init_producer_id(ids: ProducerIds, request: InitProducerIdRequest) -> InitProducerIdResponse:
-    """A new id with epoch 0: what an idempotent producer asks for when it begins, and after it lost its place."""
+    """Return a new id with epoch 0, for a producer that starts or has lost its sequence."""
     if request.transactional_id is not None:
         return _refused(ErrorCode.not_coordinator if request.transactional_id else ErrorCode.invalid_request)
     try:
         producer_id = await ids.next()
     except TimeoutError:
-        return _refused(ErrorCode.coordinator_load_in_progress)  # what clients ask again for, as Kafka answers it
+        return _refused(ErrorCode.coordinator_load_in_progress)  # Kafka's answer, too: clients retry after it
     return InitProducerIdResponse(
         throttle_time=NO_THROTTLE,
         error_code=ErrorCode.none,

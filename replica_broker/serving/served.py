@@ -1,8 +1,8 @@
-"""All that this broker answers, as the APIs that the listener serves.
+"""All APIs that this broker serves.
 
-Most answers are made in the newest version of their API (`OwnedApi`). Metadata, Fetch and ApiVersions are asked in older
-ones that say other things, so they are given each request as it came (`LocalApi`). None waits for its turn: a fetch may
-wait for half a second, and a produce for its followers.
+Most are answered in their newest version (`OwnedApi`). Metadata, Fetch and ApiVersions differ too much between
+versions, so they get each request in its own one (`LocalApi`). Requests do not wait for each other: a fetch may wait
+for half a second, and a produce for its followers.
 """
 
 from dataclasses import dataclass, field
@@ -44,31 +44,30 @@ from replica_broker.serving.offsets import delete_records, leader_epochs, list_o
 RULES: Final = ListenerRules(
     need_of=lambda api_key: Need.BROKER if api_key in CONTROL_API_KEYS else Need.NOBODY,
     handling=dict.fromkeys(HANDLING, Handling.RELAY),
-    why_not_passed_on="is not served by this broker: ApiVersions says which are",
+    why_not_passed_on="is not served by this broker: ApiVersions lists the served ones",
 )
-"""Commands have memory of their own: no client's messages hold them up."""
+"""Commands have a separate memory budget, so that client messages cannot delay them."""
 
 _MANY: Final = RequestLimits(max_items=1_000_000, max_entries=1_000_000)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Served:
-    """What answers come from."""
+    """The sources of the answers."""
 
     node: Node
     replicas: Replicas
     directories: LogDirectories
     control: control.Control | None
-    """None where there is no controller whose commands would be obeyed."""
+    """None in design v2, which has no controller."""
     configs: describe.DescribedConfigs
     producer_ids: producer_ids.ProducerIds
     zk: ZkSession | None
-    """Where configurations are altered; None where nothing can be configured but the process."""
+    """The ZooKeeper session for altering configurations; None if only the process is configured."""
     counters: BrokerCounters = field(default_factory=BrokerCounters)
 
     def apis(self, listener: str) -> list[Api]:
-        """All of them, ApiVersions included, which says what the others are, as those who come by a listener are
-        answered: with the addresses that brokers have on it."""
+        """Return all APIs, with answers for one listener: they have the brokers' addresses on it."""
         in_newest, of_any_version = self._in_newest(listener), self._of_any_version(listener)
         versions = [
             *(api.versions for api in in_newest),

@@ -1,1 +1,1 @@
-"""Design v2 of seed 003: brokers that elect leaders among themselves, through ZooKeeper, without any controller."""
+"""Design v2 (seed 003): brokers elect partition leaders through ZooKeeper, without a controller."""

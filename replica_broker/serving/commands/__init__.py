@@ -1,2 +1,1 @@
-"""What the controller commands, in each version that one of ZooKeeper's times may send it in, and what the coordinators of
-transactions do."""
+"""The commands of the controller and of transaction coordinators, in each version that they may send."""

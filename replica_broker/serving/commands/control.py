@@ -1,9 +1,9 @@
-"""What the controller commands: LeaderAndIsr, StopReplica, UpdateMetadata.
+"""The commands of the controller: LeaderAndIsr, StopReplica, UpdateMetadata.
 
-Who commands is judged by epochs alone, as stock brokers do it. A request of an older controller than the last one that was
-heard is STALE_CONTROLLER_EPOCH; one that was meant for this broker before it bounced is STALE_BROKER_EPOCH, unless its
-epoch is -1, which switches that check off. A newer broker epoch than the own one is taken: the controller may know of a
-registration before this broker does. Everything else is judged for each partition by itself, by its leader epoch.
+As in stock brokers, only epochs decide about the sender. A request of an older controller gets STALE_CONTROLLER_EPOCH.
+One for an earlier registration of this broker gets STALE_BROKER_EPOCH, unless its epoch is -1, which disables the
+check. A newer broker epoch is accepted, because the controller may see a registration before this broker does.
+Everything else is decided for each partition by its leader epoch.
 """
 
 import asyncio
@@ -35,7 +35,7 @@ _UNCHECKED: Final = BrokerEpoch(-1)
 
 
 class CommandedReplicas(Protocol):
-    """What is done with the commands."""
+    """The replicas that carry out the commands."""
 
     async def on_leader_and_isr_command(self, request: LeaderAndIsrRequest) -> LeaderAndIsrResponse: ...
 
@@ -45,9 +45,10 @@ class CommandedReplicas(Protocol):
 
 
 class Control:
-    """Obeys the newest controller, one command after the other: an old one and a new one may both be connected.
+    """Obeys the newest controller, one command at a time: an old and a new controller may both be connected.
 
-    `load_configs` makes the configurations of topics known before their replicas start."""
+    `load_configs` reads the configurations of topics before their replicas start.
+    """
 
     def __init__(
         self,
@@ -62,7 +63,10 @@ class Control:
         self._turn = asyncio.Lock()
 
     async def on_leader_and_isr(self, request: LeaderAndIsrRequest) -> LeaderAndIsrResponse:
-        """Seed 004's on_LeaderAndISRCommand. Raises `NoAnswerNow` without ZooKeeper: the controller sends it again."""
+        """Run seed 004's on_LeaderAndISRCommand.
+
+        Raises `NoAnswerNow` if ZooKeeper is unreachable; the controller repeats the command.
+        """
         async with self._turn:
             stale = await self._stale(request)
             if stale is not None:
@@ -70,11 +74,11 @@ class Control:
             try:
                 await self._load_configs(topic.topic_name for topic in request.topic_states)
             except ZkError as error:
-                raise NoAnswerNow(f"topics' configurations cannot be read: {error}") from error
+                raise NoAnswerNow(f"the topics' configurations are unreadable: {error}") from error
             return await self._replicas.on_leader_and_isr_command(request)
 
     async def on_stop_replica(self, request: StopReplicaRequest) -> StopReplicaResponse:
-        """Seed 004's on_StopReplicaCommand."""
+        """Run seed 004's on_StopReplicaCommand."""
         async with self._turn:
             stale = await self._stale(request)
             if stale is not None:
@@ -82,7 +86,7 @@ class Control:
             return await self._replicas.on_stop_replica_command(request)
 
     async def on_update_metadata(self, request: UpdateMetadataRequest) -> UpdateMetadataResponse:
-        """Takes over what clients are to be told."""
+        """Update the metadata cache."""
         async with self._turn:
             stale = await self._stale(request)
             if stale is not None:
@@ -103,7 +107,7 @@ class Control:
             return ErrorCode.stale_controller_epoch
         if _UNCHECKED != request.broker_epoch < self._node.epoch:
             log.info(
-                "command refused: it is for this broker before it bounced",
+                "command refused: it is for an earlier registration of this broker",
                 command=asked,
                 broker_epoch=request.broker_epoch,
                 own_epoch=self._node.epoch,
@@ -111,7 +115,7 @@ class Control:
             return ErrorCode.stale_broker_epoch
         if request.controller_epoch < self._controller_epoch:
             log.info(
-                "command refused: there is a later controller",
+                "command refused: there is a newer controller",
                 command=asked,
                 controller_epoch=request.controller_epoch,
                 known_epoch=self._controller_epoch,

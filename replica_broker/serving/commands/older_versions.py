@@ -1,8 +1,8 @@
-"""The commands in older versions than inter-broker protocol 3.9 has, down to those of 2.6: LeaderAndIsr 4, StopReplica 3
-and UpdateMetadata 6.
+"""The commands in versions older than those of inter-broker protocol 3.9, down to 2.6.
 
-Nobody has these messages declared: each is the newest one without the fields that came since, and so is made from that.
-Where brokers still speak 2.6 the controller knows no topic ids, and brokers are to do without.
+These are LeaderAndIsr 4, StopReplica 3 and UpdateMetadata 6. No library declares them, so each is derived from the
+newest version by removing newer fields. With brokers of 2.6, the controller knows no topic ids, and brokers work
+without them.
 """
 
 from collections.abc import Mapping
@@ -32,12 +32,12 @@ from controller_core.wire.messages import (
 Request = TypeVar("Request", bound=RequestPayload)
 
 FIRST_WITH_TOPIC_IDS: Final = 5
-"""Of LeaderAndIsr, whose answers name topics by their ids since."""
+"""The first version of LeaderAndIsr whose response has topic ids."""
 _CLASS_FACTS: Final = ("__type__", "__flexible__", "__api_key__", "__header_schema__")
 
 
 class CommandVersions(Versions[Request]):
-    """The versions of a command. `since`: the first version of each field that came after the oldest one."""
+    """The versions of a command. `since` has the first version of each field that is newer than the oldest version."""
 
     def __init__(
         self, newest: type[Request], newest_response: type[ResponsePayload], *, oldest: int, since: Mapping[str, int]
@@ -47,12 +47,12 @@ class CommandVersions(Versions[Request]):
         self._since = since
 
     def request_type(self, version: int) -> type[RequestPayload]:
-        """See `Versions`."""
+        """Return the request type of a version. See `Versions`."""
         asked: type[RequestPayload] = self._of_version(self.newest, version)
         return asked
 
     def response_type(self, version: int) -> type[ResponsePayload]:
-        """See `Versions`."""
+        """Return the response type of a version. See `Versions`."""
         answered: type[ResponsePayload] = self._of_version(self._newest_response, version)
         return answered
 
@@ -64,7 +64,7 @@ class CommandVersions(Versions[Request]):
 
 @cache
 def older(message: Any, version: int, without: frozenset[str]) -> Any:
-    """The type of a message, or of a part of one, in an older version: without some fields."""
+    """Return the type of a message, or of a part of one, in an older version without some fields."""
     kept = [
         (
             each.name,
@@ -104,7 +104,7 @@ class LeaderAndIsrPartitionError4(_Response4):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeaderAndIsrResponse4(_Response4):
-    """Its errors stand for themselves, each with the name of its topic."""
+    """The response of version 4. It lists all partitions, each with its topic's name."""
 
     __type__: ClassVar[EntityType] = EntityType.response
     error_code: ErrorCode = field(metadata={"kafka_type": "error_code"})
@@ -131,7 +131,7 @@ UPDATE_METADATA: Final = CommandVersions(
 def leader_and_isr_answer(
     asked: LeaderAndIsrRequest, response: LeaderAndIsrResponse, version: int
 ) -> LeaderAndIsrResponse | LeaderAndIsrResponse4:
-    """The answer to a command that came in some version: as it is, or with the names of topics, in the command's order."""
+    """Convert the response to the command's version; the older form has the topics' names in the command's order."""
     if version >= FIRST_WITH_TOPIC_IDS:
         return response
     return LeaderAndIsrResponse4(

@@ -1,8 +1,8 @@
-"""WriteTxnMarkers: what the coordinator of a transaction, a stock broker, has leaders of its partitions write at its end.
+"""WriteTxnMarkers: writes the end markers of transactions for their coordinators, which are stock brokers.
 
-No messages of a transaction are taken here. But a partition may come to be led here in the midst of one, and a transaction
-may name a partition before its messages are refused. Either has to end in the log: a stock leader after this one would wait
-for the marker, and hold back from consumers whatever comes behind.
+This broker refuses transactional messages. But it may become the leader during a transaction, and a transaction may
+include a partition before its messages are refused. The log needs the marker in both cases: otherwise a later stock
+leader would wait for it and hold back all following messages.
 """
 
 import asyncio
@@ -28,11 +28,11 @@ from replica_broker.replicas.replicas import Replicas
 VERSIONS: Final = Versions(WriteTxnMarkersRequest)
 
 _TIMEOUT_MS: Final = 30_000
-"""Kafka's `request.timeout.ms`; the coordinator asks again."""
+"""Kafka's `request.timeout.ms`. The coordinator retries after it."""
 
 
 async def on_write_txn_markers(replicas: Replicas, request: WriteTxnMarkersRequest) -> WriteTxnMarkersResponse:
-    """Each partition is answered for itself, when its marker is committed."""
+    """Answer for each partition when its marker is committed."""
     return WriteTxnMarkersResponse(
         markers=tuple(await asyncio.gather(*(_ended(replicas, marker) for marker in request.markers)))
     )

@@ -1,1 +1,1 @@
-"""Configurations that are altered through this broker: what a znode shall hold then, and the write of it."""
+"""Alteration of configurations through this broker: the new content of a znode, and its write."""

@@ -1,6 +1,6 @@
-"""IncrementalAlterConfigs: alters a configuration in ZooKeeper, and notifies all brokers of it.
+"""IncrementalAlterConfigs: changes a configuration in ZooKeeper and notifies all brokers.
 
-Each resource is altered as a whole or not at all, on the condition of what was read of it.
+Each resource is changed as a whole or not at all, if it has not changed since it was read.
 """
 
 from typing import Final
@@ -30,7 +30,7 @@ _TOPIC, _BROKER = 2, 4
 async def on_alter_configs(
     node: Node, zk: ZkSession, request: IncrementalAlterConfigsRequest
 ) -> IncrementalAlterConfigsResponse:
-    """Each resource is answered for itself."""
+    """Answer for each resource on its own."""
     responses = []
     for resource in request.resources:
         error_code, why = ErrorCode.none, None
@@ -82,6 +82,6 @@ def _own(node: Node, resource: AlterConfigsResource) -> tuple[str, str]:
     if resource.resource_type != _BROKER or resource.resource_name != str(node.id):
         raise Refused(
             ErrorCode.invalid_request,
-            f"this is broker {node.id}: topics are altered here, and its own throttles; ask a stock broker for the rest",
+            f"broker {node.id} alters only topics and its own throttles: send other changes to a stock broker",
         )
     return paths.broker_config(node.id), f"brokers/{node.id}"

@@ -1,8 +1,8 @@
-"""What an alteration makes of a configuration (KIP-339), pure; and in which words it is refused.
+"""The pure part of an alteration (KIP-339): the resulting configuration, or the refusal.
 
-A topic's configuration is altered through any broker, so this one must take it, too: kafka-configs asks the first that it
-knows. Of brokers only this one is altered here, and only its throttles: kafka-reassign-partitions sets them, and takes them
-away, at every broker of the cluster. They are written down and told, and not heeded: nothing is throttled here.
+Every broker must be able to alter topics, because kafka-configs asks the first one that it knows. Of brokers'
+configurations, only this broker's throttles can be altered: kafka-reassign-partitions sets and removes them at every
+broker. They are stored and reported, but have no effect here.
 """
 
 from collections.abc import Iterable, Mapping
@@ -24,7 +24,7 @@ THROTTLES: Final = frozenset(
 
 
 def altered(config: Mapping[str, str], changes: Iterable[Any], *, is_topic: bool) -> dict[str, str]:
-    """The configuration after all changes of a request. Raises `Refused`: none of them is made then."""
+    """Return the configuration after all changes of a request. Raises `Refused`, and then none is made."""
     wanted = dict(config)
     seen: set[str] = set()
     for change in changes:
@@ -40,7 +40,7 @@ def altered(config: Mapping[str, str], changes: Iterable[Any], *, is_topic: bool
     if not is_topic and (foreign := sorted(wanted.keys() - config.keys() - THROTTLES)):
         raise Refused(
             ErrorCode.invalid_config,
-            f"{', '.join(foreign)}: of a broker of ours only throttles are altered, all else is said when it starts",
+            f"{', '.join(foreign)}: only throttles of this broker can be altered, all else is set at its start",
         )
     if is_topic and (found := complaints({name: wanted[name] for name in seen & wanted.keys()})):
         raise Refused(ErrorCode.invalid_config, "; ".join(found))

@@ -1,1 +1,1 @@
-"""What is asked about offsets of partitions: where they are, and that what is before one be deleted."""
+"""The APIs about offsets of partitions: finding them, and deleting the messages before one."""

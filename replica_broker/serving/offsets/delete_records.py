@@ -1,7 +1,7 @@
-"""DeleteRecords: everything before an offset goes, from the leader and its live followers (KIP-107).
+"""DeleteRecords: deletes all messages before an offset, on the leader and its live followers (KIP-107).
 
-Each partition is judged for itself. The answer comes when all of them are done, or when the time is over; those that are
-not done by then go on anyway, and are told as REQUEST_TIMED_OUT. What brokers keep for themselves is not deleted so.
+Partitions succeed or fail on their own. The response comes when all are finished or time out. A deletion that times out
+gets REQUEST_TIMED_OUT and continues. Internal topics are refused.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -31,7 +31,7 @@ _INTERNAL: Final = Deleted(error_code=ErrorCode.invalid_topic_exception)
 
 
 async def on_delete_records(replicas: Replicas, request: DeleteRecordsRequest) -> DeleteRecordsResponse:
-    """Each partition once, however often it is named: what is said of it last holds."""
+    """Delete from each partition once, even if it is named twice; the last offset counts."""
     offsets = {
         TopicPartition(TopicName(topic.name), PartitionId(one.partition_index)): int(one.offset)
         for topic in request.topics

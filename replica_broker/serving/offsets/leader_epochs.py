@@ -1,6 +1,6 @@
-"""OffsetForLeaderEpoch: where a leader epoch ends in the leader's log.
+"""OffsetForLeaderEpoch: the end of a leader epoch in the leader's log.
 
-Followers cut off what the leader does not have, and consumers notice that messages were lost (KIP-101, KIP-320).
+Followers use it to truncate, and consumers to detect lost messages (KIP-101, KIP-320).
 """
 
 from typing import Final
@@ -29,7 +29,7 @@ LIMITS: Final = RequestLimits(max_items=1_000_000)
 def on_offset_for_leader_epoch(
     replicas: Replicas, request: OffsetForLeaderEpochRequest
 ) -> OffsetForLeaderEpochResponse:
-    """Each partition is answered for itself."""
+    """Answer for each partition on its own."""
     return OffsetForLeaderEpochResponse(
         throttle_time=NO_THROTTLE,
         topics=tuple(

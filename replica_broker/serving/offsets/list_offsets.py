@@ -1,4 +1,4 @@
-"""ListOffsets: the first and the last offset of a partition, and the one of a time."""
+"""ListOffsets: the first and last offset of a partition, and the offset of a timestamp."""
 
 from typing import Final
 
@@ -24,7 +24,7 @@ LIMITS: Final = RequestLimits(max_items=1_000_000)
 
 
 def on_list_offsets(replicas: Replicas, request: ListOffsetsRequest) -> ListOffsetsResponse:
-    """Each partition is answered for itself."""
+    """Answer for each partition on its own."""
     return ListOffsetsResponse(
         throttle_time=NO_THROTTLE,
         topics=tuple(

@@ -1,1 +1,1 @@
-"""What the admin commands of design v2 write and wait for."""
+"""The admin commands of design v2."""

@@ -1,14 +1,12 @@
-"""The admin commands of design v2: `createTopic`, `addPartition`, `deletePartition`, `deleteTopic`, reassignments, and
-`cleanFailedTopicCreationAttempts`.
+"""The seed's admin commands: `createTopic`, `addPartition`, `deletePartition`, `deleteTopic`, reassign and clean up.
 
-What the seed leaves open, or contradicts:
+The seed leaves these points open, or contradicts itself:
 
-- A topic that failed to be created leaves its entries in `partitions_reassigned`, and maybe replicas that have started and
-  a leader. Cleaning up tells all of these to close, in the transaction that takes the entry away.
-- `cleanFailedTopicCreationAttempts` shadows its own argument; it cleans the topic that it is given, or all.
-- One partition that failed to be added to a live topic is cleaned up by deleting it.
-- A deletion waits for the live replicas; the others find their close-replica when they start. A partition that has no
-  leader cannot be deleted before it has one, as the leader tells the replicas: the entry stays, and it happens then.
+- A failed creation leaves entries in `partitions_reassigned`, and maybe started replicas and a leader. The cleanup
+closes them in the transaction that removes the entry. It cleans the given topic, or all.
+- A partition that could not be added to a live topic is cleaned up by deleting it.
+- A deletion waits for the live replicas; the others find their close-replica at their start. Because the leader tells
+the replicas, a partition without a leader is deleted when it has one.
 """
 
 import uuid
@@ -33,11 +31,11 @@ Assignment = Mapping[PartitionId, tuple[BrokerId, ...]]
 
 
 class AdminFailed(Exception):
-    """A command could not be done, or not in time. The message says what is left of it."""
+    """A command failed or timed out. The message says what is left of it."""
 
 
 class Admin:
-    """See the module. Every method raises `AdminFailed`, and the errors of ZooKeeper."""
+    """The admin commands. Every method raises `AdminFailed`, and the errors of ZooKeeper."""
 
     def __init__(self, zk: ZkSession, *, timeout_ms: int, bound: int) -> None:
         self._zk = zk
@@ -52,9 +50,9 @@ class Admin:
         replication_factor: int = 1,
         assignment: Assignment | None = None,
     ) -> None:
-        """The seed's `createTopic`. Raises `TooFewBrokers`."""
+        """Run the seed's `createTopic`. Raises `TooFewBrokers`."""
         if not await self.clean_failed_topic_creation_attempt(topic):
-            raise AdminFailed(f"Topic {topic} exists with live partitions")
+            raise AdminFailed(f"topic {topic} exists with live partitions")
         if assignment is None:
             online = [broker.id for broker in await live_brokers(self._zk)]
             assignment = assign_replicas(online, num_partitions, replication_factor)
@@ -62,23 +60,23 @@ class Admin:
         try:
             await self._zk.transact([Create(path=paths.topic(topic), data=codecs.encode_topic_id(topic_id))])
         except NodeExists as error:
-            raise AdminFailed(f"Topic {topic} exists with live partitions") from error
+            raise AdminFailed(f"topic {topic} exists with live partitions") from error
         for partition, replicas in assignment.items():
             await self.add_partition(TopicPartition(topic, partition), replicas)
 
     async def add_partition(self, where: TopicPartition, replicas: tuple[BrokerId, ...]) -> None:
-        """The seed's `addPartition`: `replicas` is written when all of them have started."""
+        """Run the seed's `addPartition`: `replicas` is written when all of them have started."""
         znodes = await read_partition(self._zk, where)
         if znodes.topic_id is None:
-            raise AdminFailed(f"there is no topic {where.topic}")
+            raise AdminFailed(f"topic {where.topic} does not exist")
         if znodes.replicas is not None or znodes.reassigned is not None:
-            raise AdminFailed(f"{where} exists, or is being created")
+            raise AdminFailed(f"{where} exists or is being created")
         await self._write_reassigned(where, replicas)
         for replica in replicas:
             await send_state_change(self._zk, "start-replica", where, replica, NO_EPOCH, bound=self._bound)
         if not await wait_till_state_change_request_consumed(self._zk, replicas, where, self._timeout_ms):
             raise AdminFailed(
-                f"Failed to create topic partition {where} for {self._timeout_ms} ms: not all of {replicas} have started it"
+                f"cannot create partition {where}: not all of {replicas} have started it within {self._timeout_ms} ms"
             )
         await ensure_znodes(self._zk, [Create(path=paths.partition(where))], self._zk.transact)
         await self._zk.transact(
@@ -90,74 +88,74 @@ class Admin:
         await self._forget_empty(where.topic)
 
     async def delete_partition(self, where: TopicPartition) -> None:
-        """The seed's `deletePartition`: to nobody, by the leader; the znodes go when the live replicas are closed."""
+        """Run the seed's `deletePartition`: the leader reassigns it to nobody, and its znodes go after its replicas."""
         znodes = await read_partition(self._zk, where)
         if znodes.replicas is None and znodes.reassigned is not None:
             await self._clean_failed(znodes)
             await self._forget_empty(where.topic)
             return
         if znodes.replicas is None:
-            raise AdminFailed(f"there is no {where}")
+            raise AdminFailed(f"{where} does not exist")
         if znodes.reassigned:
-            raise AdminFailed(f"{where} is being reassigned to {znodes.reassigned}: wait for its end")
+            raise AdminFailed(f"{where} is being reassigned to {znodes.reassigned}: wait until it ends")
         hosts = await self._hosts_to_close(where, znodes)
         if znodes.reassigned is None:
             await self._write_reassigned(where, ())
-        # The leader has told all replicas to close when it has emptied the AR.
+        # An empty AR means that the leader has told all replicas to close.
         is_told = await wait_until(self._zk, where, lambda found: not found.replicas, self._timeout_ms)
         if not is_told or not await wait_till_state_change_request_consumed(
             self._zk, await self._live(hosts), where, self._timeout_ms
         ):
             raise AdminFailed(
-                f"Failed to delete {where} after {self._timeout_ms} ms: it goes on when it has a leader, so try again"
+                f"cannot delete {where} within {self._timeout_ms} ms: the deletion needs a leader, so try again"
             )
         await self._delete_below(paths.partition(where))
         await self._zk.transact([Delete(path=paths.reassigned(where))])
         await self._forget_empty(where.topic)
 
     async def delete_topic(self, topic: TopicName) -> None:
-        """The seed's `deleteTopic`."""
+        """Run the seed's `deleteTopic`."""
         (partitions,) = await self._zk.children_many([paths.topic(topic)])
         if partitions is None:
-            raise AdminFailed(f"there is no topic {topic}")
+            raise AdminFailed(f"topic {topic} does not exist")
         for number in partitions:
             await self.delete_partition(TopicPartition(topic, PartitionId(int(number))))
         await self._zk.transact([Delete(path=paths.topic(topic))])
 
     async def reassign(self, where: TopicPartition, replicas: tuple[BrokerId, ...], *, waits: bool = True) -> None:
-        """Asks the leader to move a partition, and waits until it has."""
+        """Ask the leader to move a partition, and wait until it has moved."""
         znodes = await read_partition(self._zk, where)
         if not znodes.replicas:
-            raise AdminFailed(f"there is no {where}")
+            raise AdminFailed(f"{where} does not exist")
         if znodes.reassigned is not None:
-            raise AdminFailed(f"{where} is being reassigned, or deleted")
+            raise AdminFailed(f"{where} is being reassigned or deleted")
         if not replicas or len(set(replicas)) != len(replicas):
-            raise AdminFailed(f"a partition cannot be on {replicas}")
+            raise AdminFailed(f"{replicas} is not a list of distinct brokers")
         await self._write_reassigned(where, replicas)
         if not waits:
             return
         if not await wait_until(self._zk, where, lambda found: found.reassigned is None, self._timeout_ms):
-            raise AdminFailed(f"{where} was not reassigned within {self._timeout_ms} ms: it goes on")
+            raise AdminFailed(f"{where} was not reassigned within {self._timeout_ms} ms: the reassignment continues")
         await self._forget_empty(where.topic)
 
     async def clean_failed_topic_creation_attempts(self) -> list[TopicName]:
-        """The seed's `cleanFailedTopicCreationAttempts`, of all topics; returns those that are cleaned up."""
+        """Run the seed's `cleanFailedTopicCreationAttempts` for all topics. Return the cleaned ones."""
         (names,) = await self._zk.children_many([paths.REASSIGNED])
         topics = [TopicName(name) for name in names or ()]
         return [topic for topic in topics if await self.clean_failed_topic_creation_attempt(topic)]
 
     async def clean_failed_topic_creation_attempt(self, topic: TopicName) -> bool:
-        """False where it cannot be cleaned up: it exists with a live partition. True where nothing is left of it."""
+        """Clean up a topic. Return False if it has a live partition, True if nothing is left of it."""
         entries, partitions = await self._zk.children_many([paths.reassigned_topic(topic), paths.topic(topic)])
         if entries is None and partitions == ():
-            await self._delete_below(paths.topic(topic))  # it failed before its first partition, or has none any more
+            await self._delete_below(paths.topic(topic))  # it failed before its first partition, or lost its last one
             return True
         if entries is None:
             return partitions is None
         numbers = {*entries, *(partitions or ())}
         read = [await read_partition(self._zk, TopicPartition(topic, PartitionId(int(each)))) for each in numbers]
         if any(znodes.replicas is not None for znodes in read):
-            log.error("Cannot cleanup. Topic exists with live partition", topic=topic)
+            log.error("cannot clean up: the topic has a live partition", topic=topic)
             return False
         for znodes in read:
             await self._clean_failed(znodes)
@@ -180,7 +178,7 @@ class Admin:
         await self._zk.transact(operations)
 
     async def _hosts_to_close(self, where: TopicPartition, znodes: PartitionZnodes) -> tuple[BrokerId, ...]:
-        """Who has it; where an earlier attempt has emptied that already, whoever is live."""
+        """Return the hosts, or all live brokers if an earlier attempt has emptied the assignment."""
         return znodes.assigned or tuple(broker.id for broker in await live_brokers(self._zk))
 
     async def _live(self, brokers: Iterable[BrokerId]) -> tuple[BrokerId, ...]:
@@ -193,14 +191,14 @@ class Admin:
         await self._zk.transact([Create(path=paths.reassigned(where), data=codecs.encode_brokers(replicas))])
 
     async def _forget_empty(self, topic: TopicName) -> None:
-        """A topic without entries is not being created."""
+        """Delete the topic's entry if it is empty: the topic is not being created."""
         try:
             await self._zk.transact([Delete(path=paths.reassigned_topic(topic))])
         except (NotEmpty, NoNode):
             return
 
     async def _delete_below(self, path: str) -> None:
-        """Deletes a znode and its children, whatever is there of them."""
+        """Delete a znode and its children, as far as they exist."""
         while True:
             (children,) = await self._zk.children_many([path])
             if children is None:

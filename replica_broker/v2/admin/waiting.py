@@ -1,5 +1,4 @@
-"""`waitTillStateChangeRequestConsumed`: whether brokers have done what was asked of a partition's replicas. And the same
-wait for what a leader does."""
+"""`waitTillStateChangeRequestConsumed`, and a wait for the leader's changes."""
 
 import asyncio
 from collections.abc import Callable, Iterable
@@ -14,8 +13,10 @@ from replica_broker.v2.znodes.state_change_queue import StateChangeQueue
 async def wait_till_state_change_request_consumed(
     zk: ZkSession, replicas: Iterable[BrokerId], topic_partition: TopicPartition, timeout_ms: int
 ) -> bool:
-    """Whether no request for the partition is left in the queues of these brokers, within the time. Raises the errors of
-    ZooKeeper."""
+    """Wait until these brokers' queues have no request for the partition. Return False after the timeout.
+
+    Raises the errors of ZooKeeper.
+    """
     brokers = tuple(replicas)
     changed = asyncio.Event()
     try:
@@ -34,8 +35,10 @@ async def wait_till_state_change_request_consumed(
 async def wait_until(
     zk: ZkSession, where: TopicPartition, is_so: Callable[[PartitionZnodes], bool], timeout_ms: int
 ) -> bool:
-    """Whether the assignment of a partition, or the reassignment of it, became so within the time. Raises the errors of
-    ZooKeeper."""
+    """Wait until a partition's assignment or reassignment fulfils a condition. Return False after the timeout.
+
+    Raises the errors of ZooKeeper.
+    """
     changed = asyncio.Event()
     watched = (paths.replicas(where), paths.reassigned(where))
     try:

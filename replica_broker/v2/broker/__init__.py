@@ -1,1 +1,1 @@
-"""What a broker of design v2 does: the seed's procedures, over the replicas that every broker of ours has."""
+"""The procedures of seed 003's broker, over the replicas that all designs share."""

@@ -1,14 +1,12 @@
-"""`becomeFollower` and `becomeLeader` of the seed, over replicas that obey commands as from a controller.
+"""`becomeFollower` and `becomeLeader` of the seed.
 
-Design v2 has nobody who commands; each broker says to its own replicas what it has read in ZooKeeper. Where the seed's
-order cannot be followed, or may lose messages:
+The replicas expect a controller's commands, so each broker sends them to itself from what it read in ZooKeeper. These
+points differ from the seed, which would not work or could lose messages:
 
-- Followers are told to start at the end of `becomeLeader`, which waits for them before. So who loses the race, or
-  sees a new leader, follows it at once; the start-replica repeats that, and reaches those that did not see it.
-- A live replica has caught up when it has all that the leader had when it began, which is more than `r.hw` where the
-  high watermark is the checkpointed one.
-- Those of the RAR are told to start as well: what the leader before sent them, they ignore by its epoch.
-- Where a follower cuts its log is a setting that all designs share: by leader epochs, or to the high watermark as here.
+- `becomeLeader` waits for followers before it tells them to start, so brokers that see a new leader follow it at once.
+- A live replica has caught up if it has all that the leader had at its start. A checkpointed `r.hw` may be less.
+- The replicas of the RAR are told to start, too, because they ignore the previous leader's request by its epoch.
+- The point where followers truncate is a setting shared with the other designs.
 """
 
 from dataclasses import dataclass, field
@@ -42,7 +40,7 @@ _LOOK_MS: Final = 20
 
 @dataclass(slots=True, kw_only=True)
 class Becoming:
-    """`reassigned` has the RAR of the partitions that this broker leads and that are to move, or to go."""
+    """Makes replicas leaders and followers. `reassigned` has the RAR of led partitions that are to move or be deleted."""
 
     zk: ZkSession
     node: Node
@@ -52,9 +50,12 @@ class Becoming:
     reassigned: dict[TopicPartition, tuple[BrokerId, ...]] = field(default_factory=dict)
 
     async def become_follower(self, znodes: PartitionZnodes) -> bool:
-        """The seed's `becomeFollower`. False where the leader is not registered yet, so that nobody knows where it is."""
+        """Run the seed's `becomeFollower`.
+
+        Return False if the leader is not registered, so that its address is unknown.
+        """
         where, leader = znodes.topic_partition, znodes.leader
-        assert leader is not None, "somebody is followed"
+        assert leader is not None, "a follower needs a leader"
         self.close(where)
         endpoint = self.node.metadata.endpoint(leader.broker_id, self.node.inter_broker_listener)
         if endpoint is None:
@@ -64,7 +65,7 @@ class Becoming:
         return True
 
     async def become_leader(self, znodes: PartitionZnodes) -> None:
-        """The seed's `becomeLeader`. Where another has replaced this leader meanwhile, nothing is written or opened."""
+        """Run the seed's `becomeLeader`. If another leader has replaced this one, nothing is written or opened."""
         where, leader = znodes.topic_partition, znodes.leader
         assert leader is not None, "this broker was elected"
         self.close(where)
@@ -84,24 +85,24 @@ class Becoming:
         self.replicas.opened.add(where)
         log.info("open", partition=str(where), leader_epoch=leader.epoch, isr=partition.isr, cur=_cur(partition))
         for broker in written.hosts:
-            if broker in self.node.metadata.brokers and broker != self.node.id:  # it has started itself
+            if broker in self.node.metadata.brokers and broker != self.node.id:  # this broker has started itself
                 await self.start_elsewhere(where, broker, leader.epoch)
 
     async def start_elsewhere(self, where: TopicPartition, broker: BrokerId, epoch: LeaderEpoch) -> None:
-        """Sends a start-replica. A queue that is full is logged: the broker reads what is assigned when it starts."""
+        """Send a start-replica. A full queue is only logged, because the broker reads its assignment when it starts."""
         bound = self.settings.state_change_queue_bound
         try:
             await send_state_change(self.zk, "start-replica", where, broker, epoch, bound=bound)
         except FollowerStateChangeQueueFull as error:
-            log.error("a replica could not be told to start", partition=str(where), reason=str(error))
+            log.error("a start request could not be sent", partition=str(where), reason=str(error))
 
     def close(self, where: TopicPartition) -> None:
-        """Clients are not served any more, and the commit task ends for the partition."""
+        """Stop serving clients, and end the commit task for the partition."""
         self.replicas.opened.discard(where)
         self.reassigned.pop(where, None)
 
     async def _wait_for_live(self, partition: Partition, znodes: PartitionZnodes) -> None:
-        """`wait until every live replica in AR catches up or a KeepInSyncTime has passed`."""
+        """Run `wait until every live replica in AR catches up or a KeepInSyncTime has passed`."""
         until_ms = self.clock.monotonic_ms() + self.settings.keep_in_sync_time_ms
         while self.clock.monotonic_ms() < until_ms and partition.leader_epoch == getattr(znodes.leader, "epoch", -1):
             live = [broker for broker in znodes.assigned if broker in self.node.metadata.brokers]
@@ -110,13 +111,13 @@ class Becoming:
             await self.clock.sleep_ms(_LOOK_MS)
 
     async def _write_isr(self, partition: Partition, epoch: LeaderEpoch) -> PartitionZnodes | None:
-        """Writes who is in sync now; None where this broker was replaced."""
+        """Write the replicas that are in sync. Return None if this broker was replaced."""
         where = partition.topic_partition
         while partition.leader_epoch == epoch and partition.is_leader:
             znodes = await read_partition(self.zk, where)
             if znodes.epoch != epoch:
                 return None
-            if partition.proposed is not None:  # a change by a fetch is under way
+            if partition.proposed is not None:  # a fetch has started another change
                 await self.clock.sleep_ms(_LOOK_MS)
                 continue
             in_sync = _caught_up(partition) | {self.node.id}
@@ -167,12 +168,15 @@ class Becoming:
             )
         )
         error = response.topics[0].partition_errors[0].error_code
-        if error not in (ErrorCode.none, ErrorCode.stale_controller_epoch):  # the latter: it was done before
-            log.error("a replica cannot become what it has to be", partition=str(where), error=error.name)
+        if error not in (
+            ErrorCode.none,
+            ErrorCode.stale_controller_epoch,
+        ):  # stale_controller_epoch: it was done before
+            log.error("a replica cannot change its role", partition=str(where), error=error.name)
 
 
 def _caught_up(partition: Partition) -> set[BrokerId]:
-    """The followers that have all that the leader had when it began."""
+    """Return the followers that have all that the leader had when it began."""
     return {
         broker
         for broker, follower in partition.followers.items()

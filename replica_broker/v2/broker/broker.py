@@ -1,9 +1,8 @@
-"""A broker of design v2: `brokerStartup`, and from then on everything that the znodes below `/brokers` ask of it.
+"""A broker of design v2: `brokerStartup`, then reactions to the znodes below `/brokers`.
 
-One watch of that whole tree stands for the seed's listeners: on the queue of state changes, on the leaders of the
-partitions here, on reassignments, on the registrations. Where the connection is lost all of it is looked at again. Where
-the session is lost, all that this broker led is free for others, and it starts up again, as the seed's "session expiration
-listener" leaves open.
+One watch of that tree replaces the seed's listeners for state changes, leaders, reassignments and registrations. After
+a lost connection, everything is read again. After a lost session, other brokers may lead this broker's partitions, and
+it starts up again, which the seed's "session expiration listener" leaves open.
 """
 
 import asyncio
@@ -34,19 +33,19 @@ log = structlog.get_logger()
 
 
 class ClusterHasController(Exception):
-    """The chroot is that of a cluster with a controller. Fatal: v2 needs one of its own."""
+    """The chroot belongs to a cluster with a controller. Fatal: v2 needs its own."""
 
 
 async def ensure_parents(zk: ZkSession) -> None:
-    """The znodes that design v2 relies on. Raises `ClusterHasController`."""
+    """Create the znodes that design v2 needs. Raises `ClusterHasController`."""
     for path, node in zip(paths.OF_CONTROLLERS, await zk.read_many(paths.OF_CONTROLLERS), strict=True):
         if node is not None:
-            raise ClusterHasController(f"there is {path}: design v2 has no controller, and needs a chroot of its own")
+            raise ClusterHasController(f"{path} exists: design v2 has no controller and needs its own chroot")
     await ensure_znodes(zk, [Create(path=path) for path in paths.PARENTS], zk.transact)
 
 
 class V2Broker:
-    """See the module."""
+    """A broker of design v2."""
 
     def __init__(
         self,
@@ -72,14 +71,14 @@ class V2Broker:
         self._woken = asyncio.Event()
 
     async def run(self) -> None:
-        """Until it is cancelled. Raises `BrokerIdInUse`."""
+        """Run until cancelled. Raises `BrokerIdInUse`."""
         try:
             await until_one_ends(self._keep_listening(), self._reassigning.keep_committing())
         finally:
             await self._hosting.close()
 
     async def broker_startup(self) -> None:
-        """The seed's `brokerStartup`, with the listeners registered. Raises `BrokerIdInUse`."""
+        """Run the seed's `brokerStartup`; the watch is already set. Raises `BrokerIdInUse`."""
         session = self._zk.session_id
         await self._queue.create()
         await self._view.look_at_all()
@@ -153,7 +152,7 @@ class V2Broker:
             await self._listener.drain()
 
     async def _assigned(self) -> list[PartitionZnodes]:
-        """`get replica info from ZK and compute AR, a list of replicas assigned to this broker`."""
+        """Run `get replica info from ZK and compute AR, a list of replicas assigned to this broker`."""
         (topics,) = await self._zk.children_many([paths.TOPICS])
         names = topics or ()
         listed = await self._zk.children_many([f"{paths.TOPICS}/{name}" for name in names])
@@ -164,7 +163,7 @@ class V2Broker:
             try:
                 found += await read_partitions(self._zk, there)
             except MalformedZnode as error:
-                log.error("a topic makes no sense, and is not started", topic=name, reason=str(error))
+                log.error("unreadable topic is not started", topic=name, reason=str(error))
         return [znodes for znodes in found if self._node.id in znodes.hosts]
 
     async def _changed_assignment(self, where: TopicPartition) -> None:
@@ -172,7 +171,7 @@ class V2Broker:
         try:
             await self._reassigning.on_partitions_reassigned(where)
         except MalformedZnode as error:
-            log.error("a reassignment makes no sense", partition=str(where), reason=str(error))
+            log.error("unreadable reassignment is ignored", partition=str(where), reason=str(error))
 
     async def _start(self, where: TopicPartition) -> None:
         try:

@@ -1,7 +1,7 @@
-"""What clients are told of the cluster: read from the znodes of v2 whenever they change, and kept.
+"""Fills the metadata cache from the znodes of v2 whenever they change.
 
-Nobody sends UpdateMetadata, so each broker says to its own cache what it reads. There is no controller: its id is -1.
-A partition is shown when its `replicas` are written, and not while it is being created or deleted.
+There is no UpdateMetadata, so each broker updates its own cache. The controller's id is -1. A partition is visible
+while its `replicas` exist, but not while it is being created or deleted.
 """
 
 from collections.abc import Iterable
@@ -48,7 +48,7 @@ class ClusterView:
         self._metadata = metadata
 
     async def look_at_all(self) -> None:
-        """Reads all topics, and forgets what is gone."""
+        """Read all topics, and forget those that are gone."""
         (topics,) = await self._zk.children_many([paths.TOPICS])
         names = [TopicName(name) for name in topics or ()]
         listed = await self._zk.children_many([paths.topic(name) for name in names])
@@ -64,7 +64,7 @@ class ClusterView:
         await self.look_at((*there, *known))
 
     async def look_at(self, changed: Iterable[TopicPartition]) -> None:
-        """Reads these partitions, and the brokers. Raises the errors of ZooKeeper."""
+        """Read these partitions, and the brokers. Raises the errors of ZooKeeper."""
         of_topics: dict[TopicName, dict[TopicPartition, None]] = {}
         for where in changed:
             of_topics.setdefault(where.topic, {})[where] = None
@@ -80,11 +80,11 @@ class ClusterView:
         )
 
     async def _topic(self, name: TopicName, changed: Iterable[TopicPartition]) -> UpdateMetadataTopicState | None:
-        """What is to be said of these partitions of a topic; None where they are none, and were not known either."""
+        """Return the changed state of a topic, or None if nothing of it exists or is known."""
         try:
             read = await read_partitions(self._zk, changed)
         except MalformedZnode as error:
-            log.error("a topic makes no sense, and what was known of it stays", topic=name, reason=str(error))
+            log.error("unreadable topic keeps its known state", topic=name, reason=str(error))
             return None
         states = [_partition(znodes) for znodes in read if znodes.replicas]
         states += [_gone(znodes) for znodes in read if not znodes.replicas and znodes.topic_partition in self._metadata]

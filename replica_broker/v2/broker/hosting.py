@@ -1,15 +1,13 @@
-"""`startReplica`, `closeReplica` and `onLeaderChange`: a task for each replica here, which does what its leader's znode
-asks for.
+"""`startReplica`, `closeReplica` and `onLeaderChange`: one task for each replica, which follows its partition's znodes.
 
-The task reads the partition's znodes and becomes what they say, then waits until something changes: a leader change, a
-start-replica, another registration, another session. So an election that takes PreferredReplicaTime, or a leader that
-waits for KeepInSyncTime, holds up no other partition, and each partition does one thing at a time.
+The task reads the znodes, takes the role that they require, and waits for a change. So an election or a waiting leader
+delays no other partition, and each partition does one thing at a time.
 
-A replica is started where it is in the AR, or is to be (RAR): `startReplica` of the seed throws while `replicas` is not
-there, and the admin writes that only when the replicas have started.
+A replica starts if it is in the AR or the RAR. The seed's `startReplica` throws without `replicas`, but the admin
+writes that only after the replicas have started.
 
-The seed does not say what becomes of a replica whose log directory fails. What it led it gives up, and leaves the ISR with
-that, so that another one can lead; it takes part in no election until the broker starts again with its log.
+The seed does not treat failed log directories. Here the broker resigns from its leaderships in one and leaves their
+ISRs, so that others can lead, and takes part in no election until it restarts with its log.
 """
 
 import asyncio
@@ -32,11 +30,11 @@ log = structlog.get_logger()
 
 
 class NotReplicaForPartition(Exception):
-    """The seed's NotReplicaForPartitionException: a replica is to start that is not assigned here. Not retriable."""
+    """The seed's NotReplicaForPartitionException: a replica was to start that is not assigned here. Not retriable."""
 
 
 class Hosting:
-    """The replicas on this broker that have started."""
+    """The started replicas on this broker."""
 
     def __init__(self, becoming: Becoming) -> None:
         self._becoming = becoming
@@ -51,12 +49,13 @@ class Hosting:
         return tuple(self._tasks)
 
     async def start_replica(self, where: TopicPartition) -> None:
-        """The seed's `startReplica`. Its log was recovered when the directories were opened.
+        """Run the seed's `startReplica`. The log was recovered when the directories were opened.
 
-        Raises `NotReplicaForPartition`, and the errors of ZooKeeper."""
+        Raises `NotReplicaForPartition`, and the errors of ZooKeeper.
+        """
         znodes = await read_partition(self._zk, where)
         if self._own not in znodes.hosts:
-            raise NotReplicaForPartition(f"{where} is on {znodes.hosts}, and not on broker {self._own}")
+            raise NotReplicaForPartition(f"{where} is on brokers {znodes.hosts}, not on broker {self._own}")
         if where in self._tasks:
             self.on_leader_change(where)
             return
@@ -66,7 +65,7 @@ class Hosting:
         )
 
     async def close_replica(self, where: TopicPartition) -> None:
-        """The seed's `closeReplica`: `close and delete r`, started or not. What it led is free for others."""
+        """Run the seed's `closeReplica`: `close and delete r`, started or not. Its leadership becomes free."""
         await self._end([where])
         self._becoming.close(where)
         partition = StopReplicaPartitionState(
@@ -85,12 +84,12 @@ class Hosting:
         log.info("closed", partition=str(where))
 
     def on_leader_change(self, where: TopicPartition) -> None:
-        """The seed's `onLeaderChange`, where the replica is here."""
+        """Run the seed's `onLeaderChange`, if the replica has started."""
         if where in self._woken:
             self._woken[where].set()
 
     async def close(self) -> None:
-        """Ends all tasks; the replicas are as they are."""
+        """End all tasks; the replicas stay as they are."""
         await self._end(list(self._tasks))
 
     async def _end(self, ending: Iterable[TopicPartition]) -> None:
@@ -109,16 +108,16 @@ class Hosting:
                 await until_connected(self._zk)
                 continue
             except MalformedZnode as error:
-                log.error("a partition makes no sense, and stays as it is", partition=str(where), reason=str(error))
+                log.error("unreadable partition stays unchanged", partition=str(where), reason=str(error))
                 is_settled = True
             if is_settled:
                 await woken.wait()
 
     async def _look(self, where: TopicPartition) -> bool:
-        """Does what the znodes ask for. False: they have to be read again."""
+        """Take the role that the znodes require. Return False if they must be read again."""
         znodes = await read_partition(self._zk, where)
         if self._own not in znodes.hosts:
-            return True  # a close-replica is on its way
+            return True  # a close-replica will come
         if self._is_lost(znodes):
             return await self._give_up(znodes)
         if znodes.leader is None:
@@ -131,11 +130,17 @@ class Hosting:
         elif znodes.leader_session == self._zk.session_id:
             await self._becoming.become_leader(znodes)
         else:
-            log.info("the leader is an earlier life of this broker, whose session has to end", partition=str(where))
+            log.info(
+                "waiting for the session of this broker's earlier life, which is the leader, to end",
+                partition=str(where),
+            )
         return True
 
     def _is_lost(self, znodes: PartitionZnodes) -> bool:
-        """Whether what this replica had is in a directory that failed. One that was never in sync had nothing to lose."""
+        """Return True if this replica's log is in a failed directory.
+
+        A replica that was never in sync had none to lose.
+        """
         replicas, where = self._becoming.replicas, znodes.topic_partition
         if replicas.is_offline(where):
             return True
@@ -143,7 +148,10 @@ class Hosting:
         return not is_new and replicas.may_be_offline(where)
 
     async def _give_up(self, znodes: PartitionZnodes) -> bool:
-        """Gives a leadership back, and leaves the ISR where others are in it. False: the znodes are to be read again."""
+        """Resign from a leadership, and leave the ISR if it has other members.
+
+        Return False if the znodes must be read again.
+        """
         where, leader = znodes.topic_partition, znodes.leader
         self._becoming.close(where)
         if leader is None or znodes.leader_session != self._zk.session_id:
@@ -154,7 +162,9 @@ class Hosting:
             await self._zk.transact([znodes.fenced(leader.epoch), Delete(path=paths.leader(where)), *isr])
         except Conflict:
             return False
-        log.error("a leader gave up, as its log directory failed", partition=str(where), in_sync=others or self._own)
+        log.error(
+            "a leader resigned because its log directory failed", partition=str(where), in_sync=others or self._own
+        )
         return True
 
     def _is_done(self, znodes: PartitionZnodes) -> bool:

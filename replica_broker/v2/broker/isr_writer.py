@@ -1,7 +1,7 @@
-"""The ISR written by its leader (`write r.partition.ISR & r.partition.CUR in ZK`), whenever it changes.
+"""Writes the ISR of design v2 (`write r.partition.ISR & r.partition.CUR in ZK`) whenever it changes.
 
-The seed writes it when a leader begins, and does not say that anything changes it afterwards. Followers come and go, so
-the leader keeps the ISR as seed 004 says it, and writes it here with its CUR, in its epoch and over the version it knows.
+The seed writes it only at a leader's start, although followers come and go. So the leader maintains the ISR as in seed
+004, and writes it here with its CUR, fenced by its epoch and by the known version.
 """
 
 from controller_core.model.ids import BrokerId, PartitionEpoch
@@ -13,13 +13,13 @@ from replica_broker.v2.znodes.partitions import read_partition
 
 
 class V2IsrWriter:
-    """An `IsrWriter` by the znodes of design v2."""
+    """An `IsrWriter` that writes the znodes of design v2."""
 
     def __init__(self, zk: ZkSession) -> None:
         self._zk = zk
 
     async def write(self, isr: IsrToWrite) -> IsrWritten | IsrRefused:
-        """See `IsrWriter`."""
+        """Write an ISR. See `IsrWriter`."""
         try:
             return await self._write(isr)
         except (ZkError, MalformedZnode) as error:
@@ -30,14 +30,14 @@ class V2IsrWriter:
         if znodes.epoch != asked.leader_epoch:
             return IsrRefused(error_code=ErrorCode.fenced_leader_epoch)
         if znodes.partition_epoch != asked.partition_epoch:
-            # In its epoch only this broker writes: a write of its own, whose answer was lost.
+            # Only this broker writes in its epoch, so the other version is its own write with a lost answer.
             return _written(asked, znodes.isr, znodes.partition_epoch)
         try:
             await self._zk.transact(
                 [znodes.fenced(asked.leader_epoch), *znodes.with_isr(asked.isr, assigned=znodes.assigned)]
             )
         except Conflict as error:
-            raise IsrWriteUncertain("somebody else has written in between") from error
+            raise IsrWriteUncertain("another write came in between") from error
         return _written(asked, asked.isr, PartitionEpoch(asked.partition_epoch + 1))
 
 

@@ -1,4 +1,4 @@
-"""The seed's `leaderElection`: replicas race to be the leader, and ZooKeeper says who was first."""
+"""The seed's `leaderElection`: the first replica that creates the leader's znode wins."""
 
 import structlog
 
@@ -18,14 +18,14 @@ log = structlog.get_logger()
 
 
 def may_lead(znodes: PartitionZnodes, broker: BrokerId) -> bool:
-    """`(r in AR) && (ISR is empty || r in ISR)`."""
+    """Return True if the broker may lead: `(r in AR) && (ISR is empty || r in ISR)`."""
     return broker in znodes.assigned and (not znodes.isr or broker in znodes.isr)
 
 
 async def leader_election(
     zk: ZkSession, topic_partition: TopicPartition, broker: BrokerId, settings: V2Settings, clock: Clock
 ) -> bool:
-    """Returns whether there was a race: who leads now is to be read. Raises the errors of ZooKeeper."""
+    """Run an election. Return True if the leader must be read again. Raises the errors of ZooKeeper."""
     znodes = await read_partition(zk, topic_partition)
     if znodes.leader is not None:
         return True
@@ -42,7 +42,7 @@ async def leader_election(
             await write_leader(zk, znodes, broker)
             log.info("elected", partition=str(topic_partition), leader_epoch=znodes.epoch_version + 1)
     except NoNode:
-        return False  # it was deleted meanwhile
+        return False  # the partition was deleted during the election
     except Conflict as conflict:
-        log.info("another was faster", partition=str(topic_partition), path=conflict.failed.op.path)
+        log.info("another broker won the election", partition=str(topic_partition), path=conflict.failed.op.path)
     return True

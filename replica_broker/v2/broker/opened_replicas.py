@@ -1,7 +1,7 @@
-"""Replicas whose leaders are open to clients only from some moment on: `r.partition.leader = r` of the seed.
+"""Replicas that serve clients only after `r.partition.leader = r` of the seed.
 
-A new leader answers its followers at once, as it waits for them to catch up; it takes and gives no messages before it has
-written the ISR. Until then clients hear that it is not the leader, and ask again.
+A new leader serves its followers at once, because it waits for them. It serves clients after it has written the ISR;
+until then they get NOT_LEADER_OR_FOLLOWER and retry.
 """
 
 from typing import Any
@@ -15,19 +15,19 @@ from replica_broker.replicas.requests import CONSUMER, Fetch, Fetched, ListedOff
 
 
 class OpenedReplicas(Replicas):
-    """`opened` has the partitions that this broker leads for clients, too."""
+    """Replicas with a set `opened` of the partitions that clients may use."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.opened: set[TopicPartition] = set()
 
     async def append(self, topic_partition: TopicPartition, records: bytes, *, acks: int, timeout_ms: int) -> Appended:
-        """See `Replicas.append`."""
+        """Append for a producer. See `Replicas.append`."""
         self._require_open(topic_partition)
         return await super().append(topic_partition, records, acks=acks, timeout_ms=timeout_ms)
 
     async def fetch(self, asked: Fetch) -> dict[TopicPartition, Fetched]:
-        """See `Replicas.fetch`."""
+        """Return messages. See `Replicas.fetch`."""
         answers = await super().fetch(asked)
         if asked.is_from_follower:
             return answers
@@ -42,7 +42,7 @@ class OpenedReplicas(Replicas):
         current_leader_epoch: LeaderEpoch,
         replica_id: BrokerId = CONSUMER,
     ) -> ListedOffset:
-        """See `Replicas.list_offset`."""
+        """Return an offset. See `Replicas.list_offset`."""
         if replica_id == CONSUMER:
             self._require_open(topic_partition)
         return super().list_offset(
@@ -55,4 +55,4 @@ class OpenedReplicas(Replicas):
 
     def _require_open(self, topic_partition: TopicPartition) -> None:
         if self._is_closed(topic_partition):
-            raise NotLeader(topic_partition, "this broker is about to lead it, and waits for its followers")
+            raise NotLeader(topic_partition, "this broker will lead it, but still waits for its followers")

@@ -1,4 +1,4 @@
-"""Blocks of producer ids without a controller: a counter znode, which each broker raises on condition."""
+"""Blocks of producer ids without a controller, from a counter znode with conditional writes."""
 
 from typing import Final
 
@@ -9,11 +9,11 @@ from replica_broker.membership.controller_channel import ProducerIdBlock
 from replica_broker.v2.znodes import paths
 
 BLOCK_LENGTH: Final = 1_000
-"""As Kafka's controllers give them."""
+"""The size that Kafka's controllers use."""
 
 
 async def allocate_producer_ids(zk: ZkSession) -> ProducerIdBlock:
-    """A block that nobody else has. Raises the errors of ZooKeeper, `MalformedZnode` and `Contended`."""
+    """Return a new block of ids. Raises the errors of ZooKeeper, `MalformedZnode` and `Contended`."""
 
     def raised(present: ZkNode | None) -> list[WriteOp]:
         return [
@@ -30,7 +30,7 @@ async def allocate_producer_ids(zk: ZkSession) -> ProducerIdBlock:
 
 def _there(present: ZkNode | None) -> ZkNode:
     if present is None:
-        raise MalformedZnode(paths.PRODUCER_IDS, "it is not there")
+        raise MalformedZnode(paths.PRODUCER_IDS, "it does not exist")
     return present
 
 

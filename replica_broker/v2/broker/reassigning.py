@@ -1,13 +1,12 @@
-"""`onPartitionsReassigned`, and the end of a reassignment, which the seed leaves out.
+"""`onPartitionsReassigned`, and the end of a reassignment, which the seed omits.
 
-The leader starts the replicas that are new (RAR - AR). Its commit task sees when all of the RAR are in sync, and makes the
-RAR the AR: the assignment, the ISR, the entry that asked for it, and the close-replica of all that are left over
-(AR - RAR) are one transaction. Neither order of two would do: a replica that is deleted while it is in the ISR could lead
-without a message, and one that is forgotten would keep its log. A leader that is left over gives way in the same moment.
+The leader starts the new replicas (RAR - AR). When all of the RAR are in sync, one transaction makes it the AR, writes
+the ISR, removes the entry, and sends a close-replica to the rest (AR - RAR). It must be one transaction: a replica that
+is deleted while in the ISR could lead without a message, and a forgotten one would keep its log. A leader outside of
+the RAR resigns in the same transaction.
 
-To delete a partition is to reassign it to nobody: where the entry is "", all replicas are told to close, and the AR is
-empty, so that nobody is elected or started any more. The admin deletes the znodes when the requests are consumed. (Nobody
-sends a close-replica on deletion in the seed, while the admin waits for it.)
+A deletion is a reassignment to nobody (an empty entry): all replicas are told to close, and the empty AR prevents
+elections and starts. The admin deletes the znodes when the requests are consumed.
 """
 
 import structlog
@@ -32,7 +31,7 @@ class Reassigning:
         self._becoming = becoming
 
     async def on_partitions_reassigned(self, where: TopicPartition) -> None:
-        """See the module. Raises the errors of ZooKeeper."""
+        """Start a reassignment or deletion, or notice its end. Raises the errors of ZooKeeper."""
         partition = self._led(where)
         if partition is None:
             return
@@ -48,7 +47,7 @@ class Reassigning:
                 await self._becoming.start_elsewhere(where, broker, partition.leader_epoch)
 
     async def keep_committing(self) -> None:
-        """The commit task of all partitions that are led here, until it is cancelled."""
+        """Run the commit task of all led partitions, until cancelled."""
         while True:
             await self._becoming.clock.sleep_ms(self._becoming.settings.commit_interval_ms)
             for where, replicas in list(self._becoming.reassigned.items()):
@@ -58,9 +57,11 @@ class Reassigning:
                 try:
                     await self._finish(partition)
                 except FollowerStateChangeQueueFull as error:
-                    log.error("a reassignment cannot end", partition=str(where), reason=str(error))
+                    log.error("a reassignment cannot be completed", partition=str(where), reason=str(error))
                 except (ZkError, MalformedZnode) as error:
-                    log.warning("a reassignment may not have ended", partition=str(where), reason=str(error))
+                    log.warning(
+                        "the completion of a reassignment is uncertain", partition=str(where), reason=str(error)
+                    )
 
     def _led(self, where: TopicPartition) -> Partition | None:
         partition = self._becoming.replicas.hosted.get(where)
@@ -91,7 +92,7 @@ class Reassigning:
         try:
             await self._becoming.zk.transact(operations)
         except Conflict as conflict:
-            log.info("a reassignment has to be looked at again", partition=str(where), path=conflict.failed.op.path)
+            log.info("a reassignment is checked again", partition=str(where), path=conflict.failed.op.path)
             return
         finally:
             if partition.proposed is proposed:
@@ -99,7 +100,7 @@ class Reassigning:
         self._is_over(partition, await read_partition(self._becoming.zk, where))
 
     async def _closing(self, znodes: PartitionZnodes, partition: Partition) -> list[WriteOp]:
-        """The close-replica for AR - RAR. Raises `FollowerStateChangeQueueFull`."""
+        """Return the close-replica requests for AR - RAR. Raises `FollowerStateChangeQueueFull`."""
         operations: list[WriteOp] = []
         request = StateChangeRequest(
             change="close-replica", topic_partition=znodes.topic_partition, epoch=partition.leader_epoch

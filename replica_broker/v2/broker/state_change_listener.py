@@ -1,13 +1,12 @@
-"""The seed's `stateChangeListener`: does what the requests in this broker's queue say, in their order.
+"""The seed's `stateChangeListener`: handles the requests in this broker's queue, in order.
 
-A close-replica counts whatever its epoch is, so that a partition that was deleted while this broker was dead is deleted
-here. A start-replica counts where there is no leader, which is so only for a new partition, or in the leader's epoch: one
-of an earlier leader is ignored. The admin's for a new partition (epoch -1) is of no leader, and always counts: the first
-replica that starts may lead before the others have read theirs, and then waits for them.
+A close-replica is obeyed in any epoch, so that a partition that was deleted while this broker was dead is deleted here.
+A start-replica is obeyed if there is no leader, which means a new partition, or in the leader's epoch. The admin's
+request for a new partition (epoch -1) is always obeyed: the first started replica may lead before the others have read
+theirs.
 
-Requests are consumed when they were done. Those that cannot be done are logged and consumed, too: "this should not
-happen", and nothing would become better by keeping them. A replica that is assigned here again when it was closed starts
-anew, as its start-replica may have gone when the queue was shrunk.
+A request is removed after its work. One that fails is logged and removed, because a retry would not help. A closed
+replica that is assigned again is started, because a full queue may have lost its start-replica.
 """
 
 import structlog
@@ -24,7 +23,7 @@ log = structlog.get_logger()
 
 
 class StateChangeListener:
-    """See the module."""
+    """Handles state change requests."""
 
     def __init__(self, zk: ZkSession, queue: StateChangeQueue, hosting: Hosting) -> None:
         self._zk = zk
@@ -32,12 +31,12 @@ class StateChangeListener:
         self._hosting = hosting
 
     async def drain(self) -> None:
-        """`drain the state change queue`. Raises the errors of ZooKeeper: what is left is done the next time."""
+        """Run `drain the state change queue`. Raises the errors of ZooKeeper; the next call handles the rest."""
         for path, request in await self._queue.requests():
             try:
                 await self._do(request)
             except (NotReplicaForPartition, MalformedZnode) as error:
-                log.error("a state change request cannot be done", change=request.change, reason=str(error))
+                log.error("a state change request failed", change=request.change, reason=str(error))
             await self._queue.remove(path)
 
     async def _do(self, request: StateChangeRequest) -> None:
@@ -48,10 +47,10 @@ class StateChangeListener:
                 await self._hosting.start_replica(where)
             except NotReplicaForPartition:
                 return
-            log.info("the replica is assigned here again, and begins anew", partition=str(where))
+            log.info("the replica is assigned here again and starts empty", partition=str(where))
             return
         znodes = await read_partition(self._zk, where)
         if znodes.leader is not None and request.epoch not in (NO_EPOCH, znodes.leader.epoch):
-            log.info("a start of another epoch is ignored", partition=str(where), epoch=request.epoch)
+            log.info("a start request of another epoch is ignored", partition=str(where), epoch=request.epoch)
             return
         await self._hosting.start_replica(where)

@@ -1,1 +1,1 @@
-"""What design v2 keeps in ZooKeeper, and how each of it is read and written."""
+"""The znodes of design v2: their paths, formats, reads and writes."""

@@ -1,7 +1,7 @@
-"""What stands in the znodes of design v2: lists of brokers as `1,2,3`, a leader as `broker_id,epoch`, requests as JSON.
+"""The formats of the znodes of design v2: brokers as `1,2,3`, a leader as `broker_id,epoch`, requests as JSON.
 
-The seed leaves the data of a topic's znode open. It is the topic's id: brokers of this inter-broker version name topics
-by their ids when they fetch, and a log of a deleted topic is told from one of its successor by it.
+The seed leaves the content of a topic's znode open. Here it is the topic id, which brokers of this inter-broker version
+need for fetches, and which distinguishes the log of a deleted topic from its successor's.
 """
 
 import json
@@ -21,7 +21,7 @@ _LEADER: Final = re.compile(r"([0-9]{1,10}),([0-9]{1,10})")
 
 
 class Leader(NamedTuple):
-    """Who leads, in which epoch."""
+    """A partition's leader and its epoch."""
 
     broker_id: BrokerId
     epoch: LeaderEpoch
@@ -29,7 +29,7 @@ class Leader(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StateChangeRequest:
-    """What a leader, or the admin (epoch -1), asks of a replica."""
+    """A request of a leader, or of the admin (epoch -1), to a replica."""
 
     change: StateChange
     topic_partition: TopicPartition
@@ -41,7 +41,7 @@ def encode_brokers(brokers: tuple[BrokerId, ...]) -> bytes:
 
 
 def decode_brokers(path: str, data: bytes) -> tuple[BrokerId, ...]:
-    """Raises `MalformedZnode`."""
+    """Parse a list of brokers. Raises `MalformedZnode`."""
     text = data.decode(errors="replace")
     numbers = [int(part) for part in text.split(",") if part] if _BROKERS.fullmatch(text) else [-1]
     if not all(0 <= number <= INT32_MAX for number in numbers):
@@ -54,7 +54,7 @@ def encode_leader(leader: Leader) -> bytes:
 
 
 def decode_leader(path: str, data: bytes) -> Leader:
-    """Raises `MalformedZnode`."""
+    """Parse a leader. Raises `MalformedZnode`."""
     text = data.decode(errors="replace")
     match = _LEADER.fullmatch(text)
     broker, epoch = (int(match[1]), int(match[2])) if match else (-1, -1)
@@ -68,11 +68,11 @@ def encode_topic_id(topic_id: TopicId) -> bytes:
 
 
 def decode_topic_id(path: str, data: bytes) -> TopicId:
-    """Raises `MalformedZnode`."""
+    """Parse a topic id. Raises `MalformedZnode`."""
     try:
         return TopicId(UUID(data.decode()))
     except ValueError as error:
-        raise MalformedZnode(path, f"it is not a topic's id: {error}") from error
+        raise MalformedZnode(path, f"it is not a topic id: {error}") from error
 
 
 def encode_request(request: StateChangeRequest) -> bytes:
@@ -82,13 +82,13 @@ def encode_request(request: StateChangeRequest) -> bytes:
 
 
 def decode_request(path: str, data: bytes) -> StateChangeRequest:
-    """Raises `MalformedZnode`."""
+    """Parse a state change request. Raises `MalformedZnode`."""
     said = json_object(path, data)
     change, topic = said.get("change"), said.get("topic")
     if change not in ("start-replica", "close-replica"):
-        raise MalformedZnode(path, f"it is no state change request: the change is {described(change)}")
+        raise MalformedZnode(path, f"it is not a state change request: the change is {described(change)}")
     if not isinstance(topic, str) or why_illegal(topic):
-        raise MalformedZnode(path, f"it is no state change request: the topic is {described(topic)}")
+        raise MalformedZnode(path, f"it is not a state change request: the topic is {described(topic)}")
     partition = PartitionId(integer(path, said, "partition"))
     epoch = LeaderEpoch(integer(path, said, "epoch", at_least=-1))
     return StateChangeRequest(change=change, topic_partition=TopicPartition(TopicName(topic), partition), epoch=epoch)

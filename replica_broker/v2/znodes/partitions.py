@@ -1,10 +1,9 @@
-"""The znodes of one partition: read together, and written in transactions that a stale leader cannot make.
+"""The znodes of one partition, with fenced writes.
 
-`getNewEpoch` and the race to be leader are one transaction: whoever writes the counter `epoch` with the version that
-it read creates the leader's znode as well, and the counter's new version is the epoch. So every later write of that
-leader is made on the condition that the counter is still at its epoch: a leader that was replaced while it was not
-looking can change neither the ISR nor the assignment. The election is made on the condition of the ISR that it was
-decided from.
+`getNewEpoch` and the election are one transaction: it writes the counter `epoch` on the version that was read, and
+creates the leader's znode. The counter's new version is the leader epoch. All later writes of that leader check that
+the counter still has its epoch, so a replaced leader can change neither the ISR nor the assignment. An election also
+checks the version of the ISR that it is based on.
 """
 
 from collections.abc import Iterable, Sequence
@@ -23,56 +22,58 @@ log = structlog.get_logger()
 
 NO_VERSION = ZkVersion(-1)
 FIRST_EPOCH = LeaderEpoch(1)
-"""The counter of epochs is created with version 0, which the first leader raises."""
+"""The counter of epochs starts at version 0; the first leader raises it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionZnodes:
-    """What ZooKeeper says of a partition."""
+    """The state of a partition in ZooKeeper."""
 
     topic_partition: TopicPartition
     topic_id: TopicId | None
     replicas: tuple[BrokerId, ...] | None
-    """AR; None where the partition is not created, or not yet."""
+    """AR; None until the partition is created."""
     leader: Leader | None
     leader_session: SessionId
     isr: tuple[BrokerId, ...]
     isr_version: ZkVersion
     epoch_version: ZkVersion
     reassigned: tuple[BrokerId, ...] | None
-    """RAR; empty where the partition is to be deleted, None where nothing is to change."""
+    """RAR; empty for a deletion, None if nothing changes."""
 
     @property
     def assigned(self) -> tuple[BrokerId, ...]:
-        """AR. While a partition is being created it is what was written for that: the admin writes `replicas` only
-        when the replicas have started, and they could not start without it."""
+        """AR. During a creation it is the requested assignment.
+
+        The admin writes `replicas` only after the replicas have started, and they need an assignment to start.
+        """
         return self.replicas if self.replicas is not None else self.reassigned or ()
 
     @property
     def hosts(self) -> tuple[BrokerId, ...]:
-        """AR and RAR: who has a replica, or is to have one."""
+        """AR and RAR: all current and future replicas."""
         return tuple(dict.fromkeys((*self.assigned, *(self.reassigned or ()))))
 
     @property
     def epoch(self) -> LeaderEpoch:
-        """That of the last leader."""
+        """The epoch of the last leader."""
         return LeaderEpoch(self.epoch_version)
 
     @property
     def partition_epoch(self) -> PartitionEpoch:
-        """The version of the ISR, by the name that replicas have for it."""
+        """The version of the ISR, as the replicas call it."""
         return PartitionEpoch(self.isr_version)
 
     def is_first_led_by(self, session: SessionId) -> bool:
-        """Whether the partition has its first leader, and that is of this session."""
+        """Return True if the partition has its first leader, elected in this session."""
         return self.leader is not None and self.leader.epoch == FIRST_EPOCH and self.leader_session == session
 
     def fenced(self, epoch: LeaderEpoch) -> Check:
-        """Fails a transaction of a leader that was replaced."""
+        """Return a check that fails the transaction of a replaced leader."""
         return Check(path=paths.epoch(self.topic_partition), version=ZkVersion(epoch))
 
     def with_isr(self, isr: tuple[BrokerId, ...], assigned: tuple[BrokerId, ...]) -> list[WriteOp]:
-        """Writes the ISR, and CUR = AR - ISR."""
+        """Return the writes of the ISR and of CUR = AR - ISR."""
         cur = tuple(broker for broker in assigned if broker not in isr)
         return [
             SetData(path=paths.isr(self.topic_partition), data=codecs.encode_brokers(isr), version=self.isr_version),
@@ -81,13 +82,13 @@ class PartitionZnodes:
 
 
 async def read_partition(zk: ZkSession, topic_partition: TopicPartition) -> PartitionZnodes:
-    """Raises the errors of ZooKeeper, and `MalformedZnode`."""
+    """Read a partition. Raises the errors of ZooKeeper, and `MalformedZnode`."""
     (read,) = await read_partitions(zk, [topic_partition])
     return read
 
 
 async def read_partitions(zk: ZkSession, topic_partitions: Iterable[TopicPartition]) -> list[PartitionZnodes]:
-    """Raises the errors of ZooKeeper, and `MalformedZnode`."""
+    """Read partitions. Raises the errors of ZooKeeper, and `MalformedZnode`."""
     asked = list(topic_partitions)
     names = [name for each in asked for name in _paths(each)]
     nodes = await zk.read_many(names)
@@ -112,11 +113,11 @@ async def read_partitions(zk: ZkSession, topic_partitions: Iterable[TopicPartiti
 
 
 def _reassigned(path: str, data: bytes) -> tuple[BrokerId, ...] | None:
-    """What nobody can make sense of asks for nothing, and hinders nothing."""
+    """Return the RAR. An unreadable one counts as none, so that it does not block the partition."""
     try:
         return codecs.decode_brokers(path, data)
     except MalformedZnode as error:
-        log.error("a reassignment makes no sense, and is not begun", path=path, reason=str(error))
+        log.error("unreadable reassignment is not started", path=path, reason=str(error))
         return None
 
 
@@ -132,13 +133,16 @@ def _paths(topic_partition: TopicPartition) -> Sequence[str]:
 
 
 async def ensure_counter(zk: ZkSession, topic_partition: TopicPartition) -> None:
-    """The counter of epochs, and what it stands in. Raises `NoNode` where there is no such topic."""
+    """Create the counter of epochs and its parent. Raises `NoNode` if the topic does not exist."""
     needed = [Create(path=paths.partition(topic_partition)), Create(path=paths.epoch(topic_partition))]
     await ensure_znodes(zk, needed, zk.transact)
 
 
 async def write_leader(zk: ZkSession, znodes: PartitionZnodes, broker: BrokerId) -> None:
-    """`write r as the current leader of r.partition in ZK`, in a new epoch. Raises `Conflict` for who lost the race."""
+    """Run `write r as the current leader of r.partition in ZK`, in a new epoch.
+
+    Raises `Conflict` for a lost election.
+    """
     where = znodes.topic_partition
     epoch = LeaderEpoch(znodes.epoch_version + 1)
     operations: list[WriteOp] = [

@@ -1,7 +1,7 @@
-"""The znodes of design v2. They have Kafka's names and other contents, so v2 has a chroot of its own.
+"""The paths of the znodes of design v2. Names are Kafka's but contents are not, so v2 needs its own chroot.
 
-The seed does not say where the ISR and the CUR are; they stand beside the leader. It does not say where epochs come
-from either: `epoch` is a counter, whose version is the epoch of the last leader.
+The seed does not place the ISR and the CUR; they are beside the leader. It does not define epochs either: the version
+of the counter `epoch` is the epoch of the last leader.
 """
 
 from typing import Final
@@ -18,18 +18,18 @@ CLUSTER: Final = "/cluster"
 
 PARENTS: Final = (CLUSTER, BROKERS, STATE, IDS, TOPICS, REASSIGNED, PRODUCER_IDS)
 OF_CONTROLLERS: Final = ("/controller", "/controller_epoch")
-"""Where one of these is, the chroot is that of a cluster with a controller."""
+"""If one of these exists, the chroot belongs to a cluster with a controller."""
 
 _REQUEST: Final = "request-"
 
 
 def state(broker: BrokerId) -> str:
-    """The queue of state change requests for a broker."""
+    """Return the path of a broker's queue of state change requests."""
     return f"{STATE}/{broker}"
 
 
 def request_prefix(broker: BrokerId) -> str:
-    """ZooKeeper appends the number."""
+    """Return the prefix of sequential requests."""
     return f"{state(broker)}/{_REQUEST}"
 
 
@@ -42,12 +42,12 @@ def partition(topic_partition: TopicPartition) -> str:
 
 
 def replicas(topic_partition: TopicPartition) -> str:
-    """The AR."""
+    """Return the path of the AR."""
     return f"{partition(topic_partition)}/replicas"
 
 
 def leader(topic_partition: TopicPartition) -> str:
-    """`broker_id,epoch`; it goes with the leader's session."""
+    """Return the path of the leader, `broker_id,epoch`, which is ephemeral."""
     return f"{partition(topic_partition)}/leader"
 
 
@@ -56,7 +56,7 @@ def isr(topic_partition: TopicPartition) -> str:
 
 
 def cur(topic_partition: TopicPartition) -> str:
-    """The replicas that are catching up: AR - ISR."""
+    """Return the path of the replicas that are catching up: AR - ISR."""
     return f"{partition(topic_partition)}/CUR"
 
 
@@ -69,12 +69,12 @@ def reassigned_topic(name: TopicName) -> str:
 
 
 def reassigned(topic_partition: TopicPartition) -> str:
-    """The RAR; empty where the partition is to be deleted."""
+    """Return the path of the RAR, which is empty for a deletion."""
     return f"{REASSIGNED}/{topic_partition.topic}/{topic_partition.partition}"
 
 
 def topic_partition_of(path: str, parent: str) -> TopicPartition | None:
-    """The partition that a path below `TOPICS` or `REASSIGNED` is of; None where it is of none."""
+    """Return the partition of a path below `TOPICS` or `REASSIGNED`, or None if it has none."""
     parts = path.removeprefix(f"{parent}/").split("/")
     if len(parts) < 2 or not parts[1].isascii() or not parts[1].isdigit():
         return None

@@ -1,4 +1,4 @@
-"""The brokers that are online: `/brokers/ids/[broker_id]`, which each writes last when it starts."""
+"""The online brokers: `/brokers/ids/[broker_id]`, which each writes at the end of its start."""
 
 import structlog
 
@@ -13,7 +13,7 @@ log = structlog.get_logger()
 
 
 async def live_brokers(zk: ZkSession) -> list[Broker]:
-    """The registered brokers, by their ids. Raises the errors of ZooKeeper; one that makes no sense is left out."""
+    """Return the registered brokers by id. Skips unreadable ones. Raises the errors of ZooKeeper."""
     (names,) = await zk.children_many([paths.IDS])
     ids = sorted(BrokerId(int(name)) for name in names or () if name.isdigit())
     found = []
@@ -22,5 +22,5 @@ async def live_brokers(zk: ZkSession) -> list[Broker]:
             if node is not None:
                 found.append(codecs.decode_broker(broker, node))
         except MalformedZnode as error:
-            log.error("a registration makes no sense", broker=broker, reason=str(error))
+            log.error("unreadable registration is ignored", broker=broker, reason=str(error))
     return found

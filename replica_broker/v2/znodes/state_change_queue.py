@@ -1,9 +1,8 @@
 """The queue of state change requests for one broker: sequential znodes below `/brokers/state/[broker_id]`.
 
-A request is consumed when its znode is gone: the broker deletes it after it has done what it says. Where the broker is
-away for long the queue fills up. It is shrunk then to what must not be forgotten: one close-replica for each partition,
-the latest one, so that the broker deletes at its start what it hosted and what is gone; what it has to start it reads
-from the assignment anyway.
+A broker deletes a request after its work. If it is down for long, the queue fills up. A full queue is reduced to what
+must not be lost: the latest close-replica of each partition, so that the broker deletes replicas that it no longer
+hosts. It reads from the assignment which replicas to start.
 """
 
 import structlog
@@ -19,11 +18,11 @@ log = structlog.get_logger()
 
 
 class FollowerStateChangeQueueFull(Exception):
-    """A broker's queue is full of requests that must not be forgotten. Retriable, when that broker has come back."""
+    """A broker's queue is full of requests that must not be lost. Retriable when that broker is back."""
 
 
 class StateChangeQueue:
-    """See the module."""
+    """The queue of one broker."""
 
     def __init__(self, zk: ZkSession, broker: BrokerId, *, bound: int) -> None:
         self._zk = zk
@@ -31,11 +30,11 @@ class StateChangeQueue:
         self._bound = bound
 
     async def create(self) -> None:
-        """`create /brokers/state/[broker_id] path if it doesn't already exist`."""
+        """Run `create /brokers/state/[broker_id] path if it doesn't already exist`."""
         await ensure_znodes(self._zk, [Create(path=paths.state(self._broker))], self._zk.transact)
 
     async def requests(self) -> list[tuple[str, StateChangeRequest]]:
-        """All that is in the queue, by their znodes, in order. What makes no sense is taken out, and said."""
+        """Return the requests in order, with their paths. Unreadable ones are logged and removed."""
         (names,) = await self._zk.children_many([paths.state(self._broker)])
         where = [f"{paths.state(self._broker)}/{name}" for name in sorted(names or ())]
         found = []
@@ -45,12 +44,12 @@ class StateChangeQueue:
             try:
                 found.append((path, codecs.decode_request(path, node.data)))
             except MalformedZnode as error:
-                log.error("a state change request makes no sense, and is thrown away", path=path, reason=str(error))
+                log.error("unreadable state change request is removed", path=path, reason=str(error))
                 await self.remove(path)
         return found
 
     async def remove(self, path: str) -> None:
-        """The request is consumed."""
+        """Remove a request after its work."""
         (outcome,) = await self._zk.transact_many([[Delete(path=path)]])
         if isinstance(outcome, ZkError) and not isinstance(outcome, NoNode):
             raise outcome
@@ -60,7 +59,7 @@ class StateChangeQueue:
         return len(names or ()) >= self._bound
 
     async def shrink(self) -> None:
-        """Keeps one close-replica for each partition, the latest, and no start-replica."""
+        """Keep the latest close-replica of each partition, and no start-replica."""
         kept: dict[TopicPartition, tuple[LeaderEpoch, str]] = {}
         requests = await self.requests()
         for path, request in requests:
@@ -74,7 +73,7 @@ class StateChangeQueue:
                 await self.remove(path)
 
     async def make_room(self) -> None:
-        """Shrinks a full queue. Raises `FollowerStateChangeQueueFull` where it is full then, too."""
+        """Shrink a full queue. Raises `FollowerStateChangeQueueFull` if it is still full."""
         await self.create()
         if not await self.is_full():
             return
@@ -82,11 +81,11 @@ class StateChangeQueue:
         if await self.is_full():
             log.error("the queue of state changes is full", broker=self._broker, bound=self._bound)
             raise FollowerStateChangeQueueFull(
-                f"the queue of broker {self._broker} has {self._bound} requests that must not be forgotten: start it"
+                f"the queue of broker {self._broker} has {self._bound} requests that must not be lost: start the broker"
             )
 
     def putting(self, request: StateChangeRequest) -> Create:
-        """What puts a request, as a part of a transaction."""
+        """Return the write that adds a request, as a part of a transaction."""
         return Create(
             path=paths.request_prefix(self._broker),
             data=codecs.encode_request(request),
@@ -106,9 +105,10 @@ async def send_state_change(
     *,
     bound: int,
 ) -> None:
-    """The seed's `sendStateChange`. Raises `FollowerStateChangeQueueFull`.
+    """Run the seed's `sendStateChange`. Raises `FollowerStateChangeQueueFull`.
 
-    The seed throws also where shrinking has made room. Here the request is put then: nothing is in its way."""
+    The seed throws even if shrinking made room. Here the request is then added.
+    """
     queue = StateChangeQueue(zk, broker, bound=bound)
     await queue.make_room()
     await queue.put(StateChangeRequest(change=change, topic_partition=topic_partition, epoch=epoch))

@@ -57,4 +57,4 @@ def test_an_answer_has_no_more_than_it_may_and_what_is_named_twice_is_described_
     assert len(first.active_producers) == 2
     assert (again.error_code, again.error_message) == (ErrorCode.invalid_request, "it is named twice")
     assert second.error_code is ErrorCode.invalid_request
-    assert second.error_message == "it has 2 producers, and an answer 3 at most: ask for fewer partitions"
+    assert second.error_message == "it has 2 producers, the limit is 3: ask for fewer partitions"

@@ -95,7 +95,7 @@ async def test_what_is_not_one_whole_batch_is_refused_with_kafkas_error(records:
 async def test_the_messages_of_a_transaction_are_refused_in_words() -> None:
     (answer,) = await answers(node(ORDERS), StandInReplicas(), produced(0, transactional_id="mine"))
     assert answer.error_code is ErrorCode.invalid_request
-    assert "takes no part in transactions" in answer.error_message
+    assert "does not support transactions" in answer.error_message
 
 
 async def test_no_message_is_taken_before_a_controller_has_said_anything() -> None:

@@ -215,7 +215,7 @@ async def test_a_configuration_that_is_not_heeded_says_so(client: RequestClient)
     (heeded,) = (await _configs(client, 2, "orders", "retention.ms"))[0].configs
     (not_heeded,) = (await _configs(client, 2, "orders", "segment.jitter.ms"))[0].configs
     assert heeded.documentation is None
-    assert not_heeded.documentation == "Not heeded by this broker: segments roll when they are due."
+    assert not_heeded.documentation == "This broker does not apply it: segments roll without jitter."
 
 
 @pytest.mark.parametrize(

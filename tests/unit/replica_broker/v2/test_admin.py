@@ -25,7 +25,7 @@ def test_partitions_are_assigned_to_brokers_that_are_online() -> None:
             (C, A),
         ]
         assert await cluster.zk.children_many([paths.REASSIGNED]) == [()]
-        with pytest.raises(TooFewBrokers, match="3 replicas, and 2 brokers"):
+        with pytest.raises(TooFewBrokers, match="3 replicas need as many online brokers, but 2"):
             assign_replicas([A, C], 1, 3)
 
     run_fast(with_cluster(scenario))
@@ -106,7 +106,7 @@ def test_a_failed_creation_is_cleaned_up_and_the_topic_can_be_created() -> None:
         await cluster.start(A, B)
         await cluster.kill(B)
         cluster.admin._timeout_ms = 3_000
-        with pytest.raises(AdminFailed, match=r"Failed to create topic partition orders-0 for 3000 ms"):
+        with pytest.raises(AdminFailed, match=r"cannot create partition orders-0: .* within 3000 ms"):
             await cluster.admin.create_topic(TOPIC, assignment={ORDERS.partition: (A, B)})
         await cluster.until(lambda: cluster.has_log(A))
         assert await cluster.admin.clean_failed_topic_creation_attempts() == [TOPIC]
@@ -238,7 +238,7 @@ def test_a_deletion_without_a_leader_fails_and_happens_when_there_is_one() -> No
         await cluster.create(A)
         await cluster.kill(A)
         cluster.admin._timeout_ms = 1_000
-        with pytest.raises(AdminFailed, match="Failed to delete orders-0 after 1000 ms"):
+        with pytest.raises(AdminFailed, match="cannot delete orders-0 within 1000 ms"):
             await cluster.admin.delete_topic(TOPIC)
         await cluster.start(A)
         await cluster.until(lambda: not cluster.has_log(A))
