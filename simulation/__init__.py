@@ -1,21 +1,13 @@
-"""ZooKeeper, brokers and time without processes: the production controller runs over them, behind its own seams.
+"""ZooKeeper, brokers and time in memory, behind the interfaces of the real ones.
 
-A scenario is a few lines:
+Shipped code never imports this package.
 
-    async with simulated_cluster() as cluster:      # checks.py: also looks that no controller was surprised
-        cluster.start_brokers(1, 2, 3)              # cluster/: what brokers, people and tools do acts at once
-        await cluster.serve()                       # a controller takes the role
-        cluster.create_topic("orders", [1, 2, 3])
-        await cluster.settle()                      # until nobody has anything left to do; time passes only here
-        cluster.kill_broker(1)
-        await cluster.settle()
-        assert cluster.leadership(tp("orders")) == (2, [2, 3])
+    async with simulated_cluster() as cluster:      # also checks that no controller logs a surprise
+        cluster.start_brokers(1, 2, 3)
+        await cluster.serve()                       # a production controller takes the role
+        await cluster.settle()                      # until nothing is left to do; time passes only here
         assert_sound(cluster)                       # ZooKeeper, controller and brokers agree
 
-`zookeeper` and `brokers` are held to the real servers by tests/contract. Faults are theirs: connections that are lost
-before or after a write (`zookeeper`), brokers that hang and answers that get lost (`brokers`), processes that die at their
-N-th act (`mortality`). Everything is in one event loop and on a clock that stands still (`virtual_time`), so a scenario
-takes as long as its work and ends the same way each time; where others wait in the loop's own time, as the operator does,
-it is a loop whose time jumps (`fast_loop`). Nothing that ships imports this package, and it imports nothing
-but the core.
+Contract tests compare `zookeeper` and `brokers` with the real servers. `mortality` kills processes, `virtual_time` is
+the clock, and `fast_loop` is for code that waits in the loop's own time.
 """

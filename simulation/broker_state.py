@@ -1,7 +1,7 @@
-"""What a simulated broker keeps: its replicas and logs, and its metadata cache.
+"""The state of a simulated broker: its replicas, its logs and its metadata cache.
 
-Here are the rules by which Kafka 3.9 takes over or refuses one partition of a control request (ReplicaManager,
-ZkMetadataCache); those about the request as a whole are in `simulation.brokers`.
+This module has Kafka 3.9's rules for accepting one partition of a control request (ReplicaManager, ZkMetadataCache).
+The rules for whole requests are in `simulation.brokers`.
 """
 
 from collections import Counter
@@ -53,7 +53,7 @@ from controller_core.wire.messages import (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SimulatedReplica:
-    """A replica as its broker knows it from the last LeaderAndIsr that it applied."""
+    """A replica in the state of the last LeaderAndIsr that its broker applied."""
 
     topic_id: TopicId | None
     leader: BrokerId
@@ -66,19 +66,19 @@ class SimulatedReplica:
     removing_replicas: tuple[BrokerId, ...]
     leader_recovery_state: int
     is_stopped: bool = False
-    """StopReplica without deletion: the log stays, and follows nobody."""
+    """True after a StopReplica without deletion: the log stays, and follows no leader."""
 
 
 @dataclass(slots=True)
 class SimulatedMetadata:
-    """What the broker answers clients, and how it finds the controller."""
+    """The broker's metadata for clients, with the controller."""
 
     controller_id: BrokerId | None = None
     live_brokers: dict[BrokerId, UpdateMetadataBroker] = field(default_factory=dict)
     partitions: dict[TopicPartition, UpdateMetadataPartitionState] = field(default_factory=dict)
     topic_ids: dict[TopicName, TopicId] = field(default_factory=dict)
     _known: Counter[TopicName] = field(default_factory=Counter)
-    """How many partitions of each topic are known."""
+    """The number of known partitions of each topic."""
 
     def apply(self, request: UpdateMetadataRequest) -> UpdateMetadataResponse:
         self.controller_id = request.controller_id
@@ -100,7 +100,7 @@ class SimulatedMetadata:
             self.partitions[topic_partition] = state
             return
         if not self._known[topic_partition.topic]:
-            return  # the id stays, where one came with it
+            return  # the topic's id stays if the request had one
         if self.partitions.pop(topic_partition, None) is not None:
             self._known[topic_partition.topic] -= 1
         if not self._known[topic_partition.topic]:
@@ -155,7 +155,7 @@ class SimulatedReplicas:
         if self.broker not in state.replicas:
             return ErrorCode.unknown_topic_or_partition
         if current is not None and state.partition_epoch < current.partition_epoch:
-            return ErrorCode.none  # it goes on as it was, and says nothing
+            return ErrorCode.none  # Kafka keeps the newer state without an error
         self.logs[topic_partition] = topic_id or known_id
         self.hosted[topic_partition] = _replica(topic_id, state)
         if state.leader == self.broker:
@@ -163,7 +163,7 @@ class SimulatedReplicas:
         return ErrorCode.none
 
     def end_of_epoch(self, topic_partition: TopicPartition, epoch: LeaderEpoch) -> LogEnd | None:
-        """Where the records of an epoch, or of the latest one before it, end; None where the log has no later one."""
+        """Return the end of an epoch, or of the latest one before it; None if the log has no later epoch."""
         ends = self.log_epochs.get(topic_partition, [])
         if not ends or epoch > ends[-1].leader_epoch:
             return None
@@ -203,7 +203,7 @@ class SimulatedReplicas:
         offset = ends[-1].offset if ends else 0
         began_at = ends[-2].offset if len(ends) > 1 else 0
         if ends and began_at == offset:
-            ends.pop()  # an epoch without records is forgotten when the next one begins where it did
+            ends.pop()  # the next epoch replaces one without records
         ends.append(LogEnd(epoch, offset))
 
 
@@ -225,7 +225,10 @@ def _replica(topic_id: TopicId | None, state: LeaderAndIsrPartitionState) -> Sim
 def log_dirs(
     logs: Iterable[TopicPartition], sizes: Mapping[TopicPartition, int], *, has_failed: bool
 ) -> DescribeLogDirsResponse:
-    """The answer of a broker with these logs; those without a size are empty. A directory that `has_failed` is one more."""
+    """Return a broker's answer with these logs, plus a failed directory if `has_failed`.
+
+    Logs without a size are empty.
+    """
     topics = tuple(
         DescribeLogDirsTopic(
             name=WireTopicName(topic),

@@ -1,8 +1,8 @@
-"""Brokers without processes: what a broker keeps of the controller's requests, and how it judges them.
+"""Brokers without processes: they judge the controller's requests and keep the result.
 
-A `SimulatedBroker` accepts or refuses control requests by the rules of Kafka 3.9 and holds the outcome: its replicas,
-its logs and its metadata cache. Tests of the controller look at that state, which is what matters, rather than at
-messages. It holds no records and does no I/O. `tests/contract/test_broker_link.py` holds it to what a real broker does.
+A `SimulatedBroker` applies or refuses control requests by the rules of Kafka 3.9. Tests check its replicas, logs and
+metadata cache rather than messages. It has no records and does no I/O. `tests/contract/test_broker_link.py` compares it
+with a real broker.
 """
 
 import asyncio
@@ -53,22 +53,22 @@ R = TypeVar("R", LeaderAndIsrRequest, UpdateMetadataRequest, StopReplicaRequest)
 
 
 class SimulatedBroker:
-    """One broker, whose state is open to tests. The methods from `crash` on are its faults."""
+    """One broker with a state that tests can read. The methods from `crash` on are its faults."""
 
     def __init__(self, broker_id: BrokerId, epoch: BrokerEpoch) -> None:
         self.id = broker_id
         self.epoch = epoch
         self.controller_epoch = ControllerEpoch(0)
-        """The largest that the broker has seen."""
+        """The largest controller epoch that the broker has seen."""
         self.metadata = SimulatedMetadata()
         self.requests: list[ControlRequest] = []
-        """Every request that arrived, in order, refused ones included."""
+        """All requests that arrived, in order, including refused ones."""
         self.static_config = {"min.insync.replicas": "1", "log.retention.hours": "168"}
-        """What its own file says, or Kafka's defaults."""
+        """The configuration from the broker's file, or Kafka's defaults."""
         self._state = SimulatedReplicas(broker_id)
         self._is_reachable = True
         self.is_supported = True
-        """Whether it knows what a controller of ours asks."""
+        """False for a release that cannot answer a Kontroller."""
         self._running = asyncio.Event()
         self._running.set()
         self._errors: deque[ErrorCode] = deque()
@@ -79,41 +79,41 @@ class SimulatedBroker:
 
     @property
     def replicas(self) -> dict[TopicPartition, SimulatedReplica]:
-        """The partitions that the broker leads or follows, or that it stopped."""
+        """The partitions that the broker leads, follows or has stopped."""
         return self._state.hosted
 
     @property
     def logs(self) -> dict[TopicPartition, TopicId | None]:
-        """The logs on its disks, with the topic id in each one's metadata. They survive `bounce`."""
+        """The logs on its disks with the topic ids in their metadata. They survive `bounce`."""
         return self._state.logs
 
     @property
     def log_bytes(self) -> dict[TopicPartition, int]:
-        """How large its logs are, where they are not empty: a follower with less than its leader has not caught up."""
+        """The sizes of its non-empty logs. A follower with a smaller log than its leader has not caught up."""
         return self._state.log_bytes
 
     @property
     def log_epochs(self) -> dict[TopicPartition, list[LogEnd]]:
-        """Where each epoch of a log ends, in order; the last one is the log's end. To lead adds one, without records."""
+        """The end of each epoch in a log, in order; the last is the log's end. A new leader adds an empty one."""
         return self._state.log_epochs
 
     @property
     def offline(self) -> set[TopicPartition]:
-        """The partitions whose log is on a failed directory: add to it to make one fail."""
+        """The partitions with a log in a failed directory. Add one to make it fail."""
         return self._state.offline
 
     @property
     def unopened(self) -> set[TopicPartition]:
-        """The partitions whose log cannot be opened: UNKNOWN_SERVER_ERROR. Add to it to make one fail."""
+        """The partitions whose log cannot be opened (UNKNOWN_SERVER_ERROR). Add one to make it fail."""
         return self._state.unopened
 
     def leads(self, topic_partition: TopicPartition) -> bool:
-        """Whether it takes itself for the leader."""
+        """Return True if the broker acts as the leader."""
         replica = self.replicas.get(topic_partition)
         return replica is not None and replica.leader == self.id and self._is_served(topic_partition)
 
     def follows(self, topic_partition: TopicPartition) -> bool:
-        """Whether it fetches the partition from a leader."""
+        """Return True if the broker fetches the partition from a leader."""
         replica = self.replicas.get(topic_partition)
         return replica is not None and replica.leader not in (self.id, -1) and self._is_served(topic_partition)
 
@@ -121,25 +121,25 @@ class SimulatedBroker:
         return not self.replicas[topic_partition].is_stopped and topic_partition not in self.offline
 
     def requests_of(self, kind: type[R]) -> list[R]:
-        """The requests of one API that arrived, in order."""
+        """Return the requests of one API that arrived, in order."""
         return [request for request in self.requests if isinstance(request, kind)]
 
     def crash(self) -> None:
-        """The broker cannot be reached until `bounce`; requests under way fail, and copies of them end with it."""
+        """Make the broker unreachable until `bounce`. Requests in flight fail, and delayed copies are lost."""
         self._is_reachable = False
         self._delayed.clear()
         self._running.set()
 
     def cut_off(self) -> None:
-        """The broker cannot be reached until `reconnect`, and keeps all that it has in memory."""
+        """Make the broker unreachable until `reconnect`. It keeps its memory."""
         self._is_reachable = False
 
     def reconnect(self) -> None:
-        """Ends `cut_off`."""
+        """End `cut_off`."""
         self._is_reachable = True
 
     def bounce(self, epoch: BrokerEpoch) -> None:
-        """The broker started again and registered with a new epoch: it has its logs, and nothing else."""
+        """Restart the broker with a new epoch. It keeps only its logs."""
         self.epoch = epoch
         self.controller_epoch = ControllerEpoch(0)
         self.metadata = SimulatedMetadata()
@@ -149,44 +149,46 @@ class SimulatedBroker:
         self._running.set()
 
     def hang(self) -> None:
-        """Requests are neither read nor answered until `resume`."""
+        """Stop reading and answering requests until `resume`."""
         self._running.clear()
 
     def resume(self) -> None:
-        """Ends `hang`: what waits is handled in order."""
+        """End `hang` and handle the waiting requests in order."""
         self._running.set()
 
     def answer_next_with(self, error: ErrorCode) -> None:
-        """The next request is not applied, and gets this error as its top-level code. Calls add up."""
+        """Refuse the next request with this top-level error code. Calls add up."""
         self._errors.append(error)
 
     def refuse_from_now_on(self, error: ErrorCode, kind: type[ControlRequest]) -> None:
-        """Requests of one API are not applied, and get this error as their top-level code, until `obey`."""
+        """Refuse all requests of one API with this top-level error code, until `obey`."""
         self._refuses = error, kind
 
     def obey(self) -> None:
-        """Ends `refuse_from_now_on` and `answer_next_with`."""
+        """End `refuse_from_now_on` and `answer_next_with`."""
         self._refuses = None
         self._errors.clear()
 
     def delay_next(self, *kinds: type[ControlRequest]) -> None:
-        """The connection of the next request of each of these kinds dies before the broker has read it. A copy stays, which
-        the broker reads in `read_delayed`, or never where it ends before. Calls add up."""
+        """Break the connection of the next request of each of these kinds before the broker has read it.
+
+        The broker keeps a copy, which `read_delayed` handles, unless the broker ends before. Calls add up.
+        """
         self._kinds_to_delay.extend(kinds)
 
     def read_delayed(self) -> None:
-        """Handles the copies that dead connections left, in order; nobody learns of the answers."""
+        """Handle the copies that broken connections left, in order. The answers are lost."""
         delayed, self._delayed = self._delayed, []
         for request in delayed:
             self.requests.append(request)
             self._judge(request)
 
     def lose_next_answers(self, count: int = 1) -> None:
-        """The next requests are applied, and the connection breaks before their answers are sent."""
+        """Apply the next requests, and break the connection before their answers are sent."""
         self._answers_to_lose += count
 
     async def answer_connection(self) -> None:
-        """Answers somebody who asks for nothing. Raises `BrokerUnreachable` where a fault asks for it."""
+        """Answer an empty request. Raises `BrokerUnreachable` for a fault."""
         await self._running.wait()
         if not self._is_reachable:
             raise NotConnected(f"broker {self.id} cannot be reached")
@@ -194,7 +196,7 @@ class SimulatedBroker:
             raise NotSpoken(f"broker {self.id} is of another release")
 
     async def tell_static_config(self, broker: BrokerId, names: Collection[str]) -> Mapping[str, str]:
-        """Says what its own file says. Raises `BrokerUnreachable` where a fault asks for it, and `UnreadableAnswer`."""
+        """Return its file's configuration. Raises `BrokerUnreachable` for a fault, and `UnreadableAnswer`."""
         await self.answer_connection()
         if broker != self.id:
             raise UnreadableAnswer(f"broker {self.id} was asked for the configuration of broker {broker}")
@@ -203,7 +205,7 @@ class SimulatedBroker:
     async def tell_log_ends(
         self, epochs: Mapping[TopicPartition, LeaderEpoch]
     ) -> Mapping[TopicPartition, LogEnd | None]:
-        """Says where the records of an epoch end in its logs. Raises `BrokerUnreachable` where a fault asks for it."""
+        """Return the ends of epochs in its logs. Raises `BrokerUnreachable` for a fault."""
         await self.answer_connection()
         return {
             each: self._state.end_of_epoch(each, epoch)
@@ -212,8 +214,7 @@ class SimulatedBroker:
         }
 
     async def describe_log_dirs(self, request: DescribeLogDirsRequest) -> DescribeLogDirsResponse:
-        """Says how large its logs are, and nothing of those in a directory that failed. Raises `BrokerUnreachable` where a
-        fault asks for it."""
+        """Return the sizes of its logs, without those in a failed directory. Raises `BrokerUnreachable` for a fault."""
         await self.answer_connection()
         asked = {
             TopicPartition(TopicName(str(topic.topic)), PartitionId(int(number)))
@@ -223,7 +224,7 @@ class SimulatedBroker:
         return log_dirs(self.logs.keys() & asked - self.offline, self.log_bytes, has_failed=bool(self.offline))
 
     async def handle(self, request: ControlRequest) -> ControlResponse:
-        """Judges and applies a request. Raises `BrokerUnreachable` where a fault asks for it."""
+        """Apply or refuse a request. Raises `BrokerUnreachable` for a fault."""
         await self.answer_connection()
         if type(request) in self._kinds_to_delay:
             self._kinds_to_delay.remove(type(request))
@@ -256,7 +257,7 @@ class SimulatedBroker:
 
 
 class SimulatedBrokerLink:
-    """A `BrokerLink` to a simulated broker. Requests are encoded too, so that a value no field can carry is found."""
+    """A `BrokerLink` to a simulated broker. It encodes requests, so that values that do not fit their fields fail."""
 
     def __init__(self, brokers: Mapping[BrokerId, SimulatedBroker], broker_id: BrokerId) -> None:
         self._brokers = brokers
@@ -266,20 +267,20 @@ class SimulatedBrokerLink:
         self._closed = False
 
     async def send(self, request: ControlRequest) -> ControlResponse:
-        """See `BrokerLink.send`."""
+        """Send a control request. See `BrokerLink.send`."""
         encode_control_request(request, 0, "simulation")
         return await self._ask(lambda broker: broker.handle(request))
 
     async def reach(self) -> None:
-        """See `BrokerLink.reach`."""
+        """Check the connection. See `BrokerLink.reach`."""
         await self._ask(lambda broker: broker.answer_connection())
 
     async def static_config(self, broker: BrokerId, names: Collection[str]) -> Mapping[str, str]:
-        """See `BrokerLink.static_config`."""
+        """Ask for a configuration. See `BrokerLink.static_config`."""
         return await self._ask(lambda answering: answering.tell_static_config(broker, names))
 
     async def log_ends(self, epochs: Mapping[TopicPartition, LeaderEpoch]) -> Mapping[TopicPartition, LogEnd | None]:
-        """See `BrokerLink.log_ends`."""
+        """Ask for the ends of epochs. See `BrokerLink.log_ends`."""
         return await self._ask(lambda answering: answering.tell_log_ends(epochs))
 
     async def _ask(self, ask: Callable[[SimulatedBroker], Awaitable[T]]) -> T:
@@ -296,14 +297,14 @@ class SimulatedBrokerLink:
                 self._until_closed = None
 
     async def close(self) -> None:
-        """See `BrokerLink.close`. A request sent later fails too."""
+        """Close the link. See `BrokerLink.close`. Later requests fail, too."""
         self._closed = True
         if self._until_closed is not None:
             self._until_closed.reschedule(asyncio.get_running_loop().time())
 
 
 def simulated_link_factory(brokers: Mapping[BrokerId, SimulatedBroker]) -> BrokerLinkFactory:
-    """Makes links to the brokers of a dictionary; one that is not in it when a request is sent cannot be reached."""
+    """Return a factory of links to these brokers. A broker outside of the dictionary is unreachable."""
 
     def link(broker: Broker) -> BrokerLink:
         return SimulatedBrokerLink(brokers, broker.id)

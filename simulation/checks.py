@@ -1,4 +1,4 @@
-"""What must hold of a cluster at rest, whatever happened before: ZooKeeper, controller and brokers agree."""
+"""Invariants of a cluster at rest: ZooKeeper, controller and brokers agree, whatever happened before."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -17,12 +17,12 @@ SURPRISES = (
     "control request cannot be sent",
     "background work failed unexpectedly",
 )
-"""What a controller must never have to log, whatever happens around it."""
+"""Log lines that a controller must never write, whatever happens around it."""
 
 
 @asynccontextmanager
 async def simulated_cluster() -> AsyncIterator[Cluster]:
-    """A cluster from its start to its end, in which no controller may be surprised by what it did itself."""
+    """Yield a cluster, close it at the end, and check that no controller logged a surprise."""
     with capture_logs() as logs:
         cluster = Cluster()
         cluster.logs = logs
@@ -39,7 +39,7 @@ def assert_no_surprises(cluster: Cluster) -> None:
 
 
 def assert_sound(cluster: Cluster) -> None:
-    """The cluster is at rest, one process is the controller, and all registered brokers answer."""
+    """Check a cluster at rest, with one controller, in which all registered brokers answer."""
     process = cluster.active
     state = process.term.state
     assert set(state.brokers) == cluster.live
@@ -116,7 +116,7 @@ def _assert_replica_is_current(cluster: Cluster, broker_id: BrokerId, partition:
 
 
 def strays(cluster: Cluster) -> dict[BrokerId, list[TopicPartition]]:
-    """The replicas that live brokers serve, and that are not assigned to them."""
+    """Return the replicas that live brokers serve without being assigned to them."""
     state = cluster.active.term.state
     found = {
         broker_id: [
@@ -133,9 +133,10 @@ def strays(cluster: Cluster) -> dict[BrokerId, list[TopicPartition]]:
 
 
 def assert_no_log_is_nobodys(cluster: Cluster) -> None:
-    """Every log on a live broker is of a replica that is assigned to it, of the topic that there is.
+    """Check that every log on a live broker belongs to an assigned replica of an existing topic.
 
-    But for those in failed directories, which nobody can delete."""
+    Logs in failed directories are excepted, because nobody can delete them.
+    """
     state = cluster.active.term.state
     for broker_id in cluster.live:
         broker = cluster.brokers[broker_id]
@@ -147,7 +148,7 @@ def assert_no_log_is_nobodys(cluster: Cluster) -> None:
 
 
 def assert_configs_are_recorded(cluster: Cluster) -> None:
-    """What the controller keeps for the journal is what ZooKeeper says of topics that there are, and of brokers."""
+    """Check that the controller's configurations for the journal equal those of ZooKeeper."""
 
     def overrides(path: str, names: frozenset[str]) -> dict[str, str]:
         node = cluster.zk.tree.read(path)

@@ -1,4 +1,4 @@
-"""The way to a cluster's controller without a network, and what can go wrong on it."""
+"""A client of a cluster's controller without a network, with its faults."""
 
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
@@ -14,22 +14,23 @@ Answer = Callable[[RequestPayload], Awaitable[ResponsePayload]]
 
 
 class SimulatedControllerClient:
-    """`ControllerClient`: `find_controller` says who answers at present, None where nobody is the controller.
+    """A `ControllerClient`. `find_controller` returns the active controller's answer function, or None.
 
-    Messages pass as bytes, so that what could not be sent or read in reality is not here either."""
+    Messages pass as bytes, so that values that cannot be encoded or decoded fail as they would in reality.
+    """
 
     def __init__(self, find_controller: Callable[[], Answer | None]) -> None:
         self._find_controller = find_controller
         self.requests: list[RequestPayload] = []
-        """Every request that reached a controller, in order."""
+        """All requests that reached a controller, in order."""
         self.answers_to_lose = 0
-        """How many of the next answers get lost."""
+        """The number of next answers to lose."""
 
     async def ask(self, request: RequestPayload, response_type: type[Response]) -> Response:
-        """See `ControllerClient.ask`; looks for the controller only once, as no time passes here."""
+        """Send a request. See `ControllerClient.ask`. Looks for the controller only once: no time passes here."""
         answer = self._find_controller()
         if answer is None:
-            raise ControllerUnreachable("nobody is the controller")
+            raise ControllerUnreachable("there is no controller")
         self.requests.append(request)
         arrived = decode_request(type(request), encode_request(request, 1, "simulated")[4:])
         response = decode_response(response_type, encode_response(await answer(arrived), 1)[4:])
@@ -37,5 +38,5 @@ class SimulatedControllerClient:
             self.answers_to_lose -= 1
             raise AnswerLost("the answer was lost")
         if ErrorCode.not_controller in error_codes(response):
-            raise ControllerUnreachable("who was asked is not the controller any more")
+            raise ControllerUnreachable("the server that answered is not the controller")
         return response

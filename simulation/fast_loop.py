@@ -1,8 +1,7 @@
-"""An event loop whose time jumps to the next timer as soon as there is nothing to run.
+"""An event loop whose time jumps to the next timer as soon as nothing is ready.
 
-So what waits for seconds or hours in the loop's own time, with `asyncio.sleep` or `asyncio.timeout`, is tested in an
-instant, and in the order in which it would happen. Only for what is simulated: the loop does not wait for sockets, threads
-or signals.
+It tests code that waits for seconds or hours in the loop's own time (`asyncio.sleep`, `asyncio.timeout`) in an instant
+and in the real order. Use it only with simulated parts: it does not wait for sockets, threads or signals.
 """
 
 import asyncio
@@ -14,11 +13,11 @@ from simulation.virtual_time import START_MS, VirtualClock
 
 T = TypeVar("T")
 _TURN_S: Final = 1e-7
-"""What every turn takes: who finds that a timer was a hair too early, and sets it anew, would otherwise do so for ever."""
+"""Duration of each turn. Without it, code that finds its timer slightly early and resets it would loop for ever."""
 
 
 class FastLoop(asyncio.SelectorEventLoop):
-    """A loop that never waits. It raises where everybody waits for somebody else, as that would never end."""
+    """A loop that never waits. It raises if all tasks wait without a timer, because that would never end."""
 
     def __init__(self) -> None:
         self._elapsed_s = 0.0
@@ -44,7 +43,7 @@ class _JumpingSelector(selectors.DefaultSelector):
 
 
 class LoopClock(VirtualClock):
-    """A `Clock` that goes with the running loop, so that it need not be pushed."""
+    """A `Clock` with the running loop's time."""
 
     def now_ms(self) -> int:
         return START_MS + int(self.monotonic_ms())
@@ -57,6 +56,6 @@ class LoopClock(VirtualClock):
 
 
 def run_fast(scenario: Coroutine[Any, Any, T]) -> T:
-    """Runs a scenario to its end, in a loop of its own."""
+    """Run a scenario to its end in its own loop."""
     with asyncio.Runner(loop_factory=FastLoop) as runner:
         return runner.run(scenario)

@@ -1,4 +1,4 @@
-"""How a process dies between two instructions: it falls silent towards ZooKeeper and brokers, and learns no more."""
+"""Kills a process between two instructions: it no longer writes, sends or learns anything."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
@@ -25,7 +25,7 @@ T = TypeVar("T")
 
 @dataclass(slots=True)
 class Life:
-    """Whether a process still runs, and with which of its acts it dies: the N-th write or the N-th control request."""
+    """The life of a process. It can end at the N-th write or the N-th control request."""
 
     last_write: int | None = None
     last_request: int | None = None
@@ -33,10 +33,10 @@ class Life:
     requests: int = 0
     is_over: bool = False
     errors: list[Exception] = field(default_factory=list)
-    """What the next reads meet instead of an answer."""
+    """Errors for the next reads."""
 
     async def unless_over(self, act: Awaitable[T]) -> T:
-        """The result of an act; a dead process never learns of it."""
+        """Return the result of an act, unless the process is dead; then never return."""
         result = await act
         if self.is_over:
             await self.never()
@@ -48,7 +48,7 @@ class Life:
 
 
 class MortalSession(DelegatingSession):
-    """A `ZkSession` that falls silent when its process dies, as a real one does between two instructions."""
+    """A `ZkSession` that falls silent when its process dies, like a real one between two instructions."""
 
     def __init__(self, session: ZkSession, life: Life) -> None:
         super().__init__(session)
@@ -95,7 +95,7 @@ class MortalSession(DelegatingSession):
 
 
 class MortalLink:
-    """A `BrokerLink` over which nothing goes any more when its process is dead."""
+    """A `BrokerLink` that falls silent when its process dies."""
 
     def __init__(self, link: BrokerLink, life: Life) -> None:
         self._link = link

@@ -1,4 +1,4 @@
-"""A controller process without a process: the production `Controller`, and the ways in which a real one can end."""
+"""A controller process without a process: the production `Controller`, with the ways in which a real one ends."""
 
 import asyncio
 import math
@@ -29,7 +29,7 @@ from simulation.zookeeper import SimulatedZooKeeper
 LISTENERS = ControllerListeners(
     endpoints=(Endpoint(listener="PLAINTEXT", security_protocol="PLAINTEXT", host="controller", port=9000),)
 )
-"""One address, under whatever names brokers have."""
+"""One address, for all listener names."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,7 +103,7 @@ class Process:
 
     @property
     def term(self) -> Term:
-        """The present term; it must be the controller."""
+        """The current term. The process must be the controller."""
         term = self.controller.term
         assert term is not None, f"{self.id} is not the controller"
         return term
@@ -114,11 +114,11 @@ class Process:
 
     @property
     def terms(self) -> int:
-        """How often it has become the controller."""
+        """The number of times it became the controller."""
         return int(self.metric("kontroller_terms_total") or 0)
 
     def metric(self, name: str, **labels: str) -> float | None:
-        """The value of a metric; None where it has none yet."""
+        """Return the value of a metric, or None if it has none yet."""
         return self.registry.get_sample_value(name, labels)
 
     @property
@@ -127,22 +127,22 @@ class Process:
         return int(sum(sample.value for sample in samples if sample.name == "kontroller_event_errors_total"))
 
     async def answer(self, request: RequestPayload, quota: MutationQuota = UNLIMITED) -> Any:
-        """What the process answers to a request, in the newest version of both."""
+        """Return the answer to a request, both in their newest versions."""
         return await self.controller.answer(request, quota)
 
     async def kill(self, *, session_ends: bool = True) -> None:
-        """SIGKILL: nothing more is written or sent. The session ends now, or when the test says so: `end_session`."""
+        """Send SIGKILL: nothing more is written or sent. The session ends now, or later by `end_session`."""
         self.life.is_over = True
         await self._end()
         if session_ends:
             await self.end_session()
 
     async def end_session(self) -> None:
-        """ZooKeeper gives the session up."""
+        """Expire the session in ZooKeeper."""
         await self.session.close()
 
     async def stop(self) -> None:
-        """SIGTERM: the role is given back."""
+        """Send SIGTERM: the process resigns from the role."""
         self.life.last_write = self.life.last_request = None
         await self._end()
         await self.session.close()
@@ -152,11 +152,11 @@ class Process:
         if isinstance(self._clock, VirtualClock):
             await until_quiet()
             while not self.running.done():
-                self._clock.pass_to_next(math.inf)  # it waits for another to take the role from it
+                self._clock.pass_to_next(math.inf)  # it waits until another controller takes the role
                 await until_quiet()
         await asyncio.gather(self.running, return_exceptions=True)
 
     def raise_failure(self) -> None:
-        """Raises what ended the process by itself, if anything did."""
+        """Raise the error that ended the process, if any."""
         if not self.life.is_over and self.running.done() and not self.running.cancelled():
             self.running.result()

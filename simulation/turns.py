@@ -1,4 +1,4 @@
-"""How often everything else in the event loop has its turn while something is done: what a stall is, without a clock."""
+"""Counts the turns of the event loop during some work, which detects stalls without a clock."""
 
 import asyncio
 from collections.abc import Awaitable
@@ -8,7 +8,7 @@ T = TypeVar("T")
 
 
 async def turns_during(work: Awaitable[T]) -> tuple[T, int]:
-    """What the work returns, and how many turns others had meanwhile."""
+    """Return the result of the work, and the number of turns that other tasks had during it."""
     turns = 0
     is_over = False
 

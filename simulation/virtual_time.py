@@ -1,7 +1,7 @@
-"""Time that passes only when a test lets it, and the moment at which nothing can happen without a push from outside.
+"""A clock that a test advances, and a wait for the moment when nothing can happen without an outside event.
 
-Everything behind the seams is simulated in one event loop, so that moment is exact: the loop has nothing left to run.
-Tests wait for it instead of sleeping, and a controller that never comes to rest fails a test instead of hanging it.
+Everything is simulated in one event loop, so that moment is exact: the loop has nothing left to run. Tests wait for it
+instead of sleeping, and a controller that never comes to rest fails the test instead of hanging it.
 """
 
 import asyncio
@@ -13,7 +13,7 @@ from controller_core.model.ids import TopicId
 
 START_MS: Final = 1_700_000_000_000
 _QUIET_TURNS: Final = 3
-"""A timer that is due at once needs a turn to be noticed, and one to be run."""
+"""A timer that is due needs one turn to be noticed, and one to run."""
 _MAX_TURNS: Final = 200_000
 
 
@@ -43,7 +43,7 @@ class VirtualClock:
         return TopicId(UUID(int=(0xC0FFEE << 64) + self._topic_ids))
 
     def pass_to_next(self, latest_ms: float) -> bool:
-        """Wakes whoever sleeps the shortest, unless that is later than a time; whether there was one."""
+        """Advance to the next sleeper and wake it. Return False if there is none until `latest_ms`."""
         while self._sleepers and self._sleepers[0][2].done():
             heapq.heappop(self._sleepers)
         if not self._sleepers or self._sleepers[0][0] > latest_ms:
@@ -54,7 +54,7 @@ class VirtualClock:
 
 
 async def until_quiet() -> None:
-    """Lets the event loop run until it has nothing to run."""
+    """Run the event loop until it has nothing left to run."""
     ready = cast(Any, asyncio.get_running_loop())._ready
     quiet_turns = 0
     for _ in range(_MAX_TURNS):

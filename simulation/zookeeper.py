@@ -1,13 +1,12 @@
-"""A ZooKeeper in memory behind `ZkSession`: deterministic, without threads, sockets or clock, failing on demand.
+"""A ZooKeeper in memory behind `ZkSession`: deterministic, without threads, sockets or clock, with faults on demand.
 
-`SimulatedZooKeeper` is the ensemble; `session()` connects a client to it. A client's requests form one queue, as on a
-TCP connection: the server takes one request per turn of the event loop, applies it, and its answer arrives a turn
-later. So the requests of several sessions interleave, those of one session keep their order, and a connection can be
-lost before a request was applied or after it.
+`SimulatedZooKeeper` is the ensemble; `session()` connects a client. A client's requests are a queue, like on a TCP
+connection: the server applies one request in each turn of the event loop, and its answer arrives a turn later. So
+requests of several sessions interleave, those of one session keep their order, and a connection can be lost before or
+after a request was applied.
 
-The order in which a client learns things is the one that ZooKeeper guarantees: a watch fires before any read of the same
-client returns the change. On the loss of a connection the outstanding requests fail first, then the listeners are called,
-then the armed watches fire.
+Clients learn changes in ZooKeeper's order: a watch fires before any read of the same client returns the change. After a
+connection loss, the outstanding requests fail first, then the listeners are called, then the watches fire.
 """
 
 from collections.abc import Callable, Sequence
@@ -22,50 +21,50 @@ _FIRST_SESSION: Final = 0x1000
 
 
 class SimulatedZooKeeper:
-    """One ensemble. Its faults are methods; each takes the session, as the client sees it, that is to suffer it."""
+    """One ensemble. Its methods are its faults; each takes the affected client session."""
 
     def __init__(self, *, jute_maxbuffer_bytes: int = DEFAULT_JUTE_MAXBUFFER_BYTES) -> None:
         self.tree = ZnodeTree()
         self.jute_maxbuffer_bytes = jute_maxbuffer_bytes
-        """A request that is larger costs its sender the connection."""
+        """A larger request closes its sender's connection."""
         self._sessions: list[SimulatedSession] = []
         self._last_session_id = _FIRST_SESSION
 
     def session(self, *, max_request_bytes: int | None = None) -> SimulatedSession:
-        """A new client, connected; it takes the server's limit for another one where the caller says so."""
+        """Connect a new client, optionally with another request limit than the server's."""
         session = SimulatedSession(self, max_request_bytes or self.jute_maxbuffer_bytes)
         self._sessions.append(session)
         return session
 
     def expire(self, session: SimulatedSession) -> None:
-        """Ends the session on the server: its ephemeral znodes go at once.
+        """End the session on the server, with its ephemeral znodes.
 
-        A connected client loses its connection, learns of the expiry and gets a new session; one that is disconnected
-        does so when it is reconnected.
+        A connected client loses its connection, learns of the expiry and gets a new session. A disconnected one does so
+        when it is reconnected.
         """
         self.end(session.session_id)
         if session.is_connected:
             self.drop_connection(session)
 
     def disconnect(self, session: SimulatedSession) -> None:
-        """Takes the network away until `reconnect`. The session lives on until `expire`."""
+        """Disconnect the client until `reconnect`. The session lives on until `expire`."""
         session.lose_connection()
 
     def reconnect(self, session: SimulatedSession) -> None:
-        """Gives the network back."""
+        """Reconnect the client."""
         session.regain_connection()
 
     def drop_connection(self, session: SimulatedSession) -> None:
-        """Resets the connection; the client connects again by itself."""
+        """Reset the connection. The client reconnects."""
         session.lose_connection()
         session.regain_connection()
 
     def lose_next_response(self, session: SimulatedSession, *, after_writes: int = 0) -> None:
-        """The next write (after that many others) is applied, and the connection is reset before its answer arrives."""
+        """Apply the next write (after that many others), and reset the connection before its answer arrives."""
         session.loss = ConnectionLoss(after_writes=after_writes, is_applied=True)
 
     def fail_before_apply(self, session: SimulatedSession, *, after_writes: int = 0) -> None:
-        """The connection is reset before the next write (after that many others) reaches the server."""
+        """Reset the connection before the next write (after that many others) reaches the server."""
         session.loss = ConnectionLoss(after_writes=after_writes, is_applied=False)
 
     def new_session_id(self) -> SessionId:
@@ -78,7 +77,7 @@ class SimulatedZooKeeper:
         return paths
 
     def end(self, session_id: SessionId) -> None:
-        """Closes a session on the server."""
+        """Close a session on the server."""
         for session in self._sessions:
             if session.session_id == session_id:
                 session.is_ended = True
@@ -92,12 +91,12 @@ class SimulatedZooKeeper:
 
 
 class ObservedZooKeeper(SimulatedZooKeeper):
-    """A simulated ZooKeeper that calls observers before every transaction that comes and after every one it applied."""
+    """A simulated ZooKeeper that calls observers before and after every transaction."""
 
     def __init__(self) -> None:
         super().__init__()
         self.interventions: list[Callable[[Sequence[WriteOp]], None]] = []
-        """Each may write something else before, or raise the error that the transaction ends with."""
+        """Each may write something else first, or raise the error of the transaction."""
         self.observers: list[Callable[[], None]] = []
 
     def transact(self, ops: Sequence[WriteOp], session_id: SessionId) -> tuple[str, ...]:

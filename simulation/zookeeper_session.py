@@ -1,4 +1,4 @@
-"""The client's end of the simulated ZooKeeper: a `ZkSession` whose network is a queue of requests."""
+"""The client's end of the simulated ZooKeeper: a `ZkSession` over a queue of requests."""
 
 import asyncio
 from collections import deque
@@ -29,7 +29,7 @@ _T = TypeVar("_T")
 
 
 class Server(Protocol):
-    """What a session needs of the simulated ensemble."""
+    """The part of the simulated ensemble that a session uses."""
 
     @property
     def tree(self) -> ZnodeTree: ...
@@ -48,7 +48,7 @@ class Server(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConnectionLoss:
-    """A planned loss of the connection at a write, after so many others; before or after the write is applied."""
+    """A planned connection loss at a write after that many others, before or after it is applied."""
 
     after_writes: int
     is_applied: bool
@@ -62,7 +62,7 @@ class _Request:
 
 
 class SimulatedSession:
-    """The client's end of the simulation: a `ZkSession`."""
+    """A `ZkSession` of the simulation."""
 
     def __init__(self, server: Server, max_request_bytes: int) -> None:
         self._server = server
@@ -81,7 +81,7 @@ class SimulatedSession:
         self._tree_watches: dict[str, TreeWatch] = {}
         self._listeners: list[SessionListener] = []
         self.is_ended = False
-        """Whether the server has ended the session; the client learns of it later."""
+        """True if the server has ended the session; the client learns of it later."""
         self.loss: ConnectionLoss | None = None
 
     @property
@@ -97,7 +97,7 @@ class SimulatedSession:
 
     @property
     def armed_watches(self) -> int:
-        """How many watches wait for a change; one that was armed twice counts twice."""
+        """The number of armed watches; one that was armed twice counts twice."""
         armed = (*self._data_watches.values(), *self._child_watches.values())
         return sum(len(watches) for watches in armed)
 
@@ -141,7 +141,9 @@ class SimulatedSession:
         return await self._ask(read)
 
     async def watch_tree(self, path: str, watch: TreeWatch) -> Callable[[], Awaitable[None]]:
-        armed = partial(watch)  # an object of its own: the same function may be armed again when this watch was lost
+        armed = partial(
+            watch
+        )  # A distinct object, because the same function may be armed again after this watch was lost.
 
         async def unwatch() -> None:
             if self._tree_watches.get(path) is armed:
@@ -153,9 +155,9 @@ class SimulatedSession:
         return unwatch
 
     def _remove_tree_watch(self, path: str) -> None:
-        """The server's part: it knows the watches of the present connection only."""
+        """Remove a watch on the server, which knows only the watches of the current connection."""
         if self._tree_watches.pop(path, None) is None:
-            raise NoWatcher("there is no such watch any more")
+            raise NoWatcher("the watch no longer exists")
 
     async def transact(self, ops: Sequence[WriteOp]) -> tuple[str, ...]:
         return await self._submit_transaction(ops)
@@ -186,7 +188,7 @@ class SimulatedSession:
         await asyncio.sleep(0)
 
     def fire(self, change: Change) -> None:
-        """Fires the watches that a change concerns, and disarms them."""
+        """Fire and disarm the watches that a change concerns."""
         armed = self._child_watches if change.children else self._data_watches
         for watch in armed.pop(change.path, ()):
             asyncio.get_running_loop().call_soon(watch, change.event)
@@ -195,7 +197,7 @@ class SimulatedSession:
                 asyncio.get_running_loop().call_soon(tree_watch, change.path)
 
     def lose_connection(self) -> None:
-        """The connection is gone: outstanding requests fail, listeners are called, watches fire, in this order."""
+        """Lose the connection: outstanding requests fail, listeners are called, watches fire, in this order."""
         if not self.is_connected:
             return
         self._connection += 1
@@ -205,7 +207,7 @@ class SimulatedSession:
         self._fire_all()
 
     def regain_connection(self) -> None:
-        """Connects again within the next turns of the loop, with a new session where the old one has ended."""
+        """Reconnect within the next turns of the loop, with a new session if the old one has ended."""
         asyncio.get_running_loop().call_soon(self._regain, self._connection)
 
     def _regain(self, connection: int) -> None:
@@ -272,7 +274,7 @@ class SimulatedSession:
             asyncio.get_running_loop().call_soon(self._serve)
 
     def _serve(self) -> None:
-        """The server's turn: it takes one request of this connection."""
+        """Apply one request of this connection on the server."""
         self._is_serving = False
         if not self._requests:
             return
@@ -287,7 +289,7 @@ class SimulatedSession:
         self._serve_soon()
 
     def _loss_at(self, request: _Request) -> ConnectionLoss | None:
-        """The planned loss of the connection, where this request is the one that meets it."""
+        """Return the planned connection loss if it is due at this request."""
         if self.loss is None or not request.is_write:
             return None
         loss, self.loss = self.loss, None
@@ -311,7 +313,7 @@ class SimulatedSession:
 
 
 def _apply(request: _Request) -> Callable[[], None]:
-    """Does what the request asks for; returns what will give the client its answer."""
+    """Apply a request. Return a function that gives the client its answer."""
     try:
         result = request.apply()
     except ZkError as error:
@@ -320,4 +322,4 @@ def _apply(request: _Request) -> Callable[[], None]:
 
 
 def _tell_nobody(_path: str | None) -> None:
-    """In the place of a watch that its client has forgotten, and the server not yet."""
+    """Replaces a watch that the client has removed, but the server has not yet."""

@@ -1,8 +1,8 @@
-"""The state that a simulated ZooKeeper replicates: znodes, their versions and transaction ids.
+"""The replicated state of a simulated ZooKeeper: znodes, versions and transaction ids.
 
-It knows nothing of connections, and of time what it is given: a transaction goes in, changes come out. Semantics are
-those of ZooKeeper 3.8's `DataTree` and `PrepRequestProcessor`: every transaction has one zxid, its operations see each
-other's effects, and the number of a sequential znode counts the children that were ever made under its parent.
+It knows no connections and no clock of its own: transactions go in, changes come out. The semantics are those of
+ZooKeeper 3.8's `DataTree` and `PrepRequestProcessor`: a transaction has one zxid, its operations see each other's
+effects, and the number of a sequential znode counts all children ever created under its parent.
 """
 
 import time
@@ -37,7 +37,7 @@ _PERSISTENT: Final = SessionId(0)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
-    """What a watch on a path sees: `children` says whether it is the watch of the children or of the data."""
+    """A change of a path, as its data watch or its child watch (`children`) sees it."""
 
     path: str
     children: bool
@@ -61,10 +61,10 @@ class _Transaction:
 
 @lru_cache(maxsize=1 << 14)
 def _require_path(path: str) -> None:
-    """A server refuses what is no path, and nobody should ever ask for it."""
+    """Raise for an invalid path, which a server would refuse and no code should ask for."""
     parts = path.split("/")[1:]
     if path != _ROOT and (not path.startswith("/") or "\0" in path or not {"", ".", ".."}.isdisjoint(parts)):
-        raise ValueError(f"{path[:300]!r} is no path of a znode")
+        raise ValueError(f"{path[:300]!r} is not a valid znode path")
 
 
 class ZnodeTree:
@@ -73,7 +73,7 @@ class ZnodeTree:
     def __init__(self) -> None:
         self.zxid = 0
         self.now_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000
-        """The clock of the server, which may be another one, and wrong."""
+        """The server's clock, which may be wrong."""
         self._entries: dict[str, _Entry] = {_ROOT: _Entry(_new_node(b"", 0, _PERSISTENT, 0))}
 
     def read(self, path: str) -> ZkNode | None:
@@ -90,7 +90,7 @@ class ZnodeTree:
         return sorted(path for path, entry in self._entries.items() if entry.node.ephemeral_owner == owner)
 
     def apply(self, ops: Sequence[WriteOp], session_id: SessionId) -> tuple[tuple[str, ...], list[Change]]:
-        """Applies all operations or none; the paths acted on and the changes. Raises `TransactionFailed`."""
+        """Apply all operations or none. Return the paths and the changes. Raises `TransactionFailed`."""
         self.zxid += 1
         running = _Transaction(session_id, self.now_ms())
         try:

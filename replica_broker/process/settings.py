@@ -85,7 +85,7 @@ class BrokerProcessSettings(ListenerLimitSettings):
     max_time_lag_ms: int = Field(
         default=30_000,
         ge=1,
-        description="Milliseconds after which a follower that is not caught up leaves the ISR (replica.lag.time.max.ms).",
+        description="Milliseconds after which a lagging follower leaves the ISR (replica.lag.time.max.ms).",
     )
     max_bytes_lag: int | None = Field(
         default=None,

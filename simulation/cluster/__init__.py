@@ -1,4 +1,4 @@
-"""A simulated cluster: znodes, brokers that register there, controllers over both, and what leaders ask."""
+"""A simulated cluster: znodes, registered brokers, controllers, and the requests of leaders."""
 
 from simulation.cluster.cluster import Cluster
 from simulation.cluster.names import CONTROLLER, ids, tp

@@ -1,7 +1,7 @@
 """A cluster in one event loop: simulated ZooKeeper and brokers around the production `Controller`.
 
-Followers do not fetch; `replicate` lets every leader report those followers that were sent a request to follow it under
-its own leader epoch, which is what a real leader would find in sync.
+Followers do not fetch. `replicate` lets every leader report the followers that were told to follow it in its own epoch,
+which is what a real leader would find in sync.
 """
 
 from collections.abc import Iterable
@@ -31,28 +31,28 @@ from simulation.cluster.requests import alter_partition
 
 
 class Cluster(Controllers):
-    """Brokers, ZooKeeper and controller processes. Plain methods act at once; the controller sees it in `settle`."""
+    """Brokers, ZooKeeper and controller processes. Plain methods act at once; the controller reacts in `settle`."""
 
     def __init__(self, *, empty_zookeeper: bool = False) -> None:
         super().__init__(empty_zookeeper=empty_zookeeper)
         self.logs: list[EventDict] = []
-        """What was logged so far."""
+        """The log lines so far."""
         self.surprises_expected = False
         self._answered: dict[tuple[BrokerId, TopicPartition], PartitionState] = {}
-        """What leaders know from the answers to their last AlterPartition."""
+        """The states from the answers to the leaders' last AlterPartition."""
 
     def start_broker(self, number: int) -> None:
-        """A broker starts, for the first time or again, and registers; of what it knew it knows nothing."""
+        """Start or restart a broker and register it. It loses its memory."""
         super().start_broker(number)
         self._forget_answers(BrokerId(number))
 
     def leader_of(self, partition: TopicPartition) -> SimulatedBroker | None:
-        """The broker that takes itself for the leader, the one with the largest epoch where there are several."""
+        """Return the broker that acts as the leader, the one with the largest epoch if there are several."""
         leaders = [self.brokers[b] for b in self.live if self.brokers[b].leads(partition)]
         return max(leaders, key=lambda broker: broker.replicas[partition].leader_epoch, default=None)
 
     async def alter_isr(self, partition: TopicPartition, isr: Iterable[int]) -> ErrorCode | None:
-        """The leader asks for an ISR; None where nobody leads or answers."""
+        """Send the leader's request for an ISR. Return None if there is no leader or no answer."""
         leader = self.leader_of(partition)
         if leader is None:
             return None
@@ -71,14 +71,14 @@ class Cluster(Controllers):
         return result.error_code
 
     async def join_isr(self, partition: TopicPartition, *numbers: int) -> None:
-        """The leader found brokers in sync."""
+        """Add in-sync brokers to the ISR at the leader's request."""
         leader = self.leader_of(partition)
         assert leader is not None, f"nobody leads {partition}"
         isr = self._view(leader, partition).isr
         assert await self.alter_isr(partition, (*isr, *numbers)) is ErrorCode.none
 
     async def replicate(self) -> None:
-        """Every leader reports the followers that keep up, until there are no more."""
+        """Let every leader report the followers that keep up, until there are no more."""
         await self.settle()
         changed = True
         while changed:
@@ -93,7 +93,7 @@ class Cluster(Controllers):
                     changed = True
 
     async def shut_down(self, number: int, epoch: int | None = None) -> ControlledShutdownResponse | None:
-        """A broker asks to be relieved of its leaderships, and goes on running; None where nobody answers."""
+        """Send a broker's controlled shutdown, and keep it running. Return None if there is no answer."""
         broker = self.broker(number)
         request = ControlledShutdownRequest(
             broker_id=broker.id, broker_epoch=BrokerEpoch(broker.epoch if epoch is None else epoch)

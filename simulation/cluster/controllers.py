@@ -1,6 +1,6 @@
-"""Controller processes over simulated brokers, and what they are asked.
+"""Controller processes over simulated brokers, and requests to them.
 
-A process is the production `Controller`. `settle` waits until nobody has anything left to do; time passes only there.
+A process is the production `Controller`. `settle` waits until nothing is left to do; time passes only there.
 """
 
 import asyncio
@@ -21,7 +21,7 @@ from simulation.virtual_time import until_quiet
 
 
 class Controllers(RegisteredBrokers):
-    """Brokers, ZooKeeper and controller processes, with what is set for those that are started from now on."""
+    """Brokers, ZooKeeper and controller processes, with the settings of processes that start later."""
 
     def __init__(self, *, empty_zookeeper: bool = False) -> None:
         super().__init__(empty_zookeeper=empty_zookeeper)
@@ -29,7 +29,7 @@ class Controllers(RegisteredBrokers):
         self.settings = ProcessSettings()
         self.listeners = LISTENERS
         self.journal: Journal | None = None
-        """What the processes that are started from now on write their history to."""
+        """The history of the processes that start later."""
 
     def start_controller(self, own_id: int = CONTROLLER, *, life: Life | None = None) -> Process:
         process = Process(
@@ -46,7 +46,7 @@ class Controllers(RegisteredBrokers):
         return process
 
     async def serve(self, own_id: int = CONTROLLER) -> Process:
-        """Starts a controller and waits until it is in charge and has nothing left to do."""
+        """Start a controller, and wait until it is active and has nothing left to do."""
         process = self.start_controller(own_id)
         await self.settle()
         assert process.is_active
@@ -57,7 +57,7 @@ class Controllers(RegisteredBrokers):
         return next(process for process in self.processes if process.is_active)
 
     async def settle(self, passing_ms: float = 3000) -> None:
-        """Waits until nobody has anything left to do, and longer: until nobody had for some time that passes."""
+        """Wait until nothing is left to do, and nothing new happens within `passing_ms`."""
         latest_ms = self.clock.monotonic_ms() + passing_ms
         await until_quiet()
         while self.clock.pass_to_next(latest_ms):
@@ -70,14 +70,14 @@ class Controllers(RegisteredBrokers):
             await process.stop()
 
     async def request(self, request: RequestPayload, quota: MutationQuota = UNLIMITED) -> Any:
-        """A client's request to the controller in charge, and its answer once all that follows from it is done."""
+        """Send a client's request to the active controller. Return the answer after all its consequences."""
         answer = asyncio.create_task(self.active.answer(request, quota))
         await self.settle()
         assert answer.done(), f"{request} is not answered"
         return answer.result()
 
     async def ask(self, broker: BrokerId, request: RequestPayload) -> Any:
-        """Sends a request to whom the broker takes for the controller; None where nobody answers."""
+        """Send a broker's request to its known controller. Return None if there is no answer."""
         wanted = self.brokers[broker].metadata.controller_id
         process = next((p for p in reversed(self.processes) if p.id == wanted and not p.running.done()), None)
         if process is None:

@@ -1,4 +1,4 @@
-"""Short names for what a scenario speaks of all the time."""
+"""Short names for common values of scenarios."""
 
 from collections.abc import Iterable
 from typing import Final
@@ -6,14 +6,14 @@ from typing import Final
 from controller_core.model.ids import BrokerId, PartitionId, TopicName, TopicPartition
 
 CONTROLLER: Final = BrokerId(1000)
-"""The id of a controller process, where only one is there."""
+"""The id of the only controller process."""
 
 
 def tp(topic: str, partition: int = 0) -> TopicPartition:
-    """A partition of a topic."""
+    """Return a partition of a topic."""
     return TopicPartition(TopicName(topic), PartitionId(partition))
 
 
 def ids(numbers: Iterable[int]) -> tuple[BrokerId, ...]:
-    """Brokers, by their numbers."""
+    """Return the ids of brokers."""
     return tuple(BrokerId(number) for number in numbers)

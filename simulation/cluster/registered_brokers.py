@@ -1,6 +1,6 @@
 """Simulated brokers and their registrations.
 
-A broker registers with a session of its own: its death is the end of that session, and a bounce gives it another epoch.
+A broker registers with its own session. Its death ends the session, and a bounce gives it another epoch.
 """
 
 from collections.abc import Mapping
@@ -23,15 +23,15 @@ from simulation.cluster.znodes import Znodes
 
 
 class RegisteredBrokers(Znodes):
-    """Brokers, and ZooKeeper, in which they register."""
+    """Brokers, and the ZooKeeper in which they register."""
 
     def __init__(self, *, empty_zookeeper: bool = False) -> None:
         super().__init__(empty_zookeeper=empty_zookeeper)
         self.brokers: dict[BrokerId, SimulatedBroker] = {}
         self.features: dict[BrokerId, Mapping[str, FeatureRange]] = {}
-        """What brokers say that they support when they register the next time."""
+        """The supported features for the brokers' next registrations."""
         self.ours: set[int] = set()
-        """The brokers that say that they are Kontroller's when they register the next time."""
+        """The brokers that declare themselves as reference brokers at their next registration."""
         self._sessions: dict[BrokerId, SessionId] = {}
 
     def broker(self, number: int) -> SimulatedBroker:
@@ -46,7 +46,7 @@ class RegisteredBrokers(Znodes):
             self.start_broker(number)
 
     def start_broker(self, number: int) -> None:
-        """A broker starts, for the first time or again, and registers."""
+        """Start or restart a broker and register it."""
         broker_id = BrokerId(number)
         epoch = self._register(broker_id)
         if broker_id in self.brokers:
@@ -55,29 +55,29 @@ class RegisteredBrokers(Znodes):
             self.brokers[broker_id] = SimulatedBroker(broker_id, epoch)
 
     def kill_broker(self, number: int) -> None:
-        """A broker dies, and ZooKeeper has noticed."""
+        """Kill a broker and end its session."""
         self.broker(number).crash()
         self.zk.end(self._sessions.pop(BrokerId(number)))
 
     def bounce_broker(self, number: int) -> None:
-        """A broker dies and is back before anyone had a look."""
+        """Kill and restart a broker before any reaction."""
         self.kill_broker(number)
         self.start_broker(number)
 
     def expire_broker(self, number: int) -> None:
-        """ZooKeeper ends a broker's session; the broker itself lives on with all that it has in memory."""
+        """End a broker's session in ZooKeeper. The broker keeps running with its memory."""
         self.zk.end(self._sessions.pop(BrokerId(number)))
 
     def register_again(self, number: int) -> None:
-        """A broker whose session had ended notices, and registers without having been restarted."""
+        """Register a broker again after its session has ended, without a restart."""
         self.broker(number).epoch = self._register(BrokerId(number))
 
     def move_broker(self, number: int, port: int) -> None:
-        """A live broker rewrites its registration with another port."""
+        """Rewrite a live broker's registration with another port."""
         self.write(SetData(path=paths.broker(BrokerId(number)), data=self._registration(BrokerId(number), port)))
 
     def support(self, number: int, **features: tuple[int, int]) -> None:
-        """The versions that a broker supports of each feature: when it registers, or as it rewrites its registration."""
+        """Set the supported versions of features, in the next registration or in the present one."""
         broker_id = BrokerId(number)
         self.features[broker_id] = {
             name: FeatureRange(min_version=lowest, max_version=highest) for name, (lowest, highest) in features.items()
@@ -86,13 +86,13 @@ class RegisteredBrokers(Znodes):
             self.move_broker(number, 9000 + number)
 
     def fail_log_dir(self, number: int, *partitions: TopicPartition) -> None:
-        """A log directory of a broker fails, with these partitions in it, and the broker reports it."""
+        """Fail a broker's log directory with these partitions, and report it to the controller."""
         self.broker(number).offline.update(partitions)
         data, mode = codecs.encode_log_dir_event(BrokerId(number)), CreateMode.PERSISTENT_SEQUENTIAL
         self.write(Create(path=paths.LOG_DIR_EVENT_PREFIX, data=data, mode=mode))
 
     def make_kafka_controller(self, number: int) -> ControllerEpoch:
-        """A broker's own controller takes the role, as Kafka's brokers do when nobody has it."""
+        """Let a broker's own controller take the role, like Kafka's brokers if nobody has it."""
         node = self.zk.tree.read(paths.CONTROLLER_EPOCH)
         epoch = ControllerEpoch(codecs.decode_controller_epoch(node.data) + 1 if node else 1)
         self.put(paths.CONTROLLER_EPOCH, codecs.encode_controller_epoch(epoch))

@@ -1,4 +1,4 @@
-"""The requests of brokers and clients that take more than a line to write."""
+"""Requests of brokers and clients that take more than a line to write."""
 
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -33,7 +33,7 @@ def alter_partition(
     *,
     recovery_state: int = 0,
 ) -> AlterPartitionRequest:
-    """The request of a leader for one partition, from what it knows of it."""
+    """Return a leader's request for one partition, based on its view of it."""
     asked = AskedIsr(partition.partition, view.leader_epoch, tuple(isr), recovery_state, view.partition_epoch)
     return AlterPartitionRequest(
         broker_id=broker.id, broker_epoch=broker.epoch, topics=(AskedTopic(topic_id, [asked]),)
@@ -41,7 +41,7 @@ def alter_partition(
 
 
 def alter_reassignments(targets: Mapping[TopicPartition, Sequence[int] | None]) -> AlterPartitionReassignmentsRequest:
-    """A client's request to move partitions; a target of None takes the reassignment back."""
+    """Return a client's request to move partitions. The target None cancels a reassignment."""
     return AlterPartitionReassignmentsRequest(
         topics=tuple(
             ReassignableTopic(

@@ -1,6 +1,6 @@
-"""What a cluster's znodes say, and what people and tools write there.
+"""The znodes of a cluster: reads, and the writes of people and tools.
 
-Everything acts at once; a controller sees it when the event loop has its turn.
+All methods act at once. A controller reacts in its next turn of the event loop.
 """
 
 from collections.abc import Mapping, Sequence
@@ -28,12 +28,12 @@ PARENTS: Final = (
     paths.BROKERS, paths.BROKER_IDS, paths.TOPICS, paths.ADMIN, paths.DELETE_TOPICS, paths.ISR_CHANGE_NOTIFICATION,
     paths.CONFIG, paths.TOPIC_CONFIGS, paths.BROKER_CONFIGS, paths.CONFIG_CHANGES, paths.LOG_DIR_EVENT_NOTIFICATION,
 )  # fmt: skip
-"""What Kafka's brokers create before anything else."""
+"""The znodes that Kafka's brokers create first."""
 _NOBODY: Final = SessionId(0)
 
 
 class Znodes:
-    """A simulated ZooKeeper with Kafka's parents in it, or with nothing, and a clock that stands still."""
+    """A simulated ZooKeeper, with Kafka's parents or empty, and a clock that stands still."""
 
     def __init__(self, *, empty_zookeeper: bool = False) -> None:
         self.zk = ObservedZooKeeper()
@@ -42,7 +42,7 @@ class Znodes:
         if not empty_zookeeper:
             self.write(*(Create(path=path) for path in PARENTS))
 
-    # What is there
+    # Reads
 
     def data(self, path: str) -> bytes | None:
         node = self.zk.tree.read(path)
@@ -57,7 +57,7 @@ class Znodes:
         return codecs.decode_partition_state(partition, node)
 
     def leadership(self, partition: TopicPartition) -> tuple[int, list[int]]:
-        """Leader and ISR, as ZooKeeper has them."""
+        """Return the leader and the ISR of ZooKeeper."""
         state = self.state(partition).leader_and_isr
         return state.leader, list(state.isr)
 
@@ -72,18 +72,18 @@ class Znodes:
     def assigned(self, partition: TopicPartition) -> list[int]:
         return list(self.assignment(partition).replicas)
 
-    # Writing
+    # Writes
 
     def write(self, *ops: WriteOp, owner: SessionId = _NOBODY) -> None:
         self.zk.transact(ops, owner)
 
     def put(self, path: str, data: bytes) -> None:
-        """Creates a znode, or writes it."""
+        """Create or write a znode."""
         exists = self.zk.tree.read(path) is not None
         self.write(SetData(path=path, data=data) if exists else Create(path=path, data=data))
 
     def remove(self, path: str) -> None:
-        """Deletes a znode and all below it."""
+        """Delete a znode and everything below it."""
         for below in self._tree(path):
             self.write(Delete(path=below))
 
@@ -91,12 +91,12 @@ class Znodes:
         below = [sub for child in self.zk.tree.children(path) or () for sub in self._tree(f"{path}/{child}")]
         return [*below, path]
 
-    # What people and tools do
+    # Actions of people and tools
 
     def create_topic(
         self, name: str, *replicas: Sequence[int], has_id: bool = True, config: Mapping[str, str] | None = None
     ) -> TopicId | None:
-        """A topic with the replicas of each of its partitions, as a tool creates it."""
+        """Create a topic with these replicas of its partitions, like a tool."""
         if config is not None:
             self.put(paths.topic_config(TopicName(name)), codecs.encode_config(config))
         topic_id = self.clock.new_topic_id() if has_id else None
@@ -117,7 +117,7 @@ class Znodes:
         )
 
     def remove_topic(self, name: str) -> None:
-        """Removes a topic's znodes without asking the controller."""
+        """Remove a topic's znodes without asking the controller."""
         self.remove(paths.topic(TopicName(name)))
 
     def request_deletion(self, name: str) -> None:
@@ -130,7 +130,7 @@ class Znodes:
         )
 
     def request_of_partition(self, parent: str, partition: TopicPartition, replicas: Sequence[int] = ()) -> None:
-        """A request for one partition, with the replicas that it shall have, or with nothing."""
+        """Request something for one partition, with its new replicas or empty."""
         topic = f"{parent}/{partition.topic}"
         for path in (parent, topic):
             if not self.exists(path):
@@ -141,8 +141,7 @@ class Znodes:
         self.put(paths.PREFERRED_REPLICA_ELECTION, codecs.encode_preferred_election(partitions))
 
     def alter_config(self, entity_path: str, config: Mapping[str, str]) -> None:
-        """Changes a configuration and leaves a notification of it, as a tool does; `entity_path` is such as
-        `topics/orders`."""
+        """Change a configuration and notify the brokers, like a tool. `entity_path` is for example `topics/orders`."""
         self.put(f"{paths.CONFIG}/{entity_path}", codecs.encode_config(config))
         data, mode = codecs.encode_config_change(entity_path), CreateMode.PERSISTENT_SEQUENTIAL
         self.write(Create(path=paths.CONFIG_CHANGE_PREFIX, data=data, mode=mode))

@@ -1,7 +1,7 @@
-"""A cluster without ZooKeeper in memory: what its controllers decide, and what its brokers answer.
+"""A KRaft cluster in memory: the decisions of its controllers, and the answers of its brokers.
 
-Brokers apply at once what was decided, and there is no log: only what an operator sees and asks is here, as bytes. What it
-has in common with Kafka's own is held by `tests/contract`.
+Brokers apply decisions at once, and there is no log. Only what the operator sees and asks exists, encoded as bytes.
+`tests/contract` compares it with a real cluster.
 """
 
 from simulation.kraft.cluster import QuorumCluster

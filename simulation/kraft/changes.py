@@ -1,4 +1,4 @@
-"""What the controllers do when they are asked for changes, and what they refuse."""
+"""The changes that the controllers make or refuse on request."""
 
 from collections.abc import Callable
 from typing import Any, Final
@@ -15,7 +15,7 @@ _SET, _UNCLEAN, _UPGRADE = 0, 1, 1
 
 
 def changed(cluster: QuorumCluster, request: RequestPayload) -> ResponsePayload:
-    """Does what is asked for, as far as it can be done, and says what came of each part."""
+    """Apply a request as far as possible, and return the result of each part."""
     act = _ACTS[type(request).__name__]
     response = answer_to(request, lambda part, name: act(cluster, request, part, name))
     cluster.decided += 1
@@ -23,7 +23,7 @@ def changed(cluster: QuorumCluster, request: RequestPayload) -> ResponsePayload:
 
 
 def failed(request: RequestPayload, code: ErrorCode) -> ResponsePayload:
-    """The answer that each part came to this error."""
+    """Return the answer with this error for each part."""
     return answer_to(request, lambda _part, _name: code)
 
 

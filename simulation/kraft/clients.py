@@ -1,5 +1,7 @@
-"""The ways to such a cluster, without a network. Messages pass as bytes, so that what could not be sent or read in reality
-is not here either."""
+"""Clients of a simulated KRaft cluster, without a network.
+
+Messages pass as bytes, so that values that cannot be encoded or decoded fail as they would in reality.
+"""
 
 import asyncio
 from collections.abc import Sequence
@@ -20,7 +22,7 @@ SERVERS = (Address("broker-1", PORT),)
 
 
 def answered(cluster: QuorumCluster, request: RequestPayload) -> ResponsePayload:
-    """What a broker answers, or passes on: all but what controllers are asked that have no leader. Raises `AnswerLost`."""
+    """Return a broker's answer. Raises `AnswerLost` if the request needs controllers and they have no leader."""
     known = looked_at(cluster, request)
     is_passed_on = known is None or isinstance(request, DescribeQuorumRequest | ListPartitionReassignmentsRequest)
     if is_passed_on and not cluster.is_led:
@@ -29,7 +31,7 @@ def answered(cluster: QuorumCluster, request: RequestPayload) -> ResponsePayload
 
 
 class SimulatedKeptClient(KeptClient):
-    """`KeptClient` of a simulated cluster; any of its brokers answers as the others do."""
+    """A `KeptClient` of a simulated cluster. All brokers give the same answers."""
 
     def __init__(self, cluster: QuorumCluster, servers: Sequence[Address] = SERVERS) -> None:
         super().__init__(servers)
@@ -39,7 +41,7 @@ class SimulatedKeptClient(KeptClient):
         return SimulatedKeptClient(self._cluster, (address,))
 
     async def ask_unread(self, request: RequestPayload) -> bytes:
-        """See `KeptClient.ask_unread`."""
+        """Send a request and return the response's bytes. See `KeptClient.ask_unread`."""
         content = encode_request(request, 1, "simulated")[4:]
         head = read_request_head(content)
         arrived = decode_request(load_request_schema(head.api_key, head.api_version), content)

@@ -1,4 +1,4 @@
-"""What the controllers of a cluster have decided, and what happens to its brokers."""
+"""The decided state of a simulated KRaft cluster, and events of its brokers."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -11,7 +11,7 @@ from simulation.kraft.partitions import NOBODY, Partition
 
 @dataclass
 class Topic:
-    """A topic: its partitions in order, and what was set for it."""
+    """A topic with its partitions in order and its configuration."""
 
     topic_id: UUID
     partitions: list[Partition]
@@ -20,7 +20,7 @@ class Topic:
 
 @dataclass
 class Broker:
-    """A broker that is there. One that hangs copies nothing."""
+    """A running broker. A hanging one does not replicate."""
 
     cluster: "QuorumCluster"
     is_hanging: bool = False
@@ -33,7 +33,7 @@ class Broker:
 
 
 class QuorumCluster:
-    """Brokers, and controllers of which one leads, unless `quorum_leader` is `NOBODY`."""
+    """Brokers and controllers. `quorum_leader` leads the controllers, unless it is `NOBODY`."""
 
     def __init__(self, *brokers: int) -> None:
         self.topics: dict[str, Topic] = {}
@@ -43,13 +43,13 @@ class QuorumCluster:
         self.quorum_leader, self.quorum_epoch = 101, 1
         self.voters = (101, 102, 103)
         self.decided = 10
-        """How much was decided: the end of the log."""
+        """The number of decisions: the end of the log."""
         self._ids = 0
 
-    # what happens
+    # events
 
     def create_topic(self, name: str, *replicas: Sequence[int], config: Mapping[str, str] | None = None) -> Topic:
-        """Each topic has an id of its own, which says how many were created before."""
+        """Create a topic. Its id is the number of topics created so far."""
         self._ids += 1
         partitions = [Partition.created(each, self.brokers) for each in replicas]
         self.topics[name] = topic = Topic(UUID(int=self._ids), partitions, dict(config or {}))
@@ -70,19 +70,19 @@ class QuorumCluster:
         self.replicate()
 
     def bounce_broker(self, number: int) -> None:
-        """It is back before anybody has asked."""
+        """Restart a broker before anybody asks."""
         self.kill_broker(number)
         self.start_broker(number)
 
     def replicate(self) -> None:
-        """Every broker that is well has copied all there is."""
+        """Let every broker that does not hang catch up."""
         for partition in self._partitions():
             for number, broker in self.brokers.items():
                 if not broker.is_hanging:
                     partition.catch_up(number, self.brokers)
         self.decided += 1
 
-    # what there is
+    # state
 
     def topic(self, name: str) -> TopicAssignment:
         found = self.topics[name]
@@ -92,7 +92,7 @@ class QuorumCluster:
         )
 
     def led(self, at: TopicPartition) -> tuple[int, list[int]] | None:
-        """The leader and the ISR; None where there is no such partition."""
+        """Return the leader and the ISR, or None if the partition does not exist."""
         topic = self.topics.get(at.topic)
         if topic is None or at.partition >= len(topic.partitions):
             return None

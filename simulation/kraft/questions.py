@@ -1,4 +1,4 @@
-"""What a broker answers to who looks at the cluster."""
+"""The answers of a broker to requests that read the state of the cluster."""
 
 from datetime import timedelta
 from typing import Final
@@ -31,7 +31,7 @@ _SET_FOR_TOPIC, _DEFAULT = i8(1), i8(5)
 
 
 def looked_at(cluster: QuorumCluster, request: RequestPayload) -> ResponsePayload | None:
-    """The answer; None to what is no question."""
+    """Return the answer, or None if the request changes something."""
     match request:
         case ApiVersionsRequest():
             return _versions(cluster)

@@ -1,4 +1,4 @@
-"""The answer to a request for changes, from what is said of each part of it."""
+"""Builds the answer to a change request from the results of its parts."""
 
 from collections.abc import Callable
 from typing import Any, TypeAlias
@@ -27,12 +27,14 @@ from kio.static.protocol import RequestPayload, ResponsePayload
 from simulation.kraft.questions import NO_TIME
 
 Judge: TypeAlias = Callable[[Any, str], ErrorCode | UUID]
-"""Does what a part of a request asks for; `str`: the topic that it is about. Returns what came of it: the id of a topic
-that was created."""
+"""Applies one part of a request to a topic of this name.
+
+Returns the error code, or the id of a created topic.
+"""
 
 
 def answer_to(request: RequestPayload, judge: Judge) -> ResponsePayload:
-    """Has each part judged, in order."""
+    """Judge each part in order and return the answer."""
     return _ANSWERS[type(request).__name__](request, judge)
 
 
@@ -113,7 +115,7 @@ def _elect_leaders(request: Any, judge: Judge) -> ResponsePayload:
 
 
 def _update_features(request: Any, judge: Judge) -> ResponsePayload:
-    """The whole is refused with its first part."""
+    """Refuse the whole request if a part is refused."""
     codes = [_code(judge(each, each.feature)) for each in request.feature_updates]
     refused = next((code for code in codes if code is not ErrorCode.none), ErrorCode.none)
     results = (

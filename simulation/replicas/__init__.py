@@ -1,1 +1,1 @@
-"""What replicas of a broker of our own are kept on and fetched over, without disks and sockets."""
+"""The disk and network of a reference broker's replicas, in memory."""

@@ -1,12 +1,11 @@
-"""A disk in memory behind `Disk`: deterministic, full or broken on demand, and with crashes that lose what was not flushed.
+"""A `Disk` in memory: deterministic, full or broken on demand, with crashes that lose unflushed data.
 
-`SimulatedDisk` is the machine's disk. A process uses it until it crashes: at a write that a test names, of which any
-number of bytes may get through, or when the test says so. From then on every call raises `Crashed`, until `restart` gives
-the disk of the machine that was started again: of each file what was flushed, and of what was written since as much as the
-test lets survive; files whose names were never flushed may be gone.
+`SimulatedDisk` is a machine's disk. It crashes when the test calls `crash`, or during a write that the test selects.
+From then on every call raises `Crashed`. `restart` returns the disk of the restarted machine: flushed data, the part of
+later writes that the test lets survive, and maybe no files with unflushed names.
 
-What a real file system may also do, and this one does not: keep what was written last and lose what was before it. Logs
-find that by their CRCs, as they find bytes that were cut.
+Unlike some real file systems, it never keeps a later write without an earlier one. Logs detect that by CRCs, like
+missing bytes.
 """
 
 from collections.abc import Callable, Iterator
@@ -18,11 +17,13 @@ from typing import TypeAlias
 from replica_broker.disk.disk import DirectoryInUse, DiskError, DiskFull, DiskPath, FileMissing
 
 Survival: TypeAlias = Callable[[str, int], int | None]
-"""How many of the bytes that were not flushed survive in a file, given its path and their number; None where the file's
-name was not flushed either, and does not survive."""
+"""Returns how many of a file's unflushed bytes survive, given its path and their number.
+
+None: its name was not flushed either, and the file is lost.
+"""
 
 
-class Crashed(Exception):  # no `DiskError`: nobody handles the end of the machine
+class Crashed(Exception):  # no `DiskError`, because no code handles the end of the machine
     """The machine crashed."""
 
 
@@ -34,15 +35,15 @@ class _Content:
 
 
 class SimulatedDisk:
-    """One machine's disk. Its faults are attributes and methods."""
+    """One machine's disk. Its attributes and methods set its faults."""
 
     def __init__(self) -> None:
         self.capacity_bytes: int | None = None
-        """More than that is `DiskFull`."""
+        """The limit above which writes raise `DiskFull`."""
         self.broken: Callable[[str], bool] = lambda _: False
-        """Paths at which every call is an I/O error."""
+        """Returns True for paths at which every call is an I/O error."""
         self.writes = 0
-        """How many there were: appends, whole files, truncations."""
+        """The number of writes: appends, whole files, truncations."""
         self._crash_at: tuple[int, int] | None = None
         self._is_crashed = False
         self._files: dict[PurePosixPath, _Content] = {}
@@ -50,14 +51,14 @@ class SimulatedDisk:
         self._locked: set[PurePosixPath] = set()
 
     def crash_at(self, write: int, *, kept_bytes: int = 0) -> None:
-        """Has the machine crash in the midst of a write, of which so many bytes get through; `writes` counts from 0."""
+        """Crash during a write after this many of its bytes. Writes are counted from 0, like `writes`."""
         self._crash_at = write, kept_bytes
 
     def crash(self) -> None:
         self._is_crashed = True
 
     def restart(self, survival: Survival = lambda _path, _unflushed: 0) -> "SimulatedDisk":
-        """The disk after a crash: with what was flushed, and with what survives of the rest."""
+        """Return the disk after a crash, with flushed data and what survives of the rest."""
         self._is_crashed = True
         after = SimulatedDisk()
         after._folders = set(self._folders)
@@ -72,7 +73,7 @@ class SimulatedDisk:
         return after
 
     def damage(self, path: DiskPath, data: bytes) -> None:
-        """Replaces a file's content, as somebody else would."""
+        """Replace a file's content from outside."""
         self._files[_whole(path)] = _Content(bytearray(data), data, True)
 
     def open(self, path: DiskPath) -> "SimulatedFile":
@@ -148,13 +149,13 @@ class SimulatedDisk:
         with self.called(path):
             self._require_folder(where.parent)
             if where in self._locked:
-                raise DirectoryInUse(f"somebody has the lock {path}")
+                raise DirectoryInUse(f"the lock {path} is taken")
             locked = self._files.setdefault(where, _Content())
             self._locked.add(where)
             return SimulatedLock(self._locked, where, lambda: self._require_same(where, locked))
 
     def write(self, where: PurePosixPath, added_bytes: int, torn: Callable[[int], None]) -> None:
-        """Counts a write that is about to be done; where the machine crashes in its midst, does a part of it."""
+        """Count a write before it is done. If the machine crashes in it, do a part of it."""
         if self._crash_at is not None and self._crash_at[0] <= self.writes:
             torn(self._crash_at[1])
             self._is_crashed = True
@@ -166,7 +167,7 @@ class SimulatedDisk:
 
     @contextmanager
     def called(self, path: DiskPath) -> Iterator[None]:
-        """For what needs the machine to run, and the disk to work there."""
+        """Require that the machine runs and that its disk works at the path."""
         if self._is_crashed:
             raise Crashed("the machine crashed")
         if self.broken(str(path)):
@@ -187,7 +188,7 @@ class SimulatedDisk:
 
 
 class SimulatedFile:
-    """A file that is open."""
+    """An open file."""
 
     def __init__(self, disk: SimulatedDisk, path: PurePosixPath, content: _Content) -> None:
         self._disk = disk
@@ -232,7 +233,7 @@ class SimulatedFile:
 
 
 class SimulatedLock:
-    """A lock that a process holds."""
+    """A lock of a process."""
 
     def __init__(self, locked: set[PurePosixPath], path: PurePosixPath, look: Callable[[], None]) -> None:
         self._locked = locked
@@ -254,5 +255,5 @@ def _whole(path: DiskPath) -> PurePosixPath:
 
 
 async def at_once(act: Callable[[], None]) -> None:
-    """Does what would be done beside all else: a thread has no place in simulated time."""
+    """Run a background act at once, because simulated time has no threads."""
     act()

@@ -1,9 +1,8 @@
-"""The way from followers to leaders in memory: several brokers' replicas in one event loop, and the network between
-them.
+"""A network in memory between the replicas of several brokers in one event loop.
 
-`SimulatedNetwork` has the brokers that run, and its faults are methods. A request takes a turn of the loop each way,
-so that something else can happen before it is read and before its answer arrives; a connection that is cut fails at
-once, whatever became of the request.
+`SimulatedNetwork` has the running brokers; its methods are its faults. A request takes a turn of the loop each way, so
+that something else can happen before it is read and before the answer arrives. A cut connection fails at once, whether
+or not the request was handled.
 """
 
 import asyncio
@@ -22,18 +21,18 @@ T = TypeVar("T")
 
 
 class SimulatedNetwork:
-    """Which brokers run, and which of them reach each other."""
+    """The running brokers, and the connections between them."""
 
     def __init__(self) -> None:
         self.running: dict[BrokerId, Replicas] = {}
-        """Put a broker's replicas in when it starts, and take them out with `stop`."""
+        """Add a broker's replicas at its start, and remove them with `stop`."""
         self.connections: Counter[tuple[BrokerId, BrokerId]] = Counter()
-        """How many links were made, by who made them and to whom."""
+        """The number of created links by pair of brokers."""
         self._cut: set[frozenset[BrokerId]] = set()
         self._in_flight: dict[asyncio.Timeout, frozenset[BrokerId]] = {}
 
     def links(self, asking: BrokerId) -> LeaderLinks:
-        """The links that a broker makes."""
+        """Return the link factory of a broker."""
 
         def link(leader: LeaderEndpoint) -> LeaderLink:
             self.connections[asking, leader.broker] += 1
@@ -42,21 +41,21 @@ class SimulatedNetwork:
         return link
 
     def stop(self, broker: BrokerId) -> None:
-        """The broker is gone, and so are its connections."""
+        """Stop a broker and break its connections."""
         self.running.pop(broker, None)
         self._break(lambda pair: broker in pair)
 
     def cut(self, one: BrokerId, other: BrokerId) -> None:
-        """Two brokers do not reach each other any more, until `mend`."""
+        """Disconnect two brokers until `mend`."""
         self._cut.add(frozenset((one, other)))
         self._break(lambda pair: pair in self._cut)
 
     def mend(self) -> None:
-        """All brokers reach each other again."""
+        """Reconnect all brokers."""
         self._cut.clear()
 
     async def ask(self, asking: BrokerId, asked: BrokerId, ask: Callable[[Replicas], Awaitable[T]]) -> T:
-        """One request and its answer. Raises `LeaderUnreachable`."""
+        """Send a request and return its answer. Raises `LeaderUnreachable`."""
         pair = frozenset((asking, asked))
         try:
             async with asyncio.timeout(None) as until_broken:
@@ -94,13 +93,13 @@ class SimulatedLeaderLink:
         self._is_closed = False
 
     async def fetch(self, asked: Fetch) -> Mapping[TopicPartition, Fetched]:
-        """See `LeaderLink.fetch`."""
+        """Fetch from the leader. See `LeaderLink.fetch`."""
         return await self._ask(lambda leader: leader.fetch(asked))
 
     async def ends_of_epochs(
         self, asked: Mapping[TopicPartition, tuple[LeaderEpoch, LeaderEpoch]], replica_id: BrokerId
     ) -> Mapping[TopicPartition, EpochEnd | ErrorCode]:
-        """See `LeaderLink.ends_of_epochs`."""
+        """Ask for the ends of epochs. See `LeaderLink.ends_of_epochs`."""
 
         async def answer(leader: Replicas) -> Mapping[TopicPartition, EpochEnd | ErrorCode]:
             return {
@@ -117,7 +116,7 @@ class SimulatedLeaderLink:
     async def list_offsets(
         self, asked: Mapping[TopicPartition, tuple[LeaderEpoch, int]], replica_id: BrokerId
     ) -> Mapping[TopicPartition, int | ErrorCode]:
-        """See `LeaderLink.list_offsets`."""
+        """Ask for offsets. See `LeaderLink.list_offsets`."""
 
         async def answer(leader: Replicas) -> Mapping[TopicPartition, int | ErrorCode]:
             return {
@@ -134,7 +133,7 @@ class SimulatedLeaderLink:
         return await self._ask(answer)
 
     async def close(self) -> None:
-        """See `LeaderLink.close`. A request that is sent later fails, too."""
+        """Close the link. See `LeaderLink.close`. Later requests fail, too."""
         self._is_closed = True
         if self._until_closed is not None and not self._until_closed.expired():
             self._until_closed.reschedule(asyncio.get_running_loop().time())

@@ -40,7 +40,7 @@ _LOOK_MS: Final = 20
 
 @dataclass(slots=True, kw_only=True)
 class Becoming:
-    """Makes replicas leaders and followers. `reassigned` has the RAR of led partitions that are to move or be deleted."""
+    """Changes the roles of replicas. `reassigned` has the RAR of led partitions that are to move or be deleted."""
 
     zk: ZkSession
     node: Node
