@@ -1,8 +1,7 @@
-"""Asks a service of vulnerabilities about everything that the lock files name. Run by `make audit`; it needs the network.
+"""Checks all distributions of the lock files for known vulnerabilities. Run by `make audit`; it needs the network.
 
-pip-audit does the asking. It takes what the service does not know, or does not answer about, for harmless; here that is
-a failure: exit status 0 says that each distribution was looked up and none is known to be vulnerable, 1 that some are,
-2 that the question was not answered.
+pip-audit does the lookups. It treats an unknown distribution as harmless; here that is a failure. Exit status 0: all
+distributions were looked up, and none is known to be vulnerable. 1: some are. 2: the lookup failed.
 """
 
 import json
@@ -18,11 +17,11 @@ _VULNERABLE, _UNANSWERED = 1, 2
 
 
 class Unanswered(Exception):
-    """The service was not reached, or did not say anything about some distributions; the message says which."""
+    """The service was unreachable, or does not know some distributions, which the message names."""
 
 
 def ask(service: str, locks: Iterable[Path]) -> list[dict[str, Any]]:
-    """What pip-audit found out about each distribution. Raises Unanswered."""
+    """Return pip-audit's result for each distribution. Raises Unanswered."""
     requirements = [word for lock in locks for word in ("--requirement", str(lock))]
     command = [sys.executable, "-m", "pip_audit", "--vulnerability-service", service, *_OPTIONS, *requirements]
     done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603
@@ -31,14 +30,12 @@ def ask(service: str, locks: Iterable[Path]) -> list[dict[str, Any]]:
     except ValueError as error:
         raise Unanswered((done.stderr.strip().splitlines() or ["nothing was printed"])[-1]) from error
     if skipped := [entry["name"] for entry in found if "skip_reason" in entry]:
-        raise Unanswered(
-            f"it knows nothing of {len(skipped)} of {len(found)} distributions: {', '.join(skipped[:5])} ..."
-        )
+        raise Unanswered(f"it does not know {len(skipped)} of {len(found)} distributions: {', '.join(skipped[:5])} ...")
     return found
 
 
 def report(found: list[dict[str, Any]]) -> int:
-    """Prints what is known to be vulnerable; the exit status."""
+    """Print the vulnerable distributions, and return the exit status."""
     vulnerable = [entry for entry in found if entry["vulns"]]
     for entry in vulnerable:
         for finding in entry["vulns"]:
@@ -50,11 +47,11 @@ def report(found: list[dict[str, Any]]) -> int:
 
 def main(service: str) -> int:
     try:
-        # The smallest lock first: a service that is not there is not asked a hundred times.
+        # The smallest lock first: an unreachable service is then noticed after a few requests.
         ask(service, [_LOCKS / "build.txt"])
         return report(ask(service, sorted(_LOCKS.glob("*.txt"))))
     except Unanswered as error:
-        print(f"NOT AUDITED: the service `{service}` cannot be reached or gave no answer: {error}", file=sys.stderr)  # noqa: T201
+        print(f"NOT AUDITED: the service `{service}` is unreachable or gave no answer: {error}", file=sys.stderr)  # noqa: T201
         return _UNANSWERED
 
 

@@ -1,4 +1,4 @@
-"""Writes docs/cli.md: every command that administers a cluster, from the commands themselves, with an example of each."""
+"""Writes docs/cli.md: every command for the administration of a cluster, with its help and examples."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,40 +15,39 @@ PAGE: Final = Path(__file__).parent.parent / "docs" / "cli.md"
 _HEAD: Final = """\
 # Commands that administer a cluster
 
-`kontroller` administers any Kafka cluster of version 2.8 or later from the outside, whoever its controller is, over Kafka's
-own protocol: what kafka-topics, kafka-reassign-partitions, kafka-leader-election and kafka-features do, by the same files,
-and with the same flags where there were any. [The same as a library](admin-client.md).
+`kontroller` administers any Kafka cluster of version 2.8 or later over Kafka's own protocol, with any kind of controller.
+It does the work of kafka-topics, kafka-reassign-partitions, kafka-leader-election and kafka-features, with the same files
+and flags. The [client library](admin-client.md) does the same.
 
-**Where the cluster is.** `--bootstrap-server HOST:PORT[,HOST:PORT...]` names any of its servers, or `KONTROLLER_BOOTSTRAP`
-in the environment. `--command-config FILE` (`KONTROLLER_COMMAND_CONFIG`) has properties by the names of Kafka's clients:
-`security.protocol`, `ssl.*` with PEM files, `sasl.mechanism` (PLAIN, SCRAM-SHA-256, SCRAM-SHA-512), `sasl.jaas.config`,
-`client.id`, `default.api.timeout.ms`; and `zookeeper.connect`, by which topics that are marked for deletion are known.
+**Connection.** `--bootstrap-server HOST:PORT[,HOST:PORT...]`, or `KONTROLLER_BOOTSTRAP` in the environment, names any of
+the cluster's servers. `--command-config FILE` (`KONTROLLER_COMMAND_CONFIG`) has properties by the names of Kafka's
+clients: `security.protocol`, `ssl.*` with PEM files, `sasl.mechanism` (PLAIN, SCRAM-SHA-256, SCRAM-SHA-512),
+`sasl.jaas.config`, `client.id` and `default.api.timeout.ms`. With `zookeeper.connect`, the commands also know the topics
+that are marked for deletion.
 
-**What it prints.** Tables for people, `-o json` or `-o yaml` for programs: one document on standard output, nothing else
-there. What is to be confirmed, and the plan that takes a move back, are then on standard error, and errors are one line
-there that says what to change.
+**Output.** Tables for people. `-o json` or `-o yaml` prints one document for programs to standard output; questions, and
+the plan that reverts a move, then go to standard error. An error is one line on standard error that says what to change.
 
-**Throttles.** As with kafka-reassign-partitions they belong to no move. `reassign verify`, `cancel` and the end of `start`
-take those of a plan's topics and brokers away, where nothing moves in the whole cluster; while anything does they say that
-throttles stay. Kafka's tool takes them away after a cancellation whatever moves.
+**Throttles.** As with kafka-reassign-partitions, they do not belong to a move. `reassign verify`, `cancel` and the end of
+`start` remove the throttles of a plan's topics and brokers if nothing moves in the whole cluster. Otherwise they report
+that the throttles stay. (Kafka's tool always removes them after a cancellation.)
 
-| Exit code | Means |
+| Exit code | Meaning |
 |---|---|
 | 0 | done |
-| 1 | failed: what was asked for was refused, nobody answers, or it was not confirmed |
-| 2 | the command is wrong: nothing was sent |
-| 3 | `verify`: not yet; with `--fail-on-changes` something is, or would be, altered |
-| 130 | interrupted; what had begun goes on |
+| 1 | failed: the request was refused, not answered, or not confirmed |
+| 2 | the command is wrong; nothing was sent |
+| 3 | `verify`: not finished yet; with `--fail-on-changes`: something was, or would be, changed |
+| 130 | interrupted; work that had begun continues |
 
-**Typed one after the other.** `kontroller shell --bootstrap-server HOST:PORT` reads the same commands, keeps a history,
-shows the controller in its prompt, and by Tab completes commands, options, and the topics, brokers and features of the
-cluster. `help` and `help topics create` say what there is, with examples. `kontroller --install-completion` has bash, zsh
-or fish complete commands and options.
+**Shell.** `kontroller shell --bootstrap-server HOST:PORT` reads the same commands. It keeps a history, shows the controller
+in its prompt, and completes commands, options, topics, brokers and features with Tab. `help` and `help topics create`
+explain the commands with examples. `kontroller --install-completion` installs completion for bash, zsh or fish.
 """
 
 
 def page() -> str:
-    """The page."""
+    """Return the page."""
     return "\n".join([_HEAD, *_files(), *(line for name in GROUPS for line in _group(name))])
 
 

@@ -1,4 +1,4 @@
-"""Builds what krew installs, and the manifest that says so.
+"""Builds the archive that krew installs, and its manifest.
 
     python -m scripts.krew ARCHIVE
 
@@ -29,7 +29,7 @@ _HEADER: Final = (
 
 
 def archive() -> bytes:
-    """The plugin's script, and the licence that krew asks for; not compressed, so that the bytes are always the same."""
+    """Return a zip file of the plugin's script and the licence, uncompressed, so that its bytes are always the same."""
     content = BytesIO()
     with ZipFile(content, "w", ZIP_STORED) as made:
         for path, mode in _FILES:
@@ -41,7 +41,7 @@ def archive() -> bytes:
 
 
 def manifest() -> str:
-    """The manifest of the archive."""
+    """Return the manifest of the archive."""
     platform = {
         "selector": {"matchExpressions": [{"key": "os", "operator": "In", "values": ["linux", "darwin"]}]},
         "uri": f"{RELEASES}/v{VERSION}/{ARCHIVE}",
@@ -57,10 +57,10 @@ def manifest() -> str:
             "version": f"v{VERSION}",
             "homepage": "https://kontroller.dev",
             "shortDescription": "Health, moves and drift of Kafka clusters",
-            "description": "Shows Kafka clusters, topics, moves and elections of kontroller.dev on one screen, says"
-            " what the operator would do next, and pauses, resumes and cancels it.\n",
-            "caveats": "Needs Python 3.11 with the distribution kontroller. Where that is installed as a tool of its own"
-            " (uv, pipx), it has brought the plugin already.\n",
+            "description": "Shows Kafka clusters, topics, moves and elections of kontroller.dev on one screen, with the"
+            " operator's next steps, and pauses, resumes and cancels them.\n",
+            "caveats": "Needs Python 3.11 with the distribution kontroller. If that is installed as a tool (uv, pipx),"
+            " it includes the plugin.\n",
             "platforms": [platform],
         },
     }

@@ -1,9 +1,9 @@
-"""Mutation testing: small changes of the code, one at a time, each of which the unit tests should notice.
+"""Mutation testing: small changes of the code, one at a time, that the unit tests should notice. Run by `make mutants`.
 
-mutmut makes the mutants and runs the tests that reach each one (`[tool.mutmut]` in pyproject.toml says of which modules
-and by which tests). It works on a copy in the cache, so the working tree stays as it is, and the next run finds again
-what this one measured. All mutants take hours, so a run is of some modules, and of a sample of their mutants that a seed
-draws. What lived is printed as a difference; docs/mutants.md explains those that may. Run by `make mutants`.
+mutmut creates the mutants and runs the tests that reach each one (`[tool.mutmut]` in pyproject.toml has the modules and
+the tests). It works on a copy in the cache, so the working tree does not change, and the next run reuses the results.
+All mutants take hours, so a run takes some modules, and a sample of their mutants by a seed. Surviving mutants are
+printed as diffs; docs/mutants.md explains the accepted ones.
 """
 
 import os
@@ -22,13 +22,13 @@ from devcluster.building.cache import cache_folder, digest
 
 _PROJECT = Path(__file__).resolve().parents[1]
 _MUTMUT = (sys.executable, "-m", "mutmut")
-# A run of few mutants makes them all, and finds out which test reaches which.
+# A run of few mutants creates all of them, and finds the tests that reach each.
 _FEW = "controller_core.zk.fenced.*__mutmut_1"
 _DEAD = {"killed", "timeout", "segfault", "caught by type check"}
 
 
 def copy_of_the_project() -> Path:
-    """The folder with the files that git knows or would take; what mutmut left there before stays."""
+    """Copy all files that git tracks or would add. Return the folder, in which mutmut's earlier results stay."""
     folder = cache_folder() / f"mutants-{digest(str(_PROJECT))}"
     listed = _output(["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"], _PROJECT).split("\0")
     for name in filter(None, listed):
@@ -40,15 +40,15 @@ def copy_of_the_project() -> Path:
 
 
 def statuses(folder: Path) -> dict[str, str]:
-    """What is known of each mutant: `killed`, `survived`, `no tests`, `timeout`, `not checked`."""
+    """Return the status of each mutant: `killed`, `survived`, `no tests`, `timeout`, `not checked`."""
     lines = _output([*_MUTMUT, "results", "--all", "true"], folder).splitlines()
     return {name.strip(): status for name, _, status in (line.partition(": ") for line in lines) if status}
 
 
 def run(folder: Path, names: list[str], processes: int) -> None:
-    """Has mutmut try the mutants; it says itself how far it is."""
-    # The mutants are found before the working tree, which is installed; Python would not look into a folder that was not
-    # there when it started. The examples of property tests are the same for every mutant.
+    """Let mutmut run the mutants. It prints its own progress."""
+    # The mutants must be found before the installed working tree. Python ignores a folder that did not exist at its
+    # start. The examples of property tests are the same for every mutant.
     mutants = folder / "mutants"
     mutants.mkdir(exist_ok=True)
     environment = {**os.environ, "CI": "1", "PYTHONPATH": f"{mutants}{os.pathsep}{mutants / 'operator'}"}
@@ -57,12 +57,12 @@ def run(folder: Path, names: list[str], processes: int) -> None:
 
 
 def module_of(name: str) -> str:
-    """`controller_core.zk.fenced` of `controller_core.zk.fenced.x_paths__mutmut_3`."""
+    """Return the module of a mutant: `controller_core.zk.fenced` of `controller_core.zk.fenced.x_paths__mutmut_3`."""
     return name.rpartition(".")[0]
 
 
 def report(folder: Path, names: list[str]) -> None:
-    """Prints how the mutants of each module ended, and what those changed that lived."""
+    """Print the number of mutants by module and status, and the diffs of the survivors."""
     ended = {name: status for name, status in statuses(folder).items() if name in set(names)}
     by_module = Counter((module_of(name), status) for name, status in ended.items())
     for (module, status), count in sorted(by_module.items()):
@@ -76,13 +76,13 @@ def report(folder: Path, names: list[str]) -> None:
 
 def main(
     module: Annotated[
-        list[str] | None, typer.Option(help="As `zk.fenced` or `model`; none: all that are mutated.")
+        list[str] | None, typer.Option(help="Module such as `zk.fenced` or `model`. Default: all mutated modules.")
     ] = None,
-    sample: Annotated[int, typer.Option(min=0, help="How many mutants, drawn at random; 0: all.")] = 0,
-    seed: Annotated[int, typer.Option(help="Draws the sample.")] = 0,
-    processes: Annotated[int, typer.Option(min=1, help="How many at a time.")] = os.cpu_count() or 1,
+    sample: Annotated[int, typer.Option(min=0, help="Number of mutants, chosen at random. 0: all.")] = 0,
+    seed: Annotated[int, typer.Option(help="Seed of the sample.")] = 0,
+    processes: Annotated[int, typer.Option(min=1, help="Number of parallel processes.")] = os.cpu_count() or 1,
 ) -> None:
-    """Try mutants, and say which of them the tests let live."""
+    """Run mutants and report which ones the tests do not notice."""
     folder = copy_of_the_project()
     run(folder, [_FEW], processes)
     patterns = [f"controller_core.{name}.*" for name in module or ["*"]]

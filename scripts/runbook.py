@@ -1,4 +1,4 @@
-"""Writes charts/kontroller/runbook.yaml, the runbook that the chart's alerts carry, from docs/operations.md."""
+"""Writes charts/kontroller/runbook.yaml, the texts of the chart's alerts, from docs/operations.md."""
 
 import re
 from pathlib import Path
@@ -25,13 +25,13 @@ def file() -> str:
 
 
 def _plain(text: str) -> str:
-    """Links name their page, because an alert is read where none can be followed."""
+    """Replace links by names of pages, because readers of an alert cannot follow them."""
     named = _LINK.sub(lambda link: f"{link[1]} (docs/{link[2] or SOURCE.name}{link[3]})", text)
     return named.replace("**", "")
 
 
 class _Readable(yaml.SafeDumper):
-    """Writes texts as blocks, so that a change of a line is a change of a line."""
+    """Writes texts as blocks, so that diffs show single lines."""
 
 
 _Readable.add_representer(

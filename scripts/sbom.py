@@ -1,8 +1,8 @@
-"""Writes images/*/sbom.cdx.json: what each image adds to the one below it, as CycloneDX says such things.
+"""Writes images/*/sbom.cdx.json: the components that each image adds to its base, in CycloneDX's format.
 
-Distributions of Python are those of the image's lock file, jars those that its pom.xml comes to, with the licences and
-checksums that Maven's plugin for CycloneDX finds. Of Debian's packages an image has dpkg's own list, which scanners read.
-The same inputs make the same bytes, so a difference is a change of what ships. Run by `make sbom`.
+Python distributions come from the image's lock file, jars from its pom.xml with the licences and checksums of
+CycloneDX's Maven plugin. Debian packages are in dpkg's own list, which scanners read. The same inputs give the same
+bytes, so a difference is a change of what ships. Run by `make sbom`.
 """
 
 import json
@@ -26,7 +26,7 @@ _PIN = re.compile(r"^([a-z0-9._-]+)==(\S+)", re.MULTILINE)
 
 
 def distributions(lock: Path) -> Iterator[Component]:
-    """What a lock file names, but for pip, which installs the others and stays outside of the image."""
+    """Yield the distributions of a lock file, except pip, which installs the others and is not in the image."""
     for name, version in _PIN.findall(lock.read_text()):
         if name == "pip":
             continue
@@ -35,7 +35,7 @@ def distributions(lock: Path) -> Iterator[Component]:
 
 
 def jars(pom: Path) -> Iterator[Component]:
-    """What Maven copies for a pom.xml. What is said about each jar's home on the web is left out."""
+    """Yield the jars that Maven copies for a pom.xml, without links to their websites."""
     with tempfile.TemporaryDirectory() as folder:
         copy = Path(folder) / "pom.xml"
         copy.write_text(pom.read_text())
@@ -50,7 +50,7 @@ def jars(pom: Path) -> Iterator[Component]:
 
 
 def write(image: Path) -> None:
-    """Writes the image's file."""
+    """Write the SBOM of an image."""
     bom = Bom()
     lock, pom = _LOCKS.get(image.name), image / "pom.xml"
     if lock:

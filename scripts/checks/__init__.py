@@ -1,1 +1,1 @@
-"""The three levels of checks: `make test`, `.ci/run` and `make nightly`, and the hunt for flaky tests, `make flaky`."""
+"""The three levels of checks: `make test`, `.ci/run` and `make nightly`, and the search for flaky tests (`make flaky`)."""

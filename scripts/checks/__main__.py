@@ -27,15 +27,15 @@ from tests.levels import QUARANTINE, files_of, read_cases, read_quarantine
 application = typer.Typer(no_args_is_help=True, add_completion=False, help=__doc__)
 
 _COMPUTES: Final = 10
-"""The niceness of parts that compute: servers, and the tests that wait for them, go first."""
+"""The niceness of parts that compute. Servers and the tests that wait for them have priority."""
 _MAPPED_MINUTES: Final = 12
 _BROAD_MINUTES: Final = 25
 _BROAD_FILES: Final = 150
-"""A change of more files than this is broad, such as a rename, and gets the larger budget."""
+"""A change of more files than this, such as a rename, gets the larger budget."""
 _PROCESSES: Final = 2
 _WITHOUT_SERVERS: Final = ("tests/unit", "tests/contract")
 _SERVED: Final = (*API_SERVER, Cached.KAFKA, Cached.KRAFT)
-"""What level 1 needs in the cache; what takes longest to build comes first."""
+"""Servers that level 1 needs in the cache; the slowest build comes first."""
 _SERVERS: Final = (f"--numprocesses={_PROCESSES}", "--dist=loadgroup", "--no-loadscope-reorder", "--durations=10")
 _SPARK: Final = (f"--numprocesses={_PROCESSES}", "--dist=loadfile", "--no-loadscope-reorder", "--durations=10")
 _COMPUTED: Final = ("--numprocesses=logical", "--dist=worksteal", "--durations=10")
@@ -72,7 +72,7 @@ def test() -> None:
 
 @application.command()
 def mapped(
-    base: Annotated[str, typer.Option(help="The commit to compare with; the last one that passed by default.")] = "",
+    base: Annotated[str, typer.Option(help="Commit to compare with. Default: the last one that passed.")] = "",
     list_only: Annotated[bool, typer.Option("--list", help="Print the files and run nothing.")] = False,
 ) -> None:
     """Run the test files that cover the change since a commit, those that it touches three times."""
@@ -90,11 +90,13 @@ def mapped(
 
 @application.command(name="nightly")
 def run_nightly(
-    time_budget_minutes: Annotated[int, typer.Option("--minutes", min=1, help="No step begins later.")] = 60,
-    shard: Annotated[str, typer.Option(help="The share of this machine, such as 2/7.")] = "1/1",
-    seed: Annotated[int, typer.Option(help="Of property tests; drawn by default.")] = 0,
+    time_budget_minutes: Annotated[
+        int, typer.Option("--minutes", min=1, help="Minutes after which no step begins.")
+    ] = 60,
+    shard: Annotated[str, typer.Option(help="Share of this machine, such as 2/7.")] = "1/1",
+    seed: Annotated[int, typer.Option(help="Seed of property tests. Default: random.")] = 0,
 ) -> None:
-    """Run everything, what was not run for the longest time first, and keep the ledger."""
+    """Run everything, longest not run first, and update the ledger."""
     began = time.monotonic()
     os.environ["KONTROLLER_HYPOTHESIS"] = "nightly"
     seed = seed or random.SystemRandom().randrange(1, 2**32)
@@ -108,7 +110,7 @@ def run_nightly(
     _run_quarantined()
     for group, files in _ordered_groups(read_ledger(), mine):
         if time.monotonic() - began >= time_budget_minutes * 60:
-            say("The time is over; the next run continues here.")
+            say("The time budget is used up; the next run continues here.")
             break
         step = nightly.step_of(group, files, seed=seed, logs=logs)
         ledger, failures = nightly.run_step(step, read_ledger(), commit, logs)
@@ -129,12 +131,14 @@ def release() -> None:
 
 @application.command(name="flaky")
 def run_flaky(
-    files: Annotated[list[str] | None, typer.Argument(help="Tests; all of level 1 with servers by default.")] = None,
-    runs: Annotated[int, typer.Option("--runs", "-n", min=1, help="Runs of each way.")] = 20,
-    hogs: Annotated[int, typer.Option(min=0, help="Busy loops beside the second way.")] = 2,
-    seed: Annotated[int, typer.Option(help="Draws the delays of the third way.")] = 1,
+    files: Annotated[
+        list[str] | None, typer.Argument(help="Tests to run. Default: all of level 1 with servers.")
+    ] = None,
+    runs: Annotated[int, typer.Option("--runs", "-n", min=1, help="Number of runs of each way.")] = 20,
+    hogs: Annotated[int, typer.Option(min=0, help="Number of busy loops beside the second way.")] = 2,
+    seed: Annotated[int, typer.Option(help="Seed of the delays of the third way.")] = 1,
 ) -> None:
-    """Run tests again and again: alone, beside busy loops, and in slow motion; print failures with their 95 % bound."""
+    """Run tests repeatedly: alone, beside busy loops, and in slow motion. Print failures with their 95 % bound."""
     logs = _logs("flaky")
     if files:
         arguments = list(files)
@@ -220,7 +224,7 @@ def _run_mapped(chosen: Sequence[Mapped]) -> list[Ended]:
 
 
 def _run_quarantined() -> None:
-    """Run each quarantined test 20 times and say how often it failed."""
+    """Run each quarantined test 20 times and print how often it failed."""
     quarantined = [each.test for each in read_quarantine(QUARANTINE)]
     for test in quarantined:
         failures: Counter[str] = Counter()
@@ -230,7 +234,7 @@ def _run_quarantined() -> None:
 
 
 def _failures(name: str, arguments: Sequence[str], logs: Path) -> Counter[str]:
-    """Run tests once; return those that failed, or the run itself if it failed otherwise."""
+    """Run tests once. Return the failed ones, or the run itself if it failed otherwise."""
     ran = logs / "ran.jsonl"
     ran.unlink(missing_ok=True)
     (ended,) = run_parts([Part(name=name.replace(" ", "-"), command=pytest_command(*arguments, ran=ran))], logs)
@@ -243,7 +247,7 @@ def _all_names() -> list[str]:
 
 
 def _ordered_groups(ledger: Ledger, shard: nightly.Shard) -> list[tuple[str, list[str]]]:
-    """The groups of this shard, the one with the file that was not run for the longest time first."""
+    """Return the groups of this shard, the one with the file that was not run for the longest time first."""
     grouped = dict(nightly.groups(Project(commits.project_folder()).test_files))
     grouped.update((rehearsal, []) for rehearsal in nightly.REHEARSALS)
     mine = {name: grouped[name] for name in shard.share(list(grouped))}
@@ -253,7 +257,7 @@ def _ordered_groups(ledger: Ledger, shard: nightly.Shard) -> list[tuple[str, lis
 
 @contextmanager
 def _environment(settings: Mapping[str, str]) -> Iterator[None]:
-    """Give what starts in the block some more variables."""
+    """Set environment variables for processes that start in the block."""
     os.environ.update(settings)
     try:
         yield
@@ -267,12 +271,12 @@ def _below(files: Sequence[str], *folders: str) -> list[str]:
 
 
 def _logs(name: str) -> Path:
-    """A new folder for what the parts print; it stays for whoever looks into it."""
+    """Create a folder for the output of the parts. It is kept for later reading."""
     return Path(tempfile.mkdtemp(prefix=f"kontroller-{name}-"))
 
 
 def _finish(ended: Sequence[Ended]) -> None:
-    """Print how each part ended and how long it took, and end with its exit status."""
+    """Print the outcome and duration of each part, and exit with a status."""
     say(f"\n{table(ended)}")
     if not all(each.has_passed for each in ended):
         raise typer.Exit(1)

@@ -1,4 +1,4 @@
-"""Which commits have passed `.ci/run`, and what has changed since."""
+"""The commits that passed `.ci/run`, and the changes since."""
 
 import subprocess
 from collections.abc import Collection
@@ -8,13 +8,13 @@ from typing import Final
 from devcluster.building.cache import cache_folder
 
 _PASSED: Final = "ci-passed"
-"""In the cache: the last commit that passed on this machine, for other tools to read."""
+"""A file in the cache with the last commit that passed on this machine, for other tools to read."""
 _ALL_PASSED: Final = "ci-passed-before"
-"""In the cache: all commits that passed on this machine, a line each."""
+"""A file in the cache with all commits that passed on this machine, one in each line."""
 
 
 class NoBaseError(Exception):
-    """There is no commit to compare with; the message says what to do."""
+    """There is no commit to compare with. The message says what to do."""
 
 
 def head() -> str:
@@ -23,17 +23,17 @@ def head() -> str:
 
 
 def record_passed(commit: str) -> None:
-    """Note in the cache that `.ci/run` has passed for a commit."""
+    """Record in the cache that `.ci/run` passed for a commit."""
     with (cache_folder() / _ALL_PASSED).open("a") as passed:
         passed.write(f"{commit}\n")
     (cache_folder() / _PASSED).write_text(f"{commit}\n")
 
 
 def find_base(green: str, given: str = "") -> str:
-    """Return the commit to compare with: the given one, or the nearest ancestor of HEAD for which `.ci/run` has passed.
+    """Return the commit to compare with: `given`, or the nearest ancestor of HEAD for which `.ci/run` passed.
 
-    `green` is the one that the ledger names; the cache of this machine knows others. HEAD itself does not count, so
-    a second run on one commit runs the same cases. Raises NoBaseError.
+    The ledger names one such commit, `green`, and the cache of this machine may have others. HEAD itself does not
+    count, so a second run on one commit runs the same cases. Raises NoBaseError.
     """
     if given:
         return _git("rev-parse", "--verify", f"{given}^{{commit}}").strip()
@@ -47,23 +47,23 @@ def nearest(ancestors: Collection[str], passed: Collection[str]) -> str:
     found = next((commit for commit in ancestors if commit in passed), None)
     if found is None:
         raise NoBaseError(
-            "docs/ledger.json and the cache know no ancestor of HEAD that passed .ci/run: name one with BASE="
+            "docs/ledger.json and the cache have no ancestor of HEAD that passed .ci/run: name one with BASE="
         )
     return found
 
 
 def last_change(path: Path) -> str:
-    """Return the commit that changed a file last; HEAD if none has."""
+    """Return the last commit that changed a file, or HEAD if none has."""
     return _git("log", "-1", "--format=%H", "--", str(path)).strip() or head()
 
 
 def tracked_paths(pattern: str) -> list[str]:
-    """Return the files that git knows, of one pattern."""
+    """Return the tracked files that match a pattern."""
     return _git("ls-files", pattern).splitlines()
 
 
 def changed_paths(base: str) -> list[str]:
-    """Return what differs between a commit and the working tree: changed, added, removed and untracked files."""
+    """Return the files that differ from a commit: changed, added, removed and untracked files."""
     changed = _git("diff", "--name-only", "--no-renames", base).splitlines()
     untracked = _git("ls-files", "--others", "--exclude-standard").splitlines()
     return sorted({*changed, *untracked})

@@ -1,4 +1,4 @@
-"""Runs tests again and again, to find those that fail by chance."""
+"""Runs tests repeatedly to find those that fail by chance."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -47,5 +47,5 @@ def busy_loops(count: int) -> Iterator[None]:
 
 
 def _at_most(failures: int, runs: int, rate: float) -> float:
-    """The probability of at most so many failures."""
+    """Return the probability of at most this many failures."""
     return sum(comb(runs, count) * rate**count * (1 - rate) ** (runs - count) for count in range(failures + 1))

@@ -1,7 +1,7 @@
-"""The ledger of what has passed, and when: docs/ledger.json.
+"""The ledger of passed tests: docs/ledger.json.
 
-It has a row for each file of tests and for each rehearsal, such as `make demo`. `make nightly` runs what was not run for
-the longest time and writes the ledger after each step, so a run can be stopped at any time and continued later.
+It has a row for each test file and for each rehearsal, such as `make demo`. `make nightly` runs the longest not run
+first, and writes the ledger after each step, so a run can be stopped at any time and continued later.
 """
 
 import json
@@ -29,7 +29,7 @@ class Row:
     seconds: float = 0
     """The duration of the last run that passed."""
     quick_seconds: float = 0
-    """The part of `seconds` that the cases took which are not marked `nightly`."""
+    """The part of `seconds` for cases that are not marked `nightly`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,7 +48,7 @@ class Ledger:
         return sorted(names, key=lambda name: (self._ran(name), name))
 
     def stale(self, names: Iterable[str], now: datetime) -> list[str]:
-        """Return the names that have not passed within the last seven days: a release waits for them."""
+        """Return the names that have not passed within seven days. They block a release."""
         return [name for name in names if not self._is_fresh(name, now)]
 
     def _ran(self, name: str) -> datetime:
@@ -69,7 +69,7 @@ def read_ledger(path: Path = LEDGER) -> Ledger:
 
 
 def write_ledger(ledger: Ledger, path: Path = LEDGER) -> None:
-    """Write the ledger, a line for each row, sorted by name."""
+    """Write the ledger, one line for each row, sorted by name."""
     rows = ",\n".join(f"  {json.dumps(name)}: {json.dumps(_fields(row))}" for name, row in sorted(ledger.rows.items()))
     written = path.with_suffix(".new")
     written.write_text(f'{{"green": {json.dumps(ledger.green)}, "rows": {{\n{rows}\n}}}}\n')

@@ -1,9 +1,9 @@
-"""Maps a change to the test files that cover it, with the reason for each.
+"""Maps a change to the test files that cover it, each with the reason.
 
 A test file is chosen if the change touches it, if the seed map names it beside a touched module, or if it imports a
-touched module, directly or through others. The import graph is that of import-linter (grimp), with two more kinds of
-edges: a string that is a module's name, because processes are started by it, and a string that is a folder's name, such as
-"charts", because tests read its files.
+touched module, directly or indirectly. The import graph is import-linter's (grimp), with two more kinds of edges: a
+string with a module's name, because processes are started by it, and a string with a folder's name, such as "charts",
+because tests read its files.
 """
 
 import ast
@@ -23,9 +23,9 @@ from tests.unit.seed_map import rows
 
 LEVEL_1: Final = Path("tests/level1.txt")
 REPETITIONS: Final = 3
-"""How often a touched file that needs real servers runs."""
+"""The number of runs of a touched file that needs real servers."""
 UNKNOWN_S: Final = 120.0
-"""The assumed duration of a file that the ledger does not have."""
+"""The assumed duration of a file that is not in the ledger."""
 _PACKAGES: Final = {
     "controller_core": "controller_core",
     "kontroller": "kontroller",
@@ -36,7 +36,7 @@ _PACKAGES: Final = {
     "controller_operator": "operator/controller_operator",
 }
 _READ_FOLDERS: Final = frozenset({"charts", "crds", "docs", "examples", "images", "locks"})
-"""Folders whose files tests read: there, a string of that name means any of them."""
+"""Folders whose files tests read. A string with such a name counts as a use of all its files."""
 _PODS: Final = "tests/e2e/"
 _SERVERS: Final = ("tests/real/", "tests/contract/")
 
@@ -48,7 +48,7 @@ class Mapped:
     file: str
     reason: str
     rank: int
-    """0: the change touches it; 1: the seed map names it; 2: it imports what the change touches."""
+    """0: the change touches it; 1: the seed map names it; 2: it imports a touched module."""
     distance: int = 0
     """The number of imports between the file and the nearest touched module."""
 
@@ -68,16 +68,17 @@ class Mapped:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Selection:
-    """The files that fit into a budget, and those that did not."""
+    """The files that fit into a budget, and those that do not."""
 
     chosen: Sequence[Mapped]
     left_out: Sequence[Mapped]
 
 
 def select(mapped: Sequence[Mapped], ledger: Ledger, budget_s: float) -> Selection:
-    """Choose files in a fixed order until the budget is used: touched files, those of the seed map, the nearest importers;
-    among equals, those with real servers first, then those that were not run for the longest time. The ledger decides what
-    fits, not the clock, so two runs choose alike.
+    """Choose files in a fixed order until the budget is used.
+
+    The order: touched files, files of the seed map, the nearest importers; among equals, files with real servers, then
+    the longest not run. The ledger decides what fits, not the clock, so two runs choose alike.
     """
     chosen: list[Mapped] = []
     left_out: list[Mapped] = []
@@ -91,7 +92,7 @@ def select(mapped: Sequence[Mapped], ledger: Ledger, budget_s: float) -> Selecti
 
 
 class Project:
-    """The sources of a checkout and what they import."""
+    """The sources of a checkout and their imports."""
 
     def __init__(self, root: Path) -> None:
         self._root = root
@@ -99,7 +100,8 @@ class Project:
     def covering(self, changed: Iterable[str]) -> list[Mapped]:
         """Return the test files that cover the changed paths.
 
-        Files that `make test` runs whole are left out, and those with pods: `make chart` runs their shortest way through.
+        Files that `make test` runs whole are left out, and files with pods, because `make chart` runs their shortest
+        path.
         """
         paths = sorted(set(changed))
         found: dict[str, Mapped] = {}
@@ -111,11 +113,11 @@ class Project:
 
     @cached_property
     def test_files(self) -> frozenset[str]:
-        """All files of tests, by their paths."""
+        """All test files, by their paths."""
         return frozenset(self._relative(path) for path in (self._root / "tests").rglob("test_*.py"))
 
     def _is_in_level_1(self, file: str) -> bool:
-        """Whether `make test` runs all of it, except cases that are marked `nightly` in a file with servers."""
+        """Return True if `make test` runs all of it, except cases marked `nightly` in a file with servers."""
         if file.startswith("tests/unit/"):
             return "mark.nightly" not in (self._root / file).read_text()
         return any(matches(line, file) for line in self._level_1)
@@ -159,7 +161,7 @@ class Project:
             nearest = following
 
     def _nodes(self, path: str) -> list[str]:
-        """Return the nodes that a path stands for: a file of Python itself, any other file its top folder."""
+        """Return the nodes of a path: a Python file itself, or the top folder of any other file."""
         if path.endswith(".py"):
             return [path]
         top = path.partition("/")[0]
@@ -167,7 +169,7 @@ class Project:
 
     @cached_property
     def _importers(self) -> Mapping[str, set[str]]:
-        """Who imports each node. Nodes are paths of files, and folders such as `charts/`."""
+        """The importers of each node. Nodes are paths of files, and folders such as `charts/`."""
         importers: dict[str, set[str]] = defaultdict(set)
         paths = self._paths_of_modules
         graph = grimp.build_graph(*_PACKAGES, cache_dir=None)
@@ -187,7 +189,7 @@ class Project:
         return importers
 
     def _imported(self, path: Path) -> Iterator[str]:
-        """Yield the files that a test, or a helper of tests, imports or names."""
+        """Yield the files that a test or test helper imports or names."""
         tree = ast.parse(path.read_text())
         for node in ast.walk(tree):
             if isinstance(node, ast.Import):
@@ -212,7 +214,7 @@ class Project:
 
     @cached_property
     def _paths_of_modules(self) -> Mapping[str, str]:
-        """The file of each module, by the name under which it is imported."""
+        """The file of each module, by its import name."""
         found = {}
         for package, folder in {**_PACKAGES, "tests": "tests", "scripts": "scripts"}.items():
             for path in (self._root / folder).rglob("*.py"):

@@ -1,7 +1,7 @@
-"""Level 3: everything, in the order "longest not run", sharded and within a time budget.
+"""Level 3: everything, longest not run first, sharded and within a time budget.
 
-A step is a file of tests with servers or with Spark, a folder of other tests, or a rehearsal such as `make demo`. The
-ledger is written after each step.
+A step is a test file with servers or Spark, a folder of other tests, or a rehearsal such as `make demo`. The ledger is
+written after each step.
 """
 
 import re
@@ -26,18 +26,18 @@ REHEARSALS: Final = (
 )
 _ALONE: Final = ("tests/real/", "tests/spark/")
 _TIMEOUT_S: Final = 3600
-"""Of a test: property tests have ten times as many examples at night."""
+"""The limit of one test: property tests have ten times as many examples at night."""
 QUARANTINE_RUNS: Final = 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
-    """What runs at once: the names of its rows in the ledger, and its command."""
+    """A command, and the names of its rows in the ledger."""
 
     names: tuple[str, ...]
     command: tuple[str, ...]
     ran: Path | None = None
-    """Where its cases are written; None for a rehearsal, which has none."""
+    """The file for its cases; None for a rehearsal, which has none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,16 +52,16 @@ class Shard:
         """Return the shard that a text such as `2/7` names. Raises ValueError."""
         found = re.fullmatch(r"([1-9]\d*)/([1-9]\d*)", text)
         if found is None or int(found[1]) > int(found[2]):
-            raise ValueError(f"{text!r} is no shard: write its number and how many there are, such as 2/7")
+            raise ValueError(f"{text!r} is not a shard: write its number and the number of shards, such as 2/7")
         return cls(number=int(found[1]), of=int(found[2]))
 
     def share(self, names: Sequence[str]) -> list[str]:
-        """Return what this one runs of all names; the shares of all shards are all names."""
+        """Return this shard's part of all names. Each name is in exactly one shard."""
         return [name for index, name in enumerate(sorted(names)) if index % self.of == self.number - 1]
 
 
 def group_of(file: str) -> str:
-    """Return what runs together with a file of tests: the file alone, or all of its folder."""
+    """Return the name of the group that runs together with a test file: the file alone, or its folder."""
     if file.startswith("tests/e2e/"):
         return "tests/e2e" if file.count("/") == 2 else file  # the files share a release, in order
     return file if file.startswith(_ALONE) else str(Path(file).parent)
@@ -76,7 +76,7 @@ def groups(files: Iterable[str]) -> Mapping[str, list[str]]:
 
 
 def step_of(group: str, files: Sequence[str], *, seed: int, logs: Path) -> Step:
-    """Return how a group is run; files without servers run on all cores."""
+    """Return the step that runs a group. Files without servers run on all cores."""
     if not files:
         return Step(names=(group,), command=tuple(shlex.split(group)))
     ran = logs / f"{group.replace('/', '-')}.jsonl"
@@ -87,7 +87,7 @@ def step_of(group: str, files: Sequence[str], *, seed: int, logs: Path) -> Step:
 
 
 def run_step(step: Step, ledger: Ledger, commit: str, logs: Path) -> tuple[Ledger, list[str]]:
-    """Run a step; return the ledger with its rows, and the cases or rehearsals that failed."""
+    """Run a step. Return the ledger with its rows, and the failed cases or rehearsals."""
     began = datetime.now(UTC)
     name = step.names[0] if len(step.names) == 1 else str(Path(step.names[0]).parent)
     if step.ran is not None:
@@ -102,7 +102,7 @@ def run_step(step: Step, ledger: Ledger, commit: str, logs: Path) -> tuple[Ledge
 
 
 def recorded(ledger: Ledger, step: Step, cases: Sequence[Case], failed: Sequence[str], row: Row) -> Ledger:
-    """Return the ledger with the rows of a step; a name with failures keeps what is known of its last pass."""
+    """Return the ledger with the rows of a step. A name with failures keeps the data of its last pass."""
     for name in step.names:
         if any(case == name or case.startswith(f"{name}::") for case in failed):
             before = ledger.rows.get(name, row)

@@ -1,4 +1,4 @@
-"""Runs the parts of a check side by side and reports how each ended and how long it took."""
+"""Runs the parts of a check in parallel, and reports the outcome and duration of each."""
 
 import os
 import signal
@@ -21,17 +21,17 @@ _SHOWN_LINES: Final = 25
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Part:
-    """One command. Its output goes to a file, and to the terminal when it has ended."""
+    """One command. Its output goes to a file, and to the terminal after its end."""
 
     name: str
     command: Sequence[str]
     niceness: int = 0
-    """Parts that compute are nicer than parts that wait for servers."""
+    """Higher for parts that compute than for parts that wait for servers."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ended:
-    """How a part ended."""
+    """The outcome of a part."""
 
     name: str
     exit_code: int
@@ -65,7 +65,7 @@ class _Running:
         return next((line.strip() for line in reversed(lines) if line.strip()), "")[:90]
 
     def end(self) -> None:
-        """Interrupt the part, so that it ends its servers; kill it if that takes too long."""
+        """Interrupt the part, so that it ends its servers. Kill it if that takes too long."""
         with suppress(ProcessLookupError):
             os.killpg(self.process.pid, signal.SIGINT)
         with suppress(subprocess.TimeoutExpired):
@@ -75,7 +75,7 @@ class _Running:
 
 
 def run_parts(parts: Iterable[Part], logs: Path) -> list[Ended]:
-    """Run all parts at the same time and return when all have ended, in the order in which they ended.
+    """Run all parts in parallel. Return their outcomes in the order in which they ended.
 
     If this process is interrupted, the parts are interrupted too, so that no server is left running.
     """
@@ -111,7 +111,7 @@ def minutes(seconds: float) -> str:
 
 
 def table(ended: Iterable[Ended]) -> str:
-    """Return a line for each part: how it ended, how long it took."""
+    """Return a line for each part with its outcome and duration."""
     return "\n".join(
         f"{'passed' if each.has_passed else 'FAILED':8} {minutes(each.seconds):>6}   {each.name}" for each in ended
     )
@@ -131,6 +131,6 @@ def _report(part: _Running) -> Ended:
 
 
 def _share_niceness(pid: int, niceness: int) -> None:
-    """Linux may share cores among sessions first, and a part has its own: make that as nice as the part."""
+    """Set the niceness of the part's session, because Linux may share cores among sessions first."""
     with suppress(OSError):
         Path(f"/proc/{pid}/autogroup").write_text(str(niceness))

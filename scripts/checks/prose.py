@@ -20,7 +20,7 @@ from typing import Final
 BASELINE: Final = Path("scripts/checks/prose.json")
 
 _OPENING: Final = re.compile(r"(?:What|Who|Whom|Whose|Which|How|Why|Where|Whether)\b(?![^.?!]*\?)")
-"""A question is what it seems to be, and is not counted."""
+"""A real question is not counted."""
 _SENTENCE: Final = re.compile(r"(?<=[.!?:])\s+(?=[A-Z`])")
 _TOOLS: Final = re.compile(r"#\s*(?:noqa|type:|fmt:|pragma|ruff|mypy:)")
 """Comments for tools."""
@@ -28,7 +28,7 @@ _PREPOSITIONS: Final = re.compile(
     r"(?:above|after|around|as|at|before|behind|below|beneath|beside|between|beyond|by|during|for|from|in|inside|into|of|off"
     r"|out|outside|over|past|per|since|through|to|toward|under|until|up|upon|via|with|within|without)"
 )
-"""Not `on_...`, the usual name of a function that is called at an event."""
+"""`on_...` is missing, because it is the usual name of an event handler."""
 _PARTICIPLES: Final = re.compile(
     r"(?:begun|bound|bought|brought|built|chosen|come|done|drawn|driven|fallen|felt|found|given|gone|grown|had|heard|held"
     r"|hidden|kept|known|laid|led|left|lent|lost|made|meant|met|paid|said|seen|sent|shown|spent|split|stood|sworn|taken"
@@ -62,7 +62,7 @@ class Place:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Findings:
-    """The instances of each habit, and how many docstrings, sentences and functions there are."""
+    """The instances of each habit, and the numbers of docstrings, sentences and functions."""
 
     places: tuple[Place, ...]
     totals: Counter[Habit]
@@ -75,7 +75,7 @@ class Findings:
 
 
 def read_findings(source: str, path: str) -> Findings:
-    """Return what the prose of one module has of each habit. Raises `SyntaxError`."""
+    """Return the instances of each habit in one module. Raises `SyntaxError`."""
     tree = ast.parse(source)
     totals: Counter[Habit] = Counter()
     places: list[Place] = []
@@ -107,18 +107,18 @@ def read_all(root: Path, paths: Iterable[str]) -> Findings:
 
 
 def read_baseline(root: Path) -> dict[str, int]:
-    """Return the highest count that each habit may have, by its words."""
+    """Return the highest allowed count of each habit, by its words."""
     baseline: dict[str, int] = json.loads((root / BASELINE).read_text())
     return baseline
 
 
 def write_baseline(root: Path, counts: dict[str, int]) -> None:
-    """Write the counts of today as the highest ones."""
+    """Write the current counts as the highest allowed ones."""
     (root / BASELINE).write_text(json.dumps(counts, indent=2) + "\n")
 
 
 def _docstrings(tree: ast.Module) -> Iterator[tuple[int, str]]:
-    """The docstrings of the module, its classes, functions and values, and the texts of options and fields, by line."""
+    """Yield the docstrings of modules, classes, functions and values, and the texts of options and fields, by line."""
     for node in ast.walk(tree):
         match node:
             case ast.keyword(arg="help" | "description", value=ast.Constant(value=str(text))):
@@ -130,7 +130,7 @@ def _docstrings(tree: ast.Module) -> Iterator[tuple[int, str]]:
 
 
 def _comments(source: str) -> Iterator[tuple[int, str]]:
-    """Each block of comments as one text, with the line on which it begins. Comments for tools are left out."""
+    """Yield each block of comments as one text, with its first line. Comments for tools are skipped."""
     begun, words, last = 0, "", 0
     for token in tokenize.generate_tokens(io.StringIO(source).readline):
         if token.type != tokenize.COMMENT or _TOOLS.match(token.string):

@@ -50,7 +50,7 @@ def digest(cases: Iterable[Case]) -> str:
 
 
 def summary(cases: Sequence[Case]) -> str:
-    """Return how many cases ended how, and the digest of the list."""
+    """Return the number of cases by outcome, and the digest of the list."""
     failed = sum(case.has_failed for case in cases)
     skipped = sum(case.ended == "skipped" for case in cases)
     return f"{len(cases)} cases, {failed} failed, {skipped} skipped; list {digest(cases)}"

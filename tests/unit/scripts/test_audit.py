@@ -51,7 +51,7 @@ def test_what_is_vulnerable_is_named_with_the_version_that_is_not(
 @pytest.mark.parametrize(
     ("stdout", "stderr", "why"),
     [
-        (found(LOOKED_UP, SKIPPED), "", "it knows nothing of 1 of 2 distributions: unknown"),
+        (found(LOOKED_UP, SKIPPED), "", "it does not know 1 of 2 distributions: unknown"),
         ("", "Traceback\nConnectionError: no such host\n", "ConnectionError: no such host"),
         ("", "", "nothing was printed"),
     ],

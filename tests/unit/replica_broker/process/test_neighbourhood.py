@@ -52,7 +52,9 @@ async def test_the_first_broker_may_have_any_listener_and_one_that_starts_again_
 
 async def test_logs_are_cut_to_high_watermarks_beside_brokers_of_ours_alone() -> None:
     cutting = settings(truncate_to="high-watermark")
-    with pytest.raises(InvalidSettings, match="may lose messages that stock brokers have committed, and 8 are registered"):
+    with pytest.raises(
+        InvalidSettings, match="may lose messages that stock brokers have committed, and 8 are registered"
+    ):
         await require_no_stock_brokers(cutting, await beside())
     await require_no_stock_brokers(cutting, await beside(are_ours=True))
     await require_no_stock_brokers(settings(), await beside())
