@@ -70,7 +70,7 @@ def test() -> None:
     _finish(ended)
 
 
-@application.command()
+@application.command(name="mapped")
 def mapped(
     base: Annotated[str, typer.Option(help="Commit to compare with. Default: the last one that passed.")] = "",
     list_only: Annotated[bool, typer.Option("--list", help="Print the files and run nothing.")] = False,
@@ -186,7 +186,7 @@ def check_prose(
         prose.write_baseline(root, findings.counts)
 
 
-@application.command()
+@application.command(name="passed")
 def passed() -> None:
     """Note that `.ci/run` has passed for the commit that is checked out."""
     commits.record_passed(commits.head())
