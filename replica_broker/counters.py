@@ -49,28 +49,28 @@ class BrokerCounters:
             "ISR changes that were refused because the partition's state had changed",
         )
 
-    def received_from_producer(self, size_bytes: int, messages: int) -> None:
+    def count_received_from_producer(self, size_bytes: int, messages: int) -> None:
         self._from_producers.inc(size_bytes)
         self._received_messages.inc(messages)
 
-    def received_from_leader(self, size_bytes: int) -> None:
+    def count_received_from_leader(self, size_bytes: int) -> None:
         self._from_leaders.inc(size_bytes)
 
-    def sent(self, size_bytes: int, *, is_to_follower: bool) -> None:
+    def count_sent(self, size_bytes: int, *, is_to_follower: bool) -> None:
         (self._to_followers if is_to_follower else self._to_consumers).inc(size_bytes)
 
-    def request_read(self, api: str) -> None:
+    def count_request(self, api: str) -> None:
         self._requests.labels(api).inc()
 
-    def refused(self, api: str, error_code: ErrorCode) -> None:
+    def count_refused(self, api: str, error_code: ErrorCode) -> None:
         self._refusals.labels(api, error_code.name).inc()
 
-    def isr_changed(self, before: Collection[BrokerId], after: Collection[BrokerId]) -> None:
+    def count_isr_change(self, before: Collection[BrokerId], after: Collection[BrokerId]) -> None:
         """Count a written ISR as a shrink, an expansion, or both."""
         self._shrinks.inc(bool(set(before) - set(after)))
         self._expands.inc(bool(set(after) - set(before)))
 
-    def isr_refused(self) -> None:
+    def count_isr_refusal(self) -> None:
         self._refused_isrs.inc()
 
     def _counter(self, name: str, says: str, *labels: str) -> Counter:

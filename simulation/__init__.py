@@ -2,7 +2,7 @@
 
 Shipped code never imports this package.
 
-    async with simulated_cluster() as cluster:      # also checks that no controller logs a surprise
+    async with simulate_cluster() as cluster:       # also checks that no controller logs a surprise
         cluster.start_brokers(1, 2, 3)
         await cluster.serve()                       # a production controller takes the role
         await cluster.settle()                      # until nothing is left to do; time passes only here

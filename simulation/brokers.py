@@ -303,7 +303,7 @@ class SimulatedBrokerLink:
             self._until_closed.reschedule(asyncio.get_running_loop().time())
 
 
-def simulated_link_factory(brokers: Mapping[BrokerId, SimulatedBroker]) -> BrokerLinkFactory:
+def make_simulated_link_factory(brokers: Mapping[BrokerId, SimulatedBroker]) -> BrokerLinkFactory:
     """Return a factory of links to these brokers. A broker outside of the dictionary is unreachable."""
 
     def link(broker: Broker) -> BrokerLink:

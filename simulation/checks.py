@@ -21,7 +21,7 @@ SURPRISES = (
 
 
 @asynccontextmanager
-async def simulated_cluster() -> AsyncIterator[Cluster]:
+async def simulate_cluster() -> AsyncIterator[Cluster]:
     """Yield a cluster, close it at the end, and check that no controller logged a surprise."""
     with capture_logs() as logs:
         cluster = Cluster()

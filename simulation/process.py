@@ -23,7 +23,7 @@ from controller_core.process.run import SERVED_APIS
 from controller_core.wire.link import BrokerLink
 from simulation.brokers import SimulatedBroker, SimulatedBrokerLink
 from simulation.mortality import Life, MortalLink, MortalSession
-from simulation.virtual_time import VirtualClock, until_quiet
+from simulation.virtual_time import VirtualClock, wait_until_quiet
 from simulation.zookeeper import SimulatedZooKeeper
 
 LISTENERS = ControllerListeners(
@@ -150,10 +150,10 @@ class Process:
     async def _end(self) -> None:
         self.running.cancel()
         if isinstance(self._clock, VirtualClock):
-            await until_quiet()
+            await wait_until_quiet()
             while not self.running.done():
                 self._clock.pass_to_next(math.inf)  # it waits until another controller takes the role
-                await until_quiet()
+                await wait_until_quiet()
         await asyncio.gather(self.running, return_exceptions=True)
 
     def raise_failure(self) -> None:

@@ -53,7 +53,7 @@ class VirtualClock:
         return True
 
 
-async def until_quiet() -> None:
+async def wait_until_quiet() -> None:
     """Run the event loop until it has nothing left to run."""
     ready = cast(Any, asyncio.get_running_loop())._ready
     quiet_turns = 0

@@ -106,7 +106,7 @@ class ZnodeTree:
             case Create():
                 return self._create(at, at.op, running)
             case SetData(path=path, data=data, version=version):
-                entry = self._expected(at, path, version)
+                entry = self._find_expected(at, path, version)
                 before = entry.node
                 running.undo.append(lambda: setattr(entry, "node", before))
                 entry.node = before._replace(
@@ -118,7 +118,7 @@ class ZnodeTree:
                 self._delete(at, path, version, running)
                 return path
             case Check(path=path, version=version):
-                self._expected(at, path, version)
+                self._find_expected(at, path, version)
                 return path
 
     def _create(self, at: FailedOp, op: Create, running: _Transaction) -> str:
@@ -151,7 +151,7 @@ class ZnodeTree:
         parent.children_ever_made -= 1
 
     def _delete(self, at: FailedOp, path: str, version: ZkVersion, running: _Transaction) -> None:
-        entry = self._expected(at, path, version)
+        entry = self._find_expected(at, path, version)
         if entry.children:
             raise NotEmpty(at)
         parent_path = _parent(path)
@@ -169,7 +169,7 @@ class ZnodeTree:
         self._entries[path] = entry
         parent.children.add(_name(path))
 
-    def _expected(self, at: FailedOp, path: str, version: ZkVersion) -> _Entry:
+    def _find_expected(self, at: FailedOp, path: str, version: ZkVersion) -> _Entry:
         entry = self._entries.get(path)
         if entry is None:
             raise NoNode(at)

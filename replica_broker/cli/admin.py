@@ -82,7 +82,7 @@ def create_topic(
             assignment=assignment or None,
         )
 
-    _done(zookeeper, properties, timeout_ms, queue_bound, create)
+    _run(zookeeper, properties, timeout_ms, queue_bound, create)
 
 
 @commands.command("add-partition")
@@ -97,7 +97,7 @@ def add_partition(
 ) -> None:
     """Add a partition to a topic."""
     brokers = _brokers(replicas)
-    _done(
+    _run(
         zookeeper,
         properties,
         timeout_ms,
@@ -116,7 +116,7 @@ def delete_partition(
     queue_bound: Bound = _BOUND,
 ) -> None:
     """Delete one partition and all its messages."""
-    _done(
+    _run(
         zookeeper,
         properties,
         timeout_ms,
@@ -136,7 +136,7 @@ def delete_topic(
     """Delete a topic and all its messages."""
     from controller_core.model.ids import TopicName
 
-    _done(zookeeper, properties, timeout_ms, queue_bound, lambda admin: admin.delete_topic(TopicName(topic)))
+    _run(zookeeper, properties, timeout_ms, queue_bound, lambda admin: admin.delete_topic(TopicName(topic)))
 
 
 @commands.command("reassign")
@@ -152,7 +152,7 @@ def reassign(
 ) -> None:
     """Move a partition to other brokers."""
     brokers = _brokers(replicas)
-    _done(
+    _run(
         zookeeper,
         properties,
         timeout_ms,
@@ -174,10 +174,10 @@ def clean_failed_creations(
         for topic in await admin.clean_failed_topic_creation_attempts():
             typer.echo(f"cleaned up: {topic}")
 
-    _done(zookeeper, properties, timeout_ms, queue_bound, clean)
+    _run(zookeeper, properties, timeout_ms, queue_bound, clean)
 
 
-def _done(
+def _run(
     zookeeper: str, properties: Path | None, timeout_ms: int, bound: int, work: Callable[["Admin"], Awaitable[None]]
 ) -> None:
     from controller_core.security.properties_file import InvalidProperties

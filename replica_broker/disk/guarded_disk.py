@@ -33,7 +33,7 @@ class GuardedDisk:
             self._on_failure(self.failure)
 
     @contextmanager
-    def watched(self) -> Iterator[None]:
+    def guard(self) -> Iterator[None]:
         """Guard a call of the disk, or of a file on it."""
         self.tell()
         self.require_online()
@@ -48,11 +48,11 @@ class GuardedDisk:
 
     def flush(self, file: File) -> None:
         """Flush a file, possibly in another thread. A failure is only remembered."""
-        with self._untold():
+        with self._guard_silently():
             file.flush()
 
     @contextmanager
-    def _untold(self) -> Iterator[None]:
+    def _guard_silently(self) -> Iterator[None]:
         self.require_online()
         try:
             yield
@@ -65,56 +65,56 @@ class GuardedDisk:
             raise DirectoryOffline(f"the log directory is offline: {self.failure}") from self.failure
 
     def open(self, path: DiskPath) -> File:
-        with self.watched():
+        with self.guard():
             return _GuardedFile(self, self._disk.open(path))
 
     def exists(self, path: DiskPath) -> bool:
-        with self.watched():
+        with self.guard():
             return self._disk.exists(path)
 
     def size(self, path: DiskPath) -> int:
-        with self.watched():
+        with self.guard():
             return self._disk.size(path)
 
     def list(self, path: DiskPath) -> tuple[str, ...]:
-        with self.watched():
+        with self.guard():
             return self._disk.list(path)
 
     def make_folder(self, path: DiskPath) -> None:
-        with self.watched():
+        with self.guard():
             self._disk.make_folder(path)
 
     def remove(self, path: DiskPath) -> None:
-        with self.watched():
+        with self.guard():
             self._disk.remove(path)
 
     def remove_folder(self, path: DiskPath) -> None:
-        with self.watched():
+        with self.guard():
             self._disk.remove_folder(path)
 
     def rename(self, path: DiskPath, to: DiskPath) -> None:
-        with self.watched():
+        with self.guard():
             self._disk.rename(path, to)
 
     def write_whole(self, path: DiskPath, content: bytes) -> None:
-        with self.watched():
+        with self.guard():
             self._disk.write_whole(path, content)
 
     def write_whole_beside(self, path: DiskPath, content: bytes) -> None:
         """Replace a file from another thread. A failure is only remembered."""
-        with self._untold():
+        with self._guard_silently():
             self._disk.write_whole(path, content)
 
     def read_whole(self, path: DiskPath) -> bytes:
-        with self.watched():
+        with self.guard():
             return self._disk.read_whole(path)
 
     def flush_folder(self, path: DiskPath) -> None:
-        with self.watched():
+        with self.guard():
             self._disk.flush_folder(path)
 
     def lock(self, path: DiskPath) -> Lock:
-        with self.watched():
+        with self.guard():
             return _GuardedLock(self, self._disk.lock(path))
 
 
@@ -124,7 +124,7 @@ class _GuardedLock:
         self._lock = lock
 
     def require_in_place(self) -> None:
-        with self._disk.watched():
+        with self._disk.guard():
             self._lock.require_in_place()
 
     def release(self) -> None:
@@ -141,15 +141,15 @@ class _GuardedFile:
         return self._file.size
 
     def append(self, data: bytes | bytearray | memoryview) -> None:
-        with self._disk.watched():
+        with self._disk.guard():
             self._file.append(data)
 
     def read(self, offset: int, length: int) -> bytes:
-        with self._disk.watched():
+        with self._disk.guard():
             return self._file.read(offset, length)
 
     def truncate(self, size: int) -> None:
-        with self._disk.watched():
+        with self._disk.guard():
             self._file.truncate(size)
 
     def flush(self) -> None:

@@ -28,7 +28,7 @@ class LocalFile:
     def __init__(self, path: Path) -> None:
         self._path = path
         self._closing = threading.Lock()
-        with _translated("open", path):
+        with _translate_errors("open", path):
             is_new = not path.exists()
             self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
             self._size = os.fstat(self._descriptor).st_size
@@ -39,7 +39,7 @@ class LocalFile:
         return self._size
 
     def append(self, data: bytes | bytearray | memoryview) -> None:
-        with _translated("append to", self._path):
+        with _translate_errors("append to", self._path):
             rest = memoryview(data).cast("B")
             try:
                 while rest:
@@ -54,7 +54,7 @@ class LocalFile:
         wanted = min(length, self._size - offset)
         if wanted <= 0:
             return b""
-        with _translated("read", self._path):
+        with _translate_errors("read", self._path):
             content = os.pread(self._descriptor, wanted, offset)
             while len(content) < wanted and (
                 more := os.pread(self._descriptor, wanted - len(content), offset + len(content))
@@ -64,12 +64,12 @@ class LocalFile:
 
     def truncate(self, size: int) -> None:
         if size < self._size:
-            with _translated("truncate", self._path):
+            with _translate_errors("truncate", self._path):
                 os.ftruncate(self._descriptor, size)
             self._size = size
 
     def flush(self) -> None:
-        with _translated("flush", self._path):
+        with _translate_errors("flush", self._path):
             with self._closing:
                 if self._descriptor < 0:
                     return
@@ -94,7 +94,7 @@ class LocalLock:
     """A POSIX record lock on a whole file, and its entry among the locks of this process."""
 
     def __init__(self, path: Path) -> None:
-        with _translated("lock", path):
+        with _translate_errors("lock", path):
             # Opening and closing a file that this process has locked would release the lock, so this is checked
             # first.
             if path.exists() and _identity(path.stat()) in _LOCKED:
@@ -112,7 +112,7 @@ class LocalLock:
         self._path = path
 
     def require_in_place(self) -> None:
-        with _translated("look at", self._path):
+        with _translate_errors("look at", self._path):
             if _identity(self._path.stat()) != self._identity:
                 raise DiskError(f"{self._path} is not the file that this process has locked: the folder was replaced")
 
@@ -130,38 +130,38 @@ class LocalDisk:
         return LocalFile(Path(path))
 
     def exists(self, path: DiskPath) -> bool:
-        with _translated("look at", path):
+        with _translate_errors("look at", path):
             return Path(path).exists()
 
     def size(self, path: DiskPath) -> int:
-        with _translated("look at", path, may_miss=True):
+        with _translate_errors("look at", path, may_miss=True):
             return Path(path).stat().st_size
 
     def list(self, path: DiskPath) -> tuple[str, ...]:
-        with _translated("list", path, may_miss=True):
+        with _translate_errors("list", path, may_miss=True):
             return tuple(sorted(os.listdir(path)))
 
     def make_folder(self, path: DiskPath) -> None:
-        with _translated("make the folder", path):
+        with _translate_errors("make the folder", path):
             Path(path).mkdir(parents=True, exist_ok=True)
 
     def remove(self, path: DiskPath) -> None:
-        with _translated("remove", path):
+        with _translate_errors("remove", path):
             Path(path).unlink(missing_ok=True)
 
     def remove_folder(self, path: DiskPath) -> None:
-        with _translated("remove the folder", path):
+        with _translate_errors("remove the folder", path):
             if Path(path).exists():
                 shutil.rmtree(path)
 
     def rename(self, path: DiskPath, to: DiskPath) -> None:
-        with _translated("rename", path):
+        with _translate_errors("rename", path):
             Path(path).rename(to)
 
     def write_whole(self, path: DiskPath, content: bytes) -> None:
         target = Path(path)
         temporary = target.with_name(target.name + TEMPORARY_SUFFIX)
-        with _translated("write", path):
+        with _translate_errors("write", path):
             with temporary.open("wb") as file:
                 file.write(content)
                 file.flush()
@@ -170,11 +170,11 @@ class LocalDisk:
             _flush_folder(target.parent)
 
     def read_whole(self, path: DiskPath) -> bytes:
-        with _translated("read", path, may_miss=True):
+        with _translate_errors("read", path, may_miss=True):
             return Path(path).read_bytes()
 
     def flush_folder(self, path: DiskPath) -> None:
-        with _translated("flush the folder", path):
+        with _translate_errors("flush the folder", path):
             _flush_folder(Path(path))
 
     def lock(self, path: DiskPath) -> LocalLock:
@@ -194,7 +194,7 @@ def _flush_folder(path: Path) -> None:
 
 
 @contextmanager
-def _translated(doing: str, path: DiskPath, *, may_miss: bool = False) -> Iterator[None]:
+def _translate_errors(doing: str, path: DiskPath, *, may_miss: bool = False) -> Iterator[None]:
     try:
         yield
     except FileNotFoundError as error:

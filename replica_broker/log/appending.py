@@ -29,13 +29,13 @@ from replica_broker.log.record_batches import (
     Compression,
     RecordBatch,
     batches_in,
-    placed,
+    place_batches,
     read_extent,
     read_header,
+    replace_records,
     require_magic_2,
     set_max_timestamp,
     whole_batches,
-    with_records,
 )
 from replica_broker.log.records import latest_time_of_producer_s, record_times, records_of, require_keys
 
@@ -52,7 +52,7 @@ class Appended:
     """True if the batch was already in the log and was not appended again."""
 
     @classmethod
-    def before(cls, batch: AppendedBatch) -> "Appended":
+    def make_duplicate(cls, batch: AppendedBatch) -> "Appended":
         """Return the position of a batch that a producer sent again."""
         return cls(
             first_offset=batch.first_offset,
@@ -114,13 +114,13 @@ def append_of_leader(
                 return known
             producers.require_next(batch)
     if any(config.compression not in (None, batch.compression) for batch in batches):
-        data = b"".join(_compressed(batch, data, config.compression) for batch in batches)
+        data = b"".join(_compress_batch(batch, data, config.compression) for batch in batches)
         batches = tuple(batches_in(data))
         # Checked again: another codec may have made a batch larger than the limit.
         _require_acceptable_sizes(batches, config)
     has_log_append_time = config.message_timestamp_type is TimestampType.LOG_APPEND_TIME
     log_append_time_ms = now_ms if has_log_append_time else NO_TIMESTAMP
-    written = bytearray(placed(data, first_offset, leader_epoch, now_ms if has_log_append_time else None))
+    written = bytearray(place_batches(data, first_offset, leader_epoch, now_ms if has_log_append_time else None))
     for batch, latest in zip(batches, latest_ms, strict=True):
         if not has_log_append_time and latest != batch.max_timestamp_ms:
             set_max_timestamp(written, batch, latest)
@@ -136,7 +136,7 @@ def append_of_coordinator(
     Raises `InvalidProducerEpoch` if its producer has a later epoch by now.
     """
     producers.require_epoch(end.producer_id, end.producer_epoch)
-    data = placed(encode_marker(end, now_ms), first_offset, leader_epoch, None)
+    data = place_batches(encode_marker(end, now_ms), first_offset, leader_epoch, None)
     return Append(data=data, batches=tuple(batches_in(data)))
 
 
@@ -154,12 +154,12 @@ def append_of_follower(data: bytes, log_end_offset: int) -> Append:
     return Append(data=data, batches=batches)
 
 
-def _compressed(batch: RecordBatch, data: bytes, compression: Compression | None) -> bytes:
+def _compress_batch(batch: RecordBatch, data: bytes, compression: Compression | None) -> bytes:
     """Return the batch with its records compressed as the topic requires. Raises `CorruptBatch`."""
     if compression is None or compression is batch.compression:
         return data[batch.position : batch.end]
     header = data[batch.position : batch.position + HEADER_BYTES]
-    return with_records(header, compress(compression, bytes(records_of(batch, data))), compression)
+    return replace_records(header, compress(compression, bytes(records_of(batch, data))), compression)
 
 
 def _require_acceptable_records(batch: RecordBatch, data: bytes, config: LogConfig, now_ms: int) -> None:

@@ -63,7 +63,7 @@ class LogDirectories:
         self._beside = beside
 
     @classmethod
-    def opened(
+    def open(
         cls,
         disk: Disk,
         paths: Sequence[DiskPath],
@@ -182,7 +182,7 @@ class LogDirectories:
                 directory.require_in_place()
                 prepared[directory] = directory.prepare_checkpoints(high_watermarks)
 
-        await self._beside_each(prepared, lambda directory: directory.write_beside(prepared[directory]))
+        await self._run_for_each(prepared, lambda directory: directory.write_beside(prepared[directory]))
 
     def checkpoint_recovery_points(self) -> None:
         """Write the recovery points. A directory that fails becomes offline; nothing is raised."""
@@ -196,7 +196,7 @@ class LogDirectories:
         if directory is not None:
             directory.delete(where)
 
-    async def until_none_is_left(self) -> None:
+    async def wait_until_all_failed(self) -> None:
         """Wait until no directory is usable, then raise a `DiskError` with all failures."""
         while self._live:
             self._failed.clear()
@@ -209,7 +209,7 @@ class LogDirectories:
 
         A directory that fails becomes offline; nothing is raised.
         """
-        await self._beside_each(self._live, LogDirectory.flush)
+        await self._run_for_each(self._live, LogDirectory.flush)
         await self.checkpoint_beside({})
 
     def close(self, high_watermarks: Mapping[TopicPartition, int] | None = None) -> None:
@@ -233,7 +233,7 @@ class LogDirectories:
     def _directory_of(self, where: TopicPartition) -> LogDirectory | None:
         return next((directory for directory in self._live if where in directory.logs), None)
 
-    async def _beside_each(self, directories: Iterable[LogDirectory], act: Callable[[LogDirectory], None]) -> None:
+    async def _run_for_each(self, directories: Iterable[LogDirectory], act: Callable[[LogDirectory], None]) -> None:
         """Run `act` for each directory in the background, then report the failures that the other thread met."""
 
         def act_on_each() -> None:

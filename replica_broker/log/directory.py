@@ -95,7 +95,7 @@ class LogDirectory:
                 where = topic_partition_of(name)
                 try:
                     self._load_topic_id(where)
-                    opened = Log.opened(
+                    opened = Log.open(
                         self._disk,
                         self.path / name,
                         config_of(where.topic),
@@ -116,7 +116,7 @@ class LogDirectory:
         self._disk.make_folder(folder)
         if topic_id is not None:
             self.learn_topic_id(where, topic_id)
-        made = Log.opened(self._disk, folder, config, clock)
+        made = Log.open(self._disk, folder, config, clock)
         self._disk.flush_folder(self.path)
         self._add(made)
         return made

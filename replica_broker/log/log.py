@@ -87,7 +87,7 @@ class Log:
         self._load_producers()
 
     @classmethod
-    def opened(
+    def open(
         cls,
         disk: Disk,
         folder: DiskPath,
@@ -153,7 +153,7 @@ class Log:
             leader_epoch=leader_epoch,
             now_ms=now_ms,
         )
-        return self._append(append, now_ms) if isinstance(append, Append) else Appended.before(append)
+        return self._append(append, now_ms) if isinstance(append, Append) else Appended.make_duplicate(append)
 
     def append_marker(self, end: EndOfTransaction, leader_epoch: LeaderEpoch, now_ms: int) -> Appended:
         """Append a transaction's end marker. On a `LogError`, nothing was appended."""
@@ -260,7 +260,7 @@ class Log:
     def flush(self) -> None:
         """Make all appended batches survive a crash of the machine. May be called from another thread."""
         end, cuts = self.log_end_offset, self._cuts
-        for segment in self._segments.from_offset(self.recovery_point):
+        for segment in self._segments.list_from(self.recovery_point):
             segment.flush()
         if self._cuts == cuts:  # after a truncation, the new batches before `end` are not flushed
             self.recovery_point = end

@@ -208,7 +208,7 @@ def whole_batches(data: bytes) -> bytes:
     return data if position == len(data) else data[:position]
 
 
-def placed(data: Buffer, first_offset: int, leader_epoch: LeaderEpoch, log_append_time_ms: int | None) -> bytes:
+def place_batches(data: Buffer, first_offset: int, leader_epoch: LeaderEpoch, log_append_time_ms: int | None) -> bytes:
     """Return the batches with the fields that a leader sets: offsets, leader epoch and, for LogAppendTime, the
     timestamp.
 
@@ -229,7 +229,7 @@ def placed(data: Buffer, first_offset: int, leader_epoch: LeaderEpoch, log_appen
     return bytes(written)
 
 
-def with_records(header: Buffer, records: bytes, compression: Compression) -> bytes:
+def replace_records(header: Buffer, records: bytes, compression: Compression) -> bytes:
     """Return a batch with this header and records that are compressed by another codec."""
     written = bytearray(header) + records
     _LENGTH.pack_into(written, _LENGTH_AT, len(written) - LENGTH_OVERHEAD_BYTES)

@@ -22,7 +22,7 @@ async def leave_in_order(channel: ControllerChannel, *, tries: int = TRIES, paus
     """Ask for a controlled shutdown. Return True if the broker leads no partition now."""
     for left in range(tries - 1, -1, -1):
         try:
-            answer = await channel.controlled_shutdown()
+            answer = await channel.request_controlled_shutdown()
         except NoController as error:
             log.warning("the controller does not answer the controlled shutdown", why=str(error), tries_left=left)
         else:

@@ -72,7 +72,7 @@ class ControllerChannel:
             request = asked_isr.AlterPartitionRequest(
                 broker_id=WireBrokerId(self._node.id),
                 broker_epoch=i64(self._node.epoch),
-                topics=tuple(map(_asked_topic, topics)),
+                topics=tuple(map(_make_topic, topics)),
             )
             try:
                 response = await self._ask(request, answered_isr.AlterPartitionResponse)
@@ -83,7 +83,7 @@ class ControllerChannel:
                 await asyncio.sleep(RETRY_S)
                 raise IsrWriteUncertain(f"the controller refuses AlterPartition: {response.error_code.name}")
             return AlterPartitionResponse(
-                error_code=response.error_code, topics=tuple(map(_answered_topic, response.topics))
+                error_code=response.error_code, topics=tuple(map(_parse_topic, response.topics))
             )
 
     async def allocate_producer_ids(self) -> ProducerIdBlock:
@@ -102,7 +102,7 @@ class ControllerChannel:
                 log.warning("no producer ids yet", why=response.error_code.name)
             await asyncio.sleep(RETRY_S)
 
-    async def controlled_shutdown(self) -> ControlledShutdownResponse:
+    async def request_controlled_shutdown(self) -> ControlledShutdownResponse:
         """Ask the controller for a controlled shutdown. Raises `NoController`."""
         request = ControlledShutdownRequest(broker_id=self._node.id, broker_epoch=self._node.epoch)
         return await self._ask(request, ControlledShutdownResponse)
@@ -127,11 +127,11 @@ class ControllerChannel:
         return response
 
 
-def _asked_topic(topic: AskedTopic) -> asked_isr.TopicData:
-    return asked_isr.TopicData(topic_id=topic.topic_id, partitions=tuple(map(_asked, topic.partitions)))
+def _make_topic(topic: AskedTopic) -> asked_isr.TopicData:
+    return asked_isr.TopicData(topic_id=topic.topic_id, partitions=tuple(map(_make_partition, topic.partitions)))
 
 
-def _asked(asked: AskedIsr) -> asked_isr.PartitionData:
+def _make_partition(asked: AskedIsr) -> asked_isr.PartitionData:
     return asked_isr.PartitionData(
         partition_index=i32(asked.partition),
         leader_epoch=i32(asked.leader_epoch),
@@ -141,13 +141,13 @@ def _asked(asked: AskedIsr) -> asked_isr.PartitionData:
     )
 
 
-def _answered_topic(topic: answered_isr.TopicData) -> AnsweredTopic:
+def _parse_topic(topic: answered_isr.TopicData) -> AnsweredTopic:
     return AnsweredTopic(
-        None if topic.topic_id is None else TopicId(topic.topic_id), [_answered(one) for one in topic.partitions]
+        None if topic.topic_id is None else TopicId(topic.topic_id), [_parse_partition(one) for one in topic.partitions]
     )
 
 
-def _answered(answer: answered_isr.PartitionData) -> AnsweredIsr:
+def _parse_partition(answer: answered_isr.PartitionData) -> AnsweredIsr:
     partition = PartitionId(answer.partition_index)
     if answer.error_code is not ErrorCode.none:
         return AnsweredIsr(partition, answer.error_code)

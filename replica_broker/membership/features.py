@@ -51,7 +51,7 @@ class Features:
         self._take(znode)
 
     def _take(self, znode: ZkNode | None) -> None:
-        features = _decoded(znode)
+        features = _decode(znode)
         reasons = incompatibilities(self._broker, features.features) if features else []
         if features is not None and reasons:
             raise IncompatibleFeatures(self._broker, features, reasons)
@@ -60,7 +60,7 @@ class Features:
         self._node.finalized_features = features
 
 
-def _decoded(znode: ZkNode | None) -> FinalizedFeatures | None:
+def _decode(znode: ZkNode | None) -> FinalizedFeatures | None:
     if znode is None:
         return None
     try:

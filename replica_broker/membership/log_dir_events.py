@@ -6,7 +6,7 @@ It then asks which replicas are offline.
 from controller_core.model.ids import BrokerId
 from controller_core.zk import codecs, paths
 from controller_core.zk.session import ConnectionLost, Create, CreateMode, SessionExpired, ZkSession
-from replica_broker.membership.looking import until_connected
+from replica_broker.membership.looking import wait_until_connected
 
 
 async def notify_failed_log_dir(zk: ZkSession, broker: BrokerId) -> None:
@@ -17,6 +17,6 @@ async def notify_failed_log_dir(zk: ZkSession, broker: BrokerId) -> None:
         try:
             await zk.transact([create])
         except (ConnectionLost, SessionExpired):
-            await until_connected(zk)
+            await wait_until_connected(zk)
         else:
             return

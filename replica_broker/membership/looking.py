@@ -21,12 +21,12 @@ async def keep_looking(zk: ZkSession, look: Callable[[Watch], Awaitable[None]]) 
         try:
             await look(lambda _, woken=woken: woken.set())  # type: ignore[misc]  # a lambda with a default
         except (ConnectionLost, SessionExpired):
-            await until_connected(zk)
+            await wait_until_connected(zk)
         else:
             await woken.wait()
 
 
-async def until_connected(zk: ZkSession) -> None:
+async def wait_until_connected(zk: ZkSession) -> None:
     """Wait for ZooKeeper without a limit. Raises `SessionExpired` if this process has closed the session."""
     await asyncio.sleep(_PAUSE_S)
     while not await zk.wait_connected(_PATIENCE_MS):

@@ -49,7 +49,7 @@ class Node:
         self.epoch = epoch
         self._registered.set()
 
-    async def until_registered(self) -> None:
+    async def wait_until_registered(self) -> None:
         """Wait for the first registration.
 
         Until then, commands for an earlier life of this broker cannot be recognized.

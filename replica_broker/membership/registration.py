@@ -32,7 +32,7 @@ from controller_core.zk.session import (
     ZkNode,
     ZkSession,
 )
-from replica_broker.membership.looking import until_connected
+from replica_broker.membership.looking import wait_until_connected
 from replica_broker.membership.node import Node
 
 log = structlog.get_logger()
@@ -76,7 +76,7 @@ class Registration:
                 if await self._is_registered(deadline_s):
                     return
             except (ConnectionLost, SessionExpired):
-                await until_connected(self._zk)
+                await wait_until_connected(self._zk)
                 continue
             await asyncio.sleep(_LOOK_S)
 
@@ -88,7 +88,7 @@ class Registration:
                 self._woken.clear()
                 if self._zk.session_id != self._session:
                     log.warning("the ZooKeeper session was lost: registering again")
-                    await until_connected(self._zk)
+                    await wait_until_connected(self._zk)
                     await self.register()
                 await self._woken.wait()
         finally:
@@ -96,7 +96,7 @@ class Registration:
 
     async def _is_registered(self, deadline_s: float) -> bool:
         session = self._zk.session_id
-        data = encoded_as_ours(self._broker, timestamp_ms=time.time_ns() // 1_000_000)
+        data = encode_own_registration(self._broker, timestamp_ms=time.time_ns() // 1_000_000)
         try:
             await self._zk.transact([Create(path=self._path, data=data, mode=CreateMode.EPHEMERAL)])
         # The read decides: an earlier transaction may have created the registration although its answer was lost.
@@ -118,22 +118,22 @@ class Registration:
         there = _endpoints(self._broker.id, znode)
         if not _addresses(there) & _addresses(self._broker.endpoints):
             raise BrokerIdInUse(
-                f"another broker is registered as {self._broker.id}, at {_shown(there)}: "
+                f"another broker is registered as {self._broker.id}, at {_format(there)}: "
                 "give each broker an --id of its own"
             )
         if time.monotonic() > deadline_s:
             raise BrokerIdInUse(
-                f"a broker is registered as {self._broker.id} at the same address, {_shown(there)}, and its session "
+                f"a broker is registered as {self._broker.id} at the same address, {_format(there)}, and its session "
                 "does not expire: stop the process that has it"
             )
 
 
-def encoded_as_ours(broker: Broker, *, timestamp_ms: int) -> bytes:
+def encode_own_registration(broker: Broker, *, timestamp_ms: int) -> bytes:
     """Encode the registration of a reference broker, which declares that it is no stock broker."""
     return codecs.encode_broker(replace(broker, is_ours=True), timestamp_ms=timestamp_ms)
 
 
-async def stock_brokers(zk: ZkSession) -> list[BrokerId]:
+async def read_stock_brokers(zk: ZkSession) -> list[BrokerId]:
     """Return the registered stock brokers."""
     brokers = sorted(await registered_brokers(zk))
     nodes = await zk.read_many([paths.broker(broker) for broker in brokers])
@@ -142,7 +142,7 @@ async def stock_brokers(zk: ZkSession) -> list[BrokerId]:
     ]
 
 
-async def listeners_of_others(zk: ZkSession, broker: BrokerId) -> set[str]:
+async def read_other_listeners(zk: ZkSession, broker: BrokerId) -> set[str]:
     """Return the listener names of the other registered brokers."""
     others = sorted(await registered_brokers(zk) - {broker})
     nodes = await zk.read_many([paths.broker(other) for other in others])
@@ -172,5 +172,5 @@ def _addresses(endpoints: tuple[Endpoint, ...]) -> set[tuple[str, int]]:
     return {(endpoint.host, endpoint.port) for endpoint in endpoints}
 
 
-def _shown(endpoints: tuple[Endpoint, ...]) -> str:
+def _format(endpoints: tuple[Endpoint, ...]) -> str:
     return ", ".join(f"{one.listener}://{one.host}:{one.port}" for one in endpoints) or "an unreadable address"

@@ -67,12 +67,12 @@ async def read_cluster_id(zk: ZkSession) -> str:
 async def delete_unassigned(zk: ZkSession, broker: BrokerId, directories: LogDirectories) -> None:
     """Delete the logs of partitions that have no replica on this broker now."""
     local = {where: directories.topic_id_of(where) for where in directories.logs}
-    for where, why in (await unassigned(zk, broker, local)).items():
+    for where, why in (await find_unassigned(zk, broker, local)).items():
         log.warning("deleting the log of a partition that is no longer assigned here", partition=str(where), why=why)
         directories.delete(where)
 
 
-async def unassigned(
+async def find_unassigned(
     zk: ZkSession, broker: BrokerId, local: Mapping[TopicPartition, TopicId | None]
 ) -> dict[TopicPartition, str]:
     """Return the local partitions that have no replica on this broker now, each with the reason.

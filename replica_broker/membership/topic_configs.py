@@ -78,7 +78,7 @@ class ZkTopicConfigs:
         names = list(dict.fromkeys(topics))
         nodes = await self._zk.read_many([paths.topic_config(name) for name in names])
         for name, node in zip(names, nodes, strict=True):
-            config = _decoded(paths.topic_config(name), node)
+            config = _decode(paths.topic_config(name), node)
             if config is not None:
                 self._overrides[name] = config
                 self._log_configs.pop(name, None)
@@ -111,7 +111,7 @@ class ZkTopicConfigs:
     async def _load_defaults(self) -> None:
         path = paths.broker_config(None)
         (node,) = await self._zk.read_many([path])
-        config = _decoded(path, node)
+        config = _decode(path, node)
         if config is not None:
             self._defaults = {name: config[said] for name, said in OF_BROKERS.items() if said in config}
             self._log_configs.clear()
@@ -156,7 +156,7 @@ def _timestamp_limit_ms(values: Mapping[str, str], side: str) -> int | None:
     return None if limit_ms == _LONG_MAX else limit_ms
 
 
-def _decoded(path: str, node: ZkNode | None) -> Mapping[str, str] | None:
+def _decode(path: str, node: ZkNode | None) -> Mapping[str, str] | None:
     """Return the configuration of a znode, empty if there is no znode.
 
     None if it is unreadable, so that the old one stays.

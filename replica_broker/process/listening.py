@@ -11,7 +11,7 @@ from replica_broker.process.settings import BrokerProcessSettings
 from replica_broker.serving.served import RULES, Served
 
 
-def listening(settings: BrokerProcessSettings, served: Served, zk: ZkSession) -> Listener:
+def make_listener(settings: BrokerProcessSettings, served: Served, zk: ZkSession) -> Listener:
     """Return the listener that serves all addresses of the settings. Raises `InvalidSettings`."""
     secured = secured_listeners(settings.properties, settings.binds, ZkScramCredentials(zk))
     acceptors = [

@@ -29,7 +29,7 @@ from replica_broker.membership.node import UNREGISTERED, Node
 from replica_broker.membership.registration import Registration
 from replica_broker.membership.startup import delete_unassigned, ensure_parents, read_cluster_id
 from replica_broker.membership.topic_configs import ZkTopicConfigs
-from replica_broker.process.listening import listening
+from replica_broker.process.listening import make_listener
 from replica_broker.process.metrics import ReplicaGauges, begin_metrics
 from replica_broker.process.neighbourhood import require_common_listener, require_no_stock_brokers
 from replica_broker.process.own_controller import OwnController
@@ -117,7 +117,7 @@ class _Process:
         stack.push_async_callback(controller.end)
         try:
             await until_signalled(
-                until_one_ends(self._be_a_member(replicas), controller.keep(), directories.until_none_is_left())
+                until_one_ends(self._be_a_member(replicas), controller.keep(), directories.wait_until_all_failed())
             )
         finally:
             if self._node.epoch != UNREGISTERED and directories.live_paths:
@@ -134,7 +134,7 @@ class _Process:
 
     async def _open_directories(self) -> LogDirectories:
         """Open the log directories and delete the logs of partitions that are now assigned to other brokers."""
-        directories = LogDirectories.opened(
+        directories = LogDirectories.open(
             LocalDisk(),
             self._settings.log_directory,
             broker_id=self._node.id,
@@ -179,7 +179,7 @@ class _Process:
             zk=self._zk,
             counters=self._counters,
         )
-        return listening(self._settings, served, self._zk)
+        return make_listener(self._settings, served, self._zk)
 
     def _tell_of_failed_directory(self) -> None:
         noticed(notify_failed_log_dir(self._zk, self._node.id), name="tell of a failed log directory")

@@ -26,7 +26,7 @@ from replica_broker.membership.node import UNREGISTERED, Node
 from replica_broker.membership.registration import Registration
 from replica_broker.membership.startup import read_cluster_id
 from replica_broker.membership.topic_configs import ZkTopicConfigs
-from replica_broker.process.listening import listening
+from replica_broker.process.listening import make_listener
 from replica_broker.process.metrics import ReplicaGauges, begin_metrics
 from replica_broker.process.settings import BrokerProcessSettings
 from replica_broker.replicas.following.tcp_leader_link import tcp_leader_links
@@ -62,7 +62,7 @@ async def run_v2_broker(settings: BrokerProcessSettings) -> None:
         )
         # v2 has only this process's configuration and Kafka's defaults.
         configs = ZkTopicConfigs(zk, settings.own_configs)
-        directories = LogDirectories.opened(
+        directories = LogDirectories.open(
             LocalDisk(),
             settings.log_directory,
             broker_id=node.id,
@@ -94,14 +94,14 @@ async def run_v2_broker(settings: BrokerProcessSettings) -> None:
             producer_ids=ProducerIds(lambda: _block_of_producer_ids(zk)),
             counters=counters,
         )
-        listener = listening(settings, served, zk)
+        listener = make_listener(settings, served, zk)
         await listener.start()
         stack.push_async_callback(listener.close)
         gauges = ReplicaGauges(node=node, replicas=replicas, directories=directories)
         await begin_metrics(stack, settings, counters.registry, gauges)
         replicas.start()
         running = _broker(settings, zk, node, replicas).run()
-        await until_signalled(until_one_ends(running, directories.until_none_is_left()))
+        await until_signalled(until_one_ends(running, directories.wait_until_all_failed()))
 
 
 def _broker(settings: BrokerProcessSettings, zk: ZkSession, node: Node, replicas: OpenedReplicas) -> V2Broker:

@@ -222,13 +222,13 @@ class BrokerProcessSettings(ListenerLimitSettings):
 
     @field_validator("advertise")
     @classmethod
-    def _advertised_addresses_are_readable(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+    def _require_readable_addresses(cls, value: tuple[str, ...]) -> tuple[str, ...]:
         require_readable(value)
         return value
 
     @field_validator("inter_broker_listener")
     @classmethod
-    def _in_capitals(cls, value: str | None) -> str | None:
+    def _capitalize(cls, value: str | None) -> str | None:
         return None if value is None else value.upper()
 
     @field_validator("may_be_controller")

@@ -24,11 +24,11 @@ class BytePositions:
         self._offsets.append(end_offset)
         self._bytes.append(self._bytes[-1] + size_bytes)
 
-    def between(self, start_offset: int, end_offset: int) -> int:
+    def estimate_bytes(self, start_offset: int, end_offset: int) -> int:
         """Return the bytes from one offset to a larger one; 0 if it is not larger."""
-        return max(0, round(self._at(end_offset) - self._at(start_offset)))
+        return max(0, round(self._interpolate(end_offset) - self._interpolate(start_offset)))
 
-    def _at(self, offset: int) -> float:
+    def _interpolate(self, offset: int) -> float:
         after = bisect_right(self._offsets, offset)
         if after == 0:
             return self._bytes[0]

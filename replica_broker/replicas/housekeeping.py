@@ -37,7 +37,7 @@ def delete_old_segments(storage: Storage, now_ms: int) -> None:
         if partition.is_offline:
             continue
         try:
-            with storage.guarded(topic_partition):
+            with storage.guard(topic_partition):
                 partition.log.delete_old_segments(now_ms, partition.high_watermark)
         except StorageFailed as error:
             log.warning("old segments could not be deleted", partition=str(topic_partition), reason=str(error))

@@ -146,7 +146,7 @@ class Partition:
             end_offset=self.replica.end_offset,
             high_watermark=self.replica.high_watermark,
             epoch_start_offset=self.epoch_start_offset,
-            bytes_between=self._positions.between,
+            bytes_between=self._positions.estimate_bytes,
             now_ms=now_ms,
         )
 
@@ -175,7 +175,7 @@ class Partition:
             wake()
 
     @contextmanager
-    def waking(self, wake: Callable[[], None]) -> Iterator[None]:
+    def wake_on_change(self, wake: Callable[[], None]) -> Iterator[None]:
         """Call `wake` at every change within this context."""
         self._wake.add(wake)
         try:

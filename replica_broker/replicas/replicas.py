@@ -110,7 +110,7 @@ class Replicas:
     def start(self) -> None:
         """Start the background tasks."""
         work = {
-            "take slow followers out of the ISR": lambda: self._isr_changes.keep(self._led),
+            "take slow followers out of the ISR": lambda: self._isr_changes.keep(self._list_led),
             "checkpoint high watermarks": lambda: housekeeping.keep_checkpointing(
                 self._storage, self._settings, self._clock
             ),
@@ -198,12 +198,12 @@ class Replicas:
         """
         try:
             partition = self._find(topic_partition)
-            with self._storage.guarded(topic_partition):
+            with self._storage.guard(topic_partition):
                 appended = self._appending.append(partition, records, acks=acks)
             if acks == ALL:
-                await self._appending.until_committed(partition, appended.last_offset + 1, timeout_ms=timeout_ms)
+                await self._appending.wait_until_committed(partition, appended.last_offset + 1, timeout_ms=timeout_ms)
         except (ReplicaRefused, LogError) as error:
-            self._counters.refused("Produce", error.error_code)
+            self._counters.count_refused("Produce", error.error_code)
             raise
         return appended
 
@@ -213,18 +213,18 @@ class Replicas:
         Raises as `append`.
         """
         partition = self._find(topic_partition)
-        with self._storage.guarded(topic_partition):
+        with self._storage.guard(topic_partition):
             appended = self._appending.append_marker(partition, end)
-        await self._appending.until_committed(partition, appended.last_offset + 1, timeout_ms=timeout_ms)
+        await self._appending.wait_until_committed(partition, appended.last_offset + 1, timeout_ms=timeout_ms)
 
     async def fetch(self, asked: Fetch) -> dict[TopicPartition, Fetched]:
         """Return the messages of each partition. Errors are in the answers."""
         answers = await self._fetches.fetch(asked)
         for answer in answers.values():
             if answer.error_code is not ErrorCode.none:
-                self._counters.refused("Fetch", answer.error_code)
+                self._counters.count_refused("Fetch", answer.error_code)
         size_bytes = sum(len(answer.records) for answer in answers.values())
-        self._counters.sent(size_bytes, is_to_follower=asked.is_from_follower)
+        self._counters.count_sent(size_bytes, is_to_follower=asked.is_from_follower)
         return answers
 
     async def delete_records(
@@ -256,7 +256,7 @@ class Replicas:
         The isolation level does not matter: without transactions, all committed messages are stable.
         """
         partition = self._find(topic_partition)
-        with self._storage.guarded(topic_partition):
+        with self._storage.guard(topic_partition):
             return offsets.list_offset(
                 partition, timestamp_ms, current_leader_epoch=current_leader_epoch, is_follower=replica_id >= 0
             )
@@ -268,7 +268,7 @@ class Replicas:
         partition = self._find(topic_partition)
         return offsets.end_of_epoch(partition, current_leader_epoch=current_leader_epoch, asked_epoch=asked_epoch)
 
-    def _led(self) -> Iterator[Partition]:
+    def _list_led(self) -> Iterator[Partition]:
         return (partition for partition in list(self._storage.hosted.values()) if partition.is_leader)
 
     def _find(self, topic_partition: TopicPartition) -> Partition:

@@ -1,7 +1,7 @@
 """Handles the failure of a log directory: its replicas go offline, all others continue.
 
 `LogDirectories` takes a directory offline at its first `DiskError`, because the result of a failed write is unknown.
-All access to logs runs within `Storage.guarded`, which then takes the replicas of that directory offline. They stop
+All access to logs runs within `Storage.guard`, which then takes the replicas of that directory offline. They stop
 leading and following, and answer KAFKA_STORAGE_ERROR until the broker restarts with a working directory. The controller
 is notified (`on_directory_failed`), asks by a LeaderAndIsr for the affected replicas (seed 000), and elects other
 leaders.
@@ -46,7 +46,7 @@ class Storage:
         self._listeners.append(listener)
 
     @contextmanager
-    def guarded(self, topic_partition: TopicPartition) -> Iterator[None]:
+    def guard(self, topic_partition: TopicPartition) -> Iterator[None]:
         """Convert a failure of the log's directory to `StorageFailed`, after taking its replicas offline."""
         try:
             yield

@@ -15,14 +15,14 @@ from replica_broker.counters import BrokerCounters
 ServedApi = TypeVar("ServedApi", OwnedApi[Any], LocalApi[Any])
 
 
-def owned(
+def make_owned_api(
     versions: Versions[Any], answer: Callable[[Any], Awaitable[ResponsePayload | None]], limits: RequestLimits
 ) -> OwnedApi[Any]:
     """Return an API whose requests and responses have its newest version. None means no response."""
     return OwnedApi(versions, answer, limited=limits)
 
 
-def local(
+def make_local_api(
     versions: Versions[Any],
     answer: Callable[[RequestPayload], Awaitable[ResponsePayload]],
     limits: RequestLimits | None = None,
@@ -32,22 +32,22 @@ def local(
     return LocalApi(versions=versions, answer=answer, unsupported=unsupported, turns=NoTurns(), limited=limits)
 
 
-def at_once(answer: Callable[[Any], ResponsePayload]) -> Callable[[Any], Awaitable[ResponsePayload]]:
+def make_async(answer: Callable[[Any], ResponsePayload]) -> Callable[[Any], Awaitable[ResponsePayload]]:
     """Return an asynchronous form of an immediate answer function."""
 
-    async def answered(request: Any) -> ResponsePayload:
+    async def answer_request(request: Any) -> ResponsePayload:
         return answer(request)
 
-    return answered
+    return answer_request
 
 
-def counted(api: ServedApi, counters: BrokerCounters) -> ServedApi:
+def count_requests(api: ServedApi, counters: BrokerCounters) -> ServedApi:
     """Return the same API with a counter of its requests."""
     name = api.versions.newest.__name__.removesuffix("Request")
     answer: Callable[[Any], Awaitable[Any]] = api.answer
 
-    async def answered(request: Any) -> Any:
-        counters.request_read(name)
+    async def answer_request(request: Any) -> Any:
+        counters.count_request(name)
         return await answer(request)
 
-    return replace(api, answer=answered)
+    return replace(api, answer=answer_request)

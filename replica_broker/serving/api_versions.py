@@ -53,7 +53,7 @@ def on_api_versions(node: Node, served: Iterable[Versions[Any]], request: Reques
     )
 
 
-def unsupported() -> ApiVersionsResponse0:
+def answer_unsupported() -> ApiVersionsResponse0:
     """Answer an unknown version in version 0, which every client knows, with the known versions (KIP-511)."""
     known = ApiVersion0(api_key=i16(VERSIONS.key), min_version=i16(VERSIONS.min), max_version=i16(VERSIONS.max))
     return ApiVersionsResponse0(error_code=ErrorCode.unsupported_version, api_keys=(known,))

@@ -25,7 +25,7 @@ _FIRST_OF_MANY: Final = 4
 _OURS: Final = "this broker leads the partition but is no coordinator: move it to a stock broker"
 
 
-def _lifted(request: RequestPayload) -> FindCoordinatorRequest:
+def _lift(request: RequestPayload) -> FindCoordinatorRequest:
     """Convert a request to the newest version. Up to version 3 it has one key, and version 0 knows only groups."""
     asked: Any = request
     if request.__version__ >= _FIRST_OF_MANY:
@@ -43,7 +43,7 @@ class _CoordinatorVersions(Versions[FindCoordinatorRequest]):
         return converted(only, self.response_type(version))
 
 
-VERSIONS: Final = _CoordinatorVersions(FindCoordinatorRequest, oldest=0, lift=_lifted)
+VERSIONS: Final = _CoordinatorVersions(FindCoordinatorRequest, oldest=0, lift=_lift)
 
 
 def on_find_coordinator(node: Node, listener: str, request: FindCoordinatorRequest) -> FindCoordinatorResponse:

@@ -91,11 +91,11 @@ def on_describe_configs(
     node: Node, configs: DescribedConfigs, request: DescribeConfigsRequest
 ) -> DescribeConfigsResponse:
     """Answer for each resource on its own."""
-    results = tuple(_described(node, configs, resource, request) for resource in request.resources)
+    results = tuple(_describe(node, configs, resource, request) for resource in request.resources)
     return DescribeConfigsResponse(throttle_time=NO_THROTTLE, results=results)
 
 
-def _described(
+def _describe(
     node: Node, configs: DescribedConfigs, resource: DescribeConfigsResource, request: DescribeConfigsRequest
 ) -> DescribeConfigsResult:
     name = resource.resource_name
@@ -103,15 +103,15 @@ def _described(
         topic = TopicName(name)
         if not node.metadata.partitions(topic):
             return _result(resource, ErrorCode.unknown_topic_or_partition, None)
-        return _result(resource, ErrorCode.none, None, _of_topic(configs, topic, resource, request))
+        return _result(resource, ErrorCode.none, None, _describe_topic(configs, topic, resource, request))
     if resource.resource_type != _BROKER:
         return _result(resource, ErrorCode.invalid_request, "this broker describes only topics and itself")
     if name != str(node.id):
         return _result(resource, ErrorCode.invalid_request, f"this is broker {node.id}: ask broker {name} itself")
-    return _result(resource, ErrorCode.none, None, _of_broker(configs, resource, request))
+    return _result(resource, ErrorCode.none, None, _describe_broker(configs, resource, request))
 
 
-def _of_topic(
+def _describe_topic(
     configs: DescribedConfigs, topic: TopicName, resource: DescribeConfigsResource, request: DescribeConfigsRequest
 ) -> Iterator[DescribeConfigsResourceResult]:
     overrides = configs.overrides(topic)
@@ -129,7 +129,7 @@ def _of_topic(
             yield _entry(name, said, _TYPES[known.type], synonyms, read_only=False, documentation=documentation)
 
 
-def _of_broker(
+def _describe_broker(
     configs: DescribedConfigs, resource: DescribeConfigsResource, request: DescribeConfigsRequest
 ) -> Iterator[DescribeConfigsResourceResult]:
     for name, value in configs.own.items():

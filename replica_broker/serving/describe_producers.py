@@ -44,7 +44,7 @@ def on_describe_producers(replicas: Replicas, request: DescribeProducersRequest)
             TopicResponse(
                 name=topic.name,
                 partitions=tuple(
-                    describing.described(TopicPartition(TopicName(topic.name), PartitionId(index)))
+                    describing.describe(TopicPartition(TopicName(topic.name), PartitionId(index)))
                     for index in topic.partition_indexes
                 ),
             )
@@ -61,17 +61,17 @@ class _Describing:
         self._left = MOST_PRODUCERS
         self._named: set[TopicPartition] = set()
 
-    def described(self, topic_partition: TopicPartition) -> PartitionResponse:
+    def describe(self, topic_partition: TopicPartition) -> PartitionResponse:
         if topic_partition in self._named:
-            return _refused(topic_partition, ErrorCode.invalid_request, "it is named twice")
+            return _refuse(topic_partition, ErrorCode.invalid_request, "it is named twice")
         self._named.add(topic_partition)
         try:
             producers = self._replicas.producers(topic_partition)
         except ReplicaRefused as error:
-            return _refused(topic_partition, error.error_code, str(error))
+            return _refuse(topic_partition, error.error_code, str(error))
         if len(producers) > self._left:
             why = f"it has {len(producers)} producers, the limit is {MOST_PRODUCERS}: ask for fewer partitions"
-            return _refused(topic_partition, ErrorCode.invalid_request, why)
+            return _refuse(topic_partition, ErrorCode.invalid_request, why)
         self._left -= len(producers)
         return PartitionResponse(
             partition_index=i32(topic_partition.partition),
@@ -94,7 +94,7 @@ def _states(producers: ProducerStates) -> Iterator[ProducerState]:
         )
 
 
-def _refused(topic_partition: TopicPartition, error_code: ErrorCode, why: str) -> PartitionResponse:
+def _refuse(topic_partition: TopicPartition, error_code: ErrorCode, why: str) -> PartitionResponse:
     return PartitionResponse(
         partition_index=i32(topic_partition.partition), error_code=error_code, error_message=why, active_producers=()
     )

@@ -58,7 +58,7 @@ async def on_fetch(node: Node, listener: str, replicas: Replicas, request: Reque
         return VERSIONS.lowered(response, version)
     topics = [_topic(node, topic, version) for topic in asked.topics]
     fetched = await replicas.fetch(_fetch(asked, topics))
-    return _in_version(node, listener, version, topics, fetched)
+    return _convert_to_version(node, listener, version, topics, fetched)
 
 
 def _topic(node: Node, topic: Any, version: int) -> _Topic:
@@ -92,7 +92,7 @@ def _fetch(asked: Any, topics: Iterable[_Topic]) -> Fetch:
     )
 
 
-def _in_version(
+def _convert_to_version(
     node: Node, listener: str, version: int, topics: list[_Topic], fetched: Mapping[TopicPartition, Fetched]
 ) -> ResponsePayload:
     responses = tuple(

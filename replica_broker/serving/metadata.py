@@ -64,10 +64,10 @@ def on_metadata(node: Node, listener: str, request: RequestPayload) -> ResponseP
         controller_id=WireBrokerId(-1 if controller is None else controller),
         topics=tuple(_topics(view, asked)),
     )
-    return _in_version(response, version, wants=getattr(asked, "include_cluster_authorized_operations", False))
+    return _convert_to_version(response, version, wants=getattr(asked, "include_cluster_authorized_operations", False))
 
 
-def _in_version(response: MetadataResponse, version: int, *, wants: bool) -> ResponsePayload:
+def _convert_to_version(response: MetadataResponse, version: int, *, wants: bool) -> ResponsePayload:
     """Convert the response to a version.
 
     Only versions in the middle have the cluster's operations, so they are added there.
@@ -81,11 +81,11 @@ def _in_version(response: MetadataResponse, version: int, *, wants: bool) -> Res
 
 def _topics(view: _View, asked: Any) -> Iterable[MetadataResponseTopic]:
     if asked.topics is None or (view.version == 0 and not asked.topics):
-        return [_known(view, name) for name in list(view.node.metadata.topics)]
+        return [_describe_known(view, name) for name in list(view.node.metadata.topics)]
     topics: Sequence[Any] = asked.topics
     ids = [getattr(topic, "topic_id", None) for topic in topics]
     if view.version < _FIRST_BY_ID and (any(ids) or any(topic.name is None for topic in topics)):
-        return [_failed(ErrorCode.invalid_request, topic.name or "", None) for topic in topics]
+        return [_make_failed_topic(ErrorCode.invalid_request, topic.name or "", None) for topic in topics]
     if any(ids):
         return [_by_id(view, TopicId(topic_id)) for topic_id in dict.fromkeys(ids) if topic_id is not None]
     return [_named(view, name) for name in dict.fromkeys(TopicName(topic.name or "") for topic in topics)]
@@ -93,18 +93,20 @@ def _topics(view: _View, asked: Any) -> Iterable[MetadataResponseTopic]:
 
 def _by_id(view: _View, topic_id: TopicId) -> MetadataResponseTopic:
     name = view.node.metadata.topic_named(topic_id)
-    return _failed(ErrorCode.unknown_topic_id, None, topic_id) if name is None else _known(view, name)
+    return (
+        _make_failed_topic(ErrorCode.unknown_topic_id, None, topic_id) if name is None else _describe_known(view, name)
+    )
 
 
 def _named(view: _View, name: TopicName) -> MetadataResponseTopic:
     if view.node.metadata.partitions(name):
-        return _known(view, name)
+        return _describe_known(view, name)
     illegal = topic_names.why_illegal(name)
     error_code = ErrorCode.invalid_topic_exception if illegal else ErrorCode.unknown_topic_or_partition
-    return replace(_failed(error_code, name, None), topic_authorized_operations=view.operations)
+    return replace(_make_failed_topic(error_code, name, None), topic_authorized_operations=view.operations)
 
 
-def _known(view: _View, name: TopicName) -> MetadataResponseTopic:
+def _describe_known(view: _View, name: TopicName) -> MetadataResponseTopic:
     return MetadataResponseTopic(
         error_code=ErrorCode.none,
         name=WireTopicName(name),
@@ -141,7 +143,7 @@ def _partition(view: _View, state: UpdateMetadataPartitionState) -> MetadataResp
     )
 
 
-def _failed(error_code: ErrorCode, name: str | None, topic_id: TopicId | None) -> MetadataResponseTopic:
+def _make_failed_topic(error_code: ErrorCode, name: str | None, topic_id: TopicId | None) -> MetadataResponseTopic:
     return MetadataResponseTopic(
         error_code=error_code,
         name=None if name is None else WireTopicName(name),

@@ -69,18 +69,18 @@ async def _append(
 ) -> PartitionProduceResponse:
     where = TopicPartition(TopicName(topic.name), PartitionId(data.index))
     if request.acks not in _ACKS:
-        return _refused(data, ErrorCode.invalid_required_acks, None)
+        return _refuse(data, ErrorCode.invalid_required_acks, None)
     if request.transactional_id is not None:
-        return _refused(data, ErrorCode.invalid_request, _NO_TRANSACTIONS)
+        return _refuse(data, ErrorCode.invalid_request, _NO_TRANSACTIONS)
     if not node.metadata.is_filled:
-        return _refused(data, ErrorCode.not_leader_or_follower, _NOT_TOLD)
+        return _refuse(data, ErrorCode.not_leader_or_follower, _NOT_TOLD)
     timeout_ms = int(request.timeout.total_seconds() * 1000)
     records = data.records or b""
     try:
         require_one_batch(records)
         appended = await replicas.append(where, records, acks=int(request.acks), timeout_ms=timeout_ms)
     except (ReplicaRefused, LogError) as error:
-        return _refused(data, error.error_code, str(error), _leader(node, where, error.error_code))
+        return _refuse(data, error.error_code, str(error), _leader(node, where, error.error_code))
     hosted = replicas.hosted.get(where)
     return PartitionProduceResponse(
         index=data.index,
@@ -92,7 +92,7 @@ async def _append(
     )
 
 
-def _refused(
+def _refuse(
     data: PartitionProduceData, error_code: ErrorCode, why: str | None, leader: LeaderIdAndEpoch | None = None
 ) -> PartitionProduceResponse:
     return PartitionProduceResponse(

@@ -47,11 +47,11 @@ class ProducerIds:
 async def on_init_producer_id(ids: ProducerIds, request: InitProducerIdRequest) -> InitProducerIdResponse:
     """Return a new id with epoch 0, for a producer that starts or has lost its sequence."""
     if request.transactional_id is not None:
-        return _refused(ErrorCode.not_coordinator if request.transactional_id else ErrorCode.invalid_request)
+        return _refuse(ErrorCode.not_coordinator if request.transactional_id else ErrorCode.invalid_request)
     try:
         producer_id = await ids.next()
     except TimeoutError:
-        return _refused(ErrorCode.coordinator_load_in_progress)  # Kafka's answer, too: clients retry after it
+        return _refuse(ErrorCode.coordinator_load_in_progress)  # Kafka's answer, too: clients retry after it
     return InitProducerIdResponse(
         throttle_time=NO_THROTTLE,
         error_code=ErrorCode.none,
@@ -60,5 +60,5 @@ async def on_init_producer_id(ids: ProducerIds, request: InitProducerIdRequest) 
     )
 
 
-def _refused(error_code: ErrorCode) -> InitProducerIdResponse:
+def _refuse(error_code: ErrorCode) -> InitProducerIdResponse:
     return InitProducerIdResponse(throttle_time=NO_THROTTLE, error_code=error_code, producer_epoch=_NO_EPOCH)

@@ -36,7 +36,7 @@ from replica_broker.serving import (
     produce,
     producer_ids,
 )
-from replica_broker.serving.answering import at_once, counted, local, owned
+from replica_broker.serving.answering import count_requests, make_async, make_local_api, make_owned_api
 from replica_broker.serving.commands import control, older_versions, txn_markers
 from replica_broker.serving.configs import alter_configs
 from replica_broker.serving.offsets import delete_records, leader_epochs, list_offsets
@@ -68,7 +68,7 @@ class Served:
 
     def apis(self, listener: str) -> list[Api]:
         """Return all APIs, with answers for one listener: they have the brokers' addresses on it."""
-        in_newest, of_any_version = self._in_newest(listener), self._of_any_version(listener)
+        in_newest, of_any_version = self._make_owned_apis(listener), self._make_local_apis(listener)
         versions = [
             *(api.versions for api in in_newest),
             *(api.versions for api in of_any_version),
@@ -79,12 +79,15 @@ class Served:
             return api_versions.on_api_versions(self.node, versions, request)
 
         return [
-            *(counted(api, self.counters) for api in in_newest),
-            *(counted(api, self.counters) for api in of_any_version),
-            counted(local(api_versions.VERSIONS, on_api_versions, unsupported=api_versions.unsupported), self.counters),
+            *(count_requests(api, self.counters) for api in in_newest),
+            *(count_requests(api, self.counters) for api in of_any_version),
+            count_requests(
+                make_local_api(api_versions.VERSIONS, on_api_versions, unsupported=api_versions.answer_unsupported),
+                self.counters,
+            ),
         ]
 
-    def _in_newest(self, listener: str) -> list[OwnedApi[Any]]:
+    def _make_owned_apis(self, listener: str) -> list[OwnedApi[Any]]:
         node, replicas = self.node, self.replicas
         obeyed = self.control
         commands = (
@@ -96,61 +99,69 @@ class Served:
             else ()
         )
         return [
-            *(owned(versions, answer, control.LIMITS) for versions, answer in commands),
-            owned(produce.VERSIONS, lambda asked: produce.on_produce(node, listener, replicas, asked), produce.LIMITS),
-            owned(
+            *(make_owned_api(versions, answer, control.LIMITS) for versions, answer in commands),
+            make_owned_api(
+                produce.VERSIONS, lambda asked: produce.on_produce(node, listener, replicas, asked), produce.LIMITS
+            ),
+            make_owned_api(
                 list_offsets.VERSIONS,
-                at_once(lambda asked: list_offsets.on_list_offsets(replicas, asked)),
+                make_async(lambda asked: list_offsets.on_list_offsets(replicas, asked)),
                 list_offsets.LIMITS,
             ),
-            owned(
+            make_owned_api(
                 leader_epochs.VERSIONS,
-                at_once(lambda asked: leader_epochs.on_offset_for_leader_epoch(replicas, asked)),
+                make_async(lambda asked: leader_epochs.on_offset_for_leader_epoch(replicas, asked)),
                 leader_epochs.LIMITS,
             ),
-            owned(
+            make_owned_api(
                 delete_records.VERSIONS,
                 lambda asked: delete_records.on_delete_records(replicas, asked),
                 delete_records.LIMITS,
             ),
-            owned(
+            make_owned_api(
                 producer_ids.VERSIONS,
                 lambda asked: producer_ids.on_init_producer_id(self.producer_ids, asked),
                 RequestLimits(),
             ),
-            owned(
+            make_owned_api(
                 coordinators.VERSIONS,
-                at_once(lambda asked: coordinators.on_find_coordinator(node, listener, asked)),
+                make_async(lambda asked: coordinators.on_find_coordinator(node, listener, asked)),
                 RequestLimits(),
             ),
-            owned(txn_markers.VERSIONS, lambda asked: txn_markers.on_write_txn_markers(replicas, asked), _MANY),
-            owned(
+            make_owned_api(
+                txn_markers.VERSIONS, lambda asked: txn_markers.on_write_txn_markers(replicas, asked), _MANY
+            ),
+            make_owned_api(
                 describe_producers.VERSIONS,
-                at_once(lambda asked: describe_producers.on_describe_producers(replicas, asked)),
+                make_async(lambda asked: describe_producers.on_describe_producers(replicas, asked)),
                 describe_producers.LIMITS,
             ),
-            owned(
+            make_owned_api(
                 describe.DESCRIBE_CLUSTER,
-                at_once(lambda asked: describe.on_describe_cluster(node, listener, asked)),
+                make_async(lambda asked: describe.on_describe_cluster(node, listener, asked)),
                 RequestLimits(),
             ),
-            owned(
+            make_owned_api(
                 describe.DESCRIBE_CONFIGS,
-                at_once(lambda asked: describe.on_describe_configs(node, self.configs, asked)),
+                make_async(lambda asked: describe.on_describe_configs(node, self.configs, asked)),
                 _MANY,
             ),
-            *([] if self.zk is None else [_altering(node, self.zk)]),
-            owned(
+            *([] if self.zk is None else [_make_alter_configs_api(node, self.zk)]),
+            make_owned_api(
                 log_dirs.VERSIONS,
-                at_once(lambda asked: log_dirs.on_describe_log_dirs(self.directories, replicas, asked)),
+                make_async(lambda asked: log_dirs.on_describe_log_dirs(self.directories, replicas, asked)),
                 _MANY,
             ),
-            owned(Versions(ListGroupsRequest, oldest=0), at_once(as_broker.no_groups), RequestLimits()),
-            owned(Versions(ListTransactionsRequest, oldest=0), at_once(as_broker.no_transactions), RequestLimits()),
-            owned(Versions(AlterReplicaLogDirsRequest, oldest=1), at_once(as_broker.no_such_log_dir), _MANY),
+            make_owned_api(Versions(ListGroupsRequest, oldest=0), make_async(as_broker.no_groups), RequestLimits()),
+            make_owned_api(
+                Versions(ListTransactionsRequest, oldest=0), make_async(as_broker.no_transactions), RequestLimits()
+            ),
+            make_owned_api(
+                Versions(AlterReplicaLogDirsRequest, oldest=1), make_async(as_broker.no_such_log_dir), _MANY
+            ),
         ]
 
-    def _of_any_version(self, listener: str) -> list[LocalApi[Any]]:
+    def _make_local_apis(self, listener: str) -> list[LocalApi[Any]]:
         async def on_metadata(request: RequestPayload) -> ResponsePayload:
             return metadata.on_metadata(self.node, listener, request)
 
@@ -159,8 +170,8 @@ class Served:
 
         return [
             *([] if self.control is None else [_leader_and_isr(self.control)]),
-            local(metadata.VERSIONS, on_metadata, _MANY),
-            local(fetch.VERSIONS, on_fetch, fetch.LIMITS),
+            make_local_api(metadata.VERSIONS, on_metadata, _MANY),
+            make_local_api(fetch.VERSIONS, on_fetch, fetch.LIMITS),
         ]
 
 
@@ -172,8 +183,8 @@ def _leader_and_isr(obeyed: control.Control) -> LocalApi[Any]:
         response = await obeyed.on_leader_and_isr(asked)
         return older_versions.leader_and_isr_answer(asked, response, int(request.__version__))
 
-    return local(versions, on_leader_and_isr, control.LIMITS)
+    return make_local_api(versions, on_leader_and_isr, control.LIMITS)
 
 
-def _altering(node: Node, zk: ZkSession) -> OwnedApi[Any]:
-    return owned(alter_configs.VERSIONS, lambda asked: alter_configs.on_alter_configs(node, zk, asked), _MANY)
+def _make_alter_configs_api(node: Node, zk: ZkSession) -> OwnedApi[Any]:
+    return make_owned_api(alter_configs.VERSIONS, lambda asked: alter_configs.on_alter_configs(node, zk, asked), _MANY)

@@ -55,8 +55,8 @@ def test() -> None:
             "not real and not spark and not nightly",
             *_WITHOUT_SERVERS,
         ),
-        "servers": (*_SERVERS, *listed, "-m", "real", *_below(files, "tests/real", "tests/contract")),
-        "spark": (*listed, "-m", "spark", *_below(files, "tests/spark")),
+        "servers": (*_SERVERS, *listed, "-m", "real", *_list_below(files, "tests/real", "tests/contract")),
+        "spark": (*listed, "-m", "spark", *_list_below(files, "tests/spark")),
     }
     ran = {name: logs / f"{name}.jsonl" for name in runs}
     parts = [Part(name="lint", command=("make", "lint"), niceness=_COMPUTES)]
@@ -71,16 +71,16 @@ def test() -> None:
 
 
 @application.command(name="mapped")
-def mapped(
+def run_mapped(
     base: Annotated[str, typer.Option(help="Commit to compare with. Default: the last one that passed.")] = "",
     list_only: Annotated[bool, typer.Option("--list", help="Print the files and run nothing.")] = False,
 ) -> None:
     """Run the test files that cover the change since a commit, those that it touches three times."""
     ledger = read_ledger()
     base = commits.find_base(ledger.green, base)
-    changed = commits.changed_paths(base)
+    changed = commits.list_changed_paths(base)
     budget_minutes = _BROAD_MINUTES if len(changed) > _BROAD_FILES else _MAPPED_MINUTES
-    found = Project(commits.project_folder()).covering(changed)
+    found = Project(commits.project_folder()).find_covering(changed)
     selection = select(found, ledger, budget_minutes * 60 * _PROCESSES)
     say(f"{len(changed)} files changed since {base[:12]}; budget {budget_minutes} minutes")
     _explain(selection, ledger)
@@ -108,7 +108,7 @@ def run_nightly(
     logs, commit = _logs("nightly"), commits.head()
     failed: list[str] = []
     _run_quarantined()
-    for group, files in _ordered_groups(read_ledger(), mine):
+    for group, files in _order_groups(read_ledger(), mine):
         if time.monotonic() - began >= time_budget_minutes * 60:
             say("The time budget is used up; the next run continues here.")
             break
@@ -143,7 +143,7 @@ def run_flaky(
     if files:
         arguments = list(files)
     else:
-        listed = _below(files_of(read_cases(LEVEL_1)), "tests/real", "tests/contract")
+        listed = _list_below(files_of(read_cases(LEVEL_1)), "tests/real", "tests/contract")
         arguments = ["-m", "real", f"--cases={LEVEL_1}", *listed]
     ways: dict[str, tuple[int, dict[str, str]]] = {
         "alone": (0, {}),
@@ -169,13 +169,13 @@ def check_prose(
 ) -> None:
     """Count habits that make prose hard to read; fail if a count is above scripts/checks/prose.json."""
     root = commits.project_folder()
-    paths = [path for path in commits.tracked_paths("*.py") if (root / path).exists()]
+    paths = [path for path in commits.list_tracked_paths("*.py") if (root / path).exists()]
     findings, most = prose.read_all(root, paths), prose.read_baseline(root)
     for habit in prose.Habit:
         count, total = findings.counts[habit], findings.totals[habit]
         say(f"{count} of {total} ({count / total:.1%}) {habit}; at most {most[habit]}")
     risen = {habit for habit in prose.Habit if findings.counts[habit] > most[habit]}
-    changed = set(paths if listed else commits.changed_paths(commits.last_change(prose.BASELINE)))
+    changed = set(paths if listed else commits.list_changed_paths(commits.last_change(prose.BASELINE)))
     for place in findings.places:
         if listed or (place.habit in risen and place.path in changed):
             say(str(place))
@@ -187,7 +187,7 @@ def check_prose(
 
 
 @application.command(name="passed")
-def passed() -> None:
+def record_passed() -> None:
     """Note that `.ci/run` has passed for the commit that is checked out."""
     commits.record_passed(commits.head())
 
@@ -246,7 +246,7 @@ def _all_names() -> list[str]:
     return [*sorted(Project(commits.project_folder()).test_files), *nightly.REHEARSALS]
 
 
-def _ordered_groups(ledger: Ledger, shard: nightly.Shard) -> list[tuple[str, list[str]]]:
+def _order_groups(ledger: Ledger, shard: nightly.Shard) -> list[tuple[str, list[str]]]:
     """Return the groups of this shard, the one with the file that was not run for the longest time first."""
     grouped = dict(nightly.groups(Project(commits.project_folder()).test_files))
     grouped.update((rehearsal, []) for rehearsal in nightly.REHEARSALS)
@@ -266,7 +266,7 @@ def _environment(settings: Mapping[str, str]) -> Iterator[None]:
             del os.environ[name]
 
 
-def _below(files: Sequence[str], *folders: str) -> list[str]:
+def _list_below(files: Sequence[str], *folders: str) -> list[str]:
     return [file for file in files if file.startswith(folders)]
 
 

@@ -57,12 +57,12 @@ def last_change(path: Path) -> str:
     return _git("log", "-1", "--format=%H", "--", str(path)).strip() or head()
 
 
-def tracked_paths(pattern: str) -> list[str]:
+def list_tracked_paths(pattern: str) -> list[str]:
     """Return the tracked files that match a pattern."""
     return _git("ls-files", pattern).splitlines()
 
 
-def changed_paths(base: str) -> list[str]:
+def list_changed_paths(base: str) -> list[str]:
     """Return the files that differ from a commit: changed, added, removed and untracked files."""
     changed = _git("diff", "--name-only", "--no-renames", base).splitlines()
     untracked = _git("ls-files", "--others", "--exclude-standard").splitlines()

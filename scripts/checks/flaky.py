@@ -19,7 +19,7 @@ def upper_bound(failures: int, runs: int) -> float:
     low, high = failures / runs, 1.0
     while high - low > 1e-6:
         rate = (low + high) / 2
-        if _at_most(failures, runs, rate) > 1 - _CONFIDENCE:
+        if _compute_probability(failures, runs, rate) > 1 - _CONFIDENCE:
             low = rate
         else:
             high = rate
@@ -46,6 +46,6 @@ def busy_loops(count: int) -> Iterator[None]:
         yield
 
 
-def _at_most(failures: int, runs: int, rate: float) -> float:
+def _compute_probability(failures: int, runs: int, rate: float) -> float:
     """Return the probability of at most this many failures."""
     return sum(comb(runs, count) * rate**count * (1 - rate) ** (runs - count) for count in range(failures + 1))

@@ -39,7 +39,7 @@ class Ledger:
     rows: Mapping[str, Row]
     green: str = ""
 
-    def with_row(self, name: str, row: Row) -> "Ledger":
+    def replace_row(self, name: str, row: Row) -> "Ledger":
         """Return the ledger with one row added or replaced."""
         return replace(self, rows={**self.rows, name: row})
 

@@ -97,7 +97,7 @@ class Project:
     def __init__(self, root: Path) -> None:
         self._root = root
 
-    def covering(self, changed: Iterable[str]) -> list[Mapped]:
+    def find_covering(self, changed: Iterable[str]) -> list[Mapped]:
         """Return the test files that cover the changed paths.
 
         Files that `make test` runs whole are left out, and files with pods, because `make chart` runs their shortest
@@ -105,7 +105,11 @@ class Project:
         """
         paths = sorted(set(changed))
         found: dict[str, Mapped] = {}
-        for each in [*_touched(paths, self.test_files), *self._in_seed_map(paths), *self._importing(paths)]:
+        for each in [
+            *_find_touched(paths, self.test_files),
+            *self._find_in_seed_map(paths),
+            *self._find_importing(paths),
+        ]:
             found.setdefault(each.file, each)
         return [
             each for each in found.values() if not each.file.startswith(_PODS) and not self._is_in_level_1(each.file)
@@ -126,7 +130,7 @@ class Project:
     def _level_1(self) -> list[str]:
         return [line for line in read_cases(self._root / LEVEL_1) if "::" not in line]
 
-    def _in_seed_map(self, paths: Sequence[str]) -> Iterator[Mapped]:
+    def _find_in_seed_map(self, paths: Sequence[str]) -> Iterator[Mapped]:
         touched = set(paths)
         module = ""
         tests: list[str] = []
@@ -142,7 +146,7 @@ class Project:
         below_core = f"controller_core/{token}"
         return below_core if (self._root / below_core).exists() else token
 
-    def _importing(self, paths: Sequence[str]) -> Iterator[Mapped]:
+    def _find_importing(self, paths: Sequence[str]) -> Iterator[Mapped]:
         """Search breadth first from the touched modules to the test files that import them."""
         nearest = {node: path for path in paths for node in self._nodes(path)}
         distance = 0
@@ -178,7 +182,7 @@ class Project:
                 if module in paths and imported in paths:
                     importers[paths[imported]].add(paths[module])
         for path in sorted(self._root.glob("tests/**/*.py")) + sorted(self._root.glob("scripts/**/*.py")):
-            for imported in self._imported(path):
+            for imported in self._find_imported(path):
                 importers[imported].add(self._relative(path))
         for path in sorted(self._root.glob("devcluster/**/*.py")):
             for named in self._named(ast.parse(path.read_text())):
@@ -188,7 +192,7 @@ class Project:
                 importers[self._relative(conftest)].add(self._relative(test))
         return importers
 
-    def _imported(self, path: Path) -> Iterator[str]:
+    def _find_imported(self, path: Path) -> Iterator[str]:
         """Yield the files that a test or test helper imports or names."""
         tree = ast.parse(path.read_text())
         for node in ast.walk(tree):
@@ -227,7 +231,7 @@ class Project:
         return path.relative_to(self._root).as_posix()
 
 
-def _touched(paths: Iterable[str], test_files: frozenset[str]) -> Iterator[Mapped]:
+def _find_touched(paths: Iterable[str], test_files: frozenset[str]) -> Iterator[Mapped]:
     for path in paths:
         if path in test_files:
             yield Mapped(file=path, reason="the change touches it", rank=0)

@@ -98,18 +98,18 @@ def run_step(step: Step, ledger: Ledger, commit: str, logs: Path) -> tuple[Ledge
     failed = [case.name for case in cases if case.has_failed]
     if not ended.has_passed and not failed:
         failed = list(step.names)
-    return recorded(ledger, step, cases, failed, Row(ran=began, commit=commit, seconds=ended.seconds)), failed
+    return record_step(ledger, step, cases, failed, Row(ran=began, commit=commit, seconds=ended.seconds)), failed
 
 
-def recorded(ledger: Ledger, step: Step, cases: Sequence[Case], failed: Sequence[str], row: Row) -> Ledger:
+def record_step(ledger: Ledger, step: Step, cases: Sequence[Case], failed: Sequence[str], row: Row) -> Ledger:
     """Return the ledger with the rows of a step. A name with failures keeps the data of its last pass."""
     for name in step.names:
         if any(case == name or case.startswith(f"{name}::") for case in failed):
             before = ledger.rows.get(name, row)
-            ledger = ledger.with_row(name, replace(before, ran=row.ran))
+            ledger = ledger.replace_row(name, replace(before, ran=row.ran))
             continue
         of_name = [case for case in cases if case.file == name]
         seconds = sum(case.seconds for case in of_name) if step.ran is not None else row.seconds
         quick = sum(case.seconds for case in of_name if not case.is_nightly)
-        ledger = ledger.with_row(name, replace(row, passed=row.ran, seconds=seconds, quick_seconds=quick))
+        ledger = ledger.replace_row(name, replace(row, passed=row.ran, seconds=seconds, quick_seconds=quick))
     return ledger

@@ -17,7 +17,7 @@ from simulation.cluster.names import CONTROLLER
 from simulation.cluster.registered_brokers import RegisteredBrokers
 from simulation.mortality import Life
 from simulation.process import LISTENERS, Process, ProcessSettings
-from simulation.virtual_time import until_quiet
+from simulation.virtual_time import wait_until_quiet
 
 
 class Controllers(RegisteredBrokers):
@@ -59,9 +59,9 @@ class Controllers(RegisteredBrokers):
     async def settle(self, passing_ms: float = 3000) -> None:
         """Wait until nothing is left to do, and nothing new happens within `passing_ms`."""
         latest_ms = self.clock.monotonic_ms() + passing_ms
-        await until_quiet()
+        await wait_until_quiet()
         while self.clock.pass_to_next(latest_ms):
-            await until_quiet()
+            await wait_until_quiet()
         for process in self.processes:
             process.raise_failure()
 

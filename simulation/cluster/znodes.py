@@ -69,7 +69,7 @@ class Znodes:
     def assignment(self, partition: TopicPartition) -> ReplicaAssignment:
         return self.topic(partition.topic).partitions[partition.partition]
 
-    def assigned(self, partition: TopicPartition) -> list[int]:
+    def list_replicas(self, partition: TopicPartition) -> list[int]:
         return list(self.assignment(partition).replicas)
 
     # Writes

@@ -14,7 +14,7 @@ from simulation.kraft.verdicts import answer_to
 _SET, _UNCLEAN, _UPGRADE = 0, 1, 1
 
 
-def changed(cluster: QuorumCluster, request: RequestPayload) -> ResponsePayload:
+def apply_request(cluster: QuorumCluster, request: RequestPayload) -> ResponsePayload:
     """Apply a request as far as possible, and return the result of each part."""
     act = _ACTS[type(request).__name__]
     response = answer_to(request, lambda part, name: act(cluster, request, part, name))
@@ -22,7 +22,7 @@ def changed(cluster: QuorumCluster, request: RequestPayload) -> ResponsePayload:
     return response
 
 
-def failed(request: RequestPayload, code: ErrorCode) -> ResponsePayload:
+def make_failure(request: RequestPayload, code: ErrorCode) -> ResponsePayload:
     """Return the answer with this error for each part."""
     return answer_to(request, lambda _part, _name: code)
 
@@ -48,7 +48,7 @@ def _add(cluster: QuorumCluster, _request: Any, topic: Any, name: str) -> ErrorC
         _is_possible(each, cluster) for each in replicas
     ):
         return ErrorCode.invalid_replica_assignment
-    found.partitions += [Partition.created(each, cluster.brokers) for each in replicas]
+    found.partitions += [Partition.create(each, cluster.brokers) for each in replicas]
     return ErrorCode.none
 
 

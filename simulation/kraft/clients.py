@@ -14,20 +14,20 @@ from kio.static.protocol import RequestPayload, ResponsePayload
 from controller_core.wire.client.kept_client import DEFAULT_TIMEOUT_MS, KeptClient
 from controller_core.wire.client.request_client import Address, AnswerLost
 from controller_core.wire.codecs.frames import decode_request, encode_request, encode_response, read_request_head
-from simulation.kraft.changes import changed
+from simulation.kraft.changes import apply_request
 from simulation.kraft.cluster import QuorumCluster
-from simulation.kraft.questions import PORT, looked_at
+from simulation.kraft.questions import PORT, answer_question
 
 SERVERS = (Address("broker-1", PORT),)
 
 
 def answered(cluster: QuorumCluster, request: RequestPayload) -> ResponsePayload:
     """Return a broker's answer. Raises `AnswerLost` if the request needs controllers and they have no leader."""
-    known = looked_at(cluster, request)
+    known = answer_question(cluster, request)
     is_passed_on = known is None or isinstance(request, DescribeQuorumRequest | ListPartitionReassignmentsRequest)
     if is_passed_on and not cluster.is_led:
         raise AnswerLost("the broker waits for controllers that have no leader") from TimeoutError()
-    return changed(cluster, request) if known is None else known
+    return apply_request(cluster, request) if known is None else known
 
 
 class SimulatedKeptClient(KeptClient):

@@ -51,7 +51,7 @@ class QuorumCluster:
     def create_topic(self, name: str, *replicas: Sequence[int], config: Mapping[str, str] | None = None) -> Topic:
         """Create a topic. Its id is the number of topics created so far."""
         self._ids += 1
-        partitions = [Partition.created(each, self.brokers) for each in replicas]
+        partitions = [Partition.create(each, self.brokers) for each in replicas]
         self.topics[name] = topic = Topic(UUID(int=self._ids), partitions, dict(config or {}))
         self.decided += 1
         return topic
@@ -91,7 +91,7 @@ class QuorumCluster:
             partitions={PartitionId(at): _assignment(each) for at, each in enumerate(found.partitions)},
         )
 
-    def led(self, at: TopicPartition) -> tuple[int, list[int]] | None:
+    def find_leadership(self, at: TopicPartition) -> tuple[int, list[int]] | None:
         """Return the leader and the ISR, or None if the partition does not exist."""
         topic = self.topics.get(at.topic)
         if topic is None or at.partition >= len(topic.partitions):

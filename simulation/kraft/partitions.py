@@ -18,7 +18,7 @@ class Partition:
     leader_epoch: int = field(default=0)
 
     @classmethod
-    def created(cls, replicas: Sequence[int], live: Collection[int]) -> "Partition":
+    def create(cls, replicas: Sequence[int], live: Collection[int]) -> "Partition":
         """Return a new partition. All live replicas are in sync, and the first one leads."""
         in_sync = tuple(each for each in replicas if each in live)
         return cls(tuple(replicas), leader=in_sync[0], isr=in_sync)

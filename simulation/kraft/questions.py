@@ -30,7 +30,7 @@ _KNOWN: Final = (ApiVersionsRequest, DescribeConfigsRequest, DescribeQuorumReque
 _SET_FOR_TOPIC, _DEFAULT = i8(1), i8(5)
 
 
-def looked_at(cluster: QuorumCluster, request: RequestPayload) -> ResponsePayload | None:
+def answer_question(cluster: QuorumCluster, request: RequestPayload) -> ResponsePayload | None:
     """Return the answer, or None if the request changes something."""
     match request:
         case ApiVersionsRequest():
@@ -82,7 +82,7 @@ def _quorum(cluster: QuorumCluster) -> DescribeQuorumResponse:
 
 
 def _moves(cluster: QuorumCluster) -> ListPartitionReassignmentsResponse:
-    moving = {name: _moving(topic) for name, topic in cluster.topics.items()}
+    moving = {name: _list_moves(topic) for name, topic in cluster.topics.items()}
     return ListPartitionReassignmentsResponse(
         throttle_time=NO_TIME,
         error_code=ErrorCode.none,
@@ -93,7 +93,7 @@ def _moves(cluster: QuorumCluster) -> ListPartitionReassignmentsResponse:
     )
 
 
-def _moving(topic: Topic) -> tuple[OngoingPartitionReassignment, ...]:
+def _list_moves(topic: Topic) -> tuple[OngoingPartitionReassignment, ...]:
     return tuple(
         OngoingPartitionReassignment(
             partition_index=i32(number),

@@ -78,12 +78,12 @@ class SimulatedDisk:
 
     def open(self, path: DiskPath) -> "SimulatedFile":
         where = _whole(path)
-        with self.called(path):
+        with self.check_usable(path):
             self._require_folder(where.parent)
             return SimulatedFile(self, where, self._files.setdefault(where, _Content()))
 
     def exists(self, path: DiskPath) -> bool:
-        with self.called(path):
+        with self.check_usable(path):
             return _whole(path) in self._files or _whole(path) in self._folders
 
     def size(self, path: DiskPath) -> int:
@@ -91,33 +91,33 @@ class SimulatedDisk:
 
     def list(self, path: DiskPath) -> tuple[str, ...]:
         where = _whole(path)
-        with self.called(path):
+        with self.check_usable(path):
             if where not in self._folders:
                 raise FileMissing(f"there is no folder {path}")
             names = [found.name for found in (*self._files, *self._folders) if found.parent == where and found != where]
             return tuple(sorted(names))
 
     def make_folder(self, path: DiskPath) -> None:
-        with self.called(path):
+        with self.check_usable(path):
             self._folders |= {_whole(path), *_whole(path).parents}
 
     def remove(self, path: DiskPath) -> None:
-        with self.called(path):
+        with self.check_usable(path):
             self._files.pop(_whole(path), None)
 
     def remove_folder(self, path: DiskPath) -> None:
-        with self.called(path):
-            for found in self._below(path):
+        with self.check_usable(path):
+            for found in self._list_below(path):
                 self._files.pop(found, None)
                 self._folders.discard(found)
 
     def rename(self, path: DiskPath, to: DiskPath) -> None:
         where, target = _whole(path), _whole(to)
-        with self.called(path):
+        with self.check_usable(path):
             self._require_folder(target.parent)
             if target in self._folders or not self.exists(path):
                 raise DiskError(f"cannot rename {path} to {to}")
-            for found in self._below(path):
+            for found in self._list_below(path):
                 renamed = target / found.relative_to(where)
                 if found in self._files:
                     self._files[renamed] = self._files.pop(found)
@@ -127,26 +127,26 @@ class SimulatedDisk:
 
     def write_whole(self, path: DiskPath, content: bytes) -> None:
         where = _whole(path)
-        with self.called(path):
+        with self.check_usable(path):
             self._require_folder(where.parent)
             self.write(where, len(content) - len(self._files.get(where, _Content()).data), lambda _: None)
             self._files[where] = _Content(bytearray(content), bytes(content), True)
 
     def read_whole(self, path: DiskPath) -> bytes:
-        with self.called(path):
+        with self.check_usable(path):
             content = self._files.get(_whole(path))
             if content is None:
                 raise FileMissing(f"there is no file {path}")
             return bytes(content.data)
 
     def flush_folder(self, path: DiskPath) -> None:
-        with self.called(path):
+        with self.check_usable(path):
             for found, content in self._files.items():
                 content.is_name_flushed |= found.parent == _whole(path)
 
     def lock(self, path: DiskPath) -> "SimulatedLock":
         where = _whole(path)
-        with self.called(path):
+        with self.check_usable(path):
             self._require_folder(where.parent)
             if where in self._locked:
                 raise DirectoryInUse(f"the lock {path} is taken")
@@ -166,7 +166,7 @@ class SimulatedDisk:
             raise DiskFull(f"cannot write {where}: the disk is full")
 
     @contextmanager
-    def called(self, path: DiskPath) -> Iterator[None]:
+    def check_usable(self, path: DiskPath) -> Iterator[None]:
         """Require that the machine runs and that its disk works at the path."""
         if self._is_crashed:
             raise Crashed("the machine crashed")
@@ -174,11 +174,11 @@ class SimulatedDisk:
             raise DiskError(f"cannot use {path}: Input/output error")
         yield
 
-    def _below(self, path: DiskPath) -> tuple[PurePosixPath, ...]:
+    def _list_below(self, path: DiskPath) -> tuple[PurePosixPath, ...]:
         return tuple(found for found in (*self._files, *self._folders) if found.is_relative_to(_whole(path)))
 
     def _require_same(self, path: PurePosixPath, content: _Content) -> None:
-        with self.called(path):
+        with self.check_usable(path):
             if self._files.get(path) is not content:
                 raise DiskError(f"{path} is gone, or another file")
 
@@ -201,23 +201,23 @@ class SimulatedFile:
         return len(self._content.data)
 
     def append(self, data: bytes | bytearray | memoryview) -> None:
-        with self._called():
+        with self._check_open():
             written = bytes(data)
             self._disk.write(self._path, len(written), lambda kept: self._content.data.extend(written[:kept]))
             self._content.data.extend(written)
 
     def read(self, offset: int, length: int) -> bytes:
-        with self._called():
+        with self._check_open():
             return bytes(self._content.data[offset : offset + max(length, 0)])
 
     def truncate(self, size: int) -> None:
-        with self._called():
+        with self._check_open():
             self._disk.write(self._path, 0, lambda _: None)
             del self._content.data[size:]
 
     def flush(self) -> None:
         if not self._is_closed:
-            with self._called():
+            with self._check_open():
                 self._content.flushed = bytes(self._content.data)
                 self._content.is_name_flushed = True
 
@@ -225,10 +225,10 @@ class SimulatedFile:
         self._is_closed = True
 
     @contextmanager
-    def _called(self) -> Iterator[None]:
+    def _check_open(self) -> Iterator[None]:
         if self._is_closed:
             raise DiskError(f"{self._path} is closed")
-        with self._disk.called(self._path):
+        with self._disk.check_usable(self._path):
             yield
 
 

@@ -61,16 +61,16 @@ class SimulatedNetwork:
             async with asyncio.timeout(None) as until_broken:
                 self._in_flight[until_broken] = pair
                 await asyncio.sleep(0)
-                answer = await ask(self._reached(pair, asked))
+                answer = await ask(self._reach(pair, asked))
                 await asyncio.sleep(0)
-                self._reached(pair, asked)
+                self._reach(pair, asked)
                 return answer
         except TimeoutError as error:
             raise LeaderUnreachable(f"the connection to broker {asked} broke") from error
         finally:
             self._in_flight.pop(until_broken, None)
 
-    def _reached(self, pair: frozenset[BrokerId], asked: BrokerId) -> Replicas:
+    def _reach(self, pair: frozenset[BrokerId], asked: BrokerId) -> Replicas:
         if pair in self._cut or asked not in self.running:
             raise LeaderUnreachable(f"broker {asked} cannot be reached")
         return self.running[asked]

@@ -63,7 +63,7 @@ from devcluster.clusters.kafka import KafkaCluster
 from devcluster.clusters.run_folder import RunFolder
 from devcluster.clusters.zookeeper import ZooKeeper
 from devcluster.running.ports import release_port, reserve_port
-from simulation.brokers import SimulatedBroker, simulated_link_factory
+from simulation.brokers import SimulatedBroker, make_simulated_link_factory
 
 Response = TypeVar("Response", bound=ResponsePayload)
 ID = BrokerId(1)
@@ -101,7 +101,7 @@ class SimulatedSubject:
         self.broker = Broker(id=ID, epoch=BrokerEpoch(500), endpoints=())
         self.unreachable = Broker(id=OTHER, epoch=BrokerEpoch(501), endpoints=())
         self._simulated = SimulatedBroker(ID, self.broker.epoch)
-        self.connect: BrokerLinkFactory = simulated_link_factory({ID: self._simulated})
+        self.connect: BrokerLinkFactory = make_simulated_link_factory({ID: self._simulated})
 
     def has_log(self, topic_partition: TopicPartition) -> bool:
         return topic_partition in self._simulated.logs

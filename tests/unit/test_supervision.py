@@ -11,7 +11,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from controller_core.supervision import FIRST_BACKOFF_MS, LONGEST_BACKOFF_MS, noticed, supervised
-from simulation.virtual_time import VirtualClock, until_quiet
+from simulation.virtual_time import VirtualClock, wait_until_quiet
 
 PROJECT: Final = Path(__file__).parents[2]
 SHIPPED: Final = ("controller_core", "kontroller", "operator/controller_operator", "replica_broker")
@@ -72,9 +72,9 @@ async def under_supervision(
     clock: VirtualClock, work: Work, on_error: Callable[[Exception], object] | None = None
 ) -> AsyncIterator["asyncio.Task[None]"]:
     task = supervised(work.do, name="work", on_error=on_error, sleep_ms=clock.sleep_ms, monotonic_ms=clock.monotonic_ms)
-    await until_quiet()
+    await wait_until_quiet()
     while clock.pass_to_next(10_000_000):
-        await until_quiet()
+        await wait_until_quiet()
     yield task
     task.cancel()
     await asyncio.wait([task])
@@ -130,7 +130,7 @@ async def test_the_error_of_work_that_is_done_once_is_logged_and_passed_on() -> 
     with capture_logs() as logs:
         task = noticed(fail(), name="alarm", on_error=reported.append)
         await asyncio.wait([task])
-        await until_quiet()
+        await wait_until_quiet()
     assert [str(error) for error in reported] == ["once"]
     assert [(entry["event"], entry["work"]) for entry in logs] == [("background work failed unexpectedly", "alarm")]
 

@@ -32,7 +32,7 @@ def decode_epochs(path: DiskPath, content: bytes) -> list[tuple[LeaderEpoch, int
     """Return the epochs and their start offsets, both rising. Raises `MalformedFile`."""
     found: list[tuple[LeaderEpoch, int]] = []
     for match in _matches(path, content, _EPOCHS_LINE):
-        epoch, offset = _bounded(path, match[1], INT32_MAX), _bounded(path, match[2], MOST_OFFSET)
+        epoch, offset = _parse_number(path, match[1], INT32_MAX), _parse_number(path, match[2], MOST_OFFSET)
         if found and (epoch <= found[-1][0] or offset <= found[-1][1]):
             raise MalformedFile(f"{path}: epoch {epoch} at {offset} does not follow {found[-1][0]} at {found[-1][1]}")
         found.append((LeaderEpoch(epoch), offset))
@@ -46,7 +46,7 @@ def encode_offsets(offsets: Mapping[TopicPartition, int]) -> bytes:
 def decode_offsets(path: DiskPath, content: bytes) -> dict[TopicPartition, int]:
     """Return the offset of each partition. Raises `MalformedFile`."""
     return {
-        TopicPartition(TopicName(match[1]), PartitionId(_bounded(path, match[2], INT32_MAX))): _bounded(
+        TopicPartition(TopicName(match[1]), PartitionId(_parse_number(path, match[2], INT32_MAX))): _parse_number(
             path, match[3], MOST_OFFSET
         )
         for match in _matches(path, content, _OFFSETS_LINE)
@@ -99,7 +99,7 @@ def _matches(path: DiskPath, content: bytes, pattern: re.Pattern[str]) -> list[r
     return matches
 
 
-def _bounded(path: DiskPath, number: str, at_most: int) -> int:
+def _parse_number(path: DiskPath, number: str, at_most: int) -> int:
     value = int(number)
     if value > at_most:
         raise MalformedFile(f"{path}: {value} is more than {at_most}")

@@ -85,7 +85,7 @@ class ProducerStates:
         if batch.producer_epoch > state.epoch:
             expected = 0
         else:
-            expected = following(state.batches[-1].last_sequence) if state.batches else batch.base_sequence
+            expected = increment_sequence(state.batches[-1].last_sequence) if state.batches else batch.base_sequence
         if batch.base_sequence != expected:
             raise OutOfOrderSequence(
                 f"producer {batch.producer_id} in epoch {batch.producer_epoch} sent sequence "
@@ -140,6 +140,6 @@ class ProducerStates:
         }
 
 
-def following(sequence: int) -> int:
+def increment_sequence(sequence: int) -> int:
     """Return the next sequence. Sequences wrap around to 0 after the largest."""
     return (sequence + 1) & INT32_MAX

@@ -76,13 +76,13 @@ class Indexes:
         count = self._offsets.count_at_most(offset - self._base_offset)
         if not count:
             return None
-        relative, position = self._offsets.at(count - 1)
+        relative, position = self._offsets.read_entry(count - 1)
         return IndexedBatch(self._base_offset + relative, position)
 
     def offset_before(self, timestamp_ms: int) -> int:
         """Return an offset up to which every record is earlier. The first record at the timestamp follows closely."""
         count = self._times.count_at_most(timestamp_ms - 1)
-        return self._base_offset + self._times.at(count - 1)[1] if count else self._base_offset
+        return self._base_offset + self._times.read_entry(count - 1)[1] if count else self._base_offset
 
     def cut(self, next_offset: int) -> None:
         """Remove the entries from that offset on."""

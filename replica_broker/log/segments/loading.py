@@ -43,10 +43,10 @@ def load_segments(
     """
     bases = _clear_and_find(disk, folder)
     segments = Segments(disk, folder, [], index_interval_bytes=index_interval_bytes)
-    found = [segments.made(base, now_ms) for base in bases]
+    found = [segments.make_segment(base, now_ms) for base in bases]
     for segment, following in pairwise(found):
         segment.next_offset = following.base_offset
-    found = _in_order(found, None if is_clean else recovery_point)
+    found = _repair(found, None if is_clean else recovery_point)
     loaded = Segments(disk, folder, found, index_interval_bytes=index_interval_bytes)
     if not found:
         loaded.begin(least_offset, now_ms)
@@ -65,7 +65,7 @@ def _clear_and_find(disk: Disk, folder: DiskPath) -> list[int]:
     return sorted(bases)
 
 
-def _in_order(found: list[Segment], recovery_point: int | None) -> list[Segment]:
+def _repair(found: list[Segment], recovery_point: int | None) -> list[Segment]:
     """Repair the indexes of all segments and find the end of the last one.
 
     Remove the segments after one that lost its end.

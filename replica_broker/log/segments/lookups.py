@@ -24,7 +24,7 @@ def record_not_before(segments: Segments, timestamp_ms: int, start: int, below: 
 
     Raises `CorruptBatch`.
     """
-    for segment in segments.from_offset(start):
+    for segment in segments.list_from(start):
         if segment.base_offset >= below:
             break
         if segment.latest.timestamp_ms < timestamp_ms:
@@ -41,7 +41,7 @@ def record_not_before(segments: Segments, timestamp_ms: int, start: int, below: 
 def latest_record(segments: Segments, start: int, below: int) -> TimestampedOffset | None:
     """Return the first record with the largest timestamp from `start` to before `below`; None if no record has one."""
     best: TimestampedOffset | None = None
-    for segment in segments.from_offset(start):
+    for segment in segments.list_from(start):
         if segment.base_offset >= below:
             break
         if best is not None and segment.latest.timestamp_ms <= best.timestamp_ms:

@@ -48,7 +48,7 @@ class Segments:
     def size_bytes(self) -> int:
         return sum(segment.size_bytes for segment in self._all)
 
-    def from_offset(self, offset: int) -> list[Segment]:
+    def list_from(self, offset: int) -> list[Segment]:
         """Return the segment that may have the offset, and all later ones."""
         return self._all[max(bisect_right(self._all, offset, key=attrgetter("base_offset")) - 1, 0) :]
 
@@ -57,7 +57,7 @@ class Segments:
 
         The rest of a segment after a damaged batch is skipped, with an error in the log.
         """
-        for segment in self.from_offset(from_offset):
+        for segment in self.list_from(from_offset):
             try:
                 first = segment.batch_of(from_offset)
                 if first is not None:
@@ -67,7 +67,7 @@ class Segments:
 
     def read(self, offset: int, max_bytes: int, below: int) -> bytes:
         """Return whole batches of one segment, from the batch with the offset or the next one on."""
-        for segment in self.from_offset(offset):
+        for segment in self.list_from(offset):
             if segment.base_offset >= below:
                 break
             if data := segment.read(offset, max_bytes, below):
@@ -81,7 +81,7 @@ class Segments:
         """
         if self._all:
             self.active.indexes.seal()
-        segment = self.made(base_offset, now_ms)
+        segment = self.make_segment(base_offset, now_ms)
         self._disk.flush_folder(self._folder)
         self._all.append(segment)
         return segment
@@ -98,7 +98,7 @@ class Segments:
             self._remove_last()
         return self.begin(base_offset, now_ms)
 
-    def made(self, base_offset: int, now_ms: int) -> Segment:
+    def make_segment(self, base_offset: int, now_ms: int) -> Segment:
         return Segment(
             self._disk, self._folder, base_offset, index_interval_bytes=self._index_interval_bytes, created_ms=now_ms
         )

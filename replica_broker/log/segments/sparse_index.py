@@ -28,12 +28,12 @@ class SparseIndex:
     def count(self) -> int:
         return len(self._entries) // self._entry.size
 
-    def at(self, number: int) -> tuple[int, int]:
+    def read_entry(self, number: int) -> tuple[int, int]:
         first, second = self._entry.unpack_from(self._entries, number * self._entry.size)
         return first, second
 
     def last(self) -> tuple[int, int] | None:
-        return self.at(self.count - 1) if self.count else None
+        return self.read_entry(self.count - 1) if self.count else None
 
     def add(self, first: int, second: int) -> None:
         self._entries.extend(self._entry.pack(first, second))
@@ -43,7 +43,7 @@ class SparseIndex:
         low, high = 0, self.count
         while low < high:
             middle = (low + high) // 2
-            if self.at(middle)[of] <= value:
+            if self.read_entry(middle)[of] <= value:
                 low = middle + 1
             else:
                 high = middle
@@ -54,7 +54,7 @@ class SparseIndex:
         size_bytes = count * self._entry.size
         del self._entries[size_bytes:]
         if size_bytes < self._written_bytes:
-            self._opened().truncate(size_bytes)
+            self._open_file().truncate(size_bytes)
             self._written_bytes = size_bytes
 
     def is_there(self) -> bool:
@@ -64,10 +64,10 @@ class SparseIndex:
         """Write the added entries. Creates the file even if there are none."""
         added = self._entries[self._written_bytes :]
         if added:
-            self._opened().append(added)
+            self._open_file().append(added)
             self._written_bytes += len(added)
         elif not self.is_there():
-            self._opened()
+            self._open_file()
 
     def flush(self) -> None:
         """Flush the written entries. May be called from another thread."""
@@ -97,16 +97,16 @@ class SparseIndex:
         except FileMissing:
             return bytearray()
         if not is_usable:
-            self._opened().truncate(0)
+            self._open_file().truncate(0)
             return bytearray()
         read = bytearray(self._disk.read_whole(self._path))
         del read[found_bytes - found_bytes % self._entry.size :]
         self._written_bytes = len(read)
         if len(read) < found_bytes:
-            self._opened().truncate(len(read))
+            self._open_file().truncate(len(read))
         return read
 
-    def _opened(self) -> File:
+    def _open_file(self) -> File:
         if self._file is None:
             self._file = self._disk.open(self._path)
         return self._file

@@ -133,7 +133,7 @@ class Becoming:
         directories = self._storage.directories
         if self._storage.may_be_offline(topic_partition) and not is_new:
             raise StorageFailed(topic_partition, "its log may be in the directory that failed")
-        with self._storage.guarded(topic_partition):
+        with self._storage.guard(topic_partition):
             its_log = directories.log_for(topic_partition, topic_id, self._configs.log_config(topic_partition.topic))
         checkpointed = directories.high_watermark_of(topic_partition) or 0
         replica = Replica(broker_id=self._settings.broker_id, log=its_log, high_watermark=checkpointed)
@@ -145,7 +145,7 @@ class Becoming:
     def _learn_id(self, partition: Partition, topic_id: TopicId) -> None:
         """Write the topic id of a log that was created before the topic had one."""
         config = self._configs.log_config(partition.topic_partition.topic)
-        with self._storage.guarded(partition.topic_partition):
+        with self._storage.guard(partition.topic_partition):
             self._storage.directories.log_for(partition.topic_partition, topic_id, config)
         partition.topic_id = topic_id
 
@@ -155,7 +155,7 @@ class Becoming:
             log.warning("a command is older than the known state", partition=str(partition.topic_partition))
             return
         self._fetchers.stop(partition.topic_partition)
-        with self._storage.guarded(partition.topic_partition):
+        with self._storage.guard(partition.topic_partition):
             is_new = partition.become_leader(state, self._clock.monotonic_ms())
         log.info(
             "leading" if is_new else "still leading",

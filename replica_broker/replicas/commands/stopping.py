@@ -54,7 +54,7 @@ class Stopping:
             return ErrorCode.none
         self._storage.hosted.pop(topic_partition, None)
         try:
-            with self._storage.guarded(topic_partition):
+            with self._storage.guard(topic_partition):
                 self._storage.directories.delete(topic_partition)
         except (ReplicaRefused, LogError) as error:
             return error.error_code

@@ -50,7 +50,7 @@ class Applying:
             leader_start_offset=leader_start,
         )
         try:
-            with self._storage.guarded(partition.topic_partition):
+            with self._storage.guard(partition.topic_partition):
                 partition.log.start_anew_at(leader_start)
         except StorageFailed:
             return False
@@ -61,10 +61,10 @@ class Applying:
     def append(self, partition: Partition, answer: Fetched) -> bool:
         """Append the fetched batches. Return True if it succeeded."""
         try:
-            with self._storage.guarded(partition.topic_partition):
+            with self._storage.guard(partition.topic_partition):
                 if answer.records:
                     partition.log.append_as_follower(whole_batches(answer.records))
-                    self._counters.received_from_leader(len(answer.records))
+                    self._counters.count_received_from_leader(len(answer.records))
                 replica = partition.replica
                 replica.high_watermark = max(replica.high_watermark, min(answer.high_watermark, replica.end_offset))
                 if partition.log.log_start_offset < answer.log_start_offset <= replica.high_watermark:
@@ -88,7 +88,7 @@ class Applying:
                 high_watermark=partition.high_watermark,
             )
         try:
-            with self._storage.guarded(partition.topic_partition):
+            with self._storage.guard(partition.topic_partition):
                 if offset < partition.log.log_start_offset:
                     partition.log.start_anew_at(offset)
                 else:

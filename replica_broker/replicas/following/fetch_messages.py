@@ -35,8 +35,8 @@ def fetch_request(asked: Fetch) -> AnyFetchRequest:
     }
     if all(one.topic_id is not None for one in asked.partitions.values()):
         state = v17.ReplicaState(replica_id=WireBrokerId(asked.replica_id))
-        return v17.FetchRequest(replica_state=state, topics=tuple(_by_id(asked)), **wanted)
-    return v12.FetchRequest(replica_id=WireBrokerId(asked.replica_id), topics=tuple(_by_name(asked)), **wanted)
+        return v17.FetchRequest(replica_state=state, topics=tuple(_group_by_id(asked)), **wanted)
+    return v12.FetchRequest(replica_id=WireBrokerId(asked.replica_id), topics=tuple(_group_by_name(asked)), **wanted)
 
 
 def response_type(request: AnyFetchRequest) -> type[AnyFetchResponse]:
@@ -44,7 +44,7 @@ def response_type(request: AnyFetchRequest) -> type[AnyFetchResponse]:
     return FetchResponse if isinstance(request, v17.FetchRequest) else FetchResponse12
 
 
-def _by_id(asked: Fetch) -> Iterable[v17.FetchTopic]:
+def _group_by_id(asked: Fetch) -> Iterable[v17.FetchTopic]:
     by_id: dict[UUID, list[v17.FetchPartition]] = {}
     for topic_partition, one in asked.partitions.items():
         assert one.topic_id is not None, "checked before"
@@ -53,7 +53,7 @@ def _by_id(asked: Fetch) -> Iterable[v17.FetchTopic]:
         yield v17.FetchTopic(topic_id=each, partitions=tuple(partitions))
 
 
-def _by_name(asked: Fetch) -> Iterable[v12.FetchTopic]:
+def _group_by_name(asked: Fetch) -> Iterable[v12.FetchTopic]:
     by_name: dict[TopicName, list[v12.FetchPartition]] = {}
     for topic_partition, one in asked.partitions.items():
         partition = v12.FetchPartition(**_partition(topic_partition, one))
@@ -73,7 +73,7 @@ def _partition(topic_partition: TopicPartition, one: Asked) -> dict[str, Any]:
     }
 
 
-def fetched(asked: Fetch, response: AnyFetchResponse) -> dict[TopicPartition, Fetched]:
+def parse_response(asked: Fetch, response: AnyFetchResponse) -> dict[TopicPartition, Fetched]:
     """Return the response of each partition. An error of the whole request counts for each."""
     if response.error_code is not ErrorCode.none:
         return dict.fromkeys(asked.partitions, Fetched(error_code=response.error_code))
@@ -85,11 +85,11 @@ def fetched(asked: Fetch, response: AnyFetchResponse) -> dict[TopicPartition, Fe
         name = topic.topic_id if isinstance(topic, FetchableTopicResponse) else topic.topic
         for data in topic.partitions:
             if (where := called.get((name, data.partition_index))) is not None:
-                answers[where] = _fetched(data)
+                answers[where] = _parse_partition(data)
     return answers
 
 
-def _fetched(data: Any) -> Fetched:
+def _parse_partition(data: Any) -> Fetched:
     diverging = data.diverging_epoch
     return Fetched(
         error_code=data.error_code,

@@ -71,7 +71,7 @@ class Fetcher:
                 each for each in self._following.values() if each.paused_until_ms <= now_ms and self._is_present(each)
             ]
             if not due:
-                await self._until_something_is_due(now_ms)
+                await self._wait_until_due(now_ms)
                 continue
             try:
                 await self._do(due, Phase.CUT, self._cut)
@@ -81,7 +81,7 @@ class Fetcher:
                 log.warning("a leader does not answer", leader=self._endpoint.broker, reason=str(error))
                 await self._clock.sleep_ms(self._settings.fetch_backoff_ms)
 
-    async def _until_something_is_due(self, now_ms: float) -> None:
+    async def _wait_until_due(self, now_ms: float) -> None:
         first_ms = min(
             (each.paused_until_ms for each in self._following.values() if self._is_present(each)), default=None
         )
@@ -158,7 +158,7 @@ class Fetcher:
 
     async def _fetch(self, fetching: Collection[Following]) -> None:
         asked = Fetch(
-            partitions={each.partition.topic_partition: each.asked(self._settings) for each in fetching},
+            partitions={each.partition.topic_partition: each.make_request(self._settings) for each in fetching},
             replica_id=self._settings.broker_id,
             max_wait_ms=self._settings.fetch_wait_max_ms,
             min_bytes=self._settings.fetch_min_bytes,

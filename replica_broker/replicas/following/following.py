@@ -46,7 +46,7 @@ class Following:
         self.paused_until_ms = now_ms + min(FIRST_PAUSE_MS * 2**self.pauses, longest_ms)
         self.pauses = min(self.pauses + 1, MOST_DOUBLINGS)
 
-    def asked(self, settings: ReplicaSettings) -> Asked:
+    def make_request(self, settings: ReplicaSettings) -> Asked:
         """Return the fetch of the log's next messages."""
         log = self.partition.log
         latest = log.latest_epoch if settings.truncate_to == "leader epoch" else None

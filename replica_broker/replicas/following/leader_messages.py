@@ -51,7 +51,7 @@ def ends_request(
 def ends(response: OffsetForLeaderEpochResponse) -> dict[TopicPartition, EpochEnd | ErrorCode]:
     """Return the end of the epoch of each partition."""
     return {
-        _named(topic.topic, one.partition): (
+        _make_topic_partition(topic.topic, one.partition): (
             EpochEnd(LeaderEpoch(one.leader_epoch), int(one.end_offset))
             if one.error_code is ErrorCode.none
             else one.error_code
@@ -69,13 +69,13 @@ def offsets_request(
         replica_id=WireBrokerId(replica_id),
         isolation_level=_READ_UNCOMMITTED,
         topics=tuple(
-            ListOffsetsTopic(name=WireTopicName(topic), partitions=_listed(asked, of_topic))
+            ListOffsetsTopic(name=WireTopicName(topic), partitions=_make_partitions(asked, of_topic))
             for topic, of_topic in by_topic(asked)
         ),
     )
 
 
-def _listed(
+def _make_partitions(
     asked: Mapping[TopicPartition, tuple[LeaderEpoch, int]], of_topic: Iterable[TopicPartition]
 ) -> tuple[ListOffsetsPartition, ...]:
     return tuple(
@@ -91,7 +91,7 @@ def _listed(
 def offsets(response: ListOffsetsResponse) -> dict[TopicPartition, int | ErrorCode]:
     """Return the offset of each partition."""
     return {
-        _named(topic.name, one.partition_index): (
+        _make_topic_partition(topic.name, one.partition_index): (
             int(one.offset) if one.error_code is ErrorCode.none else one.error_code
         )
         for topic in response.topics
@@ -99,5 +99,5 @@ def offsets(response: ListOffsetsResponse) -> dict[TopicPartition, int | ErrorCo
     }
 
 
-def _named(topic: str, partition: int) -> TopicPartition:
+def _make_topic_partition(topic: str, partition: int) -> TopicPartition:
     return TopicPartition(TopicName(str(topic)), PartitionId(int(partition)))

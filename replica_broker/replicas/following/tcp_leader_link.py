@@ -71,7 +71,7 @@ class TcpLeaderLink:
         """Fetch from the leader. See `LeaderLink.fetch`."""
         request = fetch_messages.fetch_request(asked)
         response = await self._ask(request, fetch_messages.response_type(request))
-        return fetch_messages.fetched(asked, response)
+        return fetch_messages.parse_response(asked, response)
 
     async def ends_of_epochs(
         self, asked: Mapping[TopicPartition, tuple[LeaderEpoch, LeaderEpoch]], replica_id: BrokerId
@@ -106,7 +106,7 @@ class TcpLeaderLink:
     async def _exchange(self, request: RequestPayload, response_type: type[Response]) -> Response:
         correlation_id = next(self._correlation_ids)
         frame = encode_request(request, correlation_id, self._client_id)
-        connection = await self._connected()
+        connection = await self._connect()
         try:
             async with asyncio.timeout(self._request_timeout_ms / 1000):
                 connection.writer.write(frame)
@@ -124,7 +124,7 @@ class TcpLeaderLink:
         except (FrameError, Undecodable) as error:
             raise LeaderAnswerUnreadable(f"{self._named} answered {type(request).__name__}: {error}") from error
 
-    async def _connected(self) -> Connection:
+    async def _connect(self) -> Connection:
         if self._closed:
             raise LeaderUnreachable(f"the link to {self._named} is closed")
         if self._connection is not None and self._connection.is_spent:

@@ -42,7 +42,7 @@ class Appending:
 
         appended = self._append(partition, write, size_bytes=len(records), acks=acks)
         if not appended.is_duplicate:
-            self._counters.received_from_producer(len(records), appended.last_offset - appended.first_offset + 1)
+            self._counters.count_received_from_producer(len(records), appended.last_offset - appended.first_offset + 1)
         return appended
 
     def append_marker(self, partition: Partition, end: EndOfTransaction) -> Appended:
@@ -68,14 +68,14 @@ class Appending:
         partition.notify()
         return appended
 
-    async def until_committed(self, partition: Partition, end_offset: int, *, timeout_ms: int) -> None:
+    async def wait_until_committed(self, partition: Partition, end_offset: int, *, timeout_ms: int) -> None:
         """Wait until everything before an offset is committed in this reign.
 
         Raises `NotEnoughReplicasAfterAppend`, `ReplicationTimedOut`, `NotLeader`, `StorageFailed`.
         """
         reigns = partition.reigns
         woken = asyncio.Event()
-        with partition.waking(woken.set):
+        with partition.wake_on_change(woken.set):
             try:
                 async with asyncio.timeout(timeout_ms / 1000):
                     while not self._is_committed(partition, end_offset, reigns):

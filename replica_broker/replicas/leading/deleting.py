@@ -57,7 +57,7 @@ class Deleting:
         if deletions:
             self._storage.directories.checkpoint_recovery_points()
             self._storage.take_offline()
-            await self._until_done(deletions, answers, timeout_ms)
+            await self._wait_until_done(deletions, answers, timeout_ms)
         timed_out = ErrorCode.request_timed_out
         unfinished = {
             each: Deleted(low_watermark=self._low_watermark(deletion.partition), error_code=timed_out)
@@ -76,11 +76,11 @@ class Deleting:
             raise BeyondHighWatermark(
                 topic_partition, f"{wanted} is not between 0 and the high watermark {partition.high_watermark}"
             )
-        with self._storage.guarded(topic_partition):
+        with self._storage.guard(topic_partition):
             partition.log.raise_log_start(wanted)
         return _Deletion(partition=partition, offset=wanted, reigns=partition.reigns)
 
-    async def _until_done(
+    async def _wait_until_done(
         self, deletions: dict[TopicPartition, _Deletion], answers: dict[TopicPartition, Deleted], timeout_ms: int
     ) -> None:
         """Move finished deletions to the answers, until all are finished or the time is over."""
@@ -89,7 +89,7 @@ class Deleting:
         try:
             with ExitStack() as watched:
                 for deletion in deletions.values():
-                    watched.enter_context(deletion.partition.waking(woken.set))
+                    watched.enter_context(deletion.partition.wake_on_change(woken.set))
                 async with asyncio.timeout(timeout_ms / 1000):
                     while True:
                         self._take_done(deletions, answers)

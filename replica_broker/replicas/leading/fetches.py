@@ -58,7 +58,7 @@ class Fetches:
 
         with ExitStack() as watched:
             for topic_partition in asked.partitions:
-                watched.enter_context(self._find(topic_partition).waking(partial(wake, topic_partition)))
+                watched.enter_context(self._find(topic_partition).wake_on_change(partial(wake, topic_partition)))
             with suppress(TimeoutError):
                 async with asyncio.timeout(asked.max_wait_ms / 1000):
                     while not _is_enough(asked, answers):
@@ -75,9 +75,9 @@ class Fetches:
         for topic_partition, one in asked.partitions.items():
             try:
                 partition = self._find(topic_partition)
-                follower = self._checked(partition, one, asked)
-                with self._storage.guarded(topic_partition):
-                    counts = _diverging(partition, one) is None and _is_in_range(partition, one.offset)
+                follower = self._check(partition, one, asked)
+                with self._storage.guard(topic_partition):
+                    counts = _find_divergence(partition, one) is None and _is_in_range(partition, one.offset)
             except (ReplicaRefused, LogError):
                 continue  # the answer will have the error
             if follower is not None and counts:
@@ -120,9 +120,9 @@ class Fetches:
         partition = None
         try:
             partition = self._find(topic_partition)
-            self._checked(partition, one, asked)
-            with self._storage.guarded(topic_partition):
-                if (diverging := _diverging(partition, one)) is not None:
+            self._check(partition, one, asked)
+            with self._storage.guard(topic_partition):
+                if (diverging := _find_divergence(partition, one)) is not None:
                     return _answered(partition, b"", diverging)
                 records = _read(partition, one, left_bytes, is_follower=asked.is_from_follower)
             return _answered(partition, b"" if has_some and len(records) > left_bytes else records, None)
@@ -132,7 +132,7 @@ class Fetches:
                 return Fetched(error_code=error.error_code)
             return Fetched(error_code=error.error_code, leader=partition.leader, leader_epoch=partition.leader_epoch)
 
-    def _checked(self, partition: Partition, one: Asked, asked: Fetch) -> Follower | None:
+    def _check(self, partition: Partition, one: Asked, asked: Fetch) -> Follower | None:
         """Return the follower that fetches, or None for a consumer. Raises `ReplicaRefused`."""
         if None not in (one.topic_id, partition.topic_id) and one.topic_id != partition.topic_id:
             raise InconsistentTopicId(
@@ -164,7 +164,7 @@ def _answered(partition: Partition, records: bytes, diverging: EpochEnd | None) 
     )
 
 
-def _diverging(partition: Partition, one: Asked) -> EpochEnd | None:
+def _find_divergence(partition: Partition, one: Asked) -> EpochEnd | None:
     """Return the offset and epoch at which the fetching log diverges from the leader's, or None.
 
     Raises `OffsetOutOfRange` if the leader cannot tell.

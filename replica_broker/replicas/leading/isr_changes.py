@@ -97,7 +97,7 @@ class IsrChanges:
 
     def _take(self, partition: Partition, asked: IsrToWrite, outcome: IsrWritten | IsrRefused) -> None:
         if isinstance(outcome, IsrRefused):
-            self._counters.isr_refused()
+            self._counters.count_isr_refusal()
             log.warning(
                 "an ISR was refused", partition=str(asked.topic_partition), isr=asked.isr, error=outcome.error_code.name
             )
@@ -106,7 +106,7 @@ class IsrChanges:
         elif outcome.leader_epoch != asked.leader_epoch or outcome.partition_epoch < asked.partition_epoch:
             return  # another broker leads, and the command that says so will come
         else:
-            self._counters.isr_changed(partition.isr, outcome.isr)
+            self._counters.count_isr_change(partition.isr, outcome.isr)
             partition.isr = outcome.isr
             partition.partition_epoch = outcome.partition_epoch
             partition.recovery_state = outcome.recovery_state

@@ -67,7 +67,7 @@ class StateZnodeWriter:
             if present is None:
                 return IsrRefused(error_code=ErrorCode.unknown_topic_or_partition)
             return _outcome_of_another_version(present, wanted)
-        return _written(wanted, PartitionEpoch(isr.partition_epoch + 1))
+        return _make_outcome(wanted, PartitionEpoch(isr.partition_epoch + 1))
 
     async def _read(self, topic_partition: TopicPartition) -> PartitionState | None:
         (node,) = await self._zk.read_many([paths.partition_state(topic_partition)])
@@ -100,11 +100,11 @@ class StateZnodeWriter:
 
 def _outcome_of_another_version(present: PartitionState, wanted: LeaderAndIsr) -> IsrWritten | IsrRefused:
     if present.leader_and_isr == wanted:
-        return _written(wanted, present.partition_epoch)
+        return _make_outcome(wanted, present.partition_epoch)
     return IsrRefused(error_code=ErrorCode.invalid_update_version)
 
 
-def _written(state: LeaderAndIsr, version: PartitionEpoch) -> IsrWritten:
+def _make_outcome(state: LeaderAndIsr, version: PartitionEpoch) -> IsrWritten:
     return IsrWritten(
         leader_epoch=state.leader_epoch,
         partition_epoch=version,

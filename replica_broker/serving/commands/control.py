@@ -100,7 +100,7 @@ class Control:
     async def _stale(
         self, request: LeaderAndIsrRequest | StopReplicaRequest | UpdateMetadataRequest
     ) -> ErrorCode | None:
-        await self._node.until_registered()
+        await self._node.wait_until_registered()
         asked = type(request).__name__
         if request.is_kraft_controller:
             log.warning("command refused: it is from a KRaft controller", command=asked)

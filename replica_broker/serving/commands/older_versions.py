@@ -48,15 +48,15 @@ class CommandVersions(Versions[Request]):
 
     def request_type(self, version: int) -> type[RequestPayload]:
         """Return the request type of a version. See `Versions`."""
-        asked: type[RequestPayload] = self._of_version(self.newest, version)
+        asked: type[RequestPayload] = self._derive_type(self.newest, version)
         return asked
 
     def response_type(self, version: int) -> type[ResponsePayload]:
         """Return the response type of a version. See `Versions`."""
-        answered: type[ResponsePayload] = self._of_version(self._newest_response, version)
+        answered: type[ResponsePayload] = self._derive_type(self._newest_response, version)
         return answered
 
-    def _of_version(self, newest: Any, version: int) -> Any:
+    def _derive_type(self, newest: Any, version: int) -> Any:
         if version == self.max:
             return newest
         return older(newest, version, frozenset(name for name, first in self._since.items() if version < first))

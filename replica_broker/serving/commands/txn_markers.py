@@ -34,11 +34,11 @@ _TIMEOUT_MS: Final = 30_000
 async def on_write_txn_markers(replicas: Replicas, request: WriteTxnMarkersRequest) -> WriteTxnMarkersResponse:
     """Answer for each partition when its marker is committed."""
     return WriteTxnMarkersResponse(
-        markers=tuple(await asyncio.gather(*(_ended(replicas, marker) for marker in request.markers)))
+        markers=tuple(await asyncio.gather(*(_end_transaction(replicas, marker) for marker in request.markers)))
     )
 
 
-async def _ended(replicas: Replicas, marker: WritableTxnMarker) -> WritableTxnMarkerResult:
+async def _end_transaction(replicas: Replicas, marker: WritableTxnMarker) -> WritableTxnMarkerResult:
     end = EndOfTransaction(
         producer_id=int(marker.producer_id),
         producer_epoch=int(marker.producer_epoch),

@@ -20,7 +20,7 @@ from controller_core.zk.codecs import MalformedZnode
 from controller_core.zk.compare_and_set import Contended, compare_and_set, put, reading
 from controller_core.zk.session import Create, CreateMode, WriteOp, ZkError, ZkNode, ZkSession
 from replica_broker.membership.node import Node
-from replica_broker.serving.configs.altering import altered
+from replica_broker.serving.configs.altering import apply_changes
 
 VERSIONS: Final = Versions(IncrementalAlterConfigsRequest, oldest=0)
 
@@ -59,7 +59,7 @@ async def _alter(node: Node, zk: ZkSession, resource: AlterConfigsResource, *, v
 
     def decide(present: ZkNode | None) -> list[WriteOp]:
         config = codecs.decode_config(present.data, path) if present else {}
-        wanted = altered(config, resource.configs, is_topic=is_topic)
+        wanted = apply_changes(config, resource.configs, is_topic=is_topic)
         if validate_only or wanted == config:
             return []
         change = codecs.encode_config_change(entity)

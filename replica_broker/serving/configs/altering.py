@@ -23,7 +23,7 @@ THROTTLES: Final = frozenset(
 )
 
 
-def altered(config: Mapping[str, str], changes: Iterable[Any], *, is_topic: bool) -> dict[str, str]:
+def apply_changes(config: Mapping[str, str], changes: Iterable[Any], *, is_topic: bool) -> dict[str, str]:
     """Return the configuration after all changes of a request. Raises `Refused`, and then none is made."""
     wanted = dict(config)
     seen: set[str] = set()

@@ -82,7 +82,7 @@ class Admin:
         await self._zk.transact(
             [
                 Create(path=paths.replicas(where), data=codecs.encode_brokers(replicas)),
-                Delete(path=paths.reassigned(where)),
+                Delete(path=paths.reassignment(where)),
             ]
         )
         await self._forget_empty(where.topic)
@@ -110,7 +110,7 @@ class Admin:
                 f"cannot delete {where} within {self._timeout_ms} ms: the deletion needs a leader, so try again"
             )
         await self._delete_below(paths.partition(where))
-        await self._zk.transact([Delete(path=paths.reassigned(where))])
+        await self._zk.transact([Delete(path=paths.reassignment(where))])
         await self._forget_empty(where.topic)
 
     async def delete_topic(self, topic: TopicName) -> None:
@@ -146,7 +146,7 @@ class Admin:
 
     async def clean_failed_topic_creation_attempt(self, topic: TopicName) -> bool:
         """Clean up a topic. Return False if it has a live partition, True if nothing is left of it."""
-        entries, partitions = await self._zk.children_many([paths.reassigned_topic(topic), paths.topic(topic)])
+        entries, partitions = await self._zk.children_many([paths.topic_reassignment(topic), paths.topic(topic)])
         if entries is None and partitions == ():
             await self._delete_below(paths.topic(topic))  # it failed before its first partition, or lost its last one
             return True
@@ -169,12 +169,12 @@ class Admin:
         await self._delete_below(paths.partition(znodes.topic_partition))
 
     async def _close_failed(self, znodes: PartitionZnodes, replicas: tuple[BrokerId, ...]) -> None:
-        operations: list[WriteOp] = [Delete(path=paths.reassigned(znodes.topic_partition))]
+        operations: list[WriteOp] = [Delete(path=paths.reassignment(znodes.topic_partition))]
         for broker in replicas:
             queue = StateChangeQueue(self._zk, broker, bound=self._bound)
             await queue.make_room()
             request = StateChangeRequest(change="close-replica", topic_partition=znodes.topic_partition, epoch=NO_EPOCH)
-            operations.append(queue.putting(request))
+            operations.append(queue.make_put(request))
         await self._zk.transact(operations)
 
     async def _hosts_to_close(self, where: TopicPartition, znodes: PartitionZnodes) -> tuple[BrokerId, ...]:
@@ -186,14 +186,14 @@ class Admin:
         return tuple(broker for broker in brokers if broker in live)
 
     async def _write_reassigned(self, where: TopicPartition, replicas: tuple[BrokerId, ...]) -> None:
-        parent = Create(path=paths.reassigned_topic(where.topic))
+        parent = Create(path=paths.topic_reassignment(where.topic))
         await ensure_znodes(self._zk, [parent], self._zk.transact)
-        await self._zk.transact([Create(path=paths.reassigned(where), data=codecs.encode_brokers(replicas))])
+        await self._zk.transact([Create(path=paths.reassignment(where), data=codecs.encode_brokers(replicas))])
 
     async def _forget_empty(self, topic: TopicName) -> None:
         """Delete the topic's entry if it is empty: the topic is not being created."""
         try:
-            await self._zk.transact([Delete(path=paths.reassigned_topic(topic))])
+            await self._zk.transact([Delete(path=paths.topic_reassignment(topic))])
         except (NotEmpty, NoNode):
             return
 

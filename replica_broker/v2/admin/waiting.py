@@ -40,7 +40,7 @@ async def wait_until(
     Raises the errors of ZooKeeper.
     """
     changed = asyncio.Event()
-    watched = (paths.replicas(where), paths.reassigned(where))
+    watched = (paths.replicas(where), paths.reassignment(where))
     try:
         async with asyncio.timeout(timeout_ms / 1000):
             while True:

@@ -124,7 +124,9 @@ class Becoming:
             isr = tuple(broker for broker in znodes.assigned if broker in in_sync)
             partition.proposed = proposed = ProposedIsr(isr)
             try:
-                await self.zk.transact([znodes.fenced(epoch), *znodes.with_isr(isr, assigned=znodes.assigned)])
+                await self.zk.transact(
+                    [znodes.make_epoch_check(epoch), *znodes.make_isr_writes(isr, assigned=znodes.assigned)]
+                )
             except Conflict:
                 continue
             finally:

@@ -15,7 +15,7 @@ from controller_core.supervision import until_one_ends
 from controller_core.zk.codecs import MalformedZnode
 from controller_core.zk.compare_and_set import ensure_znodes
 from controller_core.zk.session import ConnectionLost, Create, SessionExpired, SessionId, ZkSession
-from replica_broker.membership.looking import until_connected
+from replica_broker.membership.looking import wait_until_connected
 from replica_broker.membership.node import Node
 from replica_broker.membership.registration import Registration
 from replica_broker.v2.broker.becoming import Becoming
@@ -83,7 +83,7 @@ class V2Broker:
         await self._queue.create()
         await self._view.look_at_all()
         await self._listener.drain()
-        for znodes in await self._assigned():
+        for znodes in await self._read_assigned():
             await self._start(znodes.topic_partition)
         await self._registration.register()
         self._session = session
@@ -95,7 +95,7 @@ class V2Broker:
                 await self._listen()
             except (ConnectionLost, SessionExpired):
                 self._is_watched = False
-                await until_connected(self._zk)
+                await wait_until_connected(self._zk)
                 continue
             await self._woken.wait()
 
@@ -122,7 +122,7 @@ class V2Broker:
         await self._view.look_at_all()
         await self._listener.drain()
         for where in self._hosting.started:
-            await self._changed_assignment(where)
+            await self._apply_assignment(where)
 
     async def _dispatch(self, changed: tuple[str, ...]) -> None:
         partitions: dict[TopicPartition, None] = {}
@@ -147,11 +147,11 @@ class V2Broker:
         for where in self._hosting.started if are_brokers_changed else leaders:
             self._hosting.on_leader_change(where)
         for where in reassigned:
-            await self._changed_assignment(where)
+            await self._apply_assignment(where)
         if any(path.startswith(f"{paths.state(self._node.id)}/") for path in changed):
             await self._listener.drain()
 
-    async def _assigned(self) -> list[PartitionZnodes]:
+    async def _read_assigned(self) -> list[PartitionZnodes]:
         """Run `get replica info from ZK and compute AR, a list of replicas assigned to this broker`."""
         (topics,) = await self._zk.children_many([paths.TOPICS])
         names = topics or ()
@@ -166,7 +166,7 @@ class V2Broker:
                 log.error("unreadable topic is not started", topic=name, reason=str(error))
         return [znodes for znodes in found if self._node.id in znodes.hosts]
 
-    async def _changed_assignment(self, where: TopicPartition) -> None:
+    async def _apply_assignment(self, where: TopicPartition) -> None:
         self._hosting.on_leader_change(where)
         try:
             await self._reassigning.on_partitions_reassigned(where)

@@ -87,7 +87,11 @@ class ClusterView:
             log.error("unreadable topic keeps its known state", topic=name, reason=str(error))
             return None
         states = [_partition(znodes) for znodes in read if znodes.replicas]
-        states += [_gone(znodes) for znodes in read if not znodes.replicas and znodes.topic_partition in self._metadata]
+        states += [
+            _make_deleted_state(znodes)
+            for znodes in read
+            if not znodes.replicas and znodes.topic_partition in self._metadata
+        ]
         if not states:
             return None
         return UpdateMetadataTopicState(topic_name=name, topic_id=read[0].topic_id, partition_states=tuple(states))
@@ -122,7 +126,7 @@ def _partition(znodes: PartitionZnodes) -> UpdateMetadataPartitionState:
     )
 
 
-def _gone(znodes: PartitionZnodes) -> UpdateMetadataPartitionState:
+def _make_deleted_state(znodes: PartitionZnodes) -> UpdateMetadataPartitionState:
     return UpdateMetadataPartitionState(
         partition_index=znodes.topic_partition.partition,
         controller_epoch=_NO_EPOCH,

@@ -20,7 +20,7 @@ from controller_core.supervision import supervised
 from controller_core.wire.messages import StopReplicaPartitionState, StopReplicaRequest, StopReplicaTopicState
 from controller_core.zk.codecs import MalformedZnode
 from controller_core.zk.session import Conflict, ConnectionLost, Delete, SessionExpired
-from replica_broker.membership.looking import until_connected
+from replica_broker.membership.looking import wait_until_connected
 from replica_broker.v2.broker.becoming import Becoming
 from replica_broker.v2.broker.leader_election import leader_election
 from replica_broker.v2.znodes import paths
@@ -105,7 +105,7 @@ class Hosting:
             try:
                 is_settled = await self._look(where)
             except (ConnectionLost, SessionExpired):
-                await until_connected(self._zk)
+                await wait_until_connected(self._zk)
                 continue
             except MalformedZnode as error:
                 log.error("unreadable partition stays unchanged", partition=str(where), reason=str(error))
@@ -157,9 +157,9 @@ class Hosting:
         if leader is None or znodes.leader_session != self._zk.session_id:
             return True
         others = tuple(broker for broker in znodes.isr if broker != self._own)
-        isr = znodes.with_isr(others, assigned=znodes.assigned) if others else []
+        isr = znodes.make_isr_writes(others, assigned=znodes.assigned) if others else []
         try:
-            await self._zk.transact([znodes.fenced(leader.epoch), Delete(path=paths.leader(where)), *isr])
+            await self._zk.transact([znodes.make_epoch_check(leader.epoch), Delete(path=paths.leader(where)), *isr])
         except Conflict:
             return False
         log.error(

@@ -31,15 +31,18 @@ class V2IsrWriter:
             return IsrRefused(error_code=ErrorCode.fenced_leader_epoch)
         if znodes.partition_epoch != asked.partition_epoch:
             # Only this broker writes in its epoch, so the other version is its own write with a lost answer.
-            return _written(asked, znodes.isr, znodes.partition_epoch)
+            return _make_outcome(asked, znodes.isr, znodes.partition_epoch)
         try:
             await self._zk.transact(
-                [znodes.fenced(asked.leader_epoch), *znodes.with_isr(asked.isr, assigned=znodes.assigned)]
+                [
+                    znodes.make_epoch_check(asked.leader_epoch),
+                    *znodes.make_isr_writes(asked.isr, assigned=znodes.assigned),
+                ]
             )
         except Conflict as error:
             raise IsrWriteUncertain("another write came in between") from error
-        return _written(asked, asked.isr, PartitionEpoch(asked.partition_epoch + 1))
+        return _make_outcome(asked, asked.isr, PartitionEpoch(asked.partition_epoch + 1))
 
 
-def _written(asked: IsrToWrite, isr: tuple[BrokerId, ...], version: PartitionEpoch) -> IsrWritten:
+def _make_outcome(asked: IsrToWrite, isr: tuple[BrokerId, ...], version: PartitionEpoch) -> IsrWritten:
     return IsrWritten(leader_epoch=asked.leader_epoch, partition_epoch=version, isr=isr)

@@ -15,7 +15,7 @@ BLOCK_LENGTH: Final = 1_000
 async def allocate_producer_ids(zk: ZkSession) -> ProducerIdBlock:
     """Return a new block of ids. Raises the errors of ZooKeeper, `MalformedZnode` and `Contended`."""
 
-    def raised(present: ZkNode | None) -> list[WriteOp]:
+    def decide(present: ZkNode | None) -> list[WriteOp]:
         return [
             SetData(
                 path=paths.PRODUCER_IDS,
@@ -24,7 +24,7 @@ async def allocate_producer_ids(zk: ZkSession) -> ProducerIdBlock:
             )
         ]
 
-    settled = await compare_and_set(reading(zk, paths.PRODUCER_IDS), raised, zk.transact)
+    settled = await compare_and_set(reading(zk, paths.PRODUCER_IDS), decide, zk.transact)
     return ProducerIdBlock(start=_next(settled.found), length=BLOCK_LENGTH)
 
 

@@ -79,13 +79,13 @@ class Reassigning:
         if not set(target) <= set(isr) or partition.proposed is not None:
             return
         operations: list[WriteOp] = [
-            znodes.fenced(epoch),
+            znodes.make_epoch_check(epoch),
             SetData(path=paths.replicas(where), data=codecs.encode_brokers(target)),
-            *znodes.with_isr(isr, assigned=target),
-            *await self._closing(znodes, partition),
+            *znodes.make_isr_writes(isr, assigned=target),
+            *await self._prepare_close_requests(znodes, partition),
         ]
         if target:
-            operations.append(Delete(path=paths.reassigned(where)))
+            operations.append(Delete(path=paths.reassignment(where)))
         if self._becoming.node.id not in target:
             operations.append(Delete(path=paths.leader(where)))
         partition.proposed = proposed = ProposedIsr(isr)
@@ -99,7 +99,7 @@ class Reassigning:
                 partition.proposed = None
         self._is_over(partition, await read_partition(self._becoming.zk, where))
 
-    async def _closing(self, znodes: PartitionZnodes, partition: Partition) -> list[WriteOp]:
+    async def _prepare_close_requests(self, znodes: PartitionZnodes, partition: Partition) -> list[WriteOp]:
         """Return the close-replica requests for AR - RAR. Raises `FollowerStateChangeQueueFull`."""
         operations: list[WriteOp] = []
         request = StateChangeRequest(
@@ -110,7 +110,7 @@ class Reassigning:
                 bound = self._becoming.settings.state_change_queue_bound
                 queue = StateChangeQueue(self._becoming.zk, broker, bound=bound)
                 await queue.make_room()
-                operations.append(queue.putting(request))
+                operations.append(queue.make_put(request))
         return operations
 
     def _is_over(self, partition: Partition, znodes: PartitionZnodes) -> None:

@@ -68,11 +68,11 @@ class PartitionZnodes:
         """Return True if the partition has its first leader, elected in this session."""
         return self.leader is not None and self.leader.epoch == FIRST_EPOCH and self.leader_session == session
 
-    def fenced(self, epoch: LeaderEpoch) -> Check:
+    def make_epoch_check(self, epoch: LeaderEpoch) -> Check:
         """Return a check that fails the transaction of a replaced leader."""
         return Check(path=paths.epoch(self.topic_partition), version=ZkVersion(epoch))
 
-    def with_isr(self, isr: tuple[BrokerId, ...], assigned: tuple[BrokerId, ...]) -> list[WriteOp]:
+    def make_isr_writes(self, isr: tuple[BrokerId, ...], assigned: tuple[BrokerId, ...]) -> list[WriteOp]:
         """Return the writes of the ISR and of CUR = AR - ISR."""
         cur = tuple(broker for broker in assigned if broker not in isr)
         return [
@@ -106,13 +106,13 @@ async def read_partitions(zk: ZkSession, topic_partitions: Iterable[TopicPartiti
                 isr=() if isr is None else codecs.decode_brokers(names[first + 3], isr.data),
                 isr_version=NO_VERSION if isr is None else isr.version,
                 epoch_version=NO_VERSION if epoch is None else epoch.version,
-                reassigned=None if reassigned is None else _reassigned(names[first + 5], reassigned.data),
+                reassigned=None if reassigned is None else _parse_reassigned(names[first + 5], reassigned.data),
             )
         )
     return found
 
 
-def _reassigned(path: str, data: bytes) -> tuple[BrokerId, ...] | None:
+def _parse_reassigned(path: str, data: bytes) -> tuple[BrokerId, ...] | None:
     """Return the RAR. An unreadable one counts as none, so that it does not block the partition."""
     try:
         return codecs.decode_brokers(path, data)
@@ -128,7 +128,7 @@ def _paths(topic_partition: TopicPartition) -> Sequence[str]:
         paths.leader(topic_partition),
         paths.isr(topic_partition),
         paths.epoch(topic_partition),
-        paths.reassigned(topic_partition),
+        paths.reassignment(topic_partition),
     )
 
 

@@ -64,11 +64,11 @@ def epoch(topic_partition: TopicPartition) -> str:
     return f"{partition(topic_partition)}/epoch"
 
 
-def reassigned_topic(name: TopicName) -> str:
+def topic_reassignment(name: TopicName) -> str:
     return f"{REASSIGNED}/{name}"
 
 
-def reassigned(topic_partition: TopicPartition) -> str:
+def reassignment(topic_partition: TopicPartition) -> str:
     """Return the path of the RAR, which is empty for a deletion."""
     return f"{REASSIGNED}/{topic_partition.topic}/{topic_partition.partition}"
 

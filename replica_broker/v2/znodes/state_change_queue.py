@@ -84,7 +84,7 @@ class StateChangeQueue:
                 f"the queue of broker {self._broker} has {self._bound} requests that must not be lost: start the broker"
             )
 
-    def putting(self, request: StateChangeRequest) -> Create:
+    def make_put(self, request: StateChangeRequest) -> Create:
         """Return the write that adds a request, as a part of a transaction."""
         return Create(
             path=paths.request_prefix(self._broker),
@@ -93,7 +93,7 @@ class StateChangeQueue:
         )
 
     async def put(self, request: StateChangeRequest) -> None:
-        await self._zk.transact([self.putting(request)])
+        await self._zk.transact([self.make_put(request)])
 
 
 async def send_state_change(

@@ -4,7 +4,7 @@ import asyncio
 from functools import cache
 
 from controller_core.zk import paths
-from simulation.checks import simulated_cluster
+from simulation.checks import simulate_cluster
 from simulation.cluster import Cluster, tp
 from simulation.process import ProcessSettings
 from tests.unit.journal.memory import MemoryJournal, assert_journal_folds_to
@@ -21,7 +21,7 @@ def story() -> tuple[bytes, ...]:
 
 
 async def _told() -> tuple[bytes, ...]:
-    async with simulated_cluster() as cluster:
+    async with simulate_cluster() as cluster:
         journal = cluster.journal = MemoryJournal()
         cluster.settings = ProcessSettings(journal_snapshot_interval_seconds=600)
         cluster.ours = {1, 2, 3, 4}

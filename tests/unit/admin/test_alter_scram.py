@@ -15,7 +15,7 @@ from kio.static.primitive import i8, i32
 
 from controller_core.zk import codecs, paths
 from controller_core.zk.session import Create
-from simulation.checks import simulated_cluster
+from simulation.checks import simulate_cluster
 from simulation.cluster import Cluster
 
 SHA_256, SHA_512 = 1, 2
@@ -56,7 +56,7 @@ def config(cluster: Cluster, user: str) -> dict[str, str]:
 
 @pytest.fixture
 async def served() -> AsyncIterator[Cluster]:
-    async with simulated_cluster() as cluster:
+    async with simulate_cluster() as cluster:
         cluster.start_brokers(1)
         await cluster.serve()
         yield cluster

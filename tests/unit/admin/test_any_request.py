@@ -25,7 +25,7 @@ from controller_core.wire.codecs import isr_changes, older_isr_changes
 from controller_core.wire.codecs.frames import decode_response, encode_request, read_request_head
 from controller_core.wire.listener.owned_api import OwnedApi
 from controller_core.wire.messages import ControlledShutdownResponse, ErrorCode
-from simulation.checks import simulated_cluster
+from simulation.checks import simulate_cluster
 from simulation.cluster import Cluster, tp
 from tests.unit.examples import examples
 from tests.unit.wire.codecs.strategies import PRIMITIVES, TEXT, messages
@@ -118,7 +118,7 @@ def test_any_request_has_one_answer_and_the_controller_goes_on(api: AnyServedApi
     requests = data.draw(st.lists(messages(request_type(api, version), LIKELY), min_size=1, max_size=3))
 
     async def ask() -> None:
-        async with simulated_cluster() as cluster:
+        async with simulate_cluster() as cluster:
             await busy_cluster(cluster)
             for request in requests:
                 content = await exchange(cluster, api, request)
@@ -138,7 +138,7 @@ def test_any_request_to_a_process_that_is_not_the_controller_is_refused_and_chan
     request = data.draw(messages(request_type(api, version), LIKELY))
 
     async def ask() -> None:
-        async with simulated_cluster() as cluster:
+        async with simulate_cluster() as cluster:
             await busy_cluster(cluster)
             standby = cluster.start_controller(1001)
             await cluster.settle()
@@ -167,7 +167,7 @@ def test_any_request_that_meets_an_error_nobody_foresaw_is_answered_as_failed(
         raise ZeroDivisionError("a mistake of ours")
 
     async def ask() -> None:
-        async with simulated_cluster() as cluster:
+        async with simulate_cluster() as cluster:
             cluster.surprises_expected = True
             await cluster.serve()
             requests = OpenRequests([replace(api, answer=fail)], cluster.clock, lambda event: None)

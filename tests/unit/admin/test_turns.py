@@ -15,7 +15,7 @@ from controller_core.controller.loop.slices import SLICE
 from controller_core.controller.term.term import Term
 from controller_core.model.quotas.mutation_quota import UNLIMITED
 from controller_core.wire.listener.owned_api import AskBroker
-from simulation.checks import simulated_cluster
+from simulation.checks import simulate_cluster
 from simulation.cluster import Cluster
 from simulation.turns import turns_during
 from tests.unit.admin.cluster.test_metadata import request as question
@@ -31,7 +31,7 @@ LARGE = 10 * SLICE
 
 @pytest.fixture
 async def served() -> AsyncIterator[Cluster]:
-    async with simulated_cluster() as cluster:
+    async with simulate_cluster() as cluster:
         cluster.start_brokers(1, 2, 3)
         await cluster.serve()
         yield cluster

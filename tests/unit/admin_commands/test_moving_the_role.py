@@ -12,7 +12,7 @@ from controller_core.zk.session import AccessRefused, Create, Delete, WriteOp
 from kontroller.role.moving import NotMoved, move
 from kontroller.role.obstacles import obstacles
 from kontroller.role.picture import NoCluster, look
-from simulation.checks import simulated_cluster
+from simulation.checks import simulate_cluster
 from simulation.cluster import CONTROLLER, Cluster
 from tests.unit.controller.role.test_standing import let_kafka_fill_in
 
@@ -21,7 +21,7 @@ OTHER = BrokerId(2000)
 
 @pytest.fixture
 async def cluster() -> AsyncIterator[Cluster]:
-    async with simulated_cluster() as cluster:
+    async with simulate_cluster() as cluster:
         cluster.start_brokers(1, 2)
         cluster.create_topic("orders", [1, 2])
         let_kafka_fill_in(cluster, 1)
@@ -140,7 +140,7 @@ async def test_a_topic_that_cannot_be_read_is_minded(cluster: Cluster) -> None:
 
 
 async def test_a_zookeeper_without_a_cluster_is_named() -> None:
-    async with simulated_cluster() as cluster:
+    async with simulate_cluster() as cluster:
         with pytest.raises(NoCluster, match=r"zookeeper.connect, with its chroot"):
             await look(cluster.zk.session())
 

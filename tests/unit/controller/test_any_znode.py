@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from controller_core.zk import codecs, paths
 from controller_core.zk.codecs import MalformedZnode
 from controller_core.zk.session import Create
-from simulation.checks import simulated_cluster
+from simulation.checks import simulate_cluster
 from simulation.cluster import Cluster, tp
 from simulation.process import Process
 from tests.unit.journal.memory import MemoryJournal
@@ -212,7 +212,7 @@ def epoch(cluster: Cluster) -> int:
 @given(written=some_znodes)
 def test_whatever_is_written_while_a_controller_leads_a_new_topic_is_served(written: list[Znode]) -> None:
     async def run() -> None:
-        async with simulated_cluster() as cluster:
+        async with simulate_cluster() as cluster:
             await at_work(cluster)
             before = epoch(cluster)
             for znode in written:
@@ -229,7 +229,7 @@ def test_whatever_is_written_while_a_controller_leads_a_new_topic_is_served(writ
 @example(written=[Znode(f"{paths.BROKER_IDS}/7", b'{"endpoints":["X://h:1"],"version":5}')], is_hot=False)
 def test_whatever_is_written_before_a_takeover_a_new_topic_is_served(written: list[Znode], is_hot: bool) -> None:
     async def run() -> None:
-        async with simulated_cluster() as cluster:
+        async with simulate_cluster() as cluster:
             first = await at_work(cluster)
             before = epoch(cluster)
             if is_hot:
@@ -256,7 +256,7 @@ def test_the_well_formed_content_is_used(path: str) -> None:
     """What is spoiled above is content that would be taken: else nothing would be learned from spoiling it."""
 
     async def run() -> None:
-        async with simulated_cluster() as cluster:
+        async with simulate_cluster() as cluster:
             await at_work(cluster)
             write(cluster, Znode(path, orjson.dumps(WELL_FORMED[path])))
             await cluster.active.kill()

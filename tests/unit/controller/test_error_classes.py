@@ -31,7 +31,7 @@ from controller_core.zk.session import (
     WriteOp,
     ZkError,
 )
-from simulation.checks import assert_sound, simulated_cluster
+from simulation.checks import assert_sound, simulate_cluster
 from simulation.cluster import Cluster, alter_reassignments, tp
 from simulation.process import Process, ProcessSettings
 
@@ -106,7 +106,7 @@ async def test_who_is_deposed_ends_its_term_gives_nothing_back_and_looks_at_the_
 
 
 async def test_a_process_that_zookeeper_is_out_of_reach_for_says_so_in_its_last_term() -> None:
-    async with simulated_cluster() as cluster:
+    async with simulate_cluster() as cluster:
         cluster.settings = ProcessSettings(zookeeper_timeout_ms=1)
         cluster.start_brokers(1)
         process = await cluster.serve()
@@ -207,7 +207,7 @@ async def test_a_periodic_event_that_failed_and_changed_nothing_is_handled_again
 
 
 async def test_a_periodic_event_that_may_have_changed_something_ends_the_term() -> None:
-    async with simulated_cluster() as cluster:
+    async with simulate_cluster() as cluster:
         cluster.settings = ProcessSettings(auto_leader_rebalance_enable=True)
         cluster.start_brokers(1, 2)
         process = await cluster.serve()

@@ -19,7 +19,7 @@ from controller_core.model.throttles import Move
 from controller_core.wire.messages import ErrorCode
 from controller_core.zk import codecs, paths
 from controller_core.zk.throttle_writes import set_throttle
-from simulation.checks import assert_no_log_is_nobodys, assert_sound, simulated_cluster
+from simulation.checks import assert_no_log_is_nobodys, assert_sound, simulate_cluster
 from simulation.cluster import CONTROLLER, Cluster, ids, tp
 from simulation.mortality import Life
 from simulation.process import Process
@@ -57,13 +57,13 @@ class Reassignment(Procedure):
     steps_at_least = 7
 
     async def act(self, cluster: Cluster) -> None:
-        if not cluster.exists(paths.REASSIGN_PARTITIONS) and cluster.assigned(ORDERS) == [1, 2, 3]:
+        if not cluster.exists(paths.REASSIGN_PARTITIONS) and cluster.list_replicas(ORDERS) == [1, 2, 3]:
             self.stages = observe_stages(cluster)
             cluster.request_reassignment({ORDERS: [4, 5, 6]})
         await cluster.replicate()
 
     def check(self, cluster: Cluster) -> None:
-        assert cluster.assigned(ORDERS) == [4, 5, 6]
+        assert cluster.list_replicas(ORDERS) == [4, 5, 6]
         assert not cluster.assignment(ORDERS).is_being_reassigned
         leader, isr = cluster.leadership(ORDERS)
         assert leader in isr
@@ -110,7 +110,7 @@ class TakingBack(Procedure):
             await cluster.replicate()
 
     def check(self, cluster: Cluster) -> None:
-        assert cluster.assigned(ORDERS) == [1, 2, 3]
+        assert cluster.list_replicas(ORDERS) == [1, 2, 3]
         assert not cluster.exists(paths.REASSIGN_PARTITIONS)
         assert set(cluster.leadership(ORDERS)[1]) == OLD
         assert not cluster.zk.tree.children(paths.REMOVED_REPLICAS)
@@ -124,7 +124,7 @@ class AwayFromTheDead(Procedure):
     steps_at_least = 8
 
     async def act(self, cluster: Cluster) -> None:
-        if 3 in cluster.live and cluster.assigned(ORDERS) == [1, 2, 3]:
+        if 3 in cluster.live and cluster.list_replicas(ORDERS) == [1, 2, 3]:
             self.former = cluster.topic("orders").topic_id
             cluster.kill_broker(3)
             cluster.request_reassignment({tp("orders", number): [1, 2, 4] for number in (0, 1)})
@@ -153,7 +153,7 @@ def observe_stages(cluster: Cluster) -> list[int]:
 
     def note() -> None:
         leader, isr = cluster.leadership(ORDERS)
-        stages.append(stage(set(cluster.assigned(ORDERS)), leader, set(isr)))
+        stages.append(stage(set(cluster.list_replicas(ORDERS)), leader, set(isr)))
 
     note()
     cluster.zk.observers.append(note)
@@ -189,8 +189,8 @@ class TopicCreation(Procedure):
 
     def check(self, cluster: Cluster) -> None:
         assert cluster.leadership(tp("new", 0)) == (1, [1, 2])
-        assert cluster.leadership(tp("new", 1))[0] in cluster.assigned(tp("new", 1))
-        assert CONTROLLER not in cluster.assigned(tp("new", 1))
+        assert cluster.leadership(tp("new", 1))[0] in cluster.list_replicas(tp("new", 1))
+        assert CONTROLLER not in cluster.list_replicas(tp("new", 1))
         assert cluster.leadership(tp("orders", 2)) == (4, [4, 5])
 
 
@@ -287,7 +287,7 @@ class SingleReassignment(Reassignment):
 
     async def act(self, cluster: Cluster) -> None:
         request = paths.partition_request(paths.PARTITIONS_REASSIGNED, ORDERS)
-        if not cluster.exists(request) and cluster.assigned(ORDERS) == [1, 2, 3]:
+        if not cluster.exists(request) and cluster.list_replicas(ORDERS) == [1, 2, 3]:
             self.stages = observe_stages(cluster)
             cluster.request_of_partition(paths.PARTITIONS_REASSIGNED, ORDERS, [4, 5, 6])
         await cluster.replicate()
@@ -389,9 +389,9 @@ class TakeOver(Procedure):
         await cluster.replicate()
 
     def check(self, cluster: Cluster) -> None:
-        assert cluster.assigned(tp("moving")) == [5, 6]
+        assert cluster.list_replicas(tp("moving")) == [5, 6]
         assert not cluster.exists(paths.topic(TopicName("doomed")))
-        assert CONTROLLER not in cluster.assigned(tp("new"))
+        assert CONTROLLER not in cluster.list_replicas(tp("new"))
         assert not cluster.exists(paths.PREFERRED_REPLICA_ELECTION)
         assert set(cluster.leadership(tp("orders"))[1]) == OLD
 
@@ -486,7 +486,7 @@ def has_happened(process: Process) -> bool:
 
 async def interrupted_at(procedure: Procedure, interrupt: Interruption, step: int) -> bool:
     """Runs a procedure with one interruption to its end; whether it took as many steps as that."""
-    async with simulated_cluster() as cluster:
+    async with simulate_cluster() as cluster:
         await procedure.prepare(cluster)
         process = cluster.processes[-1]
         interrupt(cluster, process, step)

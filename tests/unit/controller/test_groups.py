@@ -280,6 +280,6 @@ async def test_a_reassignment_of_many_groups_comes_to_its_end(cluster: Cluster) 
     cluster.request_reassignment(targets)
     await cluster.settle()
     await cluster.replicate()
-    assert {partition: cluster.assigned(partition) for partition in targets} == targets
+    assert {partition: cluster.list_replicas(partition) for partition in targets} == targets
     assert not cluster.exists(paths.REASSIGN_PARTITIONS)
     assert_sound(cluster)

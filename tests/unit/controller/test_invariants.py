@@ -37,7 +37,7 @@ from simulation.checks import (
 )
 from simulation.cluster import Cluster, alter_reassignments, tp
 from simulation.mortality import Life
-from simulation.virtual_time import until_quiet
+from simulation.virtual_time import wait_until_quiet
 from tests.unit.examples import examples
 from tests.unit.journal.memory import MemoryJournal, assert_journal_folds_to
 
@@ -317,7 +317,7 @@ class ClusterMachine(RuleBasedStateMachine):
         async def act() -> None:
             await self.cluster.processes[-1].kill()
             self.cluster.start_controller()
-            await until_quiet()
+            await wait_until_quiet()
 
         self.run(act())
 
@@ -400,7 +400,7 @@ class ClusterMachine(RuleBasedStateMachine):
         assert not state.reassignments
         assert not self.cluster.exists(paths.REASSIGN_PARTITIONS)
         for partition in state.all_partitions():
-            assert set(self.cluster.leadership(partition)[1]) == set(self.cluster.assigned(partition)), partition
+            assert set(self.cluster.leadership(partition)[1]) == set(self.cluster.list_replicas(partition)), partition
 
 
 TestCluster = ClusterMachine.TestCase

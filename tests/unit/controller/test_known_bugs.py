@@ -24,7 +24,7 @@ from controller_core.wire.messages import (
 )
 from controller_core.zk import codecs, paths
 from controller_core.zk.session import SetData
-from simulation.checks import assert_no_log_is_nobodys, assert_sound, simulated_cluster
+from simulation.checks import assert_no_log_is_nobodys, assert_sound, simulate_cluster
 from simulation.cluster import CONTROLLER, Cluster, ids, tp
 
 ORDERS = tp("orders")
@@ -236,7 +236,7 @@ async def calls_during(act: Awaitable[None]) -> int:
 
 
 async def work(topics: int, step: str) -> int:
-    async with simulated_cluster() as cluster:
+    async with simulate_cluster() as cluster:
         cluster.start_brokers(1, 2, 3)
         await cluster.serve()
         for number in range(topics):

@@ -19,7 +19,7 @@ from controller_core.model.metadata import TopicAssignment
 from controller_core.wire.messages import AlterPartitionRequest
 from controller_core.zk import codecs, paths
 from controller_core.zk.session import SessionId, WriteOp, ZkNode
-from simulation.checks import simulated_cluster
+from simulation.checks import simulate_cluster
 from simulation.cluster import Cluster, alter_partition, alter_reassignments, tp
 from simulation.zookeeper_tree import ZnodeTree
 
@@ -76,7 +76,7 @@ Step = Callable[[Cluster, list[TopicPartition]], Awaitable[Awaitable[object]]]
 
 
 async def work(count: int, step: Step) -> Work:
-    async with simulated_cluster() as cluster:
+    async with simulate_cluster() as cluster:
         cluster.zk.tree, kept = CountingTree(Work()), cluster.zk.tree
         cluster.zk.tree._entries, cluster.zk.tree.zxid = kept._entries, kept.zxid
         cluster.start_brokers(1, 2, 3, 4)
@@ -290,7 +290,7 @@ async def test_a_topic_is_decoded_once_while_its_partitions_are_reassigned(monke
         return decode(topic, data)
 
     monkeypatch.setattr(codecs, "decode_topic", counted)
-    async with simulated_cluster() as cluster:
+    async with simulate_cluster() as cluster:
         cluster.start_brokers(1, 2, 3, 4)
         await cluster.serve()
         cluster.create_topic("large", *replicas(120))

@@ -29,7 +29,7 @@ from controller_core.zk.session import Create, SetData, ZkNode
 from devcluster.clients.znodes import ClusterZnodes
 from devcluster.clusters.kafka import KafkaCluster
 from devcluster.running.patience import SILENCE_S
-from simulation.checks import simulated_cluster
+from simulation.checks import simulate_cluster
 from simulation.cluster import Cluster, tp
 from simulation.process import ProcessSettings
 from tests.golden.answers import Exchanges
@@ -175,7 +175,7 @@ def simulated_conformance() -> Iterator[SimulatedConformance]:
     """Start brokers and a controller, with the settings of the live cluster."""
     with asyncio.Runner() as runner:
         started = AsyncExitStack()
-        cluster = runner.run(started.enter_async_context(simulated_cluster()))
+        cluster = runner.run(started.enter_async_context(simulate_cluster()))
         try:
             cluster.settings = ProcessSettings(default_replication_factor=len(BROKERS))
             cluster.start_brokers(*BROKERS)

@@ -11,7 +11,7 @@ from controller_core.model.ids import TopicName
 from controller_core.model.topics.topic_configs import TOPIC_CONFIGS
 from controller_core.zk import codecs, paths
 from controller_core.zk.session import Create, CreateMode
-from simulation.checks import assert_configs_are_recorded, simulated_cluster
+from simulation.checks import assert_configs_are_recorded, simulate_cluster
 from simulation.cluster import CONTROLLER, Cluster
 from simulation.process import ProcessSettings
 from tests.unit.journal.memory import MemoryJournal, assert_journal_folds_to
@@ -41,7 +41,7 @@ def image_of(cluster: Cluster, journal: MemoryJournal) -> Image:
 
 
 async def test_a_topic_is_recorded_with_its_configuration_and_with_every_change_of_it() -> None:
-    async with simulated_cluster() as cluster:
+    async with simulate_cluster() as cluster:
         journal = await journaled(cluster)
         topic_id = cluster.create_topic("orders", [1, 2], config=MIN_ISR)
         await cluster.settle()
@@ -59,7 +59,7 @@ async def test_a_topic_is_recorded_with_its_configuration_and_with_every_change_
 
 
 async def test_a_configuration_that_is_emptied_or_whose_topic_is_deleted_is_recorded_as_removed() -> None:
-    async with simulated_cluster() as cluster:
+    async with simulate_cluster() as cluster:
         journal = await journaled(cluster)
         for name in ("emptied", "deleted", "vanished"):
             cluster.create_topic(name, [1, 2], config=MIN_ISR)
@@ -74,7 +74,7 @@ async def test_a_configuration_that_is_emptied_or_whose_topic_is_deleted_is_reco
 
 
 async def test_configurations_of_brokers_and_their_default_are_recorded() -> None:
-    async with simulated_cluster() as cluster:
+    async with simulate_cluster() as cluster:
         journal = await journaled(cluster)
         cluster.alter_config("brokers/<default>", MIN_ISR)
         cluster.alter_config("brokers/1", {"leader.replication.throttled.rate": "1000"})
@@ -88,7 +88,7 @@ async def test_configurations_of_brokers_and_their_default_are_recorded() -> Non
 
 
 async def test_what_may_be_a_secret_is_not_recorded() -> None:
-    async with simulated_cluster() as cluster:
+    async with simulate_cluster() as cluster:
         journal = await journaled(cluster)
         cluster.alter_config(
             "brokers/1", {"ssl.keystore.password": "hunter2", "sasl.jaas.config": "hunter2", **MIN_ISR}
@@ -104,7 +104,7 @@ async def test_what_may_be_a_secret_is_not_recorded() -> None:
 
 
 async def test_a_new_term_begins_with_the_configurations_as_they_are() -> None:
-    async with simulated_cluster() as cluster:
+    async with simulate_cluster() as cluster:
         journal = await journaled(cluster)
         cluster.create_topic("orders", [1, 2], config=MIN_ISR)
         await cluster.settle()
@@ -119,7 +119,7 @@ async def test_a_new_term_begins_with_the_configurations_as_they_are() -> None:
 
 
 async def test_what_an_election_was_decided_from_is_recorded_before_it() -> None:
-    async with simulated_cluster() as cluster:
+    async with simulate_cluster() as cluster:
         journal = await journaled(cluster)
         cluster.create_topic("orders", [1, 2])
         await cluster.settle()
@@ -145,7 +145,7 @@ async def test_what_an_election_was_decided_from_is_recorded_before_it() -> None
     ids=["version 1", "version 2"],
 )
 async def test_both_formats_of_notifications_are_understood(notification: bytes) -> None:
-    async with simulated_cluster() as cluster:
+    async with simulate_cluster() as cluster:
         journal = await journaled(cluster)
         cluster.create_topic("orders", [1, 2])
         await cluster.settle()
@@ -157,7 +157,7 @@ async def test_both_formats_of_notifications_are_understood(notification: bytes)
 
 @pytest.mark.parametrize("entity", ["topics/unknown", "topics/", "brokers/01", "brokers/x", f"brokers/{10**30}", "x"])
 async def test_notifications_of_what_is_not_there_change_nothing(entity: str) -> None:
-    async with simulated_cluster() as cluster:
+    async with simulate_cluster() as cluster:
         journal = await journaled(cluster)
         cluster.alter_config("brokers/1", MIN_ISR)
         await cluster.settle()
@@ -168,7 +168,7 @@ async def test_notifications_of_what_is_not_there_change_nothing(entity: str) ->
 
 
 async def test_an_unreadable_configuration_stays_as_it_was() -> None:
-    async with simulated_cluster() as cluster:
+    async with simulate_cluster() as cluster:
         journal = await journaled(cluster)
         cluster.create_topic("orders", [1, 2], config=MIN_ISR)
         await cluster.settle()
@@ -182,7 +182,7 @@ async def test_an_unreadable_configuration_stays_as_it_was() -> None:
 
 @pytest.mark.parametrize("is_allowed", [True, False])
 async def test_a_term_begins_with_what_the_controllers_own_settings_say(is_allowed: bool) -> None:
-    async with simulated_cluster() as cluster:
+    async with simulate_cluster() as cluster:
         cluster.settings = ProcessSettings(unclean_leader_election_enable=is_allowed)
         journal = await journaled(cluster)
         (elected,) = lines(journal, Kind.CONTROLLER_ELECTED)
@@ -191,7 +191,7 @@ async def test_a_term_begins_with_what_the_controllers_own_settings_say(is_allow
 
 
 async def test_without_a_journal_no_configuration_is_kept() -> None:
-    async with simulated_cluster() as cluster:
+    async with simulate_cluster() as cluster:
         cluster.start_brokers(1, 2)
         await cluster.serve()
         cluster.create_topic("orders", [1, 2], config=UNCLEAN)
@@ -205,7 +205,7 @@ async def test_without_a_journal_no_configuration_is_kept() -> None:
 
 
 async def test_a_snapshot_proves_configurations_too() -> None:
-    async with simulated_cluster() as cluster:
+    async with simulate_cluster() as cluster:
         journal = await journaled(cluster)
         cluster.create_topic("orders", [1, 2], config=MIN_ISR)
         cluster.alter_config(f"brokers/{CONTROLLER}", UNCLEAN)

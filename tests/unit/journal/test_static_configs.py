@@ -12,7 +12,7 @@ from controller_core.journal.configs import StaticConfig
 from controller_core.journal.reader import Record
 from controller_core.journal.records import Line
 from controller_core.model.ids import BrokerEpoch, BrokerId
-from simulation.checks import simulated_cluster
+from simulation.checks import simulate_cluster
 from simulation.cluster import Cluster
 from simulation.process import ProcessSettings
 from tests.unit.journal.memory import MemoryJournal, assert_journal_folds_to
@@ -42,7 +42,7 @@ def of(cluster: Cluster, number: int, value: str) -> tuple[int, int, dict[str, s
 
 
 async def test_each_broker_is_asked_once_after_it_registered_and_again_when_it_started_anew() -> None:
-    async with simulated_cluster() as cluster:
+    async with simulate_cluster() as cluster:
         journal = await journaled(cluster, 1, 2)
         await cluster.settle(passing_ms=3 * ASKED_MS)
         first = [of(cluster, 1, "1"), of(cluster, 2, "2")]
@@ -63,7 +63,7 @@ async def test_each_broker_is_asked_once_after_it_registered_and_again_when_it_s
 async def test_a_broker_that_never_answers_delays_nobody_and_is_left_alone_after_a_while(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    async with simulated_cluster() as cluster:
+    async with simulate_cluster() as cluster:
         journal = await journaled(cluster, 1, 2)
         cluster.broker(2).hang()
         asked = 0
@@ -86,7 +86,7 @@ async def test_a_broker_that_never_answers_delays_nobody_and_is_left_alone_after
 
 
 async def test_an_answer_about_an_earlier_registration_is_dropped() -> None:
-    async with simulated_cluster() as cluster:
+    async with simulate_cluster() as cluster:
         journal = await journaled(cluster, 1)
         config = StaticConfig(broker_epoch=BrokerEpoch(1), config={"min.insync.replicas": "9"})
         for broker in (1, 5):
@@ -97,7 +97,7 @@ async def test_an_answer_about_an_earlier_registration_is_dropped() -> None:
 
 async def test_it_is_in_snapshots_and_in_no_checksum() -> None:
     """A reader that has never heard of it proves the same, of as many entries as it knows."""
-    async with simulated_cluster() as cluster:
+    async with simulate_cluster() as cluster:
         cluster.settings = ProcessSettings(journal_snapshot_interval_seconds=60)
         journal = await journaled(cluster, 1, 2)
         await cluster.settle(passing_ms=100_000)

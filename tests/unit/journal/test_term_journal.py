@@ -18,7 +18,7 @@ from controller_core.journal.records import Line
 from controller_core.model.ids import BrokerId, ControllerEpoch
 from controller_core.zk import paths
 from controller_core.zk.session import Delete
-from simulation.checks import simulated_cluster
+from simulation.checks import simulate_cluster
 from simulation.cluster import Cluster, tp
 from simulation.process import ProcessSettings
 from tests.unit.journal.memory import MemoryJournal, assert_journal_folds_to
@@ -31,7 +31,7 @@ def lines(journal: MemoryJournal, kind: Kind) -> list[Line]:
 
 
 async def test_a_failed_leader_is_recorded_with_cause_epochs_and_version() -> None:
-    async with simulated_cluster() as cluster:
+    async with simulate_cluster() as cluster:
         journal = cluster.journal = MemoryJournal()
         cluster.start_brokers(1, 2, 3)
         await cluster.serve()
@@ -53,7 +53,7 @@ async def test_a_failed_leader_is_recorded_with_cause_epochs_and_version() -> No
 
 
 async def test_an_unclean_election_is_recorded_as_such() -> None:
-    async with simulated_cluster() as cluster:
+    async with simulate_cluster() as cluster:
         journal = cluster.journal = MemoryJournal()
         cluster.start_brokers(1, 2)
         await cluster.serve()
@@ -70,7 +70,7 @@ async def test_an_unclean_election_is_recorded_as_such() -> None:
 
 
 async def test_a_reassignment_and_a_deletion_are_recorded_step_by_step() -> None:
-    async with simulated_cluster() as cluster:
+    async with simulate_cluster() as cluster:
         journal = cluster.journal = MemoryJournal()
         cluster.start_brokers(1, 2, 3)
         await cluster.serve()
@@ -91,7 +91,7 @@ async def test_a_reassignment_and_a_deletion_are_recorded_step_by_step() -> None
 
 
 async def test_replicas_in_failed_log_directories_are_recorded_until_their_broker_serves_them_again() -> None:
-    async with simulated_cluster() as cluster:
+    async with simulate_cluster() as cluster:
         journal = cluster.journal = MemoryJournal()
         cluster.start_brokers(1, 2)
         await cluster.serve()
@@ -118,7 +118,7 @@ async def test_replicas_in_failed_log_directories_are_recorded_until_their_broke
 
 
 async def test_every_snapshot_proves_the_records_before_it() -> None:
-    async with simulated_cluster() as cluster:
+    async with simulate_cluster() as cluster:
         cluster.settings = ProcessSettings(journal_snapshot_interval_seconds=0)
         journal = cluster.journal = MemoryJournal()
         cluster.start_brokers(1, 2, 3)
@@ -133,7 +133,7 @@ async def test_every_snapshot_proves_the_records_before_it() -> None:
 
 
 async def test_each_controller_begins_a_sequence_of_its_own_with_a_snapshot() -> None:
-    async with simulated_cluster() as cluster:
+    async with simulate_cluster() as cluster:
         journal = cluster.journal = MemoryJournal()
         cluster.start_brokers(1, 2)
         first = await cluster.serve()
@@ -160,7 +160,7 @@ async def test_each_controller_begins_a_sequence_of_its_own_with_a_snapshot() ->
     ids=["killed", "bounced", "started", "bounced and killed"],
 )
 async def test_what_brokers_did_is_the_cause(act: Callable[[Cluster], object], cause: str) -> None:
-    async with simulated_cluster() as cluster:
+    async with simulate_cluster() as cluster:
         journal = cluster.journal = MemoryJournal()
         cluster.start_brokers(1, 2)
         await cluster.serve()
@@ -175,7 +175,7 @@ async def test_what_brokers_did_is_the_cause(act: Callable[[Cluster], object], c
 
 
 async def test_an_idle_controller_says_that_it_is_alive_and_only_then() -> None:
-    async with simulated_cluster() as cluster:
+    async with simulate_cluster() as cluster:
         journal = cluster.journal = MemoryJournal()
         cluster.settings = replace(cluster.settings, brokers_timeout_ms=3_600_000)  # nothing else wakes the controller
         cluster.start_brokers(1)
@@ -200,7 +200,7 @@ async def test_an_idle_controller_says_that_it_is_alive_and_only_then() -> None:
 
 
 async def test_a_controller_that_has_lost_its_role_is_not_declared_alive() -> None:
-    async with simulated_cluster() as cluster:
+    async with simulate_cluster() as cluster:
         journal = cluster.journal = MemoryJournal()
         cluster.start_brokers(1)
         process = await cluster.serve()
@@ -215,7 +215,7 @@ async def test_a_controller_that_has_lost_its_role_is_not_declared_alive() -> No
 
 
 async def test_an_idle_cluster_has_its_snapshots_in_time() -> None:
-    async with simulated_cluster() as cluster:
+    async with simulate_cluster() as cluster:
         cluster.settings = ProcessSettings(journal_snapshot_interval_seconds=60)
         journal = cluster.journal = MemoryJournal()
         cluster.start_brokers(1)
@@ -227,7 +227,7 @@ async def test_an_idle_cluster_has_its_snapshots_in_time() -> None:
 
 
 async def test_a_record_says_how_long_the_controller_took() -> None:
-    async with simulated_cluster() as cluster:
+    async with simulate_cluster() as cluster:
         journal = cluster.journal = MemoryJournal()
         cluster.start_brokers(1, 2)
         process = await cluster.serve()
@@ -247,7 +247,7 @@ async def test_a_record_says_how_long_the_controller_took() -> None:
 
 
 async def test_the_end_of_a_process_is_no_late_part_of_its_last_event() -> None:
-    async with simulated_cluster() as cluster:
+    async with simulate_cluster() as cluster:
         journal = cluster.journal = MemoryJournal()
         cluster.start_brokers(1)
         process = await cluster.serve()
@@ -261,7 +261,7 @@ async def test_the_end_of_a_process_is_no_late_part_of_its_last_event() -> None:
 
 
 async def test_what_was_before_a_recorder_is_unknown_until_a_snapshot() -> None:
-    async with simulated_cluster() as cluster:
+    async with simulate_cluster() as cluster:
         journal = cluster.journal = MemoryJournal()
         cluster.start_brokers(1)
         await cluster.serve()

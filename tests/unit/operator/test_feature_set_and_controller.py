@@ -19,7 +19,7 @@ from controller_operator.plans.feature_set.planner import Claims, plan_feature_s
 from controller_operator.plans.outcome import Context, Plan
 from controller_operator.resources import FeatureSet
 from controller_operator.resources.conditions import Reason
-from simulation.checks import simulated_cluster
+from simulation.checks import simulate_cluster
 from simulation.cluster import Cluster
 from simulation.controller_client import Answer, SimulatedControllerClient
 from tests.unit.operator.clusters import NOW, feature_set, raw, ready, status_of
@@ -77,7 +77,7 @@ def _with_status(resource: FeatureSet, status: dict[str, Any]) -> FeatureSet:
 @pytest.fixture
 async def operated() -> AsyncIterator[Operated]:
     """Two brokers that support levels of f and g, and a controller."""
-    async with simulated_cluster() as cluster:
+    async with simulate_cluster() as cluster:
         cluster.support(1, f=(1, 5), g=(1, 2))
         cluster.support(2, f=(2, 4), g=(1, 2))
         cluster.start_brokers(1, 2)

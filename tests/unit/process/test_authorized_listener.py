@@ -44,7 +44,7 @@ from controller_core.process.settings import InvalidSettings, load_settings
 from controller_core.wire.api_table import HANDLING, Handling
 from controller_core.wire.codecs.frames import decode_response, encode_request, read_request_head
 from controller_core.wire.listener.owned_api import BrokerQuestion, NoAnswerNow
-from simulation.checks import simulated_cluster
+from simulation.checks import simulate_cluster
 from simulation.cluster import Cluster
 from tests.unit.admin.cluster.test_brokers_in_our_name import BROKER, alter, altered, asking, describe, described
 from tests.unit.wire.client.servers import Server, three_servers
@@ -94,7 +94,7 @@ class House:
 
 @pytest.fixture
 async def house() -> AsyncIterator[House]:
-    async with simulated_cluster() as cluster:
+    async with simulate_cluster() as cluster:
         cluster.start_brokers(1)
         cluster.create_topic("a", [1])
         cluster.create_topic("b", [1])
@@ -277,7 +277,7 @@ def test_each_api_that_is_answered_here_has_its_rights_or_needs_none() -> None:
 
 @pytest.mark.parametrize("api_key", sorted(NEEDED))
 async def test_a_process_without_the_role_says_so_before_or_after_as_kafka_does(api_key: int) -> None:
-    async with simulated_cluster() as cluster:
+    async with simulate_cluster() as cluster:
         acls = Told(cluster)
         rules = AuthorizerRules(super_users=frozenset({ADMIN}))
         authorization = Authorization(rules, acls, CollectorRegistry())

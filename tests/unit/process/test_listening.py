@@ -32,7 +32,7 @@ from controller_core.wire.listener.relay import Address
 from controller_core.wire.messages import AlterPartitionRequest, ErrorCode
 from controller_core.zk import codecs, paths
 from controller_core.zk.scram_credentials import ZkScramCredentials
-from simulation.checks import simulated_cluster
+from simulation.checks import simulate_cluster
 from simulation.cluster import CONTROLLER, Cluster
 from simulation.zookeeper import SimulatedZooKeeper
 
@@ -53,7 +53,7 @@ def register(cluster: Cluster, number: int, *endpoints: Endpoint) -> None:
 @pytest.fixture
 async def assembly() -> AsyncIterator[ListenerAssembly]:
     """Two brokers with a listener between them and one for clients; 2 has a third one, with TLS."""
-    async with simulated_cluster() as cluster:
+    async with simulate_cluster() as cluster:
         cluster.listeners = ControllerListeners(
             endpoints=(endpoint("INTERNAL", "controller", 9090), endpoint("CLIENT", "controller.example", 19090))
         )
@@ -177,7 +177,7 @@ async def test_who_logs_in_where_nobody_does_any_more_is_told_so(assembly: Liste
 
 
 async def test_who_asks_while_a_term_begins_is_judged_when_the_brokers_are_known() -> None:
-    async with simulated_cluster() as cluster:
+    async with simulate_cluster() as cluster:
         register(cluster, 1, endpoint("PLAINTEXT", "10.1.0.1", 1))
         process = await cluster.serve()
         term = process.term
@@ -201,7 +201,7 @@ async def test_who_asks_while_a_term_begins_is_judged_when_the_brokers_are_known
 async def test_who_asks_for_the_cluster_while_a_term_begins_is_told_of_all_brokers(
     request_: RequestPayload, response: type[ResponsePayload], id_field: str
 ) -> None:
-    async with simulated_cluster() as cluster:
+    async with simulate_cluster() as cluster:
         register(cluster, 1, endpoint("PLAINTEXT", "10.1.0.1", 1))
         process = await cluster.serve()
         assembly = ListenerAssembly(cluster.zk.session(), SERVED_APIS, lambda: process.controller.term, process.answer)
@@ -215,7 +215,7 @@ async def test_who_asks_for_the_cluster_while_a_term_begins_is_told_of_all_broke
 
 async def test_who_asks_what_may_be_asked_while_a_term_begins_is_answered_when_brokers_are_known() -> None:
     """Before, nobody could be asked what is passed on, and clients held that to be nowhere."""
-    async with simulated_cluster() as cluster:
+    async with simulate_cluster() as cluster:
         register(cluster, 1, endpoint("PLAINTEXT", "10.1.0.1", 1))
         process = await cluster.serve()
         assembly = ListenerAssembly(cluster.zk.session(), SERVED_APIS, lambda: process.controller.term, process.answer)
@@ -232,7 +232,7 @@ async def test_who_asks_what_may_be_asked_while_a_term_begins_is_answered_when_b
 
 async def test_it_is_looked_once_for_all_who_ask_while_a_term_begins() -> None:
     looks = 0
-    async with simulated_cluster() as cluster:
+    async with simulate_cluster() as cluster:
         cluster.start_broker(1)
         process = await cluster.serve()
 
@@ -252,7 +252,7 @@ async def test_it_is_looked_once_for_all_who_ask_while_a_term_begins() -> None:
 
 
 async def test_who_asks_while_a_term_begins_that_ends_at_once_is_told_to_ask_another() -> None:
-    async with simulated_cluster() as cluster:
+    async with simulate_cluster() as cluster:
         cluster.start_broker(1)
         process = await cluster.serve()
         process.term.state._is_loaded = False

@@ -6,7 +6,7 @@ from typing import Final
 from hypothesis import example, given
 
 from controller_core.zk import paths
-from simulation.checks import simulated_cluster
+from simulation.checks import simulate_cluster
 from tests.unit.controller.test_any_znode import EXAMPLES, Znode, some_znodes, write
 from tests.unit.recorder.test_recorder import served
 
@@ -20,7 +20,7 @@ def test_whatever_is_written_a_recorder_goes_on(written: list[Znode]) -> None:
     """Another cluster's id is the one thing that ends a recording."""
 
     async def run() -> None:
-        async with simulated_cluster() as cluster:
+        async with simulate_cluster() as cluster:
             watched = await served(cluster, 1, 2, 3)
             for znode in written:
                 write(cluster, znode)

@@ -14,7 +14,7 @@ from controller_core.recorder.recorder import Recorder
 from controller_core.recorder.znodes.looking import ZnodesLooker
 from controller_core.zk import codecs, paths
 from controller_core.zk.session import Delete
-from simulation.checks import simulated_cluster
+from simulation.checks import simulate_cluster
 from simulation.cluster import Cluster, tp
 from tests.unit.journal.memory import MemoryJournal
 from tests.unit.recorder.watching import ReadOnlySession, Settings, Watched, recorded
@@ -40,7 +40,7 @@ async def pass_time(cluster: Cluster, duration_ms: float) -> None:
 
 
 async def test_it_begins_with_a_snapshot_and_says_that_it_only_looks_on() -> None:
-    async with simulated_cluster() as cluster:
+    async with simulate_cluster() as cluster:
         watched = await served(cluster, 1, 2)
         lines = watched.lines()
         assert [line.kind for line in lines][:2] == ["recorder_started", "snapshot_started"]
@@ -50,7 +50,7 @@ async def test_it_begins_with_a_snapshot_and_says_that_it_only_looks_on() -> Non
 
 
 async def test_a_failed_and_a_started_broker_are_recorded_with_what_follows_from_them() -> None:
-    async with simulated_cluster() as cluster:
+    async with simulate_cluster() as cluster:
         watched = await served(cluster, 1, 2)
         cluster.kill_broker(1)
         lines = await watched.look()
@@ -63,7 +63,7 @@ async def test_a_failed_and_a_started_broker_are_recorded_with_what_follows_from
 
 
 async def test_a_partition_that_waited_for_its_broker_is_led_because_that_started() -> None:
-    async with simulated_cluster() as cluster:
+    async with simulate_cluster() as cluster:
         watched = await served(cluster, 1)
         cluster.kill_broker(1)
         await watched.look()
@@ -72,7 +72,7 @@ async def test_a_partition_that_waited_for_its_broker_is_led_because_that_starte
 
 
 async def test_a_broker_that_is_back_before_anyone_looked_is_a_restart() -> None:
-    async with simulated_cluster() as cluster:
+    async with simulate_cluster() as cluster:
         watched = await served(cluster, 1, 2)
         cluster.bounce_broker(1)
         assert set(recorded(await watched.look())) == {
@@ -83,7 +83,7 @@ async def test_a_broker_that_is_back_before_anyone_looked_is_a_restart() -> None
 
 
 async def test_a_controlled_shutdown_and_leaders_that_go_back_are_told_apart_from_failures() -> None:
-    async with simulated_cluster() as cluster:
+    async with simulate_cluster() as cluster:
         watched = await served(cluster, 1, 2, 3)
         await cluster.shut_down(1)
         assert recorded(await watched.look()) == [("leadership", "controlled_shutdown")]
@@ -96,7 +96,7 @@ async def test_a_controlled_shutdown_and_leaders_that_go_back_are_told_apart_fro
 
 
 async def test_what_happens_during_a_look_is_seen_with_what_it_followed_from() -> None:
-    async with simulated_cluster() as cluster:
+    async with simulate_cluster() as cluster:
         watched = await served(cluster, 1, 2, 3)
 
         async def fail() -> None:
@@ -110,7 +110,7 @@ async def test_what_happens_during_a_look_is_seen_with_what_it_followed_from() -
 
 
 async def test_topics_partitions_and_configurations_come_and_go() -> None:
-    async with simulated_cluster() as cluster:
+    async with simulate_cluster() as cluster:
         watched = await served(cluster, 1, 2)
         cluster.create_topic("bills", [1, 2], config={"min.insync.replicas": "2"})
         assert set(recorded(await watched.look())) == {
@@ -135,7 +135,7 @@ async def test_topics_partitions_and_configurations_come_and_go() -> None:
 
 
 async def test_a_topic_that_is_replaced_between_two_looks_is_recorded_as_another() -> None:
-    async with simulated_cluster() as cluster:
+    async with simulate_cluster() as cluster:
         watched = await served(cluster, 1, 2)
         cluster.remove_topic("orders")
         for broker in cluster.brokers.values():
@@ -147,7 +147,7 @@ async def test_a_topic_that_is_replaced_between_two_looks_is_recorded_as_another
 
 
 async def test_a_reassignment_is_recorded_from_its_request_to_its_end() -> None:
-    async with simulated_cluster() as cluster:
+    async with simulate_cluster() as cluster:
         watched = await served(cluster, 1, 2, 3)
         cluster.create_topic("bills", [1, 2])
         await watched.look()
@@ -165,7 +165,7 @@ async def test_a_reassignment_is_recorded_from_its_request_to_its_end() -> None:
 
 
 async def test_an_unclean_election_is_recorded_as_such_where_no_version_was_missed() -> None:
-    async with simulated_cluster() as cluster:
+    async with simulate_cluster() as cluster:
         watched = await served(cluster, 1, 2)
         cluster.put(
             paths.topic_config(TopicName("orders")), codecs.encode_config({"unclean.leader.election.enable": "true"})
@@ -181,7 +181,7 @@ async def test_an_unclean_election_is_recorded_as_such_where_no_version_was_miss
 
 
 async def test_versions_that_were_missed_are_counted() -> None:
-    async with simulated_cluster() as cluster:
+    async with simulate_cluster() as cluster:
         watched = await served(cluster, 1, 2)
         before = cluster.state(tp("orders")).partition_epoch
         cluster.kill_broker(2)
@@ -196,7 +196,7 @@ async def test_versions_that_were_missed_are_counted() -> None:
 
 
 async def test_a_new_controller_takes_over_the_state_that_was_recorded_and_then_what_changed() -> None:
-    async with simulated_cluster() as cluster:
+    async with simulate_cluster() as cluster:
         watched = await served(cluster, 1, 2)
         await cluster.processes[-1].stop()
         assert recorded(await watched.look()) == [("controller_resigned", "controller_failover")]
@@ -214,7 +214,7 @@ async def test_a_new_controller_takes_over_the_state_that_was_recorded_and_then_
 
 
 async def test_a_snapshot_that_is_due_when_the_role_is_given_up_is_that_of_the_next_term() -> None:
-    async with simulated_cluster() as cluster:
+    async with simulate_cluster() as cluster:
         watched = await served(cluster, 1, 2, settings=Settings(journal_snapshot_interval_seconds=0))
         await cluster.processes[-1].stop()
         assert [line.kind for line in await watched.look()] == ["controller_resigned"]
@@ -225,7 +225,7 @@ async def test_a_snapshot_that_is_due_when_the_role_is_given_up_is_that_of_the_n
 
 
 async def test_a_role_that_changes_hands_between_two_looks_ends_one_term_and_begins_another() -> None:
-    async with simulated_cluster() as cluster:
+    async with simulate_cluster() as cluster:
         watched = await served(cluster, 1, 2)
         await cluster.processes[-1].stop()
         cluster.make_kafka_controller(2)
@@ -237,7 +237,7 @@ async def test_a_role_that_changes_hands_between_two_looks_ends_one_term_and_beg
 
 
 async def test_without_a_controller_nothing_is_recorded_before_there_is_one() -> None:
-    async with simulated_cluster() as cluster:
+    async with simulate_cluster() as cluster:
         cluster.start_brokers(1)
         watched = Watched(cluster)
         assert await watched.look() == []
@@ -246,7 +246,7 @@ async def test_without_a_controller_nothing_is_recorded_before_there_is_one() ->
 
 
 async def test_what_changed_without_a_connection_is_unobserved() -> None:
-    async with simulated_cluster() as cluster:
+    async with simulate_cluster() as cluster:
         watched = await served(cluster, 1, 2)
         cluster.zk.disconnect(watched.session)
         cluster.kill_broker(1)
@@ -262,7 +262,7 @@ async def test_what_changed_without_a_connection_is_unobserved() -> None:
 
 
 async def test_an_expired_session_is_a_time_without_a_connection() -> None:
-    async with simulated_cluster() as cluster:
+    async with simulate_cluster() as cluster:
         watched = await served(cluster, 1, 2)
         cluster.zk.expire(watched.session)
         cluster.kill_broker(1)
@@ -270,7 +270,7 @@ async def test_an_expired_session_is_a_time_without_a_connection() -> None:
 
 
 async def test_every_snapshot_is_of_what_zookeeper_says_and_proves_what_was_recorded() -> None:
-    async with simulated_cluster() as cluster:
+    async with simulate_cluster() as cluster:
         watched = await served(cluster, 1, 2, settings=Settings(journal_snapshot_interval_seconds=0))
         for _ in range(3):
             cluster.bounce_broker(2)
@@ -282,7 +282,7 @@ async def test_every_snapshot_is_of_what_zookeeper_says_and_proves_what_was_reco
 
 
 async def test_a_change_that_no_watch_fired_for_is_found_with_the_next_snapshot() -> None:
-    async with simulated_cluster() as cluster:
+    async with simulate_cluster() as cluster:
         watched = await served(cluster, 1, 2, settings=Settings(journal_snapshot_interval_seconds=0))
         watched.session._data_watches.clear()  # a fault that ZooKeeper excludes, and that is looked for all the same
         cluster.move_broker(2, 9999)
@@ -294,7 +294,7 @@ async def test_a_change_that_no_watch_fired_for_is_found_with_the_next_snapshot(
 
 
 async def test_a_controller_that_changes_nothing_is_alive() -> None:
-    async with simulated_cluster() as cluster:
+    async with simulate_cluster() as cluster:
         watched = await served(cluster, 1, 2)
         await pass_time(cluster, 2_000)
         assert recorded(await watched.look()) == []
@@ -306,7 +306,7 @@ async def test_a_controller_that_changes_nothing_is_alive() -> None:
 
 
 async def test_nobody_is_said_to_be_alive_whom_zookeeper_does_not_name() -> None:
-    async with simulated_cluster() as cluster:
+    async with simulate_cluster() as cluster:
         watched = await served(cluster, 1, 2)
         watched.session._data_watches.clear()
         cluster.write(Delete(path=paths.CONTROLLER))
@@ -315,7 +315,7 @@ async def test_nobody_is_said_to_be_alive_whom_zookeeper_does_not_name() -> None
 
 
 async def test_a_look_reads_what_has_changed_and_nothing_else() -> None:
-    async with simulated_cluster() as cluster:
+    async with simulate_cluster() as cluster:
         watched = await served(cluster, 1, 2)
         for number in range(20):
             cluster.create_topic(f"quiet-{number}", [1, 2])
@@ -328,7 +328,7 @@ async def test_a_look_reads_what_has_changed_and_nothing_else() -> None:
 
 
 async def test_an_unreadable_znode_stays_what_it_was() -> None:
-    async with simulated_cluster() as cluster:
+    async with simulate_cluster() as cluster:
         watched = await served(cluster, 1, 2)
         await cluster.processes[-1].stop()
         await watched.look()
@@ -340,7 +340,7 @@ async def test_an_unreadable_znode_stays_what_it_was() -> None:
 
 
 async def test_an_entry_of_a_topic_that_makes_no_sense_stays_what_it_was() -> None:
-    async with simulated_cluster() as cluster:
+    async with simulate_cluster() as cluster:
         watched = await served(cluster, 1, 2)
         cluster.create_topic("two", [1, 2], [2, 1])
         await cluster.settle()
@@ -352,7 +352,7 @@ async def test_an_entry_of_a_topic_that_makes_no_sense_stays_what_it_was() -> No
 
 
 async def test_another_cluster_behind_the_same_address_ends_the_recording() -> None:
-    async with simulated_cluster() as cluster:
+    async with simulate_cluster() as cluster:
         watched = await served(cluster, 1, 2)
         await cluster.processes[-1].stop()
         cluster.put(paths.CONTROLLER_EPOCH, b"0")
@@ -363,7 +363,7 @@ async def test_another_cluster_behind_the_same_address_ends_the_recording() -> N
 
 
 async def test_a_journal_of_a_later_epoch_is_not_gone_on_with() -> None:
-    async with simulated_cluster() as cluster:
+    async with simulate_cluster() as cluster:
         await served(cluster, 1)
         journal = MemoryJournal()
         session = ReadOnlySession(cluster.zk.session())
@@ -375,7 +375,7 @@ async def test_a_journal_of_a_later_epoch_is_not_gone_on_with() -> None:
 
 
 async def test_it_gives_up_when_zookeeper_stays_away() -> None:
-    async with simulated_cluster() as cluster:
+    async with simulate_cluster() as cluster:
         watched = await served(cluster, 1, 2, timeout_ms=10)
         running = asyncio.create_task(watched.recorder.run())
         await cluster.settle()

@@ -25,7 +25,7 @@ from controller_core.wire.messages import (
     LeaderAndIsrTopicState,
     UpdateMetadataRequest,
 )
-from simulation.brokers import SimulatedBroker, simulated_link_factory
+from simulation.brokers import SimulatedBroker, make_simulated_link_factory
 
 ID = BrokerId(1)
 PARTITION = TopicPartition(TopicName("topic"), PartitionId(0))
@@ -54,7 +54,7 @@ def broker() -> SimulatedBroker:
 
 @pytest.fixture
 async def link(broker: SimulatedBroker) -> AsyncIterator[BrokerLink]:
-    link = simulated_link_factory({ID: broker})(Broker(id=ID, epoch=broker.epoch, endpoints=()))
+    link = make_simulated_link_factory({ID: broker})(Broker(id=ID, epoch=broker.epoch, endpoints=()))
     yield link
     await link.close()
 

@@ -34,7 +34,7 @@ def consumed(cluster: KafkaCluster, count: int) -> list[str]:
 def taken_over(cluster: KafkaCluster) -> LogDirectories:
     with connected_client(cluster.zookeeper_connect) as client:
         cluster_id = json.loads(client.get("/cluster/id")[0])["id"]
-    return LogDirectories.opened(
+    return LogDirectories.open(
         LocalDisk(),
         [cluster.broker(1).log_folder],
         broker_id=BrokerId(1),

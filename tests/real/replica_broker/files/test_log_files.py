@@ -43,7 +43,7 @@ def written(folder: Path) -> list[tuple[str, str, str]]:
     """A log that was rolled, cut, ended uncleanly and cleanly; its records: offset, time, value."""
     config = LogConfig(segment_bytes=8_000, index_interval_bytes=500)
     disk = LocalDisk()
-    log = Log.opened(disk, folder, config)
+    log = Log.open(disk, folder, config)
     records = []
     for number in range(COUNT):
         if number == COUNT // 2:
@@ -52,10 +52,10 @@ def written(folder: Path) -> list[tuple[str, str, str]]:
             log.abandon()
             with max(folder.glob("*.log")).open("ab") as file:
                 file.write(b"torn")
-            log = Log.opened(disk, folder, config)
+            log = Log.open(disk, folder, config)
         if number == COUNT * 3 // 4:
             log.close()
-            log = Log.opened(disk, folder, config, is_clean=True)
+            log = Log.open(disk, folder, config, is_clean=True)
         values = [f"value-{number}-{part}".encode() for part in range(number % 3 + 1)]
         data = batch(
             *values,
@@ -90,7 +90,7 @@ def test_kafka_reads_the_times_that_the_broker_gave(tmp_path: Path) -> None:
     config = LogConfig(
         segment_bytes=400, index_interval_bytes=100, message_timestamp_type=TimestampType.LOG_APPEND_TIME
     )
-    log = Log.opened(LocalDisk(), tmp_path / "orders-0", config)
+    log = Log.open(LocalDisk(), tmp_path / "orders-0", config)
     for number in range(12):
         log.append_as_leader(batch(b"a", b"b", times_ms=[5, 6]), EPOCH, NOW_MS + number)
     log.close()

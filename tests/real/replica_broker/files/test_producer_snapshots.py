@@ -43,7 +43,7 @@ def known(log: Log) -> list[tuple[int, ...]]:
 
 def test_kafkas_tool_prints_our_snapshots(tmp_path: Path) -> None:
     folder = tmp_path / "orders-0"
-    log = Log.opened(LocalDisk(), folder, LogConfig(segment_bytes=8_000, producer_id_expiration_ms=10**15))
+    log = Log.open(LocalDisk(), folder, LogConfig(segment_bytes=8_000, producer_id_expiration_ms=10**15))
     for number in range(100):
         data = batch(b"a" * 100, b"b", producer_id=number % 3, producer_epoch=2, base_sequence=number // 3 * 2)
         log.append_as_leader(data, EPOCH, NOW_MS)

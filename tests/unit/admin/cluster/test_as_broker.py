@@ -22,7 +22,7 @@ from controller_core.wire.codecs.frames import decode_response, encode_request, 
 from controller_core.wire.codecs.versions import Versions, empty
 from controller_core.wire.listener.owned_api import NoAnswerNow
 from controller_core.wire.messages import ErrorCode
-from simulation.checks import simulated_cluster
+from simulation.checks import simulate_cluster
 
 GROUPS, LOG_DIRS, TRANSACTIONS = 16, 35, 66
 EMPTY = {GROUPS: "groups", TRANSACTIONS: "transaction_states"}
@@ -30,7 +30,7 @@ EMPTY = {GROUPS: "groups", TRANSACTIONS: "transaction_states"}
 
 @pytest.fixture
 async def assembly() -> AsyncIterator[ListenerAssembly]:
-    async with simulated_cluster() as cluster:
+    async with simulate_cluster() as cluster:
         cluster.start_brokers(1)
         process = await cluster.serve()
         yield ListenerAssembly(cluster.zk.session(), SERVED_APIS, lambda: process.controller.term, process.answer)
@@ -84,7 +84,7 @@ async def test_it_leads_no_partition_that_has_producers(assembly: ListenerAssemb
 
 
 async def test_without_the_role_there_is_no_answer() -> None:
-    async with simulated_cluster() as cluster:
+    async with simulate_cluster() as cluster:
         process = cluster.start_controller()
         idle = ListenerAssembly(cluster.zk.session(), SERVED_APIS, lambda: None, process.answer)
         with capture_logs(), pytest.raises(NoAnswerNow):

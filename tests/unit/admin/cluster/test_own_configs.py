@@ -16,7 +16,7 @@ from controller_core.admin.cluster.own_configs import is_about
 from controller_core.model.ids import BrokerId
 from controller_core.zk import codecs, paths
 from controller_core.zk.session import ZkNode
-from simulation.checks import simulated_cluster
+from simulation.checks import simulate_cluster
 from simulation.cluster import CONTROLLER, Cluster, tp
 
 SET, DELETE, APPEND = 0, 1, 2
@@ -52,7 +52,7 @@ def config(cluster: Cluster) -> dict[str, str]:
 
 @pytest.fixture
 async def served() -> AsyncIterator[Cluster]:
-    async with simulated_cluster() as cluster:
+    async with simulate_cluster() as cluster:
         cluster.start_brokers(1, 2)
         await cluster.serve()
         yield cluster

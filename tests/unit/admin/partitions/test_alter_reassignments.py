@@ -60,7 +60,7 @@ async def test_a_partition_moves_and_is_listed_while_it_does(served: Cluster) ->
     assert await ask(served, {ORDERS: [4, 5, 6]}) == {ORDERS: BEGUN}
     assert await listed(served) == {ORDERS: ([4, 5, 6, 1, 2, 3], [4, 5, 6], [1, 2, 3])}
     await served.replicate()
-    assert served.assigned(ORDERS) == [4, 5, 6]
+    assert served.list_replicas(ORDERS) == [4, 5, 6]
     assert await listed(served) == {}
     assert_no_log_is_nobodys(served)
     assert_sound(served)
@@ -71,7 +71,7 @@ async def test_it_moves_on_under_the_next_controller(served: Cluster) -> None:
     await served.active.kill()
     await served.serve()
     await served.replicate()
-    assert served.assigned(ORDERS) == [4, 5, 6]
+    assert served.list_replicas(ORDERS) == [4, 5, 6]
     assert_sound(served)
 
 
@@ -93,7 +93,7 @@ async def test_an_impossible_target_is_refused_and_the_others_are_served(
     assert message in str(answers[ORDERS][1])
     assert answers[tp("orders", 1)] == BEGUN
     await served.replicate()
-    assert (served.assigned(ORDERS), served.assigned(tp("orders", 1))) == ([1, 2, 3], [4, 5])
+    assert (served.list_replicas(ORDERS), served.list_replicas(tp("orders", 1))) == ([1, 2, 3], [4, 5])
 
 
 async def test_a_dead_broker_is_no_target_though_it_is_being_added_already(served: Cluster) -> None:
@@ -105,7 +105,7 @@ async def test_a_dead_broker_is_no_target_though_it_is_being_added_already(serve
     assert "not alive. Replica list: [4]" in str(answers[ORDERS][1])
     assert await ask(served, {ORDERS: [1, 5]}) == {ORDERS: BEGUN}
     await served.replicate()
-    assert served.assigned(ORDERS) == [1, 5]
+    assert served.list_replicas(ORDERS) == [1, 5]
 
 
 @pytest.mark.parametrize("partition", [tp("unknown"), tp("orders", 9), tp("", -1)])
@@ -133,7 +133,7 @@ async def test_a_topic_and_a_partition_created_a_moment_ago_are_known(served: Cl
     await served.replicate()
     codes = [entry.error_code for topic in (await answer).responses for entry in topic.partitions]
     assert codes == [ErrorCode.none, ErrorCode.none]
-    assert (served.assigned(tp("fresh")), served.assigned(tp("orders", 2))) == ([4], [5])
+    assert (served.list_replicas(tp("fresh")), served.list_replicas(tp("orders", 2))) == ([4], [5])
     assert_sound(served)
 
 
@@ -154,7 +154,7 @@ async def test_a_running_target_is_replaced(served: Cluster) -> None:
     assert await listed(served) == {ORDERS: ([4, 7, 1, 2, 3], [4, 7], [1, 2, 3])}
     assert served.leadership(ORDERS) == (1, [1, 2, 3, 4])
     await served.replicate()
-    assert served.assigned(ORDERS) == [4, 7]
+    assert served.list_replicas(ORDERS) == [4, 7]
     assert_no_log_is_nobodys(served)
     assert_sound(served)
 
@@ -169,7 +169,7 @@ async def test_a_reassignment_is_cancelled_and_its_new_replicas_are_deleted(serv
         ORDERS: BEGUN,
         tp("orders", 1): (ErrorCode.no_reassignment_in_progress, "No partition reassignment is in progress."),
     }
-    assert served.assigned(ORDERS) == [1, 2, 3]
+    assert served.list_replicas(ORDERS) == [1, 2, 3]
     assert served.leadership(ORDERS) == (1, [1, 2, 3])
     assert await listed(served) == {}
     assert_no_log_is_nobodys(served)
@@ -184,7 +184,7 @@ async def test_what_is_cancelled_has_its_order_again(served: Cluster, restarts: 
         await served.serve()
     await ask(served, {ORDERS: [2, 5]})
     assert await ask(served, {ORDERS: None}) == {ORDERS: BEGUN}
-    assert served.assigned(ORDERS) == [1, 2, 3]
+    assert served.list_replicas(ORDERS) == [1, 2, 3]
     assert b"kontroller" not in (served.data(paths.topic(ORDERS.topic)) or b"")
     assert_sound(served)
 
@@ -221,7 +221,7 @@ async def test_the_last_replica_in_sync_is_not_deleted_by_taking_back(served: Cl
     await served.settle()
     await served.join_isr(ORDERS, 1)
     assert await ask(served, {ORDERS: None}) == {ORDERS: BEGUN}
-    assert served.assigned(ORDERS) == [1, 2, 3]
+    assert served.list_replicas(ORDERS) == [1, 2, 3]
 
 
 async def test_taking_back_waits_for_nobody_who_is_down(served: Cluster) -> None:
@@ -230,7 +230,7 @@ async def test_taking_back_waits_for_nobody_who_is_down(served: Cluster) -> None
     served.kill_broker(5)
     await served.settle()
     assert await ask(served, {ORDERS: None}) == {ORDERS: BEGUN}
-    assert served.assigned(ORDERS) == [1, 2, 3]
+    assert served.list_replicas(ORDERS) == [1, 2, 3]
     served.start_brokers(2, 5)
     await served.replicate()
     assert_no_log_is_nobodys(served)
@@ -254,7 +254,7 @@ async def test_another_target_in_the_last_steps_begins_from_where_the_former_led
     assert await listed(served) == {ORDERS: ([2, 7, 4, 5, 6], [2, 7], [4, 5, 6])}
     served.broker(2).resume()
     await served.replicate()
-    assert served.assigned(ORDERS) == [2, 7]
+    assert served.list_replicas(ORDERS) == [2, 7]
     assert_no_log_is_nobodys(served)
     assert_sound(served)
 
@@ -263,7 +263,7 @@ async def test_in_the_last_steps_there_is_nothing_left_to_cancel(served: Cluster
     await in_its_last_steps(served)
     assert (await ask(served, {ORDERS: None}))[ORDERS][0] is ErrorCode.no_reassignment_in_progress
     assert await listed(served) == {}
-    assert served.assigned(ORDERS) == [4, 5, 6]
+    assert served.list_replicas(ORDERS) == [4, 5, 6]
     served.broker(2).resume()
     await served.settle()
     assert_no_log_is_nobodys(served)
@@ -284,7 +284,7 @@ async def test_a_request_supplants_what_the_znode_asks_for_the_same_partition(se
     await served.active.kill()
     await served.serve()
     await served.replicate()
-    assert (served.assigned(ORDERS), served.assigned(tp("orders", 1))) == ([7], [4, 5])
+    assert (served.list_replicas(ORDERS), served.list_replicas(tp("orders", 1))) == ([7], [4, 5])
     assert not served.exists(paths.REASSIGN_PARTITIONS)
 
 
@@ -296,7 +296,7 @@ async def test_taking_back_takes_the_request_out_of_the_znode(served: Cluster) -
     await served.active.kill()
     await served.serve()
     await served.replicate()
-    assert served.assigned(ORDERS) == [1, 2, 3]
+    assert served.list_replicas(ORDERS) == [1, 2, 3]
     assert_sound(served)
 
 
@@ -305,7 +305,7 @@ async def test_a_refused_request_leaves_the_znode_alone(served: Cluster) -> None
     await served.settle()
     await ask(served, {ORDERS: [9]})
     await served.replicate()
-    assert served.assigned(ORDERS) == [4, 5, 6]
+    assert served.list_replicas(ORDERS) == [4, 5, 6]
 
 
 async def test_who_is_not_the_controller_says_so(served: Cluster) -> None:
@@ -320,6 +320,6 @@ async def test_many_partitions_move_by_one_request(served: Cluster) -> None:
     answers = await ask(served, {tp("many", number): [4 + number % 3, 7] for number in range(30)})
     assert set(answers.values()) == {BEGUN}
     await served.replicate()
-    assert [served.assigned(tp("many", number)) for number in range(30)] == [[4 + n % 3, 7] for n in range(30)]
+    assert [served.list_replicas(tp("many", number)) for number in range(30)] == [[4 + n % 3, 7] for n in range(30)]
     assert BrokerId(7) in served.live
     assert_sound(served)

@@ -10,7 +10,7 @@ from kio.schema.types import TopicName as WireTopicName
 from kio.static.primitive import i8, i32, i32Timedelta
 
 from controller_core.model.ids import TopicPartition
-from simulation.checks import assert_sound, simulated_cluster
+from simulation.checks import assert_sound, simulate_cluster
 from simulation.cluster import Cluster, tp
 
 PREFERRED, UNCLEAN = 0, 1
@@ -39,7 +39,7 @@ async def codes(cluster: Cluster, asked: ElectLeadersRequest) -> dict[TopicParti
 @pytest.fixture
 async def served() -> AsyncIterator[Cluster]:
     """`moved` is led by 2 though 1 is preferred and in sync, `fine` by its preferred replica."""
-    async with simulated_cluster() as cluster:
+    async with simulate_cluster() as cluster:
         cluster.start_brokers(1, 2, 3)
         await cluster.serve()
         cluster.create_topic("moved", [1, 2])

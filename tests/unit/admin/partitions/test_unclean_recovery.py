@@ -10,7 +10,7 @@ from kio.schema.errors import ErrorCode
 
 from controller_core.model.ids import LeaderEpoch
 from controller_core.model.metadata import LogEnd
-from simulation.checks import assert_sound, simulated_cluster
+from simulation.checks import assert_sound, simulate_cluster
 from simulation.cluster import Cluster, tp
 from simulation.process import ProcessSettings
 from tests.unit.admin.partitions.test_elect_leaders import UNCLEAN, codes, request
@@ -40,7 +40,7 @@ def give_log(cluster: Cluster, broker: int, epoch: int, offset: int) -> None:
 @pytest.fixture
 async def offline() -> AsyncIterator[Cluster]:
     """Of the replicas 1, 2 and 3 only the last was in sync, and it is dead; 2 has a longer log than 1."""
-    async with simulated_cluster() as cluster:
+    async with simulate_cluster() as cluster:
         cluster.start_brokers(1, 2, 3)
         await cluster.serve()
         cluster.create_topic("orders", [1, 2, 3])

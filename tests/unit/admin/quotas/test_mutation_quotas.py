@@ -28,7 +28,7 @@ from controller_core.process.run import SERVED_APIS
 from controller_core.wire.codecs.frames import decode_response, encode_request, read_request_head
 from controller_core.wire.codecs.versions import converted
 from controller_core.wire.listener.owned_api import Throttled
-from simulation.checks import simulated_cluster
+from simulation.checks import simulate_cluster
 from simulation.cluster import Cluster
 from simulation.zookeeper_session import SimulatedSession
 from tests.unit.admin.quotas.written_quotas import put, set_rate
@@ -95,7 +95,7 @@ def house_of(cluster: Cluster, term: Any, answer: Any, authorization: Authorizat
 
 @pytest.fixture
 async def house() -> AsyncIterator[House]:
-    async with simulated_cluster() as cluster:
+    async with simulate_cluster() as cluster:
         cluster.start_brokers(1, 2, 3)
         process = await cluster.serve()
         for name in ("one", "two"):

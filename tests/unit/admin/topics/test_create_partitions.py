@@ -15,7 +15,7 @@ from kio.schema.types import TopicName as WireTopicName
 from kio.static.primitive import i32, i32Timedelta
 
 from controller_core.zk import paths
-from simulation.checks import assert_sound, simulated_cluster
+from simulation.checks import assert_sound, simulate_cluster
 from simulation.cluster import Cluster, tp
 
 
@@ -46,7 +46,7 @@ async def codes(cluster: Cluster, *topics: CreatePartitionsTopic) -> list[ErrorC
 @pytest.fixture
 async def served() -> AsyncIterator[Cluster]:
     """`orders` with two partitions of two replicas; `moving` is being reassigned to a broker that hangs."""
-    async with simulated_cluster() as cluster:
+    async with simulate_cluster() as cluster:
         cluster.start_brokers(1, 2, 3)
         await cluster.serve()
         cluster.create_topic("orders", [1, 2], [2, 3])
@@ -64,14 +64,14 @@ async def test_a_topic_grows_and_keeps_its_id_and_its_partitions(served: Cluster
     assert after.topic_id == before.topic_id
     assert [after.partitions[number] for number in before.partitions] == list(before.partitions.values())
     assert len(after.partitions) == 4
-    assert all(len(served.assigned(tp("orders", number))) == 2 for number in (2, 3))
+    assert all(len(served.list_replicas(tp("orders", number))) == 2 for number in (2, 3))
     assert all(served.leadership(tp("orders", number))[0] in (1, 2, 3) for number in (2, 3))
     assert_sound(served)
 
 
 async def test_the_new_partitions_are_where_the_request_says(served: Cluster) -> None:
     assert await codes(served, topic("orders", 4, [[3, 1], [2, 1]])) == [ErrorCode.none]
-    assert served.assigned(tp("orders", 2)) == [3, 1]
+    assert served.list_replicas(tp("orders", 2)) == [3, 1]
     assert served.leadership(tp("orders", 3)) == (2, [2, 1])
 
 

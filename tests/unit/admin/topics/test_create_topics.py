@@ -20,7 +20,7 @@ from kio.static.primitive import i16, i32, i32Timedelta
 
 from controller_core.model.ids import TopicName
 from controller_core.zk import codecs, paths
-from simulation.checks import assert_sound, simulated_cluster
+from simulation.checks import assert_sound, simulate_cluster
 from simulation.cluster import Cluster, tp
 from simulation.process import ProcessSettings
 
@@ -59,7 +59,7 @@ async def codes(cluster: Cluster, *topics: CreatableTopic) -> list[ErrorCode]:
 
 @asynccontextmanager
 async def served_with(settings: ProcessSettings) -> AsyncIterator[Cluster]:
-    async with simulated_cluster() as cluster:
+    async with simulate_cluster() as cluster:
         cluster.settings = settings
         cluster.start_brokers(1, 2, 3)
         await cluster.serve()
@@ -83,8 +83,8 @@ async def test_a_topic_is_created_served_and_described(served: Cluster) -> None:
     configs = {config.name: (config.value, config.config_source) for config in result.configs}
     assert configs["retention.ms"] == ("5000", 1)
     assert configs["cleanup.policy"] == ("delete", 5)
-    assert [len(served.assigned(tp("orders", number))) for number in range(3)] == [2, 2, 2]
-    assert all(1000 not in served.assigned(tp("orders", number)) for number in range(3))
+    assert [len(served.list_replicas(tp("orders", number))) for number in range(3)] == [2, 2, 2]
+    assert all(1000 not in served.list_replicas(tp("orders", number)) for number in range(3))
     node = served.data(paths.topic_config(TopicName("orders")))
     assert node is not None
     assert codecs.decode_config(node) == {"retention.ms": "5000"}
@@ -93,14 +93,14 @@ async def test_a_topic_is_created_served_and_described(served: Cluster) -> None:
 
 async def test_an_assignment_is_taken_as_it_is_given(served: Cluster) -> None:
     assert await codes(served, topic("orders", assignment={0: [3, 1], 1: [2, 3]})) == [ErrorCode.none]
-    assert served.assigned(tp("orders", 0)) == [3, 1]
+    assert served.list_replicas(tp("orders", 0)) == [3, 1]
     assert served.leadership(tp("orders", 1)) == (2, [2, 3])
 
 
 async def test_what_is_not_said_is_the_clusters_default(served: Cluster) -> None:
     assert await codes(served, topic("orders")) == [ErrorCode.none]
     assert len(served.topic("orders").partitions) == served.settings.num_partitions
-    assert len(served.assigned(tp("orders"))) == served.settings.default_replication_factor
+    assert len(served.list_replicas(tp("orders"))) == served.settings.default_replication_factor
 
 
 @pytest.mark.parametrize(
@@ -267,7 +267,7 @@ async def test_what_is_late_has_its_id_all_the_same(served: Cluster) -> None:
 
 
 async def test_remote_storage_needs_brokers_that_have_it() -> None:
-    async with simulated_cluster() as cluster:
+    async with simulate_cluster() as cluster:
         cluster.settings = ProcessSettings(remote_log_storage_system_enable=True)
         cluster.start_brokers(1)
         await cluster.serve()

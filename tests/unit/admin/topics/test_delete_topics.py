@@ -16,7 +16,7 @@ from kio.static.primitive import i32Timedelta
 from controller_core.admin.topics.delete_topics import API
 from controller_core.model.ids import TopicName
 from controller_core.zk import paths
-from simulation.checks import assert_sound, simulated_cluster
+from simulation.checks import assert_sound, simulate_cluster
 from simulation.cluster import Cluster, tp
 from simulation.process import ProcessSettings
 
@@ -40,7 +40,7 @@ async def codes(cluster: Cluster, *topics: DeleteTopicState) -> list[ErrorCode]:
 
 @pytest.fixture
 async def served() -> AsyncIterator[Cluster]:
-    async with simulated_cluster() as cluster:
+    async with simulate_cluster() as cluster:
         cluster.start_brokers(1, 2, 3)
         await cluster.serve()
         cluster.create_topic("one", [1, 2])
@@ -83,7 +83,7 @@ async def test_a_name_and_an_id_together_refuse_the_whole_request(served: Cluste
 
 
 async def test_where_deletion_is_off_nothing_is_deleted() -> None:
-    async with simulated_cluster() as cluster:
+    async with simulate_cluster() as cluster:
         cluster.settings = ProcessSettings(delete_topic_enable=False)
         cluster.start_brokers(1)
         await cluster.serve()

@@ -223,7 +223,7 @@ async def test_a_reassignment_away_from_a_leader_that_shuts_down_ends(cluster: C
     assert await cluster.alter_isr(ORDERS, [1, 2]) is ErrorCode.none
     await cluster.settle()
     assert cluster.leadership(ORDERS) == (2, [2])
-    assert cluster.assigned(ORDERS) == [2]
+    assert cluster.list_replicas(ORDERS) == [2]
     second = await cluster.shut_down(1)
     assert second is not None
     assert second.remaining_partitions == ()

@@ -165,8 +165,8 @@ async def test_a_broker_can_stop_while_it_is_being_moved_to_and_away_from(served
         await served.settle()
         served.start_broker(number)
         await served.replicate()
-    assert served.assigned(tp("led")) == [4, 2]
-    assert served.assigned(tp("followed")) == [2, 3]
+    assert served.list_replicas(tp("led")) == [4, 2]
+    assert served.list_replicas(tp("followed")) == [2, 3]
     assert_sound(served)
 
 

@@ -180,9 +180,9 @@ async def test_an_unclean_leader_has_a_log_from_before_the_reassignment_if_there
     await cluster.settle()
     cluster.kill_broker(1)
     await cluster.settle()
-    assert cluster.assigned(ORDERS) == [3, 4, 1, 2]
+    assert cluster.list_replicas(ORDERS) == [3, 4, 1, 2]
     assert cluster.leadership(ORDERS) == (2, [2])
     await cluster.replicate()
     await cluster.settle()
-    assert cluster.assigned(ORDERS) == [3, 4]
+    assert cluster.list_replicas(ORDERS) == [3, 4]
     assert_sound(cluster)

@@ -220,7 +220,7 @@ async def test_a_deletion_waits_for_no_broker_that_a_reassignment_waits_for_but_
         assert ORDERS not in served.broker(number).logs
     assert served.exists(paths.topic(ORDERS.topic)), "a topic of this name must not meet the log on 4"
     assert not served.assignment(ORDERS).is_being_reassigned, "a Kafka controller would begin it anew"
-    assert set(served.assigned(ORDERS)) == {1, 2, 3, 4}
+    assert set(served.list_replicas(ORDERS)) == {1, 2, 3, 4}
     served.start_broker(4)
     await served.settle()
     assert_deleted(served)

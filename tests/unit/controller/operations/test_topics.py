@@ -85,8 +85,8 @@ async def test_a_replica_on_the_controllers_own_id_goes_to_a_real_broker_before_
     await cluster.serve()
     topic_id = cluster.create_topic("orders", [CONTROLLER, 1], [2, CONTROLLER])
     await cluster.settle()
-    assert cluster.assigned(tp("orders", 0)) == [2, 1]
-    assert cluster.assigned(tp("orders", 1)) == [2, 1]
+    assert cluster.list_replicas(tp("orders", 0)) == [2, 1]
+    assert cluster.list_replicas(tp("orders", 1)) == [2, 1]
     assert cluster.leadership(tp("orders", 0)) == (2, [2, 1])
     assert cluster.topic("orders").topic_id == topic_id
     assert_sound(cluster)
@@ -100,7 +100,7 @@ async def test_a_replica_on_the_controllers_own_id_is_found_when_it_takes_over(c
     assert cluster.leadership(tp("orders")) == (1, [1])
     await first.kill()
     await cluster.serve(2001)
-    assert cluster.assigned(tp("orders")) == [1, 2]
+    assert cluster.list_replicas(tp("orders")) == [1, 2]
     await cluster.replicate()
     assert cluster.leadership(tp("orders")) == (1, [1, 2])
     assert_sound(cluster)

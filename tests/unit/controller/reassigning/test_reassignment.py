@@ -34,7 +34,7 @@ async def served(cluster: Cluster) -> Cluster:
 
 def assert_moved(cluster: Cluster, target: Sequence[int], *, gone: Sequence[int] = ()) -> None:
     """`orders` is where it should be, and nothing is left of where it was."""
-    assert cluster.assigned(ORDERS) == list(target)
+    assert cluster.list_replicas(ORDERS) == list(target)
     assert not cluster.assignment(ORDERS).is_being_reassigned
     leader, isr = cluster.leadership(ORDERS)
     assert leader in target
@@ -52,7 +52,7 @@ def observe_rows(cluster: Cluster) -> list[tuple[set[int], int, set[int]]]:
 
     def note() -> None:
         leader, isr = cluster.leadership(ORDERS)
-        row = (set(cluster.assigned(ORDERS)), leader, set(isr))
+        row = (set(cluster.list_replicas(ORDERS)), leader, set(isr))
         if not rows or rows[-1] != row:
             rows.append(row)
 
@@ -104,7 +104,7 @@ async def test_every_broker_is_sent_it_again_after_the_new_assignment_is_written
         served.broker(number).requests.clear()
     served.broker(2).resume()
     await served.settle()
-    assert served.assigned(ORDERS) == [4, 5, 6]
+    assert served.list_replicas(ORDERS) == [4, 5, 6]
     for number in range(1, 8):
         last = served.broker(number).requests_of(UpdateMetadataRequest)[-1]
         (state,) = last.topic_states[0].partition_states
@@ -167,10 +167,10 @@ async def test_many_partitions_move_together_and_each_finishes_by_itself(served:
     served.request_reassignment({tp("many", number): [4 + number % 3, 7] for number in range(30)})
     await served.settle()
     await served.join_isr(tp("many", 3), 4, 7)
-    assert served.assigned(tp("many", 3)) == [4, 7]
+    assert served.list_replicas(tp("many", 3)) == [4, 7]
     assert served.assignment(tp("many", 4)).is_being_reassigned
     await served.replicate()
-    assert [served.assigned(tp("many", number)) for number in range(30)] == [[4 + n % 3, 7] for n in range(30)]
+    assert [served.list_replicas(tp("many", number)) for number in range(30)] == [[4 + n % 3, 7] for n in range(30)]
     assert not served.exists(paths.REASSIGN_PARTITIONS)
     assert_sound(served)
 
@@ -182,7 +182,7 @@ async def test_a_second_request_is_taken_up_while_the_first_runs(served: Cluster
     await served.settle()
     served.request_reassignment({ORDERS: [4, 5, 6], tp("other"): [3, 4]})
     await served.replicate()
-    assert served.assigned(tp("other")) == [3, 4]
+    assert served.list_replicas(tp("other")) == [3, 4]
     assert_moved(served, [4, 5, 6], gone=[1, 2, 3])
 
 
@@ -222,8 +222,8 @@ async def test_a_bad_entry_is_reported_and_taken_out_and_the_good_one_is_served(
     good = '{"topic":"good","partition":0,"replicas":[2]}'
     served.put(paths.REASSIGN_PARTITIONS, f'{{"version":1,"partitions":[{entry},{good}]}}'.encode())
     await served.replicate()
-    assert served.assigned(tp("good")) == [2]
-    assert served.assigned(ORDERS) == [1, 2, 3]
+    assert served.list_replicas(tp("good")) == [2]
+    assert served.list_replicas(ORDERS) == [1, 2, 3]
     assert not served.exists(paths.REASSIGN_PARTITIONS)
     refusals = [entry for entry in served.logs if entry["event"].endswith(("refused", "skipped"))]
     assert any(reason in str(refusal.get("reason")) for refusal in refusals), refusals
@@ -244,7 +244,7 @@ async def test_a_request_for_a_topic_that_is_created_at_the_same_moment_is_serve
     served.create_topic("fresh", [1, 2])
     served.add_partitions("orders", [1, 2])
     await served.replicate()
-    assert (served.assigned(tp("fresh")), served.assigned(tp("orders", 1))) == ([4], [5])
+    assert (served.list_replicas(tp("fresh")), served.list_replicas(tp("orders", 1))) == ([4], [5])
     assert not served.exists(paths.REASSIGN_PARTITIONS)
     assert_sound(served)
 
@@ -256,7 +256,7 @@ async def test_a_reassignment_that_nobody_can_lead_is_known_to_all_brokers(serve
     await served.settle()
     served.request_reassignment({ORDERS: [3, 2]})
     await served.settle()
-    assert served.assigned(ORDERS) == [3, 2, 1]
+    assert served.list_replicas(ORDERS) == [3, 2, 1]
     assert_sound(served)
     served.start_brokers(1, 2, 3)
     await served.replicate()
@@ -272,7 +272,7 @@ async def test_a_replaced_target_drops_the_replicas_that_only_the_former_needed(
     await served.join_isr(ORDERS, 4, 5)
     served.request_reassignment({ORDERS: [4, 7]})
     await served.settle()
-    assert set(served.assigned(ORDERS)) == {1, 2, 3, 4, 7}
+    assert set(served.list_replicas(ORDERS)) == {1, 2, 3, 4, 7}
     assert served.leadership(ORDERS) == (1, [1, 2, 3, 4])
     await served.replicate()
     assert_moved(served, [4, 7], gone=[1, 2, 3, 5, 6])
@@ -356,11 +356,11 @@ async def test_a_move_to_the_last_replica_in_sync_ends_when_its_broker_starts(se
     assert served.leadership(ORDERS) == (-1, [2])
     served.request_reassignment({ORDERS: [2]})
     await served.settle()
-    assert served.assigned(ORDERS) == [2, 1, 3]
+    assert served.list_replicas(ORDERS) == [2, 1, 3]
     served.start_broker(2)
     await served.settle()
     assert served.leadership(ORDERS) == (2, [2])
-    assert served.assigned(ORDERS) == [2]
+    assert served.list_replicas(ORDERS) == [2]
     assert not served.exists(paths.REASSIGN_PARTITIONS)
 
 
@@ -445,7 +445,7 @@ async def test_an_old_replica_that_cannot_be_deleted_holds_up_nothing(served: Cl
             served.broker(number).answer_next_with(error)
     await served.join_isr(ORDERS, 4, 5, 6)
     await served.settle()
-    assert served.assigned(ORDERS) == [4, 5, 6]
+    assert served.list_replicas(ORDERS) == [4, 5, 6]
     assert not served.exists(paths.REASSIGN_PARTITIONS)
 
 
@@ -475,7 +475,7 @@ async def test_a_partition_that_never_had_a_leader_moves_to_live_brokers(served:
     await served.settle()
     served.request_reassignment({tp("stuck"): [4, 5]})
     await served.replicate()
-    assert served.assigned(tp("stuck")) == [4, 5]
+    assert served.list_replicas(tp("stuck")) == [4, 5]
     assert sorted(served.leadership(tp("stuck"))[1]) == [4, 5]
     assert_sound(served)
     served.kill_broker(4)
@@ -492,7 +492,7 @@ async def test_taking_a_reassignment_back_waits_for_nobody(served: Cluster, numb
     await served.settle()
     served.request_reassignment({ORDERS: [1, 2, 3]})
     await served.settle()
-    assert served.assigned(ORDERS) == [1, 2, 3]
+    assert served.list_replicas(ORDERS) == [1, 2, 3]
     assert not served.exists(paths.REASSIGN_PARTITIONS)
     assert served.active.term.state.reassignments == {}
     assert all(ORDERS not in served.broker(added).logs for added in (4, 5, 6))
@@ -506,7 +506,7 @@ async def test_another_order_of_the_replicas_waits_for_nobody_even_without_a_lea
         await served.settle()
     served.request_reassignment({ORDERS: [2, 3, 1], tp("stuck"): [9, 8]})
     await served.settle()
-    assert (served.assigned(ORDERS), served.assigned(tp("stuck"))) == ([2, 3, 1], [9, 8])
+    assert (served.list_replicas(ORDERS), served.list_replicas(tp("stuck"))) == ([2, 3, 1], [9, 8])
     assert not served.exists(paths.REASSIGN_PARTITIONS)
     assert served.active.term.state.reassignments == {}
     assert_sound(served)
@@ -526,7 +526,7 @@ async def test_a_topic_that_vanishes_takes_its_reassignment_with_it(served: Clus
     await served.settle()
     served.remove_topic("orders")
     await served.replicate()
-    assert served.assigned(tp("other")) == [3]
+    assert served.list_replicas(tp("other")) == [3]
     assert not served.exists(paths.REASSIGN_PARTITIONS)
     assert served.active.term.state.reassignments == {}
     assert_sound(served)
@@ -577,4 +577,4 @@ async def test_partitions_that_are_added_while_a_reassignment_rewrites_the_topic
     await cluster.settle()
     assert cluster.broker(3).leads(tp("orders", 1))
     await cluster.replicate()
-    assert cluster.assigned(tp("orders")) == [2, 3]
+    assert cluster.list_replicas(tp("orders")) == [2, 3]

@@ -33,7 +33,7 @@ async def test_it_moves_and_the_request_goes_when_that_has_ended(served: Cluster
     assert served.assignment(ORDERS).adding == ids([4, 5, 6])
     assert served.exists(request(ORDERS)), "it stays while the partition moves"
     await served.replicate()
-    assert served.assigned(ORDERS) == [4, 5, 6]
+    assert served.list_replicas(ORDERS) == [4, 5, 6]
     assert served.zk.tree.children(SINGLY) == ()
     assert_no_log_is_nobodys(served)
     assert_sound(served)
@@ -45,7 +45,7 @@ async def test_very_many_move_together(served: Cluster) -> None:
     for number in range(150):
         served.request_of_partition(SINGLY, tp("large", number), [2, 3])
     await served.replicate()
-    assert {tuple(served.assigned(tp("large", number))) for number in range(150)} == {(2, 3)}
+    assert {tuple(served.list_replicas(tp("large", number))) for number in range(150)} == {(2, 3)}
     assert served.zk.tree.children(SINGLY) == ()
     assert_sound(served)
 
@@ -57,7 +57,7 @@ async def test_another_target_that_is_written_into_it_replaces_the_former_one(se
     await served.settle()
     assert served.assignment(ORDERS).target == ids([1, 2, 4])
     await served.replicate()
-    assert served.assigned(ORDERS) == [1, 2, 4]
+    assert served.list_replicas(ORDERS) == [1, 2, 4]
     assert served.zk.tree.children(SINGLY) == ()
     assert_no_log_is_nobodys(served)
 
@@ -67,7 +67,7 @@ async def test_a_move_goes_on_when_its_request_is_removed_by_hand(served: Cluste
     await served.settle()
     served.write(Delete(path=request(ORDERS)))
     await served.replicate()
-    assert served.assigned(ORDERS) == [4, 5, 6]
+    assert served.list_replicas(ORDERS) == [4, 5, 6]
     assert_sound(served)
 
 
@@ -79,8 +79,8 @@ async def test_it_supplants_the_entry_of_the_same_partition_and_leaves_the_other
     assert served.assignment(ORDERS).target == ids([1, 2, 4])
     assert served.assignment(tp("orders", 1)).target == ids([4, 5])
     await served.replicate()
-    assert served.assigned(ORDERS) == [1, 2, 4]
-    assert served.assigned(tp("orders", 1)) == [4, 5]
+    assert served.list_replicas(ORDERS) == [1, 2, 4]
+    assert served.list_replicas(tp("orders", 1)) == [4, 5]
     assert not served.exists(paths.REASSIGN_PARTITIONS)
     assert served.zk.tree.children(SINGLY) == ()
     assert_sound(served)
@@ -90,7 +90,7 @@ async def test_the_same_target_in_both_is_one_move(served: Cluster) -> None:
     served.request_of_partition(SINGLY, ORDERS, [4, 5, 6])
     served.request_reassignment({ORDERS: [4, 5, 6]})
     await served.replicate()
-    assert served.assigned(ORDERS) == [4, 5, 6]
+    assert served.list_replicas(ORDERS) == [4, 5, 6]
     assert not served.exists(paths.REASSIGN_PARTITIONS)
     assert served.zk.tree.children(SINGLY) == ()
 
@@ -100,7 +100,7 @@ async def test_a_client_that_asks_otherwise_supplants_it(served: Cluster) -> Non
     await served.settle()
     await served.active.answer(alter_reassignments({ORDERS: [1, 2, 4]}))
     await served.replicate()
-    assert served.assigned(ORDERS) == [1, 2, 4]
+    assert served.list_replicas(ORDERS) == [1, 2, 4]
     assert served.zk.tree.children(SINGLY) == ()
     assert_sound(served)
 
@@ -115,7 +115,7 @@ async def test_what_cannot_be_done_is_removed_and_the_others_go_on(
     served.request_of_partition(SINGLY, ORDERS, [4, 5, 6])
     await served.replicate()
     assert served.zk.tree.children(SINGLY) == ()
-    assert served.assigned(ORDERS) == [4, 5, 6]
+    assert served.list_replicas(ORDERS) == [4, 5, 6]
     assert any(entry["event"] == "reassignment refused" for entry in served.logs)
     assert_sound(served)
 
@@ -126,7 +126,7 @@ async def test_unreadable_ones_are_removed_and_odd_children_left_alone(served: C
     served.write(Create(path=f"{SINGLY}/orders/first"), Create(path=f"{SINGLY}/empty"))
     await served.replicate()
     assert served.zk.tree.children(f"{SINGLY}/orders") == ("first",)
-    assert served.assigned(ORDERS) == [4, 5, 6]
+    assert served.list_replicas(ORDERS) == [4, 5, 6]
     assert served.active.metric("kontroller_unusable_znodes", kind="partition_reassigned") == 1
     assert served.active.metric("kontroller_unusable_znodes_found_total", kind="partition_reassigned") == 2
 

@@ -17,7 +17,7 @@ from controller_core.zk.throttle_writes import remove_throttle, set_throttle, th
 from simulation.checks import assert_sound
 from simulation.cluster import Cluster, alter_reassignments, ids, tp
 from simulation.mortality import Life, MortalSession
-from simulation.virtual_time import until_quiet
+from simulation.virtual_time import wait_until_quiet
 
 ORDERS = tp("orders")
 OWNER = "shop/move orders"
@@ -295,7 +295,7 @@ async def test_one_for_moves_beside_those_that_run_stays_until_they_have_begun_a
     await served.settle()
     await set_throttle(zk, OWNER, {**MOVES, **OTHER_MOVES}, 1000)
     await served.replicate()
-    assert served.assigned(ORDERS) == [4, 5, 6]
+    assert served.list_replicas(ORDERS) == [4, 5, 6]
     assert "topics/orders" in configs(served)
     await set_throttle(zk, OWNER, {**MOVES, **OTHER_MOVES}, 500)
     assert configs(served)["brokers/4"][LEADER_RATE] == "500"
@@ -317,7 +317,7 @@ async def test_one_whose_move_nobody_knows_of_is_kept_until_that_is_mended(serve
     assert configs(served) == {**THEIRS, **LISTS, **rates(1000, 1, 2, 3, 4, 5, 6)}
     served.put(path, orjson.dumps(content))
     await served.replicate()
-    assert served.assigned(ORDERS) == [4, 5, 6]
+    assert served.list_replicas(ORDERS) == [4, 5, 6]
     assert configs(served) == THEIRS
 
 
@@ -337,7 +337,7 @@ async def test_scribbled_throttles_do_not_hold_up_a_reassignment(served: Cluster
     served.put(path, b'{"version":2}')
     served.request_reassignment({ORDERS: [4, 5, 6]})
     await served.replicate()
-    assert served.assigned(ORDERS) == [4, 5, 6]
+    assert served.list_replicas(ORDERS) == [4, 5, 6]
     assert_sound(served)
     if path == paths.THROTTLES:
         with pytest.raises(MalformedZnode):
@@ -374,7 +374,7 @@ async def test_who_dies_at_any_write_leaves_what_the_next_can_go_on_from(served:
             await set_it(zk)
         life = Life(last_write=step)
         dying = asyncio.create_task(act(MortalSession(served.zk.session(), life)))
-        await until_quiet()
+        await wait_until_quiet()
         survived = dying.done()
         dying.cancel()
         await asyncio.gather(dying, return_exceptions=True)

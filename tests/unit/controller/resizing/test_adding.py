@@ -40,7 +40,7 @@ async def test_a_partition_is_added_and_its_request_goes(served: Cluster) -> Non
     served.request_of_partition(ADD, ORDERS_1, [3, 1])
     await served.settle()
     assert served.leadership(ORDERS_1) == (3, [3, 1])
-    assert served.assigned(ORDERS_1) == [3, 1]
+    assert served.list_replicas(ORDERS_1) == [3, 1]
     assert served.topic("orders").topic_id == topic_id
     assert served.state(tp("orders")) == before
     assert served.zk.tree.children(ADD) == ()
@@ -181,7 +181,7 @@ async def test_a_partition_is_added_while_another_one_of_its_topic_moves(served:
     assert served.leadership(ORDERS_1) == (2, [2])
     assert served.assignment(tp("orders")).adding == ids([3])
     await served.replicate()
-    assert served.assigned(tp("orders")) == [3]
+    assert served.list_replicas(tp("orders")) == [3]
     assert_sound(served)
 
 

@@ -141,7 +141,7 @@ async def test_a_partition_that_moves_is_not_removed_before_it_has_moved(ours: C
     await ours.settle()
     assert reasons(ours) == ["it is being reassigned: wait until that has ended, or cancel it"]
     await ours.replicate()
-    assert ours.assigned(LAST) == [2, 4]
+    assert ours.list_replicas(LAST) == [2, 4]
     ours.request_of_partition(REMOVE, LAST)
     await ours.settle()
     assert_removed(ours, 2)
@@ -239,7 +239,7 @@ async def test_a_former_replica_whose_log_is_still_there_is_waited_for(ours: Clu
     ours.kill_broker(1)
     ours.request_reassignment({LAST: [3, 4]})
     await ours.replicate()
-    assert ours.assigned(LAST) == [3, 4]
+    assert ours.list_replicas(LAST) == [3, 4]
     ours.request_of_partition(REMOVE, LAST)
     await ours.settle()
     assert 2 in ours.topic("orders").partitions, "a partition of this number must not meet the log on 1"

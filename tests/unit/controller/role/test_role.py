@@ -23,10 +23,10 @@ from controller_core.wire.messages import (
 from controller_core.zk import codecs, paths
 from controller_core.zk.codecs import MalformedZnode
 from controller_core.zk.session import AccessRefused, ZkError
-from simulation.checks import assert_sound, simulated_cluster
+from simulation.checks import assert_sound, simulate_cluster
 from simulation.cluster import CONTROLLER, Cluster, alter_partition, alter_reassignments, tp
 from simulation.process import ProcessSettings
-from simulation.virtual_time import until_quiet
+from simulation.virtual_time import wait_until_quiet
 
 ORDERS = tp("orders")
 STANDBY = BrokerId(2000)
@@ -154,7 +154,7 @@ async def test_of_two_that_start_at_any_distance_one_takes_the_role_once_and_the
     kafka_has_it: bool,
 ) -> None:
     for turns in range(60):
-        async with simulated_cluster() as cluster:
+        async with simulate_cluster() as cluster:
             cluster.start_brokers(1)
             if kafka_has_it:
                 cluster.make_kafka_controller(1)
@@ -262,7 +262,7 @@ async def test_a_request_waits_for_the_connection(served: Cluster) -> None:
 
 
 async def test_zookeeper_out_of_reach_for_too_long_ends_the_process_and_every_request_is_answered() -> None:
-    async with simulated_cluster() as cluster:
+    async with simulate_cluster() as cluster:
         cluster.settings = ProcessSettings(zookeeper_timeout_ms=1)
         cluster.start_brokers(1, 2)
         process = await cluster.serve()
@@ -274,7 +274,7 @@ async def test_zookeeper_out_of_reach_for_too_long_ends_the_process_and_every_re
         cluster.zk.disconnect(process.session)
         with pytest.raises(ZooKeeperGone, match="--zookeeper-timeout-ms"):
             await process.running
-        await until_quiet()
+        await wait_until_quiet()
         assert [answer.done() and answer.result().error_code for answer in answers] == [ErrorCode.not_controller] * 2
 
 
@@ -342,7 +342,7 @@ async def test_an_answer_to_a_former_term_means_nothing_to_the_next(served: Clus
     served.kill_broker(3)
     await served.settle()
     served.broker(1).resume()
-    await until_quiet()
+    await wait_until_quiet()
     served.zk.end(process.session.session_id)
     served.zk.reconnect(process.session)
     await served.settle()

@@ -18,7 +18,7 @@ from controller_core.wire.messages import ControlRequest
 from controller_core.zk import paths
 from controller_core.zk.delegating_session import DelegatingSession
 from controller_core.zk.session import TreeWatch, TreeWatchUnsupported, ZkError, ZkNode
-from simulation.checks import assert_no_surprises, assert_sound, simulated_cluster
+from simulation.checks import assert_no_surprises, assert_sound, simulate_cluster
 from simulation.cluster import Cluster, tp
 from simulation.process import Process
 from simulation.zookeeper_session import SimulatedSession
@@ -366,7 +366,7 @@ async def takeover(
     history: Sequence[tuple[Act, int | None]], *, hot: bool
 ) -> tuple[dict[BrokerId, list[ControlRequest]], dict[str, Any]]:
     """What a second controller sends each broker first, and what it then has in memory, after the first died at rest."""
-    async with simulated_cluster() as cluster:
+    async with simulate_cluster() as cluster:
         cluster.settings = replace(cluster.settings, hot_standby=hot)
         first, second = await served_by_two(cluster)
         await live_through(cluster, history)
@@ -417,7 +417,7 @@ def test_whatever_happens_before_and_while_a_standby_wins_the_cluster_is_sound(
     before: list[tuple[Act, int | None]], pause: int, during: list[tuple[Act, int | None]]
 ) -> None:
     async def live() -> None:
-        async with simulated_cluster() as cluster:
+        async with simulate_cluster() as cluster:
             first, _ = await served_by_two(cluster)
             await live_through(cluster, before)
             await first.kill()

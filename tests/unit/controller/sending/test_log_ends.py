@@ -14,7 +14,7 @@ from controller_core.wire.link import NotConnected
 from controller_core.wire.messages import ControlRequest, ControlResponse
 from simulation.broker_state import SimulatedReplicas
 from simulation.cluster import tp
-from simulation.virtual_time import VirtualClock, until_quiet
+from simulation.virtual_time import VirtualClock, wait_until_quiet
 
 TIMEOUT_MS = 5000
 
@@ -62,9 +62,9 @@ async def ask(epoch: int, *brokers: Logs) -> dict[TopicPartition, dict[BrokerId,
     asker = LogEnds(links=lambda broker: links[broker.id], clock=clock)
     asked = [(each.broker, dict.fromkeys(each.logs, LeaderEpoch(epoch))) for each in brokers]
     answer = asyncio.create_task(asker.ask(asked, TIMEOUT_MS))
-    await until_quiet()
+    await wait_until_quiet()
     while not answer.done() and clock.pass_to_next(TIMEOUT_MS):
-        await until_quiet()
+        await wait_until_quiet()
     return answer.result()
 
 

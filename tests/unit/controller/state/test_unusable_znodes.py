@@ -208,7 +208,7 @@ class TestLaterVersions:
         await served.replicate()
         served.request_reassignment({tp("orders"): [1, 2]})
         await served.replicate()
-        assert served.assigned(tp("orders")) == [1, 2]
+        assert served.list_replicas(tp("orders")) == [1, 2]
         assert served.data(path) == later
 
     async def test_a_throttle_is_left_alone(self, served: Cluster) -> None:
@@ -218,7 +218,7 @@ class TestLaterVersions:
         await take_over(served)
         served.request_reassignment({tp("orders"): [2, 3]})
         await served.replicate()
-        assert served.assigned(tp("orders")) == [2, 3]
+        assert served.list_replicas(tp("orders")) == [2, 3]
         assert served.data(path) == later
 
 
@@ -287,7 +287,7 @@ async def test_an_unreadable_throttle_is_said_once_over_many_reassignments(serve
     for target in ([2, 3], [3, 1], [1, 2]):
         served.request_reassignment({tp("orders"): target})
         await served.replicate()
-    assert served.assigned(tp("orders")) == [1, 2]
+    assert served.list_replicas(tp("orders")) == [1, 2]
     assert reported(served, "unreadable throttle, ignored: delete it or set it again") == 1
 
 

@@ -56,7 +56,7 @@ async def move_away_from_dead_3(cluster: Cluster) -> None:
     await cluster.settle()
     cluster.request_reassignment({ORDERS: [1, 2, 4]})
     await cluster.replicate()
-    assert cluster.assigned(ORDERS) == [1, 2, 4]
+    assert cluster.list_replicas(ORDERS) == [1, 2, 4]
 
 
 async def delete_orders(cluster: Cluster) -> None:
@@ -165,13 +165,13 @@ async def test_a_replica_that_is_added_again_is_struck_out_with_the_same_write(s
     await served.settle()
     served.request_reassignment({ORDERS: [1, 2, 3]})
     written: list[bool] = []
-    served.zk.observers.append(lambda: written.append((3 in served.assigned(ORDERS)) != bool(entries(served))))
+    served.zk.observers.append(lambda: written.append((3 in served.list_replicas(ORDERS)) != bool(entries(served))))
     await served.settle()
     assert written
     assert all(written), "3 is in AR or listed as removed, never in both and never in neither"
     served.broker(3).resume()
     await served.replicate()
-    assert served.assigned(ORDERS) == [1, 2, 3]
+    assert served.list_replicas(ORDERS) == [1, 2, 3]
     assert_clean(served)
 
 
@@ -214,7 +214,7 @@ async def test_a_broker_that_cannot_delete_is_asked_again_when_it_starts(served:
     served.broker(3).offline.add(ORDERS)
     await served.join_isr(ORDERS, 4, 5, 6)
     await served.settle()
-    assert served.assigned(ORDERS) == [4, 5, 6]
+    assert served.list_replicas(ORDERS) == [4, 5, 6]
     assert entries(served) == ["3,orders,0"]
     served.broker(3).offline.clear()
     served.bounce_broker(3)
@@ -246,7 +246,7 @@ async def test_what_a_broker_that_dies_while_it_deletes_still_has_is_listed(serv
     await served.join_isr(ORDERS, 4, 5, 6)
     served.kill_broker(3)
     await served.settle()
-    assert served.assigned(ORDERS) == [4, 5, 6]
+    assert served.list_replicas(ORDERS) == [4, 5, 6]
     assert entries(served) == ["3,orders,0"]
     served.start_broker(3)
     await served.settle()
@@ -292,7 +292,7 @@ async def test_entries_that_a_person_removed_or_scribbled_on_block_nothing(serve
     served.request_reassignment({ORDERS: [2, 1]})
     served.start_broker(2)
     await served.replicate()
-    assert served.assigned(ORDERS) == [2, 1]
+    assert served.list_replicas(ORDERS) == [2, 1]
     await served.active.kill()
     for name in ("x", "1,orders", "1,orders,0,0", "a,orders,0"):
         served.write(Create(path=f"{paths.REMOVED_REPLICAS}/{name}"))
@@ -313,7 +313,7 @@ async def test_a_broker_hears_that_it_must_delete_before_it_is_given_the_replica
     served.request_reassignment({ORDERS: [1, 2]})
     await served.serve()
     await served.replicate()
-    assert served.assigned(ORDERS) == [1, 2]
+    assert served.list_replicas(ORDERS) == [1, 2]
     assert_clean(served)
 
 
@@ -374,7 +374,7 @@ async def test_a_controller_that_died_before_the_dropped_leader_left_is_followed
     life.last_write = life.writes + 1
     served.request_reassignment({ORDERS: [1, 2, 3]})
     await served.settle()
-    assert served.assigned(ORDERS) == [1, 2, 3], "the first write of taking it back"
+    assert served.list_replicas(ORDERS) == [1, 2, 3], "the first write of taking it back"
     assert served.leadership(ORDERS)[0] == 4
     await served.processes[-1].kill()
     await served.serve()

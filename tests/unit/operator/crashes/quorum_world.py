@@ -19,7 +19,7 @@ from controller_operator.settings import OperatorSettings
 from simulation.cluster.names import tp
 from simulation.controller_client import SimulatedControllerClient
 from simulation.kraft import QuorumCluster
-from simulation.kraft.changes import failed
+from simulation.kraft.changes import make_failure
 from simulation.kraft.clients import SimulatedKeptClient, answered
 from simulation.kraft.partitions import NOBODY
 from tests.unit.operator.crashes.operated import CLUSTER, Operated
@@ -67,7 +67,7 @@ class QuorumWorld(Operated):
         return {
             "topics": {name: str(self.cluster.topic(name)) for name in topics},
             "leaders": {
-                f"{name}-{at}": str(self.cluster.led(tp(name, at)))
+                f"{name}-{at}": str(self.cluster.find_leadership(tp(name, at)))
                 for name, topic in topics.items()
                 for at in range(len(topic.partitions))
             },
@@ -116,9 +116,9 @@ class _MortalClient:
     async def _answer(self, request: RequestPayload) -> ResponsePayload:
         is_mishap = self._world.code is not None and self._world.life.writes == self._world.life.last_write
         if is_mishap and not self._is_done:
-            return failed(request, self._world.code or ErrorCode.none)
+            return make_failure(request, self._world.code or ErrorCode.none)
         answer = answered(self._world.cluster, request)
-        return failed(request, self._world.code or ErrorCode.none) if is_mishap else answer
+        return make_failure(request, self._world.code or ErrorCode.none) if is_mishap else answer
 
 
 class _NoSizes:

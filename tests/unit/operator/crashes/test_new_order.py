@@ -17,8 +17,8 @@ Install = Callable[[], AbstractAsyncContextManager[Any]]
 
 def leaders(world: World | QuorumWorld) -> list[int]:
     """The leaders of the partitions of `orders`."""
-    led = [world.led(tp("orders", number)) if isinstance(world, World) else world.cluster.led(tp("orders", number))
-           for number in (0, 1)]  # fmt: skip
+    partitions = [tp("orders", number) for number in (0, 1)]
+    led = [world.led(at) if isinstance(world, World) else world.cluster.find_leadership(at) for at in partitions]
     return [each[0] for each in led if each is not None]
 
 

@@ -43,7 +43,7 @@ async def a_topic_gets_a_new_order_of_its_replicas(world: QuorumWorld) -> None:
     key = await world.apply("KafkaTopic", "orders", {"replicaAssignment": [[1, 2], [2, 3]]})
     await world.until(lambda: world.is_ready(key))
     await world.apply("KafkaTopic", "orders", {"replicaAssignment": [[2, 1], [2, 3]]})
-    await world.until(lambda: world.is_ready(key) and (world.cluster.led(tp("orders", 0)) or (0,))[0] == 2)
+    await world.until(lambda: world.is_ready(key) and (world.cluster.find_leadership(tp("orders", 0)) or (0,))[0] == 2)
 
 
 async def a_topic_is_deleted_with_its_object(world: QuorumWorld) -> None:
@@ -88,10 +88,10 @@ async def a_move_that_a_person_takes_back_is_not_asked_for_again(world: QuorumWo
 async def leaders_are_given_back(world: QuorumWorld) -> None:
     world.cluster.create_topic("orders", [1, 2], [1, 3])
     world.cluster.bounce_broker(1)
-    assert world.cluster.led(tp("orders", 0)) == (2, [1, 2])
+    assert world.cluster.find_leadership(tp("orders", 0)) == (2, [1, 2])
     key = await world.apply("PreferredElection", "back", {"topics": ["orders"]})
     await world.until(lambda: world.status(key).get("phase") == "Completed")
-    assert world.cluster.led(tp("orders", 0)) == (1, [1, 2])
+    assert world.cluster.find_leadership(tp("orders", 0)) == (1, [1, 2])
 
 
 async def a_leader_is_elected_out_of_the_isr(world: QuorumWorld) -> None:
@@ -99,11 +99,11 @@ async def a_leader_is_elected_out_of_the_isr(world: QuorumWorld) -> None:
     world.cluster.kill_broker(2)
     world.cluster.kill_broker(1)
     world.cluster.start_broker(2)
-    assert world.cluster.led(tp("orders", 0)) == (-1, [1])
+    assert world.cluster.find_leadership(tp("orders", 0)) == (-1, [1])
     spec = {"topics": ["orders"], "electionType": "Unclean", "acknowledgeDataLoss": True}
     key = await world.apply("PreferredElection", "unclean", spec)
     await world.until(lambda: world.status(key).get("phase") == "Completed")
-    assert world.cluster.led(tp("orders", 0)) == (2, [2])
+    assert world.cluster.find_leadership(tp("orders", 0)) == (2, [2])
 
 
 async def features_are_upgraded_and_given_up(world: QuorumWorld) -> None:

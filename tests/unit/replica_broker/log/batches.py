@@ -10,7 +10,7 @@ import cramjam
 from crc32c import crc32c
 
 from controller_core.model.ids import LeaderEpoch
-from replica_broker.log.record_batches import Compression, placed
+from replica_broker.log.record_batches import Compression, place_batches
 
 EPOCH: Final = LeaderEpoch(3)
 NOW_MS: Final = 1_700_000_000_000
@@ -106,7 +106,7 @@ def batch(
 
 def replicated(*values: bytes, at: int, epoch: int = EPOCH) -> bytes:
     """As a leader of that epoch has it, from an offset on."""
-    return placed(batch(*values), at, LeaderEpoch(epoch), None)
+    return place_batches(batch(*values), at, LeaderEpoch(epoch), None)
 
 
 def old_message(magic: int) -> bytes:

@@ -20,7 +20,7 @@ SMALL: Final = LogConfig(segment_bytes=400, index_interval_bytes=100)
 def opened(
     disk: Disk, clock: ManualClock | None = None, *, is_clean: bool = False, recovery_point: int = 0, **config: Any
 ) -> Log:
-    return Log.opened(
+    return Log.open(
         disk,
         FOLDER,
         replace(SMALL, **config),

@@ -49,7 +49,7 @@ def loaded(
     told: Told | None = None,
 ) -> LogDirectories:
     on_offline = told.append if told is not None else lambda _: None
-    return LogDirectories.opened(
+    return LogDirectories.open(
         disk,
         paths,
         broker_id=BrokerId(broker_id),
@@ -247,7 +247,7 @@ def test_a_directory_that_is_moved_away_is_offline_with_the_next_checkpoint_thou
 async def test_whoever_waits_for_the_end_of_the_last_directory_hears_why_each_failed() -> None:
     disk = SimulatedDisk()
     directories = loaded(disk)
-    waiting = asyncio.create_task(directories.until_none_is_left())
+    waiting = asyncio.create_task(directories.wait_until_all_failed())
     for path in (ONE, OTHER):
         await asyncio.sleep(0)
         assert not waiting.done()

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from controller_core.model.ids import LeaderEpoch
 from replica_broker.log.log import Log
-from replica_broker.log.record_batches import Compression, RecordBatch, batches_in, placed
+from replica_broker.log.record_batches import Compression, RecordBatch, batches_in, place_batches
 from simulation.replicas.disk import SimulatedDisk
 from tests.unit.replica_broker.log.batches import NOW_MS, ManualClock, batch
 from tests.unit.replica_broker.log.logs import all_bytes, opened
@@ -25,7 +25,7 @@ class Model:
         return list(batches_in(b"".join(self.batches)))
 
     def append(self, data: bytes, epoch: LeaderEpoch) -> None:
-        written = placed(data, self.end, epoch, None)
+        written = place_batches(data, self.end, epoch, None)
         for it in batches_in(written):
             self.batches.append(written[it.position : it.end])
             self.end = it.next_offset

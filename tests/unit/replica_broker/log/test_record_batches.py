@@ -10,7 +10,7 @@ from kio.schema.errors import ErrorCode
 
 from controller_core.model.ids import LeaderEpoch
 from replica_broker.log.errors import CorruptBatch, LogError, UnsupportedFormat
-from replica_broker.log.record_batches import HEADER_BYTES, Compression, batches_in, placed, whole_batches
+from replica_broker.log.record_batches import HEADER_BYTES, Compression, batches_in, place_batches, whole_batches
 from replica_broker.log.records import record_times
 from tests.unit.replica_broker.log.batches import CONTROL, NOW_MS, TRANSACTIONAL, batch, old_message
 
@@ -41,13 +41,13 @@ def test_headers_are_read_as_they_were_written() -> None:
 
 def test_a_leader_gives_batches_their_offsets_and_its_epoch_without_another_crc() -> None:
     data = batch(b"a", b"b") + batch(b"c")
-    found = list(batches_in(placed(data, 100, LeaderEpoch(5), None)))
+    found = list(batches_in(place_batches(data, 100, LeaderEpoch(5), None)))
     assert [(it.base_offset, it.last_offset, it.leader_epoch) for it in found] == [(100, 101, 5), (102, 102, 5)]
     assert [it.crc for it in found] == [it.crc for it in batches_in(data)]
 
 
 def test_a_leader_that_says_the_time_has_every_record_say_it() -> None:
-    (found,) = batches_in(written := placed(batch(b"a", b"b"), 0, LeaderEpoch(0), NOW_MS + 99))
+    (found,) = batches_in(written := place_batches(batch(b"a", b"b"), 0, LeaderEpoch(0), NOW_MS + 99))
     assert (found.has_log_append_time, found.max_timestamp_ms) == (True, NOW_MS + 99)
     assert [time.timestamp_ms for time in record_times(found, written[HEADER_BYTES:])] == [NOW_MS + 99] * 2
 

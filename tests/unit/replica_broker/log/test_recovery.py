@@ -235,7 +235,7 @@ class Course:
 
 
 def directories_on(disk: SimulatedDisk) -> LogDirectories:
-    return LogDirectories.opened(
+    return LogDirectories.open(
         disk, [DIRECTORY], broker_id=BrokerId(1), cluster_id="c", config_of=lambda _: SMALL, clock=ManualClock()
     )
 

@@ -128,7 +128,7 @@ async def test_an_isr_is_asked_for_under_the_present_epoch(node: Node, controlle
 async def test_a_controller_that_wants_a_login_is_not_asked_without_one(node: Node) -> None:
     tell(node, 9, security_protocol=2)
     with pytest.raises(NoController, match="its listener PLAINTEXT speaks SASL_PLAINTEXT: say by --properties how"):
-        await ControllerChannel(node).controlled_shutdown()
+        await ControllerChannel(node).request_controlled_shutdown()
 
 
 async def test_one_alteration_is_in_flight_at_a_time(node: Node, controller: Controller) -> None:
@@ -156,10 +156,10 @@ async def test_what_a_partition_is_refused_with_is_told(node: Node, controller: 
 async def test_nobody_can_be_asked_while_no_controller_is_known_or_it_is_gone(node: Node) -> None:
     channel = ControllerChannel(node)
     with pytest.raises(NoController, match="no controller is known"):
-        await channel.controlled_shutdown()
+        await channel.request_controlled_shutdown()
     tell(node, 1)
     with pytest.raises(NoController):
-        await channel.controlled_shutdown()
+        await channel.request_controlled_shutdown()
     with pytest.raises(IsrWriteUncertain):
         await channel.alter_partition(ASKED)
 

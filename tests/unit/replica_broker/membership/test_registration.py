@@ -13,9 +13,9 @@ from replica_broker.membership.node import UNREGISTERED
 from replica_broker.membership.registration import (
     BrokerIdInUse,
     Registration,
-    encoded_as_ours,
-    listeners_of_others,
-    stock_brokers,
+    encode_own_registration,
+    read_other_listeners,
+    read_stock_brokers,
 )
 from tests.unit.replica_broker.membership.clusters import OWN, Joining, broker, endpoint
 
@@ -83,13 +83,13 @@ async def test_all_listeners_are_registered_with_their_protocols_as_a_stock_brok
 
 
 async def test_which_listeners_the_others_have_is_read_from_their_registrations(joining: Joining) -> None:
-    assert await listeners_of_others(joining.zk, OWN) == set()
+    assert await read_other_listeners(joining.zk, OWN) == set()
     several = broker(further=(endpoint("CLIENT", 9103),))
     await Registration(joining.zk, joining.node, several, session_timeout_ms=6_000).register()
     unreadable = Create(path=paths.broker(BrokerId(8)), data=b"{}", mode=CreateMode.EPHEMERAL)
     await joining.zk.transact([unreadable])
-    assert await listeners_of_others(joining.zk, OWN) == set()
-    assert await listeners_of_others(joining.zk, BrokerId(9)) == {"PLAINTEXT", "CLIENT"}
+    assert await read_other_listeners(joining.zk, OWN) == set()
+    assert await read_other_listeners(joining.zk, BrokerId(9)) == {"PLAINTEXT", "CLIENT"}
 
 
 async def test_another_broker_of_the_same_id_is_told_of_in_words(joining: Joining) -> None:
@@ -120,6 +120,6 @@ async def test_a_lost_session_is_followed_by_a_registration_with_a_new_epoch(joi
 async def test_stock_brokers_are_told_from_ours(joining: Joining) -> None:
     stock = codecs.encode_broker(broker(), timestamp_ms=0)
     await joining.zk.transact([Create(path=f"{paths.BROKER_IDS}/1", data=stock, mode=CreateMode.EPHEMERAL)])
-    ours = encoded_as_ours(broker(), timestamp_ms=0)
+    ours = encode_own_registration(broker(), timestamp_ms=0)
     await joining.zk.transact([Create(path=f"{paths.BROKER_IDS}/2", data=ours, mode=CreateMode.EPHEMERAL)])
-    assert await stock_brokers(joining.zk) == [1]
+    assert await read_stock_brokers(joining.zk) == [1]

@@ -10,7 +10,7 @@ from controller_core.zk.session import Create
 from replica_broker.log.config import LogConfig
 from replica_broker.log.directories import LogDirectories
 from replica_broker.membership.log_dir_events import notify_failed_log_dir
-from replica_broker.membership.startup import delete_unassigned, read_cluster_id, unassigned
+from replica_broker.membership.startup import delete_unassigned, find_unassigned, read_cluster_id
 from simulation.replicas.disk import SimulatedDisk
 from tests.unit.replica_broker.membership.clusters import OWN, Joining
 
@@ -36,7 +36,7 @@ async def test_logs_of_what_is_assigned_to_others_are_named_with_the_reason(join
     await joining.zk.transact([Create(path=paths.topic(ORDERS), data=codecs.encode_topic(assignment))])
     await joining.zk.transact([Create(path=paths.topic(BROKEN), data=b"nonsense")])
     local = {at(ORDERS): NEW_ID, at(ORDERS, 1): NEW_ID, at(ORDERS, 2): None, at(BROKEN): OLD_ID, at(GONE): OLD_ID}
-    found = await unassigned(joining.zk, OWN, local)
+    found = await find_unassigned(joining.zk, OWN, local)
     assert found == {
         at(ORDERS, 1): "it is assigned to other brokers",
         at(ORDERS, 2): "it is assigned to other brokers",
@@ -53,7 +53,7 @@ async def test_logs_of_what_is_assigned_to_others_are_deleted_and_no_others(join
     disk = SimulatedDisk()
 
     def opened() -> LogDirectories:
-        return LogDirectories.opened(
+        return LogDirectories.open(
             disk, [PurePath("/data")], broker_id=OWN, cluster_id="c", config_of=lambda _: LogConfig()
         )
 
@@ -72,9 +72,9 @@ async def test_a_log_of_an_earlier_topic_of_the_same_name_is_not_assigned(joinin
         topic_id=NEW_ID, partitions={PartitionId(0): ReplicaAssignment(replicas=(BrokerId(3),))}
     )
     await joining.zk.transact([Create(path=paths.topic(ORDERS), data=codecs.encode_topic(assignment))])
-    (why,) = (await unassigned(joining.zk, OWN, {at(ORDERS): OLD_ID})).values()
+    (why,) = (await find_unassigned(joining.zk, OWN, {at(ORDERS): OLD_ID})).values()
     assert "a deleted topic" in why
-    assert await unassigned(joining.zk, OWN, {at(ORDERS): None}) == {}
+    assert await find_unassigned(joining.zk, OWN, {at(ORDERS): None}) == {}
 
 
 async def test_a_failed_log_directory_is_told_also_over_a_lost_answer(joining: Joining) -> None:

@@ -126,7 +126,7 @@ async def test_they_are_served_on_loopback_where_a_port_is_given() -> None:
     replicas = cast(Replicas, StandInReplicas())
     gauges = ReplicaGauges(node=Node(id=A, cluster_id="cluster"), replicas=replicas, directories=directories)
     counters = BrokerCounters()
-    counters.request_read("Produce")
+    counters.count_request("Produce")
     async with AsyncExitStack() as stack:
         await begin_metrics(stack, settings, counters.registry, gauges)
         async with aiohttp.ClientSession() as client, client.get(f"http://127.0.0.1:{port}/metrics") as answer:

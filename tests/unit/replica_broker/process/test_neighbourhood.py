@@ -8,7 +8,7 @@ from controller_core.model.ids import BrokerId
 from controller_core.process.settings import InvalidSettings
 from controller_core.zk import codecs, paths
 from controller_core.zk.session import Create
-from replica_broker.membership.registration import encoded_as_ours
+from replica_broker.membership.registration import encode_own_registration
 from replica_broker.membership.startup import ensure_parents
 from replica_broker.process.neighbourhood import require_common_listener, require_no_stock_brokers
 from replica_broker.process.settings import BrokerProcessSettings, load_settings
@@ -25,7 +25,7 @@ async def beside(*, are_ours: bool = False) -> SimulatedSession:
     """A ZooKeeper with one broker, 8."""
     zk = SimulatedZooKeeper().session()
     await ensure_parents(zk)
-    encoded = encoded_as_ours(REGISTERED, timestamp_ms=0) if are_ours else codecs.encode_broker(REGISTERED)
+    encoded = encode_own_registration(REGISTERED, timestamp_ms=0) if are_ours else codecs.encode_broker(REGISTERED)
     await zk.transact([Create(path=paths.broker(BrokerId(8)), data=encoded)])
     return zk
 

@@ -162,7 +162,7 @@ class Cluster:
         """Brokers begin, or begin again with what is on their disks."""
         for broker in brokers:
             disk = self.disks.setdefault(broker, SimulatedDisk())
-            directories = LogDirectories.opened(
+            directories = LogDirectories.open(
                 disk,
                 [PurePath("/data/1"), PurePath("/data/2")],
                 broker_id=broker,

@@ -30,7 +30,7 @@ from controller_core.wire.listener.listener import Acceptor, Listener, LocalApi,
 from controller_core.wire.messages import ErrorCode
 from replica_broker.log.directories import LogDirectories
 from replica_broker.membership.controller_channel import ProducerIdBlock
-from replica_broker.process.listening import listening
+from replica_broker.process.listening import make_listener
 from replica_broker.process.settings import load_settings
 from replica_broker.serving.commands.control import Control
 from replica_broker.serving.producer_ids import ProducerIds
@@ -102,7 +102,7 @@ async def test_a_listener_is_secured_by_the_properties_of_a_stock_broker(served:
     given = {"zookeeper": "here:2181", "id": 3, "listen": "INTERNAL://127.0.0.1:0", "log_directory": ["/data"]}
     settings = load_settings({**given, "properties": file})
     assert [endpoint.security_protocol for endpoint in settings.endpoints] == ["SASL_PLAINTEXT"]
-    listener = listening(settings, served, SimulatedZooKeeper().session())
+    listener = make_listener(settings, served, SimulatedZooKeeper().session())
     await listener.start()
     address = Address("127.0.0.1", listener.port)
     alice = Security(login=Login(mechanism="PLAIN", username="alice", password="a secret"))

@@ -66,7 +66,7 @@ class Cluster:
     async def spawn(self, broker: BrokerId) -> None:
         session = self.sessions[broker] = self.zookeeper.session()
         await ensure_parents(session)
-        directories = self.directories[broker] = LogDirectories.opened(
+        directories = self.directories[broker] = LogDirectories.open(
             self.disks.setdefault(broker, SimulatedDisk()),
             [FOLDER, OTHER_FOLDER],
             broker_id=broker,

@@ -112,7 +112,7 @@ def test_a_failed_creation_is_cleaned_up_and_the_topic_can_be_created() -> None:
         assert await cluster.admin.clean_failed_topic_creation_attempts() == [TOPIC]
         await cluster.until(lambda: not cluster.has_log(A))
         assert not await cluster.exists(paths.topic(TOPIC))
-        assert not await cluster.exists(paths.reassigned_topic(TOPIC))
+        assert not await cluster.exists(paths.topic_reassignment(TOPIC))
         await cluster.start(B)
         assert not cluster.has_log(B)
         await cluster.create(A, B)
@@ -190,7 +190,7 @@ def test_a_reassignment_goes_to_its_end(target: tuple[BrokerId, ...]) -> None:
         for broker in (A, B, C, D):
             await cluster.until(lambda broker=broker: cluster.has_log(broker) == (broker in target))  # type: ignore[misc]
         assert [cluster.values(broker) for broker in target] == [["one", "two"]] * len(target)
-        assert not await cluster.exists(paths.reassigned_topic(TOPIC))
+        assert not await cluster.exists(paths.topic_reassignment(TOPIC))
 
     run_fast(with_cluster(scenario))
 

@@ -105,8 +105,8 @@ def test_who_reads_the_start_of_a_new_partition_when_it_has_a_leader_already_sta
     async def scenario(cluster: Cluster) -> None:
         await cluster.start(A, B)
         await cluster.zk.transact([Create(path=paths.topic(TOPIC), data=encode_topic_id(TopicId(UUID(int=7))))])
-        await cluster.zk.transact([Create(path=paths.reassigned_topic(TOPIC))])
-        await cluster.zk.transact([Create(path=paths.reassigned(ORDERS), data=encode_brokers((A, B)))])
+        await cluster.zk.transact([Create(path=paths.topic_reassignment(TOPIC))])
+        await cluster.zk.transact([Create(path=paths.reassignment(ORDERS), data=encode_brokers((A, B)))])
         await send(cluster, START, A, NO_EPOCH)
 
         async def is_led() -> bool:
@@ -206,8 +206,8 @@ def test_znodes_that_make_no_sense_stop_their_partition_alone_and_only_until_the
         await cluster.admin.create_topic(OTHER.topic, assignment={OTHER.partition: (B, A)})
         await cluster.until_isr(A, B, where=OTHER)
         await cluster.zk.transact([SetData(path=paths.replicas(OTHER), data=b"B and A")])
-        await cluster.zk.transact([Create(path=paths.reassigned_topic(TOPIC))])
-        await cluster.zk.transact([Create(path=paths.reassigned(ORDERS), data=b"to the other one")])
+        await cluster.zk.transact([Create(path=paths.topic_reassignment(TOPIC))])
+        await cluster.zk.transact([Create(path=paths.reassignment(ORDERS), data=b"to the other one")])
         await send(cluster, START, A, 1, OTHER)
         await cluster.until(lambda: is_consumed(cluster, A))
         await cluster.kill(B)
@@ -215,7 +215,7 @@ def test_znodes_that_make_no_sense_stop_their_partition_alone_and_only_until_the
         await cluster.produce(A, "one")
         await cluster.zk.transact([SetData(path=paths.replicas(OTHER), data=b"2,1")])
         await cluster.until(lambda: OTHER in cluster.running[A].opened)
-        await cluster.zk.transact([SetData(path=paths.reassigned(ORDERS), data=b"1")])
+        await cluster.zk.transact([SetData(path=paths.reassignment(ORDERS), data=b"1")])
         await cluster.until_isr(A)
 
     run_fast(with_cluster(scenario))

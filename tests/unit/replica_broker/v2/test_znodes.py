@@ -56,7 +56,7 @@ def test_a_request_that_makes_no_sense_is_said(data: bytes, said: str) -> None:
 
 def test_a_path_says_which_partition_it_is_of() -> None:
     assert paths.topic_partition_of(paths.leader(ORDERS), paths.TOPICS) == ORDERS
-    assert paths.topic_partition_of(paths.reassigned(ORDERS), paths.REASSIGNED) == ORDERS
+    assert paths.topic_partition_of(paths.reassignment(ORDERS), paths.REASSIGNED) == ORDERS
     assert paths.topic_partition_of(paths.topic(TOPIC), paths.TOPICS) is None
     assert paths.topic_partition_of(f"{paths.TOPICS}/orders/partitions", paths.TOPICS) is None
     assert paths.request_prefix(BrokerId(3)) == "/brokers/state/3/request-"

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from scripts.checks.ledger import Ledger, Row, read_ledger, write_ledger
-from scripts.checks.nightly import Shard, Step, group_of, groups, recorded, step_of
+from scripts.checks.nightly import Shard, Step, group_of, groups, record_step, step_of
 from scripts.checks.runs import Case
 
 NOW = datetime(2026, 3, 20, 4, 30, tzinfo=UTC)
@@ -82,7 +82,7 @@ def test_a_file_that_passed_has_its_durations_and_one_that_failed_keeps_its_last
     step = Step(names=("a.py", "b.py", "c.py"), command=(), ran=Path("x"))
     cases = [case("a.py::x", seconds=2), case("a.py::y", seconds=5, is_nightly=True), case("b.py::x", "failed")]
     before = Ledger(rows={"b.py": row(3)})
-    after = recorded(before, step, cases, ["b.py::x", "c.py"], Row(ran=NOW, commit="def")).rows
+    after = record_step(before, step, cases, ["b.py::x", "c.py"], Row(ran=NOW, commit="def")).rows
     assert after["a.py"] == Row(ran=NOW, passed=NOW, commit="def", seconds=7, quick_seconds=2)
     assert (after["b.py"].ran, after["b.py"].passed, after["b.py"].commit) == (NOW, NOW - 3 * DAY, "abc")
     assert (after["c.py"].ran, after["c.py"].passed) == (NOW, None)
@@ -90,5 +90,5 @@ def test_a_file_that_passed_has_its_durations_and_one_that_failed_keeps_its_last
 
 def test_a_rehearsal_has_the_duration_of_its_run() -> None:
     step = Step(names=("make demo",), command=())
-    after = recorded(Ledger(rows={}), step, [], [], Row(ran=NOW, commit="def", seconds=40)).rows
+    after = record_step(Ledger(rows={}), step, [], [], Row(ran=NOW, commit="def", seconds=40)).rows
     assert (after["make demo"].passed, after["make demo"].seconds) == (NOW, 40)

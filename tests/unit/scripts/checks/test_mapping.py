@@ -18,12 +18,12 @@ NOW = datetime(2026, 3, 20, tzinfo=UTC)
 def project() -> Project:
     """The project, with the graph that all tests here share."""
     found = Project(PROJECT)
-    found.covering(["controller_core/names.py"])
+    found.find_covering(["controller_core/names.py"])
     return found
 
 
 def covering(project: Project, *changed: str) -> dict[str, Mapped]:
-    return {each.file: each for each in project.covering(changed)}
+    return {each.file: each for each in project.find_covering(changed)}
 
 
 def test_a_touched_file_of_tests_is_selected_and_runs_three_times_with_servers(project: Project) -> None:

@@ -17,7 +17,7 @@ from replica_broker.log.errors import MalformedFile, OutOfOrderSequence
 from replica_broker.log.log import Log
 from replica_broker.log.producers.snapshot_format import decode_snapshot, encode_snapshot
 from replica_broker.log.producers.states import AppendedBatch, ProducerState, ProducerStates
-from replica_broker.log.record_batches import batches_in, placed
+from replica_broker.log.record_batches import batches_in, place_batches
 from simulation.replicas.disk import SimulatedDisk
 from tests.unit.replica_broker.log.batches import CONTROL, EPOCH, NOW_MS, TRANSACTIONAL, ManualClock, batch, record
 from tests.unit.replica_broker.log.logs import FOLDER, all_bytes, opened
@@ -103,7 +103,9 @@ def test_batches_of_several_segments_that_come_at_once_leave_the_same_snapshots(
     disk, log = written()
     copied = SimulatedDisk()
     follower = opened(copied)
-    follower.append_as_follower(b"".join(placed(sent(number), number, LeaderEpoch(3), None) for number in range(10)))
+    follower.append_as_follower(
+        b"".join(place_batches(sent(number), number, LeaderEpoch(3), None) for number in range(10))
+    )
     for offset in snapshots(disk):
         path = FOLDER / f"{offset:020d}.snapshot"
         assert copied.read_whole(path) == disk.read_whole(path)
@@ -190,14 +192,14 @@ def test_an_open_transaction_is_told_to_who_takes_the_log_over_and_an_ended_one_
     disk = SimulatedDisk()
     log = opened(disk, segment_bytes=10_000)
     first = batch(b"x", producer_id=7, producer_epoch=0, base_sequence=0, attributes=TRANSACTIONAL)
-    log.append_as_follower(placed(first, 0, EPOCH, None))
+    log.append_as_follower(place_batches(first, 0, EPOCH, None))
     log.close()
     path = FOLDER / f"{1:020d}.snapshot"
     assert decode_snapshot("f", disk.read_whole(path), end_offset=1)[7].transaction_first_offset == 0
     again = opened(disk, is_clean=True, producer_id_expiration_ms=-1)
     marker = record(b"\0\0\0\0\0\0", key=b"\0\0\0\1")
     ended = batch(b"", producer_id=7, producer_epoch=0, attributes=TRANSACTIONAL | CONTROL, records=marker)
-    again.append_as_follower(placed(ended, 1, EPOCH, None))
+    again.append_as_follower(place_batches(ended, 1, EPOCH, None))
     again.close()
     state = decode_snapshot("f", disk.read_whole(FOLDER / f"{2:020d}.snapshot"), end_offset=2)[7]
     assert (state.transaction_first_offset, state.batches[-1].last_offset) == (None, 0)
