@@ -87,18 +87,18 @@ def _topics(view: _View, asked: Any) -> Iterable[MetadataResponseTopic]:
     if view.version < _FIRST_BY_ID and (any(ids) or any(topic.name is None for topic in topics)):
         return [_make_failed_topic(ErrorCode.invalid_request, topic.name or "", None) for topic in topics]
     if any(ids):
-        return [_by_id(view, TopicId(topic_id)) for topic_id in dict.fromkeys(ids) if topic_id is not None]
-    return [_named(view, name) for name in dict.fromkeys(TopicName(topic.name or "") for topic in topics)]
+        return [_find_by_id(view, TopicId(topic_id)) for topic_id in dict.fromkeys(ids) if topic_id is not None]
+    return [_find_by_name(view, name) for name in dict.fromkeys(TopicName(topic.name or "") for topic in topics)]
 
 
-def _by_id(view: _View, topic_id: TopicId) -> MetadataResponseTopic:
+def _find_by_id(view: _View, topic_id: TopicId) -> MetadataResponseTopic:
     name = view.node.metadata.topic_named(topic_id)
     return (
         _make_failed_topic(ErrorCode.unknown_topic_id, None, topic_id) if name is None else _describe_known(view, name)
     )
 
 
-def _named(view: _View, name: TopicName) -> MetadataResponseTopic:
+def _find_by_name(view: _View, name: TopicName) -> MetadataResponseTopic:
     if view.node.metadata.partitions(name):
         return _describe_known(view, name)
     illegal = topic_names.why_illegal(name)

@@ -185,7 +185,7 @@ class Project:
             for imported in self._find_imported(path):
                 importers[imported].add(self._relative(path))
         for path in sorted(self._root.glob("devcluster/**/*.py")):
-            for named in self._named(ast.parse(path.read_text())):
+            for named in self._find_named(ast.parse(path.read_text())):
                 importers[named].add(self._relative(path))
         for conftest in self._root.glob("tests/**/conftest.py"):
             for test in conftest.parent.rglob("test_*.py"):
@@ -203,9 +203,9 @@ class Project:
             else:
                 continue
             yield from (self._paths_of_modules[name] for name in names if name in self._paths_of_modules)
-        yield from self._named(tree)
+        yield from self._find_named(tree)
 
-    def _named(self, tree: ast.AST) -> Iterator[str]:
+    def _find_named(self, tree: ast.AST) -> Iterator[str]:
         """Yield the modules that are started by name, and the folders whose files are read."""
         for node in ast.walk(tree):
             if isinstance(node, ast.Constant) and isinstance(node.value, str):

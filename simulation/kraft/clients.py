@@ -21,7 +21,7 @@ from simulation.kraft.questions import PORT, answer_question
 SERVERS = (Address("broker-1", PORT),)
 
 
-def answered(cluster: QuorumCluster, request: RequestPayload) -> ResponsePayload:
+def make_answer(cluster: QuorumCluster, request: RequestPayload) -> ResponsePayload:
     """Return a broker's answer. Raises `AnswerLost` if the request needs controllers and they have no leader."""
     known = answer_question(cluster, request)
     is_passed_on = known is None or isinstance(request, DescribeQuorumRequest | ListPartitionReassignmentsRequest)
@@ -46,7 +46,7 @@ class SimulatedKeptClient(KeptClient):
         head = read_request_head(content)
         arrived = decode_request(load_request_schema(head.api_key, head.api_version), content)
         try:
-            return encode_response(answered(self._cluster, arrived), 1)[4:]
+            return encode_response(make_answer(self._cluster, arrived), 1)[4:]
         except AnswerLost:
             await asyncio.sleep(DEFAULT_TIMEOUT_MS / 1000)
             self.move_on()

@@ -254,6 +254,6 @@ def _whole(path: DiskPath) -> PurePosixPath:
     return PurePosixPath("/") / path
 
 
-async def at_once(act: Callable[[], None]) -> None:
+async def run_at_once(act: Callable[[], None]) -> None:
     """Run a background act at once, because simulated time has no threads."""
     act()

@@ -116,7 +116,7 @@ class Fetcher:
             if each.partition.topic_partition not in asked or not self._is_present(each):
                 continue
             if not isinstance(end, EpochEnd):
-                self._refused(each, end)
+                self._handle_refusal(each, end)
             elif self._cut_one(each, end):
                 each.phase = Phase.FETCH
 
@@ -138,17 +138,17 @@ class Fetcher:
         The leader has deleted the follower's next messages, or lost messages that the follower has.
         """
 
-        def asked(timestamp: int) -> Mapping[TopicPartition, tuple[LeaderEpoch, int]]:
+        def list_asked(timestamp: int) -> Mapping[TopicPartition, tuple[LeaderEpoch, int]]:
             return {each.partition.topic_partition: (each.leader_epoch, timestamp) for each in lost}
 
-        ends = await self._link.list_offsets(asked(LATEST), self._settings.broker_id)
-        starts = await self._link.list_offsets(asked(EARLIEST), self._settings.broker_id)
+        ends = await self._link.list_offsets(list_asked(LATEST), self._settings.broker_id)
+        starts = await self._link.list_offsets(list_asked(EARLIEST), self._settings.broker_id)
         for each in lost:
             start, end = (found.get(each.partition.topic_partition) for found in (starts, ends))
             if not self._is_present(each):
                 continue
             if isinstance(start, ErrorCode) or isinstance(end, ErrorCode) or start is None or end is None:
-                self._refused(each, start if isinstance(start, ErrorCode) else end)
+                self._handle_refusal(each, start if isinstance(start, ErrorCode) else end)
                 continue
             each.phase = Phase.FETCH
             if not self._applying.fit(each.partition, start, end):
@@ -172,13 +172,13 @@ class Fetcher:
             if topic_partition in answers:
                 self._take(each, asked.partitions[topic_partition], answers[topic_partition])
             else:
-                self._refused(each, None)
+                self._handle_refusal(each, None)
 
     def _take(self, following: Following, asked: Asked, answer: Fetched) -> None:
         if following.partition.replica.end_offset != asked.offset:
             return
         if answer.error_code is not ErrorCode.none:
-            self._refused(following, answer.error_code)
+            self._handle_refusal(following, answer.error_code)
         elif answer.diverging_epoch is not None:
             self._cut_one(following, answer.diverging_epoch)
         elif self._applying.append(following.partition, answer):
@@ -190,7 +190,7 @@ class Fetcher:
         else:
             following.pause(self._clock.monotonic_ms(), self._settings.fetch_backoff_ms)
 
-    def _refused(self, following: Following, error: object) -> None:
+    def _handle_refusal(self, following: Following, error: object) -> None:
         """Handle a partition that the leader refused or did not answer."""
         partition = following.partition
         if error is ErrorCode.offset_out_of_range and following.phase is Phase.FETCH:

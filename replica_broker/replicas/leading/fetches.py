@@ -123,9 +123,9 @@ class Fetches:
             self._check(partition, one, asked)
             with self._storage.guard(topic_partition):
                 if (diverging := _find_divergence(partition, one)) is not None:
-                    return _answered(partition, b"", diverging)
+                    return _make_answer(partition, b"", diverging)
                 records = _read(partition, one, left_bytes, is_follower=asked.is_from_follower)
-            return _answered(partition, b"" if has_some and len(records) > left_bytes else records, None)
+            return _make_answer(partition, b"" if has_some and len(records) > left_bytes else records, None)
         except (ReplicaRefused, LogError) as error:
             names_leader = error.error_code in (ErrorCode.not_leader_or_follower, ErrorCode.fenced_leader_epoch)
             if partition is None or not names_leader:
@@ -154,7 +154,7 @@ class Fetches:
         return follower
 
 
-def _answered(partition: Partition, records: bytes, diverging: EpochEnd | None) -> Fetched:
+def _make_answer(partition: Partition, records: bytes, diverging: EpochEnd | None) -> Fetched:
     return Fetched(
         high_watermark=partition.high_watermark,
         last_stable_offset=partition.high_watermark,  # transactions are not supported

@@ -30,14 +30,16 @@ def on_list_offsets(replicas: Replicas, request: ListOffsetsRequest) -> ListOffs
         topics=tuple(
             ListOffsetsTopicResponse(
                 name=topic.name,
-                partitions=tuple(_listed(replicas, request, TopicName(topic.name), one) for one in topic.partitions),
+                partitions=tuple(
+                    _list_offset(replicas, request, TopicName(topic.name), one) for one in topic.partitions
+                ),
             )
             for topic in request.topics
         ),
     )
 
 
-def _listed(
+def _list_offset(
     replicas: Replicas, request: ListOffsetsRequest, topic: TopicName, asked: ListOffsetsPartition
 ) -> ListOffsetsPartitionResponse:
     try:

@@ -32,7 +32,7 @@ class Reassigning:
 
     async def on_partitions_reassigned(self, where: TopicPartition) -> None:
         """Start a reassignment or deletion, or notice its end. Raises the errors of ZooKeeper."""
-        partition = self._led(where)
+        partition = self._find_led(where)
         if partition is None:
             return
         znodes = await read_partition(self._becoming.zk, where)
@@ -51,7 +51,7 @@ class Reassigning:
         while True:
             await self._becoming.clock.sleep_ms(self._becoming.settings.commit_interval_ms)
             for where, replicas in list(self._becoming.reassigned.items()):
-                partition = self._led(where)
+                partition = self._find_led(where)
                 if partition is None or partition.proposed is not None or not set(replicas) <= set(partition.isr):
                     continue
                 try:
@@ -63,7 +63,7 @@ class Reassigning:
                         "the completion of a reassignment is uncertain", partition=str(where), reason=str(error)
                     )
 
-    def _led(self, where: TopicPartition) -> Partition | None:
+    def _find_led(self, where: TopicPartition) -> Partition | None:
         partition = self._becoming.replicas.hosted.get(where)
         is_open = where in self._becoming.replicas.opened
         return partition if partition is not None and partition.is_leader and is_open else None

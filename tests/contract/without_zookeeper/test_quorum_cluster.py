@@ -35,7 +35,7 @@ from devcluster.filling.parts import Part
 from simulation.cluster.names import tp
 from simulation.controller_client import SimulatedControllerClient
 from simulation.kraft import QuorumCluster
-from simulation.kraft.clients import answered
+from simulation.kraft.clients import make_answer
 
 NAME = TopicName("orders")
 OTHER = TopicName("other")
@@ -56,7 +56,7 @@ async def client(request: pytest.FixtureRequest) -> AsyncIterator[ControllerClie
         cluster = QuorumCluster(1, 2, 3)
 
         async def answer(asked: RequestPayload) -> ResponsePayload:
-            return answered(cluster, asked)
+            return make_answer(cluster, asked)
 
         yield SimulatedControllerClient(lambda: answer)
         return

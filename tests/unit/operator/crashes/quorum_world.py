@@ -20,7 +20,7 @@ from simulation.cluster.names import tp
 from simulation.controller_client import SimulatedControllerClient
 from simulation.kraft import QuorumCluster
 from simulation.kraft.changes import make_failure
-from simulation.kraft.clients import SimulatedKeptClient, answered
+from simulation.kraft.clients import SimulatedKeptClient, make_answer
 from simulation.kraft.partitions import NOBODY
 from tests.unit.operator.crashes.operated import CLUSTER, Operated
 from tests.unit.operator.running.simulated_watcher import SimulatedWatcher
@@ -117,7 +117,7 @@ class _MortalClient:
         is_mishap = self._world.code is not None and self._world.life.writes == self._world.life.last_write
         if is_mishap and not self._is_done:
             return make_failure(request, self._world.code or ErrorCode.none)
-        answer = answered(self._world.cluster, request)
+        answer = make_answer(self._world.cluster, request)
         return make_failure(request, self._world.code or ErrorCode.none) if is_mishap else answer
 
 

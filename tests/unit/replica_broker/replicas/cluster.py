@@ -38,7 +38,7 @@ from replica_broker.replicas.requests import Asked, Fetch, Fetched
 from replica_broker.replicas.seams import IsrRefused, IsrToWrite, IsrWriter, IsrWriteUncertain, IsrWritten
 from replica_broker.replicas.settings import ReplicaSettings
 from simulation.fast_loop import LoopClock
-from simulation.replicas.disk import Crashed, SimulatedDisk, at_once
+from simulation.replicas.disk import Crashed, SimulatedDisk, run_at_once
 from simulation.replicas.leader_links import SimulatedNetwork
 from tests.unit.replica_broker.replicas.messages import batch, messages_in, values_in
 
@@ -168,7 +168,7 @@ class Cluster:
                 broker_id=broker,
                 cluster_id="cluster",
                 config_of=self.configs.log_config,
-                beside=at_once,
+                beside=run_at_once,
                 clock=self.clock,
                 on_offline=lambda _, broker=broker: self.running[broker].on_directory_offline(),  # type: ignore[misc]
             )

@@ -24,7 +24,7 @@ from replica_broker.v2.settings import V2Settings
 from replica_broker.v2.znodes.partitions import PartitionZnodes, read_partition
 from replica_broker.v2.znodes.state_change_queue import StateChangeQueue
 from simulation.fast_loop import LoopClock
-from simulation.replicas.disk import Crashed, SimulatedDisk, at_once
+from simulation.replicas.disk import Crashed, SimulatedDisk, run_at_once
 from simulation.replicas.leader_links import SimulatedNetwork
 from simulation.zookeeper import SimulatedZooKeeper
 from simulation.zookeeper_session import SimulatedSession
@@ -72,7 +72,7 @@ class Cluster:
             broker_id=broker,
             cluster_id="cluster",
             config_of=self.configs.log_config,
-            beside=at_once,
+            beside=run_at_once,
             clock=self.clock,
         )
         node = self.nodes[broker] = Node(id=broker, cluster_id="cluster")
