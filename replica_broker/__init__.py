@@ -1,1 +1,3 @@
-"""A broker of our own: it keeps replicas of partitions, follows and leads as the controller says, and serves clients."""
+"""The reference broker, for tests and study: keeps replicas, leads and follows as the controller commands, serves
+clients.
+"""

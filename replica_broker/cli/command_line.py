@@ -147,8 +147,8 @@ def run(
     """Host replicas of a cluster's partitions under Kafka's controller or a Kontroller.
 
     The broker has no consumer groups, transactions, compaction, quotas or authorizer: keep __consumer_offsets and
-    __transaction_state on stock brokers. Every option can also be set as KONTROLLER_<OPTION> in the environment, or in
-    the settings file.
+    __transaction_state on stock brokers. Every option can also be set as KONTROLLER_<OPTION> in the
+    environment, or in the settings file. These two accept more settings, such as retention_ms.
     """
     given = {name: value for name, value in locals().items() if name != "settings" and value != []}
 

@@ -39,7 +39,7 @@ _REMOTE_ONLY: Final = WithoutEffect(why="it configures remote storage, which thi
 _OWN_LEVEL: Final = WithoutEffect(
     why="records are compressed at the codec's default level; their content is the same at any level"
 )
-_FLUSHED_BY_TIME: Final = Refused(why="this broker flushes all logs together, at --flush-interval-ms")
+_FLUSHED_BY_TIME: Final = Refused(why="this broker flushes all logs together, every flush_interval_ms")
 
 TREATMENTS: Final[Mapping[str, Heeded | WithoutEffect | Refused]] = {
     "cleanup.policy": Heeded(by_brokers="log.cleanup.policy"),
