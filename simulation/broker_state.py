@@ -162,7 +162,7 @@ class SimulatedReplicas:
             self._begin_epoch(topic_partition, state.leader_epoch)
         return ErrorCode.none
 
-    def end_of_epoch(self, topic_partition: TopicPartition, epoch: LeaderEpoch) -> LogEnd | None:
+    def find_epoch_end(self, topic_partition: TopicPartition, epoch: LeaderEpoch) -> LogEnd | None:
         """Return the end of an epoch, or of the latest one before it; None if the log has no later epoch."""
         ends = self.log_epochs.get(topic_partition, [])
         if not ends or epoch > ends[-1].leader_epoch:

@@ -208,7 +208,7 @@ class SimulatedBroker:
         """Return the ends of epochs in its logs. Raises `BrokerUnreachable` for a fault."""
         await self.answer_connection()
         return {
-            each: self._state.end_of_epoch(each, epoch)
+            each: self._state.find_epoch_end(each, epoch)
             for each, epoch in epochs.items()
             if each in self.metadata.partitions and each in self.replicas and each not in self.offline
         }

@@ -3,8 +3,8 @@
 It wraps the disk of one log directory. The first `DiskError` of any call is remembered and reported to the owner of the
 directory; every later call raises `DirectoryOffline`. A missing file or a taken lock is no failure.
 
-A file's flush and `write_whole_beside` may fail in another thread than the owner's. Such a failure is reported by the
-next call, or by `tell`.
+A file's flush and `write_whole_in_background` may fail in another thread than the owner's. Such a failure is reported
+by the next call, or by `report_failure`.
 """
 
 from collections.abc import Callable, Iterator
@@ -26,7 +26,7 @@ class GuardedDisk:
         self._on_failure = on_failure
         self._is_told = False
 
-    def tell(self) -> None:
+    def report_failure(self) -> None:
         """Report a failure to the owner, once."""
         if self.failure is not None and not self._is_told:
             self._is_told = True
@@ -35,7 +35,7 @@ class GuardedDisk:
     @contextmanager
     def guard(self) -> Iterator[None]:
         """Guard a call of the disk, or of a file on it."""
-        self.tell()
+        self.report_failure()
         self.require_online()
         try:
             yield
@@ -43,7 +43,7 @@ class GuardedDisk:
             raise
         except DiskError as error:
             self.failure = error
-            self.tell()
+            self.report_failure()
             raise
 
     def flush(self, file: File) -> None:
@@ -100,7 +100,7 @@ class GuardedDisk:
         with self.guard():
             self._disk.write_whole(path, content)
 
-    def write_whole_beside(self, path: DiskPath, content: bytes) -> None:
+    def write_whole_in_background(self, path: DiskPath, content: bytes) -> None:
         """Replace a file from another thread. A failure is only remembered."""
         with self._guard_silently():
             self._disk.write_whole(path, content)

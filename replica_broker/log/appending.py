@@ -28,16 +28,16 @@ from replica_broker.log.record_batches import (
     NO_TIMESTAMP,
     Compression,
     RecordBatch,
-    batches_in,
+    drop_partial_batch,
     place_batches,
+    read_batches,
     read_extent,
     read_header,
     replace_records,
     require_magic_2,
     set_max_timestamp,
-    whole_batches,
 )
-from replica_broker.log.records import latest_time_of_producer_s, record_times, records_of, require_keys
+from replica_broker.log.records import read_latest_timestamp, read_record_times, read_records, require_keys
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,11 +83,11 @@ def require_one_batch(data: bytes) -> None:
     size_bytes = read_extent(data, 0).size_bytes
     if size_bytes > len(data):
         raise InvalidRecord(f"a batch's header says {size_bytes} bytes, but {len(data)} bytes were sent")
-    if len(whole_batches(data)) > size_bytes:
+    if len(drop_partial_batch(data)) > size_bytes:
         raise InvalidRecord("expected one batch for each partition, found several")
 
 
-def append_of_leader(
+def prepare_leader_append(
     data: bytes,
     config: LogConfig,
     producers: ProducerStates,
@@ -102,20 +102,20 @@ def append_of_leader(
     """
     if config.unsupported is not None:
         raise ConfigUnsupported(config.unsupported)
-    batches = tuple(batches_in(data))
+    batches = tuple(read_batches(data))
     _require_acceptable(batches, config)
-    latest_ms = [latest_time_of_producer_s(batch, data) for batch in batches]
+    latest_ms = [read_latest_timestamp(batch, data) for batch in batches]
     for batch in batches:
         _require_acceptable_records(batch, data, config, now_ms)
     # Looked up before the sequence check, because a retry of an appended batch has an old sequence and is no error.
     for batch in batches:
         if batch.has_producer:
-            if (known := producers.duplicate_of(batch)) is not None:
+            if (known := producers.find_duplicate(batch)) is not None:
                 return known
             producers.require_next(batch)
     if any(config.compression not in (None, batch.compression) for batch in batches):
         data = b"".join(_compress_batch(batch, data, config.compression) for batch in batches)
-        batches = tuple(batches_in(data))
+        batches = tuple(read_batches(data))
         # Checked again: another codec may have made a batch larger than the limit.
         _require_acceptable_sizes(batches, config)
     has_log_append_time = config.message_timestamp_type is TimestampType.LOG_APPEND_TIME
@@ -128,7 +128,7 @@ def append_of_leader(
     return Append(data=bytes(written), batches=headers, log_append_time_ms=log_append_time_ms)
 
 
-def append_of_coordinator(
+def prepare_marker_append(
     end: EndOfTransaction, producers: ProducerStates, *, first_offset: int, leader_epoch: LeaderEpoch, now_ms: int
 ) -> Append:
     """Prepare the marker that ends a transaction.
@@ -137,15 +137,15 @@ def append_of_coordinator(
     """
     producers.require_epoch(end.producer_id, end.producer_epoch)
     data = place_batches(encode_marker(end, now_ms), first_offset, leader_epoch, None)
-    return Append(data=data, batches=tuple(batches_in(data)))
+    return Append(data=data, batches=tuple(read_batches(data)))
 
 
-def append_of_follower(data: bytes, log_end_offset: int) -> Append:
+def prepare_follower_append(data: bytes, log_end_offset: int) -> Append:
     """Prepare what a follower writes from its leader.
 
     Raises `CorruptBatch`, `UnsupportedFormat`, `UnexpectedOffset`.
     """
-    batches = tuple(batches_in(data))
+    batches = tuple(read_batches(data))
     expected = log_end_offset
     for batch in batches:
         if batch.base_offset < expected:
@@ -159,7 +159,7 @@ def _compress_batch(batch: RecordBatch, data: bytes, compression: Compression | 
     if compression is None or compression is batch.compression:
         return data[batch.position : batch.end]
     header = data[batch.position : batch.position + HEADER_BYTES]
-    return replace_records(header, compress(compression, bytes(records_of(batch, data))), compression)
+    return replace_records(header, compress(compression, bytes(read_records(batch, data))), compression)
 
 
 def _require_acceptable_records(batch: RecordBatch, data: bytes, config: LogConfig, now_ms: int) -> None:
@@ -171,11 +171,11 @@ def _require_acceptable_records(batch: RecordBatch, data: bytes, config: LogConf
     has_limits = config.message_timestamp_type is TimestampType.CREATE_TIME and (before_ms, after_ms) != (None, None)
     if not config.is_compacted and not has_limits:
         return
-    body = records_of(batch, data)
+    body = read_records(batch, data)
     if config.is_compacted:
         require_keys(batch, body)
     if has_limits:
-        for record in record_times(batch, body):
+        for record in read_record_times(batch, body):
             ahead_ms = record.timestamp_ms - now_ms
             is_early = before_ms is not None and ahead_ms < -before_ms
             is_late = after_ms is not None and ahead_ms > after_ms

@@ -125,17 +125,17 @@ class LogDirectories:
             for directory in self._live
         }
 
-    def log_of(self, where: TopicPartition) -> Log | None:
+    def find_log(self, where: TopicPartition) -> Log | None:
         """Return the log of a partition, or None if there is no usable one."""
-        directory = self._directory_of(where)
+        directory = self._find_directory(where)
         return directory.logs[where] if directory else None
 
-    def path_of(self, where: TopicPartition) -> PurePath | None:
+    def find_path(self, where: TopicPartition) -> PurePath | None:
         """Return the directory that has the log."""
-        directory = self._directory_of(where)
+        directory = self._find_directory(where)
         return directory.path if directory else None
 
-    def log_for(self, where: TopicPartition, topic_id: TopicId | None, config: LogConfig) -> Log:
+    def open_log(self, where: TopicPartition, topic_id: TopicId | None, config: LogConfig) -> Log:
         """Return the log of a partition with this configuration. Creates it in the directory with the fewest logs.
 
         Raises `InconsistentTopicId` if the log belongs to an earlier topic, `LogOffline` if it is unusable,
@@ -143,7 +143,7 @@ class LogDirectories:
         """
         if where in self.offline:
             raise LogOffline(f"the log of {where} is unusable or in a failed log directory")
-        directory = self._directory_of(where)
+        directory = self._find_directory(where)
         if directory is None:
             if not self._live:
                 raise LogOffline("all log directories have failed")
@@ -154,14 +154,14 @@ class LogDirectories:
         directory.logs[where].config = config
         return directory.logs[where]
 
-    def topic_id_of(self, where: TopicPartition) -> TopicId | None:
+    def find_topic_id(self, where: TopicPartition) -> TopicId | None:
         """Return the topic id of a log, or None if there is no log or its id is unknown."""
-        directory = self._directory_of(where)
+        directory = self._find_directory(where)
         return directory.topic_ids.get(where) if directory else None
 
-    def high_watermark_of(self, where: TopicPartition) -> int | None:
+    def find_high_watermark(self, where: TopicPartition) -> int | None:
         """Return the high watermark of the last checkpoint."""
-        directory = self._directory_of(where)
+        directory = self._find_directory(where)
         return directory.high_watermarks.get(where) if directory else None
 
     def checkpoint_high_watermarks(self, offsets: Mapping[TopicPartition, int]) -> None:
@@ -171,7 +171,7 @@ class LogDirectories:
                 directory.require_in_place()
                 directory.checkpoint_high_watermarks(offsets)
 
-    async def checkpoint_beside(self, high_watermarks: Mapping[TopicPartition, int]) -> None:
+    async def checkpoint_in_background(self, high_watermarks: Mapping[TopicPartition, int]) -> None:
         """Write high watermarks, recovery points and log starts in the background.
 
         A directory that fails or has disappeared becomes offline; nothing is raised.
@@ -182,7 +182,7 @@ class LogDirectories:
                 directory.require_in_place()
                 prepared[directory] = directory.prepare_checkpoints(high_watermarks)
 
-        await self._run_for_each(prepared, lambda directory: directory.write_beside(prepared[directory]))
+        await self._run_for_each(prepared, lambda directory: directory.write_in_background(prepared[directory]))
 
     def checkpoint_recovery_points(self) -> None:
         """Write the recovery points. A directory that fails becomes offline; nothing is raised."""
@@ -192,7 +192,7 @@ class LogDirectories:
 
     def delete(self, where: TopicPartition) -> None:
         """Delete a log if it exists. Raises `DiskError`."""
-        directory = self._directory_of(where)
+        directory = self._find_directory(where)
         if directory is not None:
             directory.delete(where)
 
@@ -204,13 +204,13 @@ class LogDirectories:
         failures = "; ".join(str(directory.failure) for directory in self._directories)
         raise DiskError(f"all log directories have failed: {failures}")
 
-    async def flush_beside(self) -> None:
+    async def flush_in_background(self) -> None:
         """Flush all logs in the background and checkpoint the new recovery points.
 
         A directory that fails becomes offline; nothing is raised.
         """
         await self._run_for_each(self._live, LogDirectory.flush)
-        await self.checkpoint_beside({})
+        await self.checkpoint_in_background({})
 
     def close(self, high_watermarks: Mapping[TopicPartition, int] | None = None) -> None:
         """Close all logs in order. A directory that fails is scanned at the next start; nothing is raised."""
@@ -230,7 +230,7 @@ class LogDirectories:
     def _live(self) -> list[LogDirectory]:
         return [directory for directory in self._directories if directory.failure is None]
 
-    def _directory_of(self, where: TopicPartition) -> LogDirectory | None:
+    def _find_directory(self, where: TopicPartition) -> LogDirectory | None:
         return next((directory for directory in self._live if where in directory.logs), None)
 
     async def _run_for_each(self, directories: Iterable[LogDirectory], act: Callable[[LogDirectory], None]) -> None:
@@ -243,7 +243,7 @@ class LogDirectories:
 
         await self._beside(act_on_each)
         for directory in self._directories:
-            directory.tell()
+            directory.report_failure()
 
     def _has_failed(self, directory: LogDirectory) -> None:
         error = directory.failure

@@ -156,7 +156,7 @@ class LogDirectory:
         self._checkpoints.write(LOG_STARTS, self._log_starts())
 
     def prepare_checkpoints(self, offsets: Mapping[TopicPartition, int]) -> tuple[Checkpoint, ...]:
-        """Return all checkpoints as of now, for `write_beside`."""
+        """Return all checkpoints as of now, for `write_in_background`."""
         self._learn_high_watermarks(offsets)
         return (
             self._checkpoints.prepare(HIGH_WATERMARKS, self.high_watermarks),
@@ -164,19 +164,19 @@ class LogDirectory:
             self._checkpoints.prepare(LOG_STARTS, self._log_starts()),
         )
 
-    def write_beside(self, checkpoints: Iterable[Checkpoint]) -> None:
+    def write_in_background(self, checkpoints: Iterable[Checkpoint]) -> None:
         """Write the prepared checkpoints. May be called from another thread than the other methods."""
         for checkpoint in checkpoints:
-            self._checkpoints.write_beside(checkpoint)
+            self._checkpoints.write_in_background(checkpoint)
 
     def flush(self) -> None:
         """Flush all logs. May be called from another thread than the other methods."""
         for its in tuple(self.logs.values()):
             its.flush()
 
-    def tell(self) -> None:
+    def report_failure(self) -> None:
         """Report a failure that another thread met."""
-        self._disk.tell()
+        self._disk.report_failure()
 
     def close(self) -> None:
         """Close the logs and write the marker of a clean shutdown."""

@@ -75,7 +75,7 @@ class LeaderEpochs:
             if self.latest is None or batch.leader_epoch > self.latest:
                 self.assign(batch.leader_epoch, batch.base_offset)
 
-    def end_of(self, epoch: LeaderEpoch, log_end_offset: int) -> tuple[LeaderEpoch, int]:
+    def find_end(self, epoch: LeaderEpoch, log_end_offset: int) -> tuple[LeaderEpoch, int]:
         """Return the largest epoch up to the given one, and the start of the next (KIP-279).
 
         Return (-1, -1) if it is unknown.

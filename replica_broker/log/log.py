@@ -15,9 +15,9 @@ from replica_broker.disk.disk import Disk, DiskPath
 from replica_broker.log.appending import (
     Append,
     Appended,
-    append_of_coordinator,
-    append_of_follower,
-    append_of_leader,
+    prepare_follower_append,
+    prepare_leader_append,
+    prepare_marker_append,
 )
 from replica_broker.log.config import DEFAULT_LOG_CONFIG, LogConfig
 from replica_broker.log.errors import LogOffline, OffsetOutOfRange
@@ -28,7 +28,7 @@ from replica_broker.log.producers.markers import EndOfTransaction
 from replica_broker.log.producers.states import ProducerStates
 from replica_broker.log.record_batches import MOST_OFFSET, RecordBatch
 from replica_broker.log.segments.loading import load_segments
-from replica_broker.log.segments.lookups import TimestampedOffset, latest_record, record_not_before
+from replica_broker.log.segments.lookups import TimestampedOffset, find_latest_record, find_record
 from replica_broker.log.segments.retention import count_to_delete
 from replica_broker.log.segments.writing import write
 
@@ -145,7 +145,7 @@ class Log:
     def append_as_leader(self, data: bytes, leader_epoch: LeaderEpoch, now_ms: int) -> Appended:
         """Append the batches of a producer. On a `LogError`, nothing was appended."""
         self._require_open()
-        append = append_of_leader(
+        append = prepare_leader_append(
             data,
             self.config,
             self._producers.states,
@@ -158,7 +158,7 @@ class Log:
     def append_marker(self, end: EndOfTransaction, leader_epoch: LeaderEpoch, now_ms: int) -> Appended:
         """Append a transaction's end marker. On a `LogError`, nothing was appended."""
         self._require_open()
-        append = append_of_coordinator(
+        append = prepare_marker_append(
             end, self._producers.states, first_offset=self.log_end_offset, leader_epoch=leader_epoch, now_ms=now_ms
         )
         return self._append(append, now_ms)
@@ -166,7 +166,7 @@ class Log:
     def append_as_follower(self, data: bytes) -> Appended:
         """Append the leader's batches unchanged. On a `LogError`, nothing was appended."""
         self._require_open()
-        return self._append(append_of_follower(data, self.log_end_offset), self._clock.now_ms())
+        return self._append(prepare_follower_append(data, self.log_end_offset), self._clock.now_ms())
 
     def read(self, offset: int, max_bytes: int, *, below: int) -> bytes:
         """Return whole batches that start before `below`, from the batch with the offset on.
@@ -188,23 +188,23 @@ class Log:
             self._epochs.cut(self.log_end_offset)  # such as an epoch that started here and has no batch
             return self.log_end_offset
         if offset <= self._segments.first.base_offset:
-            self.start_anew_at(offset)
+            self.restart_at(offset)
         else:
             self._segments.cut(offset)
-            self._have_cut()
+            self._adjust_to_cut()
         return self.log_end_offset
 
-    def start_anew_at(self, offset: int) -> None:
+    def restart_at(self, offset: int) -> None:
         """Remove everything and continue at an offset."""
         self._require_open()
         if not 0 <= offset <= MOST_OFFSET:
             raise OffsetOutOfRange(f"{self.topic_partition} cannot begin at {offset}")
-        self._segments.start_anew(offset, self._clock.now_ms())
+        self._segments.restart(offset, self._clock.now_ms())
         self._log_start_offset = offset
         self.recovery_point = offset
         self._cuts += 1
         self._epochs.clear()
-        self._producers.start_anew(offset)
+        self._producers.restart(offset)
         self.on_recovery_point_lowered()
 
     def raise_log_start(self, offset: int) -> None:
@@ -220,24 +220,24 @@ class Log:
         self._producers.drop_before(self._segments.first.base_offset)
         self._epochs.cut_before(offset)
 
-    def offset_of_timestamp(self, timestamp_ms: int, *, below: int) -> TimestampedOffset | None:
+    def find_offset(self, timestamp_ms: int, *, below: int) -> TimestampedOffset | None:
         """Return the first record before `below` with this timestamp or a later one."""
         self._require_open()
-        return record_not_before(self._segments, timestamp_ms, self.log_start_offset, below)
+        return find_record(self._segments, timestamp_ms, self.log_start_offset, below)
 
-    def offset_of_largest_timestamp(self, *, below: int) -> TimestampedOffset | None:
+    def find_latest_offset(self, *, below: int) -> TimestampedOffset | None:
         """Return the first record before `below` that has the largest timestamp."""
         self._require_open()
-        return latest_record(self._segments, self.log_start_offset, below)
+        return find_latest_record(self._segments, self.log_start_offset, below)
 
     def begin_epoch(self, epoch: LeaderEpoch) -> None:
         """Record that the leader of an epoch continues at the log's end."""
         self._require_open()
         self._epochs.assign(epoch, self.log_end_offset)
 
-    def end_of_epoch(self, epoch: LeaderEpoch) -> tuple[LeaderEpoch, int]:
+    def find_epoch_end(self, epoch: LeaderEpoch) -> tuple[LeaderEpoch, int]:
         """Return the largest epoch up to the given one, and the start of the next; (-1, -1) if it is unknown."""
-        return self._epochs.end_of(epoch, self.log_end_offset)
+        return self._epochs.find_end(epoch, self.log_end_offset)
 
     def delete_old_segments(self, now_ms: int, high_watermark: int) -> int:
         """Delete the segments that retention does not keep, below the high watermark. Return their number.
@@ -296,7 +296,7 @@ class Log:
             log_append_time_ms=append.log_append_time_ms,
         )
 
-    def _have_cut(self) -> None:
+    def _adjust_to_cut(self) -> None:
         self._cuts += 1
         self._log_start_offset = min(self._log_start_offset, self.log_end_offset)
         self._epochs.cut(self.log_end_offset)

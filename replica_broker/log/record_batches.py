@@ -180,7 +180,7 @@ def require_magic_2(data: Buffer, position: int) -> None:
         raise CorruptBatch(f"the batch at {position} has the unknown format {magic}")
 
 
-def batches_in(data: Buffer) -> Iterator[RecordBatch]:
+def read_batches(data: Buffer) -> Iterator[RecordBatch]:
     """Yield the batches, each whole and with a valid CRC. Raises `CorruptBatch`, `UnsupportedFormat`."""
     view = memoryview(data)
     position = 0
@@ -197,7 +197,7 @@ def batches_in(data: Buffer) -> Iterator[RecordBatch]:
         position = batch.end
 
 
-def whole_batches(data: bytes) -> bytes:
+def drop_partial_batch(data: bytes) -> bytes:
     """Return the bytes without a partial batch at their end. Raises `CorruptBatch`."""
     position = 0
     while len(data) - position >= HEADER_BYTES:
@@ -212,7 +212,7 @@ def place_batches(data: Buffer, first_offset: int, leader_epoch: LeaderEpoch, lo
     """Return the batches with the fields that a leader sets: offsets, leader epoch and, for LogAppendTime, the
     timestamp.
 
-    The bytes are batches that `batches_in` accepted.
+    The bytes are batches that `read_batches` accepted.
     """
     written = bytearray(data)
     position, offset = 0, first_offset

@@ -23,7 +23,7 @@ class RecordTime(NamedTuple):
     """Position of the key's length in the bytes after the batch header; 0 if no record was read."""
 
 
-def record_times(batch: RecordBatch, behind_header: Buffer) -> Iterator[RecordTime]:
+def read_record_times(batch: RecordBatch, behind_header: Buffer) -> Iterator[RecordTime]:
     """Yield the offset and timestamp of each record. `behind_header` is the batch without its header.
 
     Raises `CorruptBatch`.
@@ -52,7 +52,7 @@ def record_times(batch: RecordBatch, behind_header: Buffer) -> Iterator[RecordTi
         )
 
 
-def latest_time_of_producer_s(batch: RecordBatch, data: Buffer) -> int:
+def read_latest_timestamp(batch: RecordBatch, data: Buffer) -> int:
     """Return the largest timestamp of the records, and require that they have the offsets of the header.
 
     Some clients do not update the largest timestamp of the header, so the records are read. Raises `InvalidRecord`.
@@ -67,7 +67,7 @@ def latest_time_of_producer_s(batch: RecordBatch, data: Buffer) -> int:
     body = memoryview(data)[batch.position + HEADER_BYTES : batch.end]
     latest_ms = NO_TIMESTAMP
     try:
-        for expected, record in enumerate(record_times(batch, body), start=batch.base_offset):
+        for expected, record in enumerate(read_record_times(batch, body), start=batch.base_offset):
             if record.offset != expected:
                 raise InvalidRecord(f"record {expected - batch.base_offset} of a batch says offset {record.offset}")
             latest_ms = max(latest_ms, record.timestamp_ms)
@@ -76,14 +76,14 @@ def latest_time_of_producer_s(batch: RecordBatch, data: Buffer) -> int:
     return min(latest_ms, MOST_OFFSET)
 
 
-def records_of(batch: RecordBatch, data: Buffer) -> bytes:
+def read_records(batch: RecordBatch, data: Buffer) -> bytes:
     """Return the records of a batch that lies in `data`, decompressed. Raises `CorruptBatch`."""
     return decompress(batch.compression, memoryview(data)[batch.position + HEADER_BYTES : batch.end])
 
 
 def require_keys(batch: RecordBatch, body: bytes) -> None:
     """Require that each of the decompressed records has a key. Raises `InvalidRecord` and `CorruptBatch`."""
-    for number, record in enumerate(record_times(batch, body)):
+    for number, record in enumerate(read_record_times(batch, body)):
         key_length, _ = _varint(body, record.key_at)
         if key_length < 0:
             raise InvalidRecord(f"record {number} of a batch has no key, but the topic is compacted: add a key")

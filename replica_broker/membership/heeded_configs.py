@@ -89,7 +89,7 @@ OF_BROKERS: Final[Mapping[str, str]] = {
 """The brokers' names of the applied configurations."""
 
 
-def refusal(overrides: Mapping[str, str]) -> str | None:
+def find_refusal(overrides: Mapping[str, str]) -> str | None:
     """Return the reason why a topic with these configurations refuses producers, or None."""
     for name, treatment in TREATMENTS.items():
         value = overrides.get(name, TOPIC_CONFIGS[name].default).strip()

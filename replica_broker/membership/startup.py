@@ -66,7 +66,7 @@ async def read_cluster_id(zk: ZkSession) -> str:
 
 async def delete_unassigned(zk: ZkSession, broker: BrokerId, directories: LogDirectories) -> None:
     """Delete the logs of partitions that have no replica on this broker now."""
-    local = {where: directories.topic_id_of(where) for where in directories.logs}
+    local = {where: directories.find_topic_id(where) for where in directories.logs}
     for where, why in (await find_unassigned(zk, broker, local)).items():
         log.warning("deleting the log of a partition that is no longer assigned here", partition=str(where), why=why)
         directories.delete(where)

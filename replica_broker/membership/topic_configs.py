@@ -17,7 +17,7 @@ from controller_core.zk.codecs import MalformedZnode
 from controller_core.zk.session import Watch, ZkNode, ZkSession
 from replica_broker.log.config import LogConfig, TimestampType
 from replica_broker.log.record_batches import Compression
-from replica_broker.membership.heeded_configs import OF_BROKERS, refusal
+from replica_broker.membership.heeded_configs import OF_BROKERS, find_refusal
 from replica_broker.membership.looking import keep_looking
 
 log = structlog.get_logger()
@@ -126,7 +126,7 @@ class ZkTopicConfigs:
             is_compacted="compact" in values["cleanup.policy"],
             retention_ms=None if retention_ms < 0 else retention_ms,
             retention_bytes=None if retention_bytes < 0 else retention_bytes,
-            unsupported=refusal(self.overrides(topic)),
+            unsupported=find_refusal(self.overrides(topic)),
             compression=_CODECS[values["compression.type"]],
             max_message_bytes=int(values["max.message.bytes"]),
             message_timestamp_type=TimestampType(values["message.timestamp.type"]),

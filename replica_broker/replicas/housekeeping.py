@@ -47,7 +47,7 @@ async def keep_checkpointing(storage: Storage, settings: ReplicaSettings, clock:
     """Checkpoint the high watermarks every few seconds, until cancelled."""
     while True:
         await clock.sleep_ms(settings.high_watermark_checkpoint_interval_ms)
-        await storage.directories.checkpoint_beside(high_watermarks(storage))
+        await storage.directories.checkpoint_in_background(high_watermarks(storage))
         storage.take_offline()
 
 
@@ -60,7 +60,7 @@ async def keep_flushing(storage: Storage, settings: ReplicaSettings, clock: Cloc
         return
     while True:
         await clock.sleep_ms(settings.flush_interval_ms)
-        await storage.directories.flush_beside()
+        await storage.directories.flush_in_background()
         storage.take_offline()
 
 

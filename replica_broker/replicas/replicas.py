@@ -261,12 +261,12 @@ class Replicas:
                 partition, timestamp_ms, current_leader_epoch=current_leader_epoch, is_follower=replica_id >= 0
             )
 
-    def end_of_epoch(
+    def find_epoch_end(
         self, topic_partition: TopicPartition, *, current_leader_epoch: LeaderEpoch, asked_epoch: LeaderEpoch
     ) -> EpochEnd:
         """Return the end of an epoch in the leader's log. Raises `ReplicaRefused`."""
         partition = self._find(topic_partition)
-        return offsets.end_of_epoch(partition, current_leader_epoch=current_leader_epoch, asked_epoch=asked_epoch)
+        return offsets.find_epoch_end(partition, current_leader_epoch=current_leader_epoch, asked_epoch=asked_epoch)
 
     def _list_led(self) -> Iterator[Partition]:
         return (partition for partition in list(self._storage.hosted.values()) if partition.is_leader)

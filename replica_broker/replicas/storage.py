@@ -38,7 +38,7 @@ class Storage:
 
     def may_be_offline(self, topic_partition: TopicPartition) -> bool:
         """Return True if the log is in a failed directory, or may have been in one because it is in no other."""
-        is_elsewhere = self.directories.log_of(topic_partition) is not None
+        is_elsewhere = self.directories.find_log(topic_partition) is not None
         return self.is_offline(topic_partition) or (bool(self.directories.offline_paths) and not is_elsewhere)
 
     def when_offline(self, listener: Callable[[Partition], object]) -> None:

@@ -63,7 +63,7 @@ def java_hash(text: str) -> int:
     return value - (1 << 32) if value >> 31 else value
 
 
-def partition_of(key: str, partitions: int) -> PartitionId:
+def find_partition(key: str, partitions: int) -> PartitionId:
     """Return the partition of the internal topic that a group or transaction belongs to."""
     hashed = java_hash(key)
     return PartitionId((0 if hashed == -(1 << 31) else abs(hashed)) % partitions)
@@ -76,7 +76,7 @@ def _coordinator(node: Node, listener: str, key_type: int, key: str) -> Coordina
     partitions = node.metadata.partitions(topic)
     if not partitions:
         return _none(key, ErrorCode.coordinator_not_available, f"topic {topic} does not exist")
-    state = node.metadata.partition(TopicPartition(topic, partition_of(key, len(partitions))))
+    state = node.metadata.partition(TopicPartition(topic, find_partition(key, len(partitions))))
     if state is not None and state.leader == node.id:
         return _none(key, ErrorCode.coordinator_not_available, _OURS)
     found = [] if state is None else [one for one in node.neighbours(listener) if one.id == state.leader]

@@ -35,7 +35,7 @@ def on_describe_log_dirs(
         wanted = {TopicPartition(topic.topic, index) for topic in request.topics for index in topic.partitions}  # type: ignore[arg-type]
     here: dict[PurePath, list[tuple[TopicPartition, Partition]]] = defaultdict(list)
     for where, partition in replicas.hosted.items():
-        path = directories.path_of(where)
+        path = directories.find_path(where)
         if path is not None and (wanted is None or where in wanted):
             here[path].append((where, partition))
     return DescribeLogDirsResponse(

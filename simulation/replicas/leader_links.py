@@ -104,7 +104,7 @@ class SimulatedLeaderLink:
         async def answer(leader: Replicas) -> Mapping[TopicPartition, EpochEnd | ErrorCode]:
             return {
                 each: _answer(
-                    lambda each=each, current=current, epoch=epoch: leader.end_of_epoch(  # type: ignore[misc]
+                    lambda each=each, current=current, epoch=epoch: leader.find_epoch_end(  # type: ignore[misc]
                         each, current_leader_epoch=current, asked_epoch=epoch
                     )
                 )

@@ -46,9 +46,9 @@ class CheckpointFiles:
         """Write a file at once. Called from the owner's thread."""
         self._write(self.prepare(name, offsets), self._disk.write_whole)
 
-    def write_beside(self, checkpoint: Checkpoint) -> None:
+    def write_in_background(self, checkpoint: Checkpoint) -> None:
         """Write a file, unless a later checkpoint of it is already written. Called from another thread."""
-        self._write(checkpoint, self._disk.write_whole_beside)
+        self._write(checkpoint, self._disk.write_whole_in_background)
 
     def _write(self, checkpoint: Checkpoint, write_whole: Callable[[DiskPath, bytes], None]) -> None:
         with self._writing:

@@ -63,7 +63,7 @@ class KeptProducers:
         for batch in batches(read_from) if read_from < end_offset else ():
             self.states.learn(batch)
 
-    def start_anew(self, offset: int) -> None:
+    def restart(self, offset: int) -> None:
         """Forget all states: the log is now empty and starts at the offset."""
         self._drop(self._offsets)
         self.states.replace({})

@@ -60,7 +60,7 @@ class ProducerStates:
         """Yield the id and state of each producer."""
         return iter(self._states.items())
 
-    def duplicate_of(self, batch: RecordBatch) -> AppendedBatch | None:
+    def find_duplicate(self, batch: RecordBatch) -> AppendedBatch | None:
         """Return the earlier append of this batch if it is among the remembered ones."""
         state = self._states.get(batch.producer_id)
         if state is None or state.epoch != batch.producer_epoch:

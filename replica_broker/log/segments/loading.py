@@ -75,7 +75,7 @@ def _repair(found: list[Segment], recovery_point: int | None) -> list[Segment]:
     for number, segment in enumerate(found):
         following = found[number + 1 :]
         if following and (recovery_point is None or following[0].base_offset <= recovery_point):
-            _have_indexes(segment)
+            _ensure_indexes(segment)
         elif recovery_point is None:
             _find_end(segment)
         else:
@@ -90,19 +90,19 @@ def _repair(found: list[Segment], recovery_point: int | None) -> list[Segment]:
     return found
 
 
-def _have_indexes(segment: Segment) -> None:
-    if not segment.has_true_indexes():
+def _ensure_indexes(segment: Segment) -> None:
+    if not segment.has_valid_indexes():
         log.warning("indexes of a segment are made anew", segment=str(segment.path))
         next_offset = segment.next_offset
-        segment.make_indexes_anew()
+        segment.rebuild_indexes()
         segment.indexes.seal()
         segment.next_offset = next_offset
 
 
 def _find_end(active: Segment) -> None:
-    if not active.has_true_indexes():
+    if not active.has_valid_indexes():
         log.warning("indexes of a segment are made anew", segment=str(active.path))
-        active.make_indexes_anew()
+        active.rebuild_indexes()
     try:
         active.find_end()
     except (CorruptBatch, UnsupportedFormat) as error:

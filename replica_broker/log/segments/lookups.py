@@ -9,7 +9,7 @@ from typing import NamedTuple
 from replica_broker.log.compression import decompress
 from replica_broker.log.errors import CorruptBatch
 from replica_broker.log.record_batches import HEADER_BYTES, Compression, RecordBatch
-from replica_broker.log.records import RecordTime, record_times
+from replica_broker.log.records import RecordTime, read_record_times
 from replica_broker.log.segments.segment import Segment
 from replica_broker.log.segments.segments import Segments
 
@@ -19,7 +19,7 @@ class TimestampedOffset(NamedTuple):
     timestamp_ms: int
 
 
-def record_not_before(segments: Segments, timestamp_ms: int, start: int, below: int) -> TimestampedOffset | None:
+def find_record(segments: Segments, timestamp_ms: int, start: int, below: int) -> TimestampedOffset | None:
     """Return the first record from `start` to before `below` with this timestamp or a later one.
 
     Raises `CorruptBatch`.
@@ -38,7 +38,7 @@ def record_not_before(segments: Segments, timestamp_ms: int, start: int, below: 
     return None
 
 
-def latest_record(segments: Segments, start: int, below: int) -> TimestampedOffset | None:
+def find_latest_record(segments: Segments, start: int, below: int) -> TimestampedOffset | None:
     """Return the first record with the largest timestamp from `start` to before `below`; None if no record has one."""
     best: TimestampedOffset | None = None
     for segment in segments.list_from(start):
@@ -64,7 +64,7 @@ def _latest_in(segment: Segment, batch: RecordBatch, start: int, below: int) -> 
 
 
 def _batches(segment: Segment, from_offset: int, below: int) -> Iterator[RecordBatch]:
-    first = segment.batch_of(from_offset)
+    first = segment.find_batch(from_offset)
     if first is not None:
         for batch in segment.batches(first.position):
             if batch.base_offset >= below:
@@ -78,9 +78,9 @@ def _times(segment: Segment, batch: RecordBatch, start: int) -> Iterator[RecordT
         return iter([of_header])
     body = segment.read_at(batch.position + HEADER_BYTES, batch.size_bytes - HEADER_BYTES)
     if batch.compression is Compression.NONE:
-        return record_times(batch, body)
+        return read_record_times(batch, body)
     try:
-        return iter(list(record_times(batch, decompress(batch.compression, body))))
+        return iter(list(read_record_times(batch, decompress(batch.compression, body))))
     except CorruptBatch:
         # A leader accepts compressed records without reading them. If they are unreadable, the answer is the first
         # offset of their batch: it hides no later records, and a consumer that reads from there misses nothing.

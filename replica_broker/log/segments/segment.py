@@ -17,9 +17,9 @@ from replica_broker.log.record_batches import (
     HEADER_BYTES,
     INT32_MAX,
     RecordBatch,
+    drop_partial_batch,
     read_extent,
     read_header,
-    whole_batches,
 )
 from replica_broker.log.segments.indexes import OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX, Indexes, Latest
 
@@ -99,7 +99,7 @@ class Segment:
             yield batch
             position = batch.end
 
-    def batch_of(self, offset: int) -> RecordBatch | None:
+    def find_batch(self, offset: int) -> RecordBatch | None:
         """Return the first batch that does not end before the offset. Raises `CorruptBatch`."""
         position = self._position_at_or_before(offset)
         window, start = b"", position
@@ -116,12 +116,12 @@ class Segment:
 
     def read(self, offset: int, max_bytes: int, below: int) -> bytes:
         """Return whole batches that start before `below`, from the batch with the offset or the next one on."""
-        first = self.batch_of(offset)
+        first = self.find_batch(offset)
         if first is None or first.base_offset >= below:
             return b""
         at_most = max(min(max_bytes, _MOST_READ_BYTES), first.size_bytes)
         wanted = min(at_most, self._end_below(below) - first.position)
-        return whole_batches(self._file.read(first.position, wanted))
+        return drop_partial_batch(self._file.read(first.position, wanted))
 
     def read_at(self, position: int, length: int) -> bytes:
         return self._file.read(position, length)
@@ -147,7 +147,7 @@ class Segment:
         self._file.flush()
         self.find_end()
 
-    def make_indexes_anew(self) -> None:
+    def rebuild_indexes(self) -> None:
         """Rebuild the indexes from all readable headers."""
         self.indexes.forget()
         try:
@@ -156,7 +156,7 @@ class Segment:
         except (CorruptBatch, UnsupportedFormat) as error:
             log.error("segment has bytes that are not batches", segment=str(self.path), reason=str(error))
 
-    def has_true_indexes(self) -> bool:
+    def has_valid_indexes(self) -> bool:
         """Return True if the indexes exist and their largest timestamp is right.
 
         Other errors are noticed when they are used.
@@ -164,7 +164,7 @@ class Segment:
         if not self.indexes.are_there():
             return not self.size_bytes
         try:
-            batch = self.batch_of(self.latest.offset)
+            batch = self.find_batch(self.latest.offset)
         except CorruptBatch:
             return False
         return batch is not None and batch.max_timestamp_ms == self.latest.timestamp_ms
@@ -190,7 +190,7 @@ class Segment:
 
     def _end_below(self, below: int) -> int:
         """Return the position of the first batch that starts at an offset or after it."""
-        if below >= self.next_offset or (batch := self.batch_of(below)) is None:
+        if below >= self.next_offset or (batch := self.find_batch(below)) is None:
             return self._file.size
         return batch.end if batch.base_offset < below else batch.position
 
@@ -198,7 +198,7 @@ class Segment:
         entry = self.indexes.floor(offset)
         if entry is not None and not self._is_batch_up_to(entry.position, entry.last_offset):
             log.warning("damaged index is rebuilt", segment=str(self.path))
-            self.make_indexes_anew()
+            self.rebuild_indexes()
             entry = self.indexes.floor(offset)
         return entry.position if entry else 0
 

@@ -59,7 +59,7 @@ class Segments:
         """
         for segment in self.list_from(from_offset):
             try:
-                first = segment.batch_of(from_offset)
+                first = segment.find_batch(from_offset)
                 if first is not None:
                     yield from segment.batches(first.position)
             except LogError as error:
@@ -107,11 +107,11 @@ class Segments:
         """Truncate at the start of the batch with the offset. The last segments go first, so that there is never a gap."""
         while len(self._all) > 1 and self.active.base_offset >= offset:
             self._remove_last()
-        batch = self.active.batch_of(offset)
+        batch = self.active.find_batch(offset)
         if batch is not None:
             self.active.cut(batch.position, batch.base_offset)
 
-    def start_anew(self, offset: int, now_ms: int) -> None:
+    def restart(self, offset: int, now_ms: int) -> None:
         """Remove all segments and begin one at the offset."""
         while self._all:
             self._remove_last()

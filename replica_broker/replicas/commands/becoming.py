@@ -102,7 +102,7 @@ class Becoming:
         """Apply the state of one partition. Raises `ReplicaRefused` and `LogError`."""
         if self._storage.is_offline(topic_partition):
             return ErrorCode.kafka_storage_error
-        known_id = self._storage.directories.topic_id_of(topic_partition)
+        known_id = self._storage.directories.find_topic_id(topic_partition)
         if None not in (known_id, topic_id) and known_id != topic_id:
             return ErrorCode.inconsistent_topic_id
         partition = self._storage.hosted.get(topic_partition)
@@ -134,11 +134,11 @@ class Becoming:
         if self._storage.may_be_offline(topic_partition) and not is_new:
             raise StorageFailed(topic_partition, "its log may be in the directory that failed")
         with self._storage.guard(topic_partition):
-            its_log = directories.log_for(topic_partition, topic_id, self._configs.log_config(topic_partition.topic))
-        checkpointed = directories.high_watermark_of(topic_partition) or 0
+            its_log = directories.open_log(topic_partition, topic_id, self._configs.log_config(topic_partition.topic))
+        checkpointed = directories.find_high_watermark(topic_partition) or 0
         replica = Replica(broker_id=self._settings.broker_id, log=its_log, high_watermark=checkpointed)
         replica.cut_high_watermark()
-        partition = Partition(topic_partition, topic_id or directories.topic_id_of(topic_partition), replica)
+        partition = Partition(topic_partition, topic_id or directories.find_topic_id(topic_partition), replica)
         self._storage.hosted[topic_partition] = partition
         return partition
 
@@ -146,7 +146,7 @@ class Becoming:
         """Write the topic id of a log that was created before the topic had one."""
         config = self._configs.log_config(partition.topic_partition.topic)
         with self._storage.guard(partition.topic_partition):
-            self._storage.directories.log_for(partition.topic_partition, topic_id, config)
+            self._storage.directories.open_log(partition.topic_partition, topic_id, config)
         partition.topic_id = topic_id
 
     def _become_leader(self, partition: Partition, state: LeaderAndIsrPartitionState) -> None:

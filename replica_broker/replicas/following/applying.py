@@ -7,7 +7,7 @@ import structlog
 
 from replica_broker.counters import BrokerCounters
 from replica_broker.log.errors import LogError
-from replica_broker.log.record_batches import whole_batches
+from replica_broker.log.record_batches import drop_partial_batch
 from replica_broker.replicas.errors import StorageFailed
 from replica_broker.replicas.following.truncation import cut_by_epoch
 from replica_broker.replicas.partition import Partition
@@ -51,7 +51,7 @@ class Applying:
         )
         try:
             with self._storage.guard(partition.topic_partition):
-                partition.log.start_anew_at(leader_start)
+                partition.log.restart_at(leader_start)
         except StorageFailed:
             return False
         partition.replica.cut_high_watermark()
@@ -63,7 +63,7 @@ class Applying:
         try:
             with self._storage.guard(partition.topic_partition):
                 if answer.records:
-                    partition.log.append_as_follower(whole_batches(answer.records))
+                    partition.log.append_as_follower(drop_partial_batch(answer.records))
                     self._counters.count_received_from_leader(len(answer.records))
                 replica = partition.replica
                 replica.high_watermark = max(replica.high_watermark, min(answer.high_watermark, replica.end_offset))
@@ -90,7 +90,7 @@ class Applying:
         try:
             with self._storage.guard(partition.topic_partition):
                 if offset < partition.log.log_start_offset:
-                    partition.log.start_anew_at(offset)
+                    partition.log.restart_at(offset)
                 else:
                     partition.log.truncate_to(offset)
         except StorageFailed:

@@ -27,7 +27,7 @@ def cut_by_epoch(log: Log, leaders: EpochEnd, high_watermark: int) -> Cut:
         return Cut(min(high_watermark, log.log_end_offset), is_complete=True)  # the leader knows no epochs
     if leaders.epoch == NO_EPOCH:
         return Cut(min(leaders.end_offset, log.log_end_offset), is_complete=True)
-    own = EpochEnd(*log.end_of_epoch(leaders.epoch))
+    own = EpochEnd(*log.find_epoch_end(leaders.epoch))
     if not own.is_known:
         return Cut(min(leaders.end_offset, log.log_end_offset), is_complete=True)
     if own.epoch != leaders.epoch:

@@ -171,7 +171,7 @@ def _find_divergence(partition: Partition, one: Asked) -> EpochEnd | None:
     """
     if one.last_fetched_epoch == NO_EPOCH:
         return None
-    end = EpochEnd(*partition.log.end_of_epoch(one.last_fetched_epoch))
+    end = EpochEnd(*partition.log.find_epoch_end(one.last_fetched_epoch))
     if not end.is_known or end.epoch == NO_EPOCH or one.offset < partition.log.log_start_offset:
         raise OffsetOutOfRange(f"{partition.topic_partition} does not know where epoch {one.last_fetched_epoch} ended")
     return end if end.epoch < one.last_fetched_epoch or end.end_offset < one.offset else None

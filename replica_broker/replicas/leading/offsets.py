@@ -26,9 +26,9 @@ def list_offset(
         return ListedOffset(offset=partition.high_watermark, leader_epoch=epoch)
     below = partition.replica.end_offset if is_follower else partition.high_watermark
     if timestamp_ms == MAX_TIMESTAMP:
-        found = partition.log.offset_of_largest_timestamp(below=below)
+        found = partition.log.find_latest_offset(below=below)
     else:
-        found = partition.log.offset_of_timestamp(timestamp_ms, below=below)
+        found = partition.log.find_offset(timestamp_ms, below=below)
     if found is None:
         _require_known(partition, is_behind=is_behind)
         return ListedOffset()
@@ -36,10 +36,10 @@ def list_offset(
     return ListedOffset(offset=offset, timestamp_ms=found_ms, leader_epoch=epoch)
 
 
-def end_of_epoch(partition: Partition, *, current_leader_epoch: LeaderEpoch, asked_epoch: LeaderEpoch) -> EpochEnd:
+def find_epoch_end(partition: Partition, *, current_leader_epoch: LeaderEpoch, asked_epoch: LeaderEpoch) -> EpochEnd:
     """Return the end of the largest epoch up to the requested one. Raises the errors of `Partition.require_leader`."""
     partition.require_leader(current_leader_epoch)
-    return EpochEnd(*partition.log.end_of_epoch(asked_epoch))
+    return EpochEnd(*partition.log.find_epoch_end(asked_epoch))
 
 
 def _require_known(partition: Partition, *, is_behind: bool) -> None:

@@ -44,7 +44,7 @@ def on_offset_for_leader_epoch(
 
 def _end(replicas: Replicas, topic: TopicName, asked: OffsetForLeaderPartition) -> EpochEndOffset:
     try:
-        end = replicas.end_of_epoch(
+        end = replicas.find_epoch_end(
             TopicPartition(topic, PartitionId(asked.partition)),
             current_leader_epoch=LeaderEpoch(asked.current_leader_epoch),
             asked_epoch=LeaderEpoch(asked.leader_epoch),

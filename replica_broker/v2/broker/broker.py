@@ -81,7 +81,7 @@ class V2Broker:
         """Run the seed's `brokerStartup`; the watch is already set. Raises `BrokerIdInUse`."""
         session = self._zk.session_id
         await self._queue.create()
-        await self._view.look_at_all()
+        await self._view.read_all()
         await self._listener.drain()
         for znodes in await self._read_assigned():
             await self._start(znodes.topic_partition)
@@ -119,7 +119,7 @@ class V2Broker:
         self._woken.set()
 
     async def _look_at_all(self) -> None:
-        await self._view.look_at_all()
+        await self._view.read_all()
         await self._listener.drain()
         for where in self._hosting.started:
             await self._apply_assignment(where)
@@ -143,7 +143,7 @@ class V2Broker:
                 reassigned += [] if where is None else [where]
             are_brokers_changed |= path.startswith(f"{paths.IDS}/")
         if partitions or are_brokers_changed:
-            await self._view.look_at(partitions)
+            await self._view.read_changed(partitions)
         for where in self._hosting.started if are_brokers_changed else leaders:
             self._hosting.on_leader_change(where)
         for where in reassigned:

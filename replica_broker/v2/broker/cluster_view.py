@@ -47,7 +47,7 @@ class ClusterView:
         self._zk = zk
         self._metadata = metadata
 
-    async def look_at_all(self) -> None:
+    async def read_all(self) -> None:
         """Read all topics, and forget those that are gone."""
         (topics,) = await self._zk.children_many([paths.TOPICS])
         names = [TopicName(name) for name in topics or ()]
@@ -61,9 +61,9 @@ class ClusterView:
         known = [
             TopicPartition(name, each) for name in self._metadata.topics for each in self._metadata.partitions(name)
         ]
-        await self.look_at((*there, *known))
+        await self.read_changed((*there, *known))
 
-    async def look_at(self, changed: Iterable[TopicPartition]) -> None:
+    async def read_changed(self, changed: Iterable[TopicPartition]) -> None:
         """Read these partitions, and the brokers. Raises the errors of ZooKeeper."""
         of_topics: dict[TopicName, dict[TopicPartition, None]] = {}
         for where in changed:

@@ -7,8 +7,8 @@ from typing import Final
 from crc32c import crc32c
 
 from replica_broker.log.errors import LogError
-from replica_broker.log.record_batches import CRC_FROM, HEADER_BYTES, batches_in, read_header, whole_batches
-from replica_broker.log.records import latest_time_of_producer_s, record_times
+from replica_broker.log.record_batches import CRC_FROM, HEADER_BYTES, drop_partial_batch, read_batches, read_header
+from replica_broker.log.records import read_latest_timestamp, read_record_times
 from tests.fuzz.target import Target
 from tests.unit.replica_broker.log.batches import batch, old_message, replicated
 
@@ -31,10 +31,10 @@ def read(data: bytes) -> None:
 
 def _read(data: bytes) -> None:
     try:
-        for found in batches_in(whole_batches(data)):
+        for found in read_batches(drop_partial_batch(data)):
             assert found.end <= len(data)
-            latest_time_of_producer_s(found, data)
-            times = list(record_times(found, memoryview(data)[found.position + HEADER_BYTES : found.end]))
+            read_latest_timestamp(found, data)
+            times = list(read_record_times(found, memoryview(data)[found.position + HEADER_BYTES : found.end]))
             assert len(times) == found.records_count
     except LogError:
         return

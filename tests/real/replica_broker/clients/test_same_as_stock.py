@@ -10,7 +10,7 @@ from confluent_kafka import KafkaError, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from devcluster.clients import tools
-from replica_broker.log.record_batches import batches_in
+from replica_broker.log.record_batches import read_batches
 from tests.real.replica_broker.mixed import MixedCluster
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
@@ -95,7 +95,7 @@ def test_records_are_stored_as_the_topic_says_it_and_are_read_by_every_client(
     for partition in (0, 1):
         assert produce(cluster, topic, partition, sent, keys=[None] * 100) == [None] * 100
         log_file = cluster.broker(3 if partition == 0 else 1).log_folder / f"{topic}-{partition}" / f"{0:020d}.log"
-        stored = {each.compression.name.lower() for each in batches_in(log_file.read_bytes())}
+        stored = {each.compression.name.lower() for each in read_batches(log_file.read_bytes())}
         assert stored == {codec.replace("uncompressed", "none")}, partition
         read = tools.run_tool(
             tools.CONSOLE_CONSUMER,

@@ -6,7 +6,7 @@ from controller_core.model.ids import LeaderEpoch
 from devcluster.clients.tools import TOPICS
 from replica_broker.disk.disk import DirectoryInUse
 from replica_broker.log.directories import LogDirectories
-from replica_broker.log.record_batches import batches_in
+from replica_broker.log.record_batches import read_batches
 from tests.real.conftest import StartKafka
 from tests.real.replica_broker.files.handing_over import ORDERS_0, command, consumed, produced, taken_over
 from tests.unit.replica_broker.log.batches import batch
@@ -17,7 +17,7 @@ def read_by_us(directories: LogDirectories) -> int:
     log = directories.logs[ORDERS_0]
     count, offset = 0, log.log_start_offset
     while data := log.read(offset, 1000, below=log.log_end_offset):
-        for it in batches_in(data):
+        for it in read_batches(data):
             count += it.records_count
             offset = it.next_offset
     assert offset == log.log_end_offset
@@ -35,7 +35,7 @@ def test_a_directory_goes_from_a_stock_broker_to_ours_and_back(start_kafka: Star
         taken_over(cluster)
     broker.stop() if is_clean else broker.kill()
     directories = taken_over(cluster)
-    assert directories.topic_id_of(ORDERS_0) is not None
+    assert directories.find_topic_id(ORDERS_0) is not None
     assert directories.offline == frozenset()
     assert read_by_us(directories) == 200
     log = directories.logs[ORDERS_0]

@@ -41,7 +41,7 @@ class Logs:
             raise self.raises
         if self.questions <= self.refusals:
             return {}
-        return {each: self._state.end_of_epoch(each, epoch) for each, epoch in epochs.items() if each in self.logs}
+        return {each: self._state.find_epoch_end(each, epoch) for each, epoch in epochs.items() if each in self.logs}
 
     async def send(self, request: ControlRequest) -> ControlResponse:
         raise AssertionError(request)

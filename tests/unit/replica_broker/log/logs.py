@@ -8,7 +8,7 @@ from controller_core.model.ids import PartitionId, TopicName, TopicPartition
 from replica_broker.disk.disk import Disk
 from replica_broker.log.config import LogConfig
 from replica_broker.log.log import Log
-from replica_broker.log.record_batches import batches_in
+from replica_broker.log.record_batches import read_batches
 from tests.unit.replica_broker.log.batches import ManualClock
 
 DIRECTORY: Final = PurePosixPath("/data")
@@ -35,10 +35,10 @@ def all_bytes(log: Log) -> bytes:
     found, offset = b"", log.log_start_offset
     while data := log.read(offset, 1, below=log.log_end_offset):
         found += data
-        offset = list(batches_in(data))[-1].next_offset
+        offset = list(read_batches(data))[-1].next_offset
     return found
 
 
 def offsets(log: Log) -> list[tuple[int, int]]:
     """First and last offset of each batch."""
-    return [(batch.base_offset, batch.last_offset) for batch in batches_in(all_bytes(log))]
+    return [(batch.base_offset, batch.last_offset) for batch in read_batches(all_bytes(log))]

@@ -62,17 +62,17 @@ def loaded(
 def test_logs_are_made_in_the_directory_with_the_fewest_and_found_again() -> None:
     disk = SimulatedDisk()
     directories = loaded(disk)
-    log = directories.log_for(ORDERS_0, ORDERS_ID, SMALL)
-    assert directories.log_for(ORDERS_0, ORDERS_ID, SMALL) is log
-    directories.log_for(ORDERS_1, ORDERS_ID, SMALL)
-    assert (directories.path_of(ORDERS_0), directories.path_of(ORDERS_1)) == (ONE, OTHER)
+    log = directories.open_log(ORDERS_0, ORDERS_ID, SMALL)
+    assert directories.open_log(ORDERS_0, ORDERS_ID, SMALL) is log
+    directories.open_log(ORDERS_1, ORDERS_ID, SMALL)
+    assert (directories.find_path(ORDERS_0), directories.find_path(ORDERS_1)) == (ONE, OTHER)
     log.append_as_leader(batch(b"a"), EPOCH, NOW_MS)
-    assert directories.high_watermark_of(ORDERS_0) is None
+    assert directories.find_high_watermark(ORDERS_0) is None
     directories.close({ORDERS_0: 1})
     again = loaded(disk)
     assert again.logs.keys() == {ORDERS_0, ORDERS_1}
-    assert (again.topic_id_of(ORDERS_0), again.high_watermark_of(ORDERS_0)) == (ORDERS_ID, 1)
-    found = again.log_of(ORDERS_0)
+    assert (again.find_topic_id(ORDERS_0), again.find_high_watermark(ORDERS_0)) == (ORDERS_ID, 1)
+    found = again.find_log(ORDERS_0)
     assert found is not None
     assert offsets(found) == [(0, 0)]
 
@@ -80,7 +80,7 @@ def test_logs_are_made_in_the_directory_with_the_fewest_and_found_again() -> Non
 def test_the_files_are_as_kafka_writes_them() -> None:
     disk = SimulatedDisk()
     directories = loaded(disk)
-    log = directories.log_for(ORDERS_0, ORDERS_ID, SMALL)
+    log = directories.open_log(ORDERS_0, ORDERS_ID, SMALL)
     log.append_as_leader(batch(b"a", b"b"), EPOCH, NOW_MS)
     directories.close({ORDERS_0: 1})
     assert disk.read_whole(ONE / "meta.properties").splitlines() == [b"version=0", b"broker.id=1", b"cluster.id=c"]
@@ -157,7 +157,7 @@ input()
 def test_a_directory_that_fails_takes_its_logs_offline_and_no_others() -> None:
     disk, told = SimulatedDisk(), Told()
     directories = loaded(disk, told=told)
-    failing, living = (directories.log_for(where, None, SMALL) for where in (ORDERS_0, ORDERS_1))
+    failing, living = (directories.open_log(where, None, SMALL) for where in (ORDERS_0, ORDERS_1))
     disk.broken = lambda path: path.startswith("/one")
     with pytest.raises(DiskError, match="Input/output error"):
         failing.append_as_leader(batch(b"a"), EPOCH, NOW_MS)
@@ -167,15 +167,15 @@ def test_a_directory_that_fails_takes_its_logs_offline_and_no_others() -> None:
     assert [(it.path, it.topic_partitions) for it in told] == [(ONE, frozenset({ORDERS_0}))]
     assert directories.offline == {ORDERS_0}
     assert (directories.offline_paths, directories.live_paths) == ((ONE,), (OTHER,))
-    assert directories.log_of(ORDERS_0) is None
+    assert directories.find_log(ORDERS_0) is None
     with pytest.raises(LogOffline) as raised:
-        directories.log_for(ORDERS_0, None, SMALL)
+        directories.open_log(ORDERS_0, None, SMALL)
     assert raised.value.error_code is ErrorCode.kafka_storage_error
     living.append_as_leader(batch(b"a"), EPOCH, NOW_MS)
     directories.checkpoint_high_watermarks({ORDERS_0: 1, ORDERS_1: 1})
     directories.close()
     assert (disk.exists(ONE / ".kafka_cleanshutdown"), disk.exists(OTHER / ".kafka_cleanshutdown")) == (False, True)
-    assert loaded(disk).high_watermark_of(ORDERS_1) == 1
+    assert loaded(disk).find_high_watermark(ORDERS_1) == 1
 
 
 @pytest.mark.parametrize("broken", ["/one/orders-0", "/one/recovery-point-offset-checkpoint"])
@@ -183,9 +183,9 @@ async def test_what_fails_in_another_thread_is_told_in_the_owner_s(broken: str) 
     disk, told = SimulatedDisk(), Told()
     directories = loaded(disk, told=told)
     for where in (ORDERS_0, ORDERS_1):
-        directories.log_for(where, None, SMALL).append_as_leader(batch(b"a"), EPOCH, NOW_MS)
+        directories.open_log(where, None, SMALL).append_as_leader(batch(b"a"), EPOCH, NOW_MS)
     disk.broken = lambda path: path.startswith(broken)
-    await directories.flush_beside()
+    await directories.flush_in_background()
     assert [it.path for it in told] == [ONE]
     assert disk.read_whole(OTHER / "recovery-point-offset-checkpoint") == b"0\n1\norders 1 1\n"
 
@@ -194,14 +194,14 @@ async def test_the_event_loop_goes_on_while_checkpoints_are_written() -> None:
     written_by: list[int] = []
     disk = SimulatedDisk()
     directories = loaded(disk)
-    directories.log_for(ORDERS_0, None, SMALL).append_as_leader(batch(b"a"), EPOCH, NOW_MS)
+    directories.open_log(ORDERS_0, None, SMALL).append_as_leader(batch(b"a"), EPOCH, NOW_MS)
 
     def notice(path: str) -> bool:
         written_by.extend([threading.get_ident()] if path.endswith("checkpoint") else [])
         return False
 
     disk.broken = notice
-    await directories.checkpoint_beside({ORDERS_0: 1})
+    await directories.checkpoint_in_background({ORDERS_0: 1})
     assert written_by
     assert threading.get_ident() not in written_by
     assert disk.read_whole(ONE / "replication-offset-checkpoint") == b"0\n1\norders 0 1\n"
@@ -213,9 +213,9 @@ def test_a_checkpoint_that_is_written_late_replaces_no_later_one() -> None:
     files = CheckpointFiles(GuardedDisk(disk, lambda _: None), ONE)
     before = files.prepare("points", {ORDERS_0: 9})
     files.write("points", {ORDERS_0: 2})
-    files.write_beside(before)
+    files.write_in_background(before)
     assert disk.read_whole(ONE / "points") == b"0\n1\norders 0 2\n"
-    files.write_beside(files.prepare("points", {ORDERS_0: 3}))
+    files.write_in_background(files.prepare("points", {ORDERS_0: 3}))
     assert disk.read_whole(ONE / "points") == b"0\n1\norders 0 3\n"
 
 
@@ -224,7 +224,7 @@ def test_a_directory_that_fails_at_the_start_is_offline_and_all_of_them_are_an_e
     disk.broken = lambda path: path.startswith("/one")
     directories = loaded(disk, told=told)
     assert (directories.live_paths, [it.path for it in told]) == ((OTHER,), [ONE])
-    directories.log_for(ORDERS_0, None, SMALL)
+    directories.open_log(ORDERS_0, None, SMALL)
     directories.close()
     disk.broken = lambda _: True
     with pytest.raises(DiskError, match="no log directory is usable"):
@@ -234,7 +234,7 @@ def test_a_directory_that_fails_at_the_start_is_offline_and_all_of_them_are_an_e
 def test_a_directory_that_is_moved_away_is_offline_with_the_next_checkpoint_though_its_files_are_open() -> None:
     disk, told = SimulatedDisk(), Told()
     directories = loaded(disk, told=told)
-    log = directories.log_for(ORDERS_0, None, SMALL)
+    log = directories.open_log(ORDERS_0, None, SMALL)
     log.append_as_leader(batch(b"a"), EPOCH, NOW_MS)
     disk.rename(ONE, "/moved")
     log.append_as_leader(batch(b"b"), EPOCH, NOW_MS)
@@ -260,14 +260,14 @@ async def test_whoever_waits_for_the_end_of_the_last_directory_hears_why_each_fa
 def test_a_full_disk_takes_the_directory_offline_and_what_was_acknowledged_stays() -> None:
     disk = SimulatedDisk()
     directories = loaded(disk, [ONE])
-    log = directories.log_for(ORDERS_0, None, SMALL)
+    log = directories.open_log(ORDERS_0, None, SMALL)
     log.append_as_leader(batch(b"a"), EPOCH, NOW_MS)
     disk.capacity_bytes = 250
     with pytest.raises(DiskError, match="full"):
         log.append_as_leader(batch(b"x" * 200), EPOCH, NOW_MS)
     directories.close()
     disk.capacity_bytes = None
-    again = loaded(disk, [ONE]).log_of(ORDERS_0)
+    again = loaded(disk, [ONE]).find_log(ORDERS_0)
     assert again is not None
     assert all_bytes(again) == replicated(b"a", at=0)
 
@@ -275,32 +275,32 @@ def test_a_full_disk_takes_the_directory_offline_and_what_was_acknowledged_stays
 def test_an_earlier_topic_of_the_same_name_is_another_one() -> None:
     disk = SimulatedDisk()
     directories = loaded(disk)
-    directories.log_for(ORDERS_0, None, SMALL)
-    assert directories.topic_id_of(ORDERS_0) is None
-    directories.log_for(ORDERS_0, ORDERS_ID, SMALL)
-    directories.log_for(ORDERS_0, None, SMALL)
+    directories.open_log(ORDERS_0, None, SMALL)
+    assert directories.find_topic_id(ORDERS_0) is None
+    directories.open_log(ORDERS_0, ORDERS_ID, SMALL)
+    directories.open_log(ORDERS_0, None, SMALL)
     with pytest.raises(InconsistentTopicId) as raised:
-        directories.log_for(ORDERS_0, OTHER_ID, SMALL)
+        directories.open_log(ORDERS_0, OTHER_ID, SMALL)
     assert raised.value.error_code is ErrorCode.inconsistent_topic_id
     directories.close()
-    assert loaded(disk).topic_id_of(ORDERS_0) == ORDERS_ID
+    assert loaded(disk).find_topic_id(ORDERS_0) == ORDERS_ID
 
 
 def test_nothing_that_was_known_of_a_deleted_log_holds_for_the_next_one_of_its_name() -> None:
     disk = SimulatedDisk()
     directories = loaded(disk, [ONE])
-    log = directories.log_for(ORDERS_0, ORDERS_ID, SMALL)
+    log = directories.open_log(ORDERS_0, ORDERS_ID, SMALL)
     log.append_as_leader(batch(b"a"), EPOCH, NOW_MS)
     log.flush()
     directories.checkpoint_recovery_points()
     directories.checkpoint_high_watermarks({ORDERS_0: 1})
     directories.delete(ORDERS_0)
     directories.delete(ORDERS_0)
-    assert directories.log_of(ORDERS_0) is None
+    assert directories.find_log(ORDERS_0) is None
     assert disk.read_whole(ONE / "replication-offset-checkpoint") == b"0\n0\n"
     assert disk.read_whole(ONE / "recovery-point-offset-checkpoint") == b"0\n0\n"
-    fresh = directories.log_for(ORDERS_0, OTHER_ID, SMALL)
-    assert (fresh.log_end_offset, directories.high_watermark_of(ORDERS_0)) == (0, None)
+    fresh = directories.open_log(ORDERS_0, OTHER_ID, SMALL)
+    assert (fresh.log_end_offset, directories.find_high_watermark(ORDERS_0)) == (0, None)
 
 
 def test_what_was_being_deleted_is_deleted_and_what_is_no_log_is_left_alone() -> None:
@@ -318,7 +318,7 @@ def test_a_log_that_cannot_be_used_is_offline_and_the_others_are_used() -> None:
     disk = SimulatedDisk()
     directories = loaded(disk, [ONE])
     for where in (ORDERS_0, ORDERS_1):
-        directories.log_for(where, ORDERS_ID, SMALL)
+        directories.open_log(where, ORDERS_ID, SMALL)
     disk.damage(ONE / "orders-0" / f"{0:020d}.log", old_message(1))
     disk.make_folder(ONE / "orders-2")
     disk.damage(ONE / "orders-2" / "partition.metadata", b"version: 7\n")
@@ -328,7 +328,7 @@ def test_a_log_that_cannot_be_used_is_offline_and_the_others_are_used() -> None:
     assert again.logs.keys() == {ORDERS_1}
     assert {where.partition for where in again.offline} == {0, 2}
     with pytest.raises(LogOffline):
-        again.log_for(ORDERS_0, ORDERS_ID, SMALL)
+        again.open_log(ORDERS_0, ORDERS_ID, SMALL)
     assert again.live_paths == (ONE,)
 
 
@@ -336,7 +336,7 @@ def test_two_directories_with_the_same_log_are_refused() -> None:
     disk = SimulatedDisk()
     for path in (ONE, OTHER):
         directories = loaded(disk, [path])
-        directories.log_for(ORDERS_0, None, SMALL)
+        directories.open_log(ORDERS_0, None, SMALL)
         directories.close()
     with pytest.raises(DirectoryRefused, match="both have a log of orders-0"):
         loaded(disk)
@@ -348,12 +348,12 @@ def test_two_directories_with_the_same_log_are_refused() -> None:
 def test_checkpoints_that_make_no_sense_are_taken_for_none(content: bytes) -> None:
     disk = SimulatedDisk()
     directories = loaded(disk, [ONE])
-    directories.log_for(ORDERS_0, None, SMALL).append_as_leader(batch(b"a"), EPOCH, NOW_MS)
+    directories.open_log(ORDERS_0, None, SMALL).append_as_leader(batch(b"a"), EPOCH, NOW_MS)
     directories.close({ORDERS_0: 1})
     for name in ("replication", "recovery-point", "log-start"):
         disk.damage(ONE / f"{name}-offset-checkpoint", content)
     again = loaded(disk, [ONE])
-    assert again.high_watermark_of(ORDERS_0) is None
+    assert again.find_high_watermark(ORDERS_0) is None
     assert again.logs[ORDERS_0].log_end_offset == 1
 
 
@@ -361,7 +361,7 @@ def test_checkpoints_that_make_no_sense_are_taken_for_none(content: bytes) -> No
 def test_what_was_cut_and_written_anew_is_read_after_a_crash(is_crash: bool) -> None:
     disk = SimulatedDisk()
     directories = loaded(disk, [ONE])
-    log = directories.log_for(ORDERS_0, None, SMALL)
+    log = directories.open_log(ORDERS_0, None, SMALL)
     for _ in range(9):
         log.append_as_leader(batch(b"x" * 50), EPOCH, NOW_MS)
     log.flush()
@@ -383,7 +383,7 @@ def test_what_was_cut_and_written_anew_is_read_after_a_crash(is_crash: bool) -> 
 def test_the_start_of_a_log_survives() -> None:
     disk = SimulatedDisk()
     directories = loaded(disk, [ONE])
-    log = directories.log_for(ORDERS_0, None, SMALL)
+    log = directories.open_log(ORDERS_0, None, SMALL)
     log.append_as_leader(batch(b"x") + batch(b"y"), EPOCH, NOW_MS)
     log.raise_log_start(1)
     directories.close()

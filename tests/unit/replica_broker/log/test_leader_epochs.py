@@ -21,12 +21,12 @@ def written(disk: SimulatedDisk) -> bytes:
 def test_the_end_of_an_epoch_is_where_the_next_one_begins() -> None:
     disk = SimulatedDisk()
     log = opened(disk)
-    assert log.end_of_epoch(epoch(0)) == (-1, -1)
+    assert log.find_epoch_end(epoch(0)) == (-1, -1)
     for at, leader in ((0, 2), (1, 2), (2, 5), (3, 9)):
         log.append_as_leader(batch(b"a"), epoch(leader), NOW_MS)
         assert log.log_end_offset == at + 1
     assert log.latest_epoch == 9
-    asked = {number: log.end_of_epoch(epoch(number)) for number in (-1, 0, 2, 3, 5, 8, 9, 10)}
+    asked = {number: log.find_epoch_end(epoch(number)) for number in (-1, 0, 2, 3, 5, 8, 9, 10)}
     assert asked == {
         -1: (-1, -1),
         0: (0, 0),
@@ -49,7 +49,7 @@ def test_an_epoch_that_wrote_nothing_goes_with_the_next_one_and_where_the_log_is
     log.begin_epoch(epoch(3))
     assert written(disk) == b"0\n2\n1 0\n3 1\n"
     log.begin_epoch(epoch(3))
-    assert log.end_of_epoch(epoch(2)) == (1, 1)
+    assert log.find_epoch_end(epoch(2)) == (1, 1)
     assert log.truncate_to(1) == 1
     assert written(disk) == b"0\n1\n1 0\n"
     assert log.latest_epoch == 1
@@ -60,7 +60,7 @@ def test_a_follower_learns_epochs_of_what_it_fetches() -> None:
     log.append_as_follower(
         replicated(b"a", at=0, epoch=1) + replicated(b"b", at=1, epoch=4) + replicated(b"c", at=2, epoch=4)
     )
-    assert (log.end_of_epoch(epoch(1)), log.latest_epoch) == ((1, 1), 4)
+    assert (log.find_epoch_end(epoch(1)), log.latest_epoch) == ((1, 1), 4)
 
 
 def test_epochs_are_cut_with_the_log_at_both_ends() -> None:
@@ -74,7 +74,7 @@ def test_epochs_are_cut_with_the_log_at_both_ends() -> None:
     assert log.log_start_offset == 3
     assert written(disk) == b"0\n4\n3 3\n4 4\n5 5\n6 6\n"
     log.close()
-    assert opened(disk, is_clean=True).end_of_epoch(epoch(4)) == (4, 5)
+    assert opened(disk, is_clean=True).find_epoch_end(epoch(4)) == (4, 5)
 
 
 @pytest.mark.parametrize(
@@ -89,7 +89,7 @@ def test_a_checkpoint_that_makes_no_sense_is_made_anew_from_the_batches(content:
     log.close()
     disk.damage(CHECKPOINT, content)
     again = opened(disk, is_clean=True)
-    assert (again.end_of_epoch(epoch(1)), again.latest_epoch) == ((1, 2), 4)
+    assert (again.find_epoch_end(epoch(1)), again.latest_epoch) == ((1, 2), 4)
     assert written(disk) == b"0\n2\n1 0\n4 2\n"
 
 

@@ -24,8 +24,8 @@ from replica_broker.log.errors import (
     UnexpectedOffset,
     UnsupportedFormat,
 )
-from replica_broker.log.record_batches import Compression, batches_in
-from replica_broker.log.records import record_times, records_of
+from replica_broker.log.record_batches import Compression, read_batches
+from replica_broker.log.records import read_record_times, read_records
 from simulation.replicas.disk import SimulatedDisk
 from tests.unit.replica_broker.log.batches import (
     CONTROL,
@@ -157,7 +157,7 @@ def test_a_leader_refuses_what_no_producer_may_send_and_appends_nothing(data: by
 def test_compressed_records_are_taken_as_their_batch_says(compression: Compression) -> None:
     log = opened(SimulatedDisk())
     log.append_as_leader(batch(b"a", b"b", attributes=compression), EPOCH, NOW_MS)
-    (found,) = batches_in(all_bytes(log))
+    (found,) = read_batches(all_bytes(log))
     assert (found.compression, found.last_offset) == (compression, 1)
 
 
@@ -168,14 +168,14 @@ def test_a_leader_compresses_records_as_the_topic_says_it(sent: Compression, wan
     log = opened(SimulatedDisk(), compression=wanted, segment_bytes=200_000)
     times_ms = [NOW_MS + number for number in range(30)]
     log.append_as_leader(batch(*values, times_ms=times_ms, attributes=sent) * 2, EPOCH, NOW_MS)
-    found = list(batches_in(all_bytes(log)))
+    found = list(read_batches(all_bytes(log)))
     assert [(each.compression, each.base_offset, each.last_offset) for each in found] == [
         (wanted, 0, 29),
         (wanted, 30, 59),
     ]
     for each in found:
-        body = records_of(each, all_bytes(log))
-        assert [record.timestamp_ms for record in record_times(each, body)] == times_ms
+        body = read_records(each, all_bytes(log))
+        assert [record.timestamp_ms for record in read_record_times(each, body)] == times_ms
         assert all(value in body for value in values)
 
 
@@ -197,7 +197,7 @@ def test_a_topic_that_asks_for_what_is_not_done_here_takes_nothing_from_producer
 def test_a_latest_time_that_a_client_left_as_it_was_is_put_right() -> None:
     log = opened(SimulatedDisk())
     log.append_as_leader(batch(b"a", b"b", times_ms=[NOW_MS, NOW_MS + 7], max_timestamp_ms=0), EPOCH, NOW_MS)
-    (found,) = batches_in(all_bytes(log))
+    (found,) = read_batches(all_bytes(log))
     assert found.max_timestamp_ms == NOW_MS + 7
 
 
@@ -205,9 +205,9 @@ def test_the_broker_says_the_time_where_the_topic_wants_it() -> None:
     log = opened(SimulatedDisk(), message_timestamp_type=TimestampType.LOG_APPEND_TIME)
     appended = log.append_as_leader(batch(b"a", times_ms=[5]), EPOCH, NOW_MS + 1)
     assert appended.log_append_time_ms == NOW_MS + 1
-    (found,) = batches_in(all_bytes(log))
+    (found,) = read_batches(all_bytes(log))
     assert (found.has_log_append_time, found.max_timestamp_ms) == (True, NOW_MS + 1)
-    assert log.offset_of_timestamp(NOW_MS, below=1) == (0, NOW_MS + 1)
+    assert log.find_offset(NOW_MS, below=1) == (0, NOW_MS + 1)
 
 
 def test_a_follower_s_batches_go_on_where_its_log_ends_and_may_leave_offsets_out() -> None:
@@ -255,11 +255,11 @@ def test_a_log_starts_anew_anywhere() -> None:
     disk = SimulatedDisk()
     log = opened(disk)
     log.append_as_leader(batch(b"a"), EPOCH, NOW_MS)
-    log.start_anew_at(100)
+    log.restart_at(100)
     assert (log.log_start_offset, log.log_end_offset, log.latest_epoch, log.size_bytes) == (100, 100, None, 0)
     log.append_as_leader(batch(b"b"), EPOCH, NOW_MS)
     assert (opened(disk).log_start_offset, offsets(opened(disk))) == (100, [(100, 100)])
-    log.start_anew_at(7)
+    log.restart_at(7)
     assert (opened(disk).log_start_offset, opened(disk).log_end_offset) == (7, 7)
 
 
@@ -271,7 +271,7 @@ def test_the_start_of_a_log_is_raised_within_a_segment_and_beyond() -> None:
     assert (log.log_start_offset, log.segments_count) == (4, 2)
     log.raise_log_start(3)
     assert offsets(log)[0] == (4, 4)
-    assert log.end_of_epoch(LeaderEpoch(2)) == (2, 4)
+    assert log.find_epoch_end(LeaderEpoch(2)) == (2, 4)
     with pytest.raises(OffsetOutOfRange):
         log.read(3, 1, below=9)
     with pytest.raises(OffsetOutOfRange):
@@ -310,15 +310,15 @@ def test_records_are_found_by_time() -> None:
         log.append_as_leader(batch(b"x" * 50, b"y", times_ms=times_ms), EPOCH, NOW_MS)
     for wanted in (0, 5, 10, 95, 190):
         offset = -(-wanted // 10)
-        assert log.offset_of_timestamp(NOW_MS + wanted, below=20) == (offset, NOW_MS + offset * 10)
-    assert log.offset_of_timestamp(NOW_MS + 191, below=20) is None
-    assert log.offset_of_timestamp(NOW_MS + 150, below=15) is None
-    assert log.offset_of_timestamp(0, below=20) == (0, NOW_MS)
-    assert log.offset_of_largest_timestamp(below=20) == (19, NOW_MS + 190)
-    assert log.offset_of_largest_timestamp(below=11) == (10, NOW_MS + 100)
+        assert log.find_offset(NOW_MS + wanted, below=20) == (offset, NOW_MS + offset * 10)
+    assert log.find_offset(NOW_MS + 191, below=20) is None
+    assert log.find_offset(NOW_MS + 150, below=15) is None
+    assert log.find_offset(0, below=20) == (0, NOW_MS)
+    assert log.find_latest_offset(below=20) == (19, NOW_MS + 190)
+    assert log.find_latest_offset(below=11) == (10, NOW_MS + 100)
     log.raise_log_start(7)
-    assert log.offset_of_timestamp(0, below=20) == (7, NOW_MS + 70)
-    assert opened(SimulatedDisk()).offset_of_largest_timestamp(below=0) is None
+    assert log.find_offset(0, below=20) == (7, NOW_MS + 70)
+    assert opened(SimulatedDisk()).find_latest_offset(below=0) is None
 
 
 @pytest.mark.parametrize("compression", Compression)
@@ -326,12 +326,12 @@ def test_records_are_found_by_time_within_a_batch_however_it_is_compressed(compr
     log = opened(SimulatedDisk())
     times_ms = [NOW_MS, NOW_MS + 50, NOW_MS + 90, NOW_MS + 20]
     log.append_as_leader(batch(b"a", b"b", b"c", b"d", times_ms=times_ms, attributes=compression), EPOCH, NOW_MS)
-    assert log.offset_of_timestamp(NOW_MS + 30, below=4) == (1, NOW_MS + 50)
-    assert log.offset_of_timestamp(NOW_MS + 51, below=4) == (2, NOW_MS + 90)
-    assert log.offset_of_largest_timestamp(below=4) == (2, NOW_MS + 90)
-    assert log.offset_of_largest_timestamp(below=2) == (1, NOW_MS + 50)
+    assert log.find_offset(NOW_MS + 30, below=4) == (1, NOW_MS + 50)
+    assert log.find_offset(NOW_MS + 51, below=4) == (2, NOW_MS + 90)
+    assert log.find_latest_offset(below=4) == (2, NOW_MS + 90)
+    assert log.find_latest_offset(below=2) == (1, NOW_MS + 50)
     log.raise_log_start(3)
-    assert log.offset_of_timestamp(NOW_MS, below=4) == (3, NOW_MS + 20)
+    assert log.find_offset(NOW_MS, below=4) == (3, NOW_MS + 20)
 
 
 def test_a_batch_that_cannot_be_decompressed_is_found_by_its_first_offset_and_hides_nothing() -> None:
@@ -341,8 +341,8 @@ def test_a_batch_that_cannot_be_decompressed_is_found_by_its_first_offset_and_hi
     struct.pack_into(">I", data, 17, crc32c(bytes(data[21:])))
     log.append_as_leader(bytes(data), EPOCH, NOW_MS)
     log.append_as_leader(batch(b"c", times_ms=[NOW_MS + 99]), EPOCH, NOW_MS)
-    assert log.offset_of_timestamp(NOW_MS + 30, below=3) == (0, NOW_MS + 50)
-    assert log.offset_of_timestamp(NOW_MS + 60, below=3) == (2, NOW_MS + 99)
+    assert log.find_offset(NOW_MS + 30, below=3) == (0, NOW_MS + 50)
+    assert log.find_offset(NOW_MS + 60, below=3) == (2, NOW_MS + 99)
 
 
 @pytest.mark.parametrize("compression", Compression)
@@ -383,9 +383,9 @@ def test_a_log_that_starts_within_a_batch_is_searched_from_there() -> None:
     log = opened(SimulatedDisk(), message_timestamp_type=TimestampType.LOG_APPEND_TIME)
     log.append_as_leader(batch(b"a", b"b", b"c"), EPOCH, NOW_MS)
     log.raise_log_start(1)
-    assert log.offset_of_timestamp(0, below=3) == (1, NOW_MS)
-    assert log.offset_of_largest_timestamp(below=3) == (1, NOW_MS)
-    assert log.offset_of_largest_timestamp(below=1) is None
+    assert log.find_offset(0, below=3) == (1, NOW_MS)
+    assert log.find_latest_offset(below=3) == (1, NOW_MS)
+    assert log.find_latest_offset(below=1) is None
 
 
 def test_a_log_that_was_closed_does_nothing_more() -> None:

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from controller_core.model.ids import LeaderEpoch
 from replica_broker.log.log import Log
-from replica_broker.log.record_batches import Compression, RecordBatch, batches_in, place_batches
+from replica_broker.log.record_batches import Compression, RecordBatch, place_batches, read_batches
 from simulation.replicas.disk import SimulatedDisk
 from tests.unit.replica_broker.log.batches import NOW_MS, ManualClock, batch
 from tests.unit.replica_broker.log.logs import all_bytes, opened
@@ -22,11 +22,11 @@ class Model:
     batches: list[bytes] = field(default_factory=list)
 
     def headers(self) -> list[RecordBatch]:
-        return list(batches_in(b"".join(self.batches)))
+        return list(read_batches(b"".join(self.batches)))
 
     def append(self, data: bytes, epoch: LeaderEpoch) -> None:
         written = place_batches(data, self.end, epoch, None)
-        for it in batches_in(written):
+        for it in read_batches(written):
             self.batches.append(written[it.position : it.end])
             self.end = it.next_offset
 
@@ -90,7 +90,7 @@ def test_a_log_is_a_list_of_batches(steps: list[tuple[str, object, int]], data: 
             model.cut(offset)
         elif kind == "anew":
             assert isinstance(what, int)
-            log.start_anew_at(what)
+            log.restart_at(what)
             model = Model(start=what, end=what)
         elif kind == "epoch":
             assert isinstance(what, int)
@@ -120,14 +120,14 @@ def _require_same(log: Log, model: Model, data: st.DataObject) -> None:
         assert bool(got) == bool(wanted)  # a read ends where its segment does
     time_ms = NOW_MS + data.draw(st.integers(-1, 41))
     wanted_offset = next((it.base_offset for it in headers if it.max_timestamp_ms >= time_ms), None)
-    found = log.offset_of_timestamp(time_ms, below=model.end)
+    found = log.find_offset(time_ms, below=model.end)
     assert (found and found.offset) == wanted_offset
     latest_ms = max((it.max_timestamp_ms for it in headers), default=None)
-    latest = log.offset_of_largest_timestamp(below=model.end)
+    latest = log.find_latest_offset(below=model.end)
     assert (latest and latest.timestamp_ms) == latest_ms
     if headers:
         assert latest is not None
         assert latest.offset == next(it.base_offset for it in headers if it.max_timestamp_ms == latest_ms)
     assert all(it.compression is Compression.NONE for it in headers)
     for it in headers:
-        assert log.end_of_epoch(it.leader_epoch)[1] > it.last_offset
+        assert log.find_epoch_end(it.leader_epoch)[1] > it.last_offset

@@ -10,8 +10,8 @@ from kio.schema.errors import ErrorCode
 
 from controller_core.model.ids import LeaderEpoch
 from replica_broker.log.errors import CorruptBatch, LogError, UnsupportedFormat
-from replica_broker.log.record_batches import HEADER_BYTES, Compression, batches_in, place_batches, whole_batches
-from replica_broker.log.records import record_times
+from replica_broker.log.record_batches import HEADER_BYTES, Compression, drop_partial_batch, place_batches, read_batches
+from replica_broker.log.records import read_record_times
 from tests.unit.replica_broker.log.batches import CONTROL, NOW_MS, TRANSACTIONAL, batch, old_message
 
 
@@ -26,7 +26,7 @@ def patched(data: bytes, at: int, form: str, value: int) -> bytes:
 def test_headers_are_read_as_they_were_written() -> None:
     one = batch(b"a", b"bc", times_ms=[NOW_MS, NOW_MS + 5], producer_id=7, producer_epoch=1, base_sequence=2**31 - 1)
     other = batch(b"d", attributes=Compression.GZIP | CONTROL | TRANSACTIONAL, base_offset=40, leader_epoch=9)
-    first, second = batches_in(one + other)
+    first, second = read_batches(one + other)
     assert (first.position, first.end, second.position) == (0, len(one), len(one))
     assert (first.base_offset, first.last_offset, first.next_offset, first.records_count) == (0, 1, 2, 2)
     assert (first.first_timestamp_ms, first.max_timestamp_ms) == (NOW_MS, NOW_MS + 5)
@@ -41,21 +41,21 @@ def test_headers_are_read_as_they_were_written() -> None:
 
 def test_a_leader_gives_batches_their_offsets_and_its_epoch_without_another_crc() -> None:
     data = batch(b"a", b"b") + batch(b"c")
-    found = list(batches_in(place_batches(data, 100, LeaderEpoch(5), None)))
+    found = list(read_batches(place_batches(data, 100, LeaderEpoch(5), None)))
     assert [(it.base_offset, it.last_offset, it.leader_epoch) for it in found] == [(100, 101, 5), (102, 102, 5)]
-    assert [it.crc for it in found] == [it.crc for it in batches_in(data)]
+    assert [it.crc for it in found] == [it.crc for it in read_batches(data)]
 
 
 def test_a_leader_that_says_the_time_has_every_record_say_it() -> None:
-    (found,) = batches_in(written := place_batches(batch(b"a", b"b"), 0, LeaderEpoch(0), NOW_MS + 99))
+    (found,) = read_batches(written := place_batches(batch(b"a", b"b"), 0, LeaderEpoch(0), NOW_MS + 99))
     assert (found.has_log_append_time, found.max_timestamp_ms) == (True, NOW_MS + 99)
-    assert [time.timestamp_ms for time in record_times(found, written[HEADER_BYTES:])] == [NOW_MS + 99] * 2
+    assert [time.timestamp_ms for time in read_record_times(found, written[HEADER_BYTES:])] == [NOW_MS + 99] * 2
 
 
 @pytest.mark.parametrize("magic", [0, 1])
 def test_messages_of_older_formats_are_refused_in_words(magic: int) -> None:
     with pytest.raises(UnsupportedFormat, match=r"use a client of Kafka 0\.11 or later") as raised:
-        list(batches_in(old_message(magic)))
+        list(read_batches(old_message(magic)))
     assert raised.value.error_code is ErrorCode.unsupported_for_message_format
 
 
@@ -79,7 +79,7 @@ def test_messages_of_older_formats_are_refused_in_words(magic: int) -> None:
 )
 def test_what_makes_no_sense_is_a_corrupt_batch(data: bytes) -> None:
     with pytest.raises((CorruptBatch, UnsupportedFormat)):
-        list(batches_in(data))
+        list(read_batches(data))
 
 
 @given(st.data())
@@ -89,7 +89,7 @@ def test_no_byte_behind_the_epoch_can_be_another_one(data: st.DataObject) -> Non
     other = bytearray(good)
     other[at] ^= data.draw(st.integers(1, 255))
     with pytest.raises(LogError):
-        list(batches_in(bytes(other)))
+        list(read_batches(bytes(other)))
 
 
 _pieces = st.one_of(
@@ -109,16 +109,16 @@ _pieces = st.one_of(
 @given(st.lists(_pieces, max_size=4).map(b"".join))
 def test_any_bytes_are_batches_or_an_error_that_says_why(data: bytes) -> None:
     try:
-        found = list(batches_in(data))
+        found = list(read_batches(data))
     except LogError as error:
         assert str(error)  # noqa: PT017 - both ends are right
     else:
         assert [it.position for it in found] == [0, *(it.end for it in found)][: len(found)]
         assert sum(it.size_bytes for it in found) == len(data)
-        assert whole_batches(data) == data
+        assert drop_partial_batch(data) == data
         for it in found:
             try:
-                times = list(record_times(it, data[it.position + HEADER_BYTES : it.end]))
+                times = list(read_record_times(it, data[it.position + HEADER_BYTES : it.end]))
             except CorruptBatch:
                 continue
             assert len(times) == it.records_count
@@ -127,5 +127,5 @@ def test_any_bytes_are_batches_or_an_error_that_says_why(data: bytes) -> None:
 @given(st.integers(0, 200))
 def test_a_part_of_a_batch_at_the_end_is_left_out(cut: int) -> None:
     one, other = batch(b"a" * 30), batch(b"b" * 30)
-    kept = whole_batches((one + other)[:cut])
+    kept = drop_partial_batch((one + other)[:cut])
     assert kept == (one + other if cut >= len(one + other) else one if cut >= len(one) else b"")

@@ -14,7 +14,7 @@ from controller_core.model.ids import BrokerId, LeaderEpoch
 from replica_broker.log.directories import LogDirectories
 from replica_broker.log.errors import LogError, UnsupportedFormat
 from replica_broker.log.log import Log
-from replica_broker.log.record_batches import MAGIC_AT, batches_in
+from replica_broker.log.record_batches import MAGIC_AT, read_batches
 from simulation.replicas.disk import Crashed, SimulatedDisk
 from tests.unit.replica_broker.log.batches import EPOCH, NOW_MS, ManualClock, batch, old_message, replicated
 from tests.unit.replica_broker.log.logs import DIRECTORY, FOLDER, ORDERS_0, SMALL, all_bytes, offsets, opened
@@ -116,7 +116,7 @@ def test_indexes_that_are_gone_or_garbage_lead_nobody_astray(
     assert all_bytes(again) == expected
     again.append_as_leader(batch(b"y"), EPOCH, NOW_MS + 99)
     assert again.log_end_offset == 9
-    assert again.offset_of_timestamp(NOW_MS + 4, below=9) == (4, NOW_MS + 4)
+    assert again.find_offset(NOW_MS + 4, below=9) == (4, NOW_MS + 4)
 
 
 def test_what_others_left_in_the_folder_is_cleared_away_or_left_alone() -> None:
@@ -175,8 +175,8 @@ def test_whatever_the_files_are_a_log_opens_and_gives_batches_or_an_error_that_s
     uses: list[Callable[[], object]] = [
         lambda: all_bytes(again),
         lambda: again.read(min(offset, again.log_end_offset), 1000, below=again.log_end_offset),
-        lambda: again.offset_of_timestamp(time_ms, below=again.log_end_offset),
-        lambda: again.offset_of_largest_timestamp(below=again.log_end_offset),
+        lambda: again.find_offset(time_ms, below=again.log_end_offset),
+        lambda: again.find_latest_offset(below=again.log_end_offset),
         lambda: again.truncate_to(offset),
         lambda: again.append_as_leader(batch(b"y"), EPOCH, NOW_MS),
         lambda: again.delete_old_segments(NOW_MS + 10**12, again.log_end_offset),
@@ -186,7 +186,7 @@ def test_whatever_the_files_are_a_log_opens_and_gives_batches_or_an_error_that_s
         with suppress(LogError):
             use()
     if not is_clean:
-        assert all(it.records_count for it in batches_in(disk.read_whole(max_log(disk))))
+        assert all(it.records_count for it in read_batches(disk.read_whole(max_log(disk))))
 
 
 def max_log(disk: SimulatedDisk) -> PurePath:
@@ -213,7 +213,7 @@ class Course:
 
     def play(self, disk: SimulatedDisk, steps: list[tuple[str, int]]) -> None:
         directories = directories_on(disk)
-        log = directories.log_for(ORDERS_0, None, SMALL)
+        log = directories.open_log(ORDERS_0, None, SMALL)
         for kind, number in steps:
             if kind == "append":
                 self.appended.append(replicated(b"x" * number, at=log.log_end_offset, epoch=self.epoch))
@@ -252,9 +252,9 @@ def test_after_a_crash_at_any_write_there_is_a_prefix_of_what_was_appended_with_
         lambda _, unflushed: data.draw(st.one_of(st.none(), st.just(0), st.integers(0, unflushed), st.just(unflushed)))
     )
     directories = directories_on(after)
-    log = directories.log_for(ORDERS_0, None, SMALL)
+    log = directories.open_log(ORDERS_0, None, SMALL)
     found = all_bytes(log)
-    batches = list(batches_in(found))
+    batches = list(read_batches(found))
     assert b"".join(course.appended).startswith(found)
     assert len(batches) == log.log_end_offset >= course.flushed
     assert log.latest_epoch == max((it.leader_epoch for it in batches), default=None)

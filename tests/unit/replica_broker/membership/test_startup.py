@@ -59,8 +59,8 @@ async def test_logs_of_what_is_assigned_to_others_are_deleted_and_no_others(join
 
     directories = opened()
     for number in (0, 1):
-        directories.log_for(at(ORDERS, number), NEW_ID, LogConfig())
-    directories.log_for(at(GONE), OLD_ID, LogConfig())
+        directories.open_log(at(ORDERS, number), NEW_ID, LogConfig())
+    directories.open_log(at(GONE), OLD_ID, LogConfig())
     await delete_unassigned(joining.zk, OWN, directories)
     assert set(directories.logs) == {at(ORDERS)}
     directories.close()

@@ -10,7 +10,7 @@ from controller_core.zk import codecs, paths
 from controller_core.zk.session import Create, CreateMode, SetData
 from replica_broker.log.config import TimestampType
 from replica_broker.log.record_batches import Compression
-from replica_broker.membership.heeded_configs import TREATMENTS, refusal
+from replica_broker.membership.heeded_configs import TREATMENTS, find_refusal
 from replica_broker.membership.topic_configs import ZkTopicConfigs
 from tests.unit.replica_broker.membership.clusters import Joining
 
@@ -97,7 +97,7 @@ async def test_producers_of_a_topic_that_asks_for_what_is_not_done_here_are_refu
 
 def test_the_table_says_of_every_configuration_what_is_made_of_it() -> None:
     assert [*TREATMENTS] == [*TOPIC_CONFIGS]
-    assert all(refusal({name: known.default}) is None for name, known in TOPIC_CONFIGS.items())
+    assert all(find_refusal({name: known.default}) is None for name, known in TOPIC_CONFIGS.items())
 
 
 async def test_an_impossible_value_is_passed_over(joining: Joining) -> None:

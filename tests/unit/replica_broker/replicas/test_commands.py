@@ -86,7 +86,7 @@ def test_a_topic_id_is_learned_without_a_larger_epoch() -> None:
         assert await judged(cluster, LED_BY_A, None) is ErrorCode.stale_controller_epoch
         assert await judged(cluster, LED_BY_A) is ErrorCode.none
         assert cluster.partition(A).topic_id == ORDERS_ID
-        assert cluster.directories[A].topic_id_of(ORDERS) == ORDERS_ID
+        assert cluster.directories[A].find_topic_id(ORDERS) == ORDERS_ID
         assert await judged(cluster, LED_BY_A) is ErrorCode.stale_controller_epoch
 
     run_fast(with_cluster(scenario, Cluster()))
@@ -122,7 +122,7 @@ def test_a_replica_is_stopped_and_deleted_by_an_epoch_that_is_not_smaller_or_by_
         await cluster.produce(A, "one", acks=1)
         assert await cluster.stop_replica(A, leader_epoch=epoch, delete=True) is ErrorCode.none
         assert ORDERS not in cluster.running[A].hosted
-        assert cluster.directories[A].log_of(ORDERS) is None
+        assert cluster.directories[A].find_log(ORDERS) is None
         with pytest.raises(UnknownPartition):
             await cluster.produce(A, "two")
         assert await cluster.stop_replica(A, leader_epoch=epoch, delete=True) is ErrorCode.none
@@ -148,11 +148,11 @@ def test_a_log_that_nobody_asked_for_is_deleted_when_that_is_said() -> None:
         await judged(cluster, LED_BY_A)
         await cluster.crash(A)
         cluster.start(A)
-        assert cluster.directories[A].log_of(ORDERS) is not None
+        assert cluster.directories[A].find_log(ORDERS) is not None
         assert await cluster.stop_replica(A, leader_epoch=-2, delete=False) is ErrorCode.none
-        assert cluster.directories[A].log_of(ORDERS) is not None
+        assert cluster.directories[A].find_log(ORDERS) is not None
         assert await cluster.stop_replica(A, leader_epoch=-2, delete=True) is ErrorCode.none
-        assert cluster.directories[A].log_of(ORDERS) is None
+        assert cluster.directories[A].find_log(ORDERS) is None
 
     run_fast(with_cluster(scenario, Cluster()))
 

@@ -13,7 +13,7 @@ from tests.unit.replica_broker.replicas.cluster import ORDERS, ORDERS_1, A, B, C
 
 def break_directory(cluster: Cluster, topic_partition: TopicPartition = ORDERS) -> None:
     """On A, whose two partitions are in two directories."""
-    path = str(cluster.directories[A].path_of(topic_partition))
+    path = str(cluster.directories[A].find_path(topic_partition))
     cluster.disks[A].broken = lambda each: each.startswith(path)
 
 
@@ -21,7 +21,7 @@ async def two_partitions(cluster: Cluster, *replicas: int) -> None:
     for topic_partition in (ORDERS, ORDERS_1):
         await cluster.create(*replicas, topic_partition=topic_partition)  # type: ignore[arg-type]
         await cluster.produce(replicas[0], "one", to=topic_partition)  # type: ignore[arg-type]
-    assert cluster.directories[A].path_of(ORDERS) != cluster.directories[A].path_of(ORDERS_1)
+    assert cluster.directories[A].find_path(ORDERS) != cluster.directories[A].find_path(ORDERS_1)
 
 
 def test_a_leader_whose_directory_fails_answers_so_and_the_others_lead_on() -> None:

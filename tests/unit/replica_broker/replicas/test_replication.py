@@ -350,7 +350,7 @@ def test_epochs_of_another_leader_are_refused() -> None:
         other_id = TopicId(UUID(int=5))
         assert await error_of(now._replace(topic_id=other_id)) is ErrorCode.inconsistent_topic_id
         with pytest.raises(FencedLeaderEpoch):
-            cluster.running[A].end_of_epoch(ORDERS, current_leader_epoch=LeaderEpoch(0), asked_epoch=LeaderEpoch(0))
+            cluster.running[A].find_epoch_end(ORDERS, current_leader_epoch=LeaderEpoch(0), asked_epoch=LeaderEpoch(0))
         with pytest.raises(UnknownLeaderEpoch):
             cluster.running[A].list_offset(ORDERS, LATEST, current_leader_epoch=LeaderEpoch(2))
         with pytest.raises(NotLeader):
@@ -387,7 +387,7 @@ def test_offsets_are_listed_to_consumers_up_to_what_is_committed() -> None:
         assert listed(0) == 0
         assert listed(2**62) == -1
         assert listed(MAX_TIMESTAMP) == 0
-        assert leader.end_of_epoch(ORDERS, current_leader_epoch=LeaderEpoch(0), asked_epoch=LeaderEpoch(0)) == (0, 3)
+        assert leader.find_epoch_end(ORDERS, current_leader_epoch=LeaderEpoch(0), asked_epoch=LeaderEpoch(0)) == (0, 3)
 
     run_fast(with_cluster(scenario, Cluster()))
 
@@ -738,7 +738,7 @@ def test_a_replica_whose_log_ends_before_its_checkpoint_believes_its_log() -> No
         await cluster.crash(B, loses_power=True)
         cluster.network.stop(A)
         cluster.start(B)
-        assert cluster.directories[B].high_watermark_of(ORDERS) == 1
+        assert cluster.directories[B].find_high_watermark(ORDERS) == 1
         await cluster.tell(brokers=[B])
         assert (cluster.values(B), cluster.partition(B).high_watermark) == ([], 0)
 

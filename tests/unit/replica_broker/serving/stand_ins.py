@@ -61,6 +61,6 @@ class StandInReplicas:
         self.asked.append((where, timestamp_ms, asked))
         return ListedOffset(7, 70, LeaderEpoch(2))
 
-    def end_of_epoch(self, where: TopicPartition, **asked: Any) -> EpochEnd:
+    def find_epoch_end(self, where: TopicPartition, **asked: Any) -> EpochEnd:
         self.asked.append((where, asked))
         return EpochEnd(LeaderEpoch(2), 9)

@@ -11,14 +11,14 @@ from kio.static.primitive import i8
 from controller_core.wire.messages import ErrorCode
 from replica_broker.serving.coordinators import (
     VERSIONS,
+    find_partition,
     java_hash,
     on_find_coordinator,
-    partition_of,
 )
 from tests.unit.replica_broker.serving.told import node, state, topic
 
 OFFSETS = topic("__consumer_offsets", [state(0, 1), state(1, 3), state(2, 9)])
-OF_PARTITION = {int(partition_of(key, 3)): key for key in ("a", "b", "c")}
+OF_PARTITION = {int(find_partition(key, 3)): key for key in ("a", "b", "c")}
 
 
 @pytest.mark.parametrize(
@@ -30,7 +30,7 @@ def test_a_string_has_the_hash_that_java_gives_it(text: str, hashed: int) -> Non
 
 
 def test_the_smallest_hash_has_no_absolute_value_in_java() -> None:
-    assert partition_of("polygenelubricants", 50) == 0
+    assert find_partition("polygenelubricants", 50) == 0
 
 
 def test_a_group_is_sent_to_the_leader_of_its_partition() -> None:

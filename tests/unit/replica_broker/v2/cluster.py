@@ -145,7 +145,7 @@ class Cluster:
 
     def break_directory(self, broker: BrokerId) -> None:
         """The log directory that has the partition fails in whatever is done with it next."""
-        path = str(self.directories[broker].path_of(ORDERS))
+        path = str(self.directories[broker].find_path(ORDERS))
         self.disks[broker].broken = lambda each: each.startswith(path)
 
     async def produce(self, broker: BrokerId, *values: str, acks: int = -1) -> int:

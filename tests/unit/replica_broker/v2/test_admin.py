@@ -58,13 +58,13 @@ def test_of_a_topic_that_changes_in_one_partition_no_other_is_read_again() -> No
         await cluster.clock.sleep_ms(10_000)
         view = cluster.brokers[A]._view
         looked_at: list[TopicPartition] = []
-        look_at = view.look_at
+        read_changed = view.read_changed
 
         async def noted(changed: Iterable[TopicPartition]) -> None:
-            await look_at(partitions := list(changed))
+            await read_changed(partitions := list(changed))
             looked_at.extend(partitions)
 
-        view.look_at = noted  # type: ignore[method-assign]
+        view.read_changed = noted  # type: ignore[method-assign]
         await cluster.zk.transact([SetData(path=paths.isr(ORDERS), data=b"1")])
         await cluster.until(lambda: bool(looked_at))
         said = cluster.nodes[A].metadata.partition(ORDERS)

@@ -63,7 +63,7 @@ class Course:
     async def _break_a_directory(self) -> None:
         """Of one broker at a time, which has it back when it starts again."""
         broker = self._some_running()
-        if self._broken is None and self._cluster.directories[broker].path_of(ORDERS) is not None:
+        if self._broken is None and self._cluster.directories[broker].find_path(ORDERS) is not None:
             self._cluster.break_directory(broker)
             self._broken = broker
 

@@ -59,7 +59,7 @@ def test_the_last_one_in_sync_gives_up_and_stays_in_the_isr_until_its_log_is_bac
 def test_who_starts_without_its_log_stands_in_no_election() -> None:
     async def scenario(cluster: Cluster) -> None:
         await have_on_one_alone(cluster)
-        folder = str(cluster.directories[A].path_of(ORDERS))
+        folder = str(cluster.directories[A].find_path(ORDERS))
         await cluster.kill(A)
         cluster.disks[A].broken = lambda each: each.startswith(folder)
         await cluster.start(A, B)

@@ -4,7 +4,7 @@ import pytest
 
 from replica_broker.log.errors import InvalidProducerEpoch
 from replica_broker.log.producers.markers import MARKER_BYTES, EndOfTransaction, encode_marker
-from replica_broker.log.record_batches import batches_in
+from replica_broker.log.record_batches import read_batches
 from simulation.replicas.disk import SimulatedDisk
 from tests.unit.replica_broker.log.batches import CONTROL, EPOCH, NOW_MS, TRANSACTIONAL, batch, record, replicated
 from tests.unit.replica_broker.log.logs import opened
@@ -31,7 +31,7 @@ def test_a_marker_comes_next_in_the_log_and_later_batches_of_its_producer_go_on(
     log.append_as_follower(replicated(b"a", at=0))
     appended = log.append_marker(COMMIT, EPOCH, NOW_MS)
     assert (appended.first_offset, log.log_end_offset) == (1, 2)
-    (marker,) = batches_in(log.read(1, 1000, below=2))
+    (marker,) = read_batches(log.read(1, 1000, below=2))
     assert (marker.is_control, marker.is_transactional, marker.leader_epoch) == (True, True, EPOCH)
     log.append_as_leader(batch(b"b", producer_id=7, producer_epoch=2, base_sequence=4), EPOCH, NOW_MS)
     assert log.log_end_offset == 3

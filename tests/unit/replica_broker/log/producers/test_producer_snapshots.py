@@ -17,7 +17,7 @@ from replica_broker.log.errors import MalformedFile, OutOfOrderSequence
 from replica_broker.log.log import Log
 from replica_broker.log.producers.snapshot_format import decode_snapshot, encode_snapshot
 from replica_broker.log.producers.states import AppendedBatch, ProducerState, ProducerStates
-from replica_broker.log.record_batches import batches_in, place_batches
+from replica_broker.log.record_batches import place_batches, read_batches
 from simulation.replicas.disk import SimulatedDisk
 from tests.unit.replica_broker.log.batches import CONTROL, EPOCH, NOW_MS, TRANSACTIONAL, ManualClock, batch, record
 from tests.unit.replica_broker.log.logs import FOLDER, all_bytes, opened
@@ -157,7 +157,7 @@ def test_none_outlives_the_batches_that_it_is_of() -> None:
     append(restarted, 8, producer_id=8)
     with pytest.raises(OutOfOrderSequence):
         append(restarted, 9)
-    restarted.start_anew_at(100)
+    restarted.restart_at(100)
     assert snapshots(machine) == []
 
 
@@ -241,7 +241,7 @@ def test_whatever_was_done_with_a_log_its_producers_are_those_of_its_batches(ste
                 disk = disk.restart()
                 log = opened(disk)
         expected = ProducerStates()
-        for one in batches_in(all_bytes(log)):
+        for one in read_batches(all_bytes(log)):
             expected.learn(one)
         assert last_batches(log.producers) == last_batches(expected)
         assert all(offset <= log.log_end_offset for offset in snapshots(disk))

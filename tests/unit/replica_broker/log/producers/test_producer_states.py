@@ -96,9 +96,9 @@ def test_a_follower_learns_them_of_what_it_fetches_and_never_refuses() -> None:
     leader, follower = opened(SimulatedDisk()), opened(SimulatedDisk())
     for sequence in (0, 1, 2):
         append(leader, sequence)
-    leader.start_anew_at(3)
+    leader.restart_at(3)
     append(leader, 7, epoch=2)
-    follower.start_anew_at(3)
+    follower.restart_at(3)
     follower.append_as_follower(all_bytes(leader))
     assert append(follower, 7, epoch=2) == (3, 3, True)
     assert append(follower, 8, epoch=2) == (4, 4, False)
