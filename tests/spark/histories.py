@@ -102,7 +102,9 @@ class RandomCluster:
     @property
     def checksum(self) -> int:
         """Of the live state."""
-        image = folded(RecordEncoder().lines(Snapshot(context=self._context("test"), state=copy_of(self.state)))).image
+        image = fold_lines(
+            RecordEncoder().lines(Snapshot(context=self._context("test"), state=copy_of(self.state)))
+        ).image
         assert image is not None
         return image.checksum()
 
@@ -380,13 +382,13 @@ def random_cluster(seed: int, *, cluster_id: str, events: int = 200, **how: bool
     return cluster
 
 
-def folded(lines: Iterable[bytes]) -> Folded:
+def fold_lines(lines: Iterable[bytes]) -> Folded:
     """What lines come to by the pure fold, which knows nothing of Spark."""
     numbered = enumerate(lines, start=1)
     return fold(check(parse(Position(segment="memory", line=number), text.rstrip(b"\n")) for number, text in numbered))
 
 
-def as_lines(spark: SparkSession, *journals: Iterable[bytes]) -> DataFrame:
+def make_lines(spark: SparkSession, *journals: Iterable[bytes]) -> DataFrame:
     """Journals as the sources give them, each in a file and folder of its own, named by its place."""
     rows = [
         (line.decode().rstrip("\n"), f"/journal-{number}/segment.jsonl", f"/journal-{number}", None)
@@ -396,23 +398,23 @@ def as_lines(spark: SparkSession, *journals: Iterable[bytes]) -> DataFrame:
     return spark.createDataFrame(rows, LINES)
 
 
-def as_events(spark: SparkSession, *journals: Iterable[bytes]) -> DataFrame:
+def make_events(spark: SparkSession, *journals: Iterable[bytes]) -> DataFrame:
     """The events of journals, by the production transforms."""
-    return ingested(as_lines(spark, *journals))[0]
+    return ingest_lines(make_lines(spark, *journals))[0]
 
 
-def ingested(lines: DataFrame) -> tuple[DataFrame, DataFrame]:
+def ingest_lines(lines: DataFrame) -> tuple[DataFrame, DataFrame]:
     """Events and findings of lines, by the production transforms; what was checked is kept first, as a job does."""
     recorded, unreadable = journal_lines.judge(journal_lines.check_lines(lines).localCheckpoint())
     events, repeated = deduplicate(recorded.localCheckpoint())
     return events, unreadable.unionByName(repeated)
 
 
-def kept(spark: SparkSession, lines: DataFrame, folder: Path) -> Store:
+def keep_lines(spark: SparkSession, lines: DataFrame, folder: Path) -> Store:
     """The layers of lines, written step by step as a job does."""
     store = Store(spark=spark, location=str(folder))
     lines.write.parquet(str(folder / "lines"))
-    events, left_out = ingested(spark.read.schema(LINES).parquet(str(folder / "lines")))
+    events, left_out = ingest_lines(spark.read.schema(LINES).parquet(str(folder / "lines")))
     events.write.parquet(store.path(EVENTS))
     left_out.write.parquet(str(folder / "left_out"))
     events = rows(store, EVENTS)

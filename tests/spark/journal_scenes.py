@@ -15,7 +15,7 @@ Folders = Mapping[str, list[bytes]]
 """The lines of a cluster's journals, by folder."""
 
 
-def at(hours: float) -> datetime:
+def make_time(hours: float) -> datetime:
     return BEGAN + timedelta(hours=hours)
 
 
@@ -102,7 +102,7 @@ class Writer:
         return self.snapshot()
 
     def _write(self, kind: str, **fields: Any) -> None:
-        moment = round(at(self.hours).timestamp() * 1_000_000)
+        moment = round(make_time(self.hours).timestamp() * 1_000_000)
         record = self._common | {"seq": self._seq, "event_time_us": moment, "kind": kind} | fields
         self.lines.append(json.dumps(record).encode())
         self._seq += 1
@@ -116,7 +116,7 @@ def recorder(cluster_id: str, **how: Any) -> Writer:
     return Writer(cluster_id, is_recorder=True, **how)
 
 
-def as_lines(spark: SparkSession, scenes: Mapping[str, Folders]) -> DataFrame:
+def make_lines(spark: SparkSession, scenes: Mapping[str, Folders]) -> DataFrame:
     """All clusters' journals together, as a source gives them (`schemas.LINES`)."""
 
     def rows() -> Iterator[tuple[str, str, str, None]]:

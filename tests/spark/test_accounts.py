@@ -14,7 +14,7 @@ from kontroller.history.transforms.accounts.once import deduplicate
 from kontroller.history.transforms.continuity.breaks import marks
 from kontroller.history.transforms.continuity.doubts import doubts
 from kontroller.history.transforms.known_spans import find_known_spans
-from tests.spark.journal_scenes import BEGAN, Folders, as_lines, controller, recorder
+from tests.spark.journal_scenes import BEGAN, Folders, controller, make_lines, recorder
 
 
 def a_minute(name: str) -> Folders:
@@ -48,7 +48,7 @@ def a_lost_while(name: str) -> Folders:
     }
 
 
-def filled(name: str) -> Folders:
+def fill_gap(name: str) -> Folders:
     """While the controller could not write, a recorder beside it took a snapshot."""
     return {
         "controller": controller(name).begin().alive(2.0).lost(3.0).alive(6.0).lines,
@@ -64,7 +64,7 @@ def one_after_the_other(name: str) -> Folders:
     }
 
 
-def in_two_folders(name: str) -> Folders:
+def split_into_two_folders(name: str) -> Folders:
     """Each half of a controller's journal is less than what the recorder saw, and both together are more."""
     own = controller(name).begin().alive(6.0).lines
     half = len(own) // 2
@@ -113,13 +113,13 @@ SCENES: dict[str, tuple[Callable[[str], Folders], dict[str, str], list[Hours]]] 
     "a controller that seldom says that it lives": (seldom, {"controller": ALL, "recorder": NONE}, [(0, 6)]),
     "a controller that lost a while": (a_lost_while, {"controller": ALL, "recorder": NONE}, [(0, 3), (3.1, 6)]),
     "a lost while that is filled": (
-        filled, {"controller": ALL, "recorder": SOME}, [(0, 2), (2.5, 3), (3, 6)],
+        fill_gap, {"controller": ALL, "recorder": SOME}, [(0, 2), (2.5, 3), (3, 6)],
     ),
     "two recorders one after the other": (
         one_after_the_other, {"first": ALL, "second": ALL}, [(0, 3), (3.5, 6)],
     ),
     "a controller's journal in two folders": (
-        in_two_folders, {"archived": ALL, "current": ALL, "recorder": NONE}, [(0, 6)],
+        split_into_two_folders, {"archived": ALL, "current": ALL, "recorder": NONE}, [(0, 6)],
     ),
     "a recorder that slept": (slept, {"awake": ALL, "asleep": SOME}, [(0, 0.5), (3, 6)]),
     "a controller without any state": (never_known, {"recorder": ALL, "controller": NONE}, [(3, 6)]),
@@ -147,7 +147,7 @@ class Outcome:
 @pytest.fixture(scope="module")
 def outcome(spark: SparkSession) -> Outcome:
     recorded = spark.createDataFrame(
-        lines.judge(lines.check_lines(as_lines(spark, FOLDERS)))[0].collect(), EVENTS.schema
+        lines.judge(lines.check_lines(make_lines(spark, FOLDERS)))[0].collect(), EVENTS.schema
     )
     events, findings = deduplicate(recorded)
     rows = events.orderBy(*EVENTS.order).collect()

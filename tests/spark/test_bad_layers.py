@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 from kontroller.history.schemas import FINDINGS, PARTITION_INTERVALS
 from kontroller.history.sources import journal_files
 from kontroller.history.transforms.lines import IN_FULL, IN_FULL_IN_SNAPSHOTS
-from tests.spark.histories import kept, random_cluster, rows
+from tests.spark.histories import keep_lines, random_cluster, rows
 
 Journals = dict[str, bytes]
 """By folder, below that of the cluster."""
@@ -24,21 +24,21 @@ def journal(*records: dict[str, Any] | bytes) -> Journals:
     return {"controller": b"".join(lines)}
 
 
-def altered(**fields: object) -> dict[str, Any]:
+def alter(**fields: object) -> dict[str, Any]:
     """The last change of a leadership with other fields; without those that are None."""
     last = next(n for n in reversed(range(len(HISTORY))) if CHANGED[n])
     changed = HISTORY[last] | {"controller_epoch": HISTORY[-1]["controller_epoch"]} | fields
     return {name: value for name, value in changed.items() if value is not None}
 
 
-def with_times(moved: Callable[[int], int]) -> Journals:
+def shift_times(moved: Callable[[int], int]) -> Journals:
     """The clock is off by so many microseconds at each record."""
     return journal(
         *(record | {"event_time_us": record["event_time_us"] + moved(n)} for n, record in enumerate(HISTORY))
     )
 
 
-def recorded(count: int) -> Journals:
+def add_recorder(count: int) -> Journals:
     """The beginning of an epoch as somebody saw it who only looked on."""
     epoch = HISTORY[-1]["controller_epoch"]
     seen = [
@@ -61,46 +61,44 @@ CASES: dict[str, tuple[Journals, dict[str, int], bool | None]] = {
     "clean": (journal(*HISTORY), {}, True),
     "torn": (journal(*HISTORY, json.dumps(LAST).encode()[:70]), {"torn": 1}, True),
     "no json": (journal(b"\xff\xfe what?\n", *HISTORY, b"\n"), {"unreadable": 2}, True),
-    "wrong types": (journal(*HISTORY, altered(seq="x"), altered(delta={"isr": "1,2"})), {"unreadable": 2}, True),
-    "newer": (journal(*HISTORY, altered(v=2, seq=NEXT)), {"newer_schema": 1}, True),
+    "wrong types": (journal(*HISTORY, alter(seq="x"), alter(delta={"isr": "1,2"})), {"unreadable": 2}, True),
+    "newer": (journal(*HISTORY, alter(v=2, seq=NEXT)), {"newer_schema": 1}, True),
     "incomplete": (
-        journal(
-            *HISTORY, altered(topic=None), altered(seq=None), altered(kind="broker", broker=1), altered(kind="gap")
-        ),
+        journal(*HISTORY, alter(topic=None), alter(seq=None), alter(kind="broker", broker=1), alter(kind="gap")),
         {"incomplete": 4},
         True,
     ),
-    "impossible": (journal(*HISTORY, altered(partition=-1), altered(kind="gap", dropped=0)), {"impossible": 2}, True),
+    "impossible": (journal(*HISTORY, alter(partition=-1), alter(kind="gap", dropped=0)), {"impossible": 2}, True),
     "unknown kind": (journal(*HISTORY, LAST | {"kind": "brand_new", "seq": NEXT, "more": [1]}), {}, True),
     "twice": (journal(*HISTORY, *HISTORY), {}, True),
     "two records": (journal(*HISTORY, HISTORY[MIDDLE] | {"cause": "zzz"}), {"two_records": 1}, None),
     "hole": (journal(*HISTORY[:MIDDLE], *HISTORY[MIDDLE + 1 :]), {"gap": 1}, None),
     "declared gap": (journal(*HISTORY, LAST | {"kind": "gap", "seq": NEXT, "dropped": 7}), {"gap": 7}, False),
-    "clock back": (with_times(lambda n: -3 * DAY_US if n == MIDDLE else 0), {"clock_not_believed": 1}, False),
+    "clock back": (shift_times(lambda n: -3 * DAY_US if n == MIDDLE else 0), {"clock_not_believed": 1}, False),
     "resigned long after": (journal(*HISTORY[:SUCCESSOR], DEPOSED, *HISTORY[SUCCESSOR:]), {}, None),
     "clock of the next one behind": (
-        with_times(lambda n: -DAY_US // 2 if n >= SUCCESSOR else 0),
+        shift_times(lambda n: -DAY_US // 2 if n >= SUCCESSOR else 0),
         {"clock_not_believed": 23},
         False,
     ),
     "clock ahead": (
-        with_times(lambda n: 30 * DAY_US if n > MIDDLE else 0),
+        shift_times(lambda n: 30 * DAY_US if n > MIDDLE else 0),
         {"silence": 1},
         False,
     ),
     "clock far ahead": (
-        with_times(lambda n: 2_000_000 * DAY_US if n > MIDDLE else 0),
+        shift_times(lambda n: 2_000_000 * DAY_US if n > MIDDLE else 0),
         {"clock_not_believed": 48},
         False,
     ),
     "nobody wrote": (
-        with_times(lambda n: 4 * DAY_US if HISTORY[n]["controller_epoch"] == LAST["controller_epoch"] else 0),
+        shift_times(lambda n: 4 * DAY_US if HISTORY[n]["controller_epoch"] == LAST["controller_epoch"] else 0),
         {"silence": 1},
         False,
     ),
-    "recorder too": (recorded(5), {"two_journals": 5}, True),
+    "recorder too": (add_recorder(5), {"two_journals": 5}, True),
     "no such topic": (
-        journal(*HISTORY, altered(topic="nowhere", seq=NEXT, event_time_us=LAST["event_time_us"])),
+        journal(*HISTORY, alter(topic="nowhere", seq=NEXT, event_time_us=LAST["event_time_us"])),
         {"unknown_topic": 1},
         False,
     ),
@@ -118,7 +116,7 @@ def outcome(
             (root / name / folder).mkdir(parents=True)
             text = data.replace(b'"cluster_id": "c"', f'"cluster_id": "{name}"'.encode())
             (root / name / folder / "segment.jsonl").write_bytes(text)
-    store = kept(spark, journal_files.lines(spark, [str(root)]), tmp_path_factory.mktemp("tables"))
+    store = keep_lines(spark, journal_files.lines(spark, [str(root)]), tmp_path_factory.mktemp("tables"))
     findings: dict[str, Counter[str]] = {name: Counter() for name in CASES}
     for finding in rows(store, FINDINGS).collect():
         findings[finding.cluster_id][finding.problem] += finding["count"]

@@ -27,7 +27,7 @@ from kontroller.history.schemas import (
 )
 from kontroller.history.store import Change
 from kontroller.history.transforms import lines
-from tests.spark.histories import as_lines, random_cluster
+from tests.spark.histories import make_lines, random_cluster
 from tests.spark.unchangeable import unchangeable
 
 SEED = 5
@@ -44,14 +44,14 @@ def stop_after(write: Write, times: int = 1) -> Write:
     """Ends the process when so many tables are written."""
     written: list[str] = []
 
-    def stopping(change: Change, table: Table, *given: Any) -> Any:
+    def write_until_stopped(change: Change, table: Table, *given: Any) -> Any:
         found = write(change, table, *given)
         written.append(table.name)
         if len(written) == times:
             raise Stop
         return found
 
-    return stopping
+    return write_until_stopped
 
 
 @pytest.fixture(scope="module")
@@ -61,7 +61,7 @@ def journal() -> list[bytes]:
 
 
 def take_in(kept: KeptHistory, some: Iterable[bytes]) -> None:
-    kept.take_in(*lines.judge(lines.check_lines(as_lines(kept.store.spark, list(some)))))
+    kept.take_in(*lines.judge(lines.check_lines(make_lines(kept.store.spark, list(some)))))
 
 
 def rows_of(kept: KeptHistory) -> list[list[tuple[object, ...]]]:
@@ -84,19 +84,19 @@ def at_once(
 ) -> KeptHistory:
     """A history of so many records for a file that this is a large one."""
 
-    def seen(place: Callable[..., DataFrame]) -> Callable[..., DataFrame]:
-        def placed(table: Table, *given: Any) -> DataFrame:
+    def watch_places(place: Callable[..., DataFrame]) -> Callable[..., DataFrame]:
+        def place_watched(table: Table, *given: Any) -> DataFrame:
             rows = place(table, *given)
             plans[table.name] = str(rows._jdf.queryExecution().executedPlan().toString())
             return rows
 
-        return placed
+        return place_watched
 
     kept = KeptHistory.open_history(spark, str(tmp_path_factory.mktemp("at-once")))
     with pytest.MonkeyPatch.context() as large:
         large.setattr(fold, "ROWS_IN_A_FILE", len(journal) // 4)
-        large.setattr(store, "divide_by_cluster", seen(store.divide_by_cluster))
-        large.setattr(store, "divide_by_day", seen(store.divide_by_day))
+        large.setattr(store, "divide_by_cluster", watch_places(store.divide_by_cluster))
+        large.setattr(store, "divide_by_day", watch_places(store.divide_by_day))
         take_in(kept, journal)
         kept.fold()
     return kept
@@ -156,9 +156,9 @@ class TestLinesThatAreTakenIn:
         self, spark: SparkSession, journal: list[bytes], tmp_path_factory: pytest.TempPathFactory
     ) -> KeptHistory:
         kept, third = KeptHistory.open_history(spark, str(tmp_path_factory.mktemp("in-parts"))), len(journal) // 3
-        kept.take_in_lines(as_lines(spark, [*journal[:third], b"no record\n"]))
-        kept.take_in_lines(as_lines(spark, [*journal[third - 5 : 2 * third], b"no record\n"]))
-        kept.take_in_lines(as_lines(spark, journal[2 * third - 5 :]))
+        kept.take_in_lines(make_lines(spark, [*journal[:third], b"no record\n"]))
+        kept.take_in_lines(make_lines(spark, [*journal[third - 5 : 2 * third], b"no record\n"]))
+        kept.take_in_lines(make_lines(spark, journal[2 * third - 5 :]))
         kept.fold()
         return kept
 
@@ -176,7 +176,7 @@ class TestLinesThatAreTakenIn:
         self, in_parts: KeptHistory, journal: list[bytes]
     ) -> None:
         before = in_parts.raw.at_present.parts[RAW_EVENTS.name]
-        in_parts.take_in_lines(as_lines(in_parts.store.spark, journal))
+        in_parts.take_in_lines(make_lines(in_parts.store.spark, journal))
         assert in_parts.raw.at_present.parts[RAW_EVENTS.name] == before
 
 
@@ -189,8 +189,8 @@ def test_a_recorders_journal_is_one_also_when_its_parts_are_taken_in_by_themselv
     later = [line for line in recorded[half:] if b"recorder_started" not in line]
     seen_itself = [line.replace(b',"inferred":true', b"") for line in later]
     assert seen_itself != later
-    kept.take_in_lines(as_lines(spark, recorded[:half]))
-    kept.take_in_lines(as_lines(spark, seen_itself))
+    kept.take_in_lines(make_lines(spark, recorded[:half]))
+    kept.take_in_lines(make_lines(spark, seen_itself))
     kept.fold()
     assert {row.origin for row in kept.store.read(EVENTS).select("origin").distinct().collect()} == {"recorder"}
 

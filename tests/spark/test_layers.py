@@ -24,7 +24,7 @@ from kontroller.history.schemas import (
 from kontroller.history.sources import journal_files
 from kontroller.history.store import Store
 from kontroller.history.transforms.partition_intervals import partition_intervals
-from tests.spark.histories import RandomCluster, as_lines, folded, kept, random_cluster, rows
+from tests.spark.histories import RandomCluster, fold_lines, keep_lines, make_lines, random_cluster, rows
 
 CLUSTERS = 300
 
@@ -46,7 +46,7 @@ def store(spark: SparkSession, clusters: dict[str, RandomCluster], tmp_path_fact
         folder = journals / name
         folder.mkdir()
         (folder / "0000000001-000000000000000.jsonl").write_bytes(b"".join(cluster.lines))
-    return kept(spark, journal_files.lines(spark, [str(journals)]), tables)
+    return keep_lines(spark, journal_files.lines(spark, [str(journals)]), tables)
 
 
 def test_every_history_comes_to_the_checksum_of_the_live_state(
@@ -59,7 +59,7 @@ def test_every_history_comes_to_the_checksum_of_the_live_state(
     last = {proof.cluster_id: proof.folded_checksum for proof in proofs}
     assert last.keys() == clusters.keys()
     for name, cluster in clusters.items():
-        pure = folded(cluster.lines)
+        pure = fold_lines(cluster.lines)
         assert pure.image is not None
         assert proven[name] == pure.proven
         assert last[name] == pure.image.checksum() == cluster.checksum
@@ -160,15 +160,15 @@ def test_a_history_that_comes_late_twice_and_in_disorder_gives_the_same_tables(
     mixed = [[*lines, *lines[::3]] for lines in some]
     for lines in mixed:
         random.Random(1).shuffle(lines)
-    straight = kept(spark, as_lines(spark, *some), tmp_path / "straight")
-    disorder = kept(spark, as_lines(spark, *mixed), tmp_path / "disorder")
+    straight = keep_lines(spark, make_lines(spark, *some), tmp_path / "straight")
+    disorder = keep_lines(spark, make_lines(spark, *mixed), tmp_path / "disorder")
     for table in LAYERS:
         assertDataFrameEqual(rows(disorder, table), rows(straight, table))
 
 
 def test_the_fold_runs_without_python_and_puts_nothing_in_one_place(store: Store) -> None:
     events, spans, configs = (rows(store, table) for table in (EVENTS, KNOWN_SPANS, CONFIG_INTERVALS))
-    plan = explained(partition_intervals(events, spans, configs))
+    plan = explain_plan(partition_intervals(events, spans, configs))
     assert "Window" in plan, "or this looks at nothing"
     assert "SinglePartition" not in plan
     assert "CartesianProduct" not in plan
@@ -177,5 +177,5 @@ def test_the_fold_runs_without_python_and_puts_nothing_in_one_place(store: Store
     assert "Arrow" not in plan
 
 
-def explained(rows: DataFrame) -> str:
+def explain_plan(rows: DataFrame) -> str:
     return str(rows._jdf.queryExecution().executedPlan().toString())

@@ -74,25 +74,25 @@ def intervals(spark: SparkSession) -> Sequence[Row]:
     common = {"controller_epoch": 1, "origin": "controller", "snapshot": False, "unclean": False, "inferred": False}
     led = {**common, "kind": "leadership", "topic": "orders", "partition": 0, "isr": [1, 2]}
     events = [
-        {**led, "cluster_id": name, "seq": seq, "event_time": after(seconds), "leader": leader, "cause": "led"}
+        {**led, "cluster_id": name, "seq": seq, "event_time": add_seconds(seconds), "leader": leader, "cause": "led"}
         | {"replicas": REPLICAS.get(name)}
         for name in CONFIGURED
         for seq, seconds, leader in ((1, 0, 1), (2, 50, 2))
     ]
     events += [
         {**common, "cluster_id": name, "broker": number, "broker_epoch": epoch, "kind": kind, "seq": 10 + seconds}
-        | {"event_time": after(seconds), "config": {"min.insync.replicas": value} if "static" in kind else None}
+        | {"event_time": add_seconds(seconds), "config": {"min.insync.replicas": value} if "static" in kind else None}
         for name, answers in FILES.items()
         for number, epoch, registered, answered, value in answers
         for kind, seconds in (("broker", registered), ("broker_static_config", answered))
     ]
     spans = [
         {**common, "cluster_id": name, "span": 0, "first_seq": 0, "snapshot_seq": 0, "last_seq": 999}
-        | {"began": after(0), "ended": after(ENDED)}
+        | {"began": add_seconds(0), "ended": add_seconds(ENDED)}
         for name in CONFIGURED
     ]
     configs = [
-        {"cluster_id": cluster, "scope": scope, "name": name, "began": after(began), "ended": after(ended)}
+        {"cluster_id": cluster, "scope": scope, "name": name, "began": add_seconds(began), "ended": add_seconds(ended)}
         | {"is_known": True, "is_last": ended == ENDED, "config": {"min.insync.replicas": value}}
         for cluster, said in CONFIGURED.items()
         for scope, name, began, ended, value in said
@@ -101,7 +101,7 @@ def intervals(spark: SparkSession) -> Sequence[Row]:
     return partition_intervals(*tables).orderBy("cluster_id", "began").collect()
 
 
-def after(seconds: int) -> datetime:
+def add_seconds(seconds: int) -> datetime:
     return BEGAN + timedelta(seconds=seconds)
 
 

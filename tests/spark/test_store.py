@@ -84,7 +84,7 @@ def digests(store: Store) -> dict[str, str]:
     }
 
 
-def written(store: Store) -> Sequence[str]:
+def list_changes(store: Store) -> Sequence[str]:
     """What is in the folder of the table, by the number of the change that wrote it."""
     return sorted(path.name.partition("-")[0] for path in Path(store.path(VISITS)).glob("[0-9]*-*"))
 
@@ -149,7 +149,7 @@ class TestAChange:
         write_days(store, 3)
         write_days(store, 4)
         assert days_in(store) == [1, 3, 4]
-        assert written(store) == ["1", "2", "3"]
+        assert list_changes(store) == ["1", "2", "3"]
 
     def test_that_cannot_be_written_says_why_and_has_changed_nothing(self, store: Store) -> None:
         write_days(store, 1)
@@ -202,7 +202,7 @@ class TestWhatIsReplaced:
     def test_is_removed_by_the_next_change(self, store: Store) -> None:
         for _ in range(4):
             write_days(store, 1)
-        assert written(store) == ["3", "4"]
+        assert list_changes(store) == ["3", "4"]
 
     def test_is_said_when_it_cannot_be_removed_and_nothing_is_lost(self, store: Store, tmp_path: Path) -> None:
         write_days(store, 1)
@@ -222,9 +222,9 @@ class TestWhatIsReplaced:
                 write_days(store, 1, day)
             assert days_in(before) == [1]
         assert days_in(store) == [1, 2, 3, 4]
-        assert "1" in written(store)
+        assert "1" in list_changes(store)
         write_days(store, 5)
-        assert "1" not in written(store)
+        assert "1" not in list_changes(store)
 
     def test_is_told_to_who_reads_where_there_are_no_locks(self, store: Store) -> None:
         write_days(store, 1)
@@ -318,7 +318,7 @@ class TestWhatIsReplacedInDelta:
                 clock.now_ms += 31 * DAY_MS
             assert days_in(before) == [1]
         write_days(in_delta, 5)
-        assert "1" not in written(in_delta)
+        assert "1" not in list_changes(in_delta)
 
     def test_is_known_to_the_log_also_when_a_command_was_killed_before_it_said_so(
         self, in_delta: Store, monkeypatch: pytest.MonkeyPatch
@@ -344,7 +344,7 @@ class TestWhatIsReplacedInDelta:
         write_days(in_delta, 4)
         write_days(in_delta, 5)
         assert files_in_log(in_delta, VISITS) == files_of(in_delta, VISITS)
-        assert (versions(in_delta), written(in_delta)) == ([".json", "1.json", "2.json"], ["2", "3", "4"])
+        assert (versions(in_delta), list_changes(in_delta)) == ([".json", "1.json", "2.json"], ["2", "3", "4"])
 
 
 class TestAStoreThatBecomesOneInDelta:

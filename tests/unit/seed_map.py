@@ -121,7 +121,7 @@ class Checker:
             yield f"there is no tests/{file}"
             return
         wanted = names.removeprefix("::").replace("::", ".")
-        names_of_tests = definitions(path) | imported_tests(path, self.root)
+        names_of_tests = definitions(path) | list_imported_tests(path, self.root)
         tests = {name for name in names_of_tests if name.rpartition(".")[2].startswith("test_")}
         if wanted not in tests and (wanted or not tests):
             yield f"tests/{file} has no test {wanted}"
@@ -143,10 +143,10 @@ def rows(text: str) -> Iterator[Row]:
 @cache
 def definitions(module: Path) -> frozenset[str]:
     """The functions, classes, constants and attributes that a module defines; those of a class as `Class.name`."""
-    return frozenset(_defined(ast.parse(module.read_text()), ""))
+    return frozenset(_list_defined(ast.parse(module.read_text()), ""))
 
 
-def imported_tests(module: Path, root: Path) -> frozenset[str]:
+def list_imported_tests(module: Path, root: Path) -> frozenset[str]:
     """Return the names that a module imports from other modules of tests, to run their tests in another way."""
     imports = [node for node in ast.parse(module.read_text()).body if isinstance(node, ast.ImportFrom)]
     names: set[str] = set()
@@ -158,12 +158,12 @@ def imported_tests(module: Path, root: Path) -> frozenset[str]:
     return frozenset(names)
 
 
-def _defined(scope: ast.Module | ast.ClassDef, prefix: str) -> Iterator[str]:
+def _list_defined(scope: ast.Module | ast.ClassDef, prefix: str) -> Iterator[str]:
     for node in scope.body:
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
             yield prefix + node.name
         if isinstance(node, ast.ClassDef):
-            yield from _defined(node, f"{prefix}{node.name}.")
+            yield from _list_defined(node, f"{prefix}{node.name}.")
         if isinstance(node, ast.FunctionDef) and node.name == "__init__":
             yield from (prefix + name for name in _own_attributes(node))
         targets = (

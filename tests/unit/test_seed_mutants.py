@@ -26,7 +26,7 @@ def row_of(mutant: SeedMutant) -> Row:
     return row
 
 
-def named_tests(mutant: SeedMutant) -> list[str]:
+def list_named_tests(mutant: SeedMutant) -> list[str]:
     """The unit tests that the mutant's row names."""
     return [f"tests/{named}" for named in re.findall(r"`(unit/[^`]+)`", row_of(mutant).shown_by)]
 
@@ -36,7 +36,7 @@ def run(mutant: SeedMutant) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "-p", "tests.unit.mutated_module"]
     env = {**os.environ, VARIABLE: json.dumps([mutant.module, mutant.code, mutant.instead])}
     return subprocess.run(
-        [*command, *named_tests(mutant)], cwd=ROOT, env=env, capture_output=True, text=True, check=False
+        [*command, *list_named_tests(mutant)], cwd=ROOT, env=env, capture_output=True, text=True, check=False
     )
 
 
@@ -46,7 +46,7 @@ def test_the_module_has_the_code_and_the_row_has_unit_tests(mutant: SeedMutant) 
     assert found is not None
     assert found.origin is not None
     assert Path(found.origin).read_text().count(mutant.code) == 1
-    assert named_tests(mutant)
+    assert list_named_tests(mutant)
 
 
 @pytest.mark.nightly("runs the tests of a dozen rows, each in a process of its own")

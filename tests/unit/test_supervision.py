@@ -68,7 +68,7 @@ class Work:
 
 
 @asynccontextmanager
-async def under_supervision(
+async def supervise(
     clock: VirtualClock, work: Work, on_error: Callable[[Exception], object] | None = None
 ) -> AsyncIterator["asyncio.Task[None]"]:
     task = supervised(work.do, name="work", on_error=on_error, sleep_ms=clock.sleep_ms, monotonic_ms=clock.monotonic_ms)
@@ -84,7 +84,7 @@ async def test_work_that_fails_is_begun_anew_and_each_failure_is_logged_and_pass
     clock, reported = VirtualClock(), list[Exception]()
     work = Work(clock, failures=2)
     with capture_logs() as logs:
-        async with under_supervision(clock, work, reported.append) as task:
+        async with supervise(clock, work, reported.append) as task:
             assert not task.done()
     assert len(work.begun_ms) == 3
     assert [str(error) for error in reported] == ["failure 1", "failure 2"]
@@ -94,7 +94,7 @@ async def test_work_that_fails_is_begun_anew_and_each_failure_is_logged_and_pass
 async def test_the_pauses_between_failures_double_up_to_a_minute() -> None:
     clock = VirtualClock()
     work = Work(clock, failures=15)
-    async with under_supervision(clock, work):
+    async with supervise(clock, work):
         pauses = [later - earlier for earlier, later in zip(work.begun_ms, work.begun_ms[1:], strict=False)]
     assert pauses[:3] == [FIRST_BACKOFF_MS, 2 * FIRST_BACKOFF_MS, 4 * FIRST_BACKOFF_MS]
     assert pauses[-1] == LONGEST_BACKOFF_MS
@@ -103,21 +103,21 @@ async def test_the_pauses_between_failures_double_up_to_a_minute() -> None:
 async def test_work_that_went_well_for_long_is_begun_anew_at_once() -> None:
     clock = VirtualClock()
     work = Work(clock, failures=3, fails_after_ms=600_000)
-    async with under_supervision(clock, work):
+    async with supervise(clock, work):
         pauses = [later - earlier for earlier, later in zip(work.begun_ms, work.begun_ms[1:], strict=False)]
     assert pauses == [600_000 + FIRST_BACKOFF_MS] * 3
 
 
 async def test_work_that_returns_is_over() -> None:
     clock = VirtualClock()
-    async with under_supervision(clock, Work(clock, failures=1, ends=True)) as task:
+    async with supervise(clock, Work(clock, failures=1, ends=True)) as task:
         assert task.done()
 
 
 async def test_work_that_is_cancelled_is_over_and_no_error() -> None:
     clock, reported = VirtualClock(), list[Exception]()
     with capture_logs() as logs:
-        async with under_supervision(clock, Work(clock, failures=0), reported.append) as task:
+        async with supervise(clock, Work(clock, failures=0), reported.append) as task:
             pass
     assert (task.cancelled(), reported, logs) == (True, [], [])
 

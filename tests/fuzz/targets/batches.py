@@ -10,7 +10,7 @@ from replica_broker.log.errors import LogError
 from replica_broker.log.record_batches import CRC_FROM, HEADER_BYTES, drop_partial_batch, read_batches, read_header
 from replica_broker.log.records import read_latest_timestamp, read_record_times
 from tests.fuzz.target import Target
-from tests.unit.replica_broker.log.batches import batch, old_message, replicated
+from tests.unit.replica_broker.log.batches import batch, old_message, replicate
 
 _CRC: Final = struct.Struct(">I")
 _CRC_AT: Final = 17
@@ -20,7 +20,7 @@ def examples() -> Iterator[bytes]:
     yield batch(b"one", b"two", b"three")
     yield batch(b"once", producer_id=7, producer_epoch=1, base_sequence=3)
     yield batch(b"small", attributes=1)
-    yield replicated(b"one", at=5) + replicated(b"two", b"three", at=6)
+    yield replicate(b"one", at=5) + replicate(b"two", b"three", at=6)
     yield old_message(1)
 
 

@@ -15,7 +15,7 @@ from tests.unit.chart.rendering import (
     RELEASE_NAMESPACE,
     SELF_CONTAINED,
     Object,
-    rendered,
+    render,
 )
 from tests.unit.chart.test_settings import COMPONENTS, everything_of
 
@@ -83,13 +83,13 @@ VALUES: Final[dict[str, tuple[str, ...]]] = {
 
 @pytest.mark.parametrize("values", VALUES.values(), ids=VALUES.keys())
 def test_the_api_server_takes_every_object_of_the_chart(api: KubernetesApi, values: tuple[str, ...]) -> None:
-    objects = rendered(*values)
+    objects = render(*values)
     assert len(dry_run(api, objects)) == len(objects)
 
 
 @pytest.mark.parametrize("release", ["team.payments.kafka", "payments-production-europe-west-kafka-blue"])
 def test_the_api_server_takes_releases_of_any_name(api: KubernetesApi, release: str) -> None:
-    objects = rendered(*EVERYTHING, release=release)
+    objects = render(*EVERYTHING, release=release)
     assert len(dry_run(api, objects)) == len(objects)
 
 
@@ -99,7 +99,7 @@ def example(name: str) -> list[Object]:
 
 @pytest.mark.parametrize("secured", ["secured", "secured-logins"])
 def test_the_api_server_takes_the_secured_examples(api: KubernetesApi, secured: str) -> None:
-    objects = rendered("--values", str(EXAMPLES / "helm" / f"{secured}-values.yaml"), namespace="audit")
+    objects = render("--values", str(EXAMPLES / "helm" / f"{secured}-values.yaml"), namespace="audit")
     objects += example(f"helm/{secured}-connection.yaml")
     assert len(dry_run(api, objects, "--namespace", "audit")) == len(objects)
 

@@ -7,14 +7,14 @@ import pytest
 from devcluster.clusters.kubernetes import CommandError, KubernetesApi
 from tests.real.chart.charts import may, remove_definitions
 from tests.real.chart.jobs import running_jobs
-from tests.unit.chart.rendering import CHART, RELEASE_NAMESPACE, Object, rendered
+from tests.unit.chart.rendering import CHART, RELEASE_NAMESPACE, Object, render
 
 WHERE = ("--namespace", RELEASE_NAMESPACE)
 SOON = ("--timeout", "90s")
 
 
 def hooks(*values: str) -> list[Object]:
-    return [each for each in rendered(*values) if "helm.sh/hook" in each["metadata"].get("annotations", {})]
+    return [each for each in render(*values) if "helm.sh/hook" in each["metadata"].get("annotations", {})]
 
 
 def test_an_install_waits_until_the_api_server_knows_the_resources(api: KubernetesApi) -> None:

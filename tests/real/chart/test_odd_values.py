@@ -10,7 +10,7 @@ import yaml
 
 from devcluster.clusters.kubernetes import CommandError, KubernetesApi
 from tests.real.chart.charts import dry_run
-from tests.unit.chart.rendering import CHART, EVERYTHING, MAY_BE_NOTHING, Object, default_values, rendered
+from tests.unit.chart.rendering import CHART, EVERYTHING, MAY_BE_NOTHING, Object, default_values, render
 
 PODS: Final = 11
 
@@ -41,7 +41,7 @@ def pods(objects: list[Object]) -> Iterator[Object]:
 def test_everything_that_may_be_nothing_can_be_nothing_at_once(api: KubernetesApi, tmp_path: Path) -> None:
     file = tmp_path / "values.yaml"
     file.write_text(yaml.safe_dump(without(default_values())))
-    objects = rendered(*EVERYTHING, "--values", str(file))
+    objects = render(*EVERYTHING, "--values", str(file))
     assert len(dry_run(api, objects)) == len(objects)
     assert "nil" not in str(objects)
 
@@ -63,7 +63,7 @@ def test_the_roles_of_another_release_of_this_name_are_left_to_it(api: Kubernete
 def probes(*values: str) -> list[Object]:
     """Pods of a namespace with the restricted standard, each as one of the chart's."""
     found = []
-    for number, spec in enumerate(pods(rendered(*EVERYTHING, *values))):
+    for number, spec in enumerate(pods(render(*EVERYTHING, *values))):
         spec.pop("serviceAccountName", None)  # which this namespace does not have
         metadata = {"name": f"probe-{number}", "namespace": "audit"}
         kept = [each for each in spec["volumes"] if each["name"] != "data"]

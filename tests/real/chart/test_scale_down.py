@@ -13,9 +13,9 @@ from tests.unit.chart.rendering import (
     RELEASE_NAMESPACE,
     SELF_CONTAINED,
     Object,
-    named,
+    find_object,
     options_of,
-    rendered,
+    render,
 )
 
 NAME = "kontroller-drain-brokers-first"
@@ -24,7 +24,7 @@ FIVE = ("--set", "kafka.replicas=5,kafka.firstBrokerId=100")
 
 @pytest.fixture(scope="module")
 def five_brokers(api: KubernetesApi) -> Iterator[KubernetesApi]:
-    brokers = named(rendered(*SELF_CONTAINED, *FIVE), "StatefulSet", "kontroller-kafka")
+    brokers = find_object(render(*SELF_CONTAINED, *FIVE), "StatefulSet", "kontroller-kafka")
     api.kubectl("apply", "-f", "-", stdin=json.dumps(brokers))
     yield api
     api.kubectl("delete", "statefulset", "kontroller-kafka", "--namespace", RELEASE_NAMESPACE)

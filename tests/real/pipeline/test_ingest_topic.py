@@ -24,7 +24,7 @@ from kontroller.history.kept_history import KeptHistory
 from kontroller.history.pipelines.topic import checkpoint_of, ingest_topic
 from kontroller.history.schemas import EVENTS, FINDINGS
 from tests.real.conftest import StartKafka
-from tests.spark.histories import as_events, history
+from tests.spark.histories import history, make_events
 
 TOPIC = "controller-journal"
 DEADLINE_S = 600
@@ -87,7 +87,7 @@ def test_an_ingest_that_is_killed_loses_nothing_and_takes_nothing_in_twice(
     ingest.kill_when(is_written_only, "the next batch is written, and not in its place")
     assert "of 1 cluster" in ingest.run()
 
-    once = as_events(spark_with_kafka, records)
+    once = make_events(spark_with_kafka, records)
     told = [name for name in EVENTS.schema.fieldNames() if name not in ("source", "journal")]
     assertDataFrameEqual(kept.store.read(EVENTS).select(told), once.select(told))
     unreadable = kept.store.read(FINDINGS).where("problem <> 'gap'").collect()

@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 from devcluster.running.processes import wait_until
 from kontroller.history.alarms.stream import raise_alarms, write_alarms
 from kontroller.history.schemas import ALARMS, EVENTS
-from tests.spark.alarms.scenes import SCENES, START_US, Fields, Said, alive, led
+from tests.spark.alarms.scenes import SCENES, START_US, Fields, Said, alive, lead
 
 MOST_BATCHES = max(len(scene.batches) for scene in SCENES.values())
 
@@ -82,22 +82,26 @@ def test_a_live_stream_tells_of_what_stands_while_nothing_is_written(spark: Spar
         (tmp_path / f"{number}.new").write_text("\n".join(lines))
         (tmp_path / f"{number}.new").rename(tmp_path / "events" / f"{number}.json")
 
-    def told() -> set[tuple[str, str]]:
+    def read_alarms() -> set[tuple[str, str]]:
         rows = spark.read.schema(ALARMS.schema).json(str(tmp_path / "alarms")).collect()
         return {(row.problem, row.state) for row in rows}
 
     (tmp_path / "events").mkdir()
     (tmp_path / "alarms").mkdir()
-    write(0, led(0, 0, -1, [1]))
+    write(0, lead(0, 0, -1, [1]))
     events = spark.readStream.schema(EVENTS.schema).json(str(tmp_path / "events"))
     alarms = raise_alarms(
         events, leaderless_after_seconds=2, alive_interval_seconds=1, silent_after_seconds=3, is_live=True, shards=2
     )
     query = write_alarms(alarms, str(tmp_path / "alarms"), str(tmp_path / "checkpoint"), every_seconds=0.5)
     try:
-        wait_until(lambda: {("leaderless", "raised"), ("silent", "raised")} <= told(), "all is raised", silence_s=120)
-        write(1, led(1, 1, 1, [1]), alive(2, 2))
-        wait_until(lambda: {("leaderless", "cleared"), ("silent", "cleared")} <= told(), "all is over", silence_s=120)
+        wait_until(
+            lambda: {("leaderless", "raised"), ("silent", "raised")} <= read_alarms(), "all is raised", silence_s=120
+        )
+        write(1, lead(1, 1, 1, [1]), alive(2, 2))
+        wait_until(
+            lambda: {("leaderless", "cleared"), ("silent", "cleared")} <= read_alarms(), "all is over", silence_s=120
+        )
     finally:
         query.stop()
     rows = spark.read.schema(ALARMS.schema).json(str(tmp_path / "alarms")).collect()

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from kontroller.history.alarms.records import Alarm, Rules, Seen, Topic, Trouble
 from kontroller.history.alarms.watch import Course, Watch
-from tests.spark.alarms.scenes import SCENES, START_US, Fields, Said, alive, led, min_isr, record
+from tests.spark.alarms.scenes import SCENES, START_US, Fields, Said, alive, lead, min_isr, record
 
 RULES = Rules(
     leaderless_after_us=30_000_000,
@@ -20,7 +20,7 @@ RULES = Rules(
 )
 
 
-def seen(fields: Fields) -> Seen:
+def make_seen(fields: Fields) -> Seen:
     wanted = fields.get("config", {}).get("min.insync.replicas")
     isr = fields.get("isr")
     values = {
@@ -33,7 +33,7 @@ def seen(fields: Fields) -> Seen:
     return Seen(**values)
 
 
-def said(alarm: Alarm) -> Said:
+def describe_alarm(alarm: Alarm) -> Said:
     began, at = ((us - START_US) / 1e6 for us in (alarm.began_us, alarm.at_us))
     assert alarm.topic is not None
     assert alarm.partition is not None
@@ -50,8 +50,8 @@ class Memory:
 
     def see(self, batch: Iterable[Fields]) -> list[Said]:
         watch = Watch(rules=RULES, course=self.course, topics=self.topics, troubles=self.troubles)
-        records = sorted(map(seen, batch), key=lambda one: one.position)
-        return [said(alarm) for one in records for alarm in watch.see(one)]
+        records = sorted(map(make_seen, batch), key=lambda one: one.position)
+        return [describe_alarm(alarm) for one in records for alarm in watch.see(one)]
 
 
 @pytest.mark.parametrize("name", SCENES)
@@ -82,7 +82,7 @@ def history(changes: list[tuple[float, dict[str, Any]]]) -> list[Fields]:
         at += later
         match change["kind"]:
             case "led":
-                records.append(led(seq, at, change["leader"], change["isr"], partition=change["partition"]))
+                records.append(lead(seq, at, change["leader"], change["isr"], partition=change["partition"]))
             case "min_isr":
                 records.append(min_isr(seq, at, change["wanted"]))
             case "alive":
@@ -92,7 +92,7 @@ def history(changes: list[tuple[float, dict[str, Any]]]) -> list[Fields]:
     return records
 
 
-def told(records: list[Fields]) -> list[Said]:
+def expect_alarms(records: list[Fields]) -> list[Said]:
     """What should be said, from the state after each record of the whole history."""
     states: dict[int, tuple[int, list[int]]] = {}
     open_: dict[int, tuple[str | None, float, int]] = {}
@@ -134,4 +134,4 @@ def test_neither_batches_nor_records_that_come_again_change_what_is_said(
         again = data.draw(st.integers(max(0, done - 5), done))
         alarms += memory.see(records[again:upto])
         done = upto
-    assert sorted(alarms) == sorted(told(records))
+    assert sorted(alarms) == sorted(expect_alarms(records))

@@ -36,7 +36,7 @@ OF_THE_RECORD: Final = {"cause": "created", "correlation_id": None, "unclean": F
 _seqs = count(1000)
 
 
-def at(seconds: float) -> datetime:
+def make_time(seconds: float) -> datetime:
     return DAY_1 + timedelta(seconds=seconds)
 
 
@@ -51,8 +51,8 @@ def partition(*steps: Step, until: float, topic: str = "t", number: int = 0, is_
         row = {
             "topic": topic,
             "partition": number,
-            "began": at(began),
-            "ended": at(ended),
+            "began": make_time(began),
+            "ended": make_time(ended),
             "is_known": changes is not None,
         }
         if changes is None:
@@ -67,18 +67,25 @@ def partition(*steps: Step, until: float, topic: str = "t", number: int = 0, is_
 
 
 def broker(number: int, rack: str | None, began: float, ended: float, **more: Any) -> Row:
-    row = {"broker": number, "rack": rack, "began": at(began), "ended": at(ended), "is_known": True, "broker_epoch": 1}
+    row = {
+        "broker": number,
+        "rack": rack,
+        "began": make_time(began),
+        "ended": make_time(ended),
+        "is_known": True,
+        "broker_epoch": 1,
+    }
     return row | {"controller_epoch": 1, "seq": next(_seqs)} | more
 
 
 def span(began: float, ended: float, **more: Any) -> Row:
     """With all records of its epoch, unless `more` says otherwise."""
     row = {"span": next(_seqs), "controller_epoch": 1, "first_seq": 0, "last_seq": 10**9, "has_time": True}
-    return row | {"began": at(began), "ended": at(ended), "ended_by": "end"} | more
+    return row | {"began": make_time(began), "ended": make_time(ended), "ended_by": "end"} | more
 
 
 def event(when: float, kind: str, **more: Any) -> Row:
-    return {"event_time": at(when), "kind": kind, "controller_epoch": 1, "seq": next(_seqs)} | more
+    return {"event_time": make_time(when), "kind": kind, "controller_epoch": 1, "seq": next(_seqs)} | more
 
 
 def table(spark: SparkSession, schema_of: Table, clusters: Mapping[str, Iterable[Row]]) -> DataFrame:
@@ -126,10 +133,10 @@ def answers(answer: DataFrame, schema_of: Table) -> Answers:
     assert [field.dataType for field in answer.schema] == [field.dataType for field in schema_of.schema]
     rows = [row.asDict() for row in answer.orderBy(*schema_of.order).collect()]
 
-    def found(cluster: str, *columns: str) -> list[tuple[Any, ...]]:
+    def read_rows(cluster: str, *columns: str) -> list[tuple[Any, ...]]:
         return [tuple(_utc(row[name]) for name in columns) for row in rows if row["cluster_id"] == cluster]
 
-    return found
+    return read_rows
 
 
 def _utc(value: Any) -> Any:

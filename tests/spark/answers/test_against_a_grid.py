@@ -17,7 +17,7 @@ from pyspark.sql import DataFrame, SparkSession
 from kontroller.history import schemas
 from kontroller.history.answers.all import answer_all
 from kontroller.history.schemas import Table
-from tests.spark.answers.literals import HEALTHY, Answers, Histories, Row, answers, at, broker, day
+from tests.spark.answers.literals import HEALTHY, Answers, Histories, Row, answers, broker, day, make_time
 
 HOURS: Final = 72
 HOUR: Final = 3600
@@ -36,18 +36,18 @@ class Grid:
     racks: dict[int, list[str | None]] = field(default_factory=dict)
 
 
-def drawn(seed: int) -> Grid:
+def draw_grid(seed: int) -> Grid:
     """Some brokers have no rack (""); states and racks last some hours."""
     choose = random.Random(seed)
     grid = Grid()
     for topic, number in (("a", 0), ("a", 1), ("a", 2), ("b", 0)):
-        grid.partitions[topic, number] = list(_lasting(choose, 0.25, lambda: _state(choose)))
+        grid.partitions[topic, number] = list(_draw_hours(choose, 0.25, lambda: _state(choose)))
     for number in BROKERS:
-        grid.racks[number] = list(_lasting(choose, 0.05, lambda: choose.choice(RACKS)))
+        grid.racks[number] = list(_draw_hours(choose, 0.05, lambda: choose.choice(RACKS)))
     return grid
 
 
-def _lasting(choose: random.Random, change: float, draw: Any) -> Iterator[Any]:
+def _draw_hours(choose: random.Random, change: float, draw: Any) -> Iterator[Any]:
     now = draw()
     for _ in range(HOURS):
         if choose.random() < change:
@@ -70,12 +70,12 @@ def intervals(grid: Grid, choose: random.Random) -> Iterator[Row]:
     """With some without length, as several changes of one moment leave them."""
     for (topic, number), hours in grid.partitions.items():
         for began, ended, state in _runs(hours):
-            base = {"topic": topic, "partition": number, "began": at(began), "controller_epoch": 1}
+            base = {"topic": topic, "partition": number, "began": make_time(began), "controller_epoch": 1}
             if state is None:
                 continue
             if state["is_known"] and choose.random() < 0.3:
-                yield base | state | {"ended": at(began), "leader": -1, "isr": [], "seq": began}
-            yield base | state | {"ended": at(ended), "is_last": ended == HOURS * HOUR, "seq": began + 1}
+                yield base | state | {"ended": make_time(began), "leader": -1, "isr": [], "seq": began}
+            yield base | state | {"ended": make_time(ended), "is_last": ended == HOURS * HOUR, "seq": began + 1}
     for number, racks in grid.racks.items():
         for began, ended, rack in _runs(racks):
             if rack is not None:
@@ -90,7 +90,7 @@ def _runs(hours: Sequence[Any]) -> Iterator[tuple[int, int, Any]]:
         hour += length
 
 
-GRIDS: Final = {f"cluster {seed}": drawn(seed) for seed in range(CLUSTERS)}
+GRIDS: Final = {f"cluster {seed}": draw_grid(seed) for seed in range(CLUSTERS)}
 
 
 @pytest.fixture(scope="module")
@@ -125,7 +125,7 @@ def hour_of(seconds: float) -> int:
     return int(seconds // HOUR)
 
 
-def as_figures(found: Answers, keys: Sequence[str], names: Sequence[str]) -> Figures:
+def read_figures(found: Answers, keys: Sequence[str], names: Sequence[str]) -> Figures:
     figures: Figures = {}
     for cluster in GRIDS:
         for row in found(cluster, *keys, *names):
@@ -152,7 +152,7 @@ def test_availability_is_what_counting_hours_gives(answered: dict[Table, DataFra
         counts["unknown_seconds"] += not state["is_known"]
     found = answers(answered[schemas.AVAILABILITY], schemas.AVAILABILITY)
     names = ("partition_seconds", "leaderless_seconds", "under_min_isr_seconds", "unknown_seconds")
-    assert as_figures(found, ("topic", "day"), names) == expected
+    assert read_figures(found, ("topic", "day"), names) == expected
     for cluster in GRIDS:
         for total, down, unknown, availability in found(cluster, names[0], names[1], names[3], "availability"):
             assert availability == (None if total == unknown else 1 - down / (total - unknown))
@@ -194,7 +194,7 @@ def test_exposure_is_what_counting_hours_gives(answered: dict[Table, DataFrame])
         most[key] = max(most[key], count)
     found = answers(answered[schemas.EXPOSURE], schemas.EXPOSURE)
     names = ("known_seconds", "one_replica_seconds", "one_rack_seconds")
-    assert as_figures(found, ("topic", "day"), names) == expected
+    assert read_figures(found, ("topic", "day"), names) == expected
     assert {
         (cluster, *row[:2]): row[2] for cluster in GRIDS for row in found(cluster, "topic", "day", "most_partitions")
     } == most
@@ -215,7 +215,7 @@ def test_racks_are_what_counting_hours_gives(answered: dict[Table, DataFrame]) -
             counts["unknown_seconds"] += not state["is_known"]
     found = answers(answered[schemas.RACK_AVAILABILITY], schemas.RACK_AVAILABILITY)
     names = ("replica_seconds", "out_of_sync_seconds", "leader_seconds", "unknown_seconds")
-    assert as_figures(found, ("rack", "day"), names) == expected
+    assert read_figures(found, ("rack", "day"), names) == expected
 
 
 def test_leadership_is_what_counting_hours_gives(answered: dict[Table, DataFrame]) -> None:
@@ -235,4 +235,4 @@ def test_leadership_is_what_counting_hours_gives(answered: dict[Table, DataFrame
                     expected[cluster, number, day(1 + hour // 24)]["replica_seconds"] += 0
     found = answers(answered[schemas.LEADERSHIP], schemas.LEADERSHIP)
     names = ("replica_seconds", "leader_seconds", "preferred_seconds", "led_as_preferred_seconds")
-    assert as_figures(found, ("broker", "day"), names) == expected
+    assert read_figures(found, ("broker", "day"), names) == expected

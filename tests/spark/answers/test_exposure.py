@@ -12,7 +12,7 @@ ALL, IN_A, ALONE = {"isr": [1, 2, 3]}, {"isr": [1, 2]}, {"isr": [1]}
 RACKS = [broker(1, "a", 0, 9 * DAY), broker(2, "a", 0, 9 * DAY), broker(3, "b", 0, 9 * DAY)]
 
 
-def exposed(number: int, began: float, ended: float) -> list[Row]:
+def expose_partition(number: int, began: float, ended: float) -> list[Row]:
     return partition((0, ALL), (began, ALONE), (ended, ALL), until=100, number=number)
 
 
@@ -23,9 +23,9 @@ CLUSTERS = {
     "assigned to one rack": [*RACKS, *partition((0, {"replicas": [1, 2], "isr": [1, 2]}), until=10)],
     "no racks": [broker(1, None, 0, 100), broker(2, None, 0, 100), *partition((0, IN_A), until=10)],
     "no brokers": partition((0, IN_A), until=10),
-    "one after the other": [*exposed(0, 10, 20), *exposed(1, 20, 30), *exposed(2, 25, 26)],
-    "other topics": [*exposed(0, 10, 20), *partition((0, ALONE), until=100, topic="other")],
-    "over midnight": [*exposed(0, 10, 20), *partition((0, ALL), (50, ALONE), until=2 * DAY, number=1)],
+    "one after the other": [*expose_partition(0, 10, 20), *expose_partition(1, 20, 30), *expose_partition(2, 25, 26)],
+    "other topics": [*expose_partition(0, 10, 20), *partition((0, ALONE), until=100, topic="other")],
+    "over midnight": [*expose_partition(0, 10, 20), *partition((0, ALL), (50, ALONE), until=2 * DAY, number=1)],
     "moved to another rack": [
         broker(1, "a", 0, 50), broker(2, "b", 0, 40), broker(2, "a", 40, 60, broker_epoch=2), broker(3, "b", 0, 99),
         *partition((0, IN_A), until=100),

@@ -6,20 +6,20 @@ from pyspark.sql import SparkSession
 from kontroller.history.answers.options import Options
 from kontroller.history.answers.outages.failovers import failovers
 from kontroller.history.schemas import FAILOVERS
-from tests.spark.answers.literals import Answers, Histories, Row, answers, at, event, partition, span
+from tests.spark.answers.literals import Answers, Histories, Row, answers, event, make_time, partition, span
 
 GONE = {"correlation_id": "1-5", "cause": "brokers_changed"}
 
 
-def lost(when: float, number: int, seq: int, **more: object) -> Row:
+def lose(when: float, number: int, seq: int, **more: object) -> Row:
     return event(when, "broker_removed", broker=number, seq=seq, **GONE) | more
 
 
-def seen(when: float, number: int, seq: int, broker_epoch: int, **more: object) -> Row:
+def see(when: float, number: int, seq: int, broker_epoch: int, **more: object) -> Row:
     return event(when, "broker", broker=number, seq=seq, broker_epoch=broker_epoch) | more
 
 
-def led(number: int, *elections: tuple[float, int, int], until: float = 100) -> list[Row]:
+def lead(number: int, *elections: tuple[float, int, int], until: float = 100) -> list[Row]:
     """A partition that broker 1 led at first; elections: when, who, seq of the record. All by the event of GONE."""
     steps = [(when, {"leader": leader, "seq": seq} | GONE) for when, leader, seq in elections]
     return partition((0, {"seq": 1}), *steps, until=until, number=number)
@@ -30,94 +30,94 @@ SHUTDOWN: Row = {"correlation_id": "1-4", "cause": "controlled_shutdown"}
 
 CLUSTERS = {
     "within the event": [
-        lost(10, 1, 50, took_us=2_000_000),
-        *led(0, (10, 2, 51)),
-        *led(1, (10, -1, 52), (13, 3, 60)),
-        *led(2, (10, -1, 53)),
+        lose(10, 1, 50, took_us=2_000_000),
+        *lead(0, (10, 2, 51)),
+        *lead(1, (10, -1, 52), (13, 3, 60)),
+        *lead(2, (10, -1, 53)),
         *partition((0, {"leader": 2, "seq": 1}), until=100, number=3),
     ],
-    "records in the other order": [lost(10, 1, 50), *led(0, (10, 2, 49))],
-    "drained before": [lost(10, 1, 50), *partition((0, {"seq": 1}), (5, {"leader": 2, "seq": 20}), until=100)],
-    "led the same again": [lost(10, 1, 50), *led(0, (10, -1, 51), (30, 1, 60))],
+    "records in the other order": [lose(10, 1, 50), *lead(0, (10, 2, 49))],
+    "drained before": [lose(10, 1, 50), *partition((0, {"seq": 1}), (5, {"leader": 2, "seq": 20}), until=100)],
+    "led the same again": [lose(10, 1, 50), *lead(0, (10, -1, 51), (30, 1, 60))],
     "isr changed first": [
-        lost(10, 1, 50),
-        *led(0, (12, 1, 55), (15, 2, 56)),
-        *led(1, (10, 1, 45), (10, 2, 46)),
+        lose(10, 1, 50),
+        *lead(0, (12, 1, 55), (15, 2, 56)),
+        *lead(1, (10, 1, 45), (10, 2, 46)),
         *partition((0, {"seq": 1}), (5, {"isr": [1, 2], "seq": 9}), (11, {"leader": 2, "seq": 60}), until=40, number=2),
     ],
-    "many": [lost(10, 1, 50), *(row for n in range(101) for row in led(n, (10, -1, 51), (10 + n, 2, 60), until=200))],
+    "many": [lose(10, 1, 50), *(row for n in range(101) for row in lead(n, (10, -1, 51), (10 + n, 2, 60), until=200))],
     "unknown before it moved": [
-        lost(10, 1, 50),
+        lose(10, 1, 50),
         *partition((0, {"seq": 1}), (10, DOWN), (20, None), (30, {"leader": 2, "seq": 70}), until=40),
     ],
     "deleted before it moved": [
-        lost(10, 1, 50),
+        lose(10, 1, 50),
         *partition((0, {"seq": 1}), (10, DOWN), until=20, is_last=False),
         *partition((30, {"seq": 80, "leader": 2}), until=40),
     ],
     "another epoch": [
-        lost(10, 1, 50, controller_epoch=2),
+        lose(10, 1, 50, controller_epoch=2),
         *partition((0, {"seq": 1}), (5, None), (6, {"controller_epoch": 2, "leader": 2, "seq": 5}), until=40),
     ],
     "elected in one epoch, lost in the next": [
-        lost(10, 1, 3, controller_epoch=2),
+        lose(10, 1, 3, controller_epoch=2),
         *partition((0, {"seq": 60}), (10, {"controller_epoch": 2, "leader": 2, "seq": 4} | GONE), until=40),
         *partition((0, {"seq": 61}), (12, {"controller_epoch": 2, "leader": 2, "seq": 9}), until=40, number=1),
         *partition((0, {"seq": 62}), until=10, number=2),
         *partition((0, {"seq": 63}), (9, {"controller_epoch": 2, "leader": 2, "seq": 1}), until=40, number=3),
     ],
     "elected in one epoch, unknown, lost in the next": [
-        lost(10, 1, 3, controller_epoch=2),
+        lose(10, 1, 3, controller_epoch=2),
         *partition((0, {"seq": 60}), (5, None), (15, {"controller_epoch": 2, "leader": 2, "seq": 9}), until=40),
         *partition((0, {"seq": 60}), (10, None), (15, {"controller_epoch": 2, "leader": 2, "seq": 9}), until=40, number=1),
     ],
     "announced": [
-        seen(0, 1, 0, 100),
-        lost(10, 1, 50),
+        see(0, 1, 0, 100),
+        lose(10, 1, 50),
         *partition((0, {"seq": 1}), (9, {"leader": 2, "seq": 40} | SHUTDOWN), until=40),
-        *led(1, (10, -1, 51)),
+        *lead(1, (10, -1, 51)),
     ],
     "announced before it came back": [
-        seen(0, 1, 0, 100),
-        seen(5, 1, 30, 200),
-        lost(10, 1, 50),
+        see(0, 1, 0, 100),
+        see(5, 1, 30, 200),
+        lose(10, 1, 50),
         *partition((0, {"seq": 1}), (4, {"leader": 2, "seq": 20} | SHUTDOWN), until=40),
         *partition((0, {"leader": 2, "seq": 1}), (6, {"leader": 1, "seq": 35}), (10, DOWN), until=40, number=1),
     ],
     "another was announced": [
-        lost(10, 1, 50),
+        lose(10, 1, 50),
         *partition((0, {"seq": 1, "leader": 3}), (9, {"leader": 2, "seq": 40} | SHUTDOWN), until=40),
-        *led(1, (10, 2, 51)),
+        *lead(1, (10, 2, 51)),
     ],
     "bounced": [
-        seen(0, 1, 0, 100),
-        seen(10, 1, 50, 200, **GONE),
-        *led(0, (10, 2, 49)),
+        see(0, 1, 0, 100),
+        see(10, 1, 50, 200, **GONE),
+        *lead(0, (10, 2, 49)),
         *partition((0, {"seq": 1}), (20, {"leader": 3, "seq": 70}), until=40, number=1),
     ],
-    "bounced, and lost nothing": [seen(0, 1, 0, 100), seen(10, 1, 50, 200, **GONE), *led(0, (20, 1, 70))],
+    "bounced, and lost nothing": [see(0, 1, 0, 100), see(10, 1, 50, 200, **GONE), *lead(0, (20, 1, 70))],
     "went and came by one event": [
-        seen(0, 1, 0, 100),
-        lost(10, 1, 50),
-        seen(10, 1, 53, 200, **GONE),
-        *led(0, (10, 2, 52)),
+        see(0, 1, 0, 100),
+        lose(10, 1, 50),
+        see(10, 1, 53, 200, **GONE),
+        *lead(0, (10, 2, 52)),
         *partition((0, {"seq": 1}), until=40, number=1),
     ],
-    "snapshots": [seen(0, 1, 0, 100), seen(5, 1, 9, 100, snapshot=True), seen(10, 1, 10, 100), *led(0, (10, 2, 50))],
+    "snapshots": [see(0, 1, 0, 100), see(5, 1, 9, 100, snapshot=True), see(10, 1, 10, 100), *lead(0, (10, 2, 50))],
     "twice": [
-        lost(10, 1, 50),
+        lose(10, 1, 50),
         *partition(
             (0, {"seq": 1}),
             (10, {"leader": 2, "seq": 51} | GONE),
             (30, {"leader": 3, "seq": 71, "correlation_id": "1-9"}),
             until=40,
         ),
-        lost(29, 2, 70, correlation_id="1-9"),
+        lose(29, 2, 70, correlation_id="1-9"),
     ],
 }  # fmt: skip
 
 UNKNOWN = {
-    "in unknown time": [span(0, 9, last_seq=49), lost(10, 1, 50), span(20, 30, first_seq=51), *led(0, (25, 2, 60))]
+    "in unknown time": [span(0, 9, last_seq=49), lose(10, 1, 50), span(20, 30, first_seq=51), *lead(0, (25, 2, 60))]
 }
 
 
@@ -130,13 +130,15 @@ def found(spark: SparkSession) -> Answers:
 
 def test_time_runs_from_when_the_controller_heard_of_it(found: Answers) -> None:
     assert found("within the event", "broker", "lost_at", "cause", "partitions", "moved", "last_moved_at") == [
-        (1, at(8), "brokers_changed", 3, 2, at(13))
+        (1, make_time(8), "brokers_changed", 3, 2, make_time(13))
     ]
     assert found("within the event", "median_seconds", "max_seconds") == [(3.5, 5)]
 
 
 def test_it_does_not_matter_which_record_of_an_event_was_written_first(found: Answers) -> None:
-    assert found("records in the other order", "lost_at", "partitions", "moved", "max_seconds") == [(at(10), 1, 1, 0)]
+    assert found("records in the other order", "lost_at", "partitions", "moved", "max_seconds") == [
+        (make_time(10), 1, 1, 0)
+    ]
 
 
 def test_a_broker_that_was_drained_first_led_nothing(found: Answers) -> None:

@@ -18,7 +18,7 @@ from kontroller.history.transforms.continuity.breaks import marks
 from kontroller.history.transforms.known_spans import find_known_spans
 from kontroller.history.transforms.partition_intervals import partition_intervals
 from tests.spark.answers.literals import Answers, answers
-from tests.spark.histories import as_events, history
+from tests.spark.histories import history, make_events
 
 JOURNALS: Final = {f"cluster {seed}": history(seed, cluster_id=f"cluster {seed}", events=120) for seed in range(4)}
 US: Final = 1_000_000
@@ -26,7 +26,7 @@ US: Final = 1_000_000
 
 @pytest.fixture(scope="module")
 def answered(spark: SparkSession) -> dict[Table, DataFrame]:
-    events = as_events(spark, *JOURNALS.values()).localCheckpoint()
+    events = make_events(spark, *JOURNALS.values()).localCheckpoint()
     spans = find_known_spans(marks(events)).localCheckpoint()
     configs = config_intervals(events, spans).localCheckpoint()
     return answer_all({
@@ -96,7 +96,7 @@ class Follower:
                     del leaders[other]
 
 
-def followed(lines: Iterable[bytes]) -> Follower:
+def follow_lines(lines: Iterable[bytes]) -> Follower:
     follower, now = Follower(), 0
     for line in lines:
         record = json.loads(line)
@@ -118,7 +118,7 @@ def test_time_without_a_leader_is_what_the_journal_says(answered: dict[Table, Da
     found = answers(answered[schemas.AVAILABILITY], schemas.AVAILABILITY)
     leaderless: Counter[str] = Counter()
     for cluster, lines in JOURNALS.items():
-        expected = followed(lines)
+        expected = follow_lines(lines)
         assert total(found, cluster, "partition_seconds") == expected.existed, cluster
         assert total(found, cluster, "leaderless_seconds") == expected.leaderless, cluster
         assert total(found, cluster, "unknown_seconds") == expected.unknown, cluster
@@ -136,7 +136,7 @@ def test_downtime_by_cause_comes_to_the_downtime(answered: dict[Table, DataFrame
 
 def test_each_broker_that_went_in_known_time_is_a_failover(answered: dict[Table, DataFrame]) -> None:
     found = answers(answered[schemas.FAILOVERS], schemas.FAILOVERS)
-    went = {cluster: followed(lines).broker_losses for cluster, lines in JOURNALS.items()}
+    went = {cluster: follow_lines(lines).broker_losses for cluster, lines in JOURNALS.items()}
     assert {cluster: len(found(cluster, "broker")) for cluster in JOURNALS} == went
     for cluster in JOURNALS:
         for partitions, moved, slowest in found(cluster, "partitions", "moved", "max_seconds"):

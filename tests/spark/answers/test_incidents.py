@@ -5,7 +5,7 @@ from pyspark.sql import SparkSession
 
 from kontroller.history.answers.outages.incidents import incidents
 from kontroller.history.schemas import INCIDENTS
-from tests.spark.answers.literals import Answers, Histories, answers, at, partition, span
+from tests.spark.answers.literals import Answers, Histories, answers, make_time, partition, span
 
 DOWN = {"leader": -1, "isr": [1], "cause": "brokers_changed", "correlation_id": "1-7", "partition_epoch": 5}
 FEWER = {"leader": 1, "isr": [1], "cause": "alter_partition", "correlation_id": "1-8", "partition_epoch": 6}
@@ -52,59 +52,62 @@ def found(spark: SparkSession) -> Answers:
 
 def test_an_incident_lasts_as_long_as_its_problem(found: Answers) -> None:
     assert found("changes within", "problem", "began", "ended", "cause", "correlation_id", "ended_by") == [
-        ("under_min_isr", at(10), at(30), "alter_partition", "1-8", "healed")
+        ("under_min_isr", make_time(10), make_time(30), "alter_partition", "1-8", "healed")
     ]
 
 
 def test_another_problem_is_another_incident(found: Answers) -> None:
     assert found("one after the other", "problem", "began", "ended", "cause", "ended_by") == [
-        ("leaderless", at(10), at(20), "brokers_changed", "alter_partition"),
-        ("under_min_isr", at(20), at(30), "alter_partition", "healed"),
+        ("leaderless", make_time(10), make_time(20), "brokers_changed", "alter_partition"),
+        ("under_min_isr", make_time(20), make_time(30), "alter_partition", "healed"),
     ]
 
 
 def test_a_problem_that_comes_back_is_another_incident(found: Answers) -> None:
-    assert found("back and forth", "began", "ended") == [(at(10), at(20)), (at(25), at(26))]
+    assert found("back and forth", "began", "ended") == [(make_time(10), make_time(20)), (make_time(25), make_time(26))]
 
 
 def test_incidents_without_length_are_told_apart_by_their_records(found: Answers) -> None:
     rows = found("no length", "began", "ended", "seq")
-    assert [row[:2] for row in rows] == [(at(10), at(10))] * 2
+    assert [row[:2] for row in rows] == [(make_time(10), make_time(10))] * 2
     assert rows[0][2] < rows[1][2]
 
 
 def test_one_that_lasts_to_the_end_of_history_says_so(found: Answers) -> None:
-    assert found("to the end", "ended", "is_last", "ended_by") == [(at(40), True, None)]
+    assert found("to the end", "ended", "is_last", "ended_by") == [(make_time(40), True, None)]
 
 
 def test_the_deletion_of_the_topic_ends_it(found: Answers) -> None:
-    assert found("deleted", "ended", "is_last", "ended_by") == [(at(40), False, "topic_deleted")]
+    assert found("deleted", "ended", "is_last", "ended_by") == [(make_time(40), False, "topic_deleted")]
 
 
 def test_a_topic_of_the_same_name_begins_anew(found: Answers) -> None:
     names = ("began", "cause", "ended_by")
-    before = (at(10), "brokers_changed", "topic_deleted")
-    assert found("created again", *names) == [before, (at(40.5), "create_topics", None)]
-    assert found("created again at once", *names) == [before, (at(40), "create_topics", None)]
+    before = (make_time(10), "brokers_changed", "topic_deleted")
+    assert found("created again", *names) == [before, (make_time(40.5), "create_topics", None)]
+    assert found("created again at once", *names) == [before, (make_time(40), "create_topics", None)]
 
 
 def test_nobody_knows_what_began_a_problem_that_a_snapshot_found(found: Answers) -> None:
-    assert found("found", "began", "cause") == [(at(5), "unknown")]
-    assert found("created during a span", "began", "cause") == [(at(6), "create_topics")]
+    assert found("found", "began", "cause") == [(make_time(5), "unknown")]
+    assert found("created during a span", "began", "cause") == [(make_time(6), "create_topics")]
 
 
 def test_the_cause_outlives_unknown_time_in_which_nothing_was_written(found: Answers) -> None:
     assert found("nothing was written", "began", "ended", "cause", "correlation_id", "ended_by") == [
-        (at(10), at(20), "brokers_changed", "1-7", None),
-        (at(30), at(31), "brokers_changed", "1-7", None),
-        (at(32), at(35), "brokers_changed", "1-7", "healed"),
+        (make_time(10), make_time(20), "brokers_changed", "1-7", None),
+        (make_time(30), make_time(31), "brokers_changed", "1-7", None),
+        (make_time(32), make_time(35), "brokers_changed", "1-7", "healed"),
     ]
 
 
 def test_the_cause_is_unknown_where_something_was_written_meanwhile(found: Answers) -> None:
-    assert found("something was written", "began", "cause") == [(at(10), "brokers_changed"), (at(30), "unknown")]
+    assert found("something was written", "began", "cause") == [
+        (make_time(10), "brokers_changed"),
+        (make_time(30), "unknown"),
+    ]
 
 
 def test_unknown_time_ends_it_without_saying_by_what(found: Answers) -> None:
-    assert found("unknown to the end", "ended", "ended_by") == [(at(20), None)]
-    assert found("unknown at once", "ended", "ended_by") == [(at(10), None)]
+    assert found("unknown to the end", "ended", "ended_by") == [(make_time(20), None)]
+    assert found("unknown at once", "ended", "ended_by") == [(make_time(10), None)]

@@ -7,7 +7,18 @@ from kontroller.history.answers.controllers import controllers
 from kontroller.history.answers.leadership import leadership
 from kontroller.history.answers.outages.unclean_elections import unclean_elections
 from kontroller.history.schemas import CONTROLLERS, LEADERSHIP, UNCLEAN_ELECTIONS
-from tests.spark.answers.literals import DAY, Answers, Histories, answers, at, broker, day, event, partition, span
+from tests.spark.answers.literals import (
+    DAY,
+    Answers,
+    Histories,
+    answers,
+    broker,
+    day,
+    event,
+    make_time,
+    partition,
+    span,
+)
 
 UNCLEAN = {"leader": 2, "isr": [2], "unclean": True, "leader_recovery_state": 1, "cause": "elect_leaders", "seq": 77}
 DOWN = {"leader": -1, "isr": [1]}
@@ -86,7 +97,7 @@ def test_there_is_no_skew_where_nobody_led(leaders: Answers) -> None:
 
 def test_an_unclean_election_names_what_was_before_and_when_it_had_recovered(elections: Answers) -> None:
     names = ("elected_at", "leader", "isr_before", "leader_before", "recovered_at", "cause", "seq")
-    assert elections("unclean", *names) == [(at(20), 2, [1], 1, at(30), "elect_leaders", 77)]
+    assert elections("unclean", *names) == [(make_time(20), 2, [1], 1, make_time(30), "elect_leaders", 77)]
 
 
 def test_one_that_has_not_recovered_says_nothing_of_it(elections: Answers) -> None:
@@ -104,9 +115,9 @@ def test_nothing_is_concluded_of_an_election_across_unknown_time(elections: Answ
 def test_each_term_says_who_and_how_long_it_took_to_take_over(terms: Answers) -> None:
     names = ("controller_epoch", "controller_id", "began", "ended", "ended_by", "takeover_seconds")
     assert terms("terms", *names) == [
-        (1, 7, at(0), at(40), "resigned", None),
-        (2, 8, at(50), at(50), None, None),
-        (3, 7, at(60), at(70), "end", 22.5),
+        (1, 7, make_time(0), make_time(40), "resigned", None),
+        (2, 8, make_time(50), make_time(50), None, None),
+        (3, 7, make_time(60), make_time(70), "end", 22.5),
     ]
 
 

@@ -6,7 +6,7 @@ from pyspark.sql import SparkSession
 from kontroller.history.answers.options import Options
 from kontroller.history.answers.reassignments import reassignments
 from kontroller.history.schemas import REASSIGNMENTS
-from tests.spark.answers.literals import Answers, Histories, answers, at, partition
+from tests.spark.answers.literals import Answers, Histories, answers, make_time, partition
 
 TO_4 = {"replicas": [4, 1, 2, 3], "adding": [4], "removing": [3]}
 TO_5 = {"replicas": [5, 1, 2, 3], "adding": [5], "removing": [3]}
@@ -43,56 +43,56 @@ NAMES = ("began", "ended", "outcome", "longest_wait_seconds")
 
 
 def test_one_is_done_when_its_target_is_assigned(found: Answers) -> None:
-    assert found("done", *NAMES) == [(at(10), at(50), "done", 30)]
+    assert found("done", *NAMES) == [(make_time(10), make_time(50), "done", 30)]
     assert found("done", "origin", "target") == [([2, 1, 3], [4, 1, 2])]
 
 
 def test_one_is_cancelled_when_its_origin_is_assigned(found: Answers) -> None:
-    assert found("cancelled", *NAMES) == [(at(10), at(40), "cancelled", 28)]
+    assert found("cancelled", *NAMES) == [(make_time(10), make_time(40), "cancelled", 28)]
 
 
 def test_another_target_replaces_it(found: Answers) -> None:
     assert found("replaced", "began", "ended", "outcome", "target") == [
-        (at(10), at(20), "replaced", [4, 1, 2]),
-        (at(20), None, "stalled", [5, 1, 2]),
+        (make_time(10), make_time(20), "replaced", [4, 1, 2]),
+        (make_time(20), None, "stalled", [5, 1, 2]),
     ]
 
 
 def test_one_that_runs_at_the_end_of_history_has_no_end(found: Answers) -> None:
-    assert found("runs", *NAMES) == [(at(10), None, "running", 50)]
+    assert found("runs", *NAMES) == [(make_time(10), None, "running", 50)]
 
 
 def test_one_whose_isr_has_not_changed_for_too_long_is_stalled(found: Answers) -> None:
-    assert found("stalled", *NAMES) == [(at(10), None, "stalled", 80)]
+    assert found("stalled", *NAMES) == [(make_time(10), None, "stalled", 80)]
 
 
 def test_where_its_beginning_was_not_seen_the_origin_is_what_it_does_not_add(found: Answers) -> None:
-    assert found("found", "began", "origin", "target", "outcome") == [(at(0), [1, 2, 3], [4, 1, 2], "done")]
+    assert found("found", "began", "origin", "target", "outcome") == [(make_time(0), [1, 2, 3], [4, 1, 2], "done")]
 
 
 def test_unknown_time_does_not_end_one_that_runs_afterwards(found: Answers) -> None:
-    assert found("went on", *NAMES) == [(at(10), at(50), "done", 35)]
+    assert found("went on", *NAMES) == [(make_time(10), make_time(50), "done", 35)]
 
 
 @pytest.mark.parametrize("cluster", ["ended unseen", "unknown to the end"])
 def test_one_that_ended_in_unknown_time_ended_unknown(found: Answers, cluster: str) -> None:
-    assert found(cluster, *NAMES) == [(at(10), at(20), "unknown", 10)]
+    assert found(cluster, *NAMES) == [(make_time(10), make_time(20), "unknown", 10)]
 
 
 def test_the_topic_may_be_deleted_meanwhile(found: Answers) -> None:
-    assert found("deleted", *NAMES) == [(at(10), at(20), "deleted", 10)]
+    assert found("deleted", *NAMES) == [(make_time(10), make_time(20), "deleted", 10)]
 
 
 def test_replicas_that_nobody_asked_for_are_an_unknown_outcome(found: Answers) -> None:
-    assert found("neither", "ended", "outcome") == [(at(20), "unknown")]
+    assert found("neither", "ended", "outcome") == [(make_time(20), "unknown")]
 
 
 def test_one_that_is_tried_again_is_another(found: Answers) -> None:
-    assert found("twice", "began", "outcome") == [(at(10), "cancelled"), (at(30), "done")]
+    assert found("twice", "began", "outcome") == [(make_time(10), "cancelled"), (make_time(30), "done")]
 
 
 def test_one_may_be_faster_than_the_clock(found: Answers) -> None:
-    assert found("no length", *NAMES) == [(at(10), at(10), "done", 0)]
+    assert found("no length", *NAMES) == [(make_time(10), make_time(10), "done", 0)]
 
 
 def test_one_may_only_remove(found: Answers) -> None:

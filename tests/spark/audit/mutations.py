@@ -17,7 +17,7 @@ def one(records: Sequence[Record], nth: int = 0, **fields: Any) -> Record:
     return found[nth]
 
 
-def before(records: Sequence[Record], record: Record) -> Record:
+def find_former(records: Sequence[Record], record: Record) -> Record:
     """The record of the same thing before, be it an entry of a snapshot."""
     same = ("kind", "topic", "partition", "broker")
     earlier = records[: records.index(record)]
@@ -30,12 +30,12 @@ def change(nth: int = 0, *, proven_by_former: bool = False, wanted: dict[str, An
     def mutate(records: list[Record]) -> Proof:
         record = one(records, nth, **wanted)
         record |= fields
-        return [before(records, record), record] if proven_by_former else [record]
+        return [find_former(records, record), record] if proven_by_former else [record]
 
     return mutate
 
 
-def changed(wanted: dict[str, Any], nth: int = 0, **fields: Any) -> Mutation:
+def prove_change(wanted: dict[str, Any], nth: int = 0, **fields: Any) -> Mutation:
     """As `change`, and the record before proves it as well."""
     return change(nth, proven_by_former=True, wanted=wanted, **fields)
 
@@ -58,7 +58,7 @@ def _second_leader(records: list[Record]) -> Proof:
 
 def _unseen_write(records: list[Record]) -> Proof:
     lost = one(records, **LED, isr=[2, 3, 1])
-    former = before(records, lost)
+    former = find_former(records, lost)
     records.remove(lost)
     return [former, one(records, **LED, leader=1, leader_epoch=2)]
 
@@ -68,7 +68,7 @@ def _early_end(records: list[Record]) -> Proof:
     joined = one(records, kind="leadership", topic="orders", partition=1, isr=[2, 3, 1, 4])
     joined["isr"] = [2, 3, 1]
     ended = one(records, kind="assignment", topic="orders", partition=1, replicas=[4, 3])
-    return [before(records, ended), joined, ended]
+    return [find_former(records, ended), joined, ended]
 
 
 def _foreign_member(records: list[Record]) -> Proof:
@@ -127,28 +127,28 @@ MUTATIONS: Final[dict[str, tuple[str, Mutation]]] = {
     "a leader from outside the ISR": ("LeaderInIsr", change(wanted=MOVED, isr=[3])),
     "an ISR of nobody": ("IsrIsNotEmpty", change(wanted=LOGS | {"leader": -1}, isr=[])),
     "a member twice": ("IsrNamesEachOnce", change(wanted=MOVED, isr=[2, 3, 2])),
-    "another leader under the same epoch": ("LeaderEpochRises", changed(MOVED, leader_epoch=None)),
+    "another leader under the same epoch": ("LeaderEpochRises", prove_change(MOVED, leader_epoch=None)),
     "two leaders of one epoch, and nobody between": ("OneLeaderPerEpoch", _second_leader),
-    "a leader epoch that falls": ("LeaderEpochNeverFalls", changed(LED | {"leader": 1}, 1, leader_epoch=0)),
-    "another state of the same version": ("PartitionEpochRises", changed(MOVED, partition_epoch=None)),
-    "a version that falls": ("PartitionEpochNeverFalls", changed(LED | {"leader": 1}, 1, partition_epoch=0)),
+    "a leader epoch that falls": ("LeaderEpochNeverFalls", prove_change(LED | {"leader": 1}, 1, leader_epoch=0)),
+    "another state of the same version": ("PartitionEpochRises", prove_change(MOVED, partition_epoch=None)),
+    "a version that falls": ("PartitionEpochNeverFalls", prove_change(LED | {"leader": 1}, 1, partition_epoch=0)),
     "a version that nobody recorded": ("NobodyElseWrites", _unseen_write),
-    "an unclean election that is not called so": ("UncleanIsMarked", changed(UNCLEAN, unclean=False)),
-    "a clean election that is called unclean": ("UncleanIsMarked", changed(MOVED, unclean=True)),
+    "an unclean election that is not called so": ("UncleanIsMarked", prove_change(UNCLEAN, unclean=False)),
+    "a clean election that is called unclean": ("UncleanIsMarked", prove_change(MOVED, unclean=True)),
     "an unclean election that is forbidden": ("UncleanIsAllowed", _forbidden),
     "a leader that recovers in company": ("RecoveringIsAlone", change(wanted=UNCLEAN, isr=[1, 2])),
     "a leader that recovers from nothing": (
-        "RecoveringIsUnclean", changed(LOGS | {"leader": 2}, leader_recovery_state=1),
+        "RecoveringIsUnclean", prove_change(LOGS | {"leader": 2}, leader_recovery_state=1),
     ),
     "a state of a later controller": ("DecidedByThisEpoch", change(wanted=MOVED, state_controller_epoch=9)),
     "a state of an earlier controller": (
-        "DecidingEpochNeverFalls", changed(LED | {"controller_epoch": 2}, state_controller_epoch=0),
+        "DecidingEpochNeverFalls", prove_change(LED | {"controller_epoch": 2}, state_controller_epoch=0),
     ),
     "a replica assigned twice": (
         "AssignmentNamesEachOnce", change(wanted={"kind": "assignment", "topic": "late"}, replicas=[3, 4, 3]),
     ),
     "a reassignment without its new replica": (
-        "AssignmentHoldsBoth", changed({"kind": "assignment", "adding": [4]}, replicas=[3, 2, 1]),
+        "AssignmentHoldsBoth", prove_change({"kind": "assignment", "adding": [4]}, replicas=[3, 2, 1]),
     ),
     "a reassignment that ends too early": ("TargetIsInSync", _early_end),
     "a member that is not assigned": ("IsrIsAssigned", _foreign_member),
@@ -156,7 +156,7 @@ MUTATIONS: Final[dict[str, tuple[str, Mutation]]] = {
     "a member that never registered": ("ChosenAreRegistered", change(wanted=MOVED, isr=[2, 3, 9])),
     "a leader that is gone": ("ChosenAreRegistered", _dead_leader),
     "a broker epoch that falls": (
-        "BrokerEpochNeverFalls", changed({"kind": "broker", "broker": 2}, broker_epoch=1),
+        "BrokerEpochNeverFalls", prove_change({"kind": "broker", "broker": 2}, broker_epoch=1),
     ),
     "a topic with another id": ("TopicKeepsItsId", _other_id),
     "two controllers of one epoch": ("OneControllerPerEpoch", _second_controller),

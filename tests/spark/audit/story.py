@@ -17,10 +17,10 @@ A_WHILE_MS = 100_000
 def story() -> tuple[bytes, ...]:
     """Its lines: two terms; brokers fail, restart and return, leaders move, replicas too, an election is unclean, and a
     partition is removed and added again, with another leader in the same leader epoch."""
-    return asyncio.run(_told())
+    return asyncio.run(_play_story())
 
 
-async def _told() -> tuple[bytes, ...]:
+async def _play_story() -> tuple[bytes, ...]:
     async with simulate_cluster() as cluster:
         journal = cluster.journal = MemoryJournal()
         cluster.settings = ProcessSettings(journal_snapshot_interval_seconds=600)

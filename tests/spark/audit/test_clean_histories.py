@@ -9,7 +9,7 @@ from kontroller.history.schemas import EVENTS, KNOWN_SPANS, PROOFS
 from kontroller.history.store import Store
 from kontroller.history.transforms.continuity.breaks import marks
 from kontroller.history.transforms.known_spans import find_known_spans
-from tests.spark.histories import as_events, history
+from tests.spark.histories import history, make_events
 
 SEEDS = range(50)
 
@@ -22,7 +22,7 @@ def test_nothing_is_found_in_random_histories_of_controllers_and_recorders(spark
     ]
     store = Store(spark=spark, location=str(tmp_path))
     with store.begin_change() as change:
-        change.write(EVENTS, as_events(spark, *journals))
+        change.write(EVENTS, make_events(spark, *journals))
         change.write(KNOWN_SPANS, find_known_spans(marks(change.read(EVENTS))))
     events = store.read(EVENTS)
     assert events.where("kind = 'leadership' AND NOT snapshot").count() > 10 * len(SEEDS)

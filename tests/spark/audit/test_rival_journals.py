@@ -11,7 +11,7 @@ from kontroller.history.transforms import lines
 from kontroller.history.transforms.accounts.once import deduplicate
 from kontroller.history.transforms.continuity.breaks import marks
 from kontroller.history.transforms.known_spans import find_known_spans
-from tests.spark.journal_scenes import Folders, as_lines, controller, recorder
+from tests.spark.journal_scenes import Folders, controller, make_lines, recorder
 
 
 def two_controllers(name: str) -> Folders:
@@ -30,7 +30,7 @@ def two_that_agree(name: str) -> Folders:
     }
 
 
-def restored(name: str) -> Folders:
+def restore_copy(name: str) -> Folders:
     """ZooKeeper is set back to a copy, and the same controller has the same epoch again."""
     return {
         "before": controller(name).begin().led_by(2, 0.1).alive(0.5).lines,
@@ -38,7 +38,7 @@ def restored(name: str) -> Folders:
     }
 
 
-def beside(name: str) -> Folders:
+def record_beside(name: str) -> Folders:
     """A recorder sees the same a little later, and misses some of it."""
     return {
         "controller": controller(name).begin().led_by(-1, 0.1).led_by(2, 0.2).alive(1.0).lines,
@@ -52,7 +52,7 @@ def copies(name: str) -> Folders:
     return {"own": own, "begin": own[: len(own) // 3], "end": own[-len(own) // 2 :]}
 
 
-def restarted(name: str) -> Folders:
+def restart_controller(name: str) -> Folders:
     """A controller that has lost its disk goes on in a new epoch."""
     before = controller(name, epoch=1).begin().led_by(2, 0.1).alive(0.2)
     after = controller(name, epoch=2).after(before).begin(0.3).led_by(3, 0.4).alive(1.0)
@@ -65,12 +65,12 @@ SCENES: dict[str, tuple[Callable[[str], Folders], set[str]]] = {
     ),
     "two controllers that agree": (two_that_agree, {"OneControllerPerEpoch"}),
     "ZooKeeper restored from a copy": (
-        restored,
+        restore_copy,
         {"JournalsAgreeOnStates", "JournalsAgreeOnLeaders", "LeaderEpochNeverFalls", "PartitionEpochNeverFalls"},
     ),
-    "a recorder beside a controller": (beside, set()),
+    "a recorder beside a controller": (record_beside, set()),
     "copies and parts": (copies, set()),
-    "a controller that was restarted": (restarted, set()),
+    "a controller that was restarted": (restart_controller, set()),
 }  # fmt: skip
 """What was written, and what it breaks."""
 
@@ -80,7 +80,7 @@ def found(spark: SparkSession) -> Sequence[Row]:
     """Violations of all clusters, by the way that a history goes."""
     scenes = {name: make(name) for name, (make, _) in SCENES.items()}
     recorded = spark.createDataFrame(
-        lines.judge(lines.check_lines(as_lines(spark, scenes)))[0].collect(), EVENTS.schema
+        lines.judge(lines.check_lines(make_lines(spark, scenes)))[0].collect(), EVENTS.schema
     )
     events = spark.createDataFrame(deduplicate(recorded)[0].collect(), EVENTS.schema)
     proofs = spark.createDataFrame([], PROOFS.schema)

@@ -50,7 +50,7 @@ def found(spark: SparkSession, proofs: dict[str, Proof]) -> Sequence[Row]:
     return rows
 
 
-def of(found: Sequence[Row], cluster_id: str, invariant: str) -> list[Row]:
+def select_violations(found: Sequence[Row], cluster_id: str, invariant: str) -> list[Row]:
     return [row for row in found if (row.cluster_id, row.invariant) == (cluster_id, invariant)]
 
 
@@ -62,7 +62,9 @@ def place(record: Record | Row) -> tuple[int, int]:
 def test_what_is_wrong_is_found_with_its_proof(wrong: str, found: Sequence[Row], proofs: dict[str, Proof]) -> None:
     invariant, _ = MUTATIONS[wrong]
     proof = proofs[wrong]
-    violated = [row for row in of(found, wrong, invariant) if place(row) in {place(record) for record in proof}]
+    violated = [
+        row for row in select_violations(found, wrong, invariant) if place(row) in {place(record) for record in proof}
+    ]
     assert violated, [(row.invariant, row.detail) for row in found if row.cluster_id == wrong]
     first = violated[0]
     assert [place(record) for record in first.evidence] == [place(record) for record in proof]

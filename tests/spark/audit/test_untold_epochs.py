@@ -19,7 +19,7 @@ def _untell(record: dict[str, Any]) -> None:
         record["leader_recovery_state"] = 0
 
 
-def _audited(spark: SparkSession, untold: slice) -> list[tuple[str, str]]:
+def _audit_without(spark: SparkSession, untold: slice) -> list[tuple[str, str]]:
     tables = Tables()
     records = tables.add(story())
     for record in records:
@@ -30,9 +30,9 @@ def _audited(spark: SparkSession, untold: slice) -> list[tuple[str, str]]:
 
 
 def test_nothing_is_found_where_epochs_are_not_told(spark: SparkSession) -> None:
-    assert _audited(spark, slice(None)) == []
+    assert _audit_without(spark, slice(None)) == []
 
 
 def test_epochs_that_are_told_no_more_have_not_fallen(spark: SparkSession) -> None:
-    kinds = {invariant for invariant, _ in _audited(spark, slice(TOLD_AGAIN, None))}
+    kinds = {invariant for invariant, _ in _audit_without(spark, slice(TOLD_AGAIN, None))}
     assert kinds.isdisjoint({"PartitionEpochNeverFalls", "DecidingEpochNeverFalls", "BrokerEpochNeverFalls"})

@@ -10,12 +10,12 @@ from kontroller.history.transforms.continuity.breaks import marks
 from kontroller.history.transforms.known_spans import find_known_spans
 from tests.spark.clocks.journals import START_S, Journal, lines
 from tests.spark.clocks.oracle import Record
-from tests.spark.histories import as_events
+from tests.spark.histories import make_events
 
 HOUR: Final = 3600
 
 
-def replaced_too_late() -> list[Record]:
+def replace_too_late() -> list[Record]:
     """The first one goes on for ten minutes when the second has begun, and both clocks are right."""
     first = Journal().begin().live(HOUR).lead(0, -1).live(600).lead(0, 2)
     second = Journal(epoch=2)
@@ -39,14 +39,12 @@ def next_in_1970() -> list[Record]:
     return journal.begin(ahead_s=-START_S).live(600).begin().live(HOUR).records
 
 
-HISTORIES: Final = {
-    story.__name__: story() for story in (replaced_too_late, all_ahead, ahead_for_a_while, next_in_1970)
-}
+HISTORIES: Final = {story.__name__: story() for story in (replace_too_late, all_ahead, ahead_for_a_while, next_in_1970)}
 
 
 @pytest.fixture(scope="module")
 def late(spark: SparkSession) -> list[Row]:
-    events = as_events(spark, *(lines(records, name) for name, records in HISTORIES.items())).localCheckpoint()
+    events = make_events(spark, *(lines(records, name) for name, records in HISTORIES.items())).localCheckpoint()
     return find_late_changes(events, find_known_spans(marks(events)).localCheckpoint()).collect()
 
 

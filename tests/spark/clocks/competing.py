@@ -55,8 +55,8 @@ WATCHES: Final = st.lists(st.sampled_from(range(LONGEST_S // 10)), min_size=2, m
 @st.composite
 def terms(draw: st.DrawFn) -> Term:
     changes = draw(CHANGES)
-    journals = [written_by_controller(changes, draw(WATCHES))]
-    journals += [written_by_recorder(changes, watches) for watches in draw(st.lists(WATCHES, min_size=1, max_size=2))]
+    journals = [write_as_controller(changes, draw(WATCHES))]
+    journals += [write_as_recorder(changes, watches) for watches in draw(st.lists(WATCHES, min_size=1, max_size=2))]
     whole = len(journals)
     for _ in range(draw(st.integers(1, 2))):
         of = draw(st.sampled_from(journals[:whole]))
@@ -65,7 +65,7 @@ def terms(draw: st.DrawFn) -> Term:
     return Term(changes, journals, whole)
 
 
-def written_by_controller(changes: Sequence[Change], watches: Sequence[Watch]) -> list[Record]:
+def write_as_controller(changes: Sequence[Change], watches: Sequence[Watch]) -> list[Record]:
     """What is between two watches is lost, and the journal says so; a snapshot follows."""
     journal = Journal()
     for number, watch in enumerate(watches):
@@ -80,7 +80,7 @@ def written_by_controller(changes: Sequence[Change], watches: Sequence[Watch]) -
     return journal.records
 
 
-def written_by_recorder(changes: Sequence[Change], watches: Sequence[Watch]) -> list[Record]:
+def write_as_recorder(changes: Sequence[Change], watches: Sequence[Watch]) -> list[Record]:
     """Between two watches it slept: afterwards it finds what is different, and nobody knows since when."""
     journal = Journal(is_recorded=True)
     known = _state(changes, watches[0].from_s)

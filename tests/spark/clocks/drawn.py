@@ -24,14 +24,14 @@ def alive(journal: Journal, wait_s: float, off_s: float) -> Journal:
     return journal.wait(wait_s).alive(off_s=off_s)
 
 
-def led(journal: Journal, wait_s: float, off_s: float, partition: int, leader: int) -> Journal:
+def lead_after(journal: Journal, wait_s: float, off_s: float, partition: int, leader: int) -> Journal:
     return journal.wait(wait_s).lead(partition, leader, off_s=off_s)
 
 
 STEPS: Final[st.SearchStrategy[Step]] = st.one_of(
     st.builds(lambda wait_s, off_s: lambda journal: alive(journal, wait_s, off_s), WAIT_S, OFF_S),
     st.builds(
-        lambda wait_s, off_s, partition, leader: lambda journal: led(journal, wait_s, off_s, partition, leader),
+        lambda wait_s, off_s, partition, leader: lambda journal: lead_after(journal, wait_s, off_s, partition, leader),
         WAIT_S, OFF_S, PARTITION, LEADER,
     ),
     st.builds(lambda seconds: lambda journal: journal.live(seconds), st.integers(10, 200)),

@@ -17,7 +17,7 @@ from kontroller.history.transforms.known_spans import find_known_spans
 from kontroller.history.transforms.partition_intervals import partition_intervals
 from tests.spark.clocks.journals import lines
 from tests.spark.clocks.oracle import Record, Timeline, tidy
-from tests.spark.histories import as_events
+from tests.spark.histories import make_events
 
 
 @dataclass(slots=True)
@@ -31,10 +31,10 @@ class Folded:
     leaderless_seconds: dict[str, float] = field(default_factory=dict)
 
 
-def folded(spark: SparkSession, journals: Mapping[str, Sequence[Sequence[Record]]]) -> Folded:
+def fold_journals(spark: SparkSession, journals: Mapping[str, Sequence[Sequence[Record]]]) -> Folded:
     """Of each cluster, whose journals are each in a folder of its own."""
     folders = [lines(records, name) for name, of_cluster in journals.items() for records in of_cluster]
-    events = as_events(spark, *folders).localCheckpoint()
+    events = make_events(spark, *folders).localCheckpoint()
     intervals = _intervals(spark, events)
     found = Folded()
     for (name, partition), states in _states(intervals).items():

@@ -129,7 +129,7 @@ def lines(records: Iterable[Record], cluster_id: str) -> list[bytes]:
     return [json.dumps({"cluster_id": cluster_id, **record}).encode() + b"\n" for record in records]
 
 
-def in_order(records: Sequence[Record]) -> list[Record]:
+def sort_records(records: Sequence[Record]) -> list[Record]:
     """Each once."""
     by_place = {(record["controller_epoch"], record["seq"]): record for record in records}
     return [by_place[place] for place in sorted(by_place)]

@@ -9,7 +9,7 @@ from pyspark.sql import SparkSession
 from kontroller.history.transforms.accounts.choice import ABOUT_AS_MUCH
 from tests.spark.clocks.competing import LATE_S, Term, terms
 from tests.spark.clocks.drawn import examples
-from tests.spark.clocks.folded import Folded, folded
+from tests.spark.clocks.folded import Folded, fold_journals
 from tests.spark.clocks.journals import START_S
 from tests.spark.clocks.oracle import SECOND, Timeline, timelines
 
@@ -23,10 +23,10 @@ BARE: Final = " without copies"
 @pytest.fixture(scope="module")
 def found(spark: SparkSession) -> Folded:
     journals = {name: term.journals for name, term in TERMS.items()}
-    return folded(spark, journals | {name + BARE: term.journals[: term.whole] for name, term in TERMS.items()})
+    return fold_journals(spark, journals | {name + BARE: term.journals[: term.whole] for name, term in TERMS.items()})
 
 
-def known_us(timeline: Timeline) -> int:
+def sum_known_us(timeline: Timeline) -> int:
     return sum(ended - began for began, ended, leader in timeline if leader is not None)
 
 
@@ -57,9 +57,9 @@ def test_what_is_said_to_be_known_was_so(found: Folded) -> None:
 def test_as_much_is_known_as_of_the_journal_that_knows_most(found: Folded) -> None:
     for name, term in TERMS.items():
         single = [timelines(records, silence_s=SILENCE_S) for records in term.journals]
-        most_us = max(known_us(timeline) for of_journal in single for timeline in of_journal.values() or [[]])
+        most_us = max(sum_known_us(timeline) for of_journal in single for timeline in of_journal.values() or [[]])
         for timeline in found.timelines[name].values():
-            assert known_us(timeline) >= ABOUT_AS_MUCH * most_us, name
+            assert sum_known_us(timeline) >= ABOUT_AS_MUCH * most_us, name
 
 
 def test_copies_and_parts_of_journals_change_nothing(found: Folded) -> None:

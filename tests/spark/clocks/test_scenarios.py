@@ -6,7 +6,7 @@ from typing import Final, NamedTuple
 import pytest
 from pyspark.sql import SparkSession
 
-from tests.spark.clocks.folded import Folded, folded
+from tests.spark.clocks.folded import Folded, fold_journals
 from tests.spark.clocks.journals import START_S, Journal
 
 HOUR: Final = 3600
@@ -95,7 +95,7 @@ def ahead_for_half_an_hour() -> Case:
     return Case(journal, [(0, HOUR, 1), (HOUR, again, None), (again, again + HOUR, -1)], {"clock_not_believed": 190})
 
 
-def resigned_late() -> Case:
+def resign_late() -> Case:
     """It was frozen, and noticed ten minutes after the next one had begun that it had lost the role."""
     journal = Journal().begin().live(100).wait(600).resign().wait(-570).begin().live(100)
     return Case(journal, [(0, 100, 1), (100, 130, None), (130, 230, 1)])
@@ -106,7 +106,7 @@ def two_clocks_that_differ_as_clocks_do() -> Case:
     return Case(journal, [(20, 120, 1), (120, 205, 1)], {"clock_went_back": 1})
 
 
-def deleted_unseen_and_created_without_a_leader() -> Case:
+def delete_unseen_and_create_without_a_leader() -> Case:
     journal = Journal().begin().live(100).delete(0).wait(20).begin().live(50).create(0).live(100)
     return Case(journal, [(0, 100, 1), (100, 120, None), (170, 270, -1)])
 
@@ -116,24 +116,24 @@ CASES: Final[Mapping[str, Case]] = {
     for build in (
         ahead_and_dead, one_stamp_ahead, boot_in_1970, first_boot_in_1970, last_stamps_in_2038, recorder_frozen,
         recorder_blind, controller_frozen, slower_alive_interval, back_by_seconds, back_by_minutes, ahead_for_half_an_hour,
-        resigned_late, two_clocks_that_differ_as_clocks_do, deleted_unseen_and_created_without_a_leader,
+        resign_late, two_clocks_that_differ_as_clocks_do, delete_unseen_and_create_without_a_leader,
     )
 }  # fmt: skip
 
 
 @pytest.fixture(scope="module")
 def found(spark: SparkSession) -> Folded:
-    return folded(spark, {name: [case.journal.records] for name, case in CASES.items()})
+    return fold_journals(spark, {name: [case.journal.records] for name, case in CASES.items()})
 
 
 @pytest.mark.parametrize("name", CASES)
 def test_what_is_known_is_what_was_written_by_a_clock_that_can_be_believed(found: Folded, name: str) -> None:
     states = found.timelines[name][0]
     in_seconds = [(began / 1e6 - START_S, ended / 1e6 - START_S, leader) for began, ended, leader in states]
-    assert in_seconds == merged(CASES[name].states)
+    assert in_seconds == merge_states(CASES[name].states)
 
 
-def merged(states: Sequence[tuple[float, float, int | None]]) -> list[tuple[float, float, int | None]]:
+def merge_states(states: Sequence[tuple[float, float, int | None]]) -> list[tuple[float, float, int | None]]:
     together: list[tuple[float, float, int | None]] = []
     for began, ended, leader in states:
         if together and together[-1][2] == leader:

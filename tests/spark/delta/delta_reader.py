@@ -21,16 +21,16 @@ LOOKED_AT_CLOSELY = "events"
 WRITES = ("DELETE FROM {}", "VACUUM {}", "VACUUM {} RETAIN 0 HOURS")
 
 
-def seen(spark: SparkSession, path: Path, copies: Path) -> dict[str, object]:
+def read_table(spark: SparkSession, path: Path, copies: Path) -> dict[str, object]:
     """What is to be seen of a table."""
     name = f"delta.`{path}`"
     spark.table(name).write.parquet(str(copies / path.name))
     detail = spark.sql(f"DESCRIBE DETAIL {name}").collect()[0]
     shown: dict[str, object] = {"divided by": detail.partitionColumns, "files": detail.numFiles}
-    return shown | (over_time(spark, path) if path.name == LOOKED_AT_CLOSELY else {})
+    return shown | (read_versions(spark, path) if path.name == LOOKED_AT_CLOSELY else {})
 
 
-def over_time(spark: SparkSession, path: Path) -> dict[str, object]:
+def read_versions(spark: SparkSession, path: Path) -> dict[str, object]:
     """What is to be seen of its versions, and what comes of writing to it."""
     name = f"delta.`{path}`"
     history = spark.sql(f"DESCRIBE HISTORY {name}").orderBy("version").collect()
@@ -55,5 +55,5 @@ if __name__ == "__main__":
     folder, copies, jars = sys.argv[1:]
     spark = local_session("others", shuffle_partitions=2, is_small=True, more=SETTINGS | {"spark.jars": jars})
     tables = sorted(path.parent for path in Path(folder).glob("*/*/_delta_log"))
-    sys.stdout.write(json.dumps({path.name: seen(spark, path, Path(copies)) for path in tables}) + "\n")
+    sys.stdout.write(json.dumps({path.name: read_table(spark, path, Path(copies)) for path in tables}) + "\n")
     spark.stop()

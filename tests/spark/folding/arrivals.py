@@ -46,14 +46,14 @@ class Round:
 def rounds() -> list[Round]:
     """The same each time. Each cluster arrives in some rounds, and in the last one nothing is left to come."""
     rng, found = random.Random(SEED), [Round() for _ in range(ROUNDS)]
-    for folders in (*_bad_clocks(), *_random(), *_competing()):
+    for folders in (*_bad_clocks(), *_random(), *_make_competing()):
         for journal, written in folders.items():
-            _in_pieces(rng, found, journal, written)
-    for folders_in_order in (*nights.drawn_nights(), *nights.all_kinds(), *nights.doubtful()):
+            _cut_into_pieces(rng, found, journal, written)
+    for folders_in_order in (*nights.draw_nights(), *nights.all_kinds(), *nights.doubtful()):
         for journal, pieces in folders_in_order.items():
             for one, piece in zip(found, pieces, strict=True):
                 one.folders[journal] += piece
-    for one, arrived in zip(found, _without_a_name(), strict=False):
+    for one, arrived in zip(found, _make_nameless(), strict=False):
         one.folders[_SHARED] += arrived
     _say_what_is_new(found)
     found[1].folders["/bad clock 0"].append(b"no record\n")
@@ -69,7 +69,7 @@ def _say_what_is_new(found: Sequence[Round]) -> None:
         seen |= new
 
 
-def _in_pieces(rng: random.Random, found: Sequence[Round], journal: str, written: Sequence[bytes]) -> None:
+def _cut_into_pieces(rng: random.Random, found: Sequence[Round], journal: str, written: Sequence[bytes]) -> None:
     cuts = sorted(rng.sample(range(1, len(written)), min(2, len(written) - 1)))
     pieces = [written[low:high] for low, high in zip([0, *cuts], [*cuts, len(written)], strict=True)]
     numbers = [rng.randrange(ROUNDS) for _ in pieces]
@@ -104,7 +104,7 @@ def _random() -> Iterator[Folders]:
     yield {"/seen": random_cluster(SEED + 1, cluster_id="seen/%", events=15, is_recorded=True).lines}
 
 
-def _competing() -> Iterator[Folders]:
+def _make_competing() -> Iterator[Folders]:
     """Epochs of which several have a journal, and one whose journal is in two folders."""
     own = controller("both").begin().alive(0.2).lost(0.4).led_by(2, 0.6).alive(0.8)
     seen = recorder("both").begin().alive(0.3).snapshot().led_by(-1, 0.5).alive(0.7)
@@ -114,7 +114,7 @@ def _competing() -> Iterator[Folders]:
     yield {"/two/first": first[: half + 5], "/two/second": second, "/two/archive": first[half:]}
 
 
-def _without_a_name() -> Iterator[list[bytes]]:
+def _make_nameless() -> Iterator[list[bytes]]:
     """Of a journal whose cluster has no id yet: then it has one, and nobody knows whose they are when a second cluster
     writes to it."""
     records = Journal().begin().live(60).records

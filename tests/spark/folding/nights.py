@@ -43,7 +43,7 @@ def quiet() -> Journal:
     return journal.live(60)
 
 
-def drawn_nights() -> Iterator[Arriving]:
+def draw_nights() -> Iterator[Arriving]:
     """Whatever clocks, silences, losses and terms come after midnight, in three pieces."""
     found: list[tuple[list[Record], list[int]]] = []
     numbers = st.integers(0, 99)
@@ -82,11 +82,14 @@ def all_kinds() -> Iterator[Arriving]:
 def doubtful() -> Iterator[Arriving]:
     """Tails that say something of what was before midnight. Each would be told otherwise by its tail alone."""
     for name, journal in _doubtful():
-        yield {f"/{name}": _by_midnight(lines(journal.records, name), journal)}
+        yield {f"/{name}": _cut_at_midnight(lines(journal.records, name), journal)}
     rival = evening().live(30)
     name = "two writers"
     other = lines(evening().live(60).records, name)
-    yield {f"/{name}": _by_midnight(lines(rival.live(20).records, name), rival), f"/{name} too": [[], [], other[5:]]}
+    yield {
+        f"/{name}": _cut_at_midnight(lines(rival.live(20).records, name), rival),
+        f"/{name} too": [[], [], other[5:]],
+    }
 
 
 def _doubtful() -> Iterator[tuple[str, Journal]]:
@@ -106,7 +109,7 @@ def _doubtful() -> Iterator[tuple[str, Journal]]:
     yield "a later term of the year before", evening().live(40).begin(ahead_s=-2e9).live(30)
 
 
-def _by_midnight(written: Sequence[bytes], journal: Journal) -> Pieces:
+def _cut_at_midnight(written: Sequence[bytes], journal: Journal) -> Pieces:
     """Cut after the first record of the new day, and before the last one of all."""
     first = next(number for number, record in enumerate(journal.records) if record["event_time_us"] >= MIDNIGHT_US) + 1
     return [written[:first], written[first:-1], written[-1:]]

@@ -35,7 +35,7 @@ def snapshots_of(seed: int, cluster_id: str, times: int = SNAPSHOTS, **how: bool
     return cluster.lines
 
 
-def with_a_wrong_checksum(written: Sequence[bytes]) -> list[bytes]:
+def spoil_checksums(written: Sequence[bytes]) -> list[bytes]:
     """Each of its snapshots has another checksum than what it says."""
     return [
         json.dumps({**record, "checksum": record["checksum"] ^ 1}).encode() if "checksum" in record else line
@@ -43,7 +43,7 @@ def with_a_wrong_checksum(written: Sequence[bytes]) -> list[bytes]:
     ]
 
 
-def copied_in_part(written: Sequence[bytes]) -> list[bytes]:
+def copy_part(written: Sequence[bytes]) -> list[bytes]:
     """A part that begins and ends in the middle of snapshots."""
     inside = [
         number for number, line in enumerate(written) if b'"snapshot": true' in line or b'"snapshot":true' in line
@@ -51,7 +51,7 @@ def copied_in_part(written: Sequence[bytes]) -> list[bytes]:
     return list(written[inside[len(inside) // 4] : inside[3 * len(inside) // 4]])
 
 
-def taken_in(kept: KeptHistory, journals: Journals) -> KeptHistory:
+def take_in(kept: KeptHistory, journals: Journals) -> KeptHistory:
     rows = [
         (line.decode().rstrip("\n"), f"{journal}/segment.jsonl", journal, None)
         for journal, written in journals.items()
@@ -86,7 +86,7 @@ JOURNALS: Journals = {
     "/whole": snapshots_of(1, "whole", SNAPSHOTS + 3, has_gaps=False),
     "/broken": snapshots_of(2, "broken"),
     "/seen": snapshots_of(3, "seen", is_recorded=True),
-    "/wrong": with_a_wrong_checksum(snapshots_of(4, "wrong", has_gaps=False)),
+    "/wrong": spoil_checksums(snapshots_of(4, "wrong", has_gaps=False)),
     "/both/controller": controller("both").begin().alive(0.1).snapshot().led_by(2, 0.2).snapshot().alive(0.3).lines,
     "/both/recorder": recorder("both").begin().snapshot().alive(0.2).snapshot().alive(0.4).lines,
 }
@@ -99,7 +99,7 @@ LAST_DAY = "2026-01-04"
 
 @pytest.fixture(scope="module")
 def plain(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> KeptHistory:
-    return taken_in(KeptHistory.open_history(spark, str(tmp_path_factory.mktemp("plain"))), JOURNALS)
+    return take_in(KeptHistory.open_history(spark, str(tmp_path_factory.mktemp("plain"))), JOURNALS)
 
 
 @pytest.fixture(scope="module")
@@ -150,7 +150,7 @@ class TestEntriesOfSnapshots:
     def test_a_journal_that_is_read_again_brings_none_back(self, compacted: tuple[KeptHistory, Compacted]) -> None:
         kept, _ = compacted
         before = kept.raw.read(RAW_EVENTS).count()
-        assert taken_in(kept, JOURNALS).raw.read(RAW_EVENTS).count() == before
+        assert take_in(kept, JOURNALS).raw.read(RAW_EVENTS).count() == before
 
     def test_nothing_is_left_to_go_then(self, compacted: tuple[KeptHistory, Compacted]) -> None:
         kept, _ = compacted
@@ -167,29 +167,29 @@ class TestEntriesOfSnapshots:
     ) -> None:
         choices: list[Choice] = []
 
-        def noted(*how: Any) -> Choice:
+        def note_choice(*how: Any) -> Choice:
             choices.append(choose(*how))
             return choices[-1]
 
-        monkeypatch.setattr(fold, "choose", noted)
+        monkeypatch.setattr(fold, "choose", note_choice)
         (tmp_path / "plain").mkdir()
-        left = taken_in(copy_of(compacted[0], tmp_path), {"/whole": LATER})
+        left = take_in(copy_of(compacted[0], tmp_path), {"/whole": LATER})
         assert choices[-1].days == {"whole": LAST_DAY}
-        assert layers_of(left) == layers_of(taken_in(copy_of(plain, tmp_path / "plain"), {"/whole": LATER}))
+        assert layers_of(left) == layers_of(take_in(copy_of(plain, tmp_path / "plain"), {"/whole": LATER}))
 
     def test_a_copy_of_parts_in_another_place_changes_nothing(
         self, said: Mapping[str, Any], compacted: tuple[KeptHistory, Compacted]
     ) -> None:
-        copies = {f"{journal}/copy": copied_in_part(JOURNALS[journal]) for journal in ("/whole", "/seen")}
-        assert all_that_is_said(taken_in(compacted[0], copies)) == said
+        copies = {f"{journal}/copy": copy_part(JOURNALS[journal]) for journal in ("/whole", "/seen")}
+        assert all_that_is_said(take_in(compacted[0], copies)) == said
 
 
-def since(written: Iterable[bytes], first: tuple[int, int]) -> list[bytes]:
+def drop_before(written: Iterable[bytes], first: tuple[int, int]) -> list[bytes]:
     found = ((line, json.loads(line)) for line in written)
     return [line for line, record in found if (record["controller_epoch"], record["seq"]) >= first]
 
 
-def at_one_wrong_time(line: bytes) -> bytes:
+def set_wrong_time(line: bytes) -> bytes:
     return json.dumps(json.loads(line) | {"event_time_us": 0}).encode()
 
 
@@ -202,7 +202,7 @@ class TestWhatIsOlder:
     def journals(self) -> Journals:
         whole = [*JOURNALS["/whole"]]
         last_alive = max(number for number, line in enumerate(whole) if b"snapshot" not in line)
-        whole[last_alive] = at_one_wrong_time(whole[last_alive])
+        whole[last_alive] = set_wrong_time(whole[last_alive])
         whole[:40] = [line.replace(b'"cluster_id": "whole"', b'"cluster_id": null') for line in whole[:40]]
         ahead = [json.loads(line) for line in snapshots_of(7, "ahead")]
         later = [json.dumps(one | {"event_time_us": one["event_time_us"] + 365 * DAY_US}).encode() for one in ahead]
@@ -211,7 +211,7 @@ class TestWhatIsOlder:
 
     @pytest.fixture(scope="class")
     def kept(self, spark: SparkSession, journals: Journals, tmp_path_factory: pytest.TempPathFactory) -> KeptHistory:
-        return taken_in(KeptHistory.open_history(spark, str(tmp_path_factory.mktemp("old"))), journals)
+        return take_in(KeptHistory.open_history(spark, str(tmp_path_factory.mktemp("old"))), journals)
 
     @pytest.fixture(scope="class")
     def gone(self, kept: KeptHistory) -> Compacted:
@@ -236,8 +236,8 @@ class TestWhatIsOlder:
         first = {row.journal: tuple(row.first) for row in raw.collect()}
         assert first["/whole"] > (1, 0) < first["/ahead"]
         assert first["/short"] == (1, 0)
-        left = {journal: since(written, first[journal]) for journal, written in journals.items()}
-        anew = taken_in(KeptHistory.open_history(spark, str(tmp_path)), left)
+        left = {journal: drop_before(written, first[journal]) for journal, written in journals.items()}
+        anew = take_in(KeptHistory.open_history(spark, str(tmp_path)), left)
         assert layers_of(kept) == layers_of(anew)
 
     def test_a_stamp_of_long_ago_in_the_middle_of_today_is_today_s(self, kept: KeptHistory, gone: Compacted) -> None:

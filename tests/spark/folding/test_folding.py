@@ -79,12 +79,12 @@ def choices() -> Iterator[list[Choice]]:
     """What each fold made anew, as it is decided."""
     made: list[Choice] = []
 
-    def noted(*how: Any) -> Choice:
+    def note_choice(*how: Any) -> Choice:
         made.append(choose(*how))
         return made[-1]
 
     with pytest.MonkeyPatch.context() as shipped:
-        shipped.setattr(fold, "choose", noted)
+        shipped.setattr(fold, "choose", note_choice)
         yield made
 
 
@@ -158,7 +158,7 @@ class TestAfterwards:
         later = lines(journal.live(3 * 3600).lead(1, 2).live(60).records[known:], "quiet")
         kept.take_in_lines(Round({"/quiet": later}).lines(kept.store.spark))
         before = kept.summary()
-        with without(kept, _is_of_earlier_days):
+        with hide_parts(kept, _is_of_earlier_days):
             kept.fold()
         assert kept.summary() != before
         assert choices[-1].days == {"quiet": "2026-01-04"}
@@ -168,7 +168,7 @@ class TestAfterwards:
         late = lines(Journal().begin().live(600).records, cluster)
         kept.take_in_lines(Round({"/late": late}).lines(kept.store.spark))
         before, old = kept.summary(), digests(kept.store)
-        with without(kept, lambda _, part: cluster_of(part) != cluster):
+        with hide_parts(kept, lambda _, part: cluster_of(part) != cluster):
             kept.fold()
             assert kept.summary() != before
         clusters = kept.store.read(EVENTS).groupBy("cluster_id").count().count()
@@ -204,7 +204,7 @@ def _is_before(part: Part, days: Mapping[str, str]) -> bool:
 
 
 @contextmanager
-def without(kept: KeptHistory, is_away: Callable[[str, Part], bool]) -> Iterator[None]:
+def hide_parts(kept: KeptHistory, is_away: Callable[[str, Part], bool]) -> Iterator[None]:
     """Some parts of tables are away while the block runs."""
     places = [
         Path(store.location, table, part)

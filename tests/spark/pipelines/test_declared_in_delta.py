@@ -10,7 +10,7 @@ from pyspark.testing import assertDataFrameEqual
 from devcluster.building.spark_jars import delta_jars
 from kontroller.history import schemas
 from kontroller.history.sources import journal_files
-from tests.spark.histories import ingested
+from tests.spark.histories import ingest_lines
 from tests.spark.pipelines.declared import leave_out_what_follows_events, spark_pipelines
 
 IN_DELTA = schemas.EVENTS
@@ -32,7 +32,7 @@ def test_tables_in_delta_hold_what_the_batch_comes_to_also_after_a_second_run(
         tables = project / "spark-warehouse"
         for name in ("lines", IN_DELTA.name):
             assert list((tables / name / "_delta_log").glob("*.json")), name
-        events, _ = ingested(journal_files.lines(spark, [str(project / "journals")]))
+        events, _ = ingest_lines(journal_files.lines(spark, [str(project / "journals")]))
         assertDataFrameEqual(spark.read.schema(IN_DELTA.schema).parquet(str(tables / f"{IN_DELTA.name}_read")), events)
         (project / "journals" / "busy" / "1-1.jsonl").write_bytes(later)
 

@@ -10,7 +10,7 @@ from kontroller.history.folding.tables import RAW_EVENTS
 from kontroller.history.kept_history import KeptHistory
 from kontroller.history.pipelines.topic import ingest
 from kontroller.history.schemas import EVENTS, FINDINGS, LINES
-from tests.spark.histories import as_events, as_lines, history
+from tests.spark.histories import history, make_events, make_lines
 
 
 def test_topic_and_files_go_into_one_history_in_which_nothing_is_lost_and_nothing_twice(
@@ -20,23 +20,23 @@ def test_topic_and_files_go_into_one_history_in_which_nothing_is_lost_and_nothin
     kept = KeptHistory.open_history(spark, str(tmp_path / "history"))
     half = len(records) // 2
     batches = [[*records[: half + 20], b"no record of a journal\n"], records[half : half + 40]]
-    from_topic(kept, tmp_path, "first", batches)
-    kept.take_in_lines(as_lines(spark, records[half + 30 :]))
+    ingest_topic(kept, tmp_path, "first", batches)
+    kept.take_in_lines(make_lines(spark, records[half + 30 :]))
     kept.fold()
-    once = as_events(spark, records)
+    once = make_events(spark, records)
     told = [name for name in EVENTS.schema.fieldNames() if name not in ("source", "journal")]
     assertDataFrameEqual(kept.store.read(EVENTS).select(told), once.select(told))
     findings = {row.problem: row["count"] for row in kept.store.read(FINDINGS).where("problem <> 'gap'").collect()}
     assert findings == {"unreadable": 1}
     raw = kept.raw.read(RAW_EVENTS).count()
-    from_topic(kept, tmp_path, "again", batches)
+    ingest_topic(kept, tmp_path, "again", batches)
     assert kept.raw.read(RAW_EVENTS).count() == raw
 
 
-def from_topic(kept: KeptHistory, folder: Path, name: str, batches: Sequence[Sequence[bytes]]) -> None:
+def ingest_topic(kept: KeptHistory, folder: Path, name: str, batches: Sequence[Sequence[bytes]]) -> None:
     """Takes in batches as the stream of a topic gives them, from its beginning, as without a checkpoint."""
     spark = kept.store.spark
     for number, batch in enumerate(batches):
-        as_lines(spark, batch).coalesce(1).write.parquet(str(folder / name / f"{number}"))
+        make_lines(spark, batch).coalesce(1).write.parquet(str(folder / name / f"{number}"))
     stream = spark.readStream.schema(LINES).option("maxFilesPerTrigger", 1).parquet(str(folder / name / "*"))
     ingest(kept, stream, str(folder / f"{name}-checkpoint"))

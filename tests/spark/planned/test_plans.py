@@ -44,19 +44,19 @@ def made(
     journal.write_bytes(b"".join(random_cluster(5, cluster_id="planned", events=20).lines))
     found: dict[str, list[Window]] = {}
 
-    def seen(write: Callable[..., str]) -> Callable[..., str]:
-        def seeing(change: Change, table: Table, rows: DataFrame, *how: Any) -> str:
+    def watch_writes(write: Callable[..., str]) -> Callable[..., str]:
+        def write_watched(change: Change, table: Table, rows: DataFrame, *how: Any) -> str:
             found.setdefault(table.name, []).extend(windows(rows))
             return write(change, table, rows, *how)
 
-        return seeing
+        return write_watched
 
     def report(tables: Mapping[str, DataFrame], _: Path, **how: object) -> None:
         for table in (*ANSWERS, VIOLATIONS):
             found[table.name] = windows(tables[table.name])
 
     with pytest.MonkeyPatch.context() as shipped:
-        shipped.setattr(Change, "_write", seen(Change._write))
+        shipped.setattr(Change, "_write", watch_writes(Change._write))
         shipped.setattr(kept_history, "write_report", report)
         history.take_in_lines(journal_files.lines(spark, [str(journal.parent)]))
         history.fold()

@@ -176,7 +176,7 @@ def bad_day(
         cluster.interval(broker, began, cluster.ended, is_last=True)
     partition_intervals(cluster)
     daily(cluster)
-    audited(cluster, FIRST_DAY)
+    add_findings(cluster, FIRST_DAY)
     return {table: [complete(cluster, table, row) for row in rows] for table, rows in cluster.tables.items()}
 
 
@@ -344,11 +344,11 @@ def daily(cluster: Cluster) -> None:
     causes: dict[tuple[str, int, str], dict[str, float]] = defaultdict(lambda: defaultdict(float))
     led: dict[tuple[int, int], float] = defaultdict(float)
     for row in cluster.tables["incidents"]:
-        for day, seconds in by_day(cluster, row["began"], row["ended"]):
+        for day, seconds in split_by_day(cluster, row["began"], row["ended"]):
             sums[row["topic"], day][row["problem"]] += seconds
             causes[row["topic"], day, row["cause"]][row["problem"]] += seconds
     for row in cluster.tables["partition_intervals"]:
-        for day, seconds in by_day(cluster, row["began"], row["ended"]):
+        for day, seconds in split_by_day(cluster, row["began"], row["ended"]):
             if not row["is_known"]:
                 sums[row["topic"], day]["unknown"] += seconds
             elif row["leader"] >= 0:
@@ -413,7 +413,7 @@ def add_day(cluster: Cluster, topic: str, partitions: int, day: int, its: dict[s
     )
 
 
-def by_day(cluster: Cluster, began: datetime, ended: datetime) -> list[tuple[int, float]]:
+def split_by_day(cluster: Cluster, began: datetime, ended: datetime) -> list[tuple[int, float]]:
     parts = []
     while began < ended:
         day = (began - cluster.began).days
@@ -423,7 +423,7 @@ def by_day(cluster: Cluster, began: datetime, ended: datetime) -> list[tuple[int
     return parts
 
 
-def audited(cluster: Cluster, day: datetime) -> None:
+def add_findings(cluster: Cluster, day: datetime) -> None:
     """An invariant that did not hold, and a history with flaws."""
     at = day + timedelta(hours=5, minutes=44, seconds=12)
     source = "controller-1001/17-0.jsonl"

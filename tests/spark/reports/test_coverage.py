@@ -10,7 +10,7 @@ from kontroller.history.reports.selection.coverage import edges, sum_coverage
 GRID = Grid(began_us=1_000, width_us=100, count=7)
 
 
-def counted(intervals: list[tuple[int, int]]) -> list[int]:
+def count_us(intervals: list[tuple[int, int]]) -> list[int]:
     pieces = [GRID.edges(index) for index in range(GRID.count)]
     return [sum(max(0, min(end, b) - max(start, a)) for a, b in intervals) for start, end in pieces]
 
@@ -27,6 +27,6 @@ def test_intervals_cover_pieces_as_counted_one_by_one(spark: SparkSession) -> No
     rows = [(kind, start, ended, "led") for kind, its in kinds.items() for start, ended in its]
     intervals = spark.createDataFrame(rows, "kind string, began_us long, ended_us long, measure string")
     found = sum_coverage(edges(intervals, ("kind",), GRID), ("kind",), GRID)
-    expected = {kind: counted(its) for kind, its in kinds.items()}
+    expected = {kind: count_us(its) for kind, its in kinds.items()}
     assert {kind: found.get((kind,), {}).get("led", [0] * GRID.count) for kind in kinds} == expected
     assert sum(expected["random"]) > 0

@@ -28,7 +28,7 @@ NUMBERS = (
 KINDS = sorted({*map(str, NEEDED), "controller_alive", "of_a_later_version"})
 
 
-def needed(kind: str, *, in_snapshot: bool) -> list[str]:
+def list_needed(kind: str, *, in_snapshot: bool) -> list[str]:
     """The names of the fields that a record must have besides the envelope, those of its delta with a prefix."""
     in_delta = (*IN_FULL.get(kind, ()), *(IN_FULL_IN_SNAPSHOTS.get(kind, ()) if in_snapshot else ()))
     return [*NEEDED.get(kind, ()), *(f"delta.{name}" for name in in_delta)]
@@ -37,7 +37,7 @@ def needed(kind: str, *, in_snapshot: bool) -> list[str]:
 def good(kind: str, *, in_snapshot: bool = False) -> Line:
     """A record that has what it needs and nothing else."""
     line = ENVELOPE | {"kind": kind} | ({"snapshot": True} if in_snapshot else {})
-    for name in needed(kind, in_snapshot=in_snapshot):
+    for name in list_needed(kind, in_snapshot=in_snapshot):
         place, _, field = name.rpartition(".")
         if place:
             line["delta"][field] = [] if field in LISTS else {} if field in MAPS else 0
@@ -46,9 +46,9 @@ def good(kind: str, *, in_snapshot: bool = False) -> Line:
     return line
 
 
-def without(line: Line, name: str) -> Line:
+def drop_field(line: Line, name: str) -> Line:
     if name.startswith("delta."):
-        return line | {"delta": without(line["delta"], name.removeprefix("delta."))}
+        return line | {"delta": drop_field(line["delta"], name.removeprefix("delta."))}
     return {field: value for field, value in line.items() if field != name}
 
 
@@ -57,10 +57,10 @@ def bad() -> Iterator[tuple[Line | str, str, str]]:
     for kind in KINDS:
         for name in (*ENVELOPE, "kind"):
             if name != "cluster_id":
-                yield without(good(kind), name), "incomplete", name
+                yield drop_field(good(kind), name), "incomplete", name
         for in_snapshot in (False, True):
-            for name in needed(kind, in_snapshot=in_snapshot):
-                yield without(good(kind, in_snapshot=in_snapshot), name), "incomplete", f"{kind} record lacks {name}"
+            for name in list_needed(kind, in_snapshot=in_snapshot):
+                yield drop_field(good(kind, in_snapshot=in_snapshot), name), "incomplete", f"{kind} record lacks {name}"
     for name in NUMBERS:
         yield good("controller_alive") | {name: -1}, "impossible", f": {name} is out of range"
         yield good("controller_alive") | {name: "1"}, "unreadable", "no record"
@@ -77,7 +77,7 @@ def bad() -> Iterator[tuple[Line | str, str, str]]:
     yield "what?", "unreadable", "what?"
 
 
-def numbered(lines: list[Line | str]) -> list[str]:
+def number_lines(lines: list[Line | str]) -> list[str]:
     """With a number of its own each, where that is not what is wrong."""
     return [
         line if isinstance(line, str) else json.dumps({"seq": number} | line)
@@ -92,7 +92,7 @@ BAD = list(bad())
 @pytest.fixture(scope="module")
 def history(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> KeptHistory:
     journal = tmp_path_factory.mktemp("journal")
-    lines = numbered([*GOOD, *(line for line, _, _ in BAD)])
+    lines = number_lines([*GOOD, *(line for line, _, _ in BAD)])
     (journal / "segment.jsonl").write_text("\n".join(lines) + "\n")
     kept = KeptHistory.open_history(spark, str(tmp_path_factory.mktemp("history")))
     kept.take_in_lines(journal_files.lines(spark, [str(journal)]))

@@ -31,18 +31,18 @@ CHATTER = "[Broker id={0}] Add 1 partitions and deleted 0 partitions from metada
 BALANCE = "[Controller id=1] Processing automatic preferred replica leader election (kafka.controller.KafkaController)"
 
 
-def elected(host: int, epoch: int) -> str:
+def elect(host: int, epoch: int) -> str:
     return (
         f"[Controller id={host}] {host} successfully elected as the controller. Epoch incremented to {epoch} and epoch zk "
         f"version is now {epoch} (kafka.controller.KafkaController)"
     )
 
 
-def resigned(host: int) -> str:
+def resign(host: int) -> str:
     return f"[Controller id={host}] Resigned (kafka.controller.KafkaController)"
 
 
-def gone(host: int, epoch: int, version: int) -> str:
+def lose(host: int, epoch: int, version: int) -> str:
     """Broker 2 led it alone."""
     return (
         f"[Controller id={host} epoch={epoch}] Partition orders-0 state changed to (Leader:-1,ISR:2,LeaderRecoveryState:"
@@ -51,7 +51,7 @@ def gone(host: int, epoch: int, version: int) -> str:
     )
 
 
-def led(host: int, epoch: int, version: int) -> str:
+def lead(host: int, epoch: int, version: int) -> str:
     return (
         f"[Controller id={host} epoch={epoch}] Changed partition orders-0 from OfflinePartition to OnlinePartition with "
         f"state LeaderAndIsr(leader=2, leaderEpoch={version}, isrWithBrokerEpoch=List(BrokerState(brokerId=2, "
@@ -59,62 +59,62 @@ def led(host: int, epoch: int, version: int) -> str:
     )
 
 
-def of_one_host(*states: Line, others: Sequence[Line] = ()) -> Hosts:
+def make_one_host(*states: Line, others: Sequence[Line] = ()) -> Hosts:
     return {
-        "broker-1/controller.log": [(-600, elected(1, 5)), *((minutes, BALANCE) for minutes in range(-90, 90, 5))],
-        "broker-1/state-change.log": sorted([*states, (600, led(1, 5, 99)), *others]),
+        "broker-1/controller.log": [(-600, elect(1, 5)), *((minutes, BALANCE) for minutes in range(-90, 90, 5))],
+        "broker-1/state-change.log": sorted([*states, (600, lead(1, 5, 99)), *others]),
     }
 
 
 TWO_HOSTS: Hosts = {
-    "broker-1/controller.log": [(-600, elected(1, 5)), (-9, resigned(1)), (55, elected(1, 7))],
-    "broker-1/state-change.log": [(-300, led(1, 5, 8)), (-10, gone(1, 5, 9)), (56, led(1, 7, 11))],
-    "broker-3/controller.log": [(10, elected(3, 6)), (54, resigned(3))],
-    "broker-3/state-change.log": [(30, led(3, 6, 10))],
+    "broker-1/controller.log": [(-600, elect(1, 5)), (-9, resign(1)), (55, elect(1, 7))],
+    "broker-1/state-change.log": [(-300, lead(1, 5, 8)), (-10, lose(1, 5, 9)), (56, lead(1, 7, 11))],
+    "broker-3/controller.log": [(10, elect(3, 6)), (54, resign(3))],
+    "broker-3/state-change.log": [(30, lead(3, 6, 10))],
 }
 ROTATED: Hosts = {
-    "broker-1/controller.log": [(-600, elected(1, 5))],
-    "broker-1/state-change.log.1": [(-30, led(1, 5, 8)), (-15, gone(1, 5, 9))],
-    "broker-1/state-change.log": [(25, led(1, 5, 10)), (50, gone(1, 5, 11)), (70, led(1, 5, 12))],
+    "broker-1/controller.log": [(-600, elect(1, 5))],
+    "broker-1/state-change.log.1": [(-30, lead(1, 5, 8)), (-15, lose(1, 5, 9))],
+    "broker-1/state-change.log": [(25, lead(1, 5, 10)), (50, lose(1, 5, 11)), (70, lead(1, 5, 12))],
 }
 NOTICED_LATE: Hosts = {
-    "broker-1/controller.log": [(-600, elected(1, 5)), (-39, resigned(1)), (-38, BALANCE)],
-    "broker-1/state-change.log": [(-300, led(1, 5, 8)), (-50, gone(1, 5, 9))],
-    "broker-3/controller.log": [(-40, elected(3, 6))],
-    "broker-3/state-change.log": [(-30, led(3, 6, 10))],
+    "broker-1/controller.log": [(-600, elect(1, 5)), (-39, resign(1)), (-38, BALANCE)],
+    "broker-1/state-change.log": [(-300, lead(1, 5, 8)), (-50, lose(1, 5, 9))],
+    "broker-3/controller.log": [(-40, elect(3, 6))],
+    "broker-3/state-change.log": [(-30, lead(3, 6, 10))],
 }
-CREATED_AGAIN: Hosts = of_one_host((-50, led(1, 5, 7)), (-40, led(1, 5, 0)), (-20, gone(1, 5, 1)))
+CREATED_AGAIN: Hosts = make_one_host((-50, lead(1, 5, 7)), (-40, lead(1, 5, 0)), (-20, lose(1, 5, 1)))
 
-FAILOVER: Sequence[Line] = ((-50, led(1, 5, 8)), (-20, gone(1, 5, 9)), (20, led(1, 5, 10)))
+FAILOVER: Sequence[Line] = ((-50, lead(1, 5, 8)), (-20, lose(1, 5, 9)), (20, lead(1, 5, 10)))
 SCENES: dict[str, tuple[str, datetime, Hosts]] = {
-    "autumn": ("Europe/Berlin", AUTUMN, of_one_host(*FAILOVER)),
+    "autumn": ("Europe/Berlin", AUTUMN, make_one_host(*FAILOVER)),
     "autumn, and brokers say more": (
         "Europe/Berlin", AUTUMN,
-        of_one_host(
-            (-50, led(1, 5, 8)), (50, gone(1, 5, 9)), (55, led(1, 5, 10)),
+        make_one_host(
+            (-50, lead(1, 5, 8)), (50, lose(1, 5, 9)), (55, lead(1, 5, 10)),
             others=[(minutes, CHATTER.format(1)) for minutes in range(-60, 60, 7)],
         ),
     ),
     "autumn, all in the first hour": (
-        "Europe/Berlin", AUTUMN, of_one_host((-59, led(1, 5, 8)), (-50, gone(1, 5, 9)), (-10, led(1, 5, 10))),
+        "Europe/Berlin", AUTUMN, make_one_host((-59, lead(1, 5, 8)), (-50, lose(1, 5, 9)), (-10, lead(1, 5, 10))),
     ),
     "autumn, two hosts": ("Europe/Berlin", AUTUMN, TWO_HOSTS),
     "autumn, a file that was rotated": ("Europe/Berlin", AUTUMN, ROTATED),
     "autumn, a controller that noticed late": ("Europe/Berlin", AUTUMN, NOTICED_LATE),
     "autumn, a topic that is created again": ("Europe/Berlin", AUTUMN, CREATED_AGAIN),
     "autumn, half an hour": (
-        "Australia/Lord_Howe", LORD_HOWE, of_one_host((-25, led(1, 5, 8)), (-10, gone(1, 5, 9)), (10, led(1, 5, 10))),
+        "Australia/Lord_Howe", LORD_HOWE, make_one_host((-25, lead(1, 5, 8)), (-10, lose(1, 5, 9)), (10, lead(1, 5, 10))),
     ),
-    "spring": ("Europe/Berlin", SPRING, of_one_host(*FAILOVER)),
-    "no change": ("UTC", AUTUMN, of_one_host(*FAILOVER)),
-    "no change on that day": ("America/New_York", AUTUMN, of_one_host(*FAILOVER)),
+    "spring": ("Europe/Berlin", SPRING, make_one_host(*FAILOVER)),
+    "no change": ("UTC", AUTUMN, make_one_host(*FAILOVER)),
+    "no change on that day": ("America/New_York", AUTUMN, make_one_host(*FAILOVER)),
 }  # fmt: skip
 """The zone, when clocks are changed in it (or elsewhere), and the logs."""
 OFF_BY = timedelta(milliseconds=6)
 """Each second line of a file is so much earlier than its place, as lines of two threads are."""
 
 
-def written(folder: Path, zone: str, changed_at: datetime, hosts: Hosts, until: float = 1e9) -> Path:
+def write_logs(folder: Path, zone: str, changed_at: datetime, hosts: Hosts, until: float = 1e9) -> Path:
     """What brokers there write until so many minutes after clocks are changed."""
     for name, lines in hosts.items():
         path = folder / name
@@ -138,7 +138,7 @@ def told(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Seque
     root = tmp_path_factory.mktemp("logs")
     read = [
         text_logs.read(
-            text_logs.lines(spark, [str(written(root / name, *scene))]), cluster_id=name, time_zone=scene[0]
+            text_logs.lines(spark, [str(write_logs(root / name, *scene))]), cluster_id=name, time_zone=scene[0]
         )[0]
         for name, scene in SCENES.items()
     ]
@@ -190,7 +190,7 @@ def test_a_file_that_is_read_again_when_it_has_grown_says_the_same_of_its_lines(
     scene = SCENES["autumn"]
 
     def read_until(minutes: float) -> set[tuple[object, ...]]:
-        logs = str(written(tmp_path / "logs", *scene, until=minutes))
+        logs = str(write_logs(tmp_path / "logs", *scene, until=minutes))
         told, _ = text_logs.read(text_logs.lines(spark, [logs]), cluster_id="c", time_zone=scene[0])
         return {
             (row.controller_epoch, row.seq, row.kind, row.cause, row.event_time, row.took_us, row.partition_epoch)

@@ -48,7 +48,7 @@ def logs(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Logs:
     return found
 
 
-def of(logs: Logs, kind: str, **fields: object) -> list[Row]:
+def select_rows(logs: Logs, kind: str, **fields: object) -> list[Row]:
     return [row for row in logs[0] if row.kind == kind and all(row[name] == value for name, value in fields.items())]
 
 
@@ -73,30 +73,32 @@ def test_local_times_are_read_as_instants(logs: Logs) -> None:
 
 
 def test_a_failed_leader_and_its_cause_are_reported_once(logs: Logs) -> None:
-    moved = of(logs, "leadership", topic="orders", partition=0, leader=1, leader_epoch=1)
+    moved = select_rows(logs, "leadership", topic="orders", partition=0, leader=1, leader_epoch=1)
     assert [(row.isr, row.partition_epoch, row.cause, row.unclean) for row in moved] == [
         ([1, 3], 1, "broker_failed", False)
     ]
-    gone = of(logs, "broker_removed")[0]
+    gone = select_rows(logs, "broker_removed")[0]
     assert (gone.broker, gone.correlation_id) == (2, moved[0].correlation_id)
 
 
 def test_a_reassignment_is_reported_step_by_step(logs: Logs) -> None:
-    steps = of(logs, "assignment", topic="pay.ments-1", partition=0)
+    steps = select_rows(logs, "assignment", topic="pay.ments-1", partition=0)
     assert [(row.replicas, row.adding, row.removing) for row in steps] == [
         ([1, 2], [], []), ([3, 2, 1], [3], [1]), ([3, 2], [], []),
     ]  # fmt: skip
-    assert of(logs, "leadership", topic="pay.ments-1", partition=0, leader=3)[0].isr == [1, 2, 3]
+    assert select_rows(logs, "leadership", topic="pay.ments-1", partition=0, leader=3)[0].isr == [1, 2, 3]
 
 
 def test_an_unclean_election_is_known_by_the_recovery_that_follows(logs: Logs) -> None:
-    (elected,) = of(logs, "leadership", unclean=True)
+    (elected,) = select_rows(logs, "leadership", unclean=True)
     assert (elected.topic, elected.leader, elected.isr, elected.leader_recovery_state) == ("unclean_t", 2, [2], 1)
 
 
 def test_topics_and_brokers_are_known_by_their_ids_and_epochs(logs: Logs) -> None:
-    assert [row.topic_id for row in of(logs, "topic", topic="orders")] == ["df0e0db5-6193-4b5b-90be-2e72fbdfe89b"]
-    assert [row.broker_epoch for row in of(logs, "broker", broker=2)] == [70, 122, 182]
+    assert [row.topic_id for row in select_rows(logs, "topic", topic="orders")] == [
+        "df0e0db5-6193-4b5b-90be-2e72fbdfe89b"
+    ]
+    assert [row.broker_epoch for row in select_rows(logs, "broker", broker=2)] == [70, 122, 182]
 
 
 def test_what_nobody_can_read_is_counted_for_each_folder(logs: Logs) -> None:

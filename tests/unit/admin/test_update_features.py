@@ -59,14 +59,14 @@ def message(response: UpdateFeaturesResponse, feature: str) -> str:
     return next(result.error_message or "" for result in response.results if result.feature == feature)
 
 
-def finalized(cluster: Cluster) -> tuple[Mapping[str, int], int]:
+def read_finalized(cluster: Cluster) -> tuple[Mapping[str, int], int]:
     """The levels in ZooKeeper, and their epoch."""
     node = cluster.zk.tree.read(paths.FEATURE)
     assert node is not None
     return codecs.decode_features(node.data).features, node.version
 
 
-def known(cluster: Cluster) -> tuple[Mapping[str, int], int]:
+def read_known(cluster: Cluster) -> tuple[Mapping[str, int], int]:
     """The levels as the controller has them, and their epoch."""
     features = cluster.active.term.state.finalized_features
     assert features is not None
@@ -86,20 +86,20 @@ async def served(cluster: Cluster) -> Cluster:
 class TestFailover:
     async def test_a_cluster_that_never_had_features_begins_with_none(self, served: Cluster) -> None:
         assert served.data(paths.FEATURE) == NO_FEATURES
-        assert known(served) == ({}, 0)
+        assert read_known(served) == ({}, 0)
 
     async def test_disabled_features_are_enabled_and_empty(self, cluster: Cluster) -> None:
         cluster.put(paths.FEATURE, b'{"version":2,"status":0,"features":{"f":{"max_version_level":3}}}')
         await cluster.serve()
         assert cluster.data(paths.FEATURE) == NO_FEATURES
-        assert known(cluster) == ({}, 1)
+        assert read_known(cluster) == ({}, 1)
 
     async def test_enabled_features_are_taken_over_as_they_are(self, cluster: Cluster) -> None:
         data = b'{"version": 2, "status": 1, "features": {"f": {"max_version_level": 3}}}'
         cluster.put(paths.FEATURE, data)
         await cluster.serve()
         assert cluster.data(paths.FEATURE) == data
-        assert known(cluster) == ({"f": 3}, 0)
+        assert read_known(cluster) == ({"f": 3}, 0)
 
     async def test_features_of_the_old_version_keep_their_levels(self, cluster: Cluster) -> None:
         cluster.put(
@@ -108,14 +108,14 @@ class TestFailover:
         )
         await cluster.serve()
         assert cluster.data(paths.FEATURE) == b'{"version":2,"status":1,"features":{"f":{"max_version_level":3}}}'
-        assert known(cluster) == ({"f": 3}, 1)
+        assert read_known(cluster) == ({"f": 3}, 1)
 
     async def test_a_lost_answer_to_a_rewrite_sets_them_up_once(self, cluster: Cluster) -> None:
         process = await cluster.serve()
         cluster.put(paths.FEATURE, b'{"version":2,"status":0,"features":{}}')
         cluster.zk.lose_next_response(process.session)
         await cluster.settle()
-        assert known(cluster) == finalized(cluster) == ({}, 2)
+        assert read_known(cluster) == read_finalized(cluster) == ({}, 2)
 
 
 UNREADABLE = (
@@ -153,7 +153,7 @@ class TestUnreadableZnode:
         cluster.put(paths.FEATURE, NO_FEATURES)
         await cluster.settle()
         assert errors(await cluster.request(upgrade(f=2))) == {"f": ErrorCode.none}
-        assert finalized(cluster) == ({"f": 2}, 2)
+        assert read_finalized(cluster) == ({"f": 2}, 2)
 
 
 class TestDeletedZnode:
@@ -169,22 +169,22 @@ class TestDeletedZnode:
         assert served.zk.tree.read(paths.FEATURE) is None
         await served.active.kill()
         await served.serve(1001)
-        assert known(served) == finalized(served) == ({}, 0)
+        assert read_known(served) == read_finalized(served) == ({}, 0)
 
     async def test_one_that_somebody_makes_anew_is_taken_over(self, served: Cluster) -> None:
         served.write(Delete(path=paths.FEATURE))
         await served.settle()
         served.put(paths.FEATURE, b'{"version":2,"status":1,"features":{"f":{"max_version_level":2}}}')
         await served.settle()
-        assert known(served) == ({"f": 2}, 0)
+        assert read_known(served) == ({"f": 2}, 0)
 
 
 class TestUpdates:
     async def test_what_every_live_broker_supports_is_finalized(self, served: Cluster) -> None:
         assert errors(await served.request(upgrade(f=4, g=1))) == {"f": ErrorCode.none, "g": ErrorCode.none}
-        assert finalized(served) == known(served) == ({"f": 4, "g": 1}, 1)
+        assert read_finalized(served) == read_known(served) == ({"f": 4, "g": 1}, 1)
         assert errors(await served.request(upgrade(g=2))) == {"g": ErrorCode.none}
-        assert finalized(served) == known(served) == ({"f": 4, "g": 2}, 2)
+        assert read_finalized(served) == read_known(served) == ({"f": 4, "g": 2}, 2)
 
     async def test_a_broker_in_the_way_is_named_and_the_other_updates_are_applied(self, served: Cluster) -> None:
         response = await served.request(upgrade(f=5, g=1, h=1))
@@ -194,7 +194,7 @@ class TestUpdates:
         assert "broker 2 supports 1 to 4" in message(response, "f")
         assert "broker 1" not in message(response, "f")
         assert "is not supported" in message(response, "h")
-        assert finalized(served) == ({"g": 1}, 1)
+        assert read_finalized(served) == ({"g": 1}, 1)
 
     async def test_a_broker_that_does_not_know_the_feature_is_in_the_way(self, served: Cluster) -> None:
         served.start_broker(3)
@@ -222,17 +222,17 @@ class TestUpdates:
     async def test_a_validation_answers_the_same_and_writes_nothing(self, served: Cluster) -> None:
         response = await served.request(upgrade(validate_only=True, f=4, h=1))
         assert errors(response) == {"f": ErrorCode.none, "h": ErrorCode.invalid_request}
-        assert finalized(served) == known(served) == ({}, 0)
+        assert read_finalized(served) == read_known(served) == ({}, 0)
 
     async def test_updates_that_are_all_refused_write_nothing(self, served: Cluster) -> None:
         assert errors(await served.request(upgrade(h=1))) == {"h": ErrorCode.invalid_request}
-        assert finalized(served) == ({}, 0)
+        assert read_finalized(served) == ({}, 0)
 
     async def test_a_downgrade_is_done_where_it_is_asked_for(self, served: Cluster) -> None:
         await served.request(upgrade(f=4))
         assert errors(await served.request(upgrade(f=2))) == {"f": ErrorCode.invalid_request}
         assert errors(await served.request(downgrade(f=2))) == {"f": ErrorCode.none}
-        assert finalized(served) == ({"f": 2}, 2)
+        assert read_finalized(served) == ({"f": 2}, 2)
 
     async def test_level_0_deletes_even_what_no_broker_supports_any_more(self, served: Cluster) -> None:
         await served.request(upgrade(f=4, g=1))
@@ -240,12 +240,12 @@ class TestUpdates:
         served.support(2)
         await served.settle()
         assert errors(await served.request(downgrade(f=0))) == {"f": ErrorCode.none}
-        assert finalized(served) == ({"g": 1}, 2)
+        assert read_finalized(served) == ({"g": 1}, 2)
 
     async def test_a_feature_that_is_named_twice_has_one_answer_and_the_first_level(self, served: Cluster) -> None:
         twice = request(("f", 2, UpgradeType.UPGRADE), ("f", 3, UpgradeType.UPGRADE))
         assert errors(await served.request(twice)) == {"f": ErrorCode.none}
-        assert finalized(served) == ({"f": 2}, 1)
+        assert read_finalized(served) == ({"f": 2}, 1)
 
 
 class TestAtTheSameMoment:
@@ -264,7 +264,7 @@ class TestAtTheSameMoment:
         (second,) = answers
         assert errors(second.result()) == {"f": ErrorCode.invalid_request, "g": ErrorCode.none}
         assert "from existing versionLevel:4 to provided versionLevel:3" in message(second.result(), "f")
-        assert finalized(served) == known(served) == ({"f": 4, "g": 1}, 2)
+        assert read_finalized(served) == read_known(served) == ({"f": 4, "g": 1}, 2)
 
     async def test_a_broker_that_registers_before_they_are_judged_is_in_the_way(self, served: Cluster) -> None:
         served.support(3, f=(1, 2))
@@ -287,7 +287,7 @@ class TestAtTheSameMoment:
         served.zk.interventions.append(register)
         assert errors(await served.request(upgrade(f=3))) == {"f": ErrorCode.none}
         assert BrokerId(3) in served.live
-        assert finalized(served) == ({"f": 3}, 1)
+        assert read_finalized(served) == ({"f": 3}, 1)
         assert set(served.active.term.state.brokers) == {1, 2}
         served.create_topic("orders", [3, 1])
         await served.settle()
@@ -319,12 +319,12 @@ class TestWritesThatFail:
     async def test_what_somebody_else_finalized_is_not_written_over(self, served: Cluster) -> None:
         served.put(paths.FEATURE, b'{"version":2,"status":1,"features":{"g":{"max_version_level":2}}}')
         assert errors(await served.request(upgrade(f=4, g=1))) == {"f": ErrorCode.none, "g": ErrorCode.invalid_request}
-        assert finalized(served) == known(served) == ({"f": 4, "g": 2}, 2)
+        assert read_finalized(served) == read_known(served) == ({"f": 4, "g": 2}, 2)
 
     async def test_an_answer_that_is_lost_is_found_again(self, served: Cluster) -> None:
         served.zk.lose_next_response(served.active.session)
         assert errors(await served.request(upgrade(f=4))) == {"f": ErrorCode.none}
-        assert finalized(served) == known(served) == ({"f": 4}, 1)
+        assert read_finalized(served) == read_known(served) == ({"f": 4}, 1)
 
     @pytest.mark.parametrize("writes", [0, 1], ids=["before the write", "after the write"])
     async def test_a_controller_that_dies_over_it_leaves_nothing_or_all_of_it(
@@ -339,13 +339,13 @@ class TestWritesThatFail:
         answer.cancel()
         await served.serve(1001)
         levels = {"f": 4, "g": 1} if writes else {}
-        assert finalized(served) == known(served) == (levels, writes)
+        assert read_finalized(served) == read_known(served) == (levels, writes)
 
     async def test_the_next_controller_knows_what_its_predecessor_answered(self, served: Cluster) -> None:
         await served.request(upgrade(f=4))
         await served.active.kill()
         await served.serve(1001)
-        assert known(served) == ({"f": 4}, 1)
+        assert read_known(served) == ({"f": 4}, 1)
 
     async def test_a_controller_that_is_deposed_before_it_writes_changes_nothing(self, served: Cluster) -> None:
         first = served.active
@@ -360,7 +360,7 @@ class TestWritesThatFail:
         answer = asyncio.create_task(first.answer(upgrade(f=4)))
         await served.settle()
         assert answer.result().error_code is ErrorCode.not_controller
-        assert finalized(served) == ({}, 0)
+        assert read_finalized(served) == ({}, 0)
 
     async def test_a_write_that_zookeeper_refuses_fails_the_valid_updates_and_nothing_else(
         self, served: Cluster
@@ -373,20 +373,20 @@ class TestWritesThatFail:
         response = await served.request(upgrade(f=4, h=1))
         assert errors(response) == {"f": ErrorCode.feature_update_failed, "h": ErrorCode.invalid_request}
         assert "/feature could not be written and is unchanged: no access" in message(response, "f")
-        assert finalized(served) == known(served) == ({}, 0)
+        assert read_finalized(served) == read_known(served) == ({}, 0)
         assert served.active.terms == 1
 
     async def test_updates_are_judged_anew_when_somebody_else_is_faster(self, served: Cluster) -> None:
         interfere(served, times=1)
         response = await served.request(upgrade(f=4, g=1))
         assert errors(response) == {"f": ErrorCode.none, "g": ErrorCode.invalid_request}
-        assert finalized(served) == known(served) == ({"f": 4, "g": 2}, 2)
+        assert read_finalized(served) == read_known(served) == ({"f": 4, "g": 2}, 2)
 
     async def test_updates_fail_when_somebody_else_is_always_faster(self, served: Cluster) -> None:
         interfere(served, times=1000)
         response = await served.request(upgrade(f=4))
         assert errors(response) == {"f": ErrorCode.feature_update_failed}
-        assert finalized(served)[0] == known(served)[0] == {"g": 2}
+        assert read_finalized(served)[0] == read_known(served)[0] == {"g": 2}
 
 
 class TestBrokersThatDoNotSupportWhatIsFinalized:
@@ -475,41 +475,41 @@ class TestAllOrNothing:
     """From version 2 on."""
 
     async def test_all_that_may_be_is_written_at_once(self, served: Cluster) -> None:
-        _, before = finalized(served)
+        _, before = read_finalized(served)
         answer = await served.request(all_or_nothing(("f", 3, UP), ("g", 2, UP)))
         assert isinstance(answer, UpdateFeaturesResponse2)
         assert (answer.error_code, answer.error_message) == (ErrorCode.none, None)
-        assert finalized(served) == ({"f": 3, "g": 2}, before + 1)
-        assert known(served) == finalized(served)
+        assert read_finalized(served) == ({"f": 3, "g": 2}, before + 1)
+        assert read_known(served) == read_finalized(served)
 
     async def test_one_that_may_not_be_keeps_all_others_from_being_written_and_is_named(self, served: Cluster) -> None:
-        before = finalized(served)
+        before = read_finalized(served)
         answer = await served.request(all_or_nothing(("g", 1, UP), ("f", 5, UP), ("h", 1, UP)))
         assert answer.error_code is ErrorCode.invalid_request
         assert answer.error_message.startswith("No feature is updated, as f cannot be: ")
-        assert finalized(served) == before
-        assert known(served) == before
+        assert read_finalized(served) == before
+        assert read_known(served) == before
 
     async def test_the_same_in_an_older_version_writes_what_may_be(self, served: Cluster) -> None:
         answer = await served.request(upgrade(g=1, f=5))
         assert errors(answer) == {"g": ErrorCode.none, "f": ErrorCode.invalid_request}
-        assert finalized(served)[0] == {"g": 1}
+        assert read_finalized(served)[0] == {"g": 1}
 
     async def test_a_validation_answers_the_same_and_writes_nothing(self, served: Cluster) -> None:
-        before = finalized(served)
+        before = read_finalized(served)
         valid = await served.request(all_or_nothing(("f", 3, UP), validate_only=True))
         invalid = await served.request(all_or_nothing(("f", 3, UP), ("g", 3, UP), validate_only=True))
         assert (valid.error_code, invalid.error_code) == (ErrorCode.none, ErrorCode.invalid_request)
-        assert finalized(served) == before
+        assert read_finalized(served) == before
 
     async def test_downgrades_and_deletions_are_among_all(self, served: Cluster) -> None:
         await served.request(all_or_nothing(("f", 3, UP), ("g", 2, UP)))
         refused = await served.request(all_or_nothing(("f", 2, UP), ("g", 0, UpgradeType.UNSAFE_DOWNGRADE)))
         assert refused.error_code is ErrorCode.invalid_request
-        assert finalized(served)[0] == {"f": 3, "g": 2}
+        assert read_finalized(served)[0] == {"f": 3, "g": 2}
         done = await served.request(all_or_nothing(("f", 2, DOWN), ("g", 0, UpgradeType.UNSAFE_DOWNGRADE)))
         assert done.error_code is ErrorCode.none
-        assert finalized(served)[0] == {"f": 2}
+        assert read_finalized(served)[0] == {"f": 2}
 
     async def test_a_znode_that_is_gone_is_said_of_all(self, served: Cluster) -> None:
         await served.zk.session().transact([Delete(path=paths.FEATURE)])
@@ -536,14 +536,14 @@ class TestAllOrNothing:
         answer = await served.request(all_or_nothing(("f", 4, UP), ("g", 1, UP)))
         assert answer.error_code is ErrorCode.feature_update_failed
         assert "/feature could not be written and is unchanged: no access" in answer.error_message
-        assert finalized(served) == known(served) == ({}, 0)
+        assert read_finalized(served) == read_known(served) == ({}, 0)
         assert served.active.terms == 1
 
     async def test_an_answer_that_is_lost_is_found_again(self, served: Cluster) -> None:
         served.zk.lose_next_response(served.active.session)
         answer = await served.request(all_or_nothing(("f", 4, UP), ("g", 1, UP)))
         assert answer.error_code is ErrorCode.none
-        assert finalized(served) == known(served) == ({"f": 4, "g": 1}, 1)
+        assert read_finalized(served) == read_known(served) == ({"f": 4, "g": 1}, 1)
 
     async def test_what_may_not_be_after_somebody_else_was_faster_keeps_all_from_being_written(
         self, served: Cluster
@@ -552,12 +552,12 @@ class TestAllOrNothing:
         answer = await served.request(all_or_nothing(("f", 4, UP), ("g", 1, UP)))
         assert answer.error_code is ErrorCode.invalid_request
         assert "as g cannot be: Can not downgrade" in answer.error_message
-        assert finalized(served) == known(served) == ({"g": 2}, 1)
+        assert read_finalized(served) == read_known(served) == ({"g": 2}, 1)
 
     async def test_a_feature_that_is_named_twice_has_the_first_level(self, served: Cluster) -> None:
         answer = await served.request(all_or_nothing(("f", 2, UP), ("f", 9, UP), ("g", 1, UP)))
         assert answer.error_code is ErrorCode.none
-        assert finalized(served) == ({"f": 2, "g": 1}, 1)
+        assert read_finalized(served) == ({"f": 2, "g": 1}, 1)
 
     async def test_the_first_that_is_refused_is_that_of_the_request_s_order(self, served: Cluster) -> None:
         answer = await served.request(all_or_nothing(("h", 1, UP), ("f", 5, UP)))

@@ -27,7 +27,7 @@ from kio.static.protocol import RequestPayload, ResponsePayload
 
 from controller_core.model.ids import PartitionId, TopicName
 from controller_core.wire.messages import ControlledShutdownRequest, ControlledShutdownResponse, RemainingPartition
-from tests.unit.wire.client.quorums import NO_TIME, known_apis, quorum_led_by, votes_in
+from tests.unit.wire.client.quorums import NO_TIME, make_api_versions, quorum_led_by, votes_in
 
 CONTROLLER = 1000
 QUORUM_LEADER = 101
@@ -80,7 +80,7 @@ class AnsweringCluster:
             case ListPartitionReassignmentsRequest():
                 return self._reassignments()
             case ApiVersionsRequest():
-                return known_apis(has_quorum=self.has_quorum)
+                return make_api_versions(has_quorum=self.has_quorum)
             case DescribeQuorumRequest():
                 return quorum_led_by(QUORUM_LEADER, self.quorum_refusal)
             case DescribeVotesRequest():

@@ -29,7 +29,7 @@ def replicas(*ids: int) -> tuple[BrokerId, ...]:
     return tuple(map(BrokerId, ids))
 
 
-def moving(origin: Sequence[int], target: Sequence[int]) -> Ongoing:
+def make_move(origin: Sequence[int], target: Sequence[int]) -> Ongoing:
     return Ongoing(
         replicas=replicas(*target, *(each for each in origin if each not in target)),
         adding=replicas(*(each for each in target if each not in origin)),
@@ -92,7 +92,7 @@ class SimulatedAdmin(AdminClient):
     async def start_reassignment(self, reassignment: str, *, timeout_ms: int | None = None) -> None:
         self.simulated.ask("start", timeout_ms)
         for tp, target in parse_reassignment(reassignment).items():
-            self.simulated.moves[tp] = moving(self.simulated.present[tp], target)
+            self.simulated.moves[tp] = make_move(self.simulated.present[tp], target)
 
     async def wait_for_reassignment(self, reassignment: str, *, timeout_ms: int | None = None) -> ReassignmentResult:
         self.simulated.ask("wait", timeout_ms)
@@ -171,7 +171,7 @@ class SimulatedAdmin(AdminClient):
 
 
 @contextmanager
-def administering(monkeypatch: pytest.MonkeyPatch) -> Iterator[SimulatedCluster]:
+def replace_cluster(monkeypatch: pytest.MonkeyPatch) -> Iterator[SimulatedCluster]:
     """Commands that run meanwhile have this cluster."""
     cluster = SimulatedCluster()
     with monkeypatch.context() as patch:

@@ -21,10 +21,10 @@ from tests.unit.admin_commands.simulated_admin import (
     ORDERS,
     OTHER,
     SimulatedCluster,
-    administering,
     document,
     kontroller,
     one_line,
+    replace_cluster,
 )
 
 UPDATE = ("features", "update", "--feature-upgrade", "f:2")
@@ -32,11 +32,11 @@ UPDATE = ("features", "update", "--feature-upgrade", "f:2")
 
 @pytest.fixture
 def cluster(monkeypatch: pytest.MonkeyPatch) -> Iterator[SimulatedCluster]:
-    with administering(monkeypatch) as simulated:
+    with replace_cluster(monkeypatch) as simulated:
         yield simulated
 
 
-def missing(topic: str) -> Refused:
+def refuse_missing(topic: str) -> Refused:
     return Refused(f"topic {topic}", ErrorCode.unknown_topic_or_partition, None)
 
 
@@ -69,7 +69,7 @@ def test_an_alteration_is_a_document_step_by_step(cluster: SimulatedCluster) -> 
 
 
 def test_topics_are_deleted_one_by_one_and_each_has_its_end(cluster: SimulatedCluster) -> None:
-    cluster.fails["delete"] = [missing("a"), Unreachable("nobody answers")]
+    cluster.fails["delete"] = [refuse_missing("a"), Unreachable("nobody answers")]
     delete = ("topics", "delete", "--topic", "a", "--topic", "b", "--topic", "c", "--yes")
     ended = kontroller(*delete, "-o", "json")
     assert [(each["topic"], each["result"]) for each in document(ended)] == [
@@ -79,7 +79,7 @@ def test_topics_are_deleted_one_by_one_and_each_has_its_end(cluster: SimulatedCl
     assert ended.stderr.splitlines()[-1] == (
         "kontroller: topic a: unknown topic or partition (UNKNOWN_TOPIC_OR_PARTITION 3); nobody answers"
     )
-    cluster.fails["delete"] = [missing("a")]
+    cluster.fails["delete"] = [refuse_missing("a")]
     ended = kontroller(*delete, "--if-exists")
     assert (ended.exit_code, ended.stdout.splitlines()[0]) == (0, "topic a is not there")
 
@@ -145,7 +145,7 @@ ERRORS = {
         "h:9092 closed the connection: it may have been done; describe it first",
     ),
     "some that are refused": (
-        PartlyRefused((missing("a"), missing("b")), "1 of 3 were changed"),
+        PartlyRefused((refuse_missing("a"), refuse_missing("b")), "1 of 3 were changed"),
         "topic a: unknown topic or partition (UNKNOWN_TOPIC_OR_PARTITION 3); topic b: unknown topic or partition "
         "(UNKNOWN_TOPIC_OR_PARTITION 3); 1 of 3 were changed",
     ),

@@ -30,7 +30,7 @@ from kontroller.checks.api import look_at_api
 from kontroller.checks.cluster import look_at_cluster
 from kontroller.checks.empty_brokers import ReplicasLeft, look_for_replicas
 from kontroller.checks.waiting import NotWell, wait_until_well
-from tests.unit.wire.client.quorums import NO_TIME, known_apis, quorum_led_by
+from tests.unit.wire.client.quorums import NO_TIME, make_api_versions, quorum_led_by
 
 Response = TypeVar("Response", bound=ResponsePayload)
 
@@ -71,7 +71,7 @@ class SimulatedMembers:
 
     async def ask(self, request: RequestPayload, response_type: type[Response]) -> Response:
         if isinstance(request, ApiVersionsRequest):
-            answer: Any = known_apis(has_quorum=self.quorum is not None)
+            answer: Any = make_api_versions(has_quorum=self.quorum is not None)
         elif isinstance(request, DescribeQuorumRequest):
             answer = self.quorum
         else:
@@ -143,18 +143,18 @@ def topic(name: str, *replicas: tuple[int, ...], error: ErrorCode = ErrorCode.no
     )
 
 
-def holding(*topics: MetadataResponseTopic) -> SimulatedMembers:
+def add_topics(*topics: MetadataResponseTopic) -> SimulatedMembers:
     return replace(members(), topics=topics)
 
 
 async def test_brokers_without_replicas_may_end() -> None:
-    cluster = holding(topic("orders", (1, 2), (2, 1)), topic("new", error=ErrorCode.leader_not_available))
+    cluster = add_topics(topic("orders", (1, 2), (2, 1)), topic("new", error=ErrorCode.leader_not_available))
     assert await look_for_replicas(cluster, [BrokerId(3)]) == "broker 3 holds no replicas"
     assert await look_for_replicas(cluster, [BrokerId(4), BrokerId(3)]) == "brokers 3, 4 hold no replicas"
 
 
 async def test_replicas_that_would_be_lost_are_counted_and_what_to_do_is_said() -> None:
-    cluster = holding(topic("orders", (1, 2), (2, 3), (3, 1)), topic("payments", (1, 2)))
+    cluster = add_topics(topic("orders", (1, 2), (2, 3), (3, 1)), topic("payments", (1, 2)))
     with pytest.raises(ReplicasLeft) as raised:
         await look_for_replicas(cluster, [BrokerId(3)])
     assert str(raised.value) == (
@@ -164,7 +164,7 @@ async def test_replicas_that_would_be_lost_are_counted_and_what_to_do_is_said() 
 
 
 async def test_nothing_is_said_of_brokers_while_a_topic_does_not_show_its_replicas() -> None:
-    cluster = holding(topic("secret", error=ErrorCode.topic_authorization_failed))
+    cluster = add_topics(topic("secret", error=ErrorCode.topic_authorization_failed))
     with pytest.raises(NotWell, match="the replicas of some topics are not shown: secret"):
         await look_for_replicas(cluster, [BrokerId(3)])
     with pytest.raises(NotWell, match="no broker says what the brokers hold: 1 cannot be reached"):

@@ -20,7 +20,7 @@ def env(tmp_path: Path) -> dict[str, str]:
     return {**os.environ, "PATH": path, "PYTHONPATH": f"{PROJECT}:{PROJECT / 'operator'}"}
 
 
-def said(env: dict[str, str], *command: str) -> str:
+def read_output(env: dict[str, str], *command: str) -> str:
     return subprocess.run(command, env=env, capture_output=True, text=True, check=True, timeout=60).stdout
 
 
@@ -40,22 +40,22 @@ def test_bash_completes_commands_options_and_values(env: dict[str, str], typed: 
         f"COMP_WORDS=({array}); COMP_CWORD={len(words)}; _kontroller_completion kontroller;"
         'printf "%s\\n" "${COMPREPLY[@]}"'
     )
-    assert said(env, "bash", "-c", script).split() == completed
+    assert read_output(env, "bash", "-c", script).split() == completed
 
 
 def test_zsh_is_told_the_same_with_what_each_means(env: dict[str, str]) -> None:
-    script = said({**env, "_KONTROLLER_COMPLETE": "source_zsh"}, "kontroller")
+    script = read_output({**env, "_KONTROLLER_COMPLETE": "source_zsh"}, "kontroller")
     assert script.strip().startswith("#compdef kontroller")
     assert '_TYPER_COMPLETE_ARGS="${words[1,$CURRENT]}" _KONTROLLER_COMPLETE=complete_zsh kontroller' in script
     asking = {**env, "_KONTROLLER_COMPLETE": "complete_zsh"}
-    commands = said({**asking, "_TYPER_COMPLETE_ARGS": "kontroller topics de"}, "kontroller")
+    commands = read_output({**asking, "_TYPER_COMPLETE_ARGS": "kontroller topics de"}, "kontroller")
     assert commands.startswith('_arguments \'*: :(("delete":"Deletes topics, with all that is in them.')
     assert '\n"describe":"Shows partitions' in commands
-    options = said({**asking, "_TYPER_COMPLETE_ARGS": "kontroller topics list --ex"}, "kontroller")
+    options = read_output({**asking, "_TYPER_COMPLETE_ARGS": "kontroller topics list --ex"}, "kontroller")
     assert options.startswith('_arguments \'*: :(("--exclude-internal":')
 
 
 def test_how_it_is_installed_is_an_option_of_the_command(env: dict[str, str]) -> None:
-    told = said(env, "kontroller", "--help")
+    told = read_output(env, "kontroller", "--help")
     assert "--install-completion" in told
     assert "--show-completion" in told

@@ -39,7 +39,7 @@ async def config_of(session: SimulatedSession, user: str) -> dict[str, str]:
     return codecs.decode_config(node.data, path) if node else {}
 
 
-async def notified(session: SimulatedSession) -> list[str]:
+async def read_notifications(session: SimulatedSession) -> list[str]:
     """Of whom brokers are told that something has changed."""
     (names,) = await session.children_many([paths.CONFIG_CHANGES])
     nodes = await session.read_many([f"{paths.CONFIG_CHANGES}/{name}" for name in sorted(names or ())])
@@ -53,7 +53,7 @@ async def test_a_user_is_admitted_by_his_password_and_brokers_are_told(session: 
     salted = hashlib.pbkdf2_hmac("sha512", ALICE.password.encode(), stored.salt, stored.iterations)
     wanted = credential(MECHANISMS[SHA_512], SaltedPassword(salt=stored.salt, salted=salted, iterations=8192))
     assert await config_of(session, "alice") == {SHA_512: wanted}
-    assert ['"users/alice"' in each for each in await notified(session)] == [True]
+    assert ['"users/alice"' in each for each in await read_notifications(session)] == [True]
     assert ALICE.password not in str(await config_of(session, "alice")) + repr(ALICE)
 
 
@@ -62,7 +62,7 @@ async def test_who_has_this_password_keeps_what_he_has(session: SimulatedSession
     before = await config_of(session, "alice")
     assert await make_users(session, [ALICE], [SHA_512]) == []
     assert await config_of(session, "alice") == before
-    assert len(await notified(session)) == 1
+    assert len(await read_notifications(session)) == 1
 
 
 async def test_another_password_and_another_mechanism_are_made_and_the_rest_stays(session: SimulatedSession) -> None:

@@ -31,13 +31,13 @@ async def cluster() -> AsyncIterator[Cluster]:
         yield cluster
 
 
-async def in_the_way(cluster: Cluster, target: int | None) -> list[str]:
+async def list_obstacles(cluster: Cluster, target: int | None) -> list[str]:
     zk = cluster.zk.session()
     found = await obstacles(zk, await look(zk), None if target is None else BrokerId(target))
     return [obstacle.said for obstacle in found if obstacle.is_in_the_way]
 
 
-async def to_be_minded(cluster: Cluster, target: int | None) -> list[str]:
+async def list_warnings(cluster: Cluster, target: int | None) -> list[str]:
     zk = cluster.zk.session()
     found = await obstacles(zk, await look(zk), None if target is None else BrokerId(target))
     return [obstacle.said for obstacle in found if not obstacle.is_in_the_way]
@@ -45,7 +45,7 @@ async def to_be_minded(cluster: Cluster, target: int | None) -> list[str]:
 
 async def test_a_sound_cluster_has_nothing_in_the_way(cluster: Cluster) -> None:
     for target in (OTHER, CONTROLLER, None):
-        assert (await in_the_way(cluster, target), await to_be_minded(cluster, target)) == ([], [])
+        assert (await list_obstacles(cluster, target), await list_warnings(cluster, target)) == ([], [])
 
 
 async def test_the_role_is_moved_to_another_of_ours_to_the_brokers_and_back(cluster: Cluster) -> None:
@@ -87,24 +87,24 @@ async def test_nobody_is_asked_on_the_strength_of_an_old_look(cluster: Cluster) 
 
 
 async def test_a_process_that_is_not_there_or_reaches_no_broker_is_in_the_way(cluster: Cluster) -> None:
-    assert await in_the_way(cluster, 77) == [
+    assert await list_obstacles(cluster, 77) == [
         "no process 77 of ours stands by (there are: 1000, 2000): start it with `kontroller controller run`"
     ]
     for number in (1, 2):
         cluster.broker(number).cut_off()
     await cluster.settle(passing_ms=20_000)
-    (said,) = await in_the_way(cluster, OTHER)
+    (said,) = await list_obstacles(cluster, OTHER)
     assert "process 2000 on this machine would not do well with the role: most of the registered brokers" in said
 
 
 async def test_a_migration_to_kraft_is_in_the_way(cluster: Cluster) -> None:
     cluster.write(Create(path=paths.MIGRATION))
-    assert ["migration to KRaft has begun" in said for said in await in_the_way(cluster, OTHER)] == [True]
+    assert ["migration to KRaft has begun" in said for said in await list_obstacles(cluster, OTHER)] == [True]
 
 
 async def test_somebody_else_who_asks_at_the_same_time_is_in_the_way(cluster: Cluster) -> None:
     cluster.write(replace(asking_for(BrokerId(77))), owner=cluster.zk.new_session_id())
-    assert ["process 77 is being asked" in said for said in await in_the_way(cluster, None)] == [True]
+    assert ["process 77 is being asked" in said for said in await list_obstacles(cluster, None)] == [True]
 
 
 async def test_brokers_that_are_not_there_are_in_the_way(cluster: Cluster) -> None:
@@ -112,8 +112,8 @@ async def test_brokers_that_are_not_there_are_in_the_way(cluster: Cluster) -> No
     for number in (1, 2):
         cluster.kill_broker(number)
     await cluster.settle()
-    assert await in_the_way(cluster, None) == ["no broker is registered that could have the role: start one"]
-    assert ["offline, and stay so: orders-0" in said for said in await to_be_minded(cluster, None)] == [True]
+    assert await list_obstacles(cluster, None) == ["no broker is registered that could have the role: start one"]
+    assert ["offline, and stay so: orders-0" in said for said in await list_warnings(cluster, None)] == [True]
 
 
 async def test_what_a_login_may_not_write_is_in_the_way(cluster: Cluster) -> None:
@@ -122,7 +122,7 @@ async def test_what_a_login_may_not_write_is_in_the_way(cluster: Cluster) -> Non
             raise AccessRefused("no")
 
     cluster.zk.interventions.append(refuse)
-    assert ["this login may not write /controller" in said for said in await in_the_way(cluster, None)] == [True]
+    assert ["this login may not write /controller" in said for said in await list_obstacles(cluster, None)] == [True]
     cluster.zk.interventions.clear()
 
 
@@ -130,13 +130,13 @@ async def test_what_only_ours_do_is_minded_where_the_role_goes_to_kafka(cluster:
     for path in (paths.THROTTLES, f"{paths.THROTTLES}/x"):
         if not cluster.exists(path):
             cluster.write(Create(path=path))
-    assert ["throttles of reassignments" in said for said in await to_be_minded(cluster, None)] == [True]
-    assert await to_be_minded(cluster, OTHER) == []
+    assert ["throttles of reassignments" in said for said in await list_warnings(cluster, None)] == [True]
+    assert await list_warnings(cluster, OTHER) == []
 
 
 async def test_a_topic_that_cannot_be_read_is_minded(cluster: Cluster) -> None:
     cluster.write(Create(path=f"{paths.TOPICS}/garbled", data=b"{"))
-    assert ["/brokers/topics/garbled" in said for said in await to_be_minded(cluster, OTHER)] == [True]
+    assert ["/brokers/topics/garbled" in said for said in await list_warnings(cluster, OTHER)] == [True]
 
 
 async def test_a_zookeeper_without_a_cluster_is_named() -> None:

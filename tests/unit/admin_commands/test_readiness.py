@@ -37,14 +37,16 @@ class AskedBroker:
         return self
 
 
-def asked(cluster: AnsweringCluster, find_controller: Callable[[], Answer | None] | None = None) -> AskedBroker:
+def make_asked_broker(
+    cluster: AnsweringCluster, find_controller: Callable[[], Answer | None] | None = None
+) -> AskedBroker:
     return AskedBroker(
         SimulatedControllerClient(lambda: cluster.answer),
         SimulatedControllerClient(find_controller or (lambda: cluster.answer)),
     )
 
 
-def receiving() -> AnsweringCluster:
+def make_receiving_cluster() -> AnsweringCluster:
     """Broker 1 gets a replica of `moved`; whatever else it has is in sync."""
     return AnsweringCluster(
         {"orders": SimulatedTopic([1, 2, 3], [2, 1, 3]), "moved": SimulatedTopic([1, 2, 3], [2, 3], adding=[1])}
@@ -52,22 +54,22 @@ def receiving() -> AnsweringCluster:
 
 
 async def test_a_broker_that_a_reassignment_brings_replicas_to_is_ready() -> None:
-    assert await look_at_broker(asked(receiving()), BROKER, LONG_S) is None
+    assert await look_at_broker(make_asked_broker(make_receiving_cluster()), BROKER, LONG_S) is None
 
 
 async def test_a_broker_is_not_ready_while_another_one_s_reassignment_runs_and_its_own_replica_is_late() -> None:
     cluster = AnsweringCluster({"orders": SimulatedTopic([1, 2, 3], [2], adding=[3])})
-    assert await look_at_broker(asked(cluster), BROKER, LONG_S) == "1 of 1 replica not in sync: orders-0"
+    assert await look_at_broker(make_asked_broker(cluster), BROKER, LONG_S) == "1 of 1 replica not in sync: orders-0"
 
 
 async def test_the_controller_is_asked_only_about_replicas_that_are_not_in_sync() -> None:
-    probe = asked(AnsweringCluster({"orders": SimulatedTopic([1, 2], [1, 2])}))
+    probe = make_asked_broker(AnsweringCluster({"orders": SimulatedTopic([1, 2], [1, 2])}))
     assert await look_at_broker(probe, BROKER, LONG_S) is None
     assert probe.controller.requests == []
 
 
 async def test_what_no_controller_excuses_is_late() -> None:
-    why = await look_at_broker(asked(receiving(), lambda: None), BROKER, LONG_S)
+    why = await look_at_broker(make_asked_broker(make_receiving_cluster(), lambda: None), BROKER, LONG_S)
     assert why == (
         "1 of 2 replicas not in sync: moved-0; whether a reassignment brings them here is not known: "
         "nobody is the controller"
@@ -79,12 +81,12 @@ async def test_a_controller_that_falls_silent_holds_the_answer_up_no_longer_than
         await asyncio.Event().wait()
         raise AssertionError("nobody sets it")
 
-    why = await look_at_broker(asked(receiving(), lambda: silence), BROKER, 0.05)
+    why = await look_at_broker(make_asked_broker(make_receiving_cluster(), lambda: silence), BROKER, 0.05)
     assert str(why).endswith("is not known: the controller did not answer in 0.05 s")
 
 
 async def test_a_controller_that_refuses_is_reported() -> None:
-    cluster = receiving()
+    cluster = make_receiving_cluster()
     cluster.reassignments_refusal = ErrorCode.cluster_authorization_failed
-    why = await look_at_broker(asked(cluster), BROKER, LONG_S)
+    why = await look_at_broker(make_asked_broker(cluster), BROKER, LONG_S)
     assert str(why).endswith("the controller does not tell its reassignments: cluster_authorization_failed")

@@ -11,12 +11,12 @@ from tests.unit.admin_commands.simulated_admin import (
     ORDERS,
     OTHER,
     SimulatedCluster,
-    administering,
     document,
     kontroller,
-    moving,
+    make_move,
     one_line,
     plan,
+    replace_cluster,
     replicas,
 )
 
@@ -25,18 +25,18 @@ from tests.unit.admin_commands.simulated_admin import (
 
 @pytest.fixture
 def cluster(monkeypatch: pytest.MonkeyPatch) -> Iterator[SimulatedCluster]:
-    with administering(monkeypatch) as simulated:
+    with replace_cluster(monkeypatch) as simulated:
         yield simulated
 
 
-def refused(code: ErrorCode = ErrorCode.invalid_replica_assignment) -> PartlyRefused:
+def refuse_partition(code: ErrorCode = ErrorCode.invalid_replica_assignment) -> PartlyRefused:
     return PartlyRefused((Refused("orders-0", code, "there is no broker 3"),), "nothing moves")
 
 
 # Throttles
 
 
-@pytest.mark.parametrize("others", [{OTHER: moving([1], [2])}, {ORDERS: moving([1, 2], [1, 3])}])
+@pytest.mark.parametrize("others", [{OTHER: make_move([1], [2])}, {ORDERS: make_move([1, 2], [1, 3])}])
 @pytest.mark.parametrize("command", ["verify", "cancel"])
 def test_a_throttle_stays_as_long_as_anything_moves_in_the_cluster(
     cluster: SimulatedCluster, others: dict[object, object], command: str
@@ -44,7 +44,7 @@ def test_a_throttle_stays_as_long_as_anything_moves_in_the_cluster(
     """An old plan, or another one on the same brokers, must not take the rates of a live move away."""
     cluster.moves.update(others)  # type: ignore[arg-type]  # partitions and moves
     if command == "cancel":
-        cluster.moves |= {ORDERS: moving([1, 2], [2, 3]), OTHER: moving([1], [2])}
+        cluster.moves |= {ORDERS: make_move([1, 2], [2, 3]), OTHER: make_move([1], [2])}
     cluster.is_throttled = True
     ended = kontroller("reassign", command, *PLAN, stdin=THERE)
     assert cluster.is_throttled
@@ -66,7 +66,7 @@ def test_a_throttle_goes_when_nothing_moves_any_more_unless_it_is_to_be_preserve
 
 
 def test_a_move_in_progress_keeps_its_throttle(cluster: SimulatedCluster) -> None:
-    cluster.moves[ORDERS] = moving([1, 2], [2, 3])
+    cluster.moves[ORDERS] = make_move([1, 2], [2, 3])
     cluster.is_throttled = True
     ended = kontroller("reassign", "verify", *PLAN, stdin=THERE)
     assert (ended.exit_code, cluster.is_throttled, ended.stderr) == (3, True, "")
@@ -79,7 +79,7 @@ def test_what_was_done_is_printed_where_a_throttle_cannot_be_taken_away(
     if command == "verify":
         cluster.present[ORDERS] = replicas(2, 3)
     else:
-        cluster.moves[ORDERS] = moving([1, 2], [2, 3])
+        cluster.moves[ORDERS] = make_move([1, 2], [2, 3])
     said = "throttles may stay: broker 3: nobody answers"
     cluster.fails["unthrottle"] = [AdminError(said)]
     ended = kontroller("reassign", command, *PLAN, "-o", "json", stdin=THERE)
@@ -88,7 +88,7 @@ def test_what_was_done_is_printed_where_a_throttle_cannot_be_taken_away(
     assert found["result"] == (1 if command == "verify" else "cancelled")
     assert one_line(ended) == f"kontroller: {said}"
     if command == "cancel":
-        cluster.moves[ORDERS] = moving([1, 2], [2, 3])
+        cluster.moves[ORDERS] = make_move([1, 2], [2, 3])
     cluster.fails["list"] = [Unreachable("nobody answers")]
     ended = kontroller("reassign", command, *PLAN, "-o", "json", stdin=THERE)
     assert (ended.exit_code, len(document(ended))) == (1, 1)
@@ -106,7 +106,7 @@ def test_the_throttle_of_a_wait_goes_at_its_end_whether_that_is_good_or_bad(clus
 
 
 def test_the_throttle_of_a_wait_stays_for_what_else_moves(cluster: SimulatedCluster) -> None:
-    cluster.moves[OTHER] = moving([1], [2])
+    cluster.moves[OTHER] = make_move([1], [2])
     ended = kontroller("reassign", "start", *PLAN, "--throttle", "1000", "--additional", stdin=THERE)
     assert (ended.exit_code, cluster.is_throttled) == (0, True)
     assert ended.stdout.splitlines()[-1] == "all 1 partitions are at their targets"
@@ -115,7 +115,7 @@ def test_the_throttle_of_a_wait_stays_for_what_else_moves(cluster: SimulatedClus
 
 @pytest.mark.parametrize("call", ["throttle", "start"])
 def test_a_move_that_cannot_begin_leaves_no_throttle(cluster: SimulatedCluster, call: str) -> None:
-    cluster.fails[call] = [refused()]
+    cluster.fails[call] = [refuse_partition()]
     ended = kontroller("reassign", "start", *PLAN, "--throttle", "1000", "-o", "json", stdin=THERE)
     assert (ended.exit_code, cluster.is_throttled) == (1, False)
     assert document(ended)["state"] == "refused"
@@ -145,7 +145,7 @@ def test_a_throttle_of_which_it_is_not_known_whether_it_is_set_begins_no_move(cl
 
 
 def test_nothing_begins_while_something_moves_unless_it_is_to_be_additional(cluster: SimulatedCluster) -> None:
-    cluster.moves |= {ORDERS: moving([1, 2], [1, 3]), OTHER: moving([1], [2])}
+    cluster.moves |= {ORDERS: make_move([1, 2], [1, 3]), OTHER: make_move([1], [2])}
     ended = kontroller("reassign", "start", *PLAN, "--throttle", "1", stdin=THERE)
     assert ended.exit_code == 1
     assert one_line(ended) == (
@@ -190,7 +190,7 @@ def test_a_program_is_given_one_document_and_a_person_the_plan_that_takes_it_bac
 
 
 def test_a_cancellation_says_what_of_a_plan_moved(cluster: SimulatedCluster) -> None:
-    cluster.moves[ORDERS] = moving([1, 2], [2, 3])
+    cluster.moves[ORDERS] = make_move([1, 2], [2, 3])
     *both, text = plan({ORDERS: [2, 3], OTHER: [2]})
     ended = kontroller("reassign", "cancel", *both, "-o", "json", stdin=text)
     assert document(ended) == [

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kontroller.history.alarms.records import Rules, Seen
-from tests.unit.alarms.watching import START_US, alive, led, new_watch, told
+from tests.unit.alarms.watching import START_US, alive, lead, new_watch, see_all
 
 TEN_HOURS = 36_000.0
 IN_1970 = -START_US / 1e6
@@ -14,55 +14,55 @@ IN_1970 = -START_US / 1e6
 @pytest.mark.parametrize("bad", [TEN_HOURS, -TEN_HOURS, IN_1970])
 def test_an_alarm_comes_in_time_though_one_stamp_before_it_was_wrong(bad: float) -> None:
     watch = new_watch()
-    assert told(watch, alive(0, 0), alive(1, bad), alive(2, 10), led(3, 12, -1)) == []
-    assert told(watch, alive(4, 22), alive(5, 32), alive(6, 42)) == []
-    assert told(watch, alive(7, 52)) == ["leaderless raised"]
+    assert see_all(watch, alive(0, 0), alive(1, bad), alive(2, 10), lead(3, 12, -1)) == []
+    assert see_all(watch, alive(4, 22), alive(5, 32), alive(6, 42)) == []
+    assert see_all(watch, alive(7, 52)) == ["leaderless raised"]
 
 
 @pytest.mark.parametrize("bad", [TEN_HOURS, -TEN_HOURS, IN_1970])
 def test_one_wrong_stamp_during_trouble_moves_its_alarm_by_an_alive_interval_at_most(bad: float) -> None:
     watch = new_watch()
-    assert told(watch, led(0, 0, -1), alive(1, bad), alive(2, 20)) == []
-    assert told(watch, alive(3, 30), alive(4, 40), alive(5, 50)) == ["leaderless raised"]
+    assert see_all(watch, lead(0, 0, -1), alive(1, bad), alive(2, 20)) == []
+    assert see_all(watch, alive(3, 30), alive(4, 40), alive(5, 50)) == ["leaderless raised"]
 
 
 def test_a_short_trouble_does_not_become_a_long_one_by_a_stamp_that_is_ahead() -> None:
     watch = new_watch()
-    assert told(watch, led(0, 0, -1), alive(1, TEN_HOURS), led(2, 1, 1), alive(3, 90), alive(4, 100)) == []
+    assert see_all(watch, lead(0, 0, -1), alive(1, TEN_HOURS), lead(2, 1, 1), alive(3, 90), alive(4, 100)) == []
 
 
 @pytest.mark.parametrize("behind", [-60.0, -TEN_HOURS, IN_1970, TEN_HOURS])
 def test_a_controller_with_another_clock_takes_over_and_the_alarm_comes(behind: float) -> None:
     watch = new_watch()
-    assert told(watch, led(0, 0, -1), alive(1, 10)) == []
+    assert see_all(watch, lead(0, 0, -1), alive(1, 10)) == []
     terms = [alive(seq, behind + 12 + 10 * seq, epoch=2) for seq in range(4)]
-    assert told(watch, *terms) == ["leaderless raised"]
+    assert see_all(watch, *terms) == ["leaderless raised"]
 
 
 def test_what_begins_under_a_slower_clock_is_told_of_too() -> None:
     watch = new_watch()
-    told(watch, *(alive(seq, 10 * seq) for seq in range(100)))
-    assert told(watch, alive(0, -500, epoch=2), led(1, -499, -1, epoch=2)) == []
-    assert told(watch, *(alive(seq, -499 + 10 * (seq - 1), epoch=2) for seq in range(2, 6))) == ["leaderless raised"]
+    see_all(watch, *(alive(seq, 10 * seq) for seq in range(100)))
+    assert see_all(watch, alive(0, -500, epoch=2), lead(1, -499, -1, epoch=2)) == []
+    assert see_all(watch, *(alive(seq, -499 + 10 * (seq - 1), epoch=2) for seq in range(2, 6))) == ["leaderless raised"]
 
 
 def test_a_clock_that_is_set_back_again_and_again_only_delays() -> None:
     watch = new_watch()
-    told(watch, led(0, 0, -1))
-    assert told(watch, *(alive(seq, 5.0 * (seq % 4)) for seq in range(1, 13))) == ["leaderless raised"]
+    see_all(watch, lead(0, 0, -1))
+    assert see_all(watch, *(alive(seq, 5.0 * (seq % 4)) for seq in range(1, 13))) == ["leaderless raised"]
 
 
 def test_records_that_come_late_or_again_are_no_time() -> None:
     watch = new_watch()
-    told(watch, led(0, 0, -1), alive(1, 10))
+    see_all(watch, lead(0, 0, -1), alive(1, 10))
     for _ in range(50):
-        assert told(watch, alive(0, 0), alive(1, 10), led(0, 0, -1)) == []
-    assert told(watch, alive(2, 20), alive(3, 30), alive(4, 40)) == ["leaderless raised"]
+        assert see_all(watch, alive(0, 0), alive(1, 10), lead(0, 0, -1)) == []
+    assert see_all(watch, alive(2, 20), alive(3, 30), alive(4, 40)) == ["leaderless raised"]
 
 
 def test_a_clock_that_was_wrong_moves_what_is_told_and_not_when() -> None:
     watch = new_watch()
-    alarms = [a for one in (led(0, IN_1970, -1), *(alive(s, 10 * s) for s in range(1, 7))) for a in watch.see(one)]
+    alarms = [a for one in (lead(0, IN_1970, -1), *(alive(s, 10 * s) for s in range(1, 7))) for a in watch.see(one)]
     assert [(alarm.problem, alarm.began_us) for alarm in alarms] == [("leaderless", 0)]
 
 

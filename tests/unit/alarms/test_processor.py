@@ -12,7 +12,7 @@ from kontroller.history.alarms import processor
 from kontroller.history.alarms.processor import WatchProcessor
 from kontroller.history.alarms.records import Rules, Seen
 from tests.spark.alarms.scenes import SCENES, START_US, Fields, Said
-from tests.unit.alarms.watching import RULES, alive, led
+from tests.unit.alarms.watching import RULES, alive, lead
 
 OF_SCENES = Rules(
     leaderless_after_us=30_000_000,
@@ -43,7 +43,7 @@ def rows(records: Iterable[Seen], shard: int = 0) -> list[Row]:
     return [row("c", shard, *record) for record in records]
 
 
-def seen(fields: Fields) -> Seen:
+def make_seen(fields: Fields) -> Seen:
     wanted = fields.get("config", {}).get("min.insync.replicas")
     values: dict[str, Any] = {name: fields[name] for name in Seen._fields if name in fields}
     values["at_us"] = fields["event_time_us"]
@@ -53,7 +53,7 @@ def seen(fields: Fields) -> Seen:
     return Seen(**values)
 
 
-def said(row: Row) -> Said:
+def describe_row(row: Row) -> Said:
     began, at = ((us - START_US) / 1e6 for us in (row.began_us, row.at_us))
     return Said(row.topic, row.partition, row.problem, row.state, began, at, row.controller_epoch, row.seq)
 
@@ -66,7 +66,9 @@ def fits(value: tuple[Any, ...], schema: StructType) -> bool:
 def test_a_scene_gives_its_alarms_whatever_is_kept_between_its_batches(name: str) -> None:
     tester = TwsTester(OfOneKey(OF_SCENES, is_live=False), timeMode="None", outputMode="Append")
     alarms = [
-        said(row) for batch in SCENES[name].batches for row in tester.test(("c", 0), rows(seen(it) for it in batch))
+        describe_row(row)
+        for batch in SCENES[name].batches
+        for row in tester.test(("c", 0), rows(make_seen(it) for it in batch))
     ]
     assert sorted(alarms) == sorted(SCENES[name].alarms)
     assert fits(tester.peekValueState("course", ("c", 0)) or (), processor._COURSE)
@@ -96,16 +98,16 @@ class Live:
 
 def test_trouble_and_silence_are_told_of_by_timers_each_once() -> None:
     live = Live()
-    live.read(led(0, 0, -1))
+    live.read(lead(0, 0, -1))
     assert live.wait(30) == []
     assert live.wait(10) == ["leaderless raised", "silent raised"]
     assert live.wait(100) == []
-    assert live.read(led(1, 141, 1)) == ["silent cleared", "leaderless cleared"]
+    assert live.read(lead(1, 141, 1)) == ["silent cleared", "leaderless cleared"]
 
 
 def test_a_controller_that_writes_is_not_silent_and_its_time_is_counted_once() -> None:
     live = Live()
-    live.read(led(0, 0, -1))
+    live.read(lead(0, 0, -1))
     told = [live.wait(9) + live.read(alive(seq, 9.0 * seq)) for seq in range(1, 4)]
     assert told == [[], [], []]
     assert live.read(alive(4, 31)) == ["leaderless raised"]
@@ -113,7 +115,7 @@ def test_a_controller_that_writes_is_not_silent_and_its_time_is_counted_once() -
 
 def test_a_query_that_was_stopped_for_a_day_has_waited_for_one_interval() -> None:
     live = Live()
-    live.read(led(0, 0, -1))
+    live.read(lead(0, 0, -1))
     assert live.wait(86_400, step=86_400) == []
     assert live.wait(30) == ["leaderless raised", "silent raised"]
 

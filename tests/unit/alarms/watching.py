@@ -23,7 +23,7 @@ def alive(seq: int, at: float, *, epoch: int = 1) -> Seen:
     return record(seq, at, "controller_alive", epoch=epoch)
 
 
-def led(seq: int, at: float, leader: int, in_sync: int = 1, *, partition: int = 0, epoch: int = 1) -> Seen:
+def lead(seq: int, at: float, leader: int, in_sync: int = 1, *, partition: int = 0, epoch: int = 1) -> Seen:
     return record(
         seq,
         at,
@@ -37,11 +37,11 @@ def led(seq: int, at: float, leader: int, in_sync: int = 1, *, partition: int = 
     )
 
 
-def assigned(seq: int, at: float, replicas: int, *, partition: int = 0) -> Seen:
+def make_assignment(seq: int, at: float, replicas: int, *, partition: int = 0) -> Seen:
     return record(seq, at, "assignment", topic="t", partition=partition, assigned=replicas)
 
 
-def wanted(seq: int, at: float, min_isr: int) -> Seen:
+def make_min_isr(seq: int, at: float, min_isr: int) -> Seen:
     return record(seq, at, "topic_config", topic="t", min_isr=min_isr)
 
 
@@ -50,9 +50,9 @@ def words(alarms: Iterable[Alarm]) -> list[str]:
     return [f"{alarm.problem} {alarm.state}" for alarm in alarms]
 
 
-def told(watch: Watch, *records: Seen) -> list[str]:
+def see_all(watch: Watch, *records: Seen) -> list[str]:
     return words(alarm for one in records for alarm in watch.see(one))
 
 
-def waited(watch: Watch, seconds: float) -> list[str]:
+def wait_seconds(watch: Watch, seconds: float) -> list[str]:
     return words(watch.wait(round(seconds * 1e6)))

@@ -15,7 +15,7 @@ from controller_core.zk.session import SessionId, ZkNode, ZkVersion
 PARTITIONS = 600
 
 
-def written() -> dict[str, str | None]:
+def write_dataset() -> dict[str, str | None]:
     return dict(dataset.dataset(PARTITIONS))
 
 
@@ -25,7 +25,7 @@ def node(data: str) -> ZkNode:
 
 def states() -> dict[TopicPartition, PartitionState]:
     """Of all topics but the probed one."""
-    znodes = written()
+    znodes = write_dataset()
     found = {}
     for number in range(dataset.topics_of(PARTITIONS)):
         topic = dataset.topic_name(number)
@@ -38,7 +38,7 @@ def states() -> dict[TopicPartition, PartitionState]:
 
 
 def test_topics_are_read_back_as_they_were_assigned() -> None:
-    znodes = written()
+    znodes = write_dataset()
     topics = [path for path in znodes if path.count("/") == 3 and path.startswith("/brokers/topics/")]
     assert len(topics) == PARTITIONS / dataset.PARTITIONS_OF_A_TOPIC + 1
     for path in topics:
@@ -68,7 +68,7 @@ def test_every_partition_is_at_rest() -> None:
 
 def test_parents_are_written_before_their_children() -> None:
     seen = {""}
-    for path in written():
+    for path in write_dataset():
         assert path.rpartition("/")[0] in seen
         seen.add(path)
 

@@ -67,19 +67,19 @@ def helm(*arguments: str) -> str:
 
 
 @cache
-def _as_json(*arguments: str) -> str:
+def _render_json(*arguments: str) -> str:
     return json.dumps([each for each in yaml.load_all(helm(*arguments), _Loader) if each])
 
 
-def rendered(*values: str, namespace: str = RELEASE_NAMESPACE, release: str = "kontroller") -> list[Object]:
+def render(*values: str, namespace: str = RELEASE_NAMESPACE, release: str = "kontroller") -> list[Object]:
     """Return the objects of the chart, with its hooks and tests."""
     objects: list[Object] = json.loads(
-        _as_json("template", release, CHART, "--namespace", namespace, *KUBERNETES, *values)
+        _render_json("template", release, CHART, "--namespace", namespace, *KUBERNETES, *values)
     )
     return objects
 
 
-def named(objects: list[Object], kind: str, name: str) -> Object:
+def find_object(objects: list[Object], kind: str, name: str) -> Object:
     """The one object of that kind and name."""
     (found,) = (each for each in objects if (each["kind"], each["metadata"]["name"]) == (kind, name))
     return found
@@ -100,7 +100,7 @@ def pods(objects: list[Object]) -> Iterator[Object]:
 def workload(component: str, *values: str) -> Object:
     """The spec of the Deployment or StatefulSet of a component, in a release with all components."""
     kind = "Deployment" if component == "operator" else "StatefulSet"
-    spec: Object = named(rendered(*SELF_CONTAINED, *values), kind, f"kontroller-{component}")["spec"]
+    spec: Object = find_object(render(*SELF_CONTAINED, *values), kind, f"kontroller-{component}")["spec"]
     return spec
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from devcluster.clusters.kubernetes import CommandError
 from devcluster.filling.parts import Part
-from tests.unit.chart.rendering import RELEASE_NAMESPACE, SELF_CONTAINED, Object, named, options_of, rendered
+from tests.unit.chart.rendering import RELEASE_NAMESPACE, SELF_CONTAINED, Object, find_object, options_of, render
 
 pytestmark = pytest.mark.needs(Part.HELM)
 
@@ -18,7 +18,7 @@ PROMETHEUS: Final = {"namespaceSelector": {"matchLabels": {"team": "monitoring"}
 
 def pod(*values: str) -> Object:
     """The spec of the watch's pod."""
-    spec: Object = named(rendered(*values), "Deployment", "kontroller-alarms")["spec"]["template"]["spec"]
+    spec: Object = find_object(render(*values), "Deployment", "kontroller-alarms")["spec"]["template"]["spec"]
     return spec
 
 
@@ -28,13 +28,13 @@ def arguments(*values: str) -> list[str]:
     return found
 
 
-def given(option: str, *values: str) -> list[str]:
+def find_values(option: str, *values: str) -> list[str]:
     start = f"--{option}="
     return [each.removeprefix(start) for each in arguments(*values) if each.startswith(start)]
 
 
 def test_without_being_asked_for_there_is_no_watch() -> None:
-    assert [each for each in rendered(*SELF_CONTAINED) if "alarms" in each["metadata"]["name"]] == []
+    assert [each for each in render(*SELF_CONTAINED) if "alarms" in each["metadata"]["name"]] == []
 
 
 def test_it_follows_the_journal_of_each_controller_and_those_that_are_named() -> None:
@@ -43,17 +43,17 @@ def test_it_follows_the_journal_of_each_controller_and_those_that_are_named() ->
         for number in range(3)
     ]
     values = ("--set", "controller.replicas=3,controller.metricsPort=9999")
-    assert given("journal", *ON, *values) == own
+    assert find_values("journal", *ON, *values) == own
     named_too = ("--set", f"alarms.journals={{{ELSEWHERE}}}")
-    assert given("journal", *ON, *values, *named_too) == [*own, ELSEWHERE]
-    assert given("journal", "--set", "alarms.enabled=true", *named_too) == [ELSEWHERE]
+    assert find_values("journal", *ON, *values, *named_too) == [*own, ELSEWHERE]
+    assert find_values("journal", "--set", "alarms.enabled=true", *named_too) == [ELSEWHERE]
 
 
 def test_a_topic_is_followed_instead_of_what_the_controllers_serve() -> None:
     topic = ("--set", r"alarms.topic.name=journal,alarms.topic.bootstrapServers=kafka-0:9092\,kafka-1:9092")
-    assert given("journal", *ON, *topic) == []
-    assert given("topic", *ON, *topic) == ["journal"]
-    assert given("bootstrap", *ON, *topic) == ["kafka-0:9092,kafka-1:9092"]
+    assert find_values("journal", *ON, *topic) == []
+    assert find_values("topic", *ON, *topic) == ["journal"]
+    assert find_values("bootstrap", *ON, *topic) == ["kafka-0:9092,kafka-1:9092"]
 
 
 def test_the_command_has_every_option_that_it_is_given() -> None:
@@ -67,9 +67,9 @@ def test_the_command_has_every_option_that_it_is_given() -> None:
     words = arguments(*ON, *everything)
     assert words[:2] == ["history", "watch"]
     assert {each.partition("=")[0] for each in words[2:]} <= options_of("history", "watch")
-    assert given("alertmanager", *ON, *everything) == ["http://am-0:9093", "http://am-1:9093"]
-    assert given("leaderless-after-seconds", *ON, *everything) == ["0"]
-    assert given("silent-after-seconds", *ON, *everything) == ["12.5"]
+    assert find_values("alertmanager", *ON, *everything) == ["http://am-0:9093", "http://am-1:9093"]
+    assert find_values("leaderless-after-seconds", *ON, *everything) == ["0"]
+    assert find_values("silent-after-seconds", *ON, *everything) == ["12.5"]
 
 
 @pytest.mark.parametrize(
@@ -86,7 +86,7 @@ def test_the_command_has_every_option_that_it_is_given() -> None:
 )
 def test_values_with_which_it_could_not_work_are_refused(values: tuple[str, ...], message: str) -> None:
     with pytest.raises(CommandError, match=message):
-        rendered(*values)
+        render(*values)
 
 
 def test_its_pod_is_placed_as_the_values_say() -> None:
@@ -106,17 +106,17 @@ def test_its_pod_has_no_token_and_writes_only_where_it_must() -> None:
     (container,) = spec["containers"]
     assert container["securityContext"]["readOnlyRootFilesystem"]
     assert {mount["mountPath"] for mount in container["volumeMounts"]} == {"/tmp", "/watch"}
-    (kept,) = given("checkpoint", *ON)
+    (kept,) = find_values("checkpoint", *ON)
     assert kept.startswith("/watch/")
 
 
 def test_there_is_one_at_a_time_and_probes_ask_where_it_answers() -> None:
     port = ("--set", "alarms.metricsPort=9999")
-    deployment = named(rendered(*ON, *port), "Deployment", "kontroller-alarms")["spec"]
+    deployment = find_object(render(*ON, *port), "Deployment", "kontroller-alarms")["spec"]
     assert (deployment["replicas"], deployment["strategy"]) == (1, {"type": "Recreate"})
     (container,) = deployment["template"]["spec"]["containers"]
     assert container["ports"] == [{"name": "metrics", "containerPort": 9999}]
-    assert given("metrics-port", *ON, *port) == ["9999"]
+    assert find_values("metrics-port", *ON, *port) == ["9999"]
     probes = [container[name]["httpGet"] for name in ("livenessProbe", "readinessProbe")]
     assert probes == [{"path": "/healthz", "port": "metrics"}, {"path": "/readyz", "port": "metrics"}]
 
@@ -129,14 +129,14 @@ def test_it_may_read_the_journals_and_prometheus_its_metrics() -> None:
         "--set-json",
         f"networkPolicy.monitoring={json.dumps([PROMETHEUS])}",
     )
-    objects = rendered(*restricted)
-    labels = named(objects, "Deployment", "kontroller-alarms")["spec"]["selector"]["matchLabels"]
+    objects = render(*restricted)
+    labels = find_object(objects, "Deployment", "kontroller-alarms")["spec"]["selector"]["matchLabels"]
     (readers,) = (
         rule["from"]
-        for rule in named(objects, "NetworkPolicy", "kontroller-controller")["spec"]["ingress"]
+        for rule in find_object(objects, "NetworkPolicy", "kontroller-controller")["spec"]["ingress"]
         if {"port": "metrics"} in rule["ports"]
     )
     assert readers == [PROMETHEUS, {"podSelector": {"matchLabels": labels}}]
-    own = named(objects, "NetworkPolicy", "kontroller-alarms")["spec"]
+    own = find_object(objects, "NetworkPolicy", "kontroller-alarms")["spec"]
     assert own["podSelector"] == {"matchLabels": labels}
     assert own["ingress"] == [{"ports": [{"port": "metrics"}], "from": [PROMETHEUS]}]

@@ -15,8 +15,8 @@ from tests.unit.chart.rendering import (
     SELF_CONTAINED,
     Object,
     container,
-    named,
-    rendered,
+    find_object,
+    render,
 )
 
 pytestmark = pytest.mark.needs(Part.HELM)
@@ -28,7 +28,7 @@ ELSEWHERE: Final = "http://other-controller.other.svc:9404/journal"
 
 def job(*values: str) -> Object:
     """The spec of the CronJob."""
-    spec: Object = named(rendered(*values), "CronJob", "kontroller-history")["spec"]
+    spec: Object = find_object(render(*values), "CronJob", "kontroller-history")["spec"]
     return spec
 
 
@@ -52,7 +52,7 @@ def journals(*values: str) -> list[str]:
 
 
 def test_without_being_asked_for_there_is_no_job() -> None:
-    assert [each for each in rendered(*SELF_CONTAINED) if "history" in each["metadata"]["name"]] == []
+    assert [each for each in render(*SELF_CONTAINED) if "history" in each["metadata"]["name"]] == []
 
 
 def test_it_takes_in_the_journal_of_each_controller_and_those_that_are_named() -> None:
@@ -108,7 +108,7 @@ def test_a_topic_is_taken_in_instead_of_what_the_controllers_serve() -> None:
 )
 def test_values_with_which_it_could_not_work_are_refused(values: tuple[str, ...], message: str) -> None:
     with pytest.raises(CommandError, match=message):
-        rendered(*values)
+        render(*values)
 
 
 def test_memory_that_is_just_enough_or_unlimited_is_taken() -> None:
@@ -122,8 +122,8 @@ def test_the_job_has_the_schedule_and_the_node_of_the_values(schedule: str) -> N
     placed = (
         "history.suspend=true,history.nodeSelector.disk=ssd,history.podAnnotations.a=b,imagePullSecrets[0].name=pull"
     )
-    objects = rendered(*CONTROLLER_ON, *scheduled, "--set", f"history.enabled=true,{placed}")
-    found = named(objects, "CronJob", "kontroller-history")
+    objects = render(*CONTROLLER_ON, *scheduled, "--set", f"history.enabled=true,{placed}")
+    found = find_object(objects, "CronJob", "kontroller-history")
     assert found["spec"]["schedule"] == schedule
     assert found["spec"]["jobTemplate"]["spec"]["template"]["spec"]["nodeSelector"] == {"disk": "ssd"}
 
@@ -144,7 +144,7 @@ def test_spark_runs_in_the_pod_alone_and_both_steps_use_the_same_tables() -> Non
 
 def test_another_job_keeps_less_of_the_same_tables_and_waits_for_this_one() -> None:
     values = ("--set", "history.compaction.forgetDays=400,history.nodeSelector.disk=ssd")
-    compaction = named(rendered(*ON, *values), "CronJob", "kontroller-history-compaction")["spec"]
+    compaction = find_object(render(*ON, *values), "CronJob", "kontroller-history-compaction")["spec"]
     template = compaction["jobTemplate"]["spec"]
     (container,) = template["template"]["spec"].pop("containers")
     _, report = steps(*ON, *values)
@@ -154,14 +154,14 @@ def test_another_job_keeps_less_of_the_same_tables_and_waits_for_this_one() -> N
     others = {name: value for name, value in pod(*ON, *values).items() if name not in ("initContainers", "containers")}
     assert template["template"]["spec"] == others
     assert template["backoffLimit"] == 7, "it is refused while the other job writes"
-    off = rendered(*ON, "--set", "history.compaction.enabled=false")
+    off = render(*ON, "--set", "history.compaction.enabled=false")
     assert [each["metadata"]["name"] for each in off if each["kind"] == "CronJob"] == ["kontroller-history"]
-    kept = named(rendered(*ON), "CronJob", "kontroller-history-compaction")["spec"]["jobTemplate"]["spec"]
+    kept = find_object(render(*ON), "CronJob", "kontroller-history-compaction")["spec"]["jobTemplate"]["spec"]
     assert kept["template"]["spec"]["containers"][0]["args"] == ["compact", "--history=/history/tables"]
 
 
 def test_the_longest_name_leaves_room_for_what_kubernetes_appends() -> None:
-    objects = rendered(*ON, "--set", f"fullnameOverride={'n' * 63}")
+    objects = render(*ON, "--set", f"fullnameOverride={'n' * 63}")
     labels = [f"{each['metadata']['name']}-0123456789" for each in objects if each["kind"] == "StatefulSet"]
     assert labels
     assert max(map(len, labels)) <= 63
@@ -201,7 +201,7 @@ def test_the_jobs_may_read_the_journals_whoever_else_may_read_metrics() -> None:
     )
 
     def readers(*values: str) -> list[Object] | None:
-        rules = named(rendered(*values), "NetworkPolicy", "kontroller-controller")["spec"]["ingress"]
+        rules = find_object(render(*values), "NetworkPolicy", "kontroller-controller")["spec"]["ingress"]
         (rule,) = (each for each in rules if {"port": "metrics"} in each["ports"])
         found: list[Object] | None = rule.get("from")
         return found
@@ -211,6 +211,6 @@ def test_the_jobs_may_read_the_journals_whoever_else_may_read_metrics() -> None:
     assert readers(*SELF_CONTAINED, *restricted) == [prometheus]
     assert readers(*ON, *restricted) == [prometheus, {"podSelector": {"matchLabels": labels}}]
 
-    objects = rendered(*ON, *restricted)
-    own = named(objects, "NetworkPolicy", "kontroller-history")
+    objects = render(*ON, *restricted)
+    own = find_object(objects, "NetworkPolicy", "kontroller-history")
     assert own["spec"] == {"podSelector": {"matchLabels": labels}, "policyTypes": ["Ingress"], "ingress": []}

@@ -3,13 +3,13 @@
 import pytest
 
 from devcluster.filling.parts import Part
-from tests.unit.chart.rendering import RELEASE_NAMESPACE, SELF_CONTAINED, Object, named, options_of, rendered
+from tests.unit.chart.rendering import RELEASE_NAMESPACE, SELF_CONTAINED, Object, find_object, options_of, render
 
 pytestmark = pytest.mark.needs(Part.HELM)
 
 
 def hooks(*values: str) -> list[Object]:
-    return [each for each in rendered(*values) if "helm.sh/hook" in each["metadata"].get("annotations", {})]
+    return [each for each in render(*values) if "helm.sh/hook" in each["metadata"].get("annotations", {})]
 
 
 def test_every_command_of_a_hook_is_there_with_its_options() -> None:
@@ -30,16 +30,16 @@ def test_every_command_of_a_hook_is_there_with_its_options() -> None:
 
 
 def test_the_cluster_is_asked_through_what_the_release_has() -> None:
-    def asked(*values: str) -> str:
-        pod = named(rendered(*values), "Pod", "kontroller-test-cluster")
+    def find_bootstrap(*values: str) -> str:
+        pod = find_object(render(*values), "Pod", "kontroller-test-cluster")
         assert pod["spec"]["automountServiceAccountToken"] is False
         bootstrap: str = pod["spec"]["containers"][0]["args"][2]
         return bootstrap
 
-    assert asked(*SELF_CONTAINED) == f"--bootstrap=kontroller-kafka.{RELEASE_NAMESPACE}.svc:9092"
+    assert find_bootstrap(*SELF_CONTAINED) == f"--bootstrap=kontroller-kafka.{RELEASE_NAMESPACE}.svc:9092"
     controller = ("--set", "controller.enabled=true,controller.zookeeper=zk:2181")
-    assert asked(*controller) == f"--bootstrap=kontroller-controller.{RELEASE_NAMESPACE}.svc:9093"
-    assert not [each for each in rendered() if each["metadata"]["name"] == "kontroller-test-cluster"]
+    assert find_bootstrap(*controller) == f"--bootstrap=kontroller-controller.{RELEASE_NAMESPACE}.svc:9093"
+    assert not [each for each in render() if each["metadata"]["name"] == "kontroller-test-cluster"]
 
 
 def test_rights_come_before_what_needs_them_and_nothing_stays_behind() -> None:
@@ -51,4 +51,4 @@ def test_rights_come_before_what_needs_them_and_nothing_stays_behind() -> None:
 
 @pytest.mark.parametrize("values", ["rbac.create=false", "apiCheck.enabled=false,releaseFinalizers.enabled=false"])
 def test_jobs_can_be_left_out(values: str) -> None:
-    assert not [each for each in rendered("--set", values) if each["kind"] == "Job"]
+    assert not [each for each in render("--set", values) if each["kind"] == "Job"]

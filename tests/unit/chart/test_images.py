@@ -8,7 +8,7 @@ import pytest
 
 from devcluster.clusters.kubernetes import CommandError
 from devcluster.filling.parts import Part
-from tests.unit.chart.rendering import EVERYTHING, Object, pods, rendered
+from tests.unit.chart.rendering import EVERYTHING, Object, pods, render
 
 pytestmark = pytest.mark.needs(Part.HELM)
 
@@ -23,7 +23,7 @@ def images(objects: list[Object]) -> Iterator[str]:
 
 def used(*values: str) -> set[str]:
     """Return the images of a release of everything, with the given values."""
-    return set(images(rendered(*EVERYTHING, *values)))
+    return set(images(render(*EVERYTHING, *values)))
 
 
 def test_one_value_sets_the_registry_of_all_images() -> None:
@@ -47,10 +47,10 @@ def test_a_repository_that_has_a_tag_or_a_digest_is_refused(owner: str, end: str
     with pytest.raises(
         CommandError, match=rf"{owner}.repository is r:5000/k{end}.*: set {owner}.tag or {owner}.digest"
     ):
-        rendered(*EVERYTHING, "--set", f"{owner}.repository=r:5000/k{end}")
+        render(*EVERYTHING, "--set", f"{owner}.repository=r:5000/k{end}")
 
 
 @pytest.mark.parametrize("owner", OWNERS)
 def test_a_digest_that_is_none_is_refused(owner: str) -> None:
     with pytest.raises(CommandError, match=json.dumps(f"/{owner.replace('.', '/')}/digest")[1:-1]):
-        rendered(*EVERYTHING, "--set", f"{owner}.digest=sha256:1")
+        render(*EVERYTHING, "--set", f"{owner}.digest=sha256:1")

@@ -13,8 +13,8 @@ from tests.unit.chart.rendering import (
     RELEASE_NAMESPACE,
     SELF_CONTAINED,
     Object,
-    named,
-    rendered,
+    find_object,
+    render,
 )
 
 pytestmark = pytest.mark.needs(Part.HELM)
@@ -25,20 +25,20 @@ SELECTOR = re.compile(r"kontroller_\w+\{([^}]*)\}|\bup\{([^}]*)\}")
 
 
 def rules(*values: str) -> list[Object]:
-    spec = named(rendered(*ALL_ON, *values), "PrometheusRule", "kontroller")["spec"]
+    spec = find_object(render(*ALL_ON, *values), "PrometheusRule", "kontroller")["spec"]
     return [rule for group in spec["groups"] for rule in group["rules"]]
 
 
 def test_nothing_of_it_is_there_unless_asked_for() -> None:
-    kinds = {each["kind"] for each in rendered(*SELF_CONTAINED)}
+    kinds = {each["kind"] for each in render(*SELF_CONTAINED)}
     assert {"ServiceMonitor", "PrometheusRule", "NetworkPolicy"}.isdisjoint(kinds)
-    assert "kontroller-dashboard" not in str(rendered(*SELF_CONTAINED))
+    assert "kontroller-dashboard" not in str(render(*SELF_CONTAINED))
 
 
 @pytest.mark.parametrize("component", ["operator", "controller", "alarms"])
 def test_the_monitor_finds_the_service_and_its_port(component: str) -> None:
-    objects = rendered(*SELF_CONTAINED, *ALL_ON, "--set", "alarms.enabled=true")
-    monitor = named(objects, "ServiceMonitor", f"kontroller-{component}")["spec"]
+    objects = render(*SELF_CONTAINED, *ALL_ON, "--set", "alarms.enabled=true")
+    monitor = find_object(objects, "ServiceMonitor", f"kontroller-{component}")["spec"]
     labels = monitor["selector"]["matchLabels"].items()
     services = [each for each in objects if each["kind"] == "Service" and labels <= each["metadata"]["labels"].items()]
     (service,) = services
@@ -84,8 +84,8 @@ def test_the_commands_of_a_runbook_are_about_this_release() -> None:
     assert ours in texts["KontrollerControllerMissing"]
     named_otherwise = {
         rule["alert"]: rule["annotations"]["runbook"]
-        for group in named(
-            rendered(*ALL_ON, *EVERYTHING, "--set", "fullnameOverride=kontroller-kafka"),
+        for group in find_object(
+            render(*ALL_ON, *EVERYTHING, "--set", "fullnameOverride=kontroller-kafka"),
             "PrometheusRule",
             "kontroller-kafka",
         )["spec"]["groups"]
@@ -115,7 +115,7 @@ def test_alerts_look_at_this_release_alone() -> None:
 def test_a_watch_that_does_not_run_is_missed() -> None:
     alarms = ("--set", "alarms.enabled=true")
     missed = {rule["alert"]: rule for rule in rules(*SELF_CONTAINED, *alarms)}["KontrollerWatchDown"]
-    service = named(rendered(*SELF_CONTAINED, *alarms), "Service", "kontroller-alarms")["metadata"]
+    service = find_object(render(*SELF_CONTAINED, *alarms), "Service", "kontroller-alarms")["metadata"]
     wanted = f'up{{namespace="{service["namespace"]}",job="{service["name"]}"}}'
     assert wanted in missed["expr"]
     assert "KontrollerWatchDown" not in {rule["alert"] for rule in rules(*SELF_CONTAINED)}
@@ -133,7 +133,7 @@ def test_what_does_not_run_has_no_alerts() -> None:
 
 def test_the_dashboard_is_a_config_map_that_a_sidecar_finds() -> None:
     on = "monitoring.dashboard.enabled=true,monitoring.dashboard.annotations.grafana_folder=Kafka"
-    dashboard = named(rendered("--set", on), "ConfigMap", "kontroller-dashboard")
+    dashboard = find_object(render("--set", on), "ConfigMap", "kontroller-dashboard")
     assert dashboard["metadata"]["labels"]["grafana_dashboard"] == "1"
     assert dashboard["metadata"]["annotations"] == {"grafana_folder": "Kafka"}
     assert json.loads(dashboard["data"]["kontroller.json"])["title"] == "Kontroller"

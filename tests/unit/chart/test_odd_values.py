@@ -17,16 +17,16 @@ from tests.unit.chart.rendering import (
     SELF_CONTAINED,
     Object,
     default_values,
-    named,
+    find_object,
     pods,
-    rendered,
+    render,
     run_as_pod,
 )
 
 pytestmark = pytest.mark.needs(Part.HELM)
 
 
-def unneeded(known: dict[str, Any], given: dict[str, Any], path: str) -> Iterator[str]:
+def find_optional(known: dict[str, Any], given: dict[str, Any], path: str) -> Iterator[str]:
     """Values that have a default and that the schema would let go."""
     for name, value in given.items():
         if name in MAY_BE_NOTHING or (value in ("", [], {}) and not isinstance(value, bool)):
@@ -34,7 +34,7 @@ def unneeded(known: dict[str, Any], given: dict[str, Any], path: str) -> Iterato
         if name not in known.get("required", []):
             yield f"{path}.{name}"
         if isinstance(value, dict):
-            yield from unneeded(known["properties"][name], value, f"{path}.{name}")
+            yield from find_optional(known["properties"][name], value, f"{path}.{name}")
 
 
 def names(objects: list[Object]) -> set[tuple[str, str]]:
@@ -44,7 +44,7 @@ def names(objects: list[Object]) -> set[tuple[str, str]]:
 
 def test_a_value_that_is_nothing_is_asked_for_by_name() -> None:
     schema = json.loads((Path(CHART) / "values.schema.json").read_text())
-    assert list(unneeded(schema, default_values(), "")) == []
+    assert list(find_optional(schema, default_values(), "")) == []
 
 
 def may_be_null(known: dict[str, Any], given: dict[str, Any], path: str = "") -> Iterator[str]:
@@ -72,9 +72,9 @@ def test_every_value_that_may_be_null_leaves_its_field_out() -> None:
     schema = json.loads((Path(CHART) / "values.schema.json").read_text())
     optional = list(may_be_null(schema, default_values()))
     assert {"podSecurityContext", "securityContext", "operator.resources", "kafka.image.digest"} <= set(optional)
-    objects = rendered(*ALL_OF_IT, "--set", ",".join(f"{name}=null" for name in optional))
+    objects = render(*ALL_OF_IT, "--set", ",".join(f"{name}=null" for name in optional))
     assert [f"{each['kind']}{path}" for each in objects for path in nulls(each)] == []
-    usual = rendered(*ALL_OF_IT)
+    usual = render(*ALL_OF_IT)
     assert names(objects) == names(usual)
     assert [each for each in objects if each["kind"] == "Service"] == [
         each for each in usual if each["kind"] == "Service"
@@ -87,18 +87,18 @@ def test_every_value_that_may_be_null_leaves_its_field_out() -> None:
 @pytest.mark.parametrize(("gone", "said"), [("kafka.drain", "'drain'"), ("image.pullPolicy", "'pullPolicy'")])
 def test_what_the_chart_cannot_do_without_is_named_by_helm(gone: str, said: str) -> None:
     with pytest.raises(CommandError, match=rf"missing property {said}"):
-        rendered(*SELF_CONTAINED, "--set", f"{gone}=null")
+        render(*SELF_CONTAINED, "--set", f"{gone}=null")
 
 
 def test_a_release_may_have_any_name_that_helm_takes() -> None:
-    assert rendered(*EVERYTHING, release="team.payments.kafka")
+    assert render(*EVERYTHING, release="team.payments.kafka")
     with pytest.raises(CommandError, match="begin with 1st-kontroller: set fullnameOverride"):
-        rendered(*EVERYTHING, release="1st")
-    assert rendered(*EVERYTHING, "--set", "fullnameOverride=first", release="1st")
+        render(*EVERYTHING, release="1st")
+    assert render(*EVERYTHING, "--set", "fullnameOverride=first", release="1st")
 
 
 def test_a_release_s_name_that_looks_like_a_number_stays_a_text() -> None:
-    objects = rendered(*EVERYTHING, "--set", "fullnameOverride=first", release="1e3")
+    objects = render(*EVERYTHING, "--set", "fullnameOverride=first", release="1e3")
     selectors = [each["spec"]["selector"] for each in objects if each["kind"] == "Service"]
     labels = [pod["metadata"]["labels"] for pod in pods(objects)]
     assert {each["app.kubernetes.io/instance"] for each in (*selectors, *labels)} == {"1e3"}
@@ -106,7 +106,7 @@ def test_a_release_s_name_that_looks_like_a_number_stays_a_text() -> None:
 
 def test_releases_whose_long_names_begin_alike_share_a_namespace() -> None:
     alike = [f"payments-production-europe-west-kafka-{each}" for each in ("blue", "green")]
-    blue, green = (rendered(*EVERYTHING, release=each) for each in alike)
+    blue, green = (render(*EVERYTHING, release=each) for each in alike)
     assert names(blue) & names(green) == set()
     selectors = [each["spec"]["selector"] for each in blue if each["kind"] == "Service"]
     assert {each["app.kubernetes.io/instance"] for each in selectors} == {alike[0]}
@@ -115,8 +115,8 @@ def test_releases_whose_long_names_begin_alike_share_a_namespace() -> None:
 def test_releases_of_one_name_are_in_two_namespaces() -> None:
     webhook = "webhook.enabled=true,webhook.certificate.secretName=a,webhook.certificate.caBundle=YQ=="
     further = "crds.install=false,rbac.userRoles=false,watchNamespaces={audit}"
-    first = rendered(*EVERYTHING, "--set", webhook)
-    second = rendered(*EVERYTHING, "--set", f"{webhook},{further}", namespace="audit")
+    first = render(*EVERYTHING, "--set", webhook)
+    second = render(*EVERYTHING, "--set", f"{webhook},{further}", namespace="audit")
     of_all = [each for each in second if "namespace" not in each["metadata"]]
     assert [each["kind"] for each in of_all] == ["ValidatingWebhookConfiguration"]
     assert names(of_all) & names(first) == set()
@@ -125,8 +125,10 @@ def test_releases_of_one_name_are_in_two_namespaces() -> None:
 @pytest.mark.parametrize("component", ["kafka", "zookeeper"])
 def test_options_of_java_are_beside_those_of_the_chart(component: str, tmp_path: Path) -> None:
     own = f"{component}.extraEnv[0].name=KAFKA_OPTS,{component}.extraEnv[0].value=-Dof=ours"
-    objects = rendered(*SELF_CONTAINED, "--set", f"zookeeper.juteMaxbufferBytes=4194304,{own}")
-    (container,) = named(objects, "StatefulSet", f"kontroller-{component}")["spec"]["template"]["spec"]["containers"]
+    objects = render(*SELF_CONTAINED, "--set", f"zookeeper.juteMaxbufferBytes=4194304,{own}")
+    (container,) = find_object(objects, "StatefulSet", f"kontroller-{component}")["spec"]["template"]["spec"][
+        "containers"
+    ]
     assert [each["name"] for each in container["env"]].count("KAFKA_OPTS") == 1
     (tmp_path / "server.properties").write_text("")
     script = [

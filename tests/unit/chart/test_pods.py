@@ -14,9 +14,9 @@ from tests.unit.chart.rendering import (
     RELEASE_NAMESPACE,
     SELF_CONTAINED,
     container,
-    named,
+    find_object,
     options_of,
-    rendered,
+    render,
     run_as_pod,
     workload,
 )
@@ -27,7 +27,7 @@ DOMAIN = f"kontroller-kafka.{RELEASE_NAMESPACE}.svc:9092"
 POD_DNS_NAME = f"kontroller-controller-0.kontroller-controller.{RELEASE_NAMESPACE}.svc"
 
 
-def as_of_a_pod(value: str) -> str:
+def fill_in_pod(value: str) -> str:
     """The value of a variable with what Kubernetes fills in for the first controller."""
     return value.replace("$(POD_NAME)", "kontroller-controller-0").replace("$(POD_IP)", "10.1.2.3")
 
@@ -71,7 +71,7 @@ def test_the_controller_can_use_the_settings_that_the_chart_gives(monkeypatch: p
     run = container("controller", *CONTROLLER_ON, "--set", of_brokers)
     for variable in run["env"]:
         if "value" in variable:
-            monkeypatch.setenv(variable["name"], as_of_a_pod(variable["value"]))
+            monkeypatch.setenv(variable["name"], fill_in_pod(variable["value"]))
     given = dict(argument.removeprefix("--").split("=", 1) for argument in run["args"])
     settings = ControllerProcessSettings(id=1, **{name.replace("-", "_"): value for name, value in given.items()})
     assert settings.zookeeper == "zk-0:2181,zk-1:2181/kafka"
@@ -97,16 +97,18 @@ def test_brokers_are_told_the_name_of_a_controller_s_pod_unless_something_else_i
 ) -> None:
     environment = container("controller", "--set", values)["env"]
     (advertised,) = (each["value"] for each in environment if each["name"] == "KONTROLLER_ADVERTISE")
-    assert as_of_a_pod(advertised) == f"PLAINTEXT://{told}"
+    assert fill_in_pod(advertised) == f"PLAINTEXT://{told}"
     named_before = [each["name"] for each in environment].index("KONTROLLER_ADVERTISE")
     assert {"POD_NAME", "POD_IP"} <= {each["name"] for each in environment[:named_before]}
 
 
 def test_the_names_of_controllers_are_known_before_their_pods_are_ready() -> None:
-    objects = rendered(*SELF_CONTAINED)
-    service = named(objects, "Service", "kontroller-controller")["spec"]
+    objects = render(*SELF_CONTAINED)
+    service = find_object(objects, "Service", "kontroller-controller")["spec"]
     assert (service["clusterIP"], service["publishNotReadyAddresses"]) == ("None", True)
-    assert named(objects, "StatefulSet", "kontroller-controller")["spec"]["serviceName"] == "kontroller-controller"
+    assert (
+        find_object(objects, "StatefulSet", "kontroller-controller")["spec"]["serviceName"] == "kontroller-controller"
+    )
 
 
 def test_each_further_listener_has_a_port_of_the_controller(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -114,7 +116,7 @@ def test_each_further_listener_has_a_port_of_the_controller(monkeypatch: pytest.
     run = container("controller", *CONTROLLER_ON, "--set", f"{more},controller.controlPlaneListener=CONTROL")
     listened_on = [argument.split("=", 1)[1] for argument in run["args"] if argument.startswith("--listen=")]
     (advertised,) = (each["value"] for each in run["env"] if each["name"] == "KONTROLLER_ADVERTISE")
-    monkeypatch.setenv("KONTROLLER_ADVERTISE", as_of_a_pod(advertised))
+    monkeypatch.setenv("KONTROLLER_ADVERTISE", fill_in_pod(advertised))
     listeners = ControllerProcessSettings(id=1, zookeeper="zk", listen=tuple(listened_on)).listeners
     assert {(each.listener, each.host, each.port) for each in listeners.endpoints} == {
         ("PLAINTEXT", POD_DNS_NAME, 9093),
@@ -235,20 +237,20 @@ def test_the_operator_is_told_which_namespaces_to_watch() -> None:
 
 
 def test_controller_and_brokers_are_told_of_the_same_zookeeper() -> None:
-    def told(*values: str) -> tuple[str, str]:
-        objects = rendered("--set", "controller.enabled=true,kafka.enabled=true", *values)
-        config = named(objects, "ConfigMap", "kontroller-kafka")["data"]["server.properties"]
+    def find_addresses(*values: str) -> tuple[str, str]:
+        objects = render("--set", "controller.enabled=true,kafka.enabled=true", *values)
+        config = find_object(objects, "ConfigMap", "kontroller-kafka")["data"]["server.properties"]
         (broker,) = (line for line in config.splitlines() if line.startswith("zookeeper.connect="))
-        pod = named(objects, "StatefulSet", "kontroller-controller")["spec"]["template"]["spec"]
+        pod = find_object(objects, "StatefulSet", "kontroller-controller")["spec"]["template"]["spec"]
         (controller,) = (each for each in pod["containers"][0]["args"] if each.startswith("--zookeeper="))
         return broker.removeprefix("zookeeper.connect="), controller.removeprefix("--zookeeper=")
 
     server = f"kontroller-zookeeper-0.kontroller-zookeeper.{RELEASE_NAMESPACE}.svc"
-    assert told("--set", "zookeeper.enabled=true,zookeeper.replicas=1") == (f"{server}:2181/kafka",) * 2
-    full = told("--set", "zookeeper.enabled=true,zookeeper.replicas=1,clusterDomain=cluster.local")
+    assert find_addresses("--set", "zookeeper.enabled=true,zookeeper.replicas=1") == (f"{server}:2181/kafka",) * 2
+    full = find_addresses("--set", "zookeeper.enabled=true,zookeeper.replicas=1,clusterDomain=cluster.local")
     assert full == (f"{server}.cluster.local:2181/kafka",) * 2
-    assert told("--set", "kafka.zookeeper=zk:2181/a") == ("zk:2181/a",) * 2
-    assert told("--set", "controller.zookeeper=zk:2181/b") == ("zk:2181/b",) * 2
+    assert find_addresses("--set", "kafka.zookeeper=zk:2181/a") == ("zk:2181/a",) * 2
+    assert find_addresses("--set", "controller.zookeeper=zk:2181/b") == ("zk:2181/b",) * 2
 
 
 def properties(path: Path) -> dict[str, str]:
@@ -257,9 +259,9 @@ def properties(path: Path) -> dict[str, str]:
 
 def test_a_broker_is_started_with_its_own_id_and_address(tmp_path: Path) -> None:
     values = ("--set", r"kafka.firstBrokerId=100,kafka.config.log\.retention\.ms=604800000,kafka.config.a=0.25")
-    objects = rendered(*SELF_CONTAINED, *values)
+    objects = render(*SELF_CONTAINED, *values)
     (tmp_path / "server.properties").write_text(
-        named(objects, "ConfigMap", "kontroller-kafka")["data"]["server.properties"]
+        find_object(objects, "ConfigMap", "kontroller-kafka")["data"]["server.properties"]
     )
     script = [
         part.replace("/etc/kafka/", f"{tmp_path}/").replace("/tmp/server.properties", f"{tmp_path}/made.properties")
@@ -280,9 +282,9 @@ def test_whole_numbers_of_a_values_file_are_written_as_such(tmp_path: Path) -> N
     file.write_text(
         "kafka: {config: {log.retention.ms: 604800000, log.cleaner.min.cleanable.ratio: 0.25, a.b: true}}\n"
     )
-    objects = rendered(*SELF_CONTAINED, "--values", str(file))
+    objects = render(*SELF_CONTAINED, "--values", str(file))
     written = tmp_path / "server.properties"
-    written.write_text(named(objects, "ConfigMap", "kontroller-kafka")["data"]["server.properties"])
+    written.write_text(find_object(objects, "ConfigMap", "kontroller-kafka")["data"]["server.properties"])
     made = properties(written)
     assert made["log.retention.ms"] == "604800000"
     assert (made["log.cleaner.min.cleanable.ratio"], made["a.b"]) == ("0.25", "true")
@@ -292,9 +294,9 @@ def test_whole_numbers_of_a_values_file_are_written_as_such(tmp_path: Path) -> N
 def test_replication_is_as_the_number_of_brokers_allows(
     tmp_path: Path, replicas: int, copies: str, in_sync: str
 ) -> None:
-    objects = rendered(*SELF_CONTAINED, "--set", f"kafka.replicas={replicas}")
+    objects = render(*SELF_CONTAINED, "--set", f"kafka.replicas={replicas}")
     written = tmp_path / "server.properties"
-    written.write_text(named(objects, "ConfigMap", "kontroller-kafka")["data"]["server.properties"])
+    written.write_text(find_object(objects, "ConfigMap", "kontroller-kafka")["data"]["server.properties"])
     made = properties(written)
     assert made["default.replication.factor"] == made["offsets.topic.replication.factor"] == copies
     assert made["min.insync.replicas"] == made["transaction.state.log.min.isr"] == in_sync
@@ -327,7 +329,7 @@ def test_a_broker_is_ready_when_it_says_so_itself(tmp_path: Path) -> None:
 
 def test_zookeeper_s_servers_know_who_they_are(tmp_path: Path) -> None:
     values = ("--set", "zookeeper.replicas=3")
-    config = named(rendered(*SELF_CONTAINED, *values), "ConfigMap", "kontroller-zookeeper")["data"]["zoo.cfg"]
+    config = find_object(render(*SELF_CONTAINED, *values), "ConfigMap", "kontroller-zookeeper")["data"]["zoo.cfg"]
     servers = [line for line in config.splitlines() if line.startswith("server.")]
     assert servers[2] == f"server.3=kontroller-zookeeper-2.kontroller-zookeeper.{RELEASE_NAMESPACE}.svc:2888:3888"
     script = [part.replace("/var/lib/zookeeper", str(tmp_path)) for part in container("zookeeper", *values)["command"]]

@@ -7,7 +7,7 @@ import pytest
 
 from devcluster.filling.parts import Part
 from scripts.runbook import SOURCE, runbook
-from tests.unit.chart.rendering import ALL_OF_IT, named, pods, rendered
+from tests.unit.chart.rendering import ALL_OF_IT, find_object, pods, render
 
 pytestmark = pytest.mark.needs(Part.HELM)
 
@@ -20,7 +20,7 @@ RUNBOOKS: Final = re.findall(r"^### (.+)$", PAGE.split("\n## Runbooks\n", 1)[1].
 
 
 def alerts(severity: str) -> list[str]:
-    groups = named(rendered(*ALL_OF_IT), "PrometheusRule", "kontroller")["spec"]["groups"]
+    groups = find_object(render(*ALL_OF_IT), "PrometheusRule", "kontroller")["spec"]["groups"]
     return [rule["alert"] for group in groups for rule in group["rules"] if rule["labels"]["severity"] == severity]
 
 
@@ -33,7 +33,7 @@ def test_a_critical_alert_has_commands_in_its_own_section() -> None:
 
 def test_the_objects_of_the_commands_are_those_of_a_release() -> None:
     kinds = {"statefulset": "StatefulSet", "deployment": "Deployment", "lease": "Deployment"}
-    made = {(each["kind"], each["metadata"]["name"]) for each in rendered(*ALL_OF_IT)}
+    made = {(each["kind"], each["metadata"]["name"]) for each in render(*ALL_OF_IT)}
     used = {found for command in COMMANDS for found in re.findall(OURS, command)}
     assert used
     for kind, name in (re.split("[ /]", found) for found in used):
@@ -41,7 +41,7 @@ def test_the_objects_of_the_commands_are_those_of_a_release() -> None:
 
 
 def test_the_components_of_the_commands_are_those_of_a_release() -> None:
-    components = {pod["metadata"]["labels"]["app.kubernetes.io/component"] for pod in pods(rendered(*ALL_OF_IT))}
+    components = {pod["metadata"]["labels"]["app.kubernetes.io/component"] for pod in pods(render(*ALL_OF_IT))}
     used = {name for found in re.findall(COMPONENT, PAGE) for name in ",".join(found).strip(",").split(",")}
     assert used
     assert used - components == set()

@@ -8,7 +8,7 @@ import pytest
 
 from devcluster.clusters.kubernetes import CommandError
 from devcluster.filling.parts import Part
-from tests.unit.chart.rendering import ALL_OF_IT, EVERYTHING, Object, pods, rendered
+from tests.unit.chart.rendering import ALL_OF_IT, EVERYTHING, Object, pods, render
 
 pytestmark = pytest.mark.needs(Part.HELM)
 
@@ -38,7 +38,7 @@ VOLUME: Final = {"name": "more", "configMap": {"name": "more"}}
 REPLACED: Final = {"type": "OnDelete"}
 
 
-def given(component: str, values: dict[str, Any]) -> list[str]:
+def make_options(component: str, values: dict[str, Any]) -> list[str]:
     """Return options that set values of a component."""
     return [
         word for name, value in values.items() for word in ("--set-json", f"{component}.{name}={json.dumps(value)}")
@@ -49,10 +49,10 @@ def everything_of(component: str) -> list[str]:
     """Return options that set all settings of a component's pods."""
     values = {name: value for name, (_, value) in (OF_PODS | OF_CONTAINERS).items()}
     labels = {"podLabels": {"team": "a"}, "podAnnotations": {"mesh": "off"}}
-    return given(component, values | labels | {"extraInitContainers": [INIT], "extraVolumes": [VOLUME]})
+    return make_options(component, values | labels | {"extraInitContainers": [INIT], "extraVolumes": [VOLUME]})
 
 
-def of(component: str, objects: list[Object]) -> list[Object]:
+def select_pods(component: str, objects: list[Object]) -> list[Object]:
     """Return the pods of a component."""
     return [each for each in pods(objects) if each["metadata"]["labels"][COMPONENT] == component]
 
@@ -66,7 +66,7 @@ def own_containers(pod: Object) -> Iterator[Object]:
 
 @pytest.mark.parametrize("component", COMPONENTS)
 def test_every_setting_arrives_at_the_pods_of_its_workload(component: str) -> None:
-    found = of(component, rendered(*EVERYTHING, *everything_of(component)))
+    found = select_pods(component, render(*EVERYTHING, *everything_of(component)))
     assert found
     for pod in found:
         assert pod["metadata"]["labels"]["team"] == "a"
@@ -85,15 +85,15 @@ def test_every_setting_arrives_at_the_pods_of_its_workload(component: str) -> No
 
 @pytest.mark.parametrize("component", COMPONENTS)
 def test_no_setting_arrives_at_the_pods_of_another_workload(component: str) -> None:
-    changed, usual = rendered(*EVERYTHING, *everything_of(component)), rendered(*EVERYTHING)
+    changed, usual = render(*EVERYTHING, *everything_of(component)), render(*EVERYTHING)
     for other in {*COMPONENTS, *HOOKS} - {component} - (HOOKS if component == "operator" else set()):
-        assert of(other, changed) == of(other, usual)
+        assert select_pods(other, changed) == select_pods(other, usual)
 
 
 @pytest.mark.parametrize("component", ["operator", "controller", "zookeeper", "kafka"])
 def test_how_pods_are_replaced_can_be_set(component: str) -> None:
     kind, field = ("Deployment", "strategy") if component == "operator" else ("StatefulSet", "updateStrategy")
-    objects = rendered(*EVERYTHING, *given(component, {"updateStrategy": REPLACED}))
+    objects = render(*EVERYTHING, *make_options(component, {"updateStrategy": REPLACED}))
     found = {
         each["metadata"]["name"]: each["spec"][field]
         for each in objects
@@ -106,16 +106,16 @@ def test_how_pods_are_replaced_can_be_set(component: str) -> None:
 @pytest.mark.parametrize("component", ["history", "alarms"])
 def test_what_would_work_twice_has_no_strategy(component: str) -> None:
     with pytest.raises(CommandError, match="updateStrategy"):
-        rendered(*EVERYTHING, *given(component, {"updateStrategy": REPLACED}))
+        render(*EVERYTHING, *make_options(component, {"updateStrategy": REPLACED}))
 
 
 def test_a_broker_s_time_to_end_still_holds_its_drain() -> None:
     with pytest.raises(CommandError, match="set it to 180 or more"):
-        rendered(*EVERYTHING, "--set", "kafka.terminationGracePeriodSeconds=30")
+        render(*EVERYTHING, "--set", "kafka.terminationGracePeriodSeconds=30")
 
 
 def test_common_labels_and_annotations_are_on_every_object() -> None:
-    objects = rendered(*ALL_OF_IT, "--set", "commonLabels.cost-center=42a,commonAnnotations.owner=kafka-team")
+    objects = render(*ALL_OF_IT, "--set", "commonLabels.cost-center=42a,commonAnnotations.owner=kafka-team")
     assert {each["kind"] for each in objects} >= {"CustomResourceDefinition", "ClusterRole", "PrometheusRule", "Job"}
     for each in objects:
         assert each["metadata"]["labels"]["cost-center"] == "42a"
@@ -125,7 +125,7 @@ def test_common_labels_and_annotations_are_on_every_object() -> None:
 
 
 def test_common_labels_are_in_nothing_that_cannot_change() -> None:
-    for each in rendered(*ALL_OF_IT, "--set", "commonLabels.cost-center=42a,commonAnnotations.owner=kafka-team"):
+    for each in render(*ALL_OF_IT, "--set", "commonLabels.cost-center=42a,commonAnnotations.owner=kafka-team"):
         spec = each.get("spec", {})
         assert "cost-center" not in str(spec.get("selector", "")), each["metadata"]["name"]
         assert "cost-center" not in str(spec.get("volumeClaimTemplates", ""))
@@ -135,4 +135,4 @@ def test_common_labels_are_in_nothing_that_cannot_change() -> None:
 @pytest.mark.parametrize("where", ["commonLabels", "operator.podLabels", "history.podLabels"])
 def test_labels_by_which_pods_are_found_cannot_be_changed(where: str) -> None:
     with pytest.raises(CommandError, match=r"app\.kubernetes\.io/instance"):
-        rendered("--set", rf"{where}.app\.kubernetes\.io/instance=other")
+        render("--set", rf"{where}.app\.kubernetes\.io/instance=other")

@@ -17,9 +17,9 @@ from tests.unit.chart.rendering import (
     PROJECT,
     RELEASE_NAMESPACE,
     SELF_CONTAINED,
+    find_object,
     helm,
-    named,
-    rendered,
+    render,
     workload,
 )
 
@@ -28,7 +28,7 @@ pytestmark = pytest.mark.needs(Part.HELM)
 
 def test_the_example_for_clusters_without_zookeeper_is_the_operator_alone_with_the_login_of_its_secret() -> None:
     folder = PROJECT / "examples" / "helm"
-    objects = rendered("--values", str(folder / "without-zookeeper-values.yaml"))
+    objects = render("--values", str(folder / "without-zookeeper-values.yaml"))
     running = [each for each in objects if each["kind"] in ("Deployment", "StatefulSet", "CronJob")]
     assert [each["metadata"]["name"] for each in running] == ["kontroller-operator"]
     secret = yaml.safe_load((folder / "without-zookeeper-connection.yaml").read_text())
@@ -38,7 +38,7 @@ def test_the_example_for_clusters_without_zookeeper_is_the_operator_alone_with_t
     cluster = yaml.safe_load((PROJECT / "examples" / "without-zookeeper" / "cluster.yaml").read_text())
     bootstrap = cluster["spec"]["bootstrapServers"]
     assert f"bootstrap.servers={bootstrap}\n" in secret["stringData"]["server.properties"]
-    (asks,) = named(objects, "Pod", "kontroller-test-cluster")["spec"]["containers"]
+    (asks,) = find_object(objects, "Pod", "kontroller-test-cluster")["spec"]["containers"]
     assert asks["args"][2] == f"--bootstrap={bootstrap}"
     assert asks["args"][4] == f"--command-config={asks['workingDir']}/server.properties"
 
@@ -46,8 +46,8 @@ def test_the_example_for_clusters_without_zookeeper_is_the_operator_alone_with_t
 def test_the_example_of_pods_of_kafka_4_is_where_the_cluster_s_example_looks() -> None:
     folder = PROJECT / "examples" / "without-zookeeper"
     objects = list(yaml.safe_load_all((folder / "kafka-4-pods.yaml").read_text()))
-    brokers = named(objects, "StatefulSet", "kafka")["spec"]
-    (port,) = named(objects, "Service", brokers["serviceName"])["spec"]["ports"]
+    brokers = find_object(objects, "StatefulSet", "kafka")["spec"]
+    (port,) = find_object(objects, "Service", brokers["serviceName"])["spec"]["ports"]
     pods = [f"kafka-{number}.{brokers['serviceName']}:{port['port']}" for number in range(brokers["replicas"])]
     cluster = yaml.safe_load((folder / "cluster.yaml").read_text())
     assert set(cluster["spec"]["bootstrapServers"].split(",")) <= set(pods)
@@ -59,7 +59,7 @@ def test_the_chart_has_nothing_that_helm_finds_fault_with(values: tuple[str, ...
 
 
 def test_everything_carries_the_labels_that_say_where_it_comes_from() -> None:
-    for each in rendered(*SELF_CONTAINED):
+    for each in render(*SELF_CONTAINED):
         labels = each["metadata"]["labels"]
         assert labels["app.kubernetes.io/name"] == "kontroller"
         assert labels["app.kubernetes.io/instance"] == "kontroller"
@@ -75,10 +75,10 @@ def test_a_new_version_of_the_chart_alone_restarts_no_pod(component: str) -> Non
 def test_the_chart_has_the_definitions_of_the_folder_crds() -> None:
     files = (yaml.safe_load(path.read_text()) for path in (PROJECT / "crds").glob("*.yaml"))
     specs = {each["metadata"]["name"]: each["spec"] for each in files}
-    in_chart = [each for each in rendered() if each["kind"] == "CustomResourceDefinition"]
+    in_chart = [each for each in render() if each["kind"] == "CustomResourceDefinition"]
     assert {each["metadata"]["name"]: each["spec"] for each in in_chart} == specs
     assert all(each["metadata"]["annotations"] == {"helm.sh/resource-policy": "keep"} for each in in_chart)
-    assert not [each for each in rendered("--set", "crds.install=false") if "Custom" in each["kind"]]
+    assert not [each for each in render("--set", "crds.install=false") if "Custom" in each["kind"]]
 
 
 @pytest.mark.parametrize(
@@ -119,7 +119,7 @@ def test_the_chart_has_the_definitions_of_the_folder_crds() -> None:
 )
 def test_a_wrong_value_is_refused(values: str, message: str) -> None:
     with pytest.raises(CommandError, match=message):
-        rendered("--set", values)
+        render("--set", values)
 
 
 @pytest.mark.parametrize(
@@ -147,35 +147,37 @@ def test_a_wrong_value_is_refused(values: str, message: str) -> None:
 )
 def test_values_that_cannot_work_together_are_refused(values: str, message: str) -> None:
     with pytest.raises(CommandError, match=message):
-        rendered(*SELF_CONTAINED, "--set", values)
+        render(*SELF_CONTAINED, "--set", values)
 
 
 def test_a_webhook_s_certificate_comes_of_cert_manager_where_that_is_wanted() -> None:
     """Its kinds are not in the API server of these tests."""
     wanted = "webhook.enabled=true,webhook.certificate.certManager.enabled=true"
-    objects = rendered("--set", wanted)
-    issuer, certificate = (named(objects, kind, "kontroller-operator-webhook") for kind in ("Issuer", "Certificate"))
+    objects = render("--set", wanted)
+    issuer, certificate = (
+        find_object(objects, kind, "kontroller-operator-webhook") for kind in ("Issuer", "Certificate")
+    )
     assert issuer["spec"] == {"selfSigned": {}}
     assert certificate["spec"]["dnsNames"] == [f"kontroller-operator-webhook.{RELEASE_NAMESPACE}.svc"]
     (volume,) = (
         each["secret"]
-        for each in named(objects, "Deployment", "kontroller-operator")["spec"]["template"]["spec"]["volumes"]
+        for each in find_object(objects, "Deployment", "kontroller-operator")["spec"]["template"]["spec"]["volumes"]
         if each["name"] == "webhook"
     )
     assert volume["secretName"] == certificate["spec"]["secretName"]
-    asked = named(objects, "ValidatingWebhookConfiguration", f"kontroller.{RELEASE_NAMESPACE}")
+    asked = find_object(objects, "ValidatingWebhookConfiguration", f"kontroller.{RELEASE_NAMESPACE}")
     said = asked["metadata"]["annotations"]["cert-manager.io/inject-ca-from"]
     assert said == f"{RELEASE_NAMESPACE}/{certificate['metadata']['name']}"
     assert "caBundle" not in asked["webhooks"][0]["clientConfig"]
     theirs = f"{wanted},webhook.certificate.certManager.issuerRef.kind=ClusterIssuer"
-    others = rendered("--set", f"{theirs},webhook.certificate.certManager.issuerRef.name=company")
+    others = render("--set", f"{theirs},webhook.certificate.certManager.issuerRef.name=company")
     assert "Issuer" not in {each["kind"] for each in others}
 
 
 def test_the_webhook_refuses_no_deletion_but_of_kafkaclusters_and_may_be_away_for_that_of_topics() -> None:
     wanted = "webhook.enabled=true,webhook.certificate.certManager.enabled=true,webhook.failurePolicy=Fail"
-    configuration = named(
-        rendered("--set", wanted), "ValidatingWebhookConfiguration", f"kontroller.{RELEASE_NAMESPACE}"
+    configuration = find_object(
+        render("--set", wanted), "ValidatingWebhookConfiguration", f"kontroller.{RELEASE_NAMESPACE}"
     )
     deletions = {
         webhook["failurePolicy"]: rule["resources"]
@@ -190,23 +192,23 @@ def test_the_webhook_refuses_no_deletion_but_of_kafkaclusters_and_may_be_away_fo
 
 
 def test_values_at_the_limit_are_taken() -> None:
-    assert rendered(*SELF_CONTAINED, "--set", "kafka.drain.deadlineSeconds=120,kafka.firstBrokerId=996")
-    assert rendered(*SELF_CONTAINED, "--set", "controller.id=10000,kafka.firstBrokerId=10001")
+    assert render(*SELF_CONTAINED, "--set", "kafka.drain.deadlineSeconds=120,kafka.firstBrokerId=996")
+    assert render(*SELF_CONTAINED, "--set", "controller.id=10000,kafka.firstBrokerId=10001")
 
 
 def test_the_schema_describes_every_value() -> None:
     schema = json.loads((Path(CHART) / "values.schema.json").read_text())
     values = yaml.safe_load(helm("show", "values", CHART))
 
-    def undescribed(known: dict[str, Any], given: dict[str, Any], path: str) -> Iterator[str]:
+    def find_undescribed(known: dict[str, Any], given: dict[str, Any], path: str) -> Iterator[str]:
         for name, value in given.items():
             field = known.get("properties", {}).get(name, {})
             if not field.get("description"):
                 yield f"{path}.{name}"
             if "properties" in field:
-                yield from undescribed(field, value, f"{path}.{name}")
+                yield from find_undescribed(field, value, f"{path}.{name}")
 
-    assert list(undescribed(schema, values, "")) == []
+    assert list(find_undescribed(schema, values, "")) == []
 
 
 def test_the_schema_refuses_every_name_that_is_not_there() -> None:
@@ -222,7 +224,7 @@ def test_the_schema_refuses_every_name_that_is_not_there() -> None:
 
 
 def test_only_pods_that_ask_the_api_server_get_a_token() -> None:
-    objects = rendered(*SELF_CONTAINED)
+    objects = render(*SELF_CONTAINED)
     pods = [each["spec"] for each in objects if each["kind"] == "Pod"]
     pods += [
         each["spec"]["template"]["spec"] for each in objects if each["kind"] in ("Deployment", "StatefulSet", "Job")
@@ -240,20 +242,20 @@ def test_no_pod_gets_variables_of_services() -> None:
 
 @pytest.mark.parametrize("component", ["operator", "controller", "zookeeper", "kafka"])
 def test_pods_of_one_kind_are_rather_apart_and_one_at_a_time_may_be_evicted(component: str) -> None:
-    objects = rendered(*SELF_CONTAINED)
+    objects = render(*SELF_CONTAINED)
     kind = "Deployment" if component == "operator" else "StatefulSet"
-    of_it = named(objects, kind, f"kontroller-{component}")["spec"]["selector"]
+    of_it = find_object(objects, kind, f"kontroller-{component}")["spec"]["selector"]
     spec = workload(component)["template"]["spec"]
     (rule,) = spec["affinity"]["podAntiAffinity"]["preferredDuringSchedulingIgnoredDuringExecution"]
     assert rule["podAffinityTerm"] == {"topologyKey": "kubernetes.io/hostname", "labelSelector": of_it}
     (spread,) = spec["topologySpreadConstraints"]
     assert (spread["whenUnsatisfiable"], spread["labelSelector"]) == ("ScheduleAnyway", of_it)
-    budget = named(objects, "PodDisruptionBudget", f"kontroller-{component}")["spec"]
+    budget = find_object(objects, "PodDisruptionBudget", f"kontroller-{component}")["spec"]
     assert (budget["maxUnavailable"], budget["selector"]) == (1, of_it)
     assert ("unhealthyPodEvictionPolicy" in budget) is (component in ("controller", "operator"))
     own = workload(component, "--set-json", f'{component}.affinity={{"nodeAffinity":{{}}}}')
     assert own["template"]["spec"]["affinity"] == {"nodeAffinity": {}}
-    off = rendered(*SELF_CONTAINED, "--set", f"{component}.podDisruptionBudget=false")
+    off = render(*SELF_CONTAINED, "--set", f"{component}.podDisruptionBudget=false")
     assert f"kontroller-{component}" not in {
         each["metadata"]["name"] for each in off if each["kind"] == "PodDisruptionBudget"
     }

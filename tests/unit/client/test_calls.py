@@ -34,7 +34,7 @@ def client(*bootstrap: Server) -> AdminClient:
     return AdminClient({"bootstrap.servers": servers, "default.api.timeout.ms": 20_000})
 
 
-def created(error_code: ErrorCode = ErrorCode.none, message: str | None = None) -> CreateTopicsResponse:
+def make_created(error_code: ErrorCode = ErrorCode.none, message: str | None = None) -> CreateTopicsResponse:
     result = CreatableTopicResult(name=TopicName("orders"), error_code=error_code, error_message=message, configs=None)
     return CreateTopicsResponse(throttle_time=NO_TIME, topics=(result,))
 
@@ -59,7 +59,7 @@ def features(epoch: int, *, newest: int = 1, **levels: int) -> ApiVersionsRespon
     )
 
 
-def updated(**errors: ErrorCode) -> UpdateFeaturesResponse:
+def make_updated(**errors: ErrorCode) -> UpdateFeaturesResponse:
     results = (
         UpdatableFeatureResult(feature=name, error_code=code, error_message=None) for name, code in errors.items()
     )
@@ -70,8 +70,8 @@ def updated(**errors: ErrorCode) -> UpdateFeaturesResponse:
 
 async def test_the_controller_is_looked_for_once_and_again_when_it_has_moved(servers: Servers) -> None:
     former, broker, present = servers
-    former.script = [created(), created(), created(ErrorCode.not_controller)]
-    present.script = [created()]
+    former.script = [make_created(), make_created(), make_created(ErrorCode.not_controller)]
+    present.script = [make_created()]
     admin = client(broker)
     await admin.create_topic("orders", 1, 1)
     await admin.create_topic("orders", 1, 1)
@@ -104,7 +104,7 @@ async def test_an_answer_that_is_lost_is_asked_for_again_only_where_nothing_can_
 async def test_an_error_has_kafka_s_code_and_the_name_of_the_specification(
     servers: Servers, code: ErrorCode, said: str
 ) -> None:
-    servers[0].script = [created(code, "these are its words")]
+    servers[0].script = [make_created(code, "these are its words")]
     with pytest.raises(Refused, match="topic orders: these are its words") as refused:
         await client(servers[1]).create_topic("orders", 1, 1)
     assert said in str(refused.value)
@@ -128,7 +128,7 @@ async def test_nobody_who_is_the_controller_in_time_is_said(servers: Servers) ->
         await client(broker).create_topic("orders", 1, 1, timeout_ms=500)
     refusing, other, _ = servers
     other.controllers = refusing.controllers = [refusing]
-    refusing.script.extend(created(ErrorCode.not_controller) for _ in range(50))
+    refusing.script.extend(make_created(ErrorCode.not_controller) for _ in range(50))
     with pytest.raises(Unreachable, match="is not the controller"):
         await client(other).create_topic("orders", 1, 1, timeout_ms=700)
 
@@ -161,13 +161,13 @@ async def test_features_of_a_lower_epoch_than_was_seen_are_not_believed(servers:
 async def test_an_older_controller_is_asked_to_validate_all_before_any_is_sent(servers: Servers) -> None:
     controller, broker, _ = servers
     asked = [FeatureUpdate(feature="f", level=2), FeatureUpdate(feature="g", level=1)]
-    controller.script = [features(1), updated(f=ErrorCode.none, g=ErrorCode.invalid_request)]
+    controller.script = [features(1), make_updated(f=ErrorCode.none, g=ErrorCode.invalid_request)]
     with pytest.raises(Refused, match="feature g"):
         await client(broker).update_features(asked)
-    fine = updated(f=ErrorCode.none, g=ErrorCode.none)
+    fine = make_updated(f=ErrorCode.none, g=ErrorCode.none)
     controller.script = [features(1), fine, fine, features(2, f=2, g=1)]
     assert (await client(broker).update_features(asked)).epoch == 2
-    controller.script = [features(1), fine, updated(f=ErrorCode.none, g=ErrorCode.invalid_request)]
+    controller.script = [features(1), fine, make_updated(f=ErrorCode.none, g=ErrorCode.invalid_request)]
     with pytest.raises(PartlyRefused, match="1 of 2 were changed, as something else came between") as partly:
         await client(broker).update_features(asked)
     (refused,) = partly.value.refused

@@ -117,10 +117,10 @@ def test_a_command_that_breaks_does_not_end_the_shell(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    def breaking(*_: object, **__: object) -> None:
+    def break_off(*_: object, **__: object) -> None:
         raise end
 
-    monkeypatch.setattr(TyperGroup, "main", breaking)
+    monkeypatch.setattr(TyperGroup, "main", break_off)
     run_line(whole, words.groups, "cluster describe")
     said = capsys.readouterr().err
     assert ("ValueError: what nobody thought of" in said) == isinstance(end, ValueError)

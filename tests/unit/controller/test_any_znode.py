@@ -127,7 +127,7 @@ def _places(value: object, above: tuple[object, ...] = ()) -> Iterator[tuple[obj
         yield from _places(inner, (*above, key))
 
 
-def _spoiled(value: Any, place: tuple[object, ...], odd: object, *, is_key: bool) -> Any:
+def _spoil(value: Any, place: tuple[object, ...], odd: object, *, is_key: bool) -> Any:
     copy: Any = orjson.loads(orjson.dumps(value))
     *above, last = place
     parent = copy
@@ -146,7 +146,7 @@ def znodes(draw: st.DrawFn) -> Znode:
     places = sorted(_places(WELL_FORMED[path]), key=repr)
     if not places or draw(st.integers(0, 3)) == 0:
         return Znode(path, draw(garbage | any_json | st.binary(max_size=40)))
-    spoiled = _spoiled(
+    spoiled = _spoil(
         WELL_FORMED[path], draw(st.sampled_from(places)), draw(odd_values), is_key=draw(st.integers(0, 3)) == 0
     )
     return Znode(path, json.dumps(spoiled).encode())
@@ -182,7 +182,7 @@ def write(cluster: Cluster, znode: Znode) -> None:
     cluster.put(znode.path, znode.data)
 
 
-async def at_work(cluster: Cluster) -> Process:
+async def start_work(cluster: Cluster) -> Process:
     cluster.journal = MemoryJournal()
     cluster.ours = {1, 2, 3}
     cluster.start_brokers(1, 2, 3)
@@ -213,7 +213,7 @@ def epoch(cluster: Cluster) -> int:
 def test_whatever_is_written_while_a_controller_leads_a_new_topic_is_served(written: list[Znode]) -> None:
     async def run() -> None:
         async with simulate_cluster() as cluster:
-            await at_work(cluster)
+            await start_work(cluster)
             before = epoch(cluster)
             for znode in written:
                 write(cluster, znode)
@@ -230,7 +230,7 @@ def test_whatever_is_written_while_a_controller_leads_a_new_topic_is_served(writ
 def test_whatever_is_written_before_a_takeover_a_new_topic_is_served(written: list[Znode], is_hot: bool) -> None:
     async def run() -> None:
         async with simulate_cluster() as cluster:
-            first = await at_work(cluster)
+            first = await start_work(cluster)
             before = epoch(cluster)
             if is_hot:
                 cluster.start_controller(1001)
@@ -257,7 +257,7 @@ def test_the_well_formed_content_is_used(path: str) -> None:
 
     async def run() -> None:
         async with simulate_cluster() as cluster:
-            await at_work(cluster)
+            await start_work(cluster)
             write(cluster, Znode(path, orjson.dumps(WELL_FORMED[path])))
             await cluster.active.kill()
             await cluster.serve(1001)

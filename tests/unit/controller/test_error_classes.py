@@ -44,7 +44,7 @@ def a_request(cluster: Cluster) -> AllocateProducerIdsRequest:
     return AllocateProducerIdsRequest(broker_id=WireBrokerId(broker.id), broker_epoch=i64(broker.epoch))
 
 
-def counted(process: Process, event: str) -> dict[Fault, float]:
+def count_errors(process: Process, event: str) -> dict[Fault, float]:
     """How many of the events failed by which class."""
     found = {fault: process.metric("kontroller_event_errors_total", event=event, fault=fault.value) for fault in Fault}
     return {fault: number for fault, number in found.items() if number}
@@ -146,7 +146,7 @@ async def test_a_request_that_always_loses_its_race_is_answered_with_a_retriable
     served.zk.interventions.clear()
     assert lost == ATTEMPTS
     assert (process.is_active, process.terms) == (True, 1)
-    assert counted(process, "RequestReceived") == {Fault.RETRIABLE: 1}
+    assert count_errors(process, "RequestReceived") == {Fault.RETRIABLE: 1}
     assert (await served.request(a_request(served))).error_code is ErrorCode.none
     served.surprises_expected = True
 
@@ -164,7 +164,7 @@ async def test_a_request_whose_write_was_refused_has_changed_nothing(served: Clu
     served.zk.interventions.append(be_faster)
     assert (await served.request(a_request(served))).error_code is ErrorCode.unknown_server_error
     assert (process.is_active, process.terms) == (True, 1)
-    assert counted(process, "RequestReceived") == {Fault.UNEXPECTED: 1}
+    assert count_errors(process, "RequestReceived") == {Fault.UNEXPECTED: 1}
     served.surprises_expected = True
 
 
@@ -182,7 +182,7 @@ async def test_a_request_that_may_have_changed_something_ends_the_term(served: C
     assert response.error_code is ErrorCode.not_controller
     await served.settle()
     assert (process.is_active, process.terms) == (True, 2)
-    assert counted(process, "RequestReceived") == {Fault.UNEXPECTED: 1}
+    assert count_errors(process, "RequestReceived") == {Fault.UNEXPECTED: 1}
     served.surprises_expected = True
 
 
@@ -195,11 +195,11 @@ async def test_a_periodic_event_that_failed_and_changed_nothing_is_handled_again
     process.term.enqueue(ReassignmentsEnded())
     await served.settle(passing_ms=LATER_MS - 20_000)
     handled = process.metric("kontroller_event_time_seconds_count", event=name)
-    assert counted(process, name) == {Fault.UNEXPECTED: 1}
+    assert count_errors(process, name) == {Fault.UNEXPECTED: 1}
     assert (process.is_active, process.terms) == (True, 1)
     await served.settle(passing_ms=20_000)
     assert process.metric("kontroller_event_time_seconds_count", event=name) == (handled or 0) + 1
-    assert counted(process, name) == {Fault.UNEXPECTED: 1}
+    assert count_errors(process, name) == {Fault.UNEXPECTED: 1}
     served.kill_broker(1)
     await served.settle()
     assert served.leadership(ORDERS) == (2, [2, 3]), "what matters goes on"
@@ -225,7 +225,7 @@ async def test_a_periodic_event_that_may_have_changed_something_ends_the_term() 
         cluster.zk.interventions.append(fail)
         process.term.enqueue(BalanceDue())
         await cluster.settle(passing_ms=0)
-        assert counted(process, "BalanceDue") == {Fault.UNEXPECTED: 1}
+        assert count_errors(process, "BalanceDue") == {Fault.UNEXPECTED: 1}
         assert not process.is_active
         await cluster.settle(passing_ms=FIRST_LOOK_AFTER_MS + 3000)
         assert process.terms == 2
@@ -238,7 +238,7 @@ async def test_any_other_event_that_failed_ends_the_term_which_counts_as_failed(
     process.life.errors.append(Contended(BadVersion(OP)))
     served.kill_broker(1)
     await served.settle(passing_ms=0)
-    assert counted(process, "BrokerModified") == {Fault.RETRIABLE: 1}
+    assert count_errors(process, "BrokerModified") == {Fault.RETRIABLE: 1}
     assert not process.is_active
     assert not served.exists(paths.CONTROLLER), "the role is given back, and left to others for a while"
     await served.settle()

@@ -484,7 +484,7 @@ def has_happened(process: Process) -> bool:
     return connection.loss is None
 
 
-async def interrupted_at(procedure: Procedure, interrupt: Interruption, step: int) -> bool:
+async def interrupt_at(procedure: Procedure, interrupt: Interruption, step: int) -> bool:
     """Runs a procedure with one interruption to its end; whether it took as many steps as that."""
     async with simulate_cluster() as cluster:
         await procedure.prepare(cluster)
@@ -528,7 +528,7 @@ async def test_an_interruption_anywhere_changes_nothing_about_the_end(
 ) -> None:
     for step in range(1, MAX_STEPS):
         try:
-            happened = await interrupted_at(procedure(), interrupt, step)
+            happened = await interrupt_at(procedure(), interrupt, step)
         except AssertionError as error:
             error.add_note(f"{procedure.__name__}, {interrupt.__name__} {step}")
             raise

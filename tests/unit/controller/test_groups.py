@@ -33,14 +33,14 @@ def small_groups(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(groups, "GROUPS_TOLD_TOGETHER", 2)
 
 
-async def populated(cluster: Cluster) -> None:
+async def populate(cluster: Cluster) -> None:
     cluster.start_brokers(1, 2, 3, 4)
     await cluster.serve()
     cluster.create_topic("orders", *([(number + step) % 4 + 1 for step in range(3)] for number in range(PARTITIONS)))
     await cluster.settle()
 
 
-def expected_without_broker_1(number: int) -> tuple[int, list[int]]:
+def expect_without_broker_1(number: int) -> tuple[int, list[int]]:
     staying = [broker for step in range(3) if (broker := (number + step) % 4 + 1) != 1]
     return staying[0], staying
 
@@ -54,11 +54,11 @@ def shrink(cluster: Cluster, partition: TopicPartition, *, leader: int, isr: Seq
 
 
 async def test_a_dead_broker_leads_nothing_and_is_in_no_isr_however_many_groups_that_takes(cluster: Cluster) -> None:
-    await populated(cluster)
+    await populate(cluster)
     cluster.kill_broker(1)
     await cluster.settle()
     found = [cluster.leadership(tp("orders", number)) for number in range(PARTITIONS)]
-    assert found == [expected_without_broker_1(number) for number in range(PARTITIONS)]
+    assert found == [expect_without_broker_1(number) for number in range(PARTITIONS)]
     for number in range(PARTITIONS):
         leader = cluster.leader_of(tp("orders", number))
         assert leader is not None
@@ -72,7 +72,7 @@ async def test_a_dead_broker_leads_nothing_and_is_in_no_isr_however_many_groups_
 
 
 async def test_leaders_are_sent_a_group_before_the_last_one_is_decided(cluster: Cluster) -> None:
-    await populated(cluster)
+    await populate(cluster)
     before = {number: len(cluster.broker(number).requests_of(LeaderAndIsrRequest)) for number in (2, 3, 4)}
     cluster.kill_broker(1)
     await cluster.settle()
@@ -80,7 +80,7 @@ async def test_leaders_are_sent_a_group_before_the_last_one_is_decided(cluster: 
 
 
 async def test_each_partition_is_written_once_for_a_dead_broker(cluster: Cluster) -> None:
-    await populated(cluster)
+    await populate(cluster)
     before = {number: cluster.state(tp("orders", number)) for number in range(PARTITIONS)}
     cluster.kill_broker(1)
     await cluster.settle()
@@ -92,7 +92,7 @@ async def test_each_partition_is_written_once_for_a_dead_broker(cluster: Cluster
 async def test_a_partition_that_someone_else_wrote_is_decided_again_and_the_others_of_its_group_are_written(
     cluster: Cluster,
 ) -> None:
-    await populated(cluster)
+    await populate(cluster)
     foreign = tp("orders", 4)
     state = cluster.state(foreign)
     wider = LeaderAndIsr(leader=BrokerId(1), isr=ids([1, 3]), leader_epoch=state.leader_and_isr.leader_epoch)
@@ -101,23 +101,23 @@ async def test_a_partition_that_someone_else_wrote_is_decided_again_and_the_othe
     cluster.kill_broker(1)
     await cluster.settle()
     assert cluster.leadership(foreign) == (3, [3])
-    assert cluster.leadership(tp("orders", 8)) == expected_without_broker_1(8)
+    assert cluster.leadership(tp("orders", 8)) == expect_without_broker_1(8)
 
 
 async def test_a_controlled_shutdown_hands_over_all_groups(cluster: Cluster) -> None:
-    await populated(cluster)
+    await populate(cluster)
     response = await cluster.shut_down(1)
     assert response is not None
     assert (response.error_code, response.remaining_partitions) == (ErrorCode.none, ())
     found = [cluster.leadership(tp("orders", number)) for number in range(PARTITIONS)]
-    assert found == [expected_without_broker_1(number) for number in range(PARTITIONS)]
+    assert found == [expect_without_broker_1(number) for number in range(PARTITIONS)]
     assert not any(cluster.broker(1).leads(tp("orders", number)) for number in range(PARTITIONS))
     followed = [number for number in range(PARTITIONS) if cluster.broker(1).follows(tp("orders", number))]
     assert followed == list(range(0, PARTITIONS, 4)), "what it led it follows, and what it followed is stopped"
 
 
 async def test_a_controller_that_is_fenced_in_the_middle_resigns_and_the_next_term_finishes(cluster: Cluster) -> None:
-    await populated(cluster)
+    await populate(cluster)
     states = {paths.partition_state(tp("orders", number)) for number in range(PARTITIONS)}
     writes = 0
 
@@ -133,11 +133,11 @@ async def test_a_controller_that_is_fenced_in_the_middle_resigns_and_the_next_te
     await cluster.settle()
     assert (cluster.active.terms, cluster.active.unexpected_errors) == (2, 0)
     found = [cluster.leadership(tp("orders", number)) for number in range(PARTITIONS)]
-    assert found == [expected_without_broker_1(number) for number in range(PARTITIONS)]
+    assert found == [expect_without_broker_1(number) for number in range(PARTITIONS)]
 
 
 async def test_who_is_alive_is_the_same_for_one_partition_and_for_many(cluster: Cluster) -> None:
-    await populated(cluster)
+    await populate(cluster)
     cluster.fail_log_dir(2, tp("orders", 0), tp("orders", 5))
     cluster.kill_broker(3)
     await cluster.settle()
@@ -174,21 +174,21 @@ class AskedOnce:
 
 
 async def test_an_isr_change_is_answered_in_the_middle_of_a_broker_s_death(cluster: Cluster) -> None:
-    await populated(cluster)
+    await populate(cluster)
     asked = tp("orders", 1)
     shrunk = shrink(cluster, asked, leader=2, isr=(2, 3))
     process = cluster.active
 
-    def counting_on_the_dead() -> int:
+    def count_members_that_are_dead() -> int:
         return sum(1 in cluster.leadership(tp("orders", number))[1] for number in range(PARTITIONS))
 
     cluster.kill_broker(1)
-    asked_once = AskedOnce(process, shrunk, at=lambda: True, look=counting_on_the_dead)
+    asked_once = AskedOnce(process, shrunk, at=lambda: True, look=count_members_that_are_dead)
     cluster.zk.observers.append(asked_once)
     await cluster.settle()
     assert asked_once.error_code is ErrorCode.none
     assert asked_once.seen > 0
-    assert counting_on_the_dead() == 0
+    assert count_members_that_are_dead() == 0
     assert cluster.leadership(asked) == (2, [2, 3])
     assert process.terms == 1
     assert_sound(cluster)
@@ -198,7 +198,7 @@ async def test_an_isr_change_is_answered_while_the_lines_of_an_event_are_written
     cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(state_change_log, "LINES_IN_A_TURN", 1)
-    await populated(cluster)
+    await populate(cluster)
     asked = tp("orders", 1)
     shrunk = shrink(cluster, asked, leader=2, isr=(2, 3))
 
@@ -241,7 +241,7 @@ def test_lines_that_an_error_cuts_short_are_written_all_the_same() -> None:
 
 async def test_what_a_request_between_groups_changed_has_its_own_cause_in_the_journal(cluster: Cluster) -> None:
     journal = cluster.journal = MemoryJournal()
-    await populated(cluster)
+    await populate(cluster)
     shrunk = shrink(cluster, tp("orders", 1), leader=2, isr=(2, 3))
     cluster.kill_broker(1)
     answer: list[asyncio.Task[AlterPartitionResponse]] = []
@@ -260,7 +260,7 @@ async def test_what_a_request_between_groups_changed_has_its_own_cause_in_the_jo
 
 
 async def test_topics_of_many_groups_are_deleted_with_all_that_is_left_of_them(cluster: Cluster) -> None:
-    await populated(cluster)
+    await populate(cluster)
     cluster.create_topic("other", *([number % 4 + 1] for number in range(PARTITIONS)))
     await cluster.settle()
     cluster.write(Create(path=f"{paths.partition(tp('other', 3))}/left_by_hand"))
@@ -275,7 +275,7 @@ async def test_topics_of_many_groups_are_deleted_with_all_that_is_left_of_them(c
 
 
 async def test_a_reassignment_of_many_groups_comes_to_its_end(cluster: Cluster) -> None:
-    await populated(cluster)
+    await populate(cluster)
     targets = {tp("orders", n): [(n + step) % 4 + 1 for step in (1, 2, 3)] for n in range(PARTITIONS)}
     cluster.request_reassignment(targets)
     await cluster.settle()

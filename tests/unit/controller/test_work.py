@@ -146,7 +146,7 @@ async def takeover(cluster: Cluster, _: list[TopicPartition]) -> Awaitable[objec
     return cluster.settle()
 
 
-async def controlled_shutdown(cluster: Cluster, _: list[TopicPartition]) -> Awaitable[object]:
+async def shut_down(cluster: Cluster, _: list[TopicPartition]) -> Awaitable[object]:
     return cluster.shut_down(1)
 
 
@@ -160,7 +160,7 @@ async def unclean_elections(cluster: Cluster, _: list[TopicPartition]) -> Awaita
     return cluster.settle()
 
 
-async def returned(cluster: Cluster, partitions: list[TopicPartition]) -> None:
+async def return_broker(cluster: Cluster, partitions: list[TopicPartition]) -> None:
     """A broker died and is back in sync, and leads nothing."""
     cluster.kill_broker(1)
     await cluster.settle()
@@ -170,14 +170,14 @@ async def returned(cluster: Cluster, partitions: list[TopicPartition]) -> None:
     assert not any(cluster.broker(1).leads(partition) for partition in partitions)
 
 
-async def preferred_elections(cluster: Cluster, partitions: list[TopicPartition]) -> Awaitable[object]:
-    await returned(cluster, partitions)
+async def elect_preferred(cluster: Cluster, partitions: list[TopicPartition]) -> Awaitable[object]:
+    await return_broker(cluster, partitions)
     cluster.request_election(*partitions)
     return cluster.settle()
 
 
-async def balancing(cluster: Cluster, partitions: list[TopicPartition]) -> Awaitable[object]:
-    await returned(cluster, partitions)
+async def balance(cluster: Cluster, partitions: list[TopicPartition]) -> Awaitable[object]:
+    await return_broker(cluster, partitions)
     cluster.active.term.enqueue(BalanceDue())
     return cluster.settle()
 
@@ -266,7 +266,7 @@ def all_in_sync(cluster: Cluster, leader: int, partitions: Sequence[TopicPartiti
 
 STEPS: Final[list[Step]] = [
     creation, growth, deletion, death_during_deletion, death, death_of_all, return_, failure_of_a_log_directory, takeover,
-    controlled_shutdown, unclean_elections, preferred_elections, balancing, alter_partition_requests,
+    shut_down, unclean_elections, elect_preferred, balance, alter_partition_requests,
     reassignment_by_request, reassignment_by_plan, cancellation, another_target, completion_in_many_requests,
     completion_without_deletions_in_many_requests, death_of_who_is_added, deletion_during_a_reassignment,
 ]  # fmt: skip
@@ -285,11 +285,11 @@ async def test_a_topic_is_decoded_once_while_its_partitions_are_reassigned(monke
     decoded: list[TopicName] = []
     decode = codecs.decode_topic
 
-    def counted(topic: TopicName, data: bytes) -> TopicAssignment:
+    def count_decoded(topic: TopicName, data: bytes) -> TopicAssignment:
         decoded.append(topic)
         return decode(topic, data)
 
-    monkeypatch.setattr(codecs, "decode_topic", counted)
+    monkeypatch.setattr(codecs, "decode_topic", count_decoded)
     async with simulate_cluster() as cluster:
         cluster.start_brokers(1, 2, 3, 4)
         await cluster.serve()

@@ -16,7 +16,7 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def failing(_program: Program, _arguments: Sequence[str], _options: Sequence[str]) -> list[str]:
+def make_failing_command(_program: Program, _arguments: Sequence[str], _options: Sequence[str]) -> list[str]:
     return ["false"]
 
 
@@ -33,7 +33,7 @@ def test_a_program_takes_its_archive_where_there_is_one(tmp_path: Path) -> None:
 
 def test_where_nothing_can_be_recorded_all_starts_without(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "java").touch()
-    folder = class_archives.class_archives(str(tmp_path / "java"), ("jars",), failing).folder()
+    folder = class_archives.class_archives(str(tmp_path / "java"), ("jars",), make_failing_command).folder()
     assert [class_archives.using(folder, program) for program in Program] == [(), (), ()]
     assert "starts more slowly" in capsys.readouterr().err
 
@@ -42,6 +42,6 @@ def test_another_java_has_archives_of_its_own(tmp_path: Path) -> None:
     entries = []
     for name in ("java-17", "java-21"):
         (tmp_path / name).touch()
-        entries.append(class_archives.class_archives(str(tmp_path / name), ("jars",), failing))
+        entries.append(class_archives.class_archives(str(tmp_path / name), ("jars",), make_failing_command))
     first = entries[0].folder()
     assert (first.exists(), entries[1].is_there) == (True, False)

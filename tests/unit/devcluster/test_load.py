@@ -108,14 +108,14 @@ def test_where_the_next_client_gets_through_late_the_cluster_was_stuck(monkeypat
     assert (len(report.errors), report.stuck) == (1, [])
 
 
-def _acknowledged(value: str) -> Acknowledged:
+def _acknowledge(value: str) -> Acknowledged:
     return Acknowledged(partition=0, offset=int(value), value=value)
 
 
 def test_an_acknowledged_value_that_cannot_be_read_is_lost() -> None:
-    promises = [_acknowledged("1"), _acknowledged("2"), _acknowledged("3")]
-    assert lost(promises, {"1", "3", "4"}) == [_acknowledged("2")]
+    promises = [_acknowledge("1"), _acknowledge("2"), _acknowledge("3")]
+    assert lost(promises, {"1", "3", "4"}) == [_acknowledge("2")]
 
 
 def test_values_that_were_never_acknowledged_are_no_loss() -> None:
-    assert lost([_acknowledged("1")], {"1", "2"}) == []
+    assert lost([_acknowledge("1")], {"1", "2"}) == []

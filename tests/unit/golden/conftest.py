@@ -13,7 +13,7 @@ from devcluster.building.java import KAFKA_VERSION
 from tests.golden.answers import Exchanges, Recorded, path_of, read
 from tests.real.conformance.set_ups import OURS
 from tests.unit.golden.differences import ours
-from tests.unit.golden.simulated import SimulatedConformance, simulated_conformance
+from tests.unit.golden.simulated import SimulatedConformance, simulate_conformance
 
 pytest.register_assert_rewrite(
     *(f"tests.real.conformance.{path.stem}" for path in Path(__file__).parent.glob("test_*.py"))
@@ -38,7 +38,7 @@ def started_cluster(request: pytest.FixtureRequest) -> str | None:
 
 @pytest.fixture
 def cluster(started_cluster: str | None) -> Iterator[SimulatedConformance]:
-    with simulated_conformance() as cluster:
+    with simulate_conformance() as cluster:
         yield cluster
 
 

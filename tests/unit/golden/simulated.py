@@ -58,10 +58,10 @@ class Simulation:
     def act(self, action: Callable[..., None], *args: Any) -> None:
         """Call an action in the event loop, where watches fire."""
 
-        async def acted() -> None:
+        async def run_action() -> None:
             action(*args)
 
-        self.run(acted())
+        self.run(run_action())
 
     def answer(self, request: RequestPayload, response_type: type[ResponsePayload]) -> Any:
         """Return the controller's answer, in the version of the request."""
@@ -171,7 +171,7 @@ class SimulatedConformance(ConformanceCluster):
 
 
 @contextmanager
-def simulated_conformance() -> Iterator[SimulatedConformance]:
+def simulate_conformance() -> Iterator[SimulatedConformance]:
     """Start brokers and a controller, with the settings of the live cluster."""
     with asyncio.Runner() as runner:
         started = AsyncExitStack()

@@ -5,7 +5,7 @@ import yaml
 from typer.testing import CliRunner
 
 from kontroller.command_line import main
-from tests.unit.importing.test_strimzi import ORDERS, changed
+from tests.unit.importing.test_strimzi import ORDERS, change_orders
 
 STDIN = ("import", "--from-strimzi", "-")
 
@@ -37,7 +37,7 @@ def test_strimzis_topics_come_from_standard_input() -> None:
 
 
 def test_one_that_cannot_be_said_ends_with_1_and_the_others_are_written() -> None:
-    both = yaml.safe_dump_all([changed({"partitions": -1}), changed(name="b")])
+    both = yaml.safe_dump_all([change_orders({"partitions": -1}), change_orders(name="b")])
     result = CliRunner().invoke(main, STDIN, input=both)
     assert result.exit_code == 1
     assert [each["metadata"]["name"] for each in yaml.safe_load_all(result.stdout) if each] == ["b"]

@@ -39,7 +39,7 @@ async def cluster(topics: Mapping[str, Any], configs: Mapping[str, Any] | None =
     return session
 
 
-async def imported(
+async def import_all(
     session: ZkSession,
     *,
     choice: Choice | None = None,
@@ -50,14 +50,14 @@ async def imported(
     return [each async for each in import_topics(session, choice, TARGET, names or ObjectNames(), left_out)]
 
 
-def applied(each: Imported) -> KafkaTopic:
+def apply_yaml(each: Imported) -> KafkaTopic:
     """The object that comes of it, by way of its YAML."""
     return KafkaTopic.model_validate(yaml.safe_load(as_yaml(each)))
 
 
 async def test_a_topic_is_written_with_what_it_has_and_nothing_else() -> None:
     config = {"retention.ms": "604800000", "cleanup.policy": "compact"}
-    (found,) = await imported(await cluster({"orders": [[1, 2], [2, 3]]}, {"orders": config}))
+    (found,) = await import_all(await cluster({"orders": [[1, 2], [2, 3]]}, {"orders": config}))
     assert as_yaml(found) == (
         "---\napiVersion: kontroller.dev/v1alpha1\nkind: KafkaTopic\nmetadata:\n  name: orders\n  namespace: shop\n"
         "spec:\n  clusterRef:\n    name: demo\n  partitions: 2\n  replicationFactor: 2\n  config:\n"
@@ -73,10 +73,10 @@ async def test_the_operator_finds_no_difference_between_the_object_and_the_topic
 ) -> None:
     replicas: list[Sequence[int]] = [[3, 1], [1, 2], [2, 3]]
     config = {"retention.ms": "1", "cleanup.policy": "compact, delete", "preallocate": "true"}
-    (found,) = await imported(
+    (found,) = await import_all(
         await cluster({name: replicas}, {name: config}), choice=Choice(pins_replicas=pins_replicas)
     )
-    resource = applied(found)
+    resource = apply_yaml(found)
     assert resource.topic_name == name
     assert differences(resource, healthy(*replicas, name=name, config=config)).all == ()
     assert (resource.spec.replica_assignment is not None) == pins_replicas
@@ -86,9 +86,9 @@ async def test_the_operator_finds_no_difference_between_the_object_and_the_topic
 async def test_a_partition_that_moves_counts_as_being_where_it_goes_and_its_throttle_is_left_out() -> None:
     moving = b'{"version":3,"partitions":{"0":[3,4,1,2]},"adding_replicas":{"0":[3,4]},"removing_replicas":{"0":[1,2]}}'
     throttle = {"leader.replication.throttled.replicas": "0:1", "retention.ms": "1"}
-    (found,) = await imported(await cluster({"orders": moving}, {"orders": throttle}))
-    assert applied(found).spec.replication_factor == 2
-    assert applied(found).spec.config == {"retention.ms": "1"}
+    (found,) = await import_all(await cluster({"orders": moving}, {"orders": throttle}))
+    assert apply_yaml(found).spec.replication_factor == 2
+    assert apply_yaml(found).spec.config == {"retention.ms": "1"}
     assert [line.split(": ")[1] for line in said(found)] == [
         "1 partitions are being moved",
         "config leaves out leader.replication.throttled.replicas, which the topic keeps",
@@ -108,8 +108,8 @@ async def test_what_the_operator_would_refuse_stays_on_the_topic_and_out_of_the_
     config: dict[str, str], left_out: list[str]
 ) -> None:
     live = healthy([1, 2], config={"flush.ms": "5", **config})
-    (found,) = await imported(await cluster({"orders": [[1, 2]]}, {"orders": live.config}))
-    resource = applied(found)
+    (found,) = await import_all(await cluster({"orders": [[1, 2]]}, {"orders": live.config}))
+    resource = apply_yaml(found)
     assert (resource.spec.config or {}).keys() == live.config.keys() - set(left_out)
     assert [line.split(", which")[0].rpartition(" ")[2] for line in said(found)] == left_out
     assert all(len(line) < 1_000 for line in said(found))
@@ -118,7 +118,7 @@ async def test_what_the_operator_would_refuse_stays_on_the_topic_and_out_of_the_
     assert [each.key for each in adopted.status.undeclared_config.keys] == left_out
 
 
-def seen(*topics: TopicView) -> dict[str, Imported]:
+def import_views(*topics: TopicView) -> dict[str, Imported]:
     """The topics of a cluster without ZooKeeper."""
     found = import_seen_topics(view(*topics, voters=(BrokerId(1),)), Choice(), TARGET, ObjectNames(), LeftOut())
     return {each.topic: each for each in found}
@@ -128,8 +128,8 @@ def test_topics_of_a_cluster_without_zookeeper_are_adopted_without_a_change() ->
     """Kafka 4 has keys that 3.9 does not know."""
     config = {"remote.copy.lag.ms": "5", "retention.ms": "1", "min.insync.replicas": "3"}
     live = healthy([1, 2], [2, 1], config=config)
-    found = seen(healthy([1], name="__consumer_offsets"), live)["orders"]
-    resource = applied(found)
+    found = import_views(healthy([1], name="__consumer_offsets"), live)["orders"]
+    resource = apply_yaml(found)
     assert resource.spec.config == {"remote.copy.lag.ms": "5", "retention.ms": "1"}
     cluster_seen = view(live, voters=(BrokerId(1),))
     adopted = plan_topic(resource, cluster_seen, Surroundings(moves={}), Context(now=NOW))
@@ -137,7 +137,7 @@ def test_topics_of_a_cluster_without_zookeeper_are_adopted_without_a_change() ->
 
 
 def test_a_topic_whose_configuration_the_brokers_do_not_tell_is_a_comment() -> None:
-    found = seen(replace(healthy([1]), is_config_known=False), healthy([1], name="other"))
+    found = import_views(replace(healthy([1]), is_config_known=False), healthy([1], name="other"))
     assert found["orders"].document is None
     assert "DescribeConfigs" in next(iter(said(found["orders"])))
     assert found["other"].document is not None
@@ -147,10 +147,10 @@ async def test_managed_internal_and_vanishing_topics_are_left_out_and_counted() 
     session = await cluster({name: [[1]] for name in ("a", "b", "c", "__consumer_offsets", "__transaction_state")})
     await session.transact([Create(path=f"{paths.DELETE_TOPICS}/c")])
     left_out = LeftOut()
-    found = await imported(session, choice=Choice(managed={"a"}), left_out=left_out)
+    found = await import_all(session, choice=Choice(managed={"a"}), left_out=left_out)
     assert [each.topic for each in found] == ["b"]
     assert str(left_out) == "1 that have a KafkaTopic, 2 of Kafka's own, 1 being deleted"
-    asked_for = await imported(session, choice=Choice(with_internal=True))
+    asked_for = await import_all(session, choice=Choice(with_internal=True))
     assert [each.topic for each in asked_for] == ["__consumer_offsets", "__transaction_state", "a", "b"]
 
 
@@ -165,7 +165,7 @@ async def test_managed_internal_and_vanishing_topics_are_left_out_and_counted() 
     ],
 )
 async def test_what_no_kafka_topic_can_say_is_a_comment_and_disturbs_no_other(data: bytes, reason: str) -> None:
-    found = await imported(await cluster({"orders": data, "other": [[1]]}, {"orders": {"retention.ms": "77"}}))
+    found = await import_all(await cluster({"orders": data, "other": [[1]]}, {"orders": {"retention.ms": "77"}}))
     assert [each.document is not None for each in found] == [False, True]
     assert reason in next(iter(said(found[0])))
     told = as_yaml(found[0])
@@ -176,22 +176,22 @@ async def test_what_no_kafka_topic_can_say_is_a_comment_and_disturbs_no_other(da
 
 async def test_values_that_the_schema_does_not_take_are_told_by_their_field() -> None:
     config = {"cleanup.policy": ",".join(["delete"] * 10_000)}
-    (found,) = await imported(await cluster({"orders": [[1]]}, {"orders": config}))
+    (found,) = await import_all(await cluster({"orders": [[1]]}, {"orders": config}))
     assert "spec.config.cleanup.policy" in next(iter(said(found)))
 
 
 async def test_an_object_of_the_namespace_keeps_its_name() -> None:
-    (found,) = await imported(await cluster({"orders": [[1]]}), names=ObjectNames({"orders"}))
-    assert applied(found).metadata.name.startswith("orders-")
-    assert applied(found).topic_name == "orders"
+    (found,) = await import_all(await cluster({"orders": [[1]]}), names=ObjectNames({"orders"}))
+    assert apply_yaml(found).metadata.name.startswith("orders-")
+    assert apply_yaml(found).topic_name == "orders"
 
 
 async def test_more_topics_than_are_read_at_once_all_come_in_order() -> None:
     names = [f"t-{number:04}" for number in range(1001)]
-    found = await imported(await cluster({name: [[1]] for name in names}))
+    found = await import_all(await cluster({name: [[1]] for name in names}))
     assert [each.topic for each in found] == names
 
 
 async def test_an_address_without_a_cluster_is_an_error() -> None:
     with pytest.raises(NoTopics, match="chroot"):
-        await imported(SimulatedZooKeeper().session())
+        await import_all(SimulatedZooKeeper().session())

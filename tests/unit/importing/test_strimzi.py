@@ -30,7 +30,7 @@ def read(*objects: Any, **about: str | None) -> list[Imported]:
     return list(StrimziTopics(**given).read(StringIO(yaml.safe_dump_all(objects))))
 
 
-def changed(spec: dict[str, Any] | None = None, **metadata: Any) -> dict[str, Any]:
+def change_orders(spec: dict[str, Any] | None = None, **metadata: Any) -> dict[str, Any]:
     return {**ORDERS, "metadata": {**ORDERS["metadata"], **metadata}, "spec": {**ORDERS["spec"], **(spec or {})}}
 
 
@@ -56,7 +56,7 @@ def test_a_topic_keeps_its_name_labels_numbers_and_config() -> None:
 
 
 def test_the_name_of_the_topic_is_kept_beside_that_of_the_object() -> None:
-    (found,) = read(changed({"topicName": "Orders_EU"}))
+    (found,) = read(change_orders({"topicName": "Orders_EU"}))
     document = yaml.safe_load(as_yaml(found))
     assert (document["metadata"]["name"], document["spec"]["topicName"]) == ("orders", "Orders_EU")
 
@@ -69,25 +69,25 @@ def test_what_is_given_goes_before_what_the_objects_say() -> None:
 
 
 def test_lists_of_kubectl_and_several_documents_are_read() -> None:
-    listed = {"apiVersion": "v1", "kind": "List", "items": [ORDERS, changed(name="b")]}
-    assert [each.topic for each in read(listed, None, changed(name="c"))] == ["orders", "b", "c"]
+    listed = {"apiVersion": "v1", "kind": "List", "items": [ORDERS, change_orders(name="b")]}
+    assert [each.topic for each in read(listed, None, change_orders(name="c"))] == ["orders", "b", "c"]
 
 
 def test_objects_of_one_name_from_two_namespaces_get_two_names_in_one() -> None:
-    both = (ORDERS, changed({"topicName": "x"}, namespace="other"))
+    both = (ORDERS, change_orders({"topicName": "x"}, namespace="other"))
     names = [yaml.safe_load(as_yaml(each))["metadata"]["name"] for each in read(*both, namespace="kafka")]
     assert len(set(names)) == 2
     assert {yaml.safe_load(as_yaml(each))["metadata"]["name"] for each in read(*both)} == {"orders"}
 
 
 def test_lists_in_a_config_are_joined_as_strimzi_joins_them() -> None:
-    (found,) = read(changed({"config": {"cleanup.policy": ["compact", "delete"]}}))
+    (found,) = read(change_orders({"config": {"cleanup.policy": ["compact", "delete"]}}))
     assert yaml.safe_load(as_yaml(found))["spec"]["config"] == {"cleanup.policy": "compact,delete"}
 
 
 @pytest.mark.parametrize("annotation", [("strimzi.io/managed", "false"), ("strimzi.io/pause-reconciliation", "true")])
 def test_what_strimzi_left_alone_is_paused(annotation: tuple[str, str]) -> None:
-    (found,) = read(changed(annotations=dict([annotation])))
+    (found,) = read(change_orders(annotations=dict([annotation])))
     assert yaml.safe_load(as_yaml(found))["metadata"]["annotations"] == {"kontroller.dev/pause": "true"}
     assert "paused" in next(iter(said(found)))
 
@@ -95,18 +95,18 @@ def test_what_strimzi_left_alone_is_paused(annotation: tuple[str, str]) -> None:
 @pytest.mark.parametrize(
     ("found", "reason"),
     [
-        (changed({"partitions": -1}), "partitions are left to the brokers"),
-        (changed({"replicas": None}), "replicas are left to the brokers"),
-        (changed({"config": {"a": {"b": 1}}}), "dict as a"),
-        (changed({"config": {"a": None}}), "NoneType as a"),
-        (changed({"surprise": 1}), "surprise"),
-        (changed({"topicName": "a b"}), "is invalid"),
-        (changed(labels={}), "--cluster"),
-        (changed({"partitions": 200_000}), "spec.partitions"),
+        (change_orders({"partitions": -1}), "partitions are left to the brokers"),
+        (change_orders({"replicas": None}), "replicas are left to the brokers"),
+        (change_orders({"config": {"a": {"b": 1}}}), "dict as a"),
+        (change_orders({"config": {"a": None}}), "NoneType as a"),
+        (change_orders({"surprise": 1}), "surprise"),
+        (change_orders({"topicName": "a b"}), "is invalid"),
+        (change_orders(labels={}), "--cluster"),
+        (change_orders({"partitions": 200_000}), "spec.partitions"),
     ],
 )
 def test_what_ours_cannot_say_is_told_and_kept_as_a_comment(found: dict[str, Any], reason: str) -> None:
-    bad, good = read(found, changed(name="good"))
+    bad, good = read(found, change_orders(name="good"))
     assert reason in next(iter(said(bad)))
     text = "".join(line.removeprefix("# ") for line in as_yaml(bad).splitlines(keepends=True)[1:])
     assert yaml.safe_load(text) == found
@@ -120,7 +120,7 @@ def test_objects_of_other_kinds_are_told_and_not_copied() -> None:
 
 
 def test_kafkas_own_topics_are_left_out_unless_asked_for() -> None:
-    own = changed(
+    own = change_orders(
         {"topicName": "__consumer_offsets"}, name="consumer-offsets---84e7a678d08f4bd226872e5cdd4eb527fad1c6a"
     )
     assert read(own) == []

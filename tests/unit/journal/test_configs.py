@@ -21,7 +21,7 @@ MIN_ISR = {"min.insync.replicas": "2"}
 UNCLEAN = {"unclean.leader.election.enable": "true"}
 
 
-async def journaled(cluster: Cluster) -> MemoryJournal:
+async def add_journal(cluster: Cluster) -> MemoryJournal:
     cluster.journal = journal = MemoryJournal()
     cluster.start_brokers(1, 2)
     await cluster.serve()
@@ -42,7 +42,7 @@ def image_of(cluster: Cluster, journal: MemoryJournal) -> Image:
 
 async def test_a_topic_is_recorded_with_its_configuration_and_with_every_change_of_it() -> None:
     async with simulate_cluster() as cluster:
-        journal = await journaled(cluster)
+        journal = await add_journal(cluster)
         topic_id = cluster.create_topic("orders", [1, 2], config=MIN_ISR)
         await cluster.settle()
         cluster.alter_config("topics/orders", {**MIN_ISR, "retention.ms": "1000"})
@@ -60,7 +60,7 @@ async def test_a_topic_is_recorded_with_its_configuration_and_with_every_change_
 
 async def test_a_configuration_that_is_emptied_or_whose_topic_is_deleted_is_recorded_as_removed() -> None:
     async with simulate_cluster() as cluster:
-        journal = await journaled(cluster)
+        journal = await add_journal(cluster)
         for name in ("emptied", "deleted", "vanished"):
             cluster.create_topic(name, [1, 2], config=MIN_ISR)
         await cluster.settle()
@@ -75,7 +75,7 @@ async def test_a_configuration_that_is_emptied_or_whose_topic_is_deleted_is_reco
 
 async def test_configurations_of_brokers_and_their_default_are_recorded() -> None:
     async with simulate_cluster() as cluster:
-        journal = await journaled(cluster)
+        journal = await add_journal(cluster)
         cluster.alter_config("brokers/<default>", MIN_ISR)
         cluster.alter_config("brokers/1", {"leader.replication.throttled.rate": "1000"})
         await cluster.settle()
@@ -89,7 +89,7 @@ async def test_configurations_of_brokers_and_their_default_are_recorded() -> Non
 
 async def test_what_may_be_a_secret_is_not_recorded() -> None:
     async with simulate_cluster() as cluster:
-        journal = await journaled(cluster)
+        journal = await add_journal(cluster)
         cluster.alter_config(
             "brokers/1", {"ssl.keystore.password": "hunter2", "sasl.jaas.config": "hunter2", **MIN_ISR}
         )
@@ -105,7 +105,7 @@ async def test_what_may_be_a_secret_is_not_recorded() -> None:
 
 async def test_a_new_term_begins_with_the_configurations_as_they_are() -> None:
     async with simulate_cluster() as cluster:
-        journal = await journaled(cluster)
+        journal = await add_journal(cluster)
         cluster.create_topic("orders", [1, 2], config=MIN_ISR)
         await cluster.settle()
         # Nobody is notified of these.
@@ -120,7 +120,7 @@ async def test_a_new_term_begins_with_the_configurations_as_they_are() -> None:
 
 async def test_what_an_election_was_decided_from_is_recorded_before_it() -> None:
     async with simulate_cluster() as cluster:
-        journal = await journaled(cluster)
+        journal = await add_journal(cluster)
         cluster.create_topic("orders", [1, 2])
         await cluster.settle()
         cluster.kill_broker(2)
@@ -146,7 +146,7 @@ async def test_what_an_election_was_decided_from_is_recorded_before_it() -> None
 )
 async def test_both_formats_of_notifications_are_understood(notification: bytes) -> None:
     async with simulate_cluster() as cluster:
-        journal = await journaled(cluster)
+        journal = await add_journal(cluster)
         cluster.create_topic("orders", [1, 2])
         await cluster.settle()
         cluster.put(paths.topic_config(TopicName("orders")), codecs.encode_config(MIN_ISR))
@@ -158,7 +158,7 @@ async def test_both_formats_of_notifications_are_understood(notification: bytes)
 @pytest.mark.parametrize("entity", ["topics/unknown", "topics/", "brokers/01", "brokers/x", f"brokers/{10**30}", "x"])
 async def test_notifications_of_what_is_not_there_change_nothing(entity: str) -> None:
     async with simulate_cluster() as cluster:
-        journal = await journaled(cluster)
+        journal = await add_journal(cluster)
         cluster.alter_config("brokers/1", MIN_ISR)
         await cluster.settle()
         notify(cluster, codecs.encode_config_change(entity))
@@ -169,7 +169,7 @@ async def test_notifications_of_what_is_not_there_change_nothing(entity: str) ->
 
 async def test_an_unreadable_configuration_stays_as_it_was() -> None:
     async with simulate_cluster() as cluster:
-        journal = await journaled(cluster)
+        journal = await add_journal(cluster)
         cluster.create_topic("orders", [1, 2], config=MIN_ISR)
         await cluster.settle()
         cluster.put(paths.topic_config(TopicName("orders")), b"garbage")
@@ -184,7 +184,7 @@ async def test_an_unreadable_configuration_stays_as_it_was() -> None:
 async def test_a_term_begins_with_what_the_controllers_own_settings_say(is_allowed: bool) -> None:
     async with simulate_cluster() as cluster:
         cluster.settings = ProcessSettings(unclean_leader_election_enable=is_allowed)
-        journal = await journaled(cluster)
+        journal = await add_journal(cluster)
         (elected,) = lines(journal, Kind.CONTROLLER_ELECTED)
         assert elected.delta is not None
         assert elected.delta.config == {"unclean.leader.election.enable": str(is_allowed).lower()}
@@ -206,7 +206,7 @@ async def test_without_a_journal_no_configuration_is_kept() -> None:
 
 async def test_a_snapshot_proves_configurations_too() -> None:
     async with simulate_cluster() as cluster:
-        journal = await journaled(cluster)
+        journal = await add_journal(cluster)
         cluster.create_topic("orders", [1, 2], config=MIN_ISR)
         cluster.alter_config(f"brokers/{CONTROLLER}", UNCLEAN)
         await cluster.settle()

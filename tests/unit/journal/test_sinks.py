@@ -13,7 +13,7 @@ from controller_core.journal.topic import PARTITION, TopicSink
 from controller_core.journal.writer import JournalWriter
 from devcluster.running.ports import release_port, reserve_port
 from devcluster.running.processes import wait_until
-from tests.unit.journal.test_writer import LARGE, committed, snapshot
+from tests.unit.journal.test_writer import LARGE, commit, snapshot
 
 TOPIC = "controller-journal"
 
@@ -98,7 +98,7 @@ def test_a_closed_sink_can_be_written_again(subject: Subject) -> None:
 def test_the_writer_is_held_up_by_no_sink_that_fails(subject: Subject) -> None:
     writer = JournalWriter(subject.failing, capacity=4, retry_s=0.01)
     for number in range(10):
-        writer.append(committed(number))
+        writer.append(commit(number))
     wait_until(lambda: writer.counts.is_failing, "the failure is known")
     assert writer.counts.dropped > 0
     assert not writer.wants_snapshot
@@ -120,7 +120,7 @@ def test_journals_side_by_side_miss_nothing_of_each_other(tmp_path: Path) -> Non
     both = EachJournal([stuck, written])
     assert both.is_kept
     for number in range(5):
-        both.append(committed(number))
+        both.append(commit(number))
     wait_until(lambda: written.is_idle, "one of them has all")
     assert len(files.lines(9)) == 5
     assert (written.counts.dropped, stuck.counts.written) == (0, 0)

@@ -22,7 +22,7 @@ ASKED_MS = 12_000
 """By then the journal was looked after."""
 
 
-async def journaled(cluster: Cluster, *brokers: int) -> MemoryJournal:
+async def add_journal(cluster: Cluster, *brokers: int) -> MemoryJournal:
     cluster.journal = journal = MemoryJournal()
     cluster.start_brokers(*brokers)
     for number in brokers:
@@ -31,27 +31,27 @@ async def journaled(cluster: Cluster, *brokers: int) -> MemoryJournal:
     return journal
 
 
-def said(journal: MemoryJournal) -> list[tuple[int | None, int | None, dict[str, str] | None]]:
+def read_said(journal: MemoryJournal) -> list[tuple[int | None, int | None, dict[str, str] | None]]:
     """Broker, its epoch, and what it said."""
     recorded = lines(journal, Kind.BROKER_STATIC_CONFIG)
     return [(line.broker, line.delta.broker_epoch, line.delta.config) for line in recorded if line.delta]
 
 
-def of(cluster: Cluster, number: int, value: str) -> tuple[int, int, dict[str, str]]:
+def make_said(cluster: Cluster, number: int, value: str) -> tuple[int, int, dict[str, str]]:
     return number, cluster.broker(number).epoch, {"min.insync.replicas": value}
 
 
 async def test_each_broker_is_asked_once_after_it_registered_and_again_when_it_started_anew() -> None:
     async with simulate_cluster() as cluster:
-        journal = await journaled(cluster, 1, 2)
+        journal = await add_journal(cluster, 1, 2)
         await cluster.settle(passing_ms=3 * ASKED_MS)
-        first = [of(cluster, 1, "1"), of(cluster, 2, "2")]
-        assert sorted(said(journal)) == first
+        first = [make_said(cluster, 1, "1"), make_said(cluster, 2, "2")]
+        assert sorted(read_said(journal)) == first
         assert {line.cause for line in lines(journal, Kind.BROKER_STATIC_CONFIG)} == {"static_config_answered"}
         cluster.broker(2).static_config["min.insync.replicas"] = "7"
         cluster.bounce_broker(2)
         await cluster.settle(passing_ms=ASKED_MS)
-        assert said(journal)[2:] == [of(cluster, 2, "7")]
+        assert read_said(journal)[2:] == [make_said(cluster, 2, "7")]
         cluster.kill_broker(1)
         await cluster.settle()
         assert [line.broker for line in lines(journal, Kind.BROKER_STATIC_CONFIG_REMOVED)] == [2, 1]
@@ -64,7 +64,7 @@ async def test_a_broker_that_never_answers_delays_nobody_and_is_left_alone_after
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     async with simulate_cluster() as cluster:
-        journal = await journaled(cluster, 1, 2)
+        journal = await add_journal(cluster, 1, 2)
         cluster.broker(2).hang()
         asked = 0
 
@@ -76,7 +76,7 @@ async def test_a_broker_that_never_answers_delays_nobody_and_is_left_alone_after
 
         monkeypatch.setattr(cluster.broker(2), "tell_static_config", tell)
         await cluster.settle(passing_ms=ASKED_MS)
-        assert said(journal) == [of(cluster, 1, "1")]
+        assert read_said(journal) == [make_said(cluster, 1, "1")]
         cluster.create_topic("orders", [1])
         await cluster.settle(passing_ms=100)
         assert "orders" in cluster.active.term.state.topics
@@ -87,19 +87,19 @@ async def test_a_broker_that_never_answers_delays_nobody_and_is_left_alone_after
 
 async def test_an_answer_about_an_earlier_registration_is_dropped() -> None:
     async with simulate_cluster() as cluster:
-        journal = await journaled(cluster, 1)
+        journal = await add_journal(cluster, 1)
         config = StaticConfig(broker_epoch=BrokerEpoch(1), config={"min.insync.replicas": "9"})
         for broker in (1, 5):
             on_static_config_answered(cluster.active.term, StaticConfigAnswered(BrokerId(broker), config))
         assert dict(cluster.active.term.state.static_configs) == {}
-        assert said(journal) == []
+        assert read_said(journal) == []
 
 
 async def test_it_is_in_snapshots_and_in_no_checksum() -> None:
     """A reader that has never heard of it proves the same, of as many entries as it knows."""
     async with simulate_cluster() as cluster:
         cluster.settings = ProcessSettings(journal_snapshot_interval_seconds=60)
-        journal = await journaled(cluster, 1, 2)
+        journal = await add_journal(cluster, 1, 2)
         await cluster.settle(passing_ms=100_000)
         snapshots: list[list[Line]] = []
         for line in (entry.line for entry in journal.entries() if isinstance(entry, Record)):

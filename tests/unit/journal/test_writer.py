@@ -38,7 +38,7 @@ def level(number: int) -> FinalizedFeatures:
     return FinalizedFeatures(features={"some.feature": number}, epoch=number)
 
 
-def committed(*numbers: int, epoch: int = 1) -> Committed:
+def commit(*numbers: int, epoch: int = 1) -> Committed:
     changes = [Change(Kind.FEATURES, None, None, level(number)) for number in numbers]
     return Committed(context=context(epoch), changes=changes)
 
@@ -80,7 +80,7 @@ class SlowSink:
 
 
 def test_what_is_written_is_read_in_its_order(tmp_path: Path) -> None:
-    write(tmp_path / "new" / "directory", snapshot(1), committed(2, 3))
+    write(tmp_path / "new" / "directory", snapshot(1), commit(2, 3))
     entries = list(read(tmp_path / "new" / "directory"))
     assert seqs(entries) == [0, 1, 2, 3, 4]
     folded = fold(entries)
@@ -93,16 +93,16 @@ def test_a_disk_that_is_too_slow_leaves_a_gap_that_the_next_snapshot_closes(tmp_
     writer = JournalWriter(sink, capacity=4)
     writer.append(snapshot(1))
     assert sink.reached.wait(30)
-    writer.append(committed(2, 3))
-    writer.append(committed(4, 5))
-    writer.append(committed(6))
+    writer.append(commit(2, 3))
+    writer.append(commit(4, 5))
+    writer.append(commit(6))
     assert (writer.counts.dropped, writer.counts.gaps) == (3, 1)
     assert not writer.wants_snapshot, "there is no room for it yet"
     sink.released.set()
     wait_until(lambda: writer.wants_snapshot, "the buffer is empty again")
     writer.append(snapshot(6))
     assert not writer.wants_snapshot
-    writer.append(committed(7))
+    writer.append(commit(7))
     assert writer.close(30)
     entries = list(read(tmp_path))
     assert [(gap.first_seq, gap.count, gap.is_recorded) for gap in entries if isinstance(gap, Gap)] == [(5, 3, True)]
@@ -118,9 +118,9 @@ def test_after_a_gap_the_state_is_unknown_until_a_snapshot(tmp_path: Path) -> No
     writer = JournalWriter(sink, capacity=2)
     writer.append(snapshot(1))
     assert sink.reached.wait(30)
-    writer.append(committed(2))
-    writer.append(committed(3))
-    writer.append(committed(4))
+    writer.append(commit(2))
+    writer.append(commit(3))
+    writer.append(commit(4))
     sink.released.set()
     assert writer.close(30)
     assert fold(read(tmp_path)).image is None
@@ -131,7 +131,7 @@ def test_a_write_that_fails_is_tried_again_and_nothing_is_lost(tmp_path: Path) -
     sink.released.set()
     writer = JournalWriter(sink, retry_s=0.001)
     writer.append(snapshot(1))
-    writer.append(committed(2))
+    writer.append(commit(2))
     wait_until(lambda: writer.counts.written == 4, "all is written")
     assert writer.close(30)
     assert (writer.counts.errors, writer.counts.is_failing, writer.counts.dropped) == (3, False, 0)
@@ -268,7 +268,7 @@ class StumblingSink(SlowSink):
 def test_an_error_that_nobody_expected_of_a_sink_costs_a_batch_and_not_the_journal(tmp_path: Path) -> None:
     sink = StumblingSink(tmp_path, failures=2)  # the batch, and the gap in its place
     writer = JournalWriter(sink, retry_s=0.001)
-    writer.append(committed(1))
+    writer.append(commit(1))
     wait_until(lambda: writer.wants_snapshot and writer.is_idle, "the batch is given up")
     assert (sink.failures, writer.counts.errors) == (0, 2)
     writer.append(snapshot(2))
@@ -283,7 +283,7 @@ def tear(directory: Path, data: bytes = b'{"v":1,"contr') -> None:
 
 
 def test_a_torn_last_line_is_a_finding_and_the_next_writer_heals_it(tmp_path: Path) -> None:
-    write(tmp_path, snapshot(1), committed(2))
+    write(tmp_path, snapshot(1), commit(2))
     tear(tmp_path)
     torn = [entry for entry in read(tmp_path) if isinstance(entry, Finding)]
     assert [str(finding.position) for finding in torn] == ["0000000001-000000000000000.jsonl:5"]
@@ -315,7 +315,7 @@ def test_bad_lines_are_findings_with_their_position(tmp_path: Path, garbage: byt
 
 
 def test_a_missing_line_is_a_gap(tmp_path: Path) -> None:
-    write(tmp_path, snapshot(1), committed(2, 3))
+    write(tmp_path, snapshot(1), commit(2, 3))
     path = segments(tmp_path)[0]
     lines = path.read_bytes().splitlines(keepends=True)
     path.write_bytes(b"".join([*lines[:3], *lines[4:]]))
@@ -324,7 +324,7 @@ def test_a_missing_line_is_a_gap(tmp_path: Path) -> None:
 
 
 def test_lines_that_come_twice_are_read_once(tmp_path: Path) -> None:
-    write(tmp_path, snapshot(1), committed(2))
+    write(tmp_path, snapshot(1), commit(2))
     path = segments(tmp_path)[0]
     tear(tmp_path, path.read_bytes().splitlines(keepends=True)[-1])
     entries = list(read(tmp_path))
@@ -333,7 +333,7 @@ def test_lines_that_come_twice_are_read_once(tmp_path: Path) -> None:
 
 
 def test_a_changed_value_is_found_at_the_next_checksum(tmp_path: Path) -> None:
-    write(tmp_path, snapshot(1), committed(2), snapshot(2))
+    write(tmp_path, snapshot(1), commit(2), snapshot(2))
     assert fold(read(tmp_path)).proven == 1
     path = segments(tmp_path)[0]
     lines = path.read_bytes().splitlines(keepends=True)

@@ -18,7 +18,7 @@ def address(text: str) -> Address:
     return parsed
 
 
-def allowed(rules: AccessRules, need: Need, text: str) -> bool:
+def is_allowed(rules: AccessRules, need: Need, text: str) -> bool:
     return rules.allows(need, address(text), {address(BROKER)})
 
 
@@ -33,37 +33,37 @@ def test_questions_need_nobody() -> None:
 
 def test_only_registered_brokers_and_named_networks_are_brokers() -> None:
     rules = AccessRules(brokers=(ip_network("192.0.2.0/24"),))
-    assert allowed(rules, Need.BROKER, BROKER)
-    assert allowed(rules, Need.BROKER, "192.0.2.9")
-    assert not allowed(rules, Need.BROKER, STRANGER), "this machine is no broker by itself"
-    assert not allowed(rules, Need.BROKER, "10.1.1.2")
+    assert is_allowed(rules, Need.BROKER, BROKER)
+    assert is_allowed(rules, Need.BROKER, "192.0.2.9")
+    assert not is_allowed(rules, Need.BROKER, STRANGER), "this machine is no broker by itself"
+    assert not is_allowed(rules, Need.BROKER, "10.1.1.2")
 
 
 @pytest.mark.parametrize("text", ["127.0.0.1", "10.9.9.9", "172.31.0.1", "192.168.1.1", "100.64.0.1", "fd00::1", "::1"])
 def test_whoever_is_in_a_private_network_administers_unless_it_was_said_who_does(text: str) -> None:
-    assert allowed(AccessRules(), Need.ADMINISTRATOR, text)
+    assert is_allowed(AccessRules(), Need.ADMINISTRATOR, text)
     said = AccessRules(administrators=(ip_network("203.0.113.0/24"),))
-    assert not allowed(said, Need.ADMINISTRATOR, text)
-    assert allowed(said, Need.ADMINISTRATOR, "203.0.113.5")
+    assert not is_allowed(said, Need.ADMINISTRATOR, text)
+    assert is_allowed(said, Need.ADMINISTRATOR, "203.0.113.5")
 
 
 @pytest.mark.parametrize("text", ["203.0.113.5", "8.8.8.8", "172.32.0.1", "2001:db8::1"])
 def test_nobody_administers_from_the_internet_by_default(text: str) -> None:
-    assert not allowed(AccessRules(), Need.ADMINISTRATOR, text)
+    assert not is_allowed(AccessRules(), Need.ADMINISTRATOR, text)
 
 
 def test_brokers_create_topics_for_their_clients_wherever_they_are() -> None:
-    assert allowed(AccessRules(administrators=(ip_network("203.0.113.0/24"),)), Need.ADMINISTRATOR, BROKER)
+    assert is_allowed(AccessRules(administrators=(ip_network("203.0.113.0/24"),)), Need.ADMINISTRATOR, BROKER)
 
 
 def test_credentials_are_altered_from_this_machine_alone_unless_it_was_said_who_administers() -> None:
-    assert allowed(AccessRules(), Need.KEEPER_OF_CREDENTIALS, "127.0.0.1")
-    assert not allowed(AccessRules(), Need.KEEPER_OF_CREDENTIALS, "10.9.9.9")
-    assert not allowed(AccessRules(), Need.KEEPER_OF_CREDENTIALS, BROKER)
+    assert is_allowed(AccessRules(), Need.KEEPER_OF_CREDENTIALS, "127.0.0.1")
+    assert not is_allowed(AccessRules(), Need.KEEPER_OF_CREDENTIALS, "10.9.9.9")
+    assert not is_allowed(AccessRules(), Need.KEEPER_OF_CREDENTIALS, BROKER)
     said = AccessRules(administrators=(ip_network("10.9.0.0/16"),))
-    assert allowed(said, Need.KEEPER_OF_CREDENTIALS, "10.9.9.9")
-    assert not allowed(said, Need.KEEPER_OF_CREDENTIALS, "127.0.0.1")
-    assert not allowed(said, Need.KEEPER_OF_CREDENTIALS, BROKER)
+    assert is_allowed(said, Need.KEEPER_OF_CREDENTIALS, "10.9.9.9")
+    assert not is_allowed(said, Need.KEEPER_OF_CREDENTIALS, "127.0.0.1")
+    assert not is_allowed(said, Need.KEEPER_OF_CREDENTIALS, BROKER)
 
 
 def test_an_address_of_ipv4_is_the_same_on_a_socket_of_ipv6() -> None:

@@ -49,7 +49,7 @@ class Acls:
         return self.rules.allows(self.table, who or caller(), operation, resource)
 
 
-def expected(
+def is_expected(
     acls: dict[Pattern, frozenset[Entry]], rules: AuthorizerRules, who: Caller, operation: Operation, resource: Resource
 ) -> bool:
     """By the documentation: `AclOperation`, `PatternType`, and the security chapter."""
@@ -110,7 +110,7 @@ def test_decisions_are_those_of_the_documentation(
     table = AclTable()
     for pattern, some in acls.items():
         table.put(pattern, some)
-    assert rules.allows(table, who, operation, resource) is expected(acls, rules, who, operation, resource)
+    assert rules.allows(table, who, operation, resource) is is_expected(acls, rules, who, operation, resource)
 
 
 @given(

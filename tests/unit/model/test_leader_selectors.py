@@ -19,11 +19,11 @@ def ids(*brokers: int) -> tuple[BrokerId, ...]:
     return tuple(BrokerId(broker) for broker in brokers)
 
 
-def led_by(leader: int, *isr: int) -> LeaderAndIsr:
+def lead(leader: int, *isr: int) -> LeaderAndIsr:
     return LeaderAndIsr(leader=BrokerId(leader), isr=ids(*isr), leader_epoch=EPOCH)
 
 
-def chosen(selection: Selection | NoLeader) -> tuple[int, tuple[int, ...], tuple[int, ...]]:
+def read_selection(selection: Selection | NoLeader) -> tuple[int, tuple[int, ...], tuple[int, ...]]:
     """Leader, ISR and receivers of a selection, which must be one, with the next epoch."""
     assert isinstance(selection, Selection), selection
     assert selection.leader_and_isr.leader_epoch == EPOCH + 1
@@ -57,13 +57,13 @@ class TestOfflinePartitionLeader:
         self, isr: Sequence[int], live: Sequence[int], leader: int, new_isr: Sequence[int]
     ) -> None:
         selection = selectors.offline_partition_leader(
-            ids(1, 2, 3), led_by(1, *isr), set(ids(*live)), unclean_allowed=False
+            ids(1, 2, 3), lead(1, *isr), set(ids(*live)), unclean_allowed=False
         )
-        assert chosen(selection) == (leader, new_isr, tuple(sorted(live)))
+        assert read_selection(selection) == (leader, new_isr, tuple(sorted(live)))
 
     def test_one_outside_the_isr_leads_alone_and_recovering_where_that_is_allowed(self) -> None:
-        selection = selectors.offline_partition_leader(ids(1, 2, 3), led_by(1, 1), set(ids(2, 3)), unclean_allowed=True)
-        assert chosen(selection) == (2, (2,), (2, 3))
+        selection = selectors.offline_partition_leader(ids(1, 2, 3), lead(1, 1), set(ids(2, 3)), unclean_allowed=True)
+        assert read_selection(selection) == (2, (2,), (2, 3))
         assert isinstance(selection, Selection)
         assert selection.unclean
         assert selection.leader_and_isr.leader_recovery_state is LeaderRecoveryState.RECOVERING
@@ -79,9 +79,9 @@ class TestOfflinePartitionLeader:
         self, live: Sequence[int], leader: int
     ) -> None:
         selection = selectors.offline_partition_leader(
-            ids(3, 4, 1, 2), led_by(1, 1), set(ids(*live)), unclean_allowed=True, adding=ids(3, 4)
+            ids(3, 4, 1, 2), lead(1, 1), set(ids(*live)), unclean_allowed=True, adding=ids(3, 4)
         )
-        assert chosen(selection)[:2] == (leader, (leader,))
+        assert read_selection(selection)[:2] == (leader, (leader,))
 
     @pytest.mark.parametrize(
         ("log_ends", "leader"),
@@ -98,58 +98,58 @@ class TestOfflinePartitionLeader:
     ) -> None:
         selection = selectors.offline_partition_leader(
             ids(3, 4, 1, 5, 2),
-            led_by(1, 1),
+            lead(1, 1),
             set(ids(2, 3, 4) if len(log_ends) == 3 else ids(2, 3, 4, 5)),
             unclean_allowed=True,
             adding=ids(3, 4),
             log_ends={BrokerId(broker): LogEnd(LeaderEpoch(epoch), end) for broker, (epoch, end) in log_ends.items()},
         )
-        assert chosen(selection)[:2] == (leader, (leader,))
+        assert read_selection(selection)[:2] == (leader, (leader,))
 
     def test_the_ends_of_logs_change_nothing_where_the_isr_lives(self) -> None:
         ends = {BrokerId(1): LogEnd(LeaderEpoch(4), 99), BrokerId(2): LogEnd(LeaderEpoch(4), 1)}
         selection = selectors.offline_partition_leader(
-            ids(1, 2), led_by(2, 2), set(ids(1, 2)), unclean_allowed=True, log_ends=ends
+            ids(1, 2), lead(2, 2), set(ids(1, 2)), unclean_allowed=True, log_ends=ends
         )
-        assert chosen(selection)[:2] == (2, (2,))
+        assert read_selection(selection)[:2] == (2, (2,))
 
     def test_an_election_is_not_unclean_where_the_isr_lives_though_that_were_allowed(self) -> None:
-        selection = selectors.offline_partition_leader(ids(1, 2), led_by(1, 1, 2), set(ids(2)), unclean_allowed=True)
+        selection = selectors.offline_partition_leader(ids(1, 2), lead(1, 1, 2), set(ids(2)), unclean_allowed=True)
         assert isinstance(selection, Selection)
         assert not selection.unclean
 
     def test_it_says_that_unclean_elections_are_off(self) -> None:
-        refusal = selectors.offline_partition_leader(ids(1, 2), led_by(1, 1), set(ids(2)), unclean_allowed=False)
+        refusal = selectors.offline_partition_leader(ids(1, 2), lead(1, 1), set(ids(2)), unclean_allowed=False)
         assert isinstance(refusal, NoLeader)
         assert "unclean leader election is off" in refusal.reason
 
     def test_nothing_helps_where_no_replica_lives(self) -> None:
-        refusal = selectors.offline_partition_leader(ids(1, 2), led_by(1, 1), set(ids(9)), unclean_allowed=True)
+        refusal = selectors.offline_partition_leader(ids(1, 2), lead(1, 1), set(ids(9)), unclean_allowed=True)
         assert isinstance(refusal, NoLeader)
 
 
 class TestReassignedPartitionLeader:
     def test_a_live_reassigned_replica_in_sync_leads_and_the_isr_stays(self) -> None:
-        current = led_by(1, 1, 2, 3, 4, 5, 6)
+        current = lead(1, 1, 2, 3, 4, 5, 6)
         selection = selectors.reassigned_partition_leader(ids(4, 5, 6), current, set(ids(1, 2, 3, 5, 6)))
-        assert chosen(selection) == (5, (1, 2, 3, 4, 5, 6), (4, 5, 6))
+        assert read_selection(selection) == (5, (1, 2, 3, 4, 5, 6), (4, 5, 6))
 
     def test_none_leads_that_is_not_in_sync(self) -> None:
-        refusal = selectors.reassigned_partition_leader(ids(4, 5), led_by(1, 1, 2), set(ids(1, 2, 4, 5)))
+        refusal = selectors.reassigned_partition_leader(ids(4, 5), lead(1, 1, 2), set(ids(1, 2, 4, 5)))
         assert isinstance(refusal, NoLeader)
 
 
 class TestPreferredReplicaLeader:
     def test_the_first_assigned_replica_leads_and_the_isr_stays(self) -> None:
-        selection = selectors.preferred_replica_leader(ids(1, 2, 3), led_by(2, 2, 1), set(ids(1, 2)))
-        assert chosen(selection) == (1, (2, 1), (1, 2, 3))
+        selection = selectors.preferred_replica_leader(ids(1, 2, 3), lead(2, 2, 1), set(ids(1, 2)))
+        assert read_selection(selection) == (1, (2, 1), (1, 2, 3))
 
     @pytest.mark.parametrize(
         ("isr", "live", "reason"),
         [((2, 3), (1, 2, 3), "1 is not in sync"), ((1, 2), (2, 3), "1 is not live")],
     )
     def test_it_is_not_elected_dead_or_out_of_sync(self, isr: Sequence[int], live: Sequence[int], reason: str) -> None:
-        refusal = selectors.preferred_replica_leader(ids(1, 2, 3), led_by(2, *isr), set(ids(*live)))
+        refusal = selectors.preferred_replica_leader(ids(1, 2, 3), lead(2, *isr), set(ids(*live)))
         assert isinstance(refusal, NoLeader)
         assert reason in refusal.reason
 
@@ -157,16 +157,16 @@ class TestPreferredReplicaLeader:
 class TestControlledShutdownLeader:
     def test_one_in_sync_that_stays_leads_without_those_that_go_in_the_isr(self) -> None:
         selection = selectors.controlled_shutdown_leader(
-            ids(1, 2, 3), led_by(1, 1, 2, 3), set(ids(1, 2, 3)), set(ids(1, 2))
+            ids(1, 2, 3), lead(1, 1, 2, 3), set(ids(1, 2, 3)), set(ids(1, 2))
         )
-        assert chosen(selection) == (3, (3,), (1, 2, 3))
+        assert read_selection(selection) == (3, (3,), (1, 2, 3))
 
     def test_those_that_shut_down_are_sent_it_and_the_dead_are_not(self) -> None:
-        selection = selectors.controlled_shutdown_leader(ids(1, 2, 3), led_by(1, 1, 2), set(ids(1, 2)), set(ids(1)))
-        assert chosen(selection) == (2, (2,), (1, 2))
+        selection = selectors.controlled_shutdown_leader(ids(1, 2, 3), lead(1, 1, 2), set(ids(1, 2)), set(ids(1)))
+        assert read_selection(selection) == (2, (2,), (1, 2))
 
     def test_the_last_in_sync_replica_keeps_the_leadership(self) -> None:
-        refusal = selectors.controlled_shutdown_leader(ids(1, 2), led_by(1, 1), set(ids(1, 2)), set(ids(1)))
+        refusal = selectors.controlled_shutdown_leader(ids(1, 2), lead(1, 1), set(ids(1, 2)), set(ids(1)))
         assert isinstance(refusal, NoLeader)
 
 
@@ -184,13 +184,13 @@ class TestLeavingTheIsr:
     def test_it_shrinks(
         self, leader: int, isr: Sequence[int], leaving: Sequence[int], new_leader: int, new_isr: Sequence[int]
     ) -> None:
-        shrunk = selectors.without_replicas(led_by(leader, *isr), set(ids(*leaving)))
+        shrunk = selectors.without_replicas(lead(leader, *isr), set(ids(*leaving)))
         assert shrunk is not None
         assert (shrunk.leader, shrunk.isr, shrunk.leader_epoch) == (new_leader, new_isr, EPOCH + 1)
 
     @pytest.mark.parametrize(("leader", "isr"), [(1, (1, 2)), (-1, (3,))])
     def test_nothing_is_written_where_nothing_changes(self, leader: int, isr: Sequence[int]) -> None:
-        assert selectors.without_replicas(led_by(leader, *isr), set(ids(3))) is None
+        assert selectors.without_replicas(lead(leader, *isr), set(ids(3))) is None
 
 
 broker_ids = st.integers(min_value=0, max_value=6).map(BrokerId)
@@ -231,11 +231,9 @@ def test_an_isr_never_becomes_empty_and_never_gains_a_member(
 
 
 def test_a_raised_leadership_is_the_same_but_for_its_epoch() -> None:
-    recovering = replace(led_by(2, 2, 3), leader_recovery_state=LeaderRecoveryState.RECOVERING)
+    recovering = replace(lead(2, 2, 3), leader_recovery_state=LeaderRecoveryState.RECOVERING)
     assert selectors.raised(recovering) == replace(recovering, leader_epoch=LeaderEpoch(EPOCH + 1))
 
 
 def test_where_nothing_is_assigned_nobody_is_preferred_and_it_says_so() -> None:
-    assert selectors.preferred_replica_leader((), led_by(1, 1), set(ids(1))) == NoLeader(
-        reason="no replica is assigned"
-    )
+    assert selectors.preferred_replica_leader((), lead(1, 1), set(ids(1))) == NoLeader(reason="no replica is assigned")

@@ -20,39 +20,39 @@ def ids(*brokers: int) -> tuple[BrokerId, ...]:
     return tuple(BrokerId(broker) for broker in brokers)
 
 
-def assigned(*replicas: int) -> ReplicaAssignment:
+def assign(*replicas: int) -> ReplicaAssignment:
     return ReplicaAssignment(replicas=ids(*replicas))
 
 
 def test_the_example_of_the_specification_begins_with_all_six_replicas() -> None:
-    union = begin_reassignment(assigned(1, 2, 3), ids(4, 5, 6))
+    union = begin_reassignment(assign(1, 2, 3), ids(4, 5, 6))
     assert union == ReplicaAssignment(replicas=ids(4, 5, 6, 1, 2, 3), adding=ids(4, 5, 6), removing=ids(1, 2, 3))
     assert (union.origin, union.target) == (ids(1, 2, 3), ids(4, 5, 6))
-    assert complete_reassignment(union) == assigned(4, 5, 6)
+    assert complete_reassignment(union) == assign(4, 5, 6)
 
 
 def test_replicas_that_stay_are_neither_added_nor_removed() -> None:
-    union = begin_reassignment(assigned(1, 2, 3), ids(3, 4))
+    union = begin_reassignment(assign(1, 2, 3), ids(3, 4))
     assert (union.replicas, union.adding, union.removing) == (ids(3, 4, 1, 2), ids(4), ids(1, 2))
 
 
 def test_another_order_of_the_same_replicas_adds_and_removes_nothing() -> None:
-    union = begin_reassignment(assigned(1, 2, 3), ids(2, 1, 3))
-    assert union == assigned(2, 1, 3)
+    union = begin_reassignment(assign(1, 2, 3), ids(2, 1, 3))
+    assert union == assign(2, 1, 3)
     assert not union.is_being_reassigned
 
 
 def test_another_target_on_the_way_keeps_the_origin_and_drops_what_only_the_former_needed() -> None:
-    first = begin_reassignment(assigned(1, 2), ids(3, 4))
+    first = begin_reassignment(assign(1, 2), ids(3, 4))
     second = begin_reassignment(first, ids(4, 5))
     assert second == ReplicaAssignment(replicas=ids(4, 5, 1, 2), adding=ids(4, 5), removing=ids(1, 2))
     assert dropped_replicas(first, second) == ids(3)
 
 
 def test_the_origin_as_target_takes_everything_back() -> None:
-    first = begin_reassignment(assigned(1, 2), ids(3, 4))
+    first = begin_reassignment(assign(1, 2), ids(3, 4))
     back = begin_reassignment(first, ids(1, 2))
-    assert back == assigned(1, 2)
+    assert back == assign(1, 2)
     assert dropped_replicas(first, back) == ids(3, 4)
 
 
@@ -61,18 +61,18 @@ def test_the_wait_is_over_when_all_of_the_target_is_in_sync(isr: tuple[int, ...]
     assert all_in_sync(ids(4, 5, 6), LeaderAndIsr(leader=BrokerId(1), isr=ids(*isr))) is is_over
 
 
-UNION = begin_reassignment(assigned(1, 2, 3), ids(4, 5, 6))
+UNION = begin_reassignment(assign(1, 2, 3), ids(4, 5, 6))
 
 
 @pytest.mark.parametrize(
     ("assignment", "leader", "isr", "step"),
     [
-        (assigned(1, 2, 3), 1, (1, 2, 3), ReassignmentStep.NOT_STARTED),
+        (assign(1, 2, 3), 1, (1, 2, 3), ReassignmentStep.NOT_STARTED),
         (UNION, 1, (1, 2, 3), ReassignmentStep.WAITING_FOR_ISR),
         (UNION, 1, (1, 2, 3, 4, 5, 6), ReassignmentStep.MOVING_LEADER),
         (UNION, 4, (1, 2, 3, 4, 5, 6), ReassignmentStep.REMOVING_OLD_REPLICAS),
         (UNION, 4, (4, 5, 6), ReassignmentStep.REMOVING_OLD_REPLICAS),
-        (assigned(4, 5, 6), 4, (4, 5, 6), ReassignmentStep.COMPLETED),
+        (assign(4, 5, 6), 4, (4, 5, 6), ReassignmentStep.COMPLETED),
     ],
 )
 def test_the_step_follows_from_what_zookeeper_holds(

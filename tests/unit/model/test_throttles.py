@@ -97,7 +97,7 @@ STEPS = st.lists(
 )
 
 
-def with_theirs(config: dict[str, str], setting: str, entries: str) -> dict[str, str]:
+def add_theirs(config: dict[str, str], setting: str, entries: str) -> dict[str, str]:
     """Somebody replaces their own entries of a list that may hold some of ours."""
     kept = [entry for entry in config.get(setting, "").split(",") if entry.startswith(("0:", "1:"))]
     return {**config, setting: ",".join([*(entries.split(",") if entries else []), *kept])}
@@ -114,7 +114,7 @@ def test_others_have_exactly_what_they_set_when_ours_is_removed(steps: list[tupl
             wanted[setting] = value if isinstance(value, tuple) else (str(value),)
             config, claims = adjusted(config, claims, wanted)
         elif kind == "theirs":
-            config = with_theirs(config, setting, str(value))
+            config = add_theirs(config, setting, str(value))
             theirs[setting] = str(value)
         elif kind == "their rate":
             config[setting] = theirs[setting] = str(value)

@@ -42,7 +42,7 @@ def broker(number: int, rack: str | None = None, **features: tuple[int, int]) ->
     return Broker(id=BrokerId(number), epoch=BrokerEpoch(number), endpoints=(), rack=rack, features=ranges)
 
 
-def assigned(replicas: Sequence[int], adding: Sequence[int] = (), removing: Sequence[int] = ()) -> ReplicaAssignment:
+def assign(replicas: Sequence[int], adding: Sequence[int] = (), removing: Sequence[int] = ()) -> ReplicaAssignment:
     return ReplicaAssignment(
         replicas=tuple(map(BrokerId, replicas)),
         adding=tuple(map(BrokerId, adding)),
@@ -50,7 +50,7 @@ def assigned(replicas: Sequence[int], adding: Sequence[int] = (), removing: Sequ
     )
 
 
-def led(leader: int, isr: Sequence[int]) -> PartitionState:
+def lead(leader: int, isr: Sequence[int]) -> PartitionState:
     return PartitionState(
         leader_and_isr=LeaderAndIsr(
             leader=BrokerId(leader), isr=tuple(map(BrokerId, isr)), leader_epoch=LeaderEpoch(3)
@@ -81,7 +81,7 @@ def topic(
 
 def healthy(*replicas: Sequence[int], **about: Any) -> TopicView:
     """A topic whose partitions are led by their preferred replicas, with all replicas in sync."""
-    return topic(*((assigned(each), led(each[0], each)) for each in replicas), **about)
+    return topic(*((assign(each), lead(each[0], each)) for each in replicas), **about)
 
 
 def view(

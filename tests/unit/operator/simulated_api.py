@@ -158,7 +158,7 @@ class SimulatedApiServer:
     async def patch_status(self, raw: Raw, patch: Raw) -> Raw:
         self._ask("patch_status", raw["kind"])
         changed = deepcopy(self._same(raw))
-        changed["status"] = _merged(changed.get("status", {}), patch)
+        changed["status"] = _merge(changed.get("status", {}), patch)
         self.status_patches.append((key_of(raw), patch))
         return await self._answer("patch_status", await self._store("MODIFIED", changed))
 
@@ -187,7 +187,7 @@ class SimulatedApiServer:
 
     async def schemas(self) -> Mapping[str, Raw]:
         self.requests["schemas"] += 1
-        return {kind: _without(schema, self.dropped.get(kind)) for kind, schema in SCHEMAS.items()}
+        return {kind: _drop_field(schema, self.dropped.get(kind)) for kind, schema in SCHEMAS.items()}
 
     async def create_event(self, namespace: str, event: Raw) -> None:
         self.requests["create_event"] += 1
@@ -276,7 +276,7 @@ class SimulatedApiServer:
                     await self._happened.wait()
 
 
-def _without(schema: Raw, field: str | None) -> Raw:
+def _drop_field(schema: Raw, field: str | None) -> Raw:
     spec = schema["properties"]["spec"]
     known = {name: inner for name, inner in spec["properties"].items() if name != field}
     return {"properties": {**schema["properties"], "spec": {**spec, "properties": known}}}
@@ -290,14 +290,14 @@ def _is_of(key: Key, kind: str, namespace: str | None) -> bool:
     return key.kind == kind and namespace in (None, key.namespace)
 
 
-def _merged(before: Raw, patch: Raw) -> Raw:
+def _merge(before: Raw, patch: Raw) -> Raw:
     """A JSON merge patch (RFC 7386) applied."""
     after = dict(before)
     for name, value in patch.items():
         if value is None:
             after.pop(name, None)
         elif isinstance(value, dict):
-            after[name] = _merged(after[name] if isinstance(after.get(name), dict) else {}, value)
+            after[name] = _merge(after[name] if isinstance(after.get(name), dict) else {}, value)
         else:
             after[name] = value
     return after

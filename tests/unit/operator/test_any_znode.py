@@ -21,7 +21,7 @@ def test_whatever_is_written_the_good_topic_is_in_the_view(written: list[Znode])
     known = KnownZnodes()
     due = set()
     for parent in (paths.BROKER_IDS, paths.TOPICS):
-        names = {path.removeprefix(f"{parent}/").partition("/")[0] for path in _below(parent, written)}
+        names = {path.removeprefix(f"{parent}/").partition("/")[0] for path in _list_below(parent, written)}
         due.update(known.take_children(parent, sorted({*names, *([GOOD] if parent == paths.TOPICS else [])})))
     good = known.take(paths.topic(GOOD), node(b'{"partitions":{"0":[1]}}'))
     state = b'{"leader":1,"leader_epoch":0,"controller_epoch":1,"isr":[1]}'
@@ -34,5 +34,5 @@ def test_whatever_is_written_the_good_topic_is_in_the_view(written: list[Znode])
     assert found.partitions.keys() == {0}
 
 
-def _below(parent: str, written: list[Znode]) -> list[str]:
+def _list_below(parent: str, written: list[Znode]) -> list[str]:
     return [znode.path for znode in written if znode.path.startswith(f"{parent}/")]

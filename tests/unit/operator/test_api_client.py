@@ -28,7 +28,7 @@ def _no_proxies(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @asynccontextmanager
-async def serving(answer: web.Response) -> AsyncIterator[tuple[Configuration, list[web.Request]]]:
+async def serve(answer: web.Response) -> AsyncIterator[tuple[Configuration, list[web.Request]]]:
     """An API server that gives one answer; the configuration to ask it, and what it was asked."""
     asked: list[web.Request] = []
 
@@ -79,7 +79,7 @@ async def test_a_netrc_is_nothing_to_it(
     netrc = tmp_path_factory.mktemp("home") / "netrc"
     netrc.write_text("machine 127.0.0.1 login somebody password of-something-else\n")
     monkeypatch.setenv("NETRC", str(netrc))
-    async with serving(web.json_response({"items": []})) as (configuration, asked):
+    async with serve(web.json_response({"items": []})) as (configuration, asked):
         configuration.api_key = {"BearerToken": "of-the-kubeconfig"}
         configuration.api_key_prefix = {"BearerToken": "Bearer"}
         requests = ApiRequests(configuration)
@@ -107,7 +107,7 @@ async def test_a_netrc_is_nothing_to_it(
     ],
 )
 async def test_an_error_of_the_api_server_says_what_may_come_of_it(status: int, error: type[Exception]) -> None:
-    async with serving(web.Response(status=status, text="the reason")) as (configuration, _):
+    async with serve(web.Response(status=status, text="the reason")) as (configuration, _):
         requests = ApiRequests(configuration)
         try:
             with pytest.raises(error, match="the reason"):
@@ -117,7 +117,7 @@ async def test_an_error_of_the_api_server_says_what_may_come_of_it(status: int, 
 
 
 async def test_an_api_server_that_is_not_there_is_unavailable() -> None:
-    async with serving(web.Response(text="no JSON")) as (configuration, _):
+    async with serve(web.Response(text="no JSON")) as (configuration, _):
         requests = ApiRequests(configuration)
         with pytest.raises(ApiUnavailable, match="no JSON"):
             await requests.ask("GET", "/apis")

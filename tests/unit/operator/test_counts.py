@@ -3,7 +3,7 @@
 import pytest
 
 from controller_operator.kafka.cluster_view import count_partitions
-from tests.unit.operator.clusters import assigned, led, topic
+from tests.unit.operator.clusters import assign, lead, topic
 
 
 @pytest.mark.parametrize(
@@ -20,5 +20,5 @@ def test_a_leader_asks_for_no_more_in_sync_replicas_than_are_assigned(
     replicas: list[int], adding: list[int], isr: list[int], under_min_isr: int
 ) -> None:
     """All of them, as the leader counts them: also one that a reassignment still adds."""
-    orders = topic((assigned(replicas, adding), led(1, isr)), config={"min.insync.replicas": "2"})
+    orders = topic((assign(replicas, adding), lead(1, isr)), config={"min.insync.replicas": "2"})
     assert count_partitions(orders).under_min_isr == under_min_isr

@@ -103,7 +103,7 @@ async def test_an_error_is_trouble_for_the_plan_to_report(error: RequestError) -
     assert await update_features(STEP, Controller(error)) == FeatureReply(step=STEP, trouble=str(error))
 
 
-def listening(number: int, *listeners: tuple[str, str]) -> Broker:
+def make_broker(number: int, *listeners: tuple[str, str]) -> Broker:
     endpoints = tuple(
         Endpoint(listener=name, security_protocol=protocol, host=f"kafka-{number}", port=9092 + at)
         for at, (name, protocol) in enumerate(listeners)
@@ -116,7 +116,7 @@ def test_what_the_cluster_says_of_its_bootstrap_servers_goes_first() -> None:
 
 
 def test_without_bootstrap_servers_the_brokers_plaintext_listeners_are_asked() -> None:
-    brokers = [listening(1, ("OUT", "SSL"), ("IN", "PLAINTEXT")), listening(2, ("PLAINTEXT", "PLAINTEXT"))]
+    brokers = [make_broker(1, ("OUT", "SSL"), ("IN", "PLAINTEXT")), make_broker(2, ("PLAINTEXT", "PLAINTEXT"))]
     seen = replace(view(), brokers={each.id: each for each in brokers})
     assert bootstrap_addresses(None, seen) == (Address("kafka-1", 9093), Address("kafka-2", 9092))
 
@@ -125,7 +125,7 @@ SECURED = BrokerListener(name="IN", protocol="SASL_SSL", security=Security)
 
 
 def test_a_login_is_shown_to_servers_that_are_registered_alone() -> None:
-    seen = replace(view(), brokers={BrokerId(1): listening(1, ("OUT", "PLAINTEXT"), ("IN", "SASL_SSL"))})
+    seen = replace(view(), brokers={BrokerId(1): make_broker(1, ("OUT", "PLAINTEXT"), ("IN", "SASL_SSL"))})
     for configured in (None, "kafka-1:9093"):
         assert bootstrap_addresses(configured, seen, SECURED) == (Address("kafka-1", 9093),)
     for configured in ("stranger:9093", "kafka-1:9093,stranger:9093", "kafka-1:9092"):

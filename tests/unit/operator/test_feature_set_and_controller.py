@@ -59,7 +59,7 @@ class Operated:
             plan = plan_feature_set(resource, self.view(), Claims(), context)
             if not plan.steps:
                 return plan
-            resource = _with_status(resource, status_of(plan))
+            resource = _set_status(resource, status_of(plan))
             for step in plan.steps:
                 assert isinstance(step, UpdateFeatures)
                 context = replace(context, replies=(*context.replies, await update_features(step, self.client)))
@@ -69,7 +69,7 @@ class Operated:
         return codecs.decode_features(self.cluster.data(paths.FEATURE) or b"").features
 
 
-def _with_status(resource: FeatureSet, status: dict[str, Any]) -> FeatureSet:
+def _set_status(resource: FeatureSet, status: dict[str, Any]) -> FeatureSet:
     spec = resource.spec.model_dump(by_alias=True, mode="json", exclude_none=True)
     return FeatureSet.model_validate(raw("FeatureSet", spec, status=status))
 
@@ -131,7 +131,7 @@ async def test_a_change_by_another_hand_is_reported_and_put_right(operated: Oper
     settled = await operated.reconcile(resource)
     operated.cluster.put(paths.FEATURE, codecs.encode_features(codecs.FeatureZnode(features={"g": 1})))
     await operated.cluster.settle()
-    plan = plan_feature_set(_with_status(resource, status_of(settled)), operated.view(), Claims(), Context(now=NOW))
+    plan = plan_feature_set(_set_status(resource, status_of(settled)), operated.view(), Claims(), Context(now=NOW))
     assert [notice.reason for notice in plan.notices] == ["FeaturesDrifted"]
-    await operated.reconcile(_with_status(resource, status_of(settled)))
+    await operated.reconcile(_set_status(resource, status_of(settled)))
     assert operated.levels() == {"f": 3, "g": 1}

@@ -124,7 +124,7 @@ def test_a_merge_patch_says_what_differs_and_nothing_else(
 
 
 def test_conditions_are_counted_as_they_are_now() -> None:
-    def said(status: str, reason: str) -> dict[str, Any]:
+    def make_condition(status: str, reason: str) -> dict[str, Any]:
         return {
             "type": "Ready",
             "status": status,
@@ -144,10 +144,17 @@ def test_conditions_are_counted_as_they_are_now() -> None:
 
     store, metrics = ObjectStore(), OperatorMetrics()
     metrics.observe(store.conditions, store.unready, store.disks)
-    store.put({**topic_raw("one"), "status": {"conditions": [said("True", "Reconciled")]}})
-    store.put({**topic_raw("two", resourceVersion="1"), "status": {"conditions": [said("True", "Reconciled")]}})
+    store.put({**topic_raw("one"), "status": {"conditions": [make_condition("True", "Reconciled")]}})
+    store.put(
+        {**topic_raw("two", resourceVersion="1"), "status": {"conditions": [make_condition("True", "Reconciled")]}}
+    )
     assert conditions() == {("KafkaTopic", "Ready", "True", "Reconciled"): 2}
-    store.put({**topic_raw("two", resourceVersion="2"), "status": {"conditions": [said("False", "ClusterNotFound")]}})
+    store.put(
+        {
+            **topic_raw("two", resourceVersion="2"),
+            "status": {"conditions": [make_condition("False", "ClusterNotFound")]},
+        }
+    )
     store.remove(Key("KafkaTopic", "shop", "one"))
     assert conditions() == {("KafkaTopic", "Ready", "False", "ClusterNotFound"): 1}
 

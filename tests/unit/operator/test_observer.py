@@ -27,7 +27,7 @@ from controller_operator.observation.observation import NotCurrent, Observation
 from controller_operator.observation.observer import ClusterObserver
 from simulation.zookeeper import SimulatedZooKeeper
 from simulation.zookeeper_session import SimulatedSession
-from tests.unit.operator.clusters import ORDERS, assigned, broker, led, topic
+from tests.unit.operator.clusters import ORDERS, assign, broker, lead, topic
 
 DEADLINE_S = 60.0
 PARENTS = ("/admin", paths.DELETE_TOPICS, "/brokers", paths.BROKER_IDS, paths.TOPICS, "/config", paths.TOPIC_CONFIGS)
@@ -86,7 +86,7 @@ async def world(request: pytest.FixtureRequest) -> AsyncIterator[World]:
 
 def new_topic(name: str, *partitions: list[int]) -> list[Create]:
     """The znodes of a topic whose partitions are led by their preferred replicas."""
-    view = topic(*((assigned(each), None) for each in partitions), name=name)
+    view = topic(*((assign(each), None) for each in partitions), name=name)
     ops = [Create(path=paths.topic(TopicName(name)), data=codecs.encode_topic(view.assignment))]
     ops.append(Create(path=paths.partitions(TopicName(name))))
     for number, replicas in enumerate(partitions):
@@ -97,7 +97,7 @@ def new_topic(name: str, *partitions: list[int]) -> list[Create]:
 
 
 def state(leader: int, isr: list[int]) -> bytes:
-    known = led(leader, isr)
+    known = lead(leader, isr)
     return codecs.encode_partition_state(known.leader_and_isr, known.controller_epoch)
 
 
@@ -131,7 +131,7 @@ async def test_the_brokers_that_the_controller_cannot_lead_are_those_that_it_nam
         brokers = tuple(map(BrokerId, unsupported))
         return codecs.encode_process(codecs.ProcessZnode(whereabouts="", is_hot=False, unsupported_brokers=brokers))
 
-    async def until(*unsupported: int) -> None:
+    async def wait_until(*unsupported: int) -> None:
         async with asyncio.timeout(DEADLINE_S):
             await world.observer.wait_for(
                 lambda seen: seen.view is not None and seen.view.unsupported_brokers == unsupported
@@ -144,14 +144,14 @@ async def test_the_brokers_that_the_controller_cannot_lead_are_those_that_it_nam
         Create(path=paths.CONTROLLER, data=codecs.encode_controller(BrokerId(1000), 1)),
         Create(path=controller, data=sign(2, 3)),
     )
-    await until(2, 3)
+    await wait_until(2, 3)
     await world.write(SetData(path=controller, data=sign(3), version=ANY_VERSION))
-    await until(3)
+    await wait_until(3)
     await world.write(SetData(path=controller, data=b"[", version=ANY_VERSION))
-    await until()
+    await wait_until()
     await world.write(Delete(path=paths.CONTROLLER, version=ANY_VERSION))
     await world.write(Create(path=paths.CONTROLLER, data=codecs.encode_controller(BrokerId(1001), 1)))
-    await until(7)
+    await wait_until(7)
 
 
 async def test_a_new_controller_epoch_shows_and_leaves_the_topics_the_same_objects(world: World) -> None:
@@ -177,7 +177,7 @@ async def test_a_changed_isr_shows_and_other_topics_stay_the_same_objects(world:
 async def test_partitions_that_come_later_are_watched_too(world: World) -> None:
     await world.write(*new_topic("orders", [1, 2]))
     await world.until(partitions=1, online=1)
-    grown = topic((assigned([1, 2]), None), (assigned([2, 1]), None))
+    grown = topic((assign([1, 2]), None), (assign([2, 1]), None))
     await world.write(SetData(path=paths.topic(ORDERS), data=codecs.encode_topic(grown.assignment)))
     await world.until(partitions=2, offline=1)
     second = TopicPartition(ORDERS, PartitionId(1))
@@ -305,7 +305,7 @@ async def test_one_topic_that_makes_no_sense_hides_no_other(world: World) -> Non
     await world.write(Create(path=paths.topic(TopicName("broken")), data=b"{}"), *new_topic("orders", [1]))
     view = await world.until(topics={"orders"})
     assert paths.topic(TopicName("broken")) in view.malformed
-    repaired = topic((assigned([1]), None), name="broken")
+    repaired = topic((assign([1]), None), name="broken")
     await world.write(SetData(path=paths.topic(TopicName("broken")), data=codecs.encode_topic(repaired.assignment)))
     assert (await world.until(topics={"orders", "broken"})).malformed == {}
 
@@ -491,7 +491,7 @@ async def test_the_clusters_id_is_read_when_it_comes(world: World) -> None:
 
 
 async def test_finalized_features_are_seen_with_their_epoch(world: World) -> None:
-    async def seen(wanted: FinalizedFeatures | None) -> ClusterView:
+    async def wait_features(wanted: FinalizedFeatures | None) -> ClusterView:
         async with asyncio.timeout(DEADLINE_S):
             observation = await world.observer.wait_for(
                 lambda seen: seen.view is not None and seen.trouble is None and seen.view.features == wanted
@@ -499,15 +499,15 @@ async def test_finalized_features_are_seen_with_their_epoch(world: World) -> Non
         assert observation.view is not None
         return observation.view
 
-    await seen(None)
+    await wait_features(None)
     znode = codecs.encode_features(codecs.FeatureZnode(features={"f": 3}))
     await world.write(Create(path=paths.FEATURE, data=znode))
-    await seen(FinalizedFeatures(features={"f": 3}, epoch=0))
+    await wait_features(FinalizedFeatures(features={"f": 3}, epoch=0))
     disabled = codecs.encode_features(codecs.FeatureZnode(is_enabled=False, features={"f": 3}))
     await world.write(SetData(path=paths.FEATURE, data=disabled, version=ANY_VERSION))
-    await seen(FinalizedFeatures(features={}, epoch=1))
+    await wait_features(FinalizedFeatures(features={}, epoch=1))
     await world.write(SetData(path=paths.FEATURE, data=b"nonsense", version=ANY_VERSION))
-    assert paths.FEATURE in (await seen(None)).malformed
+    assert paths.FEATURE in (await wait_features(None)).malformed
     await world.write(Delete(path=paths.FEATURE, version=ANY_VERSION))
     async with asyncio.timeout(DEADLINE_S):
         await world.observer.wait_for(lambda seen: seen.view is not None and not seen.view.malformed)

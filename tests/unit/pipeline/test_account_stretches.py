@@ -9,7 +9,7 @@ from kontroller.history.transforms.accounts.stretches import Mark, account_of
 SECOND_US = 1_000_000
 
 
-def told(*records: tuple[int, int, str], origin: str = "recorder") -> Iterator[Mark]:
+def make_marks(*records: tuple[int, int, str], origin: str = "recorder") -> Iterator[Mark]:
     """Number, second and kind of each record; all are marks."""
     before: tuple[int, int] | None = None
     for seq, second, kind in records:
@@ -18,7 +18,7 @@ def told(*records: tuple[int, int, str], origin: str = "recorder") -> Iterator[M
 
 
 def spans(*records: tuple[int, int, str], origin: str = "recorder") -> list[tuple[int, int, int, int, int]]:
-    found = account_of("a", [*told(*records, origin=origin)][::-1]).spans
+    found = account_of("a", [*make_marks(*records, origin=origin)][::-1]).spans
     return [
         (span.first_seq, span.snapshot_seq, span.last_seq, span.began_us // SECOND_US, span.ended_us // SECOND_US)
         for span in found
@@ -59,7 +59,7 @@ def test_a_record_that_comes_twice_is_one() -> None:
 
 
 def test_an_account_has_its_snapshots_and_its_trust() -> None:
-    account = account_of("a", told(*SNAPSHOT, (3, 9, "snapshot_started"), (4, 9, "snapshot_ended")))
+    account = account_of("a", make_marks(*SNAPSHOT, (3, 9, "snapshot_started"), (4, 9, "snapshot_ended")))
     assert account.snapshots == [Snapshot(1, 0), Snapshot(3, 9 * SECOND_US)]
     assert account.spans == [Known(1, 2, 4, SECOND_US, 9 * SECOND_US)]
     assert account.trust == 1

@@ -46,7 +46,7 @@ def test_has_all_whose_records_without_a_cluster_are_more_or_fewer(before: set[P
     assert changed <= again <= {cluster for cluster, _ in before | new}
 
 
-def imported(file: Path) -> Iterator[str]:
+def list_imported(file: Path) -> Iterator[str]:
     """The files of modules of ours that a module imports, or imports from."""
     for node in ast.walk(ast.parse(file.read_text())):
         if isinstance(node, ast.ImportFrom) and node.module and node.module.startswith(("controller_", "kontroller.")):
@@ -59,7 +59,7 @@ def test_the_code_that_makes_the_layers_is_all_that_it_imports_but_for_where_the
     code_files = {str(file.relative_to(root)) for file in code()}
     assert {"kontroller/history/transforms/intervals.py", "controller_core/model/wording.py"} <= code_files
     own = [file for file in code() if "kontroller/history" in file.as_posix()]  # of others only what it imports matters
-    found = {name for file in own for name in imported(file) if (root / name).is_file()}
+    found = {name for file in own for name in list_imported(file) if (root / name).is_file()}
     assert {name for name in found - code_files if not name.startswith(ELSEWHERE)} == set()
 
 

@@ -69,19 +69,19 @@ class TestAGeneration:
         assert numbers_in(names) == [9, 10]
 
 
-def made(number: int, *parts: str, by: str = "these") -> Made:
+def make(number: int, *parts: str, by: str = "these") -> Made:
     return Made(by=by, number=number, parts={"raw": tuple(map(Part, parts))})
 
 
 class TestWhatIsNew:
-    BEFORE = made(5, "3-a/of=a/day=1", "5-b/of=a/day=2", "5-b/of=b/day=1")
+    BEFORE = make(5, "3-a/of=a/day=1", "5-b/of=a/day=2", "5-b/of=b/day=1")
 
     def test_is_what_was_written_since(self) -> None:
-        now = made(7, "3-a/of=a/day=1", "6-c/of=a/day=2", "5-b/of=b/day=1", "7-d/of=c/day=1")
+        now = make(7, "3-a/of=a/day=1", "6-c/of=a/day=2", "5-b/of=b/day=1", "7-d/of=c/day=1")
         assert now.news(self.BEFORE) == {"raw": ("6-c/of=a/day=2", "7-d/of=c/day=1")}
 
     def test_is_nothing_where_only_the_number_is_another_one(self) -> None:
-        assert made(9, *self.BEFORE.parts["raw"]).news(self.BEFORE) == {"raw": ()}
+        assert make(9, *self.BEFORE.parts["raw"]).news(self.BEFORE) == {"raw": ()}
 
     def test_is_all_of_a_table_that_was_not_there(self) -> None:
         now = Made(by="these", number=6, parts={**self.BEFORE.parts, "found": (Part("6-c/of=a"),)})
@@ -90,10 +90,10 @@ class TestWhatIsNew:
     @pytest.mark.parametrize(
         "now",
         [
-            made(5, *BEFORE.parts["raw"], by="others"),
-            made(4, "3-a/of=a/day=1", "4-x/of=a/day=2", "5-b/of=b/day=1"),
-            made(4, "3-a/of=a/day=1", "5-b/of=a/day=2"),
-            made(5, "3-a/of=a/day=1", "5-b/of=a/day=2", "5-x/of=b/day=1"),
+            make(5, *BEFORE.parts["raw"], by="others"),
+            make(4, "3-a/of=a/day=1", "4-x/of=a/day=2", "5-b/of=b/day=1"),
+            make(4, "3-a/of=a/day=1", "5-b/of=a/day=2"),
+            make(5, "3-a/of=a/day=1", "5-b/of=a/day=2", "5-x/of=b/day=1"),
         ],
         ids=["other definitions", "an older part", "a day that is gone", "another generation of the same number"],
     )

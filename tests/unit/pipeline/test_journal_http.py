@@ -29,7 +29,7 @@ def served(tmp_path: Path) -> Path:
 
 
 @contextmanager
-def serving(*routes: web.RouteDef) -> Iterator[str]:
+def serve(*routes: web.RouteDef) -> Iterator[str]:
     """The address of routes on a loop of their own."""
     loop = asyncio.new_event_loop()
     thread = threading.Thread(target=loop.run_forever)
@@ -54,7 +54,7 @@ def serving(*routes: web.RouteDef) -> Iterator[str]:
 @pytest.fixture
 def url(served: Path) -> Iterator[str]:
     """Where the production routes serve it."""
-    with serving(*journal_routes(served)) as address:
+    with serve(*journal_routes(served)) as address:
         yield f"{address}/journal"
 
 
@@ -131,15 +131,15 @@ def file_of(folder: Path, name: str, *tokens: str) -> Path:
 def test_a_journal_with_a_token_is_for_those_who_show_it(served: Path, tmp_path: Path) -> None:
     (served / NAME).write_bytes(lines(1, 2))
     given, wrong = file_of(tmp_path, "given", TOKEN), file_of(tmp_path, "wrong", OTHER)
-    with serving(*journal_routes(served, TokenFile(path=given))) as address:
+    with serve(*journal_routes(served, TokenFile(path=given))) as address:
         url = f"{address}/journal"
 
-        def fetched(*options: str) -> bytes:
+        def fetch_bytes(*options: str) -> bytes:
             return (fetch(url, tmp_path / "copies", JournalTokens.parse(options, [url])) / NAME).read_bytes()
 
         for options in ((), (str(wrong),), (f"{url}={wrong}", str(given))):
             with pytest.raises(JournalUnreachable, match=r"answers 401 Unauthorized: .* --journal-token-file") as error:
-                fetched(*options)
+                fetch_bytes(*options)
             assert TOKEN not in str(error.value)
             assert OTHER not in str(error.value)
         for segment in ("", f"/{NAME}"):
@@ -148,15 +148,15 @@ def test_a_journal_with_a_token_is_for_those_who_show_it(served: Path, tmp_path:
             assert (refused.value.code, refused.value.headers["WWW-Authenticate"]) == (401, "Bearer")
             assert "for those who show its token" in refused.value.read().decode()
             refused.value.close()
-        assert fetched(str(given)) == fetched(f"{url}/={given}") == lines(1, 2)
+        assert fetch_bytes(str(given)) == fetch_bytes(f"{url}/={given}") == lines(1, 2)
         (served / NAME).write_bytes(lines(1, 2, 3))
         file_of(tmp_path, "given", OTHER, TOKEN)
-        assert fetched(str(wrong)) == lines(1, 2, 3)
+        assert fetch_bytes(str(wrong)) == lines(1, 2, 3)
 
 
 def test_a_token_that_cannot_be_read_lets_nobody_in_and_is_logged_once(served: Path, tmp_path: Path) -> None:
     given, shown = file_of(tmp_path, "given", TOKEN), file_of(tmp_path, "shown", TOKEN)
-    with serving(*journal_routes(served, TokenFile(path=given))) as address, capture_logs() as logged:
+    with serve(*journal_routes(served, TokenFile(path=given))) as address, capture_logs() as logged:
         tokens = JournalTokens.parse([str(shown)], [])
         fetch(f"{address}/journal", tmp_path / "copies", tokens)
         given.unlink()
@@ -183,7 +183,7 @@ def test_a_token_is_not_shown_to_whom_a_journal_leads_to(tmp_path: Path) -> None
         raise web.HTTPFound(f"{other}/journal")
 
     tokens = JournalTokens.parse([str(file_of(tmp_path, "given", TOKEN))], [])
-    with serving(web.get("/journal", elsewhere)) as other, serving(web.get("/journal", lead)) as address:
+    with serve(web.get("/journal", elsewhere)) as other, serve(web.get("/journal", lead)) as address:
         fetch(f"{address}/journal", tmp_path / "copies", tokens)
     assert asked == [f"Bearer {TOKEN}", None]
 

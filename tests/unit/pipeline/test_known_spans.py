@@ -10,7 +10,7 @@ from kontroller.history.transforms.continuity.breaks import BACK, BREAK, END, SI
 from kontroller.history.transforms.continuity.doubts import doubts_of
 from kontroller.history.transforms.known_spans import Span, spans_of
 from tests.spark.clocks.drawn import journals
-from tests.spark.clocks.journals import Journal, in_order
+from tests.spark.clocks.journals import Journal, sort_records
 from tests.spark.clocks.oracle import SECOND, Record, timelines
 
 SILENCE_S = 60
@@ -51,7 +51,7 @@ def _break(before: Record | None, record: Record) -> Mark:
     )
 
 
-def known(spans: Sequence[Span]) -> list[tuple[int, int]]:
+def join_spans(spans: Sequence[Span]) -> list[tuple[int, int]]:
     """Without what has no length; what touches together."""
     times: list[tuple[int, int]] = []
     for span in (span for span in spans if span.began < span.ended):
@@ -62,15 +62,15 @@ def known(spans: Sequence[Span]) -> list[tuple[int, int]]:
 
 @given(journals())
 def test_the_spans_are_the_times_of_which_the_oracle_knows_something(records: list[Record]) -> None:
-    history = in_order(records)
+    history = sort_records(records)
     states = timelines(history, silence_s=SILENCE_S).get(0, [])
     runs = [[*run] for is_known, run in groupby(states, key=lambda state: state[2] is not None) if is_known]
-    assert known(spans_of(marks(history))) == [(run[0][0], run[-1][1]) for run in runs]
+    assert join_spans(spans_of(marks(history))) == [(run[0][0], run[-1][1]) for run in runs]
 
 
 @given(journals())
 def test_spans_follow_one_another_and_say_until_when_nothing_is_known(records: list[Record]) -> None:
-    spans = spans_of(marks(in_order(records)))
+    spans = spans_of(marks(sort_records(records)))
     for span, following in pairwise(spans):
         assert span.began <= span.ended <= following.began == span.known_again
         assert (span.controller_epoch, span.last_seq) < (following.controller_epoch, following.first_seq)

@@ -7,7 +7,7 @@ from kontroller.plugin.objects import Seen
 from tests.unit.operator.clusters import raw
 
 
-def seen(
+def make_seen(
     kind: str, name: str = "orders", *, conditions: dict[str, tuple[str, str, str]] | None = None, **about: Any
 ) -> Seen:
     """An object with conditions, each as status, reason and message, and whatever else its status says."""

@@ -8,7 +8,7 @@ from controller_operator.kubernetes.object_api import ObjectGone
 from controller_operator.kubernetes.object_store import Key, Raw
 from kontroller.plugin.changes import NotDone, approve, cancel, pause, resume
 from kontroller.plugin.objects import Named, NoSuchKind, Seen
-from tests.unit.plugin.seen import seen
+from tests.unit.plugin.seen import make_seen
 
 PAUSED: dict[str, Any] = {"annotations": {"kontroller.dev/pause": "true"}}
 BEGUN: dict[str, Any] = {"phase": "Suspended", "startTime": "2026-01-01T00:00:00Z"}
@@ -57,10 +57,10 @@ def test_what_names_no_object_is_refused(text: str) -> None:
 
 
 async def test_a_pause_is_an_annotation_and_its_end_takes_it_away() -> None:
-    api = OneObject(seen("KafkaTopic"))
+    api = OneObject(make_seen("KafkaTopic"))
     assert await pause(api, TOPIC, "shop") == "kt/orders is paused."
     assert await resume(api, TOPIC, "shop") == "kt/orders is not paused"
-    paused = OneObject(seen("KafkaTopic", **PAUSED))
+    paused = OneObject(make_seen("KafkaTopic", **PAUSED))
     assert await resume(paused, TOPIC, "shop") == "kt/orders goes on"
     assert await pause(paused, TOPIC, "shop") == "kt/orders is paused already"
     assert [api.done, paused.done] == [
@@ -71,26 +71,26 @@ async def test_a_pause_is_an_annotation_and_its_end_takes_it_away() -> None:
 
 async def test_a_pause_says_that_a_running_move_goes_on() -> None:
     for status in ({"phase": "Running"}, BEGUN):
-        assert "goes on" in await pause(OneObject(seen("PartitionReassignment", **status)), MOVE, "shop")
+        assert "goes on" in await pause(OneObject(make_seen("PartitionReassignment", **status)), MOVE, "shop")
 
 
 @pytest.mark.parametrize(
     ("phase", "told"), [("Running", "goes back"), ("Pending", "nothing had begun"), (None, "nothing")]
 )
 async def test_a_move_is_cancelled_by_its_deletion(phase: str | None, told: str) -> None:
-    api = OneObject(seen("PartitionReassignment", phase=phase))
+    api = OneObject(make_seen("PartitionReassignment", phase=phase))
     assert told in await cancel(api, MOVE, "shop")
     assert api.done == [("deleted", "uid-1")]
 
 
 async def test_a_move_that_is_suspended_goes_back_where_it_has_begun() -> None:
-    assert "goes back" in await cancel(OneObject(seen("PartitionReassignment", **BEGUN)), MOVE, "shop")
-    never_begun = OneObject(seen("PartitionReassignment", phase="Suspended", **PAUSED))
+    assert "goes back" in await cancel(OneObject(make_seen("PartitionReassignment", **BEGUN)), MOVE, "shop")
+    never_begun = OneObject(make_seen("PartitionReassignment", phase="Suspended", **PAUSED))
     assert "nothing had begun" in await cancel(never_begun, MOVE, "shop")
 
 
 async def test_what_is_over_is_not_deleted() -> None:
-    api = OneObject(seen("PartitionReassignment", phase="Completed"))
+    api = OneObject(make_seen("PartitionReassignment", phase="Completed"))
     assert await cancel(api, MOVE, "shop") == "kpr/orders is over: Completed"
     assert api.done == []
 
@@ -98,12 +98,12 @@ async def test_what_is_over_is_not_deleted() -> None:
 @pytest.mark.parametrize(
     ("held", "named", "told"),
     [
-        (seen("KafkaTopic"), TOPIC, "nothing that ends"),
-        (seen("PartitionReassignment", phase="Running", **PAUSED), MOVE, "resume it first"),
-        (seen("PartitionReassignment", **BEGUN, **PAUSED), MOVE, "resume it first"),
-        (seen("PreferredElection", phase="Running"), ELECTION, "not taken back"),
-        (seen("PreferredElection", phase="Running", **PAUSED), ELECTION, "not taken back"),
-        (seen("KafkaTopic"), MOVE, "there is no PartitionReassignment shop/orders"),
+        (make_seen("KafkaTopic"), TOPIC, "nothing that ends"),
+        (make_seen("PartitionReassignment", phase="Running", **PAUSED), MOVE, "resume it first"),
+        (make_seen("PartitionReassignment", **BEGUN, **PAUSED), MOVE, "resume it first"),
+        (make_seen("PreferredElection", phase="Running"), ELECTION, "not taken back"),
+        (make_seen("PreferredElection", phase="Running", **PAUSED), ELECTION, "not taken back"),
+        (make_seen("KafkaTopic"), MOVE, "there is no PartitionReassignment shop/orders"),
     ],
 )
 async def test_what_would_not_do_what_it_says_is_refused(held: Seen, named: Named, told: str) -> None:
@@ -117,7 +117,7 @@ WAITING: dict[str, Any] = {"phase": "AwaitingApproval", "planHash": "0123456789a
 
 
 async def test_the_plan_that_waits_is_approved_and_no_other() -> None:
-    api = OneObject(seen("PartitionReassignment", **WAITING))
+    api = OneObject(make_seen("PartitionReassignment", **WAITING))
     assert "is approved" in await approve(api, MOVE, "shop", "0123456789abcdef")
     assert api.done == [("orders", {"approvedPlan": "0123456789abcdef"})]
     with pytest.raises(NotDone, match="read it again"):
@@ -128,9 +128,9 @@ async def test_the_plan_that_waits_is_approved_and_no_other() -> None:
 @pytest.mark.parametrize(
     ("named", "held", "why"),
     [
-        (TOPIC, seen("KafkaTopic"), "needs no approval"),
-        (MOVE, seen("PartitionReassignment", phase="Running", planHash="0123456789abcdef"), "does not wait"),
-        (MOVE, seen("PartitionReassignment"), "no operator has seen it"),
+        (TOPIC, make_seen("KafkaTopic"), "needs no approval"),
+        (MOVE, make_seen("PartitionReassignment", phase="Running", planHash="0123456789abcdef"), "does not wait"),
+        (MOVE, make_seen("PartitionReassignment"), "no operator has seen it"),
     ],
 )
 async def test_what_does_not_wait_for_approval_is_not_approved(named: Named, held: Seen, why: str) -> None:

@@ -36,7 +36,7 @@ class Api(SimulatedApiServer):
 
 
 @asynccontextmanager
-async def operated(status: Raw | None, *clusters: str) -> AsyncIterator[Api]:
+async def start_operated(status: Raw | None, *clusters: str) -> AsyncIterator[Api]:
     """An API server with these KafkaClusters, and an operator that gives a move this status."""
     api = Api()
     for name in clusters:
@@ -52,7 +52,7 @@ async def operated(status: Raw | None, *clusters: str) -> AsyncIterator[Api]:
 
 async def test_a_drain_is_suspended_until_its_plan_is_agreed_to() -> None:
     drain = Drain(brokers=[4], bytes_per_second=5_000_000, at_a_time=2)
-    async with operated(FOUND, "demo") as api:
+    async with start_operated(FOUND, "demo") as api:
         found = await planned(api, drain, "shop", 5)
         assert api.objects[MOVE]["spec"] == {
             "clusterRef": {"name": "demo"}, "drainBrokers": [4], "suspend": True,
@@ -66,7 +66,7 @@ async def test_a_drain_is_suspended_until_its_plan_is_agreed_to() -> None:
 
 
 async def test_what_is_not_agreed_to_is_gone_again_though_its_status_changes_meanwhile() -> None:
-    async with operated(FOUND, "demo") as api:
+    async with start_operated(FOUND, "demo") as api:
         found = await planned(api, Drain(brokers=[4]), "shop", 5)
         await api.patch_status(await api.get(MOVE), {"nextSteps": ["another"]})
         assert "nothing was moved" in await take_away(api, found)
@@ -90,14 +90,14 @@ def ready(reason: str, message: str, **more: str) -> Raw:
     ],
 )
 async def test_where_there_is_no_plan_it_is_said_why_and_nothing_is_left(status: Raw | None, told: str) -> None:
-    async with operated(status, "demo") as api:
+    async with start_operated(status, "demo") as api:
         with pytest.raises(NotDone, match=told):
             await planned(api, Drain(brokers=[4]), "shop", 0.5)
         assert MOVE not in api.objects
 
 
 async def test_whoever_interrupts_it_leaves_nothing() -> None:
-    async with operated(None, "demo") as api:
+    async with start_operated(None, "demo") as api:
         asking = asyncio.create_task(planned(api, Drain(brokers=[4]), "shop", 60))
 
         async def interrupt(verb: str, _: Key) -> None:
@@ -113,24 +113,24 @@ async def test_whoever_interrupts_it_leaves_nothing() -> None:
 
 @pytest.mark.parametrize(("clusters", "told"), [((), "it has none"), (("a", "b"), "it has a, b")])
 async def test_the_cluster_is_named_where_there_is_not_one(clusters: tuple[str, ...], told: str) -> None:
-    async with operated(FOUND, *clusters) as api:
+    async with start_operated(FOUND, *clusters) as api:
         with pytest.raises(NotDone, match=told):
             await planned(api, Drain(brokers=[4]), "shop", 5)
         await planned(api, Drain(brokers=[4, 7, 4], cluster="b"), "shop", 5)
         assert api.objects[Key("PartitionReassignment", "shop", "drain-4-7")]["spec"]["drainBrokers"] == [4, 7]
 
 
-async def changed_by_another(api: Api) -> None:
+async def change_as_another(api: Api) -> None:
     await api.remove(MOVE)
     await api.apply(raw("PartitionReassignment", {"drainBrokers": [5]}, name="drain-4"))
 
 
 async def test_what_somebody_else_made_is_left_as_it_is() -> None:
-    async with operated(FOUND, "demo") as api:
+    async with start_operated(FOUND, "demo") as api:
         found = await planned(api, Drain(brokers=[4]), "shop", 5)
         with pytest.raises(NotDone, match="there is kpr/drain-4 already"):
             await planned(api, Drain(brokers=[4]), "shop", 5)
-        await changed_by_another(api)
+        await change_as_another(api)
         for change in (let_go, take_away):
             with pytest.raises(NotDone, match="somebody has deleted"):
                 await change(api, found)

@@ -10,7 +10,7 @@ from kontroller.plugin.exit_codes import ExitCode
 from kontroller.plugin.objects import Seen
 from kontroller.plugin.status import lines, overview
 from kontroller.screen import printable, table
-from tests.unit.plugin.seen import READY, STALLED, seen
+from tests.unit.plugin.seen import READY, STALLED, make_seen
 
 COUNTS = {
     "brokers": 3,
@@ -40,7 +40,7 @@ def make_cluster(
 ) -> Seen:
     controller = {"id": 1000, "epoch": 3, "kind": "Kontroller"}
     about = {"controller": controller, "counts": {**COUNTS, **(counts or {})}, "brokers": list(brokers)}
-    return seen("KafkaCluster", "demo", conditions=conditions, **about)
+    return make_seen("KafkaCluster", "demo", conditions=conditions, **about)
 
 
 def make_missing(number: int) -> dict[str, Any]:
@@ -53,7 +53,7 @@ def make_broker_with_disk(number: int, percent: int, *failed: str) -> dict[str, 
 
 
 def move(phase: str | None, **about: Any) -> Seen:
-    return seen("PartitionReassignment", "drain-4", phase=phase, counts={"total": 8, "done": 2}, **about)
+    return make_seen("PartitionReassignment", "drain-4", phase=phase, counts={"total": 8, "done": 2}, **about)
 
 
 def code(*objects: Seen, fails: bool = True) -> ExitCode:
@@ -65,7 +65,7 @@ def screen(*objects: Seen) -> str:
 
 
 def test_a_cluster_that_is_well_is_one_line_and_the_end_is_good() -> None:
-    objects = (cluster(), seen("KafkaTopic", conditions=READY))
+    objects = (cluster(), make_seen("KafkaTopic", conditions=READY))
     assert screen(*objects) == (
         "NAMESPACE   CLUSTER   CONTROLLER          BROKERS   MISSING   TOPICS   PARTITIONS   OFFLINE   "
         "UNDER-REPLICATED   UNDER-MIN-ISR   MOVING   DISK   READY   DEGRADED   WHY\n"
@@ -85,13 +85,13 @@ def test_partitions_that_ail_fail_only_who_asks_for_it(count: str) -> None:
 def test_a_degraded_cluster_says_what_is_missing_since_when_and_fails_everybody() -> None:
     registered = {"id": 1, "state": "Registered", "since": "2026-01-15T11:00:00Z"}
     degraded = make_cluster(DEGRADED, counts={"missingBrokers": 1}, brokers=(registered, make_missing(3)))
-    shown = screen(degraded, seen("KafkaTopic", conditions=READY))
+    shown = screen(degraded, make_seen("KafkaTopic", conditions=READY))
     assert "True    True       broker 3 is missing; 4 of 9 partitions under-replicated" in shown
     assert "Missing brokers:\nNAMESPACE   CLUSTER   BROKER   SINCE\n" in shown
     assert "shop        demo      3        2026-01-15T12:00:00Z\n" in shown
     assert shown.endswith("2 of 2 objects are ready, 1 of 1 cluster is degraded; see above.")
     assert code(degraded, fails=False) is ExitCode.CHANGES
-    assert code(degraded, seen("KafkaTopic", conditions=STALLED), fails=False) is ExitCode.WAITS
+    assert code(degraded, make_seen("KafkaTopic", conditions=STALLED), fails=False) is ExitCode.WAITS
 
 
 @pytest.mark.parametrize("ready", ["False", "Unknown"])
@@ -152,26 +152,26 @@ def test_what_failed_is_no_work_and_waits_for_a_person() -> None:
 
 
 def test_a_schedule_that_is_none_waits_for_a_person_and_a_run_that_failed_is_told() -> None:
-    assert code(cluster(), seen("PreferredElection", phase="Scheduled", conditions=STALLED)) is ExitCode.WAITS
+    assert code(cluster(), make_seen("PreferredElection", phase="Scheduled", conditions=STALLED)) is ExitCode.WAITS
     failed = {"Ready": ("False", "PartitionsFailed", "the last run failed")}
-    assert code(cluster(), seen("PreferredElection", phase="Scheduled", conditions=failed)) is ExitCode.CHANGES
+    assert code(cluster(), make_seen("PreferredElection", phase="Scheduled", conditions=failed)) is ExitCode.CHANGES
 
 
 @pytest.mark.parametrize("phase", ["Scheduled", "Suspended"])
 def test_an_election_that_rests_between_its_runs_is_no_work(phase: str) -> None:
-    assert code(cluster(), seen("PreferredElection", phase=phase, conditions=READY)) is ExitCode.GOOD
+    assert code(cluster(), make_seen("PreferredElection", phase=phase, conditions=READY)) is ExitCode.GOOD
 
 
 def test_drift_is_told_by_key_and_value() -> None:
     drift = [{"key": "config.retention.ms", "desired": "1", "live": "2"}, {"key": "config.a", "desired": "1"}]
     drifted = {**READY, "Drifted": ("True", "Drifted", "changed")}
-    topic = seen("KafkaTopic", conditions=drifted, drift=drift)
+    topic = make_seen("KafkaTopic", conditions=drifted, drift=drift)
     assert "config.retention.ms is 2, not 1, config.a is None, not 1" in screen(topic)
     assert code(cluster(), topic) is ExitCode.CHANGES
 
 
 def test_what_waits_for_a_person_goes_before_all_else_and_says_why() -> None:
-    topic = seen("KafkaTopic", conditions=STALLED)
+    topic = make_seen("KafkaTopic", conditions=STALLED)
     assert "Waits for a person:" in screen(topic)
     assert "kt/orders   NotAdopted   make the spec equal" in screen(topic)
     assert code(cluster(offline=1), topic, fails=False) is ExitCode.WAITS
@@ -179,13 +179,13 @@ def test_what_waits_for_a_person_goes_before_all_else_and_says_why() -> None:
 
 
 def test_paused_objects_are_listed() -> None:
-    topic = seen("KafkaTopic", conditions=READY, annotations={"kontroller.dev/pause": "true"})
+    topic = make_seen("KafkaTopic", conditions=READY, annotations={"kontroller.dev/pause": "true"})
     assert "Paused:" in screen(topic)
     assert code(cluster(), topic) is ExitCode.CHANGES
 
 
 def test_what_waits_for_a_person_shows_what_that_person_decides_about() -> None:
-    topic = seen(
+    topic = make_seen(
         "KafkaTopic", conditions=READY, annotations={"kontroller.dev/pause": "true"},
         nextSteps=["give topic orders 3 partitions", "write the configuration of topic orders"],
     )  # fmt: skip
@@ -199,24 +199,24 @@ def test_what_waits_for_a_person_shows_what_that_person_decides_about() -> None:
     waiting = move("AwaitingApproval", conditions=waits, planHash="0123456789abcdef", partitions=rows)
     assert "PLAN" in screen(waiting)
     assert "0123456789abcdef: Move orders-0; Move orders-1; Move orders-2 and 2 more" in screen(waiting)
-    assert "PLAN" not in screen(seen("KafkaTopic", conditions=STALLED)), "nothing would be done"
+    assert "PLAN" not in screen(make_seen("KafkaTopic", conditions=STALLED)), "nothing would be done"
 
 
 def test_objects_that_no_operator_has_seen_are_not_ready() -> None:
-    new = Seen({**seen("KafkaCluster", "new").raw, "status": {"observedGeneration": -1}})
+    new = Seen({**make_seen("KafkaCluster", "new").raw, "status": {"observedGeneration": -1}})
     assert "no operator has seen it yet" in screen(new)
     assert "0 of 1 objects are ready; see above." in screen(new)
     assert screen() == "No KafkaCluster.\n\n0 of 0 objects are ready."
 
 
 def test_a_long_list_is_cut_and_says_so() -> None:
-    shown = screen(*(seen("KafkaTopic", f"t-{number}", conditions=STALLED) for number in range(25)))
+    shown = screen(*(make_seen("KafkaTopic", f"t-{number}", conditions=STALLED) for number in range(25)))
     assert shown.count("kt/t-") == 20
     assert "... and 5 more" in shown
 
 
 def test_the_same_is_there_as_json_in_whole() -> None:
-    topics = (seen("KafkaTopic", f"t-{number}", conditions=STALLED) for number in range(25))
+    topics = (make_seen("KafkaTopic", f"t-{number}", conditions=STALLED) for number in range(25))
     answer = json.loads(json.dumps(overview([cluster(), *topics]).to_json()))
     assert answer["clusters"][0]["controller"] == 1000
     assert len(answer["waiting_for_person"]) == 25

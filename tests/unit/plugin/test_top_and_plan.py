@@ -6,7 +6,7 @@ import pytest
 
 from kontroller.plugin import plan, top
 from kontroller.plugin.exit_codes import ExitCode
-from tests.unit.plugin.seen import READY, STALLED, partition, seen
+from tests.unit.plugin.seen import READY, STALLED, make_seen, partition
 
 AILING = [
     partition(0, [1, 2, 3], [1, 2, 3], 1),
@@ -18,7 +18,7 @@ AILING = [
 
 
 def test_the_worst_partitions_come_first_and_those_that_are_well_are_left_out() -> None:
-    found = top.ailing([seen("KafkaTopic", partitions=AILING), seen("KafkaCluster", partitions=None)])
+    found = top.ailing([make_seen("KafkaTopic", partitions=AILING), make_seen("KafkaCluster", partitions=None)])
     assert [(each.partition, each.trouble) for each in found] == [
         (3, "offline"),
         (2, "under-replicated"),
@@ -39,14 +39,17 @@ def test_what_moves_is_told_once_with_its_step_and_reason() -> None:
         partition(2, [1], [1], 1, step="Done"),
         partition(5, [1, 2], [1, 2], 1, step="Waiting"),
     ]
-    objects = [seen("PartitionReassignment", "m", partitions=moving), seen("KafkaTopic", partitions=AILING[:2])]
+    objects = [
+        make_seen("PartitionReassignment", "m", partitions=moving),
+        make_seen("KafkaTopic", partitions=AILING[:2]),
+    ]
     assert [(each.partition, each.trouble, each.message) for each in top.ailing(objects)] == [
         (1, "CatchingUp", "broker 4 copies")
     ]
 
 
 def test_where_all_is_well_it_says_so() -> None:
-    assert top.lines(top.ailing([seen("KafkaTopic", partitions=AILING[:1])]), 5) == [
+    assert top.lines(top.ailing([make_seen("KafkaTopic", partitions=AILING[:1])]), 5) == [
         "No partition of a KafkaTopic needs attention."
     ]
 
@@ -56,7 +59,7 @@ PLAN = {"total": 3, "changes": [{"action": "SetConfig", "key": "config.a", "live
 
 def test_the_plan_of_a_topic_has_its_steps_and_what_to_do_while_it_is_paused() -> None:
     paused: dict[str, Any] = {"annotations": {"kontroller.dev/pause": "true"}}
-    found = plan.next_steps(seen("KafkaTopic", conditions=READY, plan=PLAN, **paused))
+    found = plan.next_steps(make_seen("KafkaTopic", conditions=READY, plan=PLAN, **paused))
     assert plan.lines(found) == [
         "kt/orders: all is well",
         "It is paused: `kubectl kontroller resume kt/orders` has it done.",
@@ -73,29 +76,29 @@ def test_a_paused_object_of_any_kind_says_what_would_be_done() -> None:
     rows = [partition(0, [1], [1], 1, step="Waiting", targetReplicas=[2, 3])]
     paused: dict[str, Any] = {"conditions": READY, "annotations": {"kontroller.dev/pause": "true"}}
     shown = ["Without the pause it would:", *(f"- {each}" for each in steps)]
-    move = plan.next_steps(seen("PartitionReassignment", partitions=rows, nextSteps=steps, **paused))
+    move = plan.next_steps(make_seen("PartitionReassignment", partitions=rows, nextSteps=steps, **paused))
     assert plan.lines(move)[-3:] == shown
     assert "orders-0   1     2,3" in plan.lines(move)[3]
-    election = plan.next_steps(seen("PreferredElection", nextSteps=steps, **paused))
+    election = plan.next_steps(make_seen("PreferredElection", nextSteps=steps, **paused))
     assert plan.lines(election)[1:] == ["It is paused: `kubectl kontroller resume kpe/orders` has it done.", *shown]
     assert election.exit_code(fails_on_changes=True) is ExitCode.CHANGES
 
 
 def test_a_paused_object_that_would_wait_would_change_nothing() -> None:
     waits = ["wait, BrokersUnavailable: 1 of 2 brokers is there"]
-    found = plan.next_steps(seen("KafkaTopic", nextSteps=waits, annotations={"kontroller.dev/pause": "true"}))
+    found = plan.next_steps(make_seen("KafkaTopic", nextSteps=waits, annotations={"kontroller.dev/pause": "true"}))
     assert plan.lines(found)[-1] == f"- {waits[0]}"
     assert found.exit_code(fails_on_changes=True) is ExitCode.GOOD
 
 
 def test_an_object_with_nothing_to_do_says_so() -> None:
-    found = plan.next_steps(seen("KafkaTopic", conditions=READY))
+    found = plan.next_steps(make_seen("KafkaTopic", conditions=READY))
     assert plan.lines(found) == ["kt/orders: all is well", "Nothing would be changed."]
     assert found.exit_code(fails_on_changes=True) is ExitCode.GOOD
 
 
 def test_a_status_about_an_older_generation_is_told() -> None:
-    found = plan.next_steps(seen("KafkaTopic", conditions=READY, observedGeneration=0))
+    found = plan.next_steps(make_seen("KafkaTopic", conditions=READY, observedGeneration=0))
     assert "older generation" in plan.lines(found)[1]
 
 
@@ -117,9 +120,11 @@ MOVES = [
     ],
 )
 def test_other_kinds_say_it_in_their_own_lists(kind: str, status: dict[str, Any], step: tuple[str, ...]) -> None:
-    (found,) = plan.next_steps(seen(kind, conditions=READY, **status)).steps
+    (found,) = plan.next_steps(make_seen(kind, conditions=READY, **status)).steps
     assert (found.action, found.key, found.live, found.desired) == step
 
 
 def test_what_is_stalled_waits_for_a_person() -> None:
-    assert plan.next_steps(seen("KafkaTopic", conditions=STALLED)).exit_code(fails_on_changes=False) is ExitCode.WAITS
+    assert (
+        plan.next_steps(make_seen("KafkaTopic", conditions=STALLED)).exit_code(fails_on_changes=False) is ExitCode.WAITS
+    )

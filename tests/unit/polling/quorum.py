@@ -212,7 +212,7 @@ class Quorum:
 
 
 @asynccontextmanager
-async def served(quorum: Quorum, *, patience_ms: int = 30_000) -> AsyncIterator[OpenKept]:
+async def serve(quorum: Quorum, *, patience_ms: int = 30_000) -> AsyncIterator[OpenKept]:
     """The broker, and how a client of it is made, which waits for an answer as long as this."""
     server = await asyncio.start_server(quorum.serve, "127.0.0.1", 0)
     quorum.address = Address("127.0.0.1", server.sockets[0].getsockname()[1])

@@ -11,7 +11,7 @@ from controller_core.polling.answers import Move, Moves, Partition, Topic, Topic
 from controller_core.polling.known_cluster import KnownCluster
 from controller_core.wire.client.quorum import Quorum
 from simulation.cluster.names import tp
-from tests.unit.operator.clusters import ORDERS_ID, led
+from tests.unit.operator.clusters import ORDERS_ID, lead
 
 ORDERS = TopicName("orders")
 OTHER = TopicName("other")
@@ -23,20 +23,20 @@ def ids(*numbers: int) -> tuple[BrokerId, ...]:
     return tuple(map(BrokerId, numbers))
 
 
-def moving(*replicas: int, adding: tuple[int, ...] = (), removing: tuple[int, ...] = ()) -> Moves:
+def make_moves(*replicas: int, adding: tuple[int, ...] = (), removing: tuple[int, ...] = ()) -> Moves:
     return {FIRST: Move(ids(*replicas), ids(*adding), ids(*removing))}
 
 
-FROM_1_TO_3 = moving(3, 2, 1, adding=(3,), removing=(1,))
+FROM_1_TO_3 = make_moves(3, 2, 1, adding=(3,), removing=(1,))
 NOTHING: Moves = {}
-INSTEAD = moving(4, 2, 3, 1, adding=(4,), removing=(3, 1))
+INSTEAD = make_moves(4, 2, 3, 1, adding=(4,), removing=(3, 1))
 
 
 def shows(*replicas: int, name: TopicName = ORDERS, topic_id: TopicId = ORDERS_ID, **others: tuple[int, ...]) -> Topics:
     """A topic by the replicas of its partition 0; `p1`: of partition 1."""
     numbered = {0: replicas, **{int(number[1:]): each for number, each in others.items()}}
     return {
-        name: Topic(topic_id, {PartitionId(at): Partition(ids(*each), led(2, [2])) for at, each in numbered.items()})
+        name: Topic(topic_id, {PartitionId(at): Partition(ids(*each), lead(2, [2])) for at, each in numbered.items()})
     }
 
 
@@ -112,7 +112,7 @@ class TestWhatMoves:
 
     @pytest.mark.parametrize(
         "move",
-        [FROM_1_TO_3, moving(3, 2, 1, adding=(3,)), moving(3, 2, 1, removing=(1,))],
+        [FROM_1_TO_3, make_moves(3, 2, 1, adding=(3,)), make_moves(3, 2, 1, removing=(1,))],
         ids=["both", "adds", "removes"],
     )
     def test_a_move_counts_until_the_broker_has_heard_of_what_the_controllers_had_not_written(

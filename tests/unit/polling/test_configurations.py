@@ -13,7 +13,7 @@ from controller_core.polling.groups import TOPICS_AT_ONCE
 from controller_core.polling.known_cluster import KnownCluster
 from controller_core.wire.client.kept_client import KeptClient
 from controller_core.wire.client.request_client import AnswerLost
-from tests.unit.polling.quorum import CONFIGS, Quorum, Topic, served
+from tests.unit.polling.quorum import CONFIGS, Quorum, Topic, serve
 
 GROUPS = 3
 NAMES = [TopicName(f"topic-{number:04}") for number in range(GROUPS * TOPICS_AT_ONCE)]
@@ -51,11 +51,11 @@ class Watched:
 
 
 @asynccontextmanager
-async def watched(**config: str) -> AsyncIterator[Watched]:
+async def watch_configs(**config: str) -> AsyncIterator[Watched]:
     """`config`: what is set for the first topic."""
     quorum = Quorum(topics={name: Topic([(1,)]) for name in NAMES})
     quorum.topics[FIRST].config.update({key.replace("_", "."): value for key, value in config.items()})
-    async with served(quorum) as open_kept:
+    async with serve(quorum) as open_kept:
         client, _ = open_kept()
         found = Watched(quorum, client)
         await found.begin()
@@ -64,7 +64,7 @@ async def watched(**config: str) -> AsyncIterator[Watched]:
 
 
 async def test_a_key_that_is_set_for_some_topic_is_searched_at_all_and_whose_has_changed_is_read() -> None:
-    async with watched(retention_ms="5") as found:
+    async with watch_configs(retention_ms="5") as found:
         found.quorum.topics[LAST].config["retention.ms"] = "7"
         asked = await found.search()
         assert asked == [("min.insync.replicas", "retention.ms")] * GROUPS + [None]
@@ -73,7 +73,7 @@ async def test_a_key_that_is_set_for_some_topic_is_searched_at_all_and_whose_has
 
 
 async def test_a_key_that_nobody_had_set_is_found_by_reading_all_and_searched_from_then_on() -> None:
-    async with watched() as found:
+    async with watch_configs() as found:
         found.quorum.topics[LAST].config["retention.ms"] = "7"
         assert await found.search() == [None] * GROUPS
         assert found.of(LAST) == {"retention.ms": "7"}
@@ -83,14 +83,14 @@ async def test_a_key_that_nobody_had_set_is_found_by_reading_all_and_searched_fr
 
 
 async def test_where_a_search_finds_nothing_all_are_read() -> None:
-    async with watched(retention_ms="5") as found:
+    async with watch_configs(retention_ms="5") as found:
         found.quorum.topics[LAST].config["segment.ms"] = "7"
         assert (await found.search())[GROUPS:] == [None] * GROUPS
         assert found.of(LAST) == {"segment.ms": "7"}
 
 
 async def test_of_many_keys_those_that_most_topics_set_are_searched() -> None:
-    async with watched() as found:
+    async with watch_configs() as found:
         for name in NAMES[:2]:
             found.quorum.topics[name].config["retention.ms"] = "5"
         found.quorum.topics[LAST].config.update({f"key-{number}": "1" for number in range(3 * MOST_SEARCHED)})
@@ -102,7 +102,7 @@ async def test_of_many_keys_those_that_most_topics_set_are_searched() -> None:
 
 
 async def test_a_search_that_breaks_off_hides_nothing_from_the_next_one() -> None:
-    async with watched(retention_ms="5") as found:
+    async with watch_configs(retention_ms="5") as found:
         await found.search()
         found.quorum.topics[FIRST].config["retention.ms"] = "7"
         found.quorum.before_answer[CONFIGS] = lambda: found.quorum.before_answer.update({CONFIGS: fail})
@@ -121,7 +121,7 @@ async def test_a_search_that_breaks_off_hides_nothing_from_the_next_one() -> Non
 async def test_however_changes_follow_each_other_a_suspicion_ends_with_all_known(seed: int) -> None:
     """One change at a time, as the log tells of each; also back to what was before, and seen in the usual turn."""
     random_ = random.Random(seed)
-    async with watched() as found:
+    async with watch_configs() as found:
         for _ in range(30):
             name, key = (
                 random_.choice([FIRST, LAST]),

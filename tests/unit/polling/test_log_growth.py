@@ -13,7 +13,7 @@ def idle(began_s: float = 0.13, every_s: float = 0.5) -> Callable[[float], int]:
     return lambda now_s: int((now_s - began_s) / every_s) + 1_000
 
 
-def asked_at(random_: random.Random, count: int) -> Iterator[float]:
+def draw_times(random_: random.Random, count: int) -> Iterator[float]:
     now_s = 5.0
     for _ in range(count):
         now_s += random_.uniform(0.3, 0.5)
@@ -24,7 +24,7 @@ def asked_at(random_: random.Random, count: int) -> Iterator[float]:
 def test_an_idle_log_tells_of_nothing_however_late_brokers_hear_of_it(seed: int) -> None:
     random_, growth, end = random.Random(seed), LogGrowth(), idle()
     assert not any(
-        growth.is_of_changes(end(now_s - random_.uniform(0, 0.15)), now_s) for now_s in asked_at(random_, 500)
+        growth.is_of_changes(end(now_s - random_.uniform(0, 0.15)), now_s) for now_s in draw_times(random_, 500)
     )
 
 
@@ -33,7 +33,7 @@ def test_one_change_is_told_of_once_and_soon(seed: int) -> None:
     random_, growth, end = random.Random(seed), LogGrowth(), idle()
     told = [
         number
-        for number, now_s in enumerate(asked_at(random_, 200))
+        for number, now_s in enumerate(draw_times(random_, 200))
         if growth.is_of_changes(end(now_s) + (1 if number >= 100 else 0), now_s)
     ]
     assert len(told) == 1
@@ -44,7 +44,7 @@ def test_one_change_is_told_of_once_and_soon(seed: int) -> None:
 def test_a_change_that_follows_at_once_when_another_was_told_of_is_told_of_as_soon(seed: int) -> None:
     random_, growth, end = random.Random(seed), LogGrowth(), idle()
     changes, changed_at, waits = 0, 100, []
-    for number, now_s in enumerate(asked_at(random_, 400)):
+    for number, now_s in enumerate(draw_times(random_, 400)):
         if growth.is_of_changes(end(now_s - random_.uniform(0, 0.15)) + changes, now_s) and number >= changed_at:
             waits.append(number - changed_at)
             changed_at = number + 1
@@ -59,7 +59,7 @@ def test_a_pause_of_the_controllers_hides_no_later_change() -> None:
     random_, growth, end = random.Random(1), LogGrowth(), idle()
     told = [
         number
-        for number, now_s in enumerate(asked_at(random_, 200))
+        for number, now_s in enumerate(draw_times(random_, 200))
         if growth.is_of_changes(end(now_s) - (7 if number >= 50 else 0) + (1 if number >= 150 else 0), now_s)
     ]
     assert len(told) == 1

@@ -3,7 +3,7 @@
 from controller_core.model.ids import BrokerEpoch, BrokerId
 from controller_core.model.metadata import Broker, Endpoint
 from controller_core.polling.self_descriptions import SelfDescriptions
-from tests.unit.polling.quorum import API_VERSIONS, LOG_DIRS, Quorum, served
+from tests.unit.polling.quorum import API_VERSIONS, LOG_DIRS, Quorum, serve
 
 
 def broker_of(quorum: Quorum) -> Broker:
@@ -15,7 +15,7 @@ def broker_of(quorum: Quorum) -> Broker:
 async def cordons_seen(*, all_again_s: float) -> tuple[list[bool], int]:
     """Whether the broker is cordoned, twice: it is no more the second time. And how often it was asked."""
     quorum, seen = Quorum(log_dirs=(True,)), []
-    async with served(quorum) as open_kept:
+    async with serve(quorum) as open_kept:
         client, _ = open_kept()
         descriptions = SelfDescriptions(all_again_s=all_again_s)
         for log_dirs in ((True,), (False,)):
@@ -31,7 +31,7 @@ async def test_a_cordon_that_is_taken_away_is_seen_when_brokers_are_asked_again(
 
 async def test_log_directories_that_do_not_answer_hide_nothing_else() -> None:
     quorum = Quorum(log_dirs=(True,), unanswered={LOG_DIRS})
-    async with served(quorum, patience_ms=200) as open_kept:
+    async with serve(quorum, patience_ms=200) as open_kept:
         client, _ = open_kept()
         said = (await SelfDescriptions().of([broker_of(quorum)], client))[BrokerId(1)]
         client.close()

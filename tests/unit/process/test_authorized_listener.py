@@ -46,7 +46,14 @@ from controller_core.wire.codecs.frames import decode_response, encode_request, 
 from controller_core.wire.listener.owned_api import BrokerQuestion, NoAnswerNow
 from simulation.checks import simulate_cluster
 from simulation.cluster import Cluster
-from tests.unit.admin.cluster.test_brokers_in_our_name import BROKER, alter, altered, asking, describe, described
+from tests.unit.admin.cluster.test_brokers_in_our_name import (
+    BROKER,
+    alter,
+    alter_topic,
+    describe,
+    describe_topics,
+    make_brokers,
+)
 from tests.unit.wire.client.servers import Server, three_servers
 
 ADMIN, ALICE = Principal.user("admin"), Principal.user("alice")
@@ -108,7 +115,7 @@ async def house() -> AsyncIterator[House]:
                 lambda: process.controller.term,
                 process.answer,
                 authorization=authorization,
-                in_our_name=asking([broker]),
+                in_our_name=make_brokers([broker]),
             )
             yield House(cluster, acls, assembly, registry, broker)
 
@@ -236,15 +243,15 @@ async def test_configurations_of_topics_are_asked_of_a_broker_for_who_may_ask_fo
     assert [each.error_code for each in refused.results] == [REFUSED, REFUSED]
     assert asked == [], "it would take the controller for who asks"
     house.acls.allow(ALICE, Operation.DESCRIBE_CONFIGS, "a")
-    house.broker.script = [described("a")]
+    house.broker.script = [describe_topics("a")]
     answered = await house.ask(caller(), both)
     assert [each.error_code for each in answered.results] == [ErrorCode.none, REFUSED]
     assert asked == [both.__api_key__]
     refused = await house.ask(caller(), alter("a"))
     assert [each.error_code for each in refused.responses] == [REFUSED]
     house.acls.allow(ALICE, Operation.ALTER_CONFIGS, "a")
-    house.broker.script = [altered("a")]
-    assert (await house.ask(caller(), alter("a"))).responses == altered("a").responses
+    house.broker.script = [alter_topic("a")]
+    assert (await house.ask(caller(), alter("a"))).responses == alter_topic("a").responses
     assert asked == [both.__api_key__, alter("a").__api_key__]
 
 

@@ -51,7 +51,7 @@ async def room_for_one_more(admission: Admission) -> None:
 
 
 @asynccontextmanager
-async def served(
+async def serve(
     *, most: int = 100, most_of_an_address: int = 100, patience_s: float = PATIENCE_S
 ) -> AsyncIterator[tuple[int, Admission]]:
     async def answer(_: web.Request) -> web.Response:
@@ -73,7 +73,7 @@ async def served(
 
 
 @asynccontextmanager
-async def connected(port: int, **options: Any) -> AsyncIterator[Client]:
+async def connect(port: int, **options: Any) -> AsyncIterator[Client]:
     client = Client(*await asyncio.open_connection("127.0.0.1", port, **options))
     try:
         yield client
@@ -84,11 +84,11 @@ async def connected(port: int, **options: Any) -> AsyncIterator[Client]:
 async def test_an_address_has_so_many_connections_and_the_log_says_so_once() -> None:
     with capture_logs() as logged:
         async with (
-            served(most_of_an_address=2) as (port, _),
-            connected(port) as one,
-            connected(port) as two,
-            connected(port) as three,
-            connected(port) as four,
+            serve(most_of_an_address=2) as (port, _),
+            connect(port) as one,
+            connect(port) as two,
+            connect(port) as three,
+            connect(port) as four,
         ):
             assert [await each.is_answered() for each in (one, two, three, four)] == [True, True, False, False]
     assert [(line["event"], line["why"]) for line in logged] == [
@@ -98,18 +98,18 @@ async def test_an_address_has_so_many_connections_and_the_log_says_so_once() -> 
 
 async def test_all_addresses_together_have_so_many_connections() -> None:
     async with (
-        served(most=2) as (port, _),
-        connected(port, local_addr=("127.0.0.2", 0)) as one,
-        connected(port, local_addr=("127.0.0.3", 0)) as two,
-        connected(port, local_addr=("127.0.0.4", 0)) as three,
+        serve(most=2) as (port, _),
+        connect(port, local_addr=("127.0.0.2", 0)) as one,
+        connect(port, local_addr=("127.0.0.3", 0)) as two,
+        connect(port, local_addr=("127.0.0.4", 0)) as three,
     ):
         assert [await each.is_answered() for each in (one, two, three)] == [True, True, False]
 
 
 async def test_who_leaves_makes_room() -> None:
-    async with served(most_of_an_address=1) as (port, admission):
+    async with serve(most_of_an_address=1) as (port, admission):
         for _ in range(3):
-            async with connected(port) as client:
+            async with connect(port) as client:
                 assert await client.is_answered()
             await room_for_one_more(admission)
             admission.leave("127.0.0.1")
@@ -117,13 +117,13 @@ async def test_who_leaves_makes_room() -> None:
 
 @pytest.mark.parametrize("sent", [b"", b"GET", b"GET /healthz HTTP/1.1\r\nHost: he", REQUEST])
 async def test_a_connection_that_is_silent_or_has_begun_a_request_is_closed(sent: bytes) -> None:
-    async with served(patience_s=0.05) as (port, _), connected(port) as client:
+    async with serve(patience_s=0.05) as (port, _), connect(port) as client:
         client.writer.write(sent)
         await client.is_closed()
 
 
 async def test_a_head_that_comes_byte_by_byte_has_no_longer() -> None:
-    async with served(patience_s=0.2) as (port, _), connected(port) as client:
+    async with serve(patience_s=0.2) as (port, _), connect(port) as client:
         closed = asyncio.create_task(client.is_closed())
         while not closed.done():
             client.writer.write(b"G")
@@ -132,20 +132,20 @@ async def test_a_head_that_comes_byte_by_byte_has_no_longer() -> None:
 
 
 async def test_an_answer_that_is_not_taken_ends_the_connection() -> None:
-    async with served(most_of_an_address=1, patience_s=0.1) as (port, admission), connected(port, limit=1) as client:
+    async with serve(most_of_an_address=1, patience_s=0.1) as (port, admission), connect(port, limit=1) as client:
         client.writer.write(REQUEST.replace(b"/healthz", b"/much"))
         await client.reader.read(1)
         await room_for_one_more(admission)
 
 
 async def test_an_answer_that_is_taken_is_whole() -> None:
-    async with served() as (port, _), connected(port) as client:
+    async with serve() as (port, _), connect(port) as client:
         client.writer.write(REQUEST.replace(b"/healthz", b"/much"))
         await client.reader.readuntil(b"\r\n\r\n")
         assert len(await client.reader.readexactly(LARGE_BYTES)) == LARGE_BYTES
 
 
 async def test_a_port_that_is_taken_is_refused() -> None:
-    async with served() as (port, _):
+    async with serve() as (port, _):
         with pytest.raises(OSError, match="address already in use"):
             await serve_http(web.Application(), "127.0.0.1", port)

@@ -35,7 +35,7 @@ def properties_with(folder: Path, said: dict[str, object]) -> Path:
     return path
 
 
-def loaded(folder: Path, said: dict[str, object], **given: object) -> ControllerProcessSettings:
+def load_with(folder: Path, said: dict[str, object], **given: object) -> ControllerProcessSettings:
     """With a file of properties that says that, and settings."""
     return load_settings({**REQUIRED, "properties": properties_with(folder, said), **given})
 
@@ -48,7 +48,7 @@ def test_by_default_limits_are_kafkas_where_it_has_one() -> None:
 
 
 def test_what_brokers_properties_say_holds_for_the_controller_too(tmp_path: Path) -> None:
-    settings = loaded(tmp_path, OF_KAFKA)
+    settings = load_with(tmp_path, OF_KAFKA)
     limits = settings.listener_limits
     assert (limits.max_frame_bytes, limits.max_own_request_bytes, limits.max_passed_on_bytes) == (3 * MB,) * 3
     assert (limits.max_connections, limits.max_connections_per_address, limits.idle_timeout_ms) == (11, 7, 5000)
@@ -74,14 +74,14 @@ def test_a_setting_goes_before_the_properties_wherever_it_is_from(
 
 def test_a_larger_request_than_kafkas_default_may_be_passed_on_where_there_is_room_for_it(tmp_path: Path) -> None:
     largest = (1 << 31) - 1
-    limits = loaded(tmp_path, {}, socket_request_max_bytes=largest, queued_max_request_bytes=1 << 36).listener_limits
+    limits = load_with(tmp_path, {}, socket_request_max_bytes=largest, queued_max_request_bytes=1 << 36).listener_limits
     assert limits.max_frame_bytes == largest
     assert limits.max_own_request_bytes == ListenerLimits().max_own_request_bytes
 
 
 @pytest.mark.parametrize("said", ["-1", "0", " -1 "])
 def test_no_limit_of_memory_means_ours(tmp_path: Path, said: str) -> None:
-    assert loaded(tmp_path, {"queued.max.request.bytes": said}).listener_limits == ListenerLimits()
+    assert load_with(tmp_path, {"queued.max.request.bytes": said}).listener_limits == ListenerLimits()
 
 
 @pytest.mark.parametrize(
@@ -102,9 +102,9 @@ def test_what_a_controller_cannot_do_is_named_and_not_looked_at_where_a_setting_
     tmp_path: Path, said: dict[str, object], given: dict[str, object]
 ) -> None:
     with pytest.raises(InvalidSettings, match="set the option that goes before it") as refused:
-        loaded(tmp_path, said)
+        load_with(tmp_path, said)
     assert f"properties: {next(iter(said))}: Input should be greater than or equal to" in str(refused.value)
-    loaded(tmp_path, said, **given)
+    load_with(tmp_path, said, **given)
 
 
 @pytest.mark.parametrize(

@@ -106,11 +106,11 @@ async def test_clients_are_sent_where_everybody_is_on_the_listener_that_they_cam
 
 
 async def test_requests_are_passed_on_to_the_listener_that_they_came_by(assembly: ListenerAssembly) -> None:
-    def reached(listener: str) -> set[Address]:
+    def list_reached(listener: str) -> set[Address]:
         return {target.address for target in assembly.relay_targets(listener)}
 
-    assert reached("INTERNAL") == {Address("one", 1), Address("two", 2)}
-    assert reached("CLIENT") == {Address("one.example", 11), Address("two.example", 12)}
+    assert list_reached("INTERNAL") == {Address("one", 1), Address("two", 2)}
+    assert list_reached("CLIENT") == {Address("one.example", 11), Address("two.example", 12)}
 
 
 async def test_brokers_that_the_controller_does_not_reach_are_passed_on_to_as_such(assembly: ListenerAssembly) -> None:

@@ -79,7 +79,7 @@ def _versions() -> ApiVersionsResponse:
 
 
 @asynccontextmanager
-async def served(cluster: Cluster) -> AsyncIterator[str]:
+async def serve(cluster: Cluster) -> AsyncIterator[str]:
     server = await asyncio.start_server(cluster.serve, "127.0.0.1", 0)
     cluster.brokers.address = cluster.quorum.address = Address("127.0.0.1", server.sockets[0].getsockname()[1])
     try:
@@ -109,7 +109,7 @@ class Recording:
 
 
 @asynccontextmanager
-async def recording(bootstrap: str, journal: Path) -> AsyncIterator[Recording]:
+async def record(bootstrap: str, journal: Path) -> AsyncIterator[Recording]:
     """Until it is killed."""
     port = reserve_port()
     given = {"bootstrap": bootstrap, "journal_directory": journal, "metrics_port": port, "look_interval_ms": 10}
@@ -140,8 +140,8 @@ async def test_it_asks_brokers_from_what_cannot_be_read_on_and_neither_loses_nor
     tmp_path: Path, which: str
 ) -> None:
     cluster = Cluster()
-    async with served(cluster) as bootstrap:
-        async with recording(bootstrap, tmp_path) as followed:
+    async with serve(cluster) as bootstrap:
+        async with record(bootstrap, tmp_path) as followed:
             await followed.until(lambda lines: begins(lines) == 1)
             cluster.quorum.append(logs.batch(8, logs.partition_change(0, isr=[1])))
             await followed.until(lambda lines: offsets(lines) == [8])
@@ -149,13 +149,13 @@ async def test_it_asks_brokers_from_what_cannot_be_read_on_and_neither_loses_nor
         cluster.quorum.most_batches = 4  # what cannot be read is behind what is read to find the journal's end
         cluster.quorum.append(logs.batch(9, logs.partition_change(0, isr=[1, 2])))
         cluster.quorum.append(WHAT_IS_UNREADABLE[which][0])
-        async with recording(bootstrap, tmp_path) as again:
+        async with record(bootstrap, tmp_path) as again:
             lines = await again.until(lambda lines: begins(lines) == 2)
             assert offsets(lines) == [8, 9]
             assert await again.metric("kontroller_recorder_polls") == 1
             cluster.change(isr=(2,), leader_epoch=2)
             await again.until(lambda lines: offsets(lines) == [8, 9, None])
-        async with recording(bootstrap, tmp_path) as stays:
+        async with record(bootstrap, tmp_path) as stays:
             await stays.until(lambda lines: begins(lines) == 3)
             assert await stays.metric("kontroller_recorder_polls") == 1
             cluster.change(isr=(1, 2), leader_epoch=3)

@@ -16,7 +16,7 @@ from controller_core.process.settings import InvalidSettings, load
 from controller_core.recorder.directory import NOTHING_YET, Ended, UnusableDirectory
 from controller_core.recorder.looker import ClusterLost
 from controller_core.recorder.polled.looking import PolledLooker
-from tests.unit.polling.quorum import API_VERSIONS, METADATA, NO_TIME, QUORUM, Quorum, Topic, served
+from tests.unit.polling.quorum import API_VERSIONS, METADATA, NO_TIME, QUORUM, Quorum, Topic, serve
 
 
 class Older(Quorum):
@@ -39,7 +39,7 @@ def settings(folder: Path, **given: object) -> RecorderProcessSettings:
 async def test_where_the_log_is_not_told_brokers_are_asked_instead(tmp_path: Path) -> None:
     quorum = Older(topics={"orders": Topic([(1, 2)])})
     async with (
-        served(quorum),
+        serve(quorum),
         opened_source(settings(tmp_path, bootstrap=str(quorum.address)), NOTHING_YET) as source,
     ):
         assert isinstance(source.looker, PolledLooker)
@@ -51,7 +51,7 @@ async def test_where_the_log_is_not_told_brokers_are_asked_instead(tmp_path: Pat
 
 async def test_the_journal_of_another_cluster_is_not_gone_on_with(tmp_path: Path) -> None:
     quorum, ended = Older(), Ended(cluster_id="elsewhere", epoch=ControllerEpoch(4))
-    async with served(quorum):
+    async with serve(quorum):
         with pytest.raises(UnusableDirectory, match="of cluster elsewhere, this one is kraft"):
             async with opened_source(settings(tmp_path, bootstrap=str(quorum.address)), ended):
                 pass

@@ -8,7 +8,7 @@ from hypothesis import example, given
 from controller_core.zk import paths
 from simulation.checks import simulate_cluster
 from tests.unit.controller.test_any_znode import EXAMPLES, Znode, some_znodes, write
-from tests.unit.recorder.test_recorder import served
+from tests.unit.recorder.test_recorder import serve
 
 BAD_TOPIC: Final = b'{"partitions":{"0":[1],"1":[2147483648],"x":null}}'
 
@@ -21,7 +21,7 @@ def test_whatever_is_written_a_recorder_goes_on(written: list[Znode]) -> None:
 
     async def run() -> None:
         async with simulate_cluster() as cluster:
-            watched = await served(cluster, 1, 2, 3)
+            watched = await serve(cluster, 1, 2, 3)
             for znode in written:
                 write(cluster, znode)
             await watched.look()

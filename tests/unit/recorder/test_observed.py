@@ -82,7 +82,7 @@ def copies(draw: st.DrawFn) -> StateCopy:
     )
 
 
-def recorded(before: StateCopy, after: StateCopy) -> Folded:
+def record_and_fold(before: StateCopy, after: StateCopy) -> Folded:
     journal = MemoryJournal()
     journal.append(RecorderStarted(context=CONTEXT))
     journal.append(Snapshot(context=CONTEXT, state=before))
@@ -94,7 +94,7 @@ def recorded(before: StateCopy, after: StateCopy) -> Folded:
 
 @given(copies(), copies())
 def test_the_changes_between_two_states_come_to_the_second_one(before: StateCopy, after: StateCopy) -> None:
-    folded = recorded(before, after)
+    folded = record_and_fold(before, after)
     assert folded.findings == []
     assert folded.proven == 1
 

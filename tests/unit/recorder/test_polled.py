@@ -15,8 +15,8 @@ from controller_core.recorder.looker import ClusterLost, OutOfSight
 from controller_core.recorder.polled.looking import PolledLooker
 from controller_core.recorder.recorder import Recorder
 from tests.unit.journal.memory import MemoryJournal
-from tests.unit.polling.quorum import CONFIGS, QUICK, Quorum, Topic, served
-from tests.unit.recorder.watching import Settings, recorded
+from tests.unit.polling.quorum import CONFIGS, QUICK, Quorum, Topic, serve
+from tests.unit.recorder.watching import Settings, list_recorded
 
 
 class Polled:
@@ -34,8 +34,8 @@ class Polled:
 
 
 @asynccontextmanager
-async def polled(quorum: Quorum, timeout_ms: int = 10_000) -> AsyncIterator[Polled]:
-    async with served(quorum) as open_kept:
+async def poll(quorum: Quorum, timeout_ms: int = 10_000) -> AsyncIterator[Polled]:
+    async with serve(quorum) as open_kept:
         looker = PolledLooker(open_kept, SystemClock(), timeout_ms=timeout_ms, pace=QUICK)
         try:
             yield Polled(looker)
@@ -49,7 +49,7 @@ def orders(*replicas: tuple[int, ...], **config: str) -> dict[str, Topic]:
 
 async def test_the_first_look_is_a_snapshot_of_what_brokers_tell() -> None:
     quorum = Quorum(topics=orders((1, 2), retention_ms="5", secret_thing="x"))
-    async with polled(quorum) as watched:
+    async with poll(quorum) as watched:
         lines = await watched.look()
     assert [line.kind for line in lines] == [
         *("recorder_started", "snapshot_started", "features", "broker", "topic", "assignment", "leadership"),
@@ -65,12 +65,12 @@ async def test_the_first_look_is_a_snapshot_of_what_brokers_tell() -> None:
 
 async def test_what_differs_is_recorded_with_a_guessed_cause_and_nothing_counts_as_missed() -> None:
     quorum = Quorum(topics=orders((1, 2)))
-    async with polled(quorum) as watched:
+    async with poll(quorum) as watched:
         await watched.look()
         quorum.topics["orders"].config["retention.ms"] = "7"
         quorum.topics["added"] = Topic([(2,)])
         quorum.decided += 5
-        assert set(recorded(await watched.look())) == {
+        assert set(list_recorded(await watched.look())) == {
             ("topic", "topics_changed"),
             ("assignment", "topics_changed"),
             ("leadership", "topics_changed"),
@@ -87,7 +87,7 @@ async def test_what_differs_is_recorded_with_a_guessed_cause_and_nothing_counts_
 
 async def test_a_move_has_what_comes_and_what_goes() -> None:
     quorum = Quorum(topics=orders((1, 2)))
-    async with polled(quorum) as watched:
+    async with poll(quorum) as watched:
         await watched.look()
         quorum.topics["orders"].replicas = [(3, 2, 1)]
         quorum.moves["orders", 0] = ((3,), (1,))
@@ -99,7 +99,7 @@ async def test_a_move_has_what_comes_and_what_goes() -> None:
 
 async def test_a_topic_that_was_created_anew_under_its_name_is_another_one() -> None:
     quorum = Quorum(topics=orders((1,)))
-    async with polled(quorum) as watched:
+    async with poll(quorum) as watched:
         await watched.look()
         quorum.topics = orders((1,))
         kinds = [line.kind for line in await watched.look()]
@@ -108,7 +108,7 @@ async def test_a_topic_that_was_created_anew_under_its_name_is_another_one() -> 
 
 async def test_an_election_among_the_controllers_is_a_new_term() -> None:
     quorum = Quorum(topics=orders((1,)))
-    async with polled(quorum) as watched:
+    async with poll(quorum) as watched:
         await watched.look()
         quorum.leader, quorum.epoch = 102, 5
         lines = await watched.look()
@@ -118,7 +118,7 @@ async def test_an_election_among_the_controllers_is_a_new_term() -> None:
 
 async def test_what_changed_while_no_broker_answered_is_unobserved() -> None:
     quorum = Quorum(topics=orders((1, 2)))
-    async with polled(quorum) as watched:
+    async with poll(quorum) as watched:
         await watched.look()
         quorum.is_away = True
         with pytest.raises(OutOfSight):
@@ -126,13 +126,13 @@ async def test_what_changed_while_no_broker_answered_is_unobserved() -> None:
         await watched.recorder.looker.regain_sight()
         quorum.is_away = False
         quorum.topics["orders"].isr = (1,)
-        assert recorded(await watched.look()) == [("leadership", "unobserved")]
+        assert list_recorded(await watched.look()) == [("leadership", "unobserved")]
         quorum.topics["orders"].isr = (1, 2)
-        assert recorded(await watched.look()) == [("leadership", "alter_partition")]
+        assert list_recorded(await watched.look()) == [("leadership", "alter_partition")]
 
 
 async def test_it_gives_up_where_no_broker_answers_for_longer_than_is_waited_for() -> None:
-    async with polled(Quorum(is_away=True), timeout_ms=0) as watched:
+    async with poll(Quorum(is_away=True), timeout_ms=0) as watched:
         with pytest.raises(OutOfSight):
             await watched.recorder.look()
         with pytest.raises(ClusterLost, match="no broker answered"):
@@ -140,14 +140,14 @@ async def test_it_gives_up_where_no_broker_answers_for_longer_than_is_waited_for
 
 
 async def test_a_broker_with_zookeeper_is_told_apart() -> None:
-    async with polled(Quorum(knows_quorum=False)) as watched:
+    async with poll(Quorum(knows_quorum=False)) as watched:
         with pytest.raises(ClusterLost, match="name the ZooKeeper"):
             await watched.recorder.look()
 
 
 async def test_a_look_at_everything_reads_all_configurations() -> None:
     quorum = Quorum(topics={f"topic-{number}": Topic([(1,)]) for number in range(250)})
-    async with polled(quorum) as watched:
+    async with poll(quorum) as watched:
         await watched.look()
         asked = quorum.asked[CONFIGS]
         quorum.topics["topic-249"].config["retention.ms"] = "9"
@@ -157,7 +157,7 @@ async def test_a_look_at_everything_reads_all_configurations() -> None:
 
 
 async def test_its_metrics_tell_that_brokers_are_asked() -> None:
-    async with polled(Quorum(topics=orders((1,)))) as watched:
+    async with poll(Quorum(topics=orders((1,)))) as watched:
         registry = CollectorRegistry()
         registry.register(RecorderMetrics(watched.recorder))
         assert registry.get_sample_value("kontroller_recorder_polls") == 1

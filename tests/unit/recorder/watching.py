@@ -67,6 +67,6 @@ class Watched:
         return assert_journal_folds_to(self.cluster.active.term.state, self.journal)
 
 
-def recorded(lines: Sequence[Line]) -> list[tuple[str, str]]:
+def list_recorded(lines: Sequence[Line]) -> list[tuple[str, str]]:
     """Kinds and causes, without those of a snapshot."""
     return [(line.kind, line.cause) for line in lines if not line.snapshot and not line.kind.startswith("snapshot")]

@@ -109,9 +109,9 @@ def full_report(*, name: str = "orders", days: int = 1, topics: int = 1, brokers
         controllers=(Lane(label=name, bars=(bar(began, began + HOUR, name),)),),
         episodes=(episode(name, began, brokers),),
         episodes_total=2,
-        listings={key: filled(listed, name, rows, began) for key, listed in empty.listings.items()}
+        listings={key: fill_listed(listed, name, rows, began) for key, listed in empty.listings.items()}
         | {"clusters": one_cluster(empty.listings["clusters"], name, empty.period)},
-        before=before(empty.period),
+        before=make_before(empty.period),
         objective=Objective(percent=99.9),
     )
 
@@ -155,7 +155,7 @@ def fleet_report(clusters: int, *, days: int = 30, limits: Limits | None = None)
         kind: tuple(replace(heat, cluster=name, rows=heat.rows[:share]) for name in names[: len(drawn)] for heat in its)
         for kind, its in (("leaders", one.leaders), ("out_of_sync", one.out_of_sync), ("flaps", one.flaps))
     }
-    listed = [of_fleet(number, name, one.period) for number, name in enumerate(names)]
+    listed = [make_fleet_values(number, name, one.period) for number, name in enumerate(names)]
     shown = replace(one.listings["clusters"], rows=tuple(listed[: limits.listed_clusters]), total=clusters)
     listings = {**one.listings, "clusters": sort_by_need(shown, one.objective, one.period)}
     many = replace(
@@ -164,7 +164,7 @@ def fleet_report(clusters: int, *, days: int = 30, limits: Limits | None = None)
     return replace(many, leaders=heats["leaders"], out_of_sync=heats["out_of_sync"], flaps=heats["flaps"])
 
 
-def of_fleet(number: int, name: str, period: Period) -> dict[str, Value]:
+def make_fleet_values(number: int, name: str, period: Period) -> dict[str, Value]:
     if number % 11 == 10 and number % 5:
         return cluster_row(name, period, known_until=period.began_us + HOUR, unknown_share=0.9)
     if number % 5:
@@ -173,7 +173,7 @@ def of_fleet(number: int, name: str, period: Period) -> dict[str, Value]:
     return lost | {"unclean": int(number % 25 == 0), "violations": int(number % 50 == 0)}
 
 
-def before(period: Period) -> Before:
+def make_before(period: Period) -> Before:
     earlier = period.make_previous()
     assert earlier is not None
     counts = {
@@ -259,7 +259,7 @@ def outage(
     )
 
 
-def filled(listed: Listed, name: str, rows: int, began: int) -> Listed:
+def fill_listed(listed: Listed, name: str, rows: int, began: int) -> Listed:
     """`rows` equal rows, of a hundred thousand that there are."""
     kinds: Mapping[str, Value] = {
         "text": name,

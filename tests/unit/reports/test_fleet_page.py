@@ -24,7 +24,7 @@ MARKS_OF_A_CLUSTER, BYTES_OF_A_CLUSTER = 0, 1_000
 
 
 @cache
-def drawn(clusters: int, days: int) -> tuple[int, int]:
+def count_marks(clusters: int, days: int) -> tuple[int, int]:
     source = page(fleet_report(clusters, days=days))
     return sum(tag in MARKS for tag, _ in Page(source).elements), len(source.encode())
 
@@ -125,7 +125,7 @@ def test_a_cluster_may_have_any_name(hostile: str) -> None:
 
 @pytest.mark.nightly("draws and parses pages of hundreds of clusters, which takes seconds of CPU")
 def test_a_page_of_500_clusters_and_20_years_is_bounded() -> None:
-    marks, size = drawn(500, 7300)
+    marks, size = count_marks(500, 7300)
     assert marks < MOST_MARKS
     assert size < MOST_BYTES
 
@@ -133,14 +133,14 @@ def test_a_page_of_500_clusters_and_20_years_is_bounded() -> None:
 @pytest.mark.nightly("draws and parses pages of hundreds of clusters, which takes seconds of CPU")
 def test_a_further_cluster_is_a_row_and_a_tile_however_long_the_history() -> None:
     for days in (30, 7300):
-        (few_marks, few_bytes), (marks, size) = drawn(100, days), drawn(500, days)
+        (few_marks, few_bytes), (marks, size) = count_marks(100, days), count_marks(500, days)
         assert marks - few_marks == MARKS_OF_A_CLUSTER
         assert size - few_bytes < 400 * BYTES_OF_A_CLUSTER
 
 
 @pytest.mark.nightly("draws and parses pages of hundreds of clusters, which takes seconds of CPU")
 def test_after_a_thousand_clusters_the_page_grows_no_more() -> None:
-    (marks, size), (more_marks, more_bytes) = drawn(1000, 30), drawn(5000, 30)
+    (marks, size), (more_marks, more_bytes) = count_marks(1000, 30), count_marks(5000, 30)
     assert marks == more_marks
     assert abs(more_bytes - size) < 200_000  # other clusters are listed
     assert "First 1,000 of 5,000" in page(fleet_report(5000))

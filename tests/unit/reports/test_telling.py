@@ -18,7 +18,7 @@ BEGAN = 20_000 * DAY + 133 * MINUTE
 LOST = Loss(broker=3, at_us=BEGAN - 80_000)
 
 
-def documented() -> set[str]:
+def list_documented() -> set[str]:
     """The causes of docs/journal.md: those of controllers, of requests, and those that recorders guess."""
     text = (ROOT / "docs" / "journal.md").read_text()
     causes, guessed = (re.split(r"\n#+ ", text.split(f"# {name}\n")[1])[0] for name in ("Causes", "Guessed causes"))
@@ -28,7 +28,7 @@ def documented() -> set[str]:
 
 
 CAUSES = sorted(
-    {*documented(), *log_lines.CAUSES.values()}
+    {*list_documented(), *log_lines.CAUSES.values()}
     | {value for name, value in vars(inference).items() if name.isupper() and isinstance(value, str)}
 )
 

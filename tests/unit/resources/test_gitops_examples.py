@@ -34,7 +34,7 @@ def test_every_manifest_is_listed(part: str) -> None:
 
 
 def test_the_manifests_are_of_our_kinds_and_of_one_cluster() -> None:
-    read = [MODELS[each["kind"]].model_validate(_in_namespace(each)) for part in PARTS for each in manifests(part)]
+    read = [MODELS[each["kind"]].model_validate(_set_namespace(each)) for part in PARTS for each in manifests(part)]
     assert {type(each).__name__ for each in read} >= {"KafkaCluster", "KafkaTopic", "FeatureSet", "PreferredElection"}
     clusters = {each.metadata.name for each in read if each.kind == "KafkaCluster"}
     assert {each.spec.cluster_ref.name for each in read if each.kind != "KafkaCluster"} == clusters
@@ -90,5 +90,5 @@ def test_flux_has_expressions_for_every_kind_where_it_waits_for_it() -> None:
     assert {entry["apiVersion"] for entry in entries} == {API_VERSION}
 
 
-def _in_namespace(manifest: dict[str, Any]) -> dict[str, Any]:
+def _set_namespace(manifest: dict[str, Any]) -> dict[str, Any]:
     return {**manifest, "metadata": {**manifest["metadata"], "namespace": "kafka"}}

@@ -165,26 +165,26 @@ def test_an_object_that_is_said_not_to_be_paused_is_not(value: str) -> None:
     assert not topic().is_paused
 
 
-def allowing(*entries: AllowedNamespace) -> KafkaClusterSpec:
+def make_spec(*entries: AllowedNamespace) -> KafkaClusterSpec:
     return KafkaClusterSpec(zookeeper=ZooKeeper(connect="zk:2181"), allowed_namespaces=entries or None)
 
 
 def test_a_cluster_that_says_nothing_serves_only_its_own_namespace() -> None:
-    assert allowing().permission_for("kafka", home="kafka") == AllowedNamespace(namespace="kafka")
-    assert allowing().permission_for("payments", home="kafka") is None
+    assert make_spec().permission_for("kafka", home="kafka") == AllowedNamespace(namespace="kafka")
+    assert make_spec().permission_for("payments", home="kafka") is None
 
 
 def test_a_list_of_allowed_namespaces_is_complete() -> None:
     payments = AllowedNamespace(namespace="payments", topic_prefix="payments.")
-    assert allowing(payments).permission_for("payments", home="kafka") == payments
-    assert allowing(payments).permission_for("kafka", home="kafka") is None
+    assert make_spec(payments).permission_for("payments", home="kafka") == payments
+    assert make_spec(payments).permission_for("kafka", home="kafka") is None
 
 
 def test_the_entry_with_a_name_goes_before_the_one_for_all_namespaces() -> None:
     payments = AllowedNamespace(namespace="payments", topic_prefix="payments.")
     anyone = AllowedNamespace(namespace="*")
-    assert allowing(anyone, payments).permission_for("payments", home="kafka") == payments
-    assert allowing(anyone, payments).permission_for("audit", home="kafka") == anyone
+    assert make_spec(anyone, payments).permission_for("payments", home="kafka") == payments
+    assert make_spec(anyone, payments).permission_for("audit", home="kafka") == anyone
 
 
 def test_every_reason_has_a_meaning_for_people() -> None:

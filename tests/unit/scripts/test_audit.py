@@ -28,14 +28,14 @@ def service_answers(monkeypatch: pytest.MonkeyPatch) -> Answer:
     return answers
 
 
-def found(*dependencies: dict[str, Any]) -> str:
+def make_report(*dependencies: dict[str, Any]) -> str:
     return json.dumps({"dependencies": dependencies, "fixes": []})
 
 
 def test_where_all_was_looked_up_and_nothing_is_known_it_succeeds(
     service_answers: Answer, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    service_answers(found(LOOKED_UP), "")
+    service_answers(make_report(LOOKED_UP), "")
     assert audit.main("pypi") == 0
     assert capsys.readouterr().out == "1 distributions looked up, 0 known to be vulnerable\n"
 
@@ -43,7 +43,7 @@ def test_where_all_was_looked_up_and_nothing_is_known_it_succeeds(
 def test_what_is_vulnerable_is_named_with_the_version_that_is_not(
     service_answers: Answer, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    service_answers(found(LOOKED_UP, VULNERABLE), "")
+    service_answers(make_report(LOOKED_UP, VULNERABLE), "")
     assert audit.main("pypi") == 1
     assert "bad 2: PYSEC-1, fixed in 3\n" in capsys.readouterr().out
 
@@ -51,7 +51,7 @@ def test_what_is_vulnerable_is_named_with_the_version_that_is_not(
 @pytest.mark.parametrize(
     ("stdout", "stderr", "why"),
     [
-        (found(LOOKED_UP, SKIPPED), "", "it does not know 1 of 2 distributions: unknown"),
+        (make_report(LOOKED_UP, SKIPPED), "", "it does not know 1 of 2 distributions: unknown"),
         ("", "Traceback\nConnectionError: no such host\n", "ConnectionError: no such host"),
         ("", "", "nothing was printed"),
     ],

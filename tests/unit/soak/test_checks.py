@@ -30,13 +30,13 @@ SOUND = Snapshot(
 EXPECTED = Expected(topics={"orders": 1}, deleted={"payments"}, controllers={1000, 1001}, brokers={1, 2})
 
 
-def with_state(state: State) -> Snapshot:
+def replace_state(state: State) -> Snapshot:
     """The cluster with another state of its partition, which the brokers know."""
     view = replace(VIEW, states={ORDERS: state})
     return replace(SOUND, states={ORDERS: state}, brokers={1: view, 2: view})
 
 
-def with_view(view: BrokerView | None) -> Snapshot:
+def replace_view(view: BrokerView | None) -> Snapshot:
     """The cluster with another view of broker 2."""
     return replace(SOUND, brokers={1: VIEW, 2: view})
 
@@ -55,7 +55,7 @@ def test_a_missing_broker_is_named() -> None:
 
 
 def test_a_broker_that_does_not_answer_is_named() -> None:
-    assert problems(with_view(None), EXPECTED) == ["broker 2 does not answer"]
+    assert problems(replace_view(None), EXPECTED) == ["broker 2 does not answer"]
 
 
 def test_a_topic_that_was_lost_is_named() -> None:
@@ -84,7 +84,7 @@ def test_requests_that_are_left_are_shown() -> None:
 
 def test_a_partition_without_leader_is_named() -> None:
     state = State(leader=-1, leader_epoch=4, isr=(1, 2))
-    assert problems(with_state(state), EXPECTED) == ["orders-0 has no leader, ISR {1,2}"]
+    assert problems(replace_state(state), EXPECTED) == ["orders-0 has no leader, ISR {1,2}"]
 
 
 def test_a_partition_without_state_is_named() -> None:
@@ -93,15 +93,15 @@ def test_a_partition_without_state_is_named() -> None:
 
 def test_a_replica_out_of_sync_is_named() -> None:
     state = State(leader=1, leader_epoch=3, isr=(1,))
-    assert problems(with_state(state), EXPECTED) == ["orders-0 has AR {1,2} and ISR {1}, leader 1"]
+    assert problems(replace_state(state), EXPECTED) == ["orders-0 has AR {1,2} and ISR {1}, leader 1"]
 
 
 def test_a_leader_outside_of_the_isr_or_of_the_assignment_is_named() -> None:
     assert "orders-0 is led by 2, which is not in its ISR {1}" in problems(
-        with_state(State(leader=2, leader_epoch=3, isr=(1,))), EXPECTED
+        replace_state(State(leader=2, leader_epoch=3, isr=(1,))), EXPECTED
     )
     assert "orders-0 is led by 3, which is not in AR {1,2}" in problems(
-        with_state(State(leader=3, leader_epoch=3, isr=(1, 2, 3))), EXPECTED
+        replace_state(State(leader=3, leader_epoch=3, isr=(1, 2, 3))), EXPECTED
     )
 
 
@@ -113,19 +113,19 @@ def test_a_state_from_the_future_is_named() -> None:
 
 def test_a_broker_that_believes_something_else_is_named() -> None:
     stale = replace(VIEW, states={ORDERS: replace(LED_BY_1, leader_epoch=2)})
-    assert problems(with_view(stale), EXPECTED) == [
+    assert problems(replace_view(stale), EXPECTED) == [
         f"broker 2 has orders-0 as {stale.states[ORDERS]}, ZooKeeper has {LED_BY_1}"
     ]
-    assert problems(with_view(replace(VIEW, assigned={ORDERS: (1, 2, 3)})), EXPECTED) == [
+    assert problems(replace_view(replace(VIEW, assigned={ORDERS: (1, 2, 3)})), EXPECTED) == [
         "broker 2 has orders-0 with AR {1,2,3}, ZooKeeper has {1,2}"
     ]
-    assert problems(with_view(replace(VIEW, assigned={}, states={})), EXPECTED) == [
+    assert problems(replace_view(replace(VIEW, assigned={}, states={})), EXPECTED) == [
         "broker 2 has no metadata of orders-0"
     ]
-    assert problems(with_view(replace(VIEW, controller=1001)), EXPECTED) == [
+    assert problems(replace_view(replace(VIEW, controller=1001)), EXPECTED) == [
         "broker 2 says the controller is 1001, and it is 1000"
     ]
-    assert problems(with_view(replace(VIEW, brokers=frozenset({2}))), EXPECTED) == [
+    assert problems(replace_view(replace(VIEW, brokers=frozenset({2}))), EXPECTED) == [
         "broker 2 does not know of broker 1"
     ]
 
@@ -133,14 +133,14 @@ def test_a_broker_that_believes_something_else_is_named() -> None:
 def test_a_topic_that_only_a_broker_still_has_is_named() -> None:
     ghost = ("payments", 0)
     view = replace(VIEW, assigned={**VIEW.assigned, ghost: (1,)}, states={**VIEW.states, ghost: LED_BY_1})
-    assert problems(with_view(view), EXPECTED) == [
+    assert problems(replace_view(view), EXPECTED) == [
         "broker 2 still has payments-0 in its metadata, which is not in ZooKeeper"
     ]
 
 
 def test_stray_and_missing_logs_are_named() -> None:
     view = replace(VIEW, logs=frozenset({"payments-0", "orders-0.5c9-delete"}))
-    assert problems(with_view(view), EXPECTED) == [
+    assert problems(replace_view(view), EXPECTED) == [
         "broker 2 has the stray log directory orders-0.5c9-delete",
         "broker 2 has the stray log directory payments-0",
         "broker 2 has no log directory orders-0",
@@ -149,7 +149,7 @@ def test_stray_and_missing_logs_are_named() -> None:
 
 def test_a_log_that_kafkas_own_controller_left_is_not_stray() -> None:
     view = replace(VIEW, logs=VIEW.logs | {"payments-0"})
-    assert problems(with_view(view), replace(EXPECTED, left_by_kafka=lambda: {"payments-0"})) == []
+    assert problems(replace_view(view), replace(EXPECTED, left_by_kafka=lambda: {"payments-0"})) == []
 
 
 def test_throttles_that_are_left_are_named() -> None:

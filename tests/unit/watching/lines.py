@@ -26,7 +26,7 @@ def alive(seq: int, at: float, *, cluster: str = "c1", epoch: int = 1) -> bytes:
     return line(seq, at, "controller_alive", cluster=cluster, epoch=epoch)
 
 
-def led(seq: int, at: float, leader: int, *, cluster: str = "c1", epoch: int = 1, topic: str = "t") -> bytes:
+def lead(seq: int, at: float, leader: int, *, cluster: str = "c1", epoch: int = 1, topic: str = "t") -> bytes:
     delta = {"leader": leader, "isr": [1]}
     return line(seq, at, "leadership", cluster=cluster, epoch=epoch, topic=topic, partition=0, delta=delta)
 

@@ -52,14 +52,14 @@ async def told(server: StrictAlertmanager) -> AsyncIterator[Told]:
         yield Told(session, server.url)
 
 
-async def until(condition: Callable[[], bool]) -> None:
+async def wait_until(condition: Callable[[], bool]) -> None:
     async with asyncio.timeout(20):
         while not condition():  # noqa: ASYNC110 - what it waits for happens on the other side of a socket
             await asyncio.sleep(0.01)
 
 
 @asynccontextmanager
-async def running(receiver: Alertmanager) -> AsyncIterator[None]:
+async def run(receiver: Alertmanager) -> AsyncIterator[None]:
     task = asyncio.create_task(receiver.run())
     try:
         yield
@@ -115,11 +115,11 @@ async def test_what_stands_is_sent_again_before_it_would_end_by_itself(server: S
     async with aiohttp.ClientSession() as session:
         told = Told(session, server.url, resend_s=0.05)
         told.post(alarm())
-        async with running(told.receiver):
+        async with run(told.receiver):
             for _ in range(20):
                 told.clock.now_s += 0.05
                 count = len(server.requests)
-                await until(lambda count=count: len(server.requests) > count)  # type: ignore[misc]
+                await wait_until(lambda count=count: len(server.requests) > count)  # type: ignore[misc]
                 assert len(server.firing(told.clock.now_s)) == 1
         assert server.firing(told.clock.now_s + 0.3) == []
 
@@ -147,13 +147,13 @@ async def test_while_it_is_away_alarms_wait_and_it_learns_of_all_as_they_are_by_
     told.post(alarm("known"))
     await told.receiver.send()
     await server.stop()
-    async with running(told.receiver):
+    async with run(told.receiver):
         told.post(alarm("known", state="cleared"), alarm("new"), alarm("short"), alarm("short", state="cleared"))
-        await until(lambda: told.receiver.failures >= 3)
+        await wait_until(lambda: told.receiver.failures >= 3)
         assert told.receiver.pending == 3
         told.clock.now_s += 1
         await server.start()
-        await until(lambda: told.receiver.pending == 0)
+        await wait_until(lambda: told.receiver.pending == 0)
     assert [labels["topic"] for labels in server.firing(told.clock.now_s)] == ["new"]
 
 

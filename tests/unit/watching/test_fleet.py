@@ -8,7 +8,7 @@ from kontroller.history.watching.board import Board, Notice
 from kontroller.history.watching.checkpoint import Kept
 from kontroller.history.watching.fleet import MOST_CLUSTERS, Fleet
 from kontroller.history.watching.journals.journal import Chunk
-from tests.unit.watching.lines import Clock, alive, led, line, snapshot
+from tests.unit.watching.lines import Clock, alive, lead, line, snapshot
 
 RULES = Rules(leaderless_after_us=30_000_000, under_min_isr_after_us=30_000_000, min_isr=1)
 DOWN = {"topic": "t", "partition": 0, "delta": {"leader": -1, "isr": [1]}}
@@ -54,18 +54,18 @@ def live() -> Watched:
 
 def test_trouble_is_told_of_though_nothing_comes_after_it() -> None:
     watched = live()
-    watched.read(led(1, 1, -1))
+    watched.read(lead(1, 1, -1))
     watched.wait(30)
     assert watched.new() == []
     watched.wait(1)
     assert watched.new() == ["c1 leaderless raised", "c1 silent raised"]
-    watched.read(led(2, 40, 1))
+    watched.read(lead(2, 40, 1))
     assert watched.new() == ["c1 silent cleared", "c1 leaderless cleared"]
 
 
 def test_time_is_not_counted_by_the_record_and_by_the_clock_as_well() -> None:
     watched = live()
-    watched.read(led(1, 1, -1))
+    watched.read(lead(1, 1, -1))
     for second in range(2, 31):
         watched.clock.now_s += 0.9
         watched.read(alive(second, second))
@@ -79,10 +79,10 @@ def test_time_is_not_counted_by_the_record_and_by_the_clock_as_well() -> None:
 def test_what_came_and_went_before_the_watch_began_is_not_told_and_what_stands_is() -> None:
     watched = Watched()
     watched.read(journal="b")
-    watched.read(alive(0, 0), led(1, 5, -1), *(alive(seq, 10.0 * seq) for seq in range(2, 8)), is_at_end=False)
+    watched.read(alive(0, 0), lead(1, 5, -1), *(alive(seq, 10.0 * seq) for seq in range(2, 8)), is_at_end=False)
     watched.wait(300)
     assert watched.new() == []
-    watched.read(led(8, 80, 1), led(9, 90, -1, topic="u"), *(alive(seq, 10.0 * seq) for seq in range(10, 16)))
+    watched.read(lead(8, 80, 1), lead(9, 90, -1, topic="u"), *(alive(seq, 10.0 * seq) for seq in range(10, 16)))
     assert watched.new() == []
     watched.wait(1)
     assert watched.new() == ["c1 leaderless raised"]
@@ -92,12 +92,12 @@ def test_what_came_and_went_before_the_watch_began_is_not_told_and_what_stands_i
 def test_a_journal_without_end_holds_up_the_clusters_of_others_at_the_start_alone() -> None:
     watched = Watched()
     watched.read(alive(0, 0, cluster="slow"), journal="b", is_at_end=False)
-    watched.read(alive(0, 0), led(1, 0, -1))
+    watched.read(alive(0, 0), lead(1, 0, -1))
     watched.wait(60)
     assert watched.new() == []
     watched.wait(1)
     assert sorted(watched.new()) == ["c1 leaderless raised", "c1 silent raised"]
-    watched.read(led(2, 70, 1), led(3, 71, -1))
+    watched.read(lead(2, 70, 1), lead(3, 71, -1))
     watched.wait(31)
     assert watched.new() == [
         "c1 silent cleared",
@@ -109,7 +109,7 @@ def test_a_journal_without_end_holds_up_the_clusters_of_others_at_the_start_alon
 
 def test_an_older_term_that_is_read_first_is_not_told_of() -> None:
     watched = Watched()
-    watched.read(led(0, 0, -1), *(alive(seq, 10.0 * seq) for seq in range(1, 6)), journal="a")
+    watched.read(lead(0, 0, -1), *(alive(seq, 10.0 * seq) for seq in range(1, 6)), journal="a")
     watched.wait(20)
     watched.read(line(0, 70, "controller_elected", epoch=2), *snapshot(1, 70, epoch=2), journal="b")
     watched.wait(10)
@@ -134,7 +134,7 @@ def test_a_controller_that_takes_over_in_another_journal_ends_the_silence() -> N
 
 def test_a_watch_that_stood_still_for_an_hour_has_waited_one_interval() -> None:
     watched = live()
-    watched.read(led(1, 1, -1))
+    watched.read(lead(1, 1, -1))
     watched.clock.now_s += 3600
     watched.fleet.pass_time()
     assert watched.new() == []
@@ -143,7 +143,7 @@ def test_a_watch_that_stood_still_for_an_hour_has_waited_one_interval() -> None:
 
 def test_a_restart_repeats_nothing_forgets_nothing_and_keeps_when_it_began() -> None:
     before = live()
-    before.read(led(1, 1, -1), led(2, 1, -1, topic="u"))
+    before.read(lead(1, 1, -1), lead(2, 1, -1, topic="u"))
     before.wait(31)
     assert len(before.new()) == 3
     kept = checkpoint.take_checkpoint(before.fleet, before.board)
@@ -160,7 +160,7 @@ def test_a_restart_repeats_nothing_forgets_nothing_and_keeps_when_it_began() -> 
 
 def test_a_cluster_that_is_known_from_before_and_does_not_come_is_silent_and_its_alarms_stand() -> None:
     before = live()
-    before.read(led(1, 1, -1), *(alive(seq, 10.0 * seq) for seq in range(2, 6)))
+    before.read(lead(1, 1, -1), *(alive(seq, 10.0 * seq) for seq in range(2, 6)))
     before.wait(1)
     assert before.new() == ["c1 leaderless raised"]
     after = Watched(checkpoint.take_checkpoint(before.fleet, before.board))
@@ -173,7 +173,7 @@ def test_a_cluster_that_is_known_from_before_and_does_not_come_is_silent_and_its
 
 def test_lines_that_say_nothing_are_counted_and_disturb_no_other() -> None:
     watched = live()
-    watched.read(b"no json", b"", line(1, 1, "leadership"), b"\xff\x00", led(1, 1, -1))
+    watched.read(b"no json", b"", line(1, 1, "leadership"), b"\xff\x00", lead(1, 1, -1))
     assert watched.fleet.unreadable == {"a": 4, "b": 0}
     watched.wait(31)
     assert "c1 leaderless raised" in watched.new()
@@ -183,7 +183,7 @@ def test_there_is_an_end_to_the_clusters_that_lines_can_make() -> None:
     watched = live()
     watched.read(*(alive(0, 0, cluster=f"made-up-{number}") for number in range(2 * MOST_CLUSTERS)))
     assert len(watched.fleet.clusters) == MOST_CLUSTERS
-    watched.read(led(1, 1, -1))
+    watched.read(lead(1, 1, -1))
     watched.wait(31)
     assert "c1 leaderless raised" in watched.new()
 
@@ -191,7 +191,7 @@ def test_there_is_an_end_to_the_clusters_that_lines_can_make() -> None:
 def test_a_configuration_of_one_broker_is_not_that_of_all() -> None:
     watched = live()
     two = {"config": {"min.insync.replicas": "2"}}
-    watched.read(led(1, 1, 1), line(2, 2, "broker_config", broker=2, delta=two))
+    watched.read(lead(1, 1, 1), line(2, 2, "broker_config", broker=2, delta=two))
     watched.wait(29)
     assert watched.new() == []
     watched.read(line(3, 32, "broker_config", delta=two))

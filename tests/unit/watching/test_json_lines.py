@@ -15,7 +15,7 @@ from kontroller.history.watching.json_lines import JsonLines
 from tests.unit.watching.lines import START_US
 
 
-def written(path: Path, count: int = 1) -> tuple[JsonLines, int]:
+def write_rows(path: Path, count: int = 1) -> tuple[JsonLines, int]:
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     lines, board = JsonLines(descriptor, str(path)), Board()
     board.tell(lines.receive)
@@ -26,7 +26,7 @@ def written(path: Path, count: int = 1) -> tuple[JsonLines, int]:
 
 
 def test_a_line_has_the_columns_of_the_table(tmp_path: Path) -> None:
-    lines, descriptor = written(tmp_path / "alarms")
+    lines, descriptor = write_rows(tmp_path / "alarms")
     lines.write()
     os.close(descriptor)
     row = json.loads((tmp_path / "alarms").read_text())
@@ -38,7 +38,7 @@ def test_a_line_has_the_columns_of_the_table(tmp_path: Path) -> None:
 def test_what_a_full_disk_does_not_take_waits_and_no_line_is_torn_or_twice(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    lines, descriptor = written(tmp_path / "alarms", 3)
+    lines, descriptor = write_rows(tmp_path / "alarms", 3)
     room = [25, None, 40, None]
 
     def write_little(to: int, data: bytes) -> int:
@@ -60,7 +60,7 @@ def test_what_a_full_disk_does_not_take_waits_and_no_line_is_torn_or_twice(
 
 def test_what_waits_has_an_end_and_what_is_dropped_is_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(json_lines, "_MOST_PENDING_BYTES", 500)
-    lines, descriptor = written(tmp_path / "alarms", 10)
+    lines, descriptor = write_rows(tmp_path / "alarms", 10)
     os.close(descriptor)
     assert lines.dropped > 0
     assert lines.pending + lines.dropped == 10

@@ -20,7 +20,7 @@ from typer.testing import CliRunner
 from devcluster.running.ports import reserve_port
 from kontroller.command_line import main
 from tests.unit.watching.alertmanagers import StrictAlertmanager
-from tests.unit.watching.lines import alive, led
+from tests.unit.watching.lines import alive, lead
 
 SEGMENT = "0000000001-000000000000000.jsonl"
 QUICK = (
@@ -32,7 +32,7 @@ QUICK = (
 
 
 @contextmanager
-def watching(*options: str) -> Iterator[subprocess.Popen[str]]:
+def run_watch(*options: str) -> Iterator[subprocess.Popen[str]]:
     command = [sys.executable, "-m", "kontroller", "history", "watch", *QUICK, *options]
     env = {**os.environ, "COLUMNS": "500"}
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=env)
@@ -43,7 +43,7 @@ def watching(*options: str) -> Iterator[subprocess.Popen[str]]:
         process.communicate()
 
 
-def until(condition: Callable[[], bool], process: subprocess.Popen[str]) -> None:
+def wait_until(condition: Callable[[], bool], process: subprocess.Popen[str]) -> None:
     deadline = time.monotonic() + 60
     while not condition():
         assert process.poll() is None, process.communicate()[1]
@@ -70,7 +70,7 @@ def answer(url: str) -> str:
 def journal(tmp_path: Path) -> Path:
     folder = tmp_path / "journal"
     folder.mkdir()
-    (folder / SEGMENT).write_bytes(b"\n".join([alive(0, 0), led(1, 0.1, -1)]) + b"\n")
+    (folder / SEGMENT).write_bytes(b"\n".join([alive(0, 0), lead(1, 0.1, -1)]) + b"\n")
     return folder
 
 
@@ -102,22 +102,27 @@ async def test_it_tells_everybody_and_ends_in_order(journal: Path, tmp_path: Pat
         f"--metrics-port={port}",
     )
 
-    def told() -> list[tuple[str, str]]:
+    def list_told() -> list[tuple[str, str]]:
         rows = [json.loads(text) for text in alarms.read_text().splitlines()] if alarms.exists() else []
         return sorted((row["problem"], row["state"]) for row in rows)
 
-    with watching(*options) as process:
-        await asyncio.to_thread(until, lambda: len(told()) == 2 and len(server.alerts) == 2, process)
+    with run_watch(*options) as process:
+        await asyncio.to_thread(wait_until, lambda: len(list_told()) == 2 and len(server.alerts) == 2, process)
         metrics = await asyncio.to_thread(answer, f"http://127.0.0.1:{port}/metrics")
         ready = await asyncio.to_thread(answer, f"http://127.0.0.1:{port}/readyz")
-        write(journal, led(2, 0.2, 1))
+        write(journal, lead(2, 0.2, 1))
         writing = asyncio.create_task(keep_alive(journal, 3, 0.2))
-        await asyncio.to_thread(until, lambda: len(told()) == 4, process)
-        await asyncio.to_thread(until, lambda: server.firing(time.time()) == [], process)
+        await asyncio.to_thread(wait_until, lambda: len(list_told()) == 4, process)
+        await asyncio.to_thread(wait_until, lambda: server.firing(time.time()) == [], process)
         await asyncio.to_thread(end, process)
         writing.cancel()
     await server.stop()
-    assert told() == [("leaderless", "cleared"), ("leaderless", "raised"), ("silent", "cleared"), ("silent", "raised")]
+    assert list_told() == [
+        ("leaderless", "cleared"),
+        ("leaderless", "raised"),
+        ("silent", "cleared"),
+        ("silent", "raised"),
+    ]
     assert server.faults == []
     assert 'kontroller_watch_alarms{cluster="c1",problem="leaderless"} 1.0' in metrics
     assert 'kontroller_watch_alarms{cluster="c1",problem="under_min_isr"} 0.0' in metrics
@@ -132,12 +137,12 @@ async def test_it_tells_everybody_and_ends_in_order(journal: Path, tmp_path: Pat
 def test_a_restart_tells_of_nothing_twice_and_of_what_is_over(journal: Path, tmp_path: Path) -> None:
     alarms = tmp_path / "alarms.jsonl"
     options = (f"--journal={journal}", f"--output={alarms}", f"--checkpoint={tmp_path}/watch.json")
-    with watching(*options) as process:
-        until(lambda: alarms.exists() and alarms.read_text().count("\n") == 2, process)
+    with run_watch(*options) as process:
+        wait_until(lambda: alarms.exists() and alarms.read_text().count("\n") == 2, process)
         end(process)
-    write(journal, led(2, 0.2, 1))
-    with watching(*options) as process:
-        until(lambda: alarms.read_text().count("\n") >= 4, process)
+    write(journal, lead(2, 0.2, 1))
+    with run_watch(*options) as process:
+        wait_until(lambda: alarms.read_text().count("\n") >= 4, process)
         end(process)
     rows = [json.loads(text) for text in alarms.read_text().splitlines()]
     assert [(row["problem"], row["state"]) for row in rows[:2]] == [("leaderless", "raised"), ("silent", "raised")]
@@ -145,7 +150,7 @@ def test_a_restart_tells_of_nothing_twice_and_of_what_is_over(journal: Path, tmp
 
 
 def test_alarms_are_on_standard_output_where_no_file_is_given(journal: Path) -> None:
-    with watching(f"--journal={journal}") as process:
+    with run_watch(f"--journal={journal}") as process:
         assert process.stdout is not None
         first = json.loads(process.stdout.readline())
         _, log = end(process)
@@ -171,7 +176,7 @@ def test_a_command_that_is_wrong_ends_with_2_and_says_what_to_change(options: tu
 def test_a_file_that_is_no_checkpoint_is_not_written_over(journal: Path, tmp_path: Path) -> None:
     notes = tmp_path / "notes.txt"
     notes.write_text("mine")
-    with watching(f"--journal={journal}", f"--checkpoint={notes}") as process:
+    with run_watch(f"--journal={journal}", f"--checkpoint={notes}") as process:
         _, log = process.communicate(timeout=60)
     assert (process.returncode, "is not a checkpoint of a watch" in log) == (2, True), log
     assert notes.read_text() == "mine"

@@ -21,7 +21,7 @@ TOKEN = "a-token-of-the-tests"
 
 
 @asynccontextmanager
-async def served_at(*routes: web.RouteDef) -> AsyncIterator[str]:
+async def serve(*routes: web.RouteDef) -> AsyncIterator[str]:
     """The address of the journal that routes serve."""
     application = web.Application()
     application.add_routes(routes)
@@ -47,11 +47,11 @@ async def journal(request: pytest.FixtureRequest, tmp_path: Path, tmp_path_facto
         return
     tokens = tokens_of(tmp_path_factory.mktemp("token")) if request.param.endswith("token") else None
     routes = journal_routes(tmp_path, tokens.of_others if tokens else None)
-    async with served_at(*routes) as url, aiohttp.ClientSession() as session:
+    async with serve(*routes) as url, aiohttp.ClientSession() as session:
         yield ServedJournal(url, session, tokens)
 
 
-async def to_the_end(journal: Journal) -> list[bytes]:
+async def read_to_the_end(journal: Journal) -> list[bytes]:
     lines: list[bytes] = []
     while True:
         chunk = await journal.read()
@@ -69,38 +69,38 @@ FIRST, SECOND = "0000000001-000000000000000.jsonl", "0000000001-000000000000009.
 
 
 async def test_lines_come_once_and_only_whole_ones(journal: Journal, tmp_path: Path) -> None:
-    assert await to_the_end(journal) == []
+    assert await read_to_the_end(journal) == []
     append(tmp_path, FIRST, b"1", b"2", b"thr", end=b"")
-    assert await to_the_end(journal) == [b"1", b"2"]
-    assert await to_the_end(journal) == []
+    assert await read_to_the_end(journal) == [b"1", b"2"]
+    assert await read_to_the_end(journal) == []
     append(tmp_path, FIRST, b"ee", b"4")
-    assert await to_the_end(journal) == [b"three", b"4"]
+    assert await read_to_the_end(journal) == [b"three", b"4"]
 
 
 async def test_a_segment_is_read_to_its_end_before_the_next(journal: Journal, tmp_path: Path) -> None:
     append(tmp_path, FIRST, b"1")
-    assert await to_the_end(journal) == [b"1"]
+    assert await read_to_the_end(journal) == [b"1"]
     append(tmp_path, FIRST, b"2", b"torn by a crash", end=b"")
     append(tmp_path, SECOND, b"3")
-    assert await to_the_end(journal) == [b"2", b"3"]
+    assert await read_to_the_end(journal) == [b"2", b"3"]
 
 
 async def test_what_a_writer_cuts_off_and_writes_again_is_read(journal: Journal, tmp_path: Path) -> None:
     append(tmp_path, FIRST, b"1", b"block that failed")
-    assert await to_the_end(journal) == [b"1", b"block that failed"]
+    assert await read_to_the_end(journal) == [b"1", b"block that failed"]
     (tmp_path / FIRST).write_bytes(b"1\n")
-    assert await to_the_end(journal) == []
+    assert await read_to_the_end(journal) == []
     append(tmp_path, FIRST, b"block again")
-    assert await to_the_end(journal) == [b"block again"]
+    assert await read_to_the_end(journal) == [b"block again"]
 
 
 async def test_a_segment_that_retention_takes_away_is_passed_over(journal: Journal, tmp_path: Path) -> None:
     append(tmp_path, FIRST, b"1")
-    assert await to_the_end(journal) == [b"1"]
+    assert await read_to_the_end(journal) == [b"1"]
     (tmp_path / FIRST).unlink()
-    assert await to_the_end(journal) == []
+    assert await read_to_the_end(journal) == []
     append(tmp_path, SECOND, b"2")
-    assert await to_the_end(journal) == [b"2"]
+    assert await read_to_the_end(journal) == [b"2"]
 
 
 async def test_it_begins_with_the_newest_whole_snapshot(journal: Journal, tmp_path: Path) -> None:
@@ -109,7 +109,7 @@ async def test_it_begins_with_the_newest_whole_snapshot(journal: Journal, tmp_pa
     append(tmp_path, "0000000001-000000000000005.jsonl", b"newer", *snapshot(6, 2))
     append(tmp_path, "0000000001-000000000000010.jsonl", alive(10, 2.5))
     append(tmp_path, "0000000001-000000000000020.jsonl", begun)
-    assert await to_the_end(journal) == [b"newer", *snapshot(6, 2), alive(10, 2.5), begun]
+    assert await read_to_the_end(journal) == [b"newer", *snapshot(6, 2), alive(10, 2.5), begun]
 
 
 async def test_a_snapshot_across_segments_is_a_whole_one(journal: Journal, tmp_path: Path) -> None:
@@ -117,7 +117,7 @@ async def test_a_snapshot_across_segments_is_a_whole_one(journal: Journal, tmp_p
     append(tmp_path, "0000000001-000000000000000.jsonl", *snapshot(1, 1))
     append(tmp_path, "0000000001-000000000000005.jsonl", b"5", started)
     append(tmp_path, "0000000001-000000000000007.jsonl", ended)
-    assert await to_the_end(journal) == [b"5", started, ended]
+    assert await read_to_the_end(journal) == [b"5", started, ended]
 
 
 @pytest.fixture
@@ -131,7 +131,7 @@ async def test_lines_longer_than_a_part_are_read_and_absurd_ones_passed_over(
 ) -> None:
     append(tmp_path, FIRST, b"1", b"x" * 200, b"2", b"y" * 1000, b"3")
     append(tmp_path, SECOND, b"4")
-    lines = await to_the_end(journal)
+    lines = await read_to_the_end(journal)
     assert [one for one in lines if len(one) == 1] == [b"1", b"2", b"3", b"4"]
     assert b"x" * 200 in lines
     assert max(map(len, lines)) <= 256
@@ -142,10 +142,10 @@ async def test_folders_of_several_controllers_are_read_and_one_that_is_begun_lat
     (tmp_path / "b").mkdir()
     append(tmp_path / "a", FIRST, b"a1")
     journal = FolderJournal(tmp_path)
-    assert await to_the_end(journal) == [b"a1"]
+    assert await read_to_the_end(journal) == [b"a1"]
     append(tmp_path / "b", FIRST, b"b1")
     append(tmp_path / "a", FIRST, b"a2")
-    assert sorted(await to_the_end(journal)) == [b"a2", b"b1"]
+    assert sorted(await read_to_the_end(journal)) == [b"a2", b"b1"]
 
 
 async def test_a_folder_that_cannot_be_read_keeps_no_other_from_being_read(tmp_path: Path) -> None:
@@ -167,7 +167,7 @@ async def test_what_is_not_there_is_said_and_is_read_once_it_is(tmp_path: Path) 
         await journal.read()
     (tmp_path / "later").mkdir()
     append(tmp_path / "later", FIRST, b"1")
-    assert await to_the_end(journal) == [b"1"]
+    assert await read_to_the_end(journal) == [b"1"]
 
 
 async def test_a_server_that_is_away_or_serves_something_else_is_said_without_its_password() -> None:
@@ -185,7 +185,7 @@ async def test_a_reader_without_the_token_says_what_to_give_and_reads_once_it_ha
     append(tmp_path, FIRST, b"1")
     servers, readers = (tmp_path_factory.mktemp(name) for name in ("servers", "readers"))
     routes = journal_routes(tmp_path, tokens_of(servers).of_others)
-    async with served_at(*routes) as url, aiohttp.ClientSession() as session:
+    async with serve(*routes) as url, aiohttp.ClientSession() as session:
         journal = ServedJournal(url, session, tokens_of(readers, "another-token-than-that"))
         with pytest.raises(JournalUnreadable, match=r"answers 401: .* --journal-token-file") as error:
             await journal.read()
@@ -194,4 +194,4 @@ async def test_a_reader_without_the_token_says_what_to_give_and_reads_once_it_ha
         with pytest.raises(JournalUnreadable, match=r"cannot be read: .*token cannot be read"):
             await journal.read()
         tokens_of(readers)
-        assert await to_the_end(journal) == [b"1"]
+        assert await read_to_the_end(journal) == [b"1"]

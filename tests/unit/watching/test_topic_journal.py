@@ -23,7 +23,7 @@ def bootstrap(producer: Producer) -> str:
     return f"{broker.host}:{broker.port}"
 
 
-async def to_the_end(journal: TopicJournal) -> list[bytes]:
+async def read_to_the_end(journal: TopicJournal) -> list[bytes]:
     lines: list[bytes] = []
     async with asyncio.timeout(60):
         while True:
@@ -44,8 +44,8 @@ async def test_messages_come_from_the_first_on_each_once_and_then_as_they_are_wr
 ) -> None:
     write(producer, "journal", b"1", b"2")
     journal = TopicJournal("journal", bootstrap)
-    assert await to_the_end(journal) == [b"1", b"2"]
-    assert await to_the_end(journal) == []
+    assert await read_to_the_end(journal) == [b"1", b"2"]
+    assert await read_to_the_end(journal) == []
     write(producer, "journal", b"3")
     lines: list[bytes] = []
     async with asyncio.timeout(60):
@@ -53,7 +53,7 @@ async def test_messages_come_from_the_first_on_each_once_and_then_as_they_are_wr
             lines += (await journal.read()).lines
     assert lines == [b"3"]
     await journal.close()
-    assert await to_the_end(journal) == [b"1", b"2", b"3"]
+    assert await read_to_the_end(journal) == [b"1", b"2", b"3"]
     await journal.close()
 
 

@@ -31,12 +31,12 @@ def right(content: bytes) -> bytes:
     return encode_response(ANSWER, read_request_head(content).correlation_id)
 
 
-def telling(newest: Mapping[int, int]) -> Callable[[bytes], bytes]:
+def answer_versions(newest: Mapping[int, int]) -> Callable[[bytes], bytes]:
     """What a broker of these newest versions answers to ApiVersions."""
     return lambda content: encode_response(told_versions(newest), read_request_head(content).correlation_id)
 
 
-told = telling(OF_KAFKA_3_9)
+told = answer_versions(OF_KAFKA_3_9)
 
 
 class Server:
@@ -77,14 +77,14 @@ async def server() -> AsyncIterator[Server]:
 
 
 @asynccontextmanager
-async def linked(server: Server, request_timeout_ms: int = 10_000) -> AsyncIterator[TcpBrokerLink]:
+async def open_link(server: Server, request_timeout_ms: int = 10_000) -> AsyncIterator[TcpBrokerLink]:
     link = TcpBrokerLink("127.0.0.1", server.port, client_id="1000", request_timeout_ms=request_timeout_ms)
     yield link
     await link.close()
 
 
 async def test_requests_share_one_connection_and_carry_the_controllers_id(server: Server) -> None:
-    async with linked(server) as link:
+    async with open_link(server) as link:
         assert [await link.send(REQUEST) for _ in range(3)] == [ANSWER] * 3
     heads = [read_request_head(server.received.get_nowait()) for _ in range(3)]
     assert len(server.writers) == 1
@@ -94,7 +94,7 @@ async def test_requests_share_one_connection_and_carry_the_controllers_id(server
 
 async def test_a_request_waits_for_the_answer_to_the_one_before(server: Server) -> None:
     server.script = lambda content: b""
-    async with linked(server) as link:
+    async with open_link(server) as link:
         first, second = asyncio.create_task(link.send(REQUEST)), asyncio.create_task(link.send(REQUEST))
         async with asyncio.timeout(DEADLINE_S):
             content = await server.received.get()
@@ -117,7 +117,7 @@ BAD_ANSWERS = {
 @pytest.mark.parametrize("case", BAD_ANSWERS)
 async def test_an_answer_that_makes_no_sense_is_unreadable_and_costs_the_connection(server: Server, case: str) -> None:
     server.script = BAD_ANSWERS[case]
-    async with linked(server) as link:
+    async with open_link(server) as link:
         with pytest.raises(UnreadableAnswer):
             await link.send(REQUEST)
         server.script = right
@@ -128,7 +128,7 @@ async def test_an_answer_that_makes_no_sense_is_unreadable_and_costs_the_connect
 @pytest.mark.parametrize("case", ["another request's", "too short", "another protocol"])
 async def test_whoever_answers_as_no_broker_would_is_not_reached(server: Server, case: str) -> None:
     server.tells = BAD_ANSWERS[case]
-    async with linked(server) as link:
+    async with open_link(server) as link:
         with pytest.raises(UnreadableAnswer, match="ApiVersions"):
             await link.reach()
         server.tells = told
@@ -139,8 +139,8 @@ async def test_whoever_answers_as_no_broker_would_is_not_reached(server: Server,
 async def test_a_request_is_sent_in_the_newest_version_that_both_sides_know(
     server: Server, newest: int, version: int
 ) -> None:
-    server.tells = telling(OF_KAFKA_3_9 | {6: newest})
-    async with linked(server) as link:
+    server.tells = answer_versions(OF_KAFKA_3_9 | {6: newest})
+    async with open_link(server) as link:
         assert await link.send(REQUEST) == ANSWER
         assert read_request_head(server.received.get_nowait()).api_version == version
 
@@ -156,8 +156,8 @@ async def test_a_request_is_sent_in_the_newest_version_that_both_sides_know(
 async def test_a_broker_that_does_not_speak_as_we_do_is_not_reached_and_sent_nothing(
     server: Server, newest: dict[int, int], said: str
 ) -> None:
-    server.tells = telling(newest)
-    async with linked(server) as link:
+    server.tells = answer_versions(newest)
+    async with open_link(server) as link:
         with pytest.raises(NotSpoken, match=said):
             await link.reach()
         with pytest.raises(NotSpoken, match=said):
@@ -169,7 +169,7 @@ async def test_a_broker_that_does_not_speak_as_we_do_is_not_reached_and_sent_not
 
 async def test_who_does_not_say_what_he_speaks_was_sent_nothing(server: Server) -> None:
     server.tells = lambda content: None
-    async with linked(server) as link:
+    async with open_link(server) as link:
         with pytest.raises(NotConnected, match="without an answer"):
             await link.send(REQUEST)
         server.tells = told
@@ -182,7 +182,7 @@ async def test_a_connection_that_closes_instead_of_answering_is_unreachable(serv
         server.writers[-1].write(right(content)[:part])
 
     server.script = close_after_a_part
-    async with linked(server) as link:
+    async with open_link(server) as link:
         with pytest.raises(BrokerUnreachable) as raised:
             await link.send(REQUEST)
         assert not isinstance(raised.value, NotConnected), "the request may have been read"
@@ -192,7 +192,7 @@ async def test_a_connection_that_closes_instead_of_answering_is_unreachable(serv
 
 async def test_a_broker_that_does_not_answer_in_time_is_unreachable(server: Server) -> None:
     server.script = lambda content: b""
-    async with linked(server, request_timeout_ms=1) as link:
+    async with open_link(server, request_timeout_ms=1) as link:
         with pytest.raises(BrokerUnreachable, match="did not answer within 1 ms") as raised:
             await link.send(REQUEST)
         assert not isinstance(raised.value, NotConnected), "the request may be read yet"
@@ -200,7 +200,7 @@ async def test_a_broker_that_does_not_answer_in_time_is_unreachable(server: Serv
 
 async def test_a_late_answer_is_not_taken_for_that_of_the_next_request(server: Server) -> None:
     server.script = lambda content: b""
-    async with linked(server) as link:
+    async with open_link(server) as link:
         first = asyncio.create_task(link.send(REQUEST))
         async with asyncio.timeout(DEADLINE_S):
             content = await server.received.get()
@@ -214,7 +214,7 @@ async def test_a_late_answer_is_not_taken_for_that_of_the_next_request(server: S
 
 
 async def test_an_idle_connection_that_the_broker_closed_is_opened_again_without_a_failure(server: Server) -> None:
-    async with linked(server) as link:
+    async with open_link(server) as link:
         assert await link.send(REQUEST) == ANSWER
         connection = link._connection
         assert connection is not None
@@ -227,7 +227,7 @@ async def test_an_idle_connection_that_the_broker_closed_is_opened_again_without
 
 async def test_closing_the_link_fails_the_request_under_way_and_those_that_wait(server: Server) -> None:
     server.script = lambda content: b""
-    async with linked(server) as link:
+    async with open_link(server) as link:
         sent = [asyncio.create_task(link.send(REQUEST)) for _ in range(3)]
         async with asyncio.timeout(DEADLINE_S):
             await server.received.get()
@@ -241,7 +241,7 @@ async def test_a_request_that_cannot_be_written_leaves_the_link_usable(server: S
     too_large = UpdateMetadataRequest(
         controller_id=BrokerId(2**40), controller_epoch=ControllerEpoch(1), topic_states=(), live_brokers=()
     )
-    async with linked(server) as link:
+    async with open_link(server) as link:
         with pytest.raises(Unencodable):
             await link.send(too_large)
         assert await link.send(REQUEST) == ANSWER

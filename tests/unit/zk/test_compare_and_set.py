@@ -40,7 +40,7 @@ def zk(zookeeper: SimulatedZooKeeper) -> ZkSession:
     return zookeeper.session()
 
 
-def counted(node: ZkNode | None) -> list[WriteOp]:
+def count_up(node: ZkNode | None) -> list[WriteOp]:
     return [put(PATH, node, b"%d" % (int(node.data) + 1 if node is not None else 1))]
 
 
@@ -69,7 +69,7 @@ class Rival:
 
 async def test_what_is_absent_is_created_and_what_is_there_is_rewritten(zk: ZkSession) -> None:
     for number in (b"1", b"2", b"3"):
-        settled = await compare_and_set(reading(zk, PATH), counted, zk.transact)
+        settled = await compare_and_set(reading(zk, PATH), count_up, zk.transact)
         assert settled.is_written
         assert await data(zk) == number
     assert settled.found is not None
@@ -97,7 +97,7 @@ async def test_it_is_decided_again_from_what_somebody_else_has_written(
 ) -> None:
     for op in before:
         await zk.transact([op])
-    await compare_and_set(reading(zk, PATH), counted, Rival(zk, *rivals).transact)
+    await compare_and_set(reading(zk, PATH), count_up, Rival(zk, *rivals).transact)
     assert await data(zk) == after
 
 
@@ -114,7 +114,7 @@ async def test_a_node_that_got_children_is_looked_at_again(zk: ZkSession) -> Non
 
 async def test_of_many_who_count_at_once_each_counts(zk: ZkSession) -> None:
     everybody = 50
-    await asyncio.gather(*(compare_and_set(reading(zk, PATH), counted, zk.transact) for _ in range(everybody)))
+    await asyncio.gather(*(compare_and_set(reading(zk, PATH), count_up, zk.transact) for _ in range(everybody)))
     assert await data(zk) == b"%d" % everybody
 
 
@@ -122,7 +122,7 @@ async def test_whoever_always_loses_gives_up_and_says_against_what(zk: ZkSession
     await zk.transact([Create(path=PATH, data=b"0")])
     rival = Rival(zk, *[SetData(path=PATH, data=b"0")] * 1000)
     with pytest.raises(Contended, match=f"{PATH} was changed by somebody else") as raised:
-        await compare_and_set(reading(zk, PATH), counted, rival.transact)
+        await compare_and_set(reading(zk, PATH), count_up, rival.transact)
     assert rival.attempts == ATTEMPTS
     assert isinstance(raised.value.__cause__, BadVersion)
     assert await data(zk) == b"0"
@@ -144,7 +144,7 @@ def conflict(at: str) -> Conflict:
     return BadVersion(FailedOp(index=0, op=SetData(path=at, data=b"", version=ZkVersion(0))))
 
 
-def losing(
+def lose_times(
     times: dict[str, int], attempts: list[list[str]]
 ) -> Callable[[Sequence[str]], Awaitable[dict[str, Conflict]]]:
     """Each item loses so often."""
@@ -159,13 +159,13 @@ def losing(
 
 async def test_of_many_only_those_that_lost_are_attempted_again() -> None:
     attempts: list[list[str]] = []
-    assert await compare_and_set_each("abc", losing({"a": 0, "b": 2, "c": 1}, attempts)) == {}
+    assert await compare_and_set_each("abc", lose_times({"a": 0, "b": 2, "c": 1}, attempts)) == {}
     assert attempts == [["a", "b", "c"], ["b", "c"], ["b"]]
 
 
 async def test_one_that_always_loses_holds_up_none_of_the_others() -> None:
     attempts: list[list[str]] = []
-    beaten = await compare_and_set_each("abc", losing({"a": 0, "b": 1000, "c": 3}, attempts))
+    beaten = await compare_and_set_each("abc", lose_times({"a": 0, "b": 1000, "c": 3}, attempts))
     assert list(beaten) == ["b"]
     assert "b was changed by somebody else" in str(beaten["b"])
     assert len(attempts) == ATTEMPTS
@@ -174,7 +174,7 @@ async def test_one_that_always_loses_holds_up_none_of_the_others() -> None:
 
 async def test_nothing_to_do_is_no_attempt() -> None:
     attempts: list[list[str]] = []
-    assert await compare_and_set_each("", losing({}, attempts)) == {}
+    assert await compare_and_set_each("", lose_times({}, attempts)) == {}
     assert attempts == []
 
 

@@ -251,7 +251,7 @@ async def test_a_group_larger_than_the_limits_of_a_batch_is_a_transaction_of_its
     assert await data_of(session, NAMES) == [(b"new", 1)] * len(NAMES)
 
 
-def of_size(writer: FencedWriter, room_bytes: int) -> list[WriteOp]:
+def make_write(writer: FencedWriter, room_bytes: int) -> list[WriteOp]:
     """A write that leaves so many bytes of what ZooKeeper takes."""
     empty = SetData(path="/n0", data=b"", version=V0)
     return [replace(empty, data=b"x" * (writer.room_bytes([empty]) - room_bytes))]
@@ -261,13 +261,13 @@ async def test_a_single_write_may_reach_the_limit_and_only_a_larger_one_fails(
     session: SimulatedSession, writer: FencedWriter
 ) -> None:
     await make(session, "n0", "n1")
-    assert writer.why_too_large(of_size(writer, 0)) is None
-    assert (await writer.write({"n0": of_size(writer, 0)})).failed == {}
-    outcome = await writer.write({"n0": of_size(writer, -1), **write_each(["n1"])})
+    assert writer.why_too_large(make_write(writer, 0)) is None
+    assert (await writer.write({"n0": make_write(writer, 0)})).failed == {}
+    outcome = await writer.write({"n0": make_write(writer, -1), **write_each(["n1"])})
     assert outcome.written == ("n1",)
     assert isinstance(outcome.failed["n0"], TooLarge)
     assert "1048576 bytes, and ZooKeeper takes 1048575" in str(outcome.failed["n0"])
-    why = writer.why_too_large(of_size(writer, -1))
+    why = writer.why_too_large(make_write(writer, -1))
     assert why is not None
     assert "1048576 bytes, and ZooKeeper takes 1048575" in why
 

@@ -11,7 +11,7 @@ STAT: Final = struct.Struct("!qqqqiiiqiiq")
 NODE: Final = ZkNode(b"data", 1 << 40, 2 << 40, ZkVersion(7), SessionId(3 << 40), 1_700_000_000_000)
 
 
-def written(node: ZkNode) -> bytes:
+def encode_node(node: ZkNode) -> bytes:
     stat = STAT.pack(
         node.czxid, node.mzxid, 11, node.mtime_ms, node.version, 12, 13, node.ephemeral_owner, len(node.data), 14, 15
     )
@@ -19,11 +19,11 @@ def written(node: ZkNode) -> bytes:
 
 
 def test_a_znode_is_read_with_each_part_in_its_place() -> None:
-    assert tuple(GetNode("/a").deserialize(written(NODE), 0)) == tuple(NODE)
+    assert tuple(GetNode("/a").deserialize(encode_node(NODE), 0)) == tuple(NODE)
 
 
 def test_many_znodes_are_read_as_each_would_be() -> None:
     header, missing = struct.pack("!iBi", GetNode.type, 0, 0), struct.pack("!iBii", -1, 0, -101, -101)
-    answer = header + written(NODE) + missing + header + written(NODE._replace(data=b""))
+    answer = header + encode_node(NODE) + missing + header + encode_node(NODE._replace(data=b""))
     nodes = MultiRead(GetNode, ["/a", "/b", "/c"]).deserialize(answer, 0)
     assert [node and tuple(node) for node in nodes] == [tuple(NODE), None, tuple(NODE._replace(data=b""))]

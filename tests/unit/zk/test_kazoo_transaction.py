@@ -27,7 +27,7 @@ _ops: st.SearchStrategy[WriteOp] = st.one_of(
 )
 
 
-def as_of_kazoo(op: WriteOp, chroot: str) -> object:
+def convert_to_kazoo(op: WriteOp, chroot: str) -> object:
     path = (chroot if op.path == "/" else chroot + op.path) or "/"
     match op:
         case Create(data=data, mode=mode):
@@ -40,7 +40,7 @@ def as_of_kazoo(op: WriteOp, chroot: str) -> object:
             return kazoo.CheckVersion(path, version)
 
 
-def applied(ops: list[WriteOp], names: list[str]) -> bytes:
+def make_answer(ops: list[WriteOp], names: list[str]) -> bytes:
     """What a server answers to a transaction that it applied."""
     answer = b""
     for op, name in zip(ops, names, strict=True):
@@ -58,7 +58,7 @@ def applied(ops: list[WriteOp], names: list[str]) -> bytes:
 
 @given(ops=st.lists(_ops, max_size=8), chroot=st.sampled_from(["", "/kafka", "/a/b"]))
 def test_the_bytes_of_a_transaction_are_those_of_kazoo(ops: list[WriteOp], chroot: str) -> None:
-    expected = kazoo.Transaction([as_of_kazoo(op, chroot) for op in ops]).serialize()
+    expected = kazoo.Transaction([convert_to_kazoo(op, chroot) for op in ops]).serialize()
     assert Transaction(ops, chroot).serialize() == bytes(expected)
 
 
@@ -68,7 +68,7 @@ def test_an_applied_transaction_says_the_names_that_kazoo_reads_of_its_sequentia
 ) -> None:
     names = [data.draw(_paths) for _ in ops]
     header = b"header"
-    answer = header + applied(ops, names)
+    answer = header + make_answer(ops, names)
     read_by_kazoo = kazoo.Transaction.deserialize(answer, len(header))
     assert len(read_by_kazoo) == len(ops)
     sequential = [

@@ -18,7 +18,7 @@ class Time:
         return self.now_s
 
 
-async def tried(session: LearnedLimitSession, create: Create = LARGE) -> type[Exception] | None:
+async def try_write(session: LearnedLimitSession, create: Create = LARGE) -> type[Exception] | None:
     """What becomes of a write."""
     assert await session.wait_connected(PATIENCE_MS)
     try:
@@ -31,9 +31,9 @@ async def tried(session: LearnedLimitSession, create: Create = LARGE) -> type[Ex
 async def test_what_cost_the_connection_three_times_is_not_sent_again() -> None:
     zookeeper = SimulatedZooKeeper(jute_maxbuffer_bytes=TAKES_BYTES)
     session = LearnedLimitSession(zookeeper.session(max_request_bytes=SAID_BYTES))
-    assert [await tried(session) for _ in range(5)] == [ConnectionLost] * 3 + [TooLarge] * 2
+    assert [await try_write(session) for _ in range(5)] == [ConnectionLost] * 3 + [TooLarge] * 2
     assert session.max_request_bytes == session.request_bytes([LARGE]) - 1
-    assert await tried(session, Create(path="/small")) is None
+    assert await try_write(session, Create(path="/small")) is None
     with pytest.raises(TooLarge):
         await session.transact([LARGE])
 
@@ -44,12 +44,12 @@ async def test_a_server_that_was_only_away_takes_it_in_the_end() -> None:
     session = LearnedLimitSession(wrapped)
     for _ in range(2):
         zookeeper.fail_before_apply(wrapped)
-        assert await tried(session) is ConnectionLost
-    assert await tried(session) is None
+        assert await try_write(session) is ConnectionLost
+    assert await try_write(session) is None
     assert session.max_request_bytes == wrapped.max_request_bytes
     zookeeper.fail_before_apply(wrapped)
-    assert await tried(session, Create(path="/other", data=LARGE.data)) is ConnectionLost
-    assert await tried(session, Create(path="/other", data=LARGE.data)) is None, "and all is forgotten"
+    assert await try_write(session, Create(path="/other", data=LARGE.data)) is ConnectionLost
+    assert await try_write(session, Create(path="/other", data=LARGE.data)) is None, "and all is forgotten"
 
 
 async def test_small_writes_are_never_under_suspicion() -> None:
@@ -59,16 +59,16 @@ async def test_small_writes_are_never_under_suspicion() -> None:
     small = Create(path="/small", data=bytes(NEVER_SUSPECTED_BYTES - 1_000))
     for _ in range(5):
         zookeeper.fail_before_apply(wrapped)
-        assert await tried(session, small) is ConnectionLost
-    assert await tried(session, small) is None
+        assert await try_write(session, small) is ConnectionLost
+    assert await try_write(session, small) is None
 
 
 async def test_what_was_learned_is_forgotten_after_a_while() -> None:
     zookeeper, time = SimulatedZooKeeper(jute_maxbuffer_bytes=TAKES_BYTES), Time()
     session = LearnedLimitSession(zookeeper.session(max_request_bytes=SAID_BYTES), monotonic_s=time)
     for _ in range(4):
-        await tried(session)
+        await try_write(session)
     zookeeper.jute_maxbuffer_bytes = SAID_BYTES
-    assert await tried(session) is TooLarge
+    assert await try_write(session) is TooLarge
     time.now_s = 3_600.0
-    assert await tried(session) is None
+    assert await try_write(session) is None

@@ -7,7 +7,7 @@ import pytest
 from controller_operator.resources import KINDS
 from devcluster.clusters.kubernetes import KubernetesApi
 from tests.real.chart.charts import may
-from tests.unit.chart.rendering import RELEASE_NAMESPACE, rendered
+from tests.unit.chart.rendering import RELEASE_NAMESPACE, render
 
 OPERATOR = f"system:serviceaccount:{RELEASE_NAMESPACE}:kontroller-operator"
 PLURALS = [f"{kind.definition.plural}.kontroller.dev" for kind in KINDS]
@@ -70,7 +70,7 @@ def test_operators_agree_over_one_lease_and_touch_no_other(api: KubernetesApi, r
 
 def test_an_operator_of_some_namespaces_has_no_rights_elsewhere(api: KubernetesApi) -> None:
     values = ("--set", "watchNamespaces={payments},crds.install=false,fullnameOverride=one")
-    stdin = "\n---\n".join(json.dumps(each) for each in rendered(*values))
+    stdin = "\n---\n".join(json.dumps(each) for each in render(*values))
     api.kubectl("apply", "-f", "-", stdin=stdin)
     one = f"system:serviceaccount:{RELEASE_NAMESPACE}:one-operator"
     assert may(api, one, "patch", "kafkatopics.kontroller.dev", "payments")

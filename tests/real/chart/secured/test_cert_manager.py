@@ -16,7 +16,7 @@ from devcluster.clusters.run_folder import RunFolder
 from devcluster.running.ports import release_port, reserve_port
 from devcluster.running.processes import ManagedProcess, wait_until
 from tests.real.chart.charts import dry_run, wait_until_no_definitions
-from tests.unit.chart.rendering import PROJECT, Object, rendered
+from tests.unit.chart.rendering import PROJECT, Object, render
 
 EXAMPLES: Final = PROJECT / "examples" / "helm"
 CERTIFICATES: Final = EXAMPLES / "secured-certificates.yaml"
@@ -67,7 +67,7 @@ def secrets(api: KubernetesApi) -> dict[str, dict[str, str]]:
 
 def test_it_takes_what_the_example_and_the_webhook_ask_for(api: KubernetesApi, definitions: None) -> None:
     asked = [*yaml.safe_load_all(CERTIFICATES.read_text())]
-    asked += [each for each in rendered("--set", WEBHOOK) if "cert-manager" in each["apiVersion"]]
+    asked += [each for each in render("--set", WEBHOOK) if "cert-manager" in each["apiVersion"]]
     assert {each["kind"] for each in asked} == {"Issuer", "Certificate"}
     for each in asked:
         each["metadata"].pop("namespace", None)

@@ -52,7 +52,7 @@ def change(cluster: Cluster, name: str, data: bytes, *, is_prefix: bool = False)
     notify(cluster, name, is_prefix=is_prefix)
 
 
-async def until(condition: Callable[[], bool]) -> None:
+async def wait_until(condition: Callable[[], bool]) -> None:
     async with asyncio.timeout(20):
         while not condition():  # noqa: ASYNC110 - the condition is the test's own
             await asyncio.sleep(0.01)
@@ -62,7 +62,7 @@ def may_read(table: AclTable, name: str) -> bool:
     return AuthorizerRules().allows(table, ALICE, Operation.READ, topic(name))
 
 
-async def until_it_may_be_read(acls: KnownAcls, name: str) -> None:
+async def wait_until_readable(acls: KnownAcls, name: str) -> None:
     """By whatever table is the present one then."""
     async with asyncio.timeout(20):
         while not may_read(await acls.table(), name):  # noqa: ASYNC110 - nothing says when it is known
@@ -99,12 +99,12 @@ async def test_what_changes_is_read_when_a_notification_says_so(cluster: Cluster
     table = await acls.table()
     assert not may_read(table, "one")
     change(cluster, "one", acl(READ))
-    await until(lambda: may_read(table, "one"))
+    await wait_until(lambda: may_read(table, "one"))
     change(cluster, "pre", acl(READ), is_prefix=True)
-    await until(lambda: may_read(table, "prefixed"))
+    await wait_until(lambda: may_read(table, "prefixed"))
     cluster.remove(f"{paths.ACLS}/Topic/one")
     notify(cluster, "one")
-    await until(lambda: not may_read(table, "one"))
+    await wait_until(lambda: not may_read(table, "one"))
     assert may_read(table, "prefixed")
 
 
@@ -121,7 +121,7 @@ async def test_an_acl_that_cannot_be_read_is_reported_and_denies_what_it_is_abou
     assert any('"operation" must be one of' in entry.get("error", "") for entry in logs)
     assert acls.unusable.standing.total() == 1
     change(cluster, "bad", acl(READ))
-    await until(lambda: may_read(table, "bad"))
+    await wait_until(lambda: may_read(table, "bad"))
     assert acls.unusable.standing.total() == 0
 
 
@@ -153,7 +153,7 @@ async def test_all_are_read_again_where_a_notification_makes_no_sense(
     await acls.table()
     put(cluster, f"{paths.ACLS}/Topic/one", acl(READ))
     put(cluster, f"{paths.ACL_CHANGES}/acl_changes_0000000001", told)
-    await until_it_may_be_read(acls, "one")
+    await wait_until_readable(acls, "one")
 
 
 async def test_what_has_changed_while_the_connection_was_lost_is_known_afterwards(
@@ -163,7 +163,7 @@ async def test_what_has_changed_while_the_connection_was_lost_is_known_afterward
     await acls.table()
     cluster.zk.expire(session)
     put(cluster, f"{paths.ACLS}/Topic/one", acl(READ))  # and whoever notified of it did so before, and took it away
-    await until_it_may_be_read(acls, "one")
+    await wait_until_readable(acls, "one")
 
 
 async def test_without_acls_there_is_no_answer(cluster: Cluster) -> None:

@@ -62,11 +62,11 @@ class Controller:
         return self._answer(request)
 
 
-def done(refusal: Callable[[Any, ErrorCode], Any]) -> Controller:
+def make_obedient(refusal: Callable[[Any, ErrorCode], Any]) -> Controller:
     return Controller(lambda request: refusal(request, DONE))
 
 
-def created(request: CreateTopicsRequest) -> CreateTopicsResponse:
+def create_topics(request: CreateTopicsRequest) -> CreateTopicsResponse:
     named = Counter(topic.name for topic in request.topics)
     config = CreatableTopicConfigs(name="k", value="v", read_only=False, config_source=i8(5), is_sensitive=False)
     result = CreatableTopicResult(
@@ -90,7 +90,7 @@ async def test_topics_are_created_by_who_may_create_them_or_any(asked: list[str]
         )
         for name in asked
     )
-    controller = Controller(created)
+    controller = Controller(create_topics)
     request = CreateTopicsRequest(topics=topics, timeout=AT_ONCE, validate_only=False)
     response = await (await split_topics.create_topics(request, allowed)).answered(controller)
     assert [result.name for result in response.topics] == asked
@@ -119,7 +119,7 @@ async def test_topics_are_deleted_by_who_may_and_names_stay_secret(
         else DeleteTopicState(name=WireTopicName(name), topic_id=None)
         for name in asked
     )
-    controller = done(delete_topics.refusal)
+    controller = make_obedient(delete_topics.refusal)
     request = DeleteTopicsRequest(topics=topics, timeout=AT_ONCE)
     response = await (await split_topics.delete_topics(request, allowed, IDS.get)).answered(controller)
     assert [result.topic_id for result in response.responses] == [topic.topic_id for topic in topics]
@@ -151,7 +151,7 @@ async def test_a_request_by_name_and_id_is_refused_by_the_controller_as_a_whole(
 @given(asked=names, allowed=rights(Operation.ALTER))
 async def test_topics_grow_by_who_may_alter_them(asked: list[str], allowed: Given) -> None:
     topics = tuple(CreatePartitionsTopic(name=WireTopicName(name), count=i32(2), assignments=()) for name in asked)
-    controller = done(create_partitions.refusal)
+    controller = make_obedient(create_partitions.refusal)
     request = CreatePartitionsRequest(topics=topics, timeout=AT_ONCE, validate_only=False)
     response = await (await split_topics.create_partitions(request, allowed)).answered(controller)
     assert [result.name for result in response.results] == list(dict.fromkeys(asked)), "one for each name"
@@ -171,7 +171,7 @@ async def test_configurations_are_altered_by_a_right_on_the_topic_or_on_the_clus
     )
     request = IncrementalAlterConfigsRequest(resources=resources, validate_only=False)
     split = await split_nodes.alter_configs(request, allowed)
-    response = await split.answered(done(own_configs.refusal))
+    response = await split.answered(make_obedient(own_configs.refusal))
     assert [(result.resource_type, result.resource_name) for result in response.responses] == asked
     for one, result in zip(asked, response.responses, strict=True):
         kind, name = one

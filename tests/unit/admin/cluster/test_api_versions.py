@@ -29,7 +29,7 @@ def request(version: int, name: str = "tester", software_version: str = "1.0") -
     return load_request_schema(18, version)(**software)
 
 
-def of_broker(*ranges: tuple[int, int, int]) -> ApiVersionsResponse:
+def make_broker_versions(*ranges: tuple[int, int, int]) -> ApiVersionsResponse:
     return ApiVersionsResponse(
         error_code=ErrorCode.none,
         api_keys=tuple(ApiVersion(api_key=i16(k), min_version=i16(a), max_version=i16(b)) for k, a, b in ranges),
@@ -60,7 +60,7 @@ def question(view: ClusterView, version: int) -> AskBroker:
 
 @pytest.mark.parametrize("version", range(5))
 def test_own_versions_replace_the_brokers_and_what_is_refused_is_not_offered(view: ClusterView, version: int) -> None:
-    broker = of_broker((0, 0, 11), (4, 0, 7), (5, 0, 4), (6, 0, 8), (18, 0, 4), (56, 0, 3), (58, 0, 0))
+    broker = make_broker_versions((0, 0, 11), (4, 0, 7), (5, 0, 4), (6, 0, 8), (18, 0, 4), (56, 0, 3), (58, 0, 0))
     amended = question(view, version).amended
     assert amended is not None
     answer = api_versions.VERSIONS.lowered(amended(converted(broker, load_response_schema(18, version))), version)
@@ -72,7 +72,7 @@ def test_features_are_the_brokers_where_supported_and_the_controllers_where_fina
     view.state.set_finalized_features(FinalizedFeatures(features={"f": 2}, epoch=7))
     amended = question(view, 4).amended
     assert amended is not None
-    answer: Any = amended(of_broker())
+    answer: Any = amended(make_broker_versions())
     assert [(feature.name, feature.max_version) for feature in answer.supported_features] == [("f", 3)]
     assert answer.finalized_features_epoch == 7
     levels = [(f.name, f.min_version_level, f.max_version_level) for f in answer.finalized_features]

@@ -52,7 +52,7 @@ def brokers(servers: Sequence[Server], listener: str = LISTENER) -> list[Broker]
     ]
 
 
-def asking(servers: Sequence[Server], listener: str = LISTENER) -> BrokersInOurName:
+def make_brokers(servers: Sequence[Server], listener: str = LISTENER) -> BrokersInOurName:
     return BrokersInOurName(LISTENER, NO_FILE.source, lambda: brokers(servers, listener))
 
 
@@ -63,7 +63,7 @@ def describe(*names: str) -> DescribeConfigsRequest:
     return DescribeConfigsRequest(resources=resources)
 
 
-def described(*names: str) -> DescribeConfigsResponse:
+def describe_topics(*names: str) -> DescribeConfigsResponse:
     results = tuple(
         DescribeConfigsResult(
             error_code=ErrorCode.none, error_message=None, resource_type=TOPIC, resource_name=name, configs=()
@@ -79,14 +79,14 @@ def alter(name: str) -> IncrementalAlterConfigsRequest:
     return IncrementalAlterConfigsRequest(resources=(resource,), validate_only=False)
 
 
-def altered(name: str) -> IncrementalAlterConfigsResponse:
+def alter_topic(name: str) -> IncrementalAlterConfigsResponse:
     response = AlterConfigsResourceResponse(
         error_code=ErrorCode.none, error_message=None, resource_type=TOPIC, resource_name=name
     )
     return IncrementalAlterConfigsResponse(throttle_time=NO_TIME, responses=(response,))
 
 
-async def asked(brokers: BrokersInOurName, *, may_be_twice: bool = True) -> Any:
+async def ask_brokers(brokers: BrokersInOurName, *, may_be_twice: bool = True) -> Any:
     if may_be_twice:
         return await brokers.ask(describe("a"), DescribeConfigsResponse, may_be_twice=True)
     return await brokers.ask(alter("a"), IncrementalAlterConfigsResponse, may_be_twice=False)
@@ -94,10 +94,10 @@ async def asked(brokers: BrokersInOurName, *, may_be_twice: bool = True) -> Any:
 
 async def test_each_broker_has_its_turn(servers: Servers) -> None:
     for server in servers:
-        server.script = [described("a")]
-    asked_of = asking(servers)
+        server.script = [describe_topics("a")]
+    asked_of = make_brokers(servers)
     for _ in servers:
-        assert await asked(asked_of) == described("a")
+        assert await ask_brokers(asked_of) == describe_topics("a")
     assert [server.asked for server in servers] == [[DESCRIBE]] * 3
 
 
@@ -105,8 +105,8 @@ async def test_where_one_cannot_be_reached_or_does_not_answer_the_next_one_is_as
     gone, lost, there = servers
     gone.address = NOBODY
     lost.script = [None]
-    there.script = [described("a")]
-    assert await asked(asking(servers)) == described("a")
+    there.script = [describe_topics("a")]
+    assert await ask_brokers(make_brokers(servers)) == describe_topics("a")
 
 
 async def test_what_may_have_been_done_is_asked_of_nobody_else(servers: Servers) -> None:
@@ -114,22 +114,22 @@ async def test_what_may_have_been_done_is_asked_of_nobody_else(servers: Servers)
     gone.address = NOBODY
     lost.script = [None]
     with pytest.raises(NoAnswerNow, match="did not answer"):
-        await asked(asking(servers), may_be_twice=False)
+        await ask_brokers(make_brokers(servers), may_be_twice=False)
     assert (lost.asked, other.asked) == ([ALTER], [])
 
 
 async def test_what_administrators_ask_does_not_wait_for_what_anybody_may(servers: Servers) -> None:
     silent, administered, _ = servers
     silent.script = [b""] * AT_ONCE
-    administered.script = [altered("a")]
+    administered.script = [alter_topic("a")]
     reached = [silent]
     asked_of = BrokersInOurName(LISTENER, NO_FILE.source, lambda: brokers(reached))
-    waiting = [asyncio.create_task(asked(asked_of)) for _ in range(AT_ONCE + 1)]
+    waiting = [asyncio.create_task(ask_brokers(asked_of)) for _ in range(AT_ONCE + 1)]
     async with asyncio.timeout(20):
         while len(silent.asked) < AT_ONCE:  # noqa: ASYNC110 - nothing says when they are there
             await asyncio.sleep(0)
     reached[:] = [administered]
-    assert await asked(asked_of, may_be_twice=False) == altered("a")
+    assert await ask_brokers(asked_of, may_be_twice=False) == alter_topic("a")
     assert len(silent.asked) == AT_ONCE, "one waits"
     assert not any(each.done() for each in waiting)
     for each in waiting:
@@ -138,10 +138,10 @@ async def test_what_administrators_ask_does_not_wait_for_what_anybody_may(server
 
 async def test_there_is_no_answer_where_nobody_can_be_asked(servers: Servers) -> None:
     with pytest.raises(NoAnswerNow, match="no live broker can be asked"):
-        await asked(asking([]))
+        await ask_brokers(make_brokers([]))
     with pytest.raises(NoAnswerNow, match="no live broker can be asked"):
-        await asked(asking(servers, listener="OTHER"))
+        await ask_brokers(make_brokers(servers, listener="OTHER"))
     for server in servers:
         server.address = NOBODY
     with pytest.raises(NoAnswerNow, match="cannot be reached"):
-        await asked(asking(servers))
+        await ask_brokers(make_brokers(servers))

@@ -271,18 +271,18 @@ async def test_the_topics_of_kafka_itself_are_internal(orders: Cluster) -> None:
 # DescribeCluster
 
 
-def described(cluster: Cluster, *, endpoint_type: int = 1, asks: bool = False, cluster_id: str | None = "c") -> Any:
+def describe(cluster: Cluster, *, endpoint_type: int = 1, asks: bool = False, cluster_id: str | None = "c") -> Any:
     asked = DescribeClusterRequest(include_cluster_authorized_operations=asks, endpoint_type=i8(endpoint_type))
     return describe_cluster.on_describe_cluster(view(cluster, cluster_id), asked)
 
 
 async def test_a_cluster_is_described_by_its_brokers_and_its_controller(orders: Cluster) -> None:
-    answer = described(orders)
+    answer = describe(orders)
     assert (answer.error_code, answer.cluster_id, answer.controller_id) == (ErrorCode.none, "c", CONTROLLER)
     assert {(node.broker_id, node.host, node.port) for node in answer.brokers} >= {(1, "broker-1", 9001)}
     assert sorted(node.broker_id for node in answer.brokers) == [1, 2, 3, CONTROLLER]
     assert answer.cluster_authorized_operations == NOT_ASKED
-    assert described(orders, asks=True).cluster_authorized_operations == ALL_ON_CLUSTER
+    assert describe(orders, asks=True).cluster_authorized_operations == ALL_ON_CLUSTER
 
 
 @pytest.mark.parametrize(
@@ -296,9 +296,9 @@ async def test_a_cluster_is_described_by_its_brokers_and_its_controller(orders: 
 async def test_other_endpoints_than_brokers_are_not_described(
     orders: Cluster, endpoint_type: int, expected: ErrorCode
 ) -> None:
-    answer = described(orders, endpoint_type=endpoint_type)
+    answer = describe(orders, endpoint_type=endpoint_type)
     assert (answer.error_code, answer.brokers, answer.controller_id) == (expected, (), -1)
 
 
 async def test_a_cluster_that_has_no_id_yet_is_described_without_one(orders: Cluster) -> None:
-    assert described(orders, cluster_id=None).cluster_id == ""
+    assert describe(orders, cluster_id=None).cluster_id == ""

@@ -136,11 +136,11 @@ async def test_it_is_read_once_however_often_a_request_asks_for_it(
     reads: list[str] = []
     read = served.zk.tree.read
 
-    def counted(path: str) -> ZkNode | None:
+    def count_reads(path: str) -> ZkNode | None:
         reads.extend([path] if path == paths.broker_config(CONTROLLER) else [])
         return read(path)
 
-    monkeypatch.setattr(served.zk.tree, "read", counted)
+    monkeypatch.setattr(served.zk.tree, "read", count_reads)
     results = (await served.request(DescribeConfigsRequest(resources=(resource,) * 1000))).results
     assert [[entry.value for entry in result.configs] for result in results] == [["false"]] * 1000
     assert len(reads) == 1

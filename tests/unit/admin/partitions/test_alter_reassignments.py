@@ -41,7 +41,7 @@ async def ask(cluster: Cluster, targets: dict[TopicPartition, Sequence[int] | No
     }
 
 
-async def listed(cluster: Cluster) -> dict[TopicPartition, tuple[list[int], list[int], list[int]]]:
+async def list_reassignments(cluster: Cluster) -> dict[TopicPartition, tuple[list[int], list[int], list[int]]]:
     response = await cluster.request(ListPartitionReassignmentsRequest(topics=None))
     assert isinstance(response, ListPartitionReassignmentsResponse)
     return {
@@ -58,10 +58,10 @@ BEGUN = (ErrorCode.none, None)
 
 async def test_a_partition_moves_and_is_listed_while_it_does(served: Cluster) -> None:
     assert await ask(served, {ORDERS: [4, 5, 6]}) == {ORDERS: BEGUN}
-    assert await listed(served) == {ORDERS: ([4, 5, 6, 1, 2, 3], [4, 5, 6], [1, 2, 3])}
+    assert await list_reassignments(served) == {ORDERS: ([4, 5, 6, 1, 2, 3], [4, 5, 6], [1, 2, 3])}
     await served.replicate()
     assert served.list_replicas(ORDERS) == [4, 5, 6]
-    assert await listed(served) == {}
+    assert await list_reassignments(served) == {}
     assert_no_log_is_nobodys(served)
     assert_sound(served)
 
@@ -151,7 +151,7 @@ async def test_a_running_target_is_replaced(served: Cluster) -> None:
     await ask(served, {ORDERS: [4, 5, 6]})
     await served.join_isr(ORDERS, 4, 5)
     assert await ask(served, {ORDERS: [4, 7]}) == {ORDERS: BEGUN}
-    assert await listed(served) == {ORDERS: ([4, 7, 1, 2, 3], [4, 7], [1, 2, 3])}
+    assert await list_reassignments(served) == {ORDERS: ([4, 7, 1, 2, 3], [4, 7], [1, 2, 3])}
     assert served.leadership(ORDERS) == (1, [1, 2, 3, 4])
     await served.replicate()
     assert served.list_replicas(ORDERS) == [4, 7]
@@ -171,7 +171,7 @@ async def test_a_reassignment_is_cancelled_and_its_new_replicas_are_deleted(serv
     }
     assert served.list_replicas(ORDERS) == [1, 2, 3]
     assert served.leadership(ORDERS) == (1, [1, 2, 3])
-    assert await listed(served) == {}
+    assert await list_reassignments(served) == {}
     assert_no_log_is_nobodys(served)
     assert_sound(served)
 
@@ -240,18 +240,18 @@ async def test_taking_back_waits_for_nobody_who_is_down(served: Cluster) -> None
 # The last steps
 
 
-async def in_its_last_steps(cluster: Cluster) -> None:
+async def reach_last_steps(cluster: Cluster) -> None:
     """`orders` is on 4, 5 and 6, but for 2, which has not answered that its replica is deleted."""
     await ask(cluster, {ORDERS: [4, 5, 6]})
     cluster.broker(2).hang()
     await cluster.join_isr(ORDERS, 4, 5, 6)
-    assert await listed(cluster) == {ORDERS: ([4, 5, 6, 1, 2, 3], [4, 5, 6], [1, 2, 3])}
+    assert await list_reassignments(cluster) == {ORDERS: ([4, 5, 6, 1, 2, 3], [4, 5, 6], [1, 2, 3])}
 
 
 async def test_another_target_in_the_last_steps_begins_from_where_the_former_led(served: Cluster) -> None:
-    await in_its_last_steps(served)
+    await reach_last_steps(served)
     assert await ask(served, {ORDERS: [2, 7]}) == {ORDERS: BEGUN}
-    assert await listed(served) == {ORDERS: ([2, 7, 4, 5, 6], [2, 7], [4, 5, 6])}
+    assert await list_reassignments(served) == {ORDERS: ([2, 7, 4, 5, 6], [2, 7], [4, 5, 6])}
     served.broker(2).resume()
     await served.replicate()
     assert served.list_replicas(ORDERS) == [2, 7]
@@ -260,9 +260,9 @@ async def test_another_target_in_the_last_steps_begins_from_where_the_former_led
 
 
 async def test_in_the_last_steps_there_is_nothing_left_to_cancel(served: Cluster) -> None:
-    await in_its_last_steps(served)
+    await reach_last_steps(served)
     assert (await ask(served, {ORDERS: None}))[ORDERS][0] is ErrorCode.no_reassignment_in_progress
-    assert await listed(served) == {}
+    assert await list_reassignments(served) == {}
     assert served.list_replicas(ORDERS) == [4, 5, 6]
     served.broker(2).resume()
     await served.settle()

@@ -36,7 +36,7 @@ from tests.unit.admin.topics.test_create_partitions import request as growth
 from tests.unit.admin.topics.test_create_partitions import topic as grown
 from tests.unit.admin.topics.test_create_topics import request as creation
 from tests.unit.admin.topics.test_create_topics import topic
-from tests.unit.admin.topics.test_delete_topics import named, with_id
+from tests.unit.admin.topics.test_delete_topics import identify_topic, name_topic
 from tests.unit.admin.topics.test_delete_topics import request as deletion
 
 EXCEEDED, NONE = ErrorCode.throttling_quota_exceeded, ErrorCode.none
@@ -117,7 +117,7 @@ def pair(first: Any, second: Any, version: int) -> Any:
 
 
 CREATIONS = (creation(topic("new", 3, 1)), creation(topic("newer", 3, 1)))
-DELETIONS = (deletion(named("one")), deletion(named("two")))
+DELETIONS = (deletion(name_topic("one")), deletion(name_topic("two")))
 GROWTHS = (growth(grown("one", 6)), growth(grown("two", 6)))
 STRICT = [
     *(pair(*CREATIONS, version) for version in (6, 7)),
@@ -220,7 +220,7 @@ async def test_what_is_refused_anyway_is_not_charged_and_says_why(house: House) 
         creation(topic("one", 3, 1)): ErrorCode.topic_already_exists,
         creation(topic("a", 0, 1)): ErrorCode.invalid_partitions,
         growth(grown("one", 1)): ErrorCode.invalid_partitions,
-        deletion(named("ghost")): ErrorCode.unknown_topic_or_partition,
+        deletion(name_topic("ghost")): ErrorCode.unknown_topic_or_partition,
     }
     for request, code in refused.items():
         assert await house.ask(request) == ([code], 0)
@@ -233,8 +233,8 @@ async def test_what_is_refused_anyway_is_not_charged_and_says_why(house: House) 
 async def test_a_topic_that_is_named_twice_is_charged_once(house: House) -> None:
     house.set_rate(SLOW)
     topic_id = house.cluster.topic("one").topic_id
-    assert await house.ask(deletion(named("one"), with_id(topic_id), named("one"))) == ([NONE] * 3, 0)
-    codes, throttle_ms = await house.ask(deletion(named("two"), named("two")))
+    assert await house.ask(deletion(name_topic("one"), identify_topic(topic_id), name_topic("one"))) == ([NONE] * 3, 0)
+    codes, throttle_ms = await house.ask(deletion(name_topic("two"), name_topic("two")))
     assert codes == [EXCEEDED, EXCEEDED]
     assert throttle_ms <= 2_989_000
 

@@ -58,7 +58,7 @@ async def codes(cluster: Cluster, *topics: CreatableTopic) -> list[ErrorCode]:
 
 
 @asynccontextmanager
-async def served_with(settings: ProcessSettings) -> AsyncIterator[Cluster]:
+async def serve_with(settings: ProcessSettings) -> AsyncIterator[Cluster]:
     async with simulate_cluster() as cluster:
         cluster.settings = settings
         cluster.start_brokers(1, 2, 3)
@@ -68,7 +68,7 @@ async def served_with(settings: ProcessSettings) -> AsyncIterator[Cluster]:
 
 @pytest.fixture
 async def served() -> AsyncIterator[Cluster]:
-    async with served_with(ProcessSettings()) as cluster:
+    async with serve_with(ProcessSettings()) as cluster:
         cluster.create_topic("there", [1, 2])
         await cluster.settle()
         yield cluster
@@ -114,7 +114,7 @@ async def test_what_is_not_said_is_the_clusters_default(served: Cluster) -> None
 async def test_a_default_that_the_controller_does_not_know_is_refused_with_the_option_to_set(
     known: tuple[int | None, int | None], asked: CreatableTopic, code: ErrorCode, option: str
 ) -> None:
-    async with served_with(ProcessSettings(num_partitions=known[0], default_replication_factor=known[1])) as cluster:
+    async with serve_with(ProcessSettings(num_partitions=known[0], default_replication_factor=known[1])) as cluster:
         before = cluster.zk.tree.zxid
         (result,) = (await cluster.request(request(asked))).topics
         assert result.error_code is code
@@ -123,7 +123,7 @@ async def test_a_default_that_the_controller_does_not_know_is_refused_with_the_o
 
 
 async def test_a_topic_that_says_its_numbers_needs_no_defaults() -> None:
-    async with served_with(ProcessSettings(num_partitions=None, default_replication_factor=None)) as cluster:
+    async with serve_with(ProcessSettings(num_partitions=None, default_replication_factor=None)) as cluster:
         asked = topic("orders", 2, 3), topic("listed", assignment={0: [3, 1]})
         assert await codes(cluster, *asked) == [ErrorCode.none] * 2
 

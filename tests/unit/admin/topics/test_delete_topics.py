@@ -21,11 +21,11 @@ from simulation.cluster import Cluster, tp
 from simulation.process import ProcessSettings
 
 
-def named(name: str) -> DeleteTopicState:
+def name_topic(name: str) -> DeleteTopicState:
     return DeleteTopicState(name=WireTopicName(name), topic_id=None)
 
 
-def with_id(topic_id: UUID | None) -> DeleteTopicState:
+def identify_topic(topic_id: UUID | None) -> DeleteTopicState:
     return DeleteTopicState(name=None, topic_id=topic_id)
 
 
@@ -54,7 +54,7 @@ def is_there(cluster: Cluster, name: str) -> bool:
 
 
 async def test_topics_are_deleted_by_name_and_by_id(served: Cluster) -> None:
-    response = await served.request(request(named("one"), with_id(served.topic("two").topic_id)))
+    response = await served.request(request(name_topic("one"), identify_topic(served.topic("two").topic_id)))
     assert [(result.name, result.error_code) for result in response.responses] == [
         ("one", ErrorCode.none),
         ("two", ErrorCode.none),
@@ -66,7 +66,14 @@ async def test_topics_are_deleted_by_name_and_by_id(served: Cluster) -> None:
 
 
 async def test_what_is_not_there_cannot_be_deleted_and_is_no_others_concern(served: Cluster) -> None:
-    assert await codes(served, named("ghost"), with_id(UUID(int=9)), with_id(None), named("a/b"), named("one")) == [
+    assert await codes(
+        served,
+        name_topic("ghost"),
+        identify_topic(UUID(int=9)),
+        identify_topic(None),
+        name_topic("a/b"),
+        name_topic("one"),
+    ) == [
         ErrorCode.unknown_topic_or_partition,
         ErrorCode.unknown_topic_id,
         ErrorCode.unknown_topic_or_partition,
@@ -78,7 +85,7 @@ async def test_what_is_not_there_cannot_be_deleted_and_is_no_others_concern(serv
 
 async def test_a_name_and_an_id_together_refuse_the_whole_request(served: Cluster) -> None:
     both = DeleteTopicState(name=WireTopicName("one"), topic_id=UUID(int=9))
-    assert await codes(served, both, named("two")) == [ErrorCode.invalid_request] * 2
+    assert await codes(served, both, name_topic("two")) == [ErrorCode.invalid_request] * 2
     assert is_there(served, "two")
 
 
@@ -89,13 +96,15 @@ async def test_where_deletion_is_off_nothing_is_deleted() -> None:
         await cluster.serve()
         cluster.create_topic("one", [1])
         await cluster.settle()
-        assert await codes(cluster, named("one")) == [ErrorCode.topic_deletion_disabled]
+        assert await codes(cluster, name_topic("one")) == [ErrorCode.topic_deletion_disabled]
         assert is_there(cluster, "one")
 
 
 async def test_the_answer_waits_for_a_broker_that_hangs(served: Cluster) -> None:
     served.broker(2).hang()
-    answer: asyncio.Task[Any] = asyncio.create_task(served.active.answer(request(named("one"), named("ghost"))))
+    answer: asyncio.Task[Any] = asyncio.create_task(
+        served.active.answer(request(name_topic("one"), name_topic("ghost")))
+    )
     await served.settle(passing_ms=10_000)
     assert not answer.done()
     served.broker(2).resume()
@@ -107,7 +116,7 @@ async def test_the_answer_waits_for_a_broker_that_hangs(served: Cluster) -> None
 
 async def test_and_only_as_long_as_the_client_does(served: Cluster) -> None:
     served.broker(2).hang()
-    answer: asyncio.Task[Any] = asyncio.create_task(served.active.answer(request(named("one"), timeout_ms=5000)))
+    answer: asyncio.Task[Any] = asyncio.create_task(served.active.answer(request(name_topic("one"), timeout_ms=5000)))
     await served.settle(passing_ms=20_000)
     assert answer.result().responses[0].error_code is ErrorCode.request_timed_out
     served.broker(2).resume()
@@ -118,23 +127,23 @@ async def test_and_only_as_long_as_the_client_does(served: Cluster) -> None:
 async def test_a_broker_that_is_down_deletes_later_and_holds_up_no_answer(served: Cluster) -> None:
     served.kill_broker(2)
     await served.settle()
-    assert await codes(served, named("one")) == [ErrorCode.none]
+    assert await codes(served, name_topic("one")) == [ErrorCode.none]
     assert is_there(served, "one")
     assert tp("one") not in served.broker(1).metadata.partitions
-    assert await codes(served, named("one")) == [ErrorCode.unknown_topic_or_partition], "it is served no more"
+    assert await codes(served, name_topic("one")) == [ErrorCode.unknown_topic_or_partition], "it is served no more"
     served.start_broker(2)
     await served.settle()
     assert not is_there(served, "one")
 
 
 async def test_who_gives_no_time_is_answered_so_though_the_topic_goes(served: Cluster) -> None:
-    response = await served.request(request(named("one"), timeout_ms=0))
+    response = await served.request(request(name_topic("one"), timeout_ms=0))
     assert response.responses[0].error_code is ErrorCode.request_timed_out
     assert not is_there(served, "one")
 
 
 async def test_a_topic_that_stands_twice_is_answered_twice(served: Cluster) -> None:
-    assert await codes(served, named("one"), named("one")) == [ErrorCode.none] * 2
+    assert await codes(served, name_topic("one"), name_topic("one")) == [ErrorCode.none] * 2
 
 
 async def test_older_versions_know_topics_by_name_alone() -> None:
@@ -146,7 +155,7 @@ async def test_older_versions_know_topics_by_name_alone() -> None:
 
 async def test_a_topic_created_again_meanwhile_counts_as_another(served: Cluster) -> None:
     served.broker(2).hang()
-    answer: asyncio.Task[Any] = asyncio.create_task(served.active.answer(request(named("one"))))
+    answer: asyncio.Task[Any] = asyncio.create_task(served.active.answer(request(name_topic("one"))))
     await served.settle()
     served.remove_topic("one")
     served.create_topic("one", [3])

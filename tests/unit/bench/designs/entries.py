@@ -12,12 +12,12 @@ def buffer(content: bytes) -> bytes:
     return struct.pack(">i", len(content)) + content
 
 
-def created(path: str, data: bytes = b"") -> bytes:
+def encode_create(path: str, data: bytes = b"") -> bytes:
     anyone = struct.pack(">ii", 1, 31) + buffer(b"world") + buffer(b"anyone")
     return buffer(path.encode()) + buffer(data) + anyone + struct.pack(">bi", 0, 1)
 
 
-def changed(path: str, data: bytes) -> bytes:
+def encode_change(path: str, data: bytes) -> bytes:
     return buffer(path.encode()) + buffer(data) + struct.pack(">i", 1)
 
 
@@ -25,7 +25,7 @@ def several(*parts: tuple[int, bytes]) -> bytes:
     return struct.pack(">i", len(parts)) + b"".join(struct.pack(">i", kind) + buffer(part) for kind, part in parts)
 
 
-def closed(*paths: str) -> bytes:
+def encode_close(*paths: str) -> bytes:
     return struct.pack(">i", len(paths)) + b"".join(buffer(path.encode()) for path in paths)
 
 
@@ -34,7 +34,7 @@ def entry(kind: int, content: bytes, *, time_ms: int = 1_000) -> bytes:
     return struct.pack(">qiqqi", SESSION, 4, 9, time_ms, kind) + content + DIGEST
 
 
-def framed(content: bytes) -> bytes:
+def add_frame(content: bytes) -> bytes:
     return struct.pack(">qi", 0, len(content)) + content + b"B"
 
 
@@ -42,5 +42,5 @@ def write_log(folder: Path, *entries: bytes, name: str = "log.1", ahead: int = 1
     """A server's data folder with one log, and zeros behind what was written."""
     file = folder / "version-2" / name
     file.parent.mkdir(exist_ok=True)
-    file.write_bytes(b"ZKLG" + bytes(12) + b"".join(map(framed, entries)) + bytes(ahead))
+    file.write_bytes(b"ZKLG" + bytes(12) + b"".join(map(add_frame, entries)) + bytes(ahead))
     return folder

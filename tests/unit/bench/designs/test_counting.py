@@ -30,7 +30,7 @@ def transaction(time_ms: int, *operations: tuple[Change, str, bytes], **more: An
     return Transaction(session=1, time_ms=time_ms, operations=made, **more)
 
 
-def folded(transactions: Iterable[Transaction]) -> Leaderships:
+def fold_transactions(transactions: Iterable[Transaction]) -> Leaderships:
     found = Leaderships()
     found.take(transactions)
     return found
@@ -43,7 +43,7 @@ def test_in_v2_a_leader_goes_with_its_session_and_another_is_elected() -> None:
         transaction(20, ("check", "/v2/brokers/topics/orders/0/epoch", b""), ("set data", isr, b"1,2,3")),
         transaction(30, ("delete", leader, b""), is_of_sessions=True),
     ]
-    found = folded(course)
+    found = fold_transactions(course)
     assert (found.partitions["orders-0"].leader, found.elections, found.led_ms) == (NOBODY, 1, 10)
     found.take([transaction(40, ("create", leader, b"2,2")), transaction(50, ("set data", isr, b"2,3"))])
     orders = found.partitions["orders-0"]
@@ -54,14 +54,14 @@ def test_in_v2_a_leader_goes_with_its_session_and_another_is_elected() -> None:
 def test_in_v3_a_state_has_both_and_an_isr_alone_is_no_election() -> None:
     state = "/v3/brokers/topics/orders/partitions/0/state"
 
-    def said(leader: int, *isr: int) -> bytes:
+    def encode_state(leader: int, *isr: int) -> bytes:
         return json.dumps({"leader": leader, "isr": isr}).encode()
 
-    found = folded([
-        transaction(10, ("create", state, said(1, 1, 2, 3))),
-        transaction(20, ("set data", state, said(1, 1, 2))),
-        transaction(30, ("set data", state, said(2, 2))),
-        transaction(40, ("set data", state, said(3, 3)), is_refused=True),
+    found = fold_transactions([
+        transaction(10, ("create", state, encode_state(1, 1, 2, 3))),
+        transaction(20, ("set data", state, encode_state(1, 1, 2))),
+        transaction(30, ("set data", state, encode_state(2, 2))),
+        transaction(40, ("set data", state, encode_state(3, 3)), is_refused=True),
     ])  # fmt: skip
     assert (found.partitions["orders-0"].leader, found.elections) == (2, 2)
     assert (found.led_ms, found.changed_ms) == (30, 30)

@@ -15,12 +15,12 @@ from tests.unit.bench.designs.entries import (
     REFUSED,
     SESSION,
     SET_DATA,
+    add_frame,
     buffer,
-    changed,
-    closed,
-    created,
+    encode_change,
+    encode_close,
+    encode_create,
     entry,
-    framed,
     several,
     write_log,
 )
@@ -29,11 +29,11 @@ from tests.unit.bench.designs.entries import (
 @pytest.mark.parametrize(
     ("content", "operations"),
     [
-        (entry(CREATE, created("/v2/a", b"x")), [Operation(change="create", path="/v2/a", data=b"x")]),
-        (entry(SET_DATA, changed("/v2/a", b"y")), [Operation(change="set data", path="/v2/a", data=b"y")]),
+        (entry(CREATE, encode_create("/v2/a", b"x")), [Operation(change="create", path="/v2/a", data=b"x")]),
+        (entry(SET_DATA, encode_change("/v2/a", b"y")), [Operation(change="set data", path="/v2/a", data=b"y")]),
         (entry(DELETE, buffer(b"/v2/a")), [Operation(change="delete", path="/v2/a")]),
         (
-            entry(MULTI, several((CHECK, changed("/v2/e", b"")[:9]), (CREATE, created("/v2/b")))),
+            entry(MULTI, several((CHECK, encode_change("/v2/e", b"")[:9]), (CREATE, encode_create("/v2/b")))),
             [Operation(change="check", path="/v2/e"), Operation(change="create", path="/v2/b")],
         ),
     ],
@@ -49,7 +49,7 @@ def test_one_that_was_refused_changed_nothing(content: bytes) -> None:
 
 
 def test_with_a_session_its_ephemeral_znodes_go() -> None:
-    ended = decoded(entry(CLOSE, closed("/v2/brokers/ids/1", "/v2/x")))
+    ended = decoded(entry(CLOSE, encode_close("/v2/brokers/ids/1", "/v2/x")))
     assert [(each.change, each.path) for each in ended.operations] == [
         ("delete", "/v2/brokers/ids/1"),
         ("delete", "/v2/x"),
@@ -59,12 +59,12 @@ def test_with_a_session_its_ephemeral_znodes_go() -> None:
 
 
 def test_each_look_reads_what_is_new_and_leaves_what_is_being_written(tmp_path: Path) -> None:
-    one, other = entry(CREATE, created("/a")), entry(DELETE, buffer(b"/a"), time_ms=2_000)
+    one, other = entry(CREATE, encode_create("/a")), entry(DELETE, buffer(b"/a"), time_ms=2_000)
     log = TransactionLog(write_log(tmp_path))
     assert list(log.read()) == []
     write_log(tmp_path, one)
     file = tmp_path / "version-2" / "log.1"
-    begun = file.read_bytes().rstrip(b"\0") + framed(other)[:-3]
+    begun = file.read_bytes().rstrip(b"\0") + add_frame(other)[:-3]
     file.write_bytes(begun + bytes(50))
     assert [each.time_ms for each in log.read()] == [1_000]
     write_log(tmp_path, one, other)

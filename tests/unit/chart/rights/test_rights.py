@@ -3,27 +3,27 @@
 import pytest
 
 from devcluster.filling.parts import Part
-from tests.unit.chart.rendering import rendered
+from tests.unit.chart.rendering import render
 
 pytestmark = pytest.mark.needs(Part.HELM)
 
 
 def test_the_roles_of_users_join_the_cluster_s_own() -> None:
-    def joined(*values: str) -> dict[str, set[str]]:
+    def find_joined(*values: str) -> dict[str, set[str]]:
         prefix = "rbac.authorization.k8s.io/aggregate-to-"
         return {
             each["metadata"]["name"]: {
                 label.removeprefix(prefix) for label in each["metadata"]["labels"] if label.startswith(prefix)
             }
-            for each in rendered(*values)
+            for each in render(*values)
             if each["kind"] == "ClusterRole"
         }
 
-    assert joined() == {
+    assert find_joined() == {
         "kontroller-operator": set(),
         "kontroller-release-finalizers": set(),
         "kontroller-view": {"view", "edit", "admin"},
         "kontroller-edit": {"edit", "admin"},
         "kontroller-clusters": set(),
     }
-    assert not any(joined("--set", "rbac.aggregate=false").values())
+    assert not any(find_joined("--set", "rbac.aggregate=false").values())

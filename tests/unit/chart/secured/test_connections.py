@@ -6,7 +6,7 @@ import pytest
 
 from devcluster.clusters.kubernetes import CommandError
 from devcluster.filling.parts import Part
-from tests.unit.chart.rendering import CONTROLLER_ON, SELF_CONTAINED, Object, named, options_of, rendered
+from tests.unit.chart.rendering import CONTROLLER_ON, SELF_CONTAINED, Object, find_object, options_of, render
 
 pytestmark = pytest.mark.needs(Part.HELM)
 
@@ -23,12 +23,12 @@ def values(reader: str, *parts: str) -> tuple[str, ...]:
 
 def pod(objects: list[Object], reader: str) -> Object:
     """The spec of the pods that read."""
-    spec = named(objects, *READERS[reader])["spec"]
+    spec = find_object(objects, *READERS[reader])["spec"]
     template: Object = spec["jobTemplate"]["spec"]["template"] if "jobTemplate" in spec else spec["template"]
     return dict(template["spec"])
 
 
-def reading(spec: Object) -> Object:
+def find_reader(spec: Object) -> Object:
     """The container that reads journals."""
     containers: list[Object] = spec["initContainers"] if "initContainers" in spec else spec["containers"]
     return containers[0]
@@ -46,10 +46,10 @@ def sources(spec: Object) -> list[str]:
 
 @pytest.mark.parametrize("reader", READERS)
 def test_who_reads_a_topic_has_how_its_brokers_are_secured_as_files(reader: str) -> None:
-    objects = rendered(*values(reader, TOPIC, SECRETS))
+    objects = render(*values(reader, TOPIC, SECRETS))
     spec = pod(objects, reader)
     assert sources(spec) == ["reader", "authority"]
-    container = reading(spec)
+    container = find_reader(spec)
     assert FILE in container["args"]
     assert {"name": "connection", "mountPath": FOLDER, "readOnly": True} in container["volumeMounts"]
     command = ("history", "watch") if reader == "alarms" else ("history", "ingest")
@@ -60,23 +60,23 @@ def test_who_reads_a_topic_has_how_its_brokers_are_secured_as_files(reader: str)
 
 @pytest.mark.parametrize("reader", READERS)
 def test_a_topic_without_secrets_is_read_as_it_is(reader: str) -> None:
-    spec = pod(rendered(*values(reader, TOPIC)), reader)
+    spec = pod(render(*values(reader, TOPIC)), reader)
     assert FOLDER not in str(spec)
 
 
 @pytest.mark.parametrize("reader", READERS)
 def test_secrets_that_nobody_would_be_shown_are_refused(reader: str) -> None:
     with pytest.raises(CommandError, match=f"{reader}.connectionSecrets say how the brokers of a topic are secured"):
-        rendered(*CONTROLLER_ON, *values(reader, "{0}.enabled=true", SECRETS))
+        render(*CONTROLLER_ON, *values(reader, "{0}.enabled=true", SECRETS))
 
 
 def test_the_chart_s_test_asks_controllers_of_other_brokers_by_what_these_have() -> None:
     secured = ("--set", "controller.listenerName=SASL_SSL,controller.connectionSecrets={kafka-login}")
-    test = named(rendered(*CONTROLLER_ON, *secured), "Pod", "kontroller-test-cluster")["spec"]
+    test = find_object(render(*CONTROLLER_ON, *secured), "Pod", "kontroller-test-cluster")["spec"]
     (container,) = test["containers"]
     assert FILE in container["args"]
     assert sources(test) == ["kafka-login"]
-    plain = named(rendered(*CONTROLLER_ON), "Pod", "kontroller-test-cluster")["spec"]
+    plain = find_object(render(*CONTROLLER_ON), "Pod", "kontroller-test-cluster")["spec"]
     assert FOLDER not in str(plain)
 
 
@@ -93,4 +93,4 @@ def test_the_chart_s_test_asks_controllers_of_other_brokers_by_what_these_have()
 )
 def test_who_would_be_admitted_nowhere_is_told_before_it_is_installed(options: tuple[str, ...], message: str) -> None:
     with pytest.raises(CommandError, match=message):
-        rendered(*options)
+        render(*options)

@@ -15,9 +15,9 @@ from tests.unit.chart.rendering import (
     SELF_CONTAINED,
     Object,
     container,
-    named,
+    find_object,
     options_of,
-    rendered,
+    render,
     run_as_pod,
     workload,
 )
@@ -32,9 +32,9 @@ STORES: Final = {"tls-combined.pem", "ca.crt"}
 """What the Secrets of certificates have."""
 
 
-def secured(*values: str) -> list[Object]:
+def render_example(*values: str) -> list[Object]:
     """The objects of the example, in the namespace that it names."""
-    return rendered(*SECURED, *values, namespace="kafka")
+    return render(*SECURED, *values, namespace="kafka")
 
 
 def example(name: str) -> list[Object]:
@@ -55,7 +55,7 @@ def pods(objects: list[Object]) -> dict[str, Object]:
     """The specs of the pods of each component."""
     kinds = {"StatefulSet": ("controller", "zookeeper", "kafka"), "Deployment": ("operator",)}
     return {
-        component: named(objects, kind, f"kontroller-{component}")["spec"]["template"]["spec"]
+        component: find_object(objects, kind, f"kontroller-{component}")["spec"]["template"]["spec"]
         for kind, components in kinds.items()
         for component in components
     }
@@ -76,7 +76,7 @@ def test_the_example_s_certificates_have_the_names_of_all_pods_and_are_mounted_w
         for each in example("secured-certificates.yaml")[1:]
         if "secretName" in each["spec"]
     }
-    mounted = {component: secrets(pod) for component, pod in pods(secured()).items()}
+    mounted = {component: secrets(pod) for component, pod in pods(render_example()).items()}
     assert mounted == {
         "zookeeper": {"zookeeper-tls"},
         "kafka": {"kafka-connection", "kafka-tls"},
@@ -84,14 +84,14 @@ def test_the_example_s_certificates_have_the_names_of_all_pods_and_are_mounted_w
         "controller": {"kafka-connection", "kafka-tls", "kontroller-controller-journal-token"},
     }
 
-    def uncovered(secret: str, component: str) -> list[str]:
+    def find_uncovered(secret: str, component: str) -> list[str]:
         service = f"kontroller-{component}"
         names = [f"{service}-{number}.{service}.kafka.svc" for number in range(3)]
         patterns: Iterable[str] = certificates[secret]["dnsNames"]
         return [name for name in names if not any(fnmatchcase(name, pattern) for pattern in patterns)]
 
     for secret, component in (("kafka-tls", "kafka"), ("kafka-tls", "controller"), ("zookeeper-tls", "zookeeper")):
-        assert uncovered(secret, component) == []
+        assert find_uncovered(secret, component) == []
     assert connection()["server.properties"]["super.users"] == f"User:CN={certificates['kafka-tls']['commonName']}"
     for secret in ("kafka-tls", "zookeeper-tls"):
         assert certificates[secret]["additionalOutputFormats"] == [{"type": "CombinedPEM"}]
@@ -102,15 +102,17 @@ def test_the_example_s_files_name_what_is_beside_them_and_the_chart_s_own_zookee
     for told in files.values():
         assert {value for name, value in told.items() if name.endswith(".location")} == STORES
     (argument,) = (
-        each for each in pods(secured())["controller"]["containers"][0]["args"] if each.startswith("--zookeeper=")
+        each
+        for each in pods(render_example())["controller"]["containers"][0]["args"]
+        if each.startswith("--zookeeper=")
     )
     assert argument == f"--zookeeper={files['server.properties']['zookeeper.connect']}"
 
 
 def test_a_broker_has_what_is_secret_from_a_file_and_the_chart_s_settings_go_before_it(tmp_path: Path) -> None:
-    objects = secured()
+    objects = render_example()
     (tmp_path / "config").mkdir()
-    config = named(objects, "ConfigMap", "kontroller-kafka")["data"]["server.properties"]
+    config = find_object(objects, "ConfigMap", "kontroller-kafka")["data"]["server.properties"]
     (tmp_path / "config" / "server.properties").write_text(config)
     (tmp_path / "connection").mkdir()
     (tmp_path / "connection" / "server.properties").write_text("ssl.key.password=secret\nbroker.id=9\nlisteners=A://:1")
@@ -128,7 +130,7 @@ def test_a_broker_has_what_is_secret_from_a_file_and_the_chart_s_settings_go_bef
 
 
 def test_what_asks_the_brokers_finds_how_in_the_file_that_they_have(tmp_path: Path) -> None:
-    objects = secured()
+    objects = render_example()
     pod = pods(objects)["kafka"]["containers"][0]
     asked = {
         "drain": run_as_pod(pod["lifecycle"]["preStop"]["exec"]["command"], "kontroller-kafka-0", tmp_path),
@@ -138,7 +140,7 @@ def test_what_asks_the_brokers_finds_how_in_the_file_that_they_have(tmp_path: Pa
         assert words[1] == command
         assert FILE in words
         assert "--properties" in options_of(command)
-    test = named(objects, "Pod", "kontroller-test-cluster")["spec"]
+    test = find_object(objects, "Pod", "kontroller-test-cluster")["spec"]
     assert FILE in test["containers"][0]["args"]
     assert "--properties" in options_of("check", "cluster")
     for each in (pod, test["containers"][0]):
@@ -147,8 +149,8 @@ def test_what_asks_the_brokers_finds_how_in_the_file_that_they_have(tmp_path: Pa
 
 
 def test_zookeeper_with_tls_is_open_to_its_own_pod_alone() -> None:
-    objects = secured()
-    config = properties(named(objects, "ConfigMap", "kontroller-zookeeper")["data"]["zoo.cfg"])
+    objects = render_example()
+    config = properties(find_object(objects, "ConfigMap", "kontroller-zookeeper")["data"]["zoo.cfg"])
     assert (config["clientPort"], config["clientPortAddress"]) == ("2181", "127.0.0.1")
     assert (config["secureClientPort"], config["ssl.clientAuth"], config["sslQuorum"]) == ("2281", "need", "true")
     (mount,) = (each for each in pods(objects)["zookeeper"]["containers"][0]["volumeMounts"] if each["name"] == "tls")
@@ -156,8 +158,8 @@ def test_zookeeper_with_tls_is_open_to_its_own_pod_alone() -> None:
     assert stores == {f"{mount['mountPath']}/{name}" for name in STORES}
     ports = {each["name"]: each["containerPort"] for each in pods(objects)["zookeeper"]["containers"][0]["ports"]}
     assert ports == {"client": 2281, "peer": 2888, "election": 3888}
-    changed = secured("--set", r"zookeeper.config.ssl\.clientAuth=none")
-    assert "ssl.clientAuth=none" in named(changed, "ConfigMap", "kontroller-zookeeper")["data"]["zoo.cfg"]
+    changed = render_example("--set", r"zookeeper.config.ssl\.clientAuth=none")
+    assert "ssl.clientAuth=none" in find_object(changed, "ConfigMap", "kontroller-zookeeper")["data"]["zoo.cfg"]
 
 
 def test_without_secrets_nothing_speaks_tls() -> None:
@@ -181,4 +183,4 @@ def test_without_secrets_nothing_speaks_tls() -> None:
 )
 def test_values_that_do_not_fit_are_refused(values: str, message: str) -> None:
     with pytest.raises(CommandError, match=message):
-        rendered(*SELF_CONTAINED, "--set", values)
+        render(*SELF_CONTAINED, "--set", values)

@@ -6,7 +6,7 @@ import pytest
 
 from devcluster.clusters.kubernetes import CommandError
 from devcluster.filling.parts import Part
-from tests.unit.chart.rendering import RELEASE_NAMESPACE, SELF_CONTAINED, Object, named, options_of, rendered
+from tests.unit.chart.rendering import RELEASE_NAMESPACE, SELF_CONTAINED, Object, find_object, options_of, render
 
 pytestmark = pytest.mark.needs(Part.HELM)
 
@@ -21,11 +21,11 @@ OWN: Final = [
 
 def pods(objects: list[Object]) -> dict[str, Object]:
     """The specs of the pods of controllers, ingest and watch."""
-    job = named(objects, "CronJob", "kontroller-history")["spec"]["jobTemplate"]["spec"]
+    job = find_object(objects, "CronJob", "kontroller-history")["spec"]["jobTemplate"]["spec"]
     return {
-        "controller": named(objects, "StatefulSet", "kontroller-controller")["spec"]["template"]["spec"],
+        "controller": find_object(objects, "StatefulSet", "kontroller-controller")["spec"]["template"]["spec"],
         "history": job["template"]["spec"],
-        "alarms": named(objects, "Deployment", "kontroller-alarms")["spec"]["template"]["spec"],
+        "alarms": find_object(objects, "Deployment", "kontroller-alarms")["spec"]["template"]["spec"],
     }
 
 
@@ -37,7 +37,7 @@ def secrets(pod: Object, container: Object) -> dict[str, str]:
     return {f"{each['mountPath']}/token": volumes[each["name"]] for each in mounts}
 
 
-def shown(pod: Object, container: Object) -> dict[str, str]:
+def find_tokens(pod: Object, container: Object) -> dict[str, str]:
     """By journal: the Secret whose token is shown to it."""
     start = "--journal-token-file="
     options = [each.removeprefix(start).split("=") for each in container["args"] if each.startswith(start)]
@@ -60,13 +60,13 @@ def readers(pods: dict[str, Object]) -> list[tuple[Object, Object]]:
 def test_controllers_and_who_reads_their_journals_have_the_token_as_a_file(
     values: tuple[str, ...], secret: str
 ) -> None:
-    objects = rendered(*READERS, *values)
+    objects = render(*READERS, *values)
     found = pods(objects)
     (controller,) = found["controller"]["containers"]
     (file,) = (each["value"] for each in controller["env"] if each["name"] == "KONTROLLER_JOURNAL_TOKEN_FILE")
     assert secrets(found["controller"], controller) == {file: secret}
     for pod, container in readers(found):
-        assert shown(pod, container) == dict.fromkeys(OWN, secret)
+        assert find_tokens(pod, container) == dict.fromkeys(OWN, secret)
     (report,) = found["history"]["containers"]
     assert secrets(found["history"], report) == {}
 
@@ -74,22 +74,22 @@ def test_controllers_and_who_reads_their_journals_have_the_token_as_a_file(
 def test_without_being_asked_for_there_is_no_token() -> None:
     for values in ((), ("--set", "controller.journal.enabled=false,controller.journal.token.create=true")):
         named_too = ("--set", f"history.journals={{{ELSEWHERE}}},alarms.journals={{{ELSEWHERE}}}")
-        objects = rendered(*READERS, *named_too, *values)
+        objects = render(*READERS, *named_too, *values)
         assert "journal-token" not in str(objects)
         assert "Secret" not in {each["kind"] for each in objects}
 
 
 def test_a_journal_of_others_is_shown_its_own_token_and_never_this_release_s() -> None:
-    def named_for(reader: str) -> str:
+    def make_values(reader: str) -> str:
         token = f"{reader}.journalTokens[0]"
         return f"{reader}.journals={{{ELSEWHERE}}},{token}.journal={ELSEWHERE},{token}.secretName=theirs"
 
-    values = ("--set", named_for("history"), "--set", named_for("alarms"))
-    objects = rendered(*READERS, *GIVEN, *values)
+    values = ("--set", make_values("history"), "--set", make_values("alarms"))
+    objects = render(*READERS, *GIVEN, *values)
     for pod, container in readers(pods(objects)):
-        assert shown(pod, container) == {**dict.fromkeys(OWN, "journal"), ELSEWHERE: "theirs"}
-    for pod, container in readers(pods(rendered(*READERS, *values))):
-        assert shown(pod, container) == {ELSEWHERE: "theirs"}
+        assert find_tokens(pod, container) == {**dict.fromkeys(OWN, "journal"), ELSEWHERE: "theirs"}
+    for pod, container in readers(pods(render(*READERS, *values))):
+        assert find_tokens(pod, container) == {ELSEWHERE: "theirs"}
 
 
 def test_the_commands_have_the_option() -> None:
@@ -99,4 +99,4 @@ def test_the_commands_have_the_option() -> None:
 
 def test_a_token_that_is_both_made_and_given_is_refused() -> None:
     with pytest.raises(CommandError, match="set create or secretName"):
-        rendered(*SELF_CONTAINED, *GIVEN, "--set", "controller.journal.token.create=true")
+        render(*SELF_CONTAINED, *GIVEN, "--set", "controller.journal.token.create=true")

@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from devcluster.filling.parts import Part
-from tests.unit.chart.rendering import PROJECT, SELF_CONTAINED, Object, named, options_of, rendered
+from tests.unit.chart.rendering import PROJECT, SELF_CONTAINED, Object, find_object, options_of, render
 
 pytestmark = pytest.mark.needs(Part.HELM)
 
@@ -28,7 +28,7 @@ def properties(text: str) -> dict[str, str]:
 
 
 def brokers(objects: list[Object]) -> Object:
-    spec: Object = named(objects, "StatefulSet", "kontroller-kafka")["spec"]["template"]["spec"]
+    spec: Object = find_object(objects, "StatefulSet", "kontroller-kafka")["spec"]["template"]["spec"]
     return spec
 
 
@@ -41,7 +41,7 @@ def login(jaas: str) -> tuple[str, str]:
 def test_who_logs_in_is_among_the_users_that_are_made() -> None:
     users = files()["kafka-users"]
     server = properties(files()["kafka-connection"]["server.properties"])
-    listener = rendered(*VALUES, namespace="kafka")
+    listener = render(*VALUES, namespace="kafka")
     assert "--listen=SASL_SSL://0.0.0.0:9093" in str(listener)
     of_brokers = login(server["listener.name.sasl_ssl.scram-sha-512.sasl.jaas.config"])
     of_client = login(properties(files()["app-connection"]["client.properties"])["sasl.jaas.config"])
@@ -51,7 +51,7 @@ def test_who_logs_in_is_among_the_users_that_are_made() -> None:
 
 
 def test_users_are_made_before_a_broker_starts_in_the_zookeeper_of_the_brokers() -> None:
-    objects = rendered(*VALUES, namespace="kafka")
+    objects = render(*VALUES, namespace="kafka")
     spec = brokers(objects)
     (made,) = spec["initContainers"]
     assert made["args"][0] == "scram-users"
@@ -65,8 +65,8 @@ def test_users_are_made_before_a_broker_starts_in_the_zookeeper_of_the_brokers()
     (volume,) = (each for each in spec["volumes"] if each["name"] == mounts[given["directory"]])
     assert volume["secret"]["secretName"] == "kafka-users"
     assert made["securityContext"] == spec["containers"][0]["securityContext"]
-    assert "initContainers" not in brokers(rendered(*SELF_CONTAINED))
+    assert "initContainers" not in brokers(render(*SELF_CONTAINED))
 
 
 def test_no_object_of_the_chart_has_a_password() -> None:
-    assert "change-me" not in str(rendered(*VALUES, namespace="kafka"))
+    assert "change-me" not in str(render(*VALUES, namespace="kafka"))

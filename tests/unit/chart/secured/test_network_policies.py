@@ -6,7 +6,7 @@ import pytest
 
 from devcluster.clusters.kubernetes import CommandError
 from devcluster.filling.parts import Part
-from tests.unit.chart.rendering import COMPONENTS, SELF_CONTAINED, Object, named, rendered, workload
+from tests.unit.chart.rendering import COMPONENTS, SELF_CONTAINED, Object, find_object, render, workload
 
 pytestmark = pytest.mark.needs(Part.HELM)
 
@@ -24,8 +24,8 @@ RESTRICTED = (
 
 
 def policy(component: str, *values: str) -> Object:
-    objects = rendered(*SELF_CONTAINED, *values)
-    spec: Object = named(objects, "NetworkPolicy", f"kontroller-{component}")["spec"]
+    objects = render(*SELF_CONTAINED, *values)
+    spec: Object = find_object(objects, "NetworkPolicy", f"kontroller-{component}")["spec"]
     return spec
 
 
@@ -100,7 +100,7 @@ def test_clients_and_monitoring_can_be_named_and_the_release_itself_stays_allowe
 def test_each_component_has_one_policy() -> None:
     for values in (ON, EVERYBODY, RESTRICTED):
         alarms = ("--set", "alarms.enabled=true")
-        objects = [each for each in rendered(*SELF_CONTAINED, *values, *alarms) if each["kind"] == "NetworkPolicy"]
+        objects = [each for each in render(*SELF_CONTAINED, *values, *alarms) if each["kind"] == "NetworkPolicy"]
         assert len(objects) == len(COMPONENTS) + 1
 
 
@@ -143,7 +143,7 @@ def test_the_operator_alone_may_reach_the_api_server_unless_the_rules_say_so() -
 )
 def test_policies_that_keep_a_component_from_its_servers_are_refused(values: tuple[str, ...], message: str) -> None:
     with pytest.raises(CommandError, match=message):
-        rendered(*SELF_CONTAINED, *values)
+        render(*SELF_CONTAINED, *values)
 
 
 def test_servers_of_others_can_be_named() -> None:

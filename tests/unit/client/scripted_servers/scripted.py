@@ -118,21 +118,21 @@ class ScriptedCluster:
 
 
 @asynccontextmanager
-async def scripted_cluster(ids: Sequence[int] = (1, 2, 3)) -> AsyncIterator[ScriptedCluster]:
+async def start_cluster(ids: Sequence[int] = (1, 2, 3)) -> AsyncIterator[ScriptedCluster]:
     """Servers that listen. All requests of clients are answered, and nothing comes of them."""
     cluster = ScriptedCluster()
     cluster.answers = {
-        key: filled(load_response_schema(key, version))
+        key: fill_response(load_response_schema(key, version))
         for key, version in (
             (CREATE_TOPICS, 7), (DELETE_TOPICS, 6), (CREATE_PARTITIONS, 3), (ELECT_LEADERS, 2),
             (INCREMENTAL_ALTER_CONFIGS, 1), (ALTER_REASSIGNMENTS, 0), (ALTER_SCRAM, 0),
         )
     }  # fmt: skip
     cluster.answers |= {
-        key: filled(load_response_schema(key, version), has_parts=False)
+        key: fill_response(load_response_schema(key, version), has_parts=False)
         for key, version in ((LIST_REASSIGNMENTS, 0), (DESCRIBE_SCRAM, 0), (UPDATE_FEATURES, 1), (API_VERSIONS, 4))
     }
-    cluster.answers |= {METADATA: metadata, DESCRIBE_CONFIGS: described_configs}
+    cluster.answers |= {METADATA: metadata, DESCRIBE_CONFIGS: describe_configs}
     listening = []
     for each in ids:
         broker = cluster.brokers[each] = ScriptedBroker(each, cluster)
@@ -163,7 +163,7 @@ def metadata(broker: ScriptedBroker, request: Any) -> MetadataResponse:
     )
 
 
-def described_configs(broker: ScriptedBroker, request: Any) -> DescribeConfigsResponse:
+def describe_configs(broker: ScriptedBroker, request: Any) -> DescribeConfigsResponse:
     """Those of topics, and of a broker its own."""
     return DescribeConfigsResponse(
         throttle_time=NO_TIME,
@@ -184,7 +184,7 @@ def speaks(cluster: ScriptedCluster, update_features: int) -> None:
     """Servers say that they speak UpdateFeatures up to this version, where they are asked for features, and answer it."""
     if update_features >= 0:
         updated = load_response_schema(UPDATE_FEATURES, update_features)
-        cluster.answers[UPDATE_FEATURES] = filled(updated, has_parts=False)
+        cluster.answers[UPDATE_FEATURES] = fill_response(updated, has_parts=False)
     cluster.answers[API_VERSIONS] = ApiVersionsResponse(
         error_code=ErrorCode.none,
         api_keys=(ApiVersion(api_key=i16(UPDATE_FEATURES), min_version=i16(0), max_version=i16(update_features)),),
@@ -192,7 +192,7 @@ def speaks(cluster: ScriptedCluster, update_features: int) -> None:
     )
 
 
-def filled(
+def fill_response(
     wanted: type[M], error_code: ErrorCode = ErrorCode.none, *, has_parts: bool = True, of_parts: bool = False
 ) -> M:
     """An answer with one part in each list. `of_parts`: the error is that of the parts alone."""
@@ -203,7 +203,7 @@ def filled(
         if each.type is ErrorCode:
             values[each.name] = ErrorCode.none if of_parts else error_code
         elif part is not None:
-            values[each.name] = (filled(cast(type[Any], part), error_code),) if has_parts else ()
+            values[each.name] = (fill_response(cast(type[Any], part), error_code),) if has_parts else ()
         else:
             values[each.name] = getattr(nothing, each.name)
     return wanted(**values)

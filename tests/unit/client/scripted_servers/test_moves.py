@@ -25,9 +25,9 @@ from tests.unit.client.scripted_servers.scripted import (
     METADATA,
     ScriptedBroker,
     ScriptedCluster,
-    filled,
+    fill_response,
     metadata,
-    scripted_cluster,
+    start_cluster,
 )
 from tests.unit.wire.client.servers import NO_TIME
 
@@ -37,12 +37,12 @@ RATE = "leader.replication.throttled.rate"
 
 @pytest.fixture
 async def cluster() -> AsyncIterator[ScriptedCluster]:
-    async with scripted_cluster([1, 2, 3, 4]) as started:
+    async with start_cluster([1, 2, 3, 4]) as started:
         started.topics = {"orders": [[1, 2]]}
         yield started
 
 
-def moving(
+def make_moves(
     *, target: tuple[int, ...] = (3, 1), all_: tuple[int, ...] = (3, 1, 2)
 ) -> ListPartitionReassignmentsResponse:
     brokers = tuple(map(BrokerId, all_))
@@ -170,7 +170,7 @@ async def test_a_broker_that_hears_late_of_a_move_s_end_is_no_failure(cluster: S
 
 
 async def test_what_moves_elsewhere_has_failed_without_a_second_look(cluster: ScriptedCluster) -> None:
-    cluster[1].answers[LIST_REASSIGNMENTS].append(moving(target=(4, 1), all_=(4, 1, 2)))
+    cluster[1].answers[LIST_REASSIGNMENTS].append(make_moves(target=(4, 1), all_=(4, 1, 2)))
     assert list((await cluster.client().verify_reassign_partitions(TO_3)).values()) == [Progress.FAILED]
     assert len(cluster[1].asked_of(LIST_REASSIGNMENTS)) == 1
 
@@ -181,19 +181,19 @@ async def test_each_partition_of_a_wait_has_time_to_be_known_where_it_is(cluster
     cluster.topics = {"orders": [[1, 2], [1]]}
     looks: list[list[list[int]]] = [[[1, 2], [3]], [[3, 1], [1]], [[3, 1], [1]], [[3, 1], [3]]]
 
-    def as_seen(broker: ScriptedBroker, request: Any) -> Any:
+    def answer_metadata(broker: ScriptedBroker, request: Any) -> Any:
         if request.topics:
             cluster.topics["orders"] = looks.pop(0) if len(looks) > 1 else looks[0]
         return metadata(broker, request)
 
-    cluster.answers[METADATA] = as_seen
+    cluster.answers[METADATA] = answer_metadata
     ended = await cluster.client().wait_for_reassignment(two)
     assert ended.error is None
 
 
 async def test_a_move_and_the_wait_for_it_have_one_time(cluster: ScriptedCluster) -> None:
     """The wait has what the move has left, some 1.5 of 2.5 s."""
-    cluster.answers[LIST_REASSIGNMENTS] = moving()
+    cluster.answers[LIST_REASSIGNMENTS] = make_moves()
     cluster[1].delay_s = 1
     started = asyncio.get_running_loop().time()
     with pytest.raises(Unreachable):
@@ -202,7 +202,7 @@ async def test_a_move_and_the_wait_for_it_have_one_time(cluster: ScriptedCluster
 
 
 async def test_a_long_wait_looks_less_often_where_a_look_takes_long(cluster: ScriptedCluster) -> None:
-    cluster.answers[LIST_REASSIGNMENTS] = moving()
+    cluster.answers[LIST_REASSIGNMENTS] = make_moves()
     cluster[1].delay_s = 0.2
     with pytest.raises(Unreachable):
         await cluster.client().wait_for_reassignment(TO_3, timeout_ms=3_000)
@@ -210,10 +210,10 @@ async def test_a_long_wait_looks_less_often_where_a_look_takes_long(cluster: Scr
 
 
 async def test_a_server_whose_time_was_over_may_have_done_it(cluster: ScriptedCluster) -> None:
-    timed_out = filled(AlterPartitionReassignmentsResponse, ErrorCode.request_timed_out, of_parts=False)
+    timed_out = fill_response(AlterPartitionReassignmentsResponse, ErrorCode.request_timed_out, of_parts=False)
     cluster[1].answers[ALTER_REASSIGNMENTS].append(timed_out)
     with pytest.raises(OutcomeUnknown, match="it may have been done, or be done yet"):
         await cluster.client().start_reassignment(TO_3)
-    busy = filled(ListPartitionReassignmentsResponse, ErrorCode.request_timed_out, has_parts=False)
+    busy = fill_response(ListPartitionReassignmentsResponse, ErrorCode.request_timed_out, has_parts=False)
     cluster[1].answers[LIST_REASSIGNMENTS].append(busy)
     assert await cluster.client().list_reassignments() == {}, "what changes nothing is asked again"

@@ -33,9 +33,9 @@ from tests.unit.client.scripted_servers.scripted import (
     Answer,
     ScriptedBroker,
     ScriptedCluster,
-    filled,
-    scripted_cluster,
+    fill_response,
     speaks,
+    start_cluster,
 )
 
 SAID_BY_PARTS: Final = {CREATE_TOPICS, DELETE_TOPICS, CREATE_PARTITIONS, ELECT_LEADERS, ALTER_SCRAM}
@@ -90,12 +90,12 @@ class Moves:
 
     def _refused(self, request: RequestPayload, code: ErrorCode) -> Answer:
         key = int(request.__api_key__)
-        return filled(load_response_schema(key, int(request.__version__)), code, of_parts=key in SAID_BY_PARTS)
+        return fill_response(load_response_schema(key, int(request.__version__)), code, of_parts=key in SAID_BY_PARTS)
 
 
-async def ended(call: str, moves: Moves) -> Any:
+async def end_call(call: str, moves: Moves) -> Any:
     """What a call ends with, or its error."""
-    async with scripted_cluster() as cluster:
+    async with start_cluster() as cluster:
         cluster.topics = {"orders": [[1, 2]]}
         speaks(cluster, 1)
         admin = cluster.client()
@@ -136,7 +136,7 @@ def test_every_call_that_makes_a_request_is_among_them() -> None:
 async def test_a_call_goes_on_where_the_controller_says_that_it_is_none_any_more(call: str, finds_none: bool) -> None:
     for at in count(1):
         moves = Moves(at=at, finds_none=finds_none)
-        assert error_of(await ended(call, moves)) is None
+        assert error_of(await end_call(call, moves)) is None
         if len(moves.got) < at:
             break
 
@@ -147,7 +147,7 @@ async def test_a_call_whose_controller_dies_may_have_been_done_or_goes_on_where_
 ) -> None:
     for at in count(1):
         moves = Moves(at=at, closes=True)
-        error = error_of(await ended(call, moves))
+        error = error_of(await end_call(call, moves))
         if len(moves.got) < at:
             assert error is None
             break
@@ -157,7 +157,7 @@ async def test_a_call_whose_controller_dies_may_have_been_done_or_goes_on_where_
 
 async def test_updates_of_features_are_sent_as_the_controller_that_has_come_takes_them() -> None:
     """What was begun with one that takes all or none is begun anew with one that has them validated first."""
-    async with scripted_cluster() as cluster:
+    async with start_cluster() as cluster:
         speaks(cluster, 2)
         takes_all_or_none = cluster.answers[API_VERSIONS]
 
@@ -168,7 +168,7 @@ async def test_updates_of_features_are_sent_as_the_controller_that_has_come_take
 
         cluster[1].answers[API_VERSIONS].append(last_words)
         response = load_response_schema(UPDATE_FEATURES, 2)
-        cluster[1].answers[UPDATE_FEATURES].append(filled(response, ErrorCode.not_controller))
+        cluster[1].answers[UPDATE_FEATURES].append(fill_response(response, ErrorCode.not_controller))
         cluster[3].ranges[UPDATE_FEATURES] = (0, 1)
         await cluster.client().update_features([FeatureUpdate(feature=name, level=1) for name in "fg"])
         sent = cluster[3].asked_of(UPDATE_FEATURES)
@@ -177,13 +177,13 @@ async def test_updates_of_features_are_sent_as_the_controller_that_has_come_take
 
 async def test_updates_of_features_go_on_where_the_controller_that_takes_them_has_come_back() -> None:
     """It was away for as long as a broker that takes no such version had the role, and was asked."""
-    async with scripted_cluster() as cluster:
+    async with start_cluster() as cluster:
         speaks(cluster, 2)
         cluster[3].ranges[UPDATE_FEATURES] = (0, 1)
 
         def gives_the_role_up(broker: ScriptedBroker, _: RequestPayload) -> Answer:
             broker.cluster.controller = 3
-            return filled(load_response_schema(UPDATE_FEATURES, 2), ErrorCode.not_controller)
+            return fill_response(load_response_schema(UPDATE_FEATURES, 2), ErrorCode.not_controller)
 
         def gives_it_back(broker: ScriptedBroker, _: RequestPayload) -> Answer:
             broker.cluster.controller = 1

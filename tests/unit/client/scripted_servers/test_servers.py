@@ -23,9 +23,9 @@ from tests.unit.client.scripted_servers.scripted import (
     Answer,
     ScriptedBroker,
     ScriptedCluster,
-    filled,
-    scripted_cluster,
+    fill_response,
     speaks,
+    start_cluster,
 )
 
 KAFKA_2_8 = {
@@ -42,13 +42,13 @@ KAFKA_4 = {
 @pytest.fixture
 async def cluster() -> AsyncIterator[ScriptedCluster]:
     """The first of three servers is the controller."""
-    async with scripted_cluster() as started:
+    async with start_cluster() as started:
         started.topics = {"orders": [[1, 2]]}
         yield started
 
 
 async def test_many_servers_that_take_their_time_are_no_trouble() -> None:
-    async with scripted_cluster(range(1, 101)) as cluster:
+    async with start_cluster(range(1, 101)) as cluster:
         for broker in cluster.brokers.values():
             broker.delay_s = 0.15
         admin = cluster.client(2)
@@ -130,9 +130,9 @@ async def test_users_are_listed_once_a_failover_is_over(cluster: ScriptedCluster
             cluster.controller = 3
         if broker.id == cluster.controller == 3:
             return users
-        return None if broker.id == cluster.controller else filled(type(users), ErrorCode.not_controller)
+        return None if broker.id == cluster.controller else fill_response(type(users), ErrorCode.not_controller)
 
-    users = filled(load_response_schema(DESCRIBE_SCRAM, 0), has_parts=False)
+    users = fill_response(load_response_schema(DESCRIBE_SCRAM, 0), has_parts=False)
     cluster.answers[DESCRIBE_SCRAM] = fails_over
     assert await cluster.client().list_scram_users() == {}
     assert asked[:6] == [1, 2, 3, 1, 2, 3]

@@ -15,25 +15,25 @@ from tests.unit.client.scripted_servers.scripted import (
     CREATE_TOPICS,
     INCREMENTAL_ALTER_CONFIGS,
     ScriptedCluster,
-    filled,
-    scripted_cluster,
+    fill_response,
+    start_cluster,
 )
 
 
 @pytest.fixture
 async def cluster() -> AsyncIterator[ScriptedCluster]:
-    async with scripted_cluster() as started:
+    async with start_cluster() as started:
         started.topics = {"orders": [[1, 2]]}
         yield started
 
 
 async def test_the_step_that_failed_has_its_own_name(cluster: ScriptedCluster) -> None:
-    refusal = filled(CreatePartitionsResponse, ErrorCode.policy_violation)
-    cluster[1].answers[CREATE_PARTITIONS] += [filled(CreatePartitionsResponse), refusal]
+    refusal = fill_response(CreatePartitionsResponse, ErrorCode.policy_violation)
+    cluster[1].answers[CREATE_PARTITIONS] += [fill_response(CreatePartitionsResponse), refusal]
     altered = await cluster.client().alter_topic("orders", 2)
     assert [(each.what, each.error is None) for each in altered.steps] == [("partitions: 1 to 2", False)]
     cluster[1].answers[ALTER_REASSIGNMENTS].append(
-        filled(AlterPartitionReassignmentsResponse, ErrorCode.cluster_authorization_failed)
+        fill_response(AlterPartitionReassignmentsResponse, ErrorCode.cluster_authorization_failed)
     )
     altered = await cluster.client().alter_topic("orders", None, "2:3", added_configs={"a": "b"})
     assert [(each.what, each.error is None) for each in altered.steps] == [
@@ -66,6 +66,6 @@ async def test_a_broker_alters_a_configuration_where_the_controller_ends_the_con
 
 
 async def test_a_topic_whose_creation_took_too_long_may_be_there(cluster: ScriptedCluster) -> None:
-    cluster[1].answers[CREATE_TOPICS].append(filled(CreateTopicsResponse, ErrorCode.request_timed_out))
+    cluster[1].answers[CREATE_TOPICS].append(fill_response(CreateTopicsResponse, ErrorCode.request_timed_out))
     with pytest.raises(OutcomeUnknown, match=r"REQUEST_TIMED_OUT 7.*it may have been done, or be done yet"):
         await cluster.client().create_topic("new", 1, 1)

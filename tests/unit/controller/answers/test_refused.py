@@ -18,7 +18,7 @@ from tests.unit.journal.memory import MemoryJournal, assert_journal_folds_to
 ORDERS, MORE = tp("orders"), tp("more")
 
 
-def refusing_brokers(cluster: Cluster) -> dict[int, str]:
+def find_refusing_brokers(cluster: Cluster) -> dict[int, str]:
     """What `/readyz` says of brokers that have not obeyed."""
     details = cluster.active.controller.readiness().details["brokers_not_obeying"]
     assert isinstance(details, dict)
@@ -31,10 +31,10 @@ async def test_a_new_leader_that_refuses_once_is_sent_it_again_and_leads(served:
     served.kill_broker(1)
     await served.settle(passing_ms=0)
     assert not served.broker(2).leads(ORDERS)
-    assert refusing_brokers(served) == {2: "LeaderAndIsr: unknown_server_error"}
+    assert find_refusing_brokers(served) == {2: "LeaderAndIsr: unknown_server_error"}
     await served.settle()
     assert served.broker(2).leads(ORDERS)
-    assert refusing_brokers(served) == {}
+    assert find_refusing_brokers(served) == {}
     assert_sound(served)
 
 
@@ -50,7 +50,7 @@ async def test_where_a_new_leader_refuses_again_another_replica_in_sync_leads(se
     await served.replicate()
     assert served.leadership(ORDERS) == (3, [3, 2])
     assert served.active.metric("kontroller_offline_replicas") == 0
-    assert refusing_brokers(served) == {}
+    assert find_refusing_brokers(served) == {}
     assert_sound(served)
 
 
@@ -62,12 +62,12 @@ async def test_where_all_brokers_refuse_no_leader_and_no_isr_changes(served: Clu
     await served.settle(passing_ms=10 * LONGEST_PAUSE_MS)
     assert served.leadership(MORE) == (1, [1, 2, 3])
     assert served.leadership(ORDERS) == (1, [1, 2, 3])
-    assert set(refusing_brokers(served)) == {1, 2, 3}
+    assert set(find_refusing_brokers(served)) == {1, 2, 3}
     for number in (1, 2, 3):
         served.broker(number).obey()
     await served.settle(passing_ms=2 * LONGEST_PAUSE_MS)
     assert served.broker(1).leads(MORE)
-    assert refusing_brokers(served) == {}
+    assert find_refusing_brokers(served) == {}
     assert_sound(served)
 
 
@@ -88,7 +88,7 @@ async def test_a_starting_broker_that_refuses_its_first_metadata_learns_of_all_p
     served.broker(4).answer_next_with(ErrorCode.unknown_server_error)
     await served.settle()
     assert ORDERS in served.broker(4).metadata.partitions
-    assert refusing_brokers(served) == {}
+    assert find_refusing_brokers(served) == {}
     assert_sound(served)
 
 
@@ -112,12 +112,12 @@ async def test_a_leader_that_cannot_open_a_log_makes_way_and_returns_when_it_can
     await served.settle()
     assert served.leadership(MORE) == (2, [2, 3])
     assert served.broker(2).leads(MORE)
-    assert refusing_brokers(served) == {1: "LeaderAndIsr: unknown_server_error"}
+    assert find_refusing_brokers(served) == {1: "LeaderAndIsr: unknown_server_error"}
     served.broker(1).unopened.clear()
     await served.settle(passing_ms=LONGEST_PAUSE_MS)
     await served.replicate()
     assert served.leadership(MORE) == (2, [2, 3, 1])
-    assert refusing_brokers(served) == {}
+    assert find_refusing_brokers(served) == {}
     assert_sound(served)
 
 
@@ -140,7 +140,7 @@ async def test_a_broker_that_refuses_for_ever_is_asked_ever_more_seldom(served: 
     await served.settle(passing_ms=10 * LONGEST_PAUSE_MS)
     refused = served.broker(3).requests_of(UpdateMetadataRequest)
     assert len(refused) < 80
-    assert refusing_brokers(served) == {3: "UpdateMetadata: unknown_server_error"}
+    assert find_refusing_brokers(served) == {3: "UpdateMetadata: unknown_server_error"}
     served.broker(3).obey()
     await served.settle(passing_ms=LONGEST_PAUSE_MS)
     assert MORE in served.broker(3).metadata.partitions
@@ -151,10 +151,10 @@ async def test_a_broker_that_refuses_for_want_of_rights_obeys_when_it_has_them(s
     served.broker(3).answer_next_with(ErrorCode.cluster_authorization_failed)
     served.create_topic("more", [1, 2])
     await served.settle()
-    assert refusing_brokers(served) == {3: "UpdateMetadata: cluster_authorization_failed"}
+    assert find_refusing_brokers(served) == {3: "UpdateMetadata: cluster_authorization_failed"}
     assert MORE not in served.broker(3).metadata.partitions
     await served.settle(passing_ms=LONGEST_PAUSE_MS)
-    assert refusing_brokers(served) == {}
+    assert find_refusing_brokers(served) == {}
     assert_sound(served)
 
 
@@ -163,7 +163,7 @@ async def test_a_broker_that_shuts_down_and_refuses_is_not_made_to_follow_again(
     await served.shut_down(3)
     await served.settle()
     assert served.leadership(ORDERS) == (1, [1, 2])
-    assert refusing_brokers(served) == {}
+    assert find_refusing_brokers(served) == {}
     assert served.broker(3).requests_of(LeaderAndIsrRequest)[-1].controller_epoch == 1
 
 
@@ -172,10 +172,10 @@ async def test_a_broker_that_died_is_not_counted_any_longer(served: Cluster) -> 
     served.create_topic("more", [1, 2])
     served.broker(3).answer_next_with(ErrorCode.unknown_server_error)
     await served.settle(passing_ms=0)
-    assert set(refusing_brokers(served)) == {3}
+    assert set(find_refusing_brokers(served)) == {3}
     served.bounce_broker(3)
     await served.settle()
-    assert refusing_brokers(served) == {}
+    assert find_refusing_brokers(served) == {}
     assert_sound(served)
 
 
@@ -206,7 +206,7 @@ async def test_the_epoch_rises_until_brokers_take_it_and_all_is_sent_again(serve
         codecs.decode_controller_epoch(served.data(paths.CONTROLLER_EPOCH) or b"") == served.active.term.identity.epoch
     )
     assert served.active.terms == 1
-    assert refusing_brokers(served) == {}
+    assert find_refusing_brokers(served) == {}
     assert_sound(served)
 
 
@@ -248,7 +248,7 @@ async def test_an_epoch_is_not_raised_for_ever(served: Cluster) -> None:
     served.create_topic("more", [1, 2])
     await served.settle(passing_ms=5 * LONGEST_PAUSE_MS)
     assert served.active.term.identity.epoch == before + sum(STEPS)
-    assert set(refusing_brokers(served)) == {1, 2, 3}
+    assert set(find_refusing_brokers(served)) == {1, 2, 3}
 
 
 async def test_the_history_goes_on_under_the_raised_epoch(cluster: Cluster) -> None:

@@ -36,7 +36,7 @@ async def turns() -> None:
         await asyncio.sleep(0)
 
 
-def of_client() -> RequestReceived:
+def make_client_request() -> RequestReceived:
     return RequestReceived(ListPartitionReassignmentsRequest(topics=None), asyncio.get_running_loop().create_future())
 
 
@@ -86,7 +86,7 @@ async def test_what_decides_about_the_role_goes_before_all_that_waits() -> None:
 @pytest.mark.parametrize("leave", ["next", "take_request", "withdraw_requests"])
 async def test_who_finds_the_queue_full_waits_until_one_of_his_kind_has_left_it(leave: str) -> None:
     queue = EventQueue(VirtualClock(), most_requests=2)
-    waiting = [of_client() for _ in range(4)]
+    waiting = [make_client_request() for _ in range(4)]
     puts = [asyncio.create_task(queue.put_request(each)) for each in waiting]
     await turns()
     assert [each.done() for each in puts] == [True, True, False, False]

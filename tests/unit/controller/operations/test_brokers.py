@@ -73,11 +73,11 @@ async def test_many_partitions_of_a_dead_broker_are_one_transaction_and_one_requ
             for topic in request.topic_states
             for each in topic.partition_states
         }
-        assert sent == {partition: as_written(served, partition) for partition in (ORDERS, *many)}
+        assert sent == {partition: read_written(served, partition) for partition in (ORDERS, *many)}
     assert_sound(served)
 
 
-def as_written(cluster: Cluster, partition: TopicPartition) -> tuple[int, tuple[int, ...], int, int]:
+def read_written(cluster: Cluster, partition: TopicPartition) -> tuple[int, tuple[int, ...], int, int]:
     state = cluster.state(partition)
     one = state.leader_and_isr
     return one.leader, one.isr, one.leader_epoch, state.partition_epoch

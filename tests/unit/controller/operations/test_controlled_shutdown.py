@@ -28,14 +28,14 @@ async def served(cluster: Cluster) -> Cluster:
     return cluster
 
 
-def remaining(response: ControlledShutdownResponse | None) -> list[tuple[str, int]]:
+def list_remaining(response: ControlledShutdownResponse | None) -> list[tuple[str, int]]:
     assert response is not None
     assert response.error_code is ErrorCode.none
     return [(partition.topic_name, partition.partition_index) for partition in response.remaining_partitions]
 
 
 async def test_leaderships_move_followers_stop_and_a_lonely_replica_is_left_alone(served: Cluster) -> None:
-    assert remaining(await served.shut_down(1)) == []
+    assert list_remaining(await served.shut_down(1)) == []
     assert served.leadership(tp("led")) == (2, [2, 3])
     assert served.leadership(tp("followed")) == (2, [2, 3])
     assert served.leadership(tp("alone")) == (1, [1])
@@ -61,7 +61,7 @@ async def test_a_replica_that_led_until_now_is_not_stopped_and_one_that_followed
 async def test_asking_again_changes_nothing(served: Cluster) -> None:
     await served.shut_down(1)
     states = [served.state(tp(name)) for name in ("led", "followed", "alone")]
-    assert remaining(await served.shut_down(1)) == []
+    assert list_remaining(await served.shut_down(1)) == []
     assert [served.state(tp(name)) for name in ("led", "followed", "alone")] == states
 
 
@@ -70,25 +70,25 @@ async def test_what_nobody_can_take_over_remains(served: Cluster) -> None:
         served.kill_broker(number)
         await served.settle()
     assert served.leadership(tp("led")) == (1, [1])
-    assert remaining(await served.shut_down(1)) == [("followed", 0), ("led", 0)]
+    assert list_remaining(await served.shut_down(1)) == [("followed", 0), ("led", 0)]
     assert served.leadership(tp("led")) == (1, [1])
     served.start_broker(2)
     await served.replicate()
     assert served.leadership(tp("led")) == (1, [1, 2])
-    assert remaining(await served.shut_down(1)) == []
+    assert list_remaining(await served.shut_down(1)) == []
     assert served.leadership(tp("led")) == (2, [2])
 
 
 async def test_a_broker_that_shuts_down_joins_no_isr(served: Cluster) -> None:
-    assert remaining(await served.shut_down(1)) == []
+    assert list_remaining(await served.shut_down(1)) == []
     assert await served.alter_isr(tp("led"), [2, 3, 1]) is ErrorCode.ineligible_replica
 
 
 @pytest.mark.parametrize("epoch", [None, -1], ids=["their own epochs", "-1"])
 async def test_the_last_broker_stays_in_service_when_all_are_to_shut_down(served: Cluster, epoch: int | None) -> None:
-    assert remaining(await served.shut_down(1, epoch=epoch)) == []
-    assert remaining(await served.shut_down(2, epoch=epoch)) == []
-    assert remaining(await served.shut_down(3, epoch=epoch)) == [("followed", 0), ("led", 0)]
+    assert list_remaining(await served.shut_down(1, epoch=epoch)) == []
+    assert list_remaining(await served.shut_down(2, epoch=epoch)) == []
+    assert list_remaining(await served.shut_down(3, epoch=epoch)) == [("followed", 0), ("led", 0)]
     served.create_topic("new", [3, 1, 2])
     await served.settle()
     assert served.leadership(tp("new")) == (3, [3])
@@ -103,13 +103,13 @@ async def test_the_only_broker_of_a_cluster_may_stop_at_once_where_no_partition_
     await cluster.serve()
     cluster.create_topic("alone", [1])
     await cluster.settle()
-    assert remaining(await cluster.shut_down(1)) == []
+    assert list_remaining(await cluster.shut_down(1)) == []
     assert cluster.leadership(tp("alone")) == (1, [1])
 
 
 async def test_brokers_that_stop_together_leave_the_third_in_charge(served: Cluster) -> None:
-    assert remaining(await served.shut_down(1)) == []
-    assert remaining(await served.shut_down(2)) == []
+    assert list_remaining(await served.shut_down(1)) == []
+    assert list_remaining(await served.shut_down(2)) == []
     assert served.leadership(tp("led")) == (3, [3])
     assert served.leadership(tp("followed")) == (3, [3])
 
@@ -143,7 +143,7 @@ async def test_a_former_life_of_a_broker_cannot_ask(served: Cluster) -> None:
 
 
 async def test_an_epoch_of_minus_1_is_not_checked(served: Cluster) -> None:
-    assert remaining(await served.shut_down(1, epoch=-1)) == []
+    assert list_remaining(await served.shut_down(1, epoch=-1)) == []
     assert served.leadership(tp("led")) == (2, [2, 3])
 
 
@@ -186,7 +186,7 @@ async def test_a_new_controller_gives_no_leadership_to_a_broker_that_is_about_to
     cluster.create_topic("led", *[[1, 2]] * 10)
     cluster.create_topic("alone", [1])
     await cluster.settle()
-    assert remaining(await cluster.shut_down(1)) == []
+    assert list_remaining(await cluster.shut_down(1)) == []
     await fail_over(cluster)
     await cluster.replicate()
     await cluster.settle(passing_ms=600_000)
@@ -239,6 +239,6 @@ async def test_an_unreadable_list_of_granted_shutdowns_is_begun_anew(served: Clu
     await served.shut_down(1)
     served.put(paths.GRANTED_SHUTDOWNS, b"{")
     await fail_over(served)
-    assert remaining(await served.shut_down(2)) == []
+    assert list_remaining(await served.shut_down(2)) == []
     granted = codecs.decode_granted_shutdowns(served.data(paths.GRANTED_SHUTDOWNS) or b"")
     assert granted == {BrokerId(2): served.broker(2).epoch}

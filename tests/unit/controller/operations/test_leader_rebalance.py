@@ -16,7 +16,7 @@ ORDERS = tp("orders")
 INTERVAL_MS = 300_000
 
 
-async def moved_leader(cluster: Cluster, *, enabled: bool = True) -> None:
+async def move_leader(cluster: Cluster, *, enabled: bool = True) -> None:
     """1 should lead `orders`, was away, and is in sync again."""
     cluster.settings = ProcessSettings(auto_leader_rebalance_enable=enabled)
     cluster.start_brokers(1, 2, 3)
@@ -30,7 +30,7 @@ async def moved_leader(cluster: Cluster, *, enabled: bool = True) -> None:
 
 
 async def test_leaders_go_back_soon_after_a_term_begins_and_then_in_every_interval(cluster: Cluster) -> None:
-    await moved_leader(cluster)
+    await move_leader(cluster)
     await cluster.active.kill()
     await cluster.serve()
     assert cluster.leadership(ORDERS)[0] == 2
@@ -47,7 +47,7 @@ async def test_leaders_go_back_soon_after_a_term_begins_and_then_in_every_interv
 
 
 async def test_whoever_does_not_want_it_switches_it_off(cluster: Cluster) -> None:
-    await moved_leader(cluster, enabled=False)
+    await move_leader(cluster, enabled=False)
     await cluster.settle(INTERVAL_MS * 3)
     assert cluster.leadership(ORDERS)[0] == 2
 
@@ -67,7 +67,7 @@ async def test_a_preferred_replica_that_is_not_in_sync_is_not_tried(cluster: Clu
 
 
 async def test_a_controller_that_lost_its_role_gives_nothing_back(cluster: Cluster) -> None:
-    await moved_leader(cluster)
+    await move_leader(cluster)
     former = cluster.active
     cluster.zk.expire(former.session)
     await cluster.settle(0)
@@ -77,7 +77,7 @@ async def test_a_controller_that_lost_its_role_gives_nothing_back(cluster: Clust
 
 
 async def test_a_topic_on_its_way_out_is_left_alone(cluster: Cluster) -> None:
-    await moved_leader(cluster)
+    await move_leader(cluster)
     cluster.kill_broker(3)
     await cluster.settle(0)
     cluster.request_deletion("orders")
@@ -87,7 +87,7 @@ async def test_a_topic_on_its_way_out_is_left_alone(cluster: Cluster) -> None:
 
 
 async def test_a_partition_that_is_being_reassigned_gets_its_leader_back_too(cluster: Cluster) -> None:
-    await moved_leader(cluster)
+    await move_leader(cluster)
     cluster.start_broker(4)
     cluster.request_reassignment({ORDERS: [1, 2, 4]})
     await cluster.settle(INTERVAL_MS)

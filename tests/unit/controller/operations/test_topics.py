@@ -243,11 +243,11 @@ async def test_of_all_topics_only_the_new_ones_are_read_when_some_appear(
     read: list[str] = []
     look = cluster.zk.tree.read
 
-    def noted(path: str) -> ZkNode | None:
+    def note_read(path: str) -> ZkNode | None:
         read.append(path)
         return look(path)
 
-    monkeypatch.setattr(cluster.zk.tree, "read", noted)
+    monkeypatch.setattr(cluster.zk.tree, "read", note_read)
     cluster.create_topic("new", [2, 1])
     await cluster.settle()
     assert cluster.broker(2).leads(tp("new"))

@@ -50,7 +50,7 @@ def configure(cluster: Cluster, entity: str, **config: str) -> None:
     cluster.put(f"{paths.CONFIG}/{entity}", codecs.encode_config({n.replace("_", "."): v for n, v in config.items()}))
 
 
-def notified(cluster: Cluster) -> list[str]:
+def read_notifications(cluster: Cluster) -> list[str]:
     names = cluster.zk.tree.children(paths.CONFIG_CHANGES) or ()
     return [codecs.decode_config_change(cluster.data(paths.config_change(name)) or b"") for name in names]
 
@@ -67,16 +67,16 @@ async def test_a_throttle_is_set_changed_and_removed_and_the_brokers_are_notifie
     zk = served.zk.session()
     await set_throttle(zk, OWNER, MOVES, 1000)
     assert configs(served) == {**THEIRS, **LISTS, **rates(1000, 1, 2, 3, 4, 5, 6)}
-    assert sorted(notified(served)) == [*(f"brokers/{number}" for number in range(1, 7)), "topics/orders"]
+    assert sorted(read_notifications(served)) == [*(f"brokers/{number}" for number in range(1, 7)), "topics/orders"]
     assert {owner: throttle.bytes_per_second for owner, throttle in (await throttles(zk)).items()} == {OWNER: 1000}
     await set_throttle(zk, OWNER, MOVES, 1000)
-    assert len(notified(served)) == 7, "what is as it should be is not written"
+    assert len(read_notifications(served)) == 7, "what is as it should be is not written"
     await set_throttle(zk, OWNER, MOVES, 5)
     assert configs(served) == {**THEIRS, **LISTS, **rates(5, 1, 2, 3, 4, 5, 6)}
     await remove_throttle(zk, OWNER)
     assert configs(served) == THEIRS
     assert await throttles(zk) == {}
-    assert notified(served)[-1] == "topics/orders"
+    assert read_notifications(served)[-1] == "topics/orders"
     await remove_throttle(zk, OWNER)
 
 
@@ -177,7 +177,7 @@ async def test_more_configurations_than_fit_one_write(served: Cluster) -> None:
 # The controller ends it
 
 
-async def throttled(cluster: Cluster) -> ZkSession:
+async def throttle_topics(cluster: Cluster) -> ZkSession:
     zk = cluster.zk.session()
     await set_throttle(zk, OWNER, MOVES, 1000)
     return zk
@@ -190,7 +190,7 @@ def assert_removed(cluster: Cluster) -> None:
 
 
 async def test_it_is_removed_with_success_and_not_before(served: Cluster) -> None:
-    await throttled(served)
+    await throttle_topics(served)
     served.request_reassignment({ORDERS: [4, 5, 6]})
     await served.settle()
     assert "topics/orders" in configs(served)
@@ -200,7 +200,7 @@ async def test_it_is_removed_with_success_and_not_before(served: Cluster) -> Non
 
 
 async def test_it_is_removed_when_the_reassignment_is_cancelled(served: Cluster) -> None:
-    await throttled(served)
+    await throttle_topics(served)
     await served.request(alter_reassignments({ORDERS: [4, 5, 6]}))
     assert "topics/orders" in configs(served)
     await served.request(alter_reassignments({ORDERS: None}))
@@ -208,7 +208,7 @@ async def test_it_is_removed_when_the_reassignment_is_cancelled(served: Cluster)
 
 
 async def test_it_is_removed_when_the_topic_is_deleted(served: Cluster) -> None:
-    await throttled(served)
+    await throttle_topics(served)
     served.request_reassignment({ORDERS: [4, 5, 6]})
     served.request_deletion("orders")
     await served.replicate()
@@ -217,7 +217,7 @@ async def test_it_is_removed_when_the_topic_is_deleted(served: Cluster) -> None:
 
 
 async def test_it_is_removed_when_the_topic_vanishes(served: Cluster) -> None:
-    await throttled(served)
+    await throttle_topics(served)
     served.request_reassignment({ORDERS: [4, 5, 6]})
     await served.settle()
     served.remove_topic("orders")
@@ -226,7 +226,7 @@ async def test_it_is_removed_when_the_topic_vanishes(served: Cluster) -> None:
 
 
 async def test_it_is_removed_by_the_next_controller_where_the_last_one_died_before(served: Cluster) -> None:
-    await throttled(served)
+    await throttle_topics(served)
     served.request_reassignment({ORDERS: [4, 5, 6]})
     await served.settle()
     life = served.active.life
@@ -248,13 +248,13 @@ def end_with_the_reassignment(cluster: Cluster, life: Life) -> None:
 async def test_one_that_is_set_when_the_reassignment_runs_already_ends_with_it(served: Cluster) -> None:
     served.request_reassignment({ORDERS: [4, 5, 6]})
     await served.settle()
-    await throttled(served)
+    await throttle_topics(served)
     await served.replicate()
     assert_removed(served)
 
 
 async def test_one_whose_reassignment_a_controller_began_and_died_is_ended_by_the_next(served: Cluster) -> None:
-    await throttled(served)
+    await throttle_topics(served)
     life = served.active.life
     life.last_write = life.writes + 1
     served.request_reassignment({ORDERS: [4, 5, 6]})
@@ -267,7 +267,7 @@ async def test_one_whose_reassignment_a_controller_began_and_died_is_ended_by_th
 
 
 async def test_one_whose_moves_are_not_asked_for_yet_is_left_alone(served: Cluster) -> None:
-    await throttled(served)
+    await throttle_topics(served)
     served.request_reassignment({tp("other"): [3]})
     await served.replicate()
     await served.active.kill()
@@ -290,7 +290,7 @@ async def test_one_of_many_moves_ends_with_the_last(served: Cluster) -> None:
 
 async def test_one_for_moves_beside_those_that_run_stays_until_they_have_begun_and_ended_too(served: Cluster) -> None:
     """What runs may end between the limit and the request for the others: they must not begin without it."""
-    zk = await throttled(served)
+    zk = await throttle_topics(served)
     served.request_reassignment({ORDERS: [4, 5, 6]})
     await served.settle()
     await set_throttle(zk, OWNER, {**MOVES, **OTHER_MOVES}, 1000)
@@ -322,7 +322,7 @@ async def test_one_whose_move_nobody_knows_of_is_kept_until_that_is_mended(serve
 
 
 async def test_it_can_be_changed_while_the_reassignment_runs(served: Cluster) -> None:
-    zk = await throttled(served)
+    zk = await throttle_topics(served)
     served.request_reassignment({ORDERS: [4, 5, 6]})
     await served.settle()
     await set_throttle(zk, OWNER, MOVES, 7)
@@ -333,7 +333,7 @@ async def test_it_can_be_changed_while_the_reassignment_runs(served: Cluster) ->
 
 @pytest.mark.parametrize("path", [paths.THROTTLES, paths.throttle(OWNER), paths.throttle("stranger")])
 async def test_scribbled_throttles_do_not_hold_up_a_reassignment(served: Cluster, path: str) -> None:
-    zk = await throttled(served)
+    zk = await throttle_topics(served)
     served.put(path, b'{"version":2}')
     served.request_reassignment({ORDERS: [4, 5, 6]})
     await served.replicate()

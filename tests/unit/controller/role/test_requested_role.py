@@ -30,7 +30,7 @@ def epoch(cluster: Cluster) -> int:
     return codecs.decode_controller_epoch(data)
 
 
-def said(cluster: Cluster, process: int) -> codecs.ProcessZnode:
+def read_process(cluster: Cluster, process: int) -> codecs.ProcessZnode:
     data = cluster.data(paths.process(BrokerId(process)))
     assert data is not None
     return codecs.decode_process("", data)
@@ -58,7 +58,10 @@ async def test_a_process_that_is_asked_takes_the_role_from_another_and_no_broker
     await cluster.settle()
     assert (second.is_active, first.is_active, epoch(cluster)) == (True, False, before + 1)
     assert not cluster.exists(paths.ROLE_REQUEST), "it is good for one time"
-    assert (said(cluster, STANDBY).leads_under, said(cluster, CONTROLLER).leads_under) == (before + 1, None)
+    assert (read_process(cluster, STANDBY).leads_under, read_process(cluster, CONTROLLER).leads_under) == (
+        before + 1,
+        None,
+    )
     assert_sound(cluster)
 
 

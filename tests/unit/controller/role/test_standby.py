@@ -38,14 +38,14 @@ class Reads:
         self.states = 0
         read = cluster.zk.tree.read
 
-        def counted(path: str) -> ZkNode | None:
+        def count_reads(path: str) -> ZkNode | None:
             self.states += path.endswith("/state")
             return read(path)
 
-        monkeypatch.setattr(cluster.zk.tree, "read", counted)
+        monkeypatch.setattr(cluster.zk.tree, "read", count_reads)
 
 
-async def served_by_two(cluster: Cluster) -> tuple[Process, Process]:
+async def serve_by_two(cluster: Cluster) -> tuple[Process, Process]:
     """A cluster with a topic, its controller, and one that stands by."""
     cluster.start_brokers(*BROKERS)
     first = await cluster.serve()
@@ -76,7 +76,7 @@ async def succeed_without_reading(
 async def test_nothing_is_left_to_read_when_a_standby_takes_over(
     cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    first, second = await served_by_two(cluster)
+    first, second = await serve_by_two(cluster)
     cluster.create_topic("events", [3, 4], [4, 1])
     await cluster.settle()
     await succeed_without_reading(cluster, monkeypatch, first, second)
@@ -85,16 +85,16 @@ async def test_nothing_is_left_to_read_when_a_standby_takes_over(
 async def test_what_brokers_are_sent_was_written_before_the_standby_wins(
     cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    first, second = await served_by_two(cluster)
+    first, second = await serve_by_two(cluster)
     cluster.create_topic("events", [3, 4], [4, 1])
     await cluster.settle()
     written: list[object] = []
 
-    def noted(*what: Any) -> bytes:
+    def note_write(*what: Any) -> bytes:
         written.append(what)
         return start(*what)
 
-    monkeypatch.setattr(entries, "partition_start", noted)
+    monkeypatch.setattr(entries, "partition_start", note_write)
     await first.kill()
     await cluster.settle()
     assert (second.is_active, written) == (True, [])
@@ -106,7 +106,7 @@ async def test_what_brokers_are_sent_was_written_before_the_standby_wins(
 
 
 async def test_what_was_prepared_for_other_brokers_is_not_sent(cluster: Cluster) -> None:
-    first, second = await served_by_two(cluster)
+    first, second = await serve_by_two(cluster)
     cluster.kill_broker(2)
     await succeed(cluster, first, second)
     assert_sound(cluster)
@@ -115,7 +115,7 @@ async def test_what_was_prepared_for_other_brokers_is_not_sent(cluster: Cluster)
 async def test_what_changed_at_the_last_moment_is_read_when_a_standby_takes_over(
     cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    first, second = await served_by_two(cluster)
+    first, second = await serve_by_two(cluster)
     before = cluster.state(ORDERS).partition_epoch
     await cluster.alter_isr(ORDERS, (1, 2))
     reads = Reads(cluster, monkeypatch)
@@ -131,7 +131,7 @@ async def test_a_process_that_does_not_stand_by_hot_reads_nothing_beforehand(
     cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cluster.settings = replace(cluster.settings, hot_standby=False)
-    first, second = await served_by_two(cluster)
+    first, second = await serve_by_two(cluster)
     reads = Reads(cluster, monkeypatch)
     await succeed(cluster, first, second)
     assert reads.states == 2
@@ -141,7 +141,7 @@ async def test_a_process_that_does_not_stand_by_hot_reads_nothing_beforehand(
 async def test_a_standby_that_lost_its_connection_reads_everything_again(
     cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    first, second = await served_by_two(cluster)
+    first, second = await serve_by_two(cluster)
     cluster.zk.disconnect(second.session)
     await cluster.alter_isr(ORDERS, (1, 2))
     cluster.create_topic("events", [3, 4])
@@ -154,7 +154,7 @@ async def test_a_standby_that_lost_its_connection_reads_everything_again(
 async def test_a_standby_whose_connection_is_back_at_once_is_hot_again(
     cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    first, second = await served_by_two(cluster)
+    first, second = await serve_by_two(cluster)
     for _ in range(3):
         cluster.zk.drop_connection(second.session)
         await cluster.settle()
@@ -168,7 +168,7 @@ async def test_an_error_that_nobody_expected_costs_what_was_read_and_it_is_read_
     cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cluster.surprises_expected = True
-    first, second = await served_by_two(cluster)
+    first, second = await serve_by_two(cluster)
     second.life.errors = [ZkError("an answer that nobody knows")]
     await cluster.alter_isr(ORDERS, (1, 2))
     (logged,) = (entry for entry in cluster.logs if entry["event"] == "background work failed unexpectedly")
@@ -178,7 +178,7 @@ async def test_an_error_that_nobody_expected_costs_what_was_read_and_it_is_read_
 
 
 async def test_a_process_says_whether_it_stands_by_hot(cluster: Cluster) -> None:
-    first, second = await served_by_two(cluster)
+    first, second = await serve_by_two(cluster)
     assert (first.metric("kontroller_standby_hot"), second.metric("kontroller_standby_hot")) == (0, 1)
     assert "hot" not in first.controller.readiness().as_json()
     assert second.controller.readiness().as_json()["hot"] is True
@@ -193,7 +193,7 @@ async def test_a_process_says_whether_it_stands_by_hot(cluster: Cluster) -> None
 
 
 async def test_who_resigned_stands_by_hot_again(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
-    first, second = await served_by_two(cluster)
+    first, second = await serve_by_two(cluster)
     cluster.zk.expire(first.session)
     await cluster.settle()
     assert second.is_active
@@ -289,7 +289,7 @@ async def test_what_was_read_before_an_unexpected_error_is_handed_to_nobody(clus
 
 
 async def test_unreadable_znodes_are_left_to_whoever_takes_over(cluster: Cluster) -> None:
-    first, second = await served_by_two(cluster)
+    first, second = await serve_by_two(cluster)
     cluster.put(paths.topic(TopicName("broken")), b"no json")
     cluster.put(paths.partition_state(tp("orders", 1)), b"no json")
     await cluster.settle()
@@ -368,7 +368,7 @@ async def takeover(
     """What a second controller sends each broker first, and what it then has in memory, after the first died at rest."""
     async with simulate_cluster() as cluster:
         cluster.settings = replace(cluster.settings, hot_standby=hot)
-        first, second = await served_by_two(cluster)
+        first, second = await serve_by_two(cluster)
         await live_through(cluster, history)
         await cluster.settle(10 * GATHER_MS + 10_000)
         before = {number: len(broker.requests) for number, broker in cluster.brokers.items()}
@@ -418,7 +418,7 @@ def test_whatever_happens_before_and_while_a_standby_wins_the_cluster_is_sound(
 ) -> None:
     async def live() -> None:
         async with simulate_cluster() as cluster:
-            first, _ = await served_by_two(cluster)
+            first, _ = await serve_by_two(cluster)
             await live_through(cluster, before)
             await first.kill()
             for _ in range(pause):

@@ -32,7 +32,7 @@ def hindrances(process: Process) -> set[Hindrance]:
     return {one for one in Hindrance if process.metric("kontroller_leaves_role_alone", reason=one.value)}
 
 
-def logged(cluster: Cluster, event: str) -> list[str]:
+def read_log(cluster: Cluster, event: str) -> list[str]:
     return [str(line.get("hindrance")) for line in cluster.logs if line["event"] == event]
 
 
@@ -75,7 +75,7 @@ async def test_a_kafka_controller_keeps_the_role_when_every_takeover_fails(clust
     assert holder(cluster) == 1
     assert hindrances(process) == {Hindrance.FAILED_TERMS}
     assert process.controller.readiness().reason == Hindrance.FAILED_TERMS.explanation
-    assert "failed_terms" in logged(cluster, "not standing for the role")
+    assert "failed_terms" in read_log(cluster, "not standing for the role")
 
 
 async def test_the_role_that_nobody_has_is_taken_ever_more_rarely_when_every_takeover_fails(cluster: Cluster) -> None:
@@ -119,7 +119,7 @@ async def test_a_good_term_forgives_those_that_failed_before(cluster: Cluster) -
 # Brokers out of reach
 
 
-def unsupported(cluster: Cluster) -> tuple[BrokerId, ...]:
+def read_unsupported(cluster: Cluster) -> tuple[BrokerId, ...]:
     """What the controller says of itself."""
     data = cluster.data(paths.process(CONTROLLER))
     assert data is not None
@@ -159,14 +159,14 @@ async def test_a_broker_that_cannot_be_led_for_its_release_is_named_counted_and_
     assert process.is_active
     assert process.controller.readiness().as_json()["unreachable_brokers"] == {2: "broker 2 is of another release"}
     assert process.metric("kontroller_unsupported_brokers") == 1
-    assert unsupported(cluster) == (2,)
+    assert read_unsupported(cluster) == (2,)
     cluster.create_topic("orders", [1, 3])
     await cluster.settle()
     assert cluster.leadership(tp("orders", 0)) == (1, [1, 3])
     cluster.broker(2).is_supported = True
     await cluster.settle(passing_ms=20_000)
     assert process.metric("kontroller_unsupported_brokers") == 0
-    assert unsupported(cluster) == ()
+    assert read_unsupported(cluster) == ()
 
 
 async def test_the_role_of_a_cluster_without_brokers_is_taken(cluster: Cluster) -> None:
@@ -236,7 +236,7 @@ async def test_the_role_is_never_taken_from_a_kraft_controller(cluster: Cluster)
     await cluster.settle(passing_ms=10 * MINUTE_MS)
     assert (process.terms, cluster.data(paths.CONTROLLER)) == (0, kraft)
     assert hindrances(process) == {Hindrance.KRAFT_MIGRATION}
-    assert logged(cluster, "not standing for the role") == ["kraft_migration"]
+    assert read_log(cluster, "not standing for the role") == ["kraft_migration"]
 
 
 # Processes of one id

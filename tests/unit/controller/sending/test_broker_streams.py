@@ -24,7 +24,7 @@ async def served(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> Cluster:
     return cluster
 
 
-def waiting(cluster: Cluster, number: int) -> float | None:
+def count_waiting(cluster: Cluster, number: int) -> float | None:
     return cluster.active.metric("kontroller_broker_requests_in_flight", broker=str(number))
 
 
@@ -42,7 +42,7 @@ async def test_what_waits_for_a_registered_broker_that_cannot_be_reached_is_boun
     for number in range(30):
         served.move_broker(2, 9500 + number)
         await served.settle()
-    before = waiting(served, 3)
+    before = count_waiting(served, 3)
     assert before is not None
     assert before <= MOST + 1
     assert any("sent everything anew" in entry["event"] for entry in served.logs)
@@ -85,7 +85,7 @@ async def test_a_broker_with_all_its_memory_forgets_what_is_gone(served: Cluster
 async def test_a_slow_broker_that_answers_is_sent_everything_in_order(served: Cluster) -> None:
     served.broker(3).hang()
     await change_often(served, 12)
-    assert (waiting(served, 3) or 0) > MOST
+    assert (count_waiting(served, 3) or 0) > MOST
     served.broker(3).resume()
     await served.settle()
     assert not any("sent everything anew" in entry["event"] for entry in served.logs)

@@ -249,12 +249,12 @@ def test_requests_say_what_the_plain_objects_would_say_byte_for_byte(state: Clus
     for broker in state.brokers:
         leader_and_isr = [r for b, r in sent.requests if b == broker and isinstance(r, LeaderAndIsrRequest)]
         expected_topics = reference_leader_and_isr(state, replicas[broker])
-        assert [sorted_topics(request.topic_states) for request in leader_and_isr] == (
-            [sorted_topics(expected_topics)] if expected_topics else []
+        assert [sort_topics(request.topic_states) for request in leader_and_isr] == (
+            [sort_topics(expected_topics)] if expected_topics else []
         )
         update_metadata = [r for b, r in sent.requests if b == broker and isinstance(r, UpdateMetadataRequest)]
-        assert [sorted_topics(request.topic_states) for request in update_metadata] == (
-            [sorted_topics(reference_metadata(state, metadata[broker], deleted))] if broker in metadata else []
+        assert [sort_topics(request.topic_states) for request in update_metadata] == (
+            [sort_topics(reference_metadata(state, metadata[broker], deleted))] if broker in metadata else []
         )
     for broker, request in sent.requests:
         assert_what_is_forgotten_comes_last(request)
@@ -292,7 +292,7 @@ def test_stops_say_what_the_plain_objects_would_say_byte_for_byte(
         assert deleted_by(replace(request, topic_states=expected)) == deleted
 
 
-def sorted_topics(topics: Iterable[Any]) -> list[Any]:
+def sort_topics(topics: Iterable[Any]) -> list[Any]:
     """The order of topics and of partitions says nothing."""
     found = [(topic.topic_name, str(topic.topic_id), list(topic.partition_states)) for topic in topics]
     for _, _, entries in found:
@@ -334,16 +334,16 @@ def test_whole_topics_say_what_the_plain_objects_of_their_partitions_would_say(
     for broker in state.brokers:
         hosted = {p: False for p in known if broker in state.assignment(p).replicas}
         leader_and_isr = [r for b, r in sent.requests if b == broker and isinstance(r, LeaderAndIsrRequest)]
-        assert [sorted_topics(request.topic_states) for request in leader_and_isr] == (
-            [sorted_topics(reference_leader_and_isr(state, hosted))] if hosted else []
+        assert [sort_topics(request.topic_states) for request in leader_and_isr] == (
+            [sort_topics(reference_leader_and_isr(state, hosted))] if hosted else []
         )
         for request in leader_and_isr:
             assert {leader.broker_id for leader in request.live_leaders} >= state.brokers.keys() & {
                 state.states[partition].leader_and_isr.leader for partition in hosted
             }
         update_metadata = [r for b, r in sent.requests if b == broker and isinstance(r, UpdateMetadataRequest)]
-        assert [sorted_topics(request.topic_states) for request in update_metadata] == [
-            sorted_topics(reference_metadata(state, [*known, *others], {}))
+        assert [sort_topics(request.topic_states) for request in update_metadata] == [
+            sort_topics(reference_metadata(state, [*known, *others], {}))
         ]
 
 

@@ -63,7 +63,7 @@ class Sent:
         self.requests.append(request)
 
 
-def sent_after_a_change(number: int, *, replicas: int = 3) -> list[ControlRequest]:
+def list_requests_after_a_change(number: int, *, replicas: int = 3) -> list[ControlRequest]:
     brokers = [BrokerId(broker) for broker in range(1, number + 1)]
     batch, sent = RequestBatch(cluster_of(brokers, replicas=replicas), IDENTITY), Sent()
     batch.leader_and_isr(CHANGED, brokers[:replicas])
@@ -83,7 +83,7 @@ def hashes_after_a_change(number: int, monkeypatch: pytest.MonkeyPatch) -> Count
                 return int(plain(self))
 
             patched.setattr(kind, "__hash__", count)
-        assert len(sent_after_a_change(number)) == number + 3
+        assert len(list_requests_after_a_change(number)) == number + 3
     return counted
 
 
@@ -96,13 +96,15 @@ def test_brokers_are_looked_at_so_often_for_each_of_them_and_not_for_each_of_eac
 
 
 def test_the_list_of_brokers_is_one_for_all_requests() -> None:
-    metadata = [request for request in sent_after_a_change(20) if isinstance(request, UpdateMetadataRequest)]
+    metadata = [request for request in list_requests_after_a_change(20) if isinstance(request, UpdateMetadataRequest)]
     assert len({id(request.live_brokers) for request in metadata}) == 1
     assert len({id(request.topic_states) for request in metadata}) == 1
 
 
 def test_the_leaders_are_one_list_for_all_who_are_sent_the_same() -> None:
-    told = [request for request in sent_after_a_change(20, replicas=9) if isinstance(request, LeaderAndIsrRequest)]
+    told = [
+        request for request in list_requests_after_a_change(20, replicas=9) if isinstance(request, LeaderAndIsrRequest)
+    ]
     assert len(told) == 9
     assert len({id(request.live_leaders) for request in told}) == 1
 

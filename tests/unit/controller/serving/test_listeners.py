@@ -32,7 +32,7 @@ def have_listeners(cluster: Cluster, number: int, protocols: Mapping[str, str]) 
     cluster.put(paths.broker(BrokerId(number)), codecs.encode_broker(registered))
 
 
-def listed(cluster: Cluster, number: int = 1) -> dict[str, int]:
+def list_ports(cluster: Cluster, number: int = 1) -> dict[str, int]:
     """The names and ports under which a broker knows the controller."""
     return {
         known.listener: known.port
@@ -40,7 +40,7 @@ def listed(cluster: Cluster, number: int = 1) -> dict[str, int]:
     }
 
 
-def said(cluster: Cluster) -> list[str]:
+def list_said(cluster: Cluster) -> list[str]:
     return [line["listener"] for line in cluster.logs if line["event"] == SAID]
 
 
@@ -54,13 +54,13 @@ async def served(cluster: Cluster) -> Cluster:
 async def test_one_address_is_listed_under_the_names_of_a_broker_that_comes_and_no_longer_when_it_left(
     served: Cluster,
 ) -> None:
-    assert listed(served) == {"PLAINTEXT": 9000}
+    assert list_ports(served) == {"PLAINTEXT": 9000}
     have_listeners(served, 2, {"PLAINTEXT": "PLAINTEXT", "CLIENT": "PLAINTEXT", "SECURE": "SSL"})
     await served.settle()
-    assert listed(served, 1) == listed(served, 2) == {"PLAINTEXT": 9000, "CLIENT": 9000}
+    assert list_ports(served, 1) == list_ports(served, 2) == {"PLAINTEXT": 9000, "CLIENT": 9000}
     served.kill_broker(2)
     await served.settle()
-    assert listed(served) == {"PLAINTEXT": 9000}
+    assert list_ports(served) == {"PLAINTEXT": 9000}
     assert_sound(served)
 
 
@@ -72,9 +72,9 @@ async def test_brokers_with_a_control_plane_find_the_controller_on_it(cluster: C
     for number in (1, 2):
         have_listeners(cluster, number, {"PLAINTEXT": "PLAINTEXT", CONTROL: "PLAINTEXT"})
     await cluster.serve()
-    assert listed(cluster, 1) == listed(cluster, 2) == {"PLAINTEXT": 9090, CONTROL: 9091}
+    assert list_ports(cluster, 1) == list_ports(cluster, 2) == {"PLAINTEXT": 9090, CONTROL: 9091}
     assert cluster.active.metric("kontroller_unserved_listeners") == 0
-    assert said(cluster) == []
+    assert list_said(cluster) == []
 
 
 async def test_a_listener_that_is_not_served_is_said_at_the_start_and_when_a_broker_comes_with_it(
@@ -83,11 +83,11 @@ async def test_a_listener_that_is_not_served_is_said_at_the_start_and_when_a_bro
     cluster.start_brokers(1, 2)
     have_listeners(cluster, 1, {"PLAINTEXT": "PLAINTEXT", "SECURE": "SSL"})
     await cluster.serve()
-    assert said(cluster) == ["SECURE"]
+    assert list_said(cluster) == ["SECURE"]
     assert cluster.active.metric("kontroller_unserved_listeners") == 1
     have_listeners(cluster, 2, {"PLAINTEXT": "PLAINTEXT", "SECURE": "SSL", "SAFE": "SASL_SSL"})
     await cluster.settle()
-    assert said(cluster) == ["SECURE", "SAFE"], "each once"
+    assert list_said(cluster) == ["SECURE", "SAFE"], "each once"
     assert cluster.active.metric("kontroller_unserved_listeners") == 2
 
 
@@ -112,5 +112,5 @@ async def test_a_broker_that_registers_ever_new_listeners_does_not_fill_the_log(
     for number in range(MOST_NAMES + 5):
         have_listeners(served, 2, {"PLAINTEXT": "PLAINTEXT", f"SECURE-{number}": "SSL"})
         await served.settle()
-    assert len(said(served)) == MOST_NAMES
+    assert len(list_said(served)) == MOST_NAMES
     assert served.active.metric("kontroller_unserved_listeners") == 1

@@ -33,7 +33,7 @@ def queries(panels: Iterable[dict[str, list[dict[str, str]]]]) -> Iterator[str]:
         yield from (target["expr"] for target in panel.get("targets", ()))
 
 
-async def exported(cluster: Cluster) -> set[str]:
+async def list_exported(cluster: Cluster) -> set[str]:
     """The names of what a controller with a cluster, and an operator, show."""
     cluster.start_brokers(1, 2, 3)
     await cluster.serve()
@@ -45,20 +45,20 @@ async def exported(cluster: Cluster) -> set[str]:
 async def test_every_metric_of_an_alert_is_there(cluster: Cluster) -> None:
     asked = {name for line in ALERTS.splitlines() if "expr:" in line for name in NAME.findall(line)}
     assert "kontroller_active_controller" in asked
-    assert asked <= await exported(cluster) | names(JOURNAL.collect())
+    assert asked <= await list_exported(cluster) | names(JOURNAL.collect())
 
 
 async def test_every_metric_that_an_alert_recommends_is_there(cluster: Cluster) -> None:
-    known = {FAMILY.sub("", name) for name in await exported(cluster) | names(JOURNAL.collect())}
+    known = {FAMILY.sub("", name) for name in await list_exported(cluster) | names(JOURNAL.collect())}
     assert {FAMILY.sub("", name) for name in NAME.findall(ALERTS)} <= known
 
 
 async def test_every_metric_of_the_dashboard_is_there(cluster: Cluster) -> None:
     asked = {name for query in queries(DASHBOARD["panels"]) for name in NAME.findall(query)}
-    assert asked <= await exported(cluster)
+    assert asked <= await list_exported(cluster)
 
 
 async def test_the_dashboard_leaves_out_only_what_another_panel_shows_too(cluster: Cluster) -> None:
     shown = {FAMILY.sub("", name) for query in queries(DASHBOARD["panels"]) for name in NAME.findall(query)}
-    there = {FAMILY.sub("", name) for name in await exported(cluster)}
+    there = {FAMILY.sub("", name) for name in await list_exported(cluster)}
     assert there - shown == {"kontroller_controller_epoch", "kontroller_topics"}

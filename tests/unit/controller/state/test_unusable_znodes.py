@@ -26,7 +26,7 @@ async def served(cluster: Cluster) -> Cluster:
     return cluster
 
 
-def reported(cluster: Cluster, event: str) -> int:
+def count_reports(cluster: Cluster, event: str) -> int:
     return len([entry for entry in cluster.logs if entry["event"] == event])
 
 
@@ -95,7 +95,7 @@ class TestPartitions:
         await served.settle()
         assert not served.exists(paths.topic(ORDERS))
         assert not served.exists(paths.delete_topic(ORDERS))
-        assert reported(served, "logs of a deleted topic stay where its entries could not be read") == 1
+        assert count_reports(served, "logs of a deleted topic stay where its entries could not be read") == 1
 
     async def test_a_state_whose_numbers_no_request_can_carry_is_left_alone(self, served: Cluster) -> None:
         state = b'{"version":1,"leader":1,"leader_epoch":%d,"controller_epoch":1,"isr":[1,2]}' % TOO_LARGE
@@ -141,10 +141,10 @@ class TestReports:
         for _ in range(5):
             served.bounce_broker(2)
             await served.settle()
-        assert reported(served, "unreadable broker registration, ignored") == 1
+        assert count_reports(served, "unreadable broker registration, ignored") == 1
         served.put(paths.broker(BrokerId(7)), b"[]")
         await served.settle()
-        assert reported(served, "unreadable broker registration, ignored") == 2
+        assert count_reports(served, "unreadable broker registration, ignored") == 2
 
     async def test_of_very_many_the_first_are_named_and_all_are_counted(
         self, served: Cluster, monkeypatch: pytest.MonkeyPatch
@@ -153,8 +153,8 @@ class TestReports:
         for number in range(20):
             served.write(Create(path=f"{paths.TOPICS}/garbled-{number}", data=b"["))
         await served.settle()
-        assert reported(served, "unreadable topic znode, the topic is left alone") == 3
-        assert reported(served, "more unusable znodes than are named here") == 1
+        assert count_reports(served, "unreadable topic znode, the topic is left alone") == 3
+        assert count_reports(served, "more unusable znodes than are named here") == 1
         assert served.active.metric("kontroller_unusable_znodes", kind="topic") == 20
         assert served.active.metric("kontroller_unusable_znodes_found_total", kind="topic") == 20
 
@@ -288,7 +288,7 @@ async def test_an_unreadable_throttle_is_said_once_over_many_reassignments(serve
         served.request_reassignment({tp("orders"): target})
         await served.replicate()
     assert served.list_replicas(tp("orders")) == [1, 2]
-    assert reported(served, "unreadable throttle, ignored: delete it or set it again") == 1
+    assert count_reports(served, "unreadable throttle, ignored: delete it or set it again") == 1
 
 
 async def test_a_topic_id_that_stands_for_none_is_replaced(served: Cluster) -> None:

@@ -47,11 +47,11 @@ def put(cluster: Cluster, token_id: str, data: bytes) -> None:
     cluster.put(f"{paths.DELEGATION_TOKENS}/{token_id}", data)
 
 
-def left(cluster: Cluster) -> list[str]:
+def list_left(cluster: Cluster) -> list[str]:
     return list(cluster.zk.tree.children(paths.DELEGATION_TOKENS) or ())
 
 
-def notified(cluster: Cluster) -> list[bytes | None]:
+def read_notifications(cluster: Cluster) -> list[bytes | None]:
     names = cluster.zk.tree.children(paths.DELEGATION_TOKEN_CHANGES) or ()
     return [cluster.data(f"{paths.DELEGATION_TOKEN_CHANGES}/{name}") for name in names]
 
@@ -63,17 +63,17 @@ async def test_what_is_over_is_deleted_and_brokers_are_notified(tokens: Cluster)
     put(tokens, "good", token(now_ms + DAY_MS))
     await tokens.serve()
     await tokens.settle(FIRST_LOOK_AFTER_MS)
-    assert left(tokens) == ["good"]
-    assert sorted(map(str, notified(tokens))) == [str(b"over"), str(b"renewed-for-too-long")]
+    assert list_left(tokens) == ["good"]
+    assert sorted(map(str, read_notifications(tokens))) == [str(b"over"), str(b"renewed-for-too-long")]
 
 
 async def test_it_is_looked_at_in_every_interval(tokens: Cluster) -> None:
     put(tokens, "short", token(tokens.clock.now_ms() + INTERVAL_MS // 2))
     await tokens.serve()
     await tokens.settle(FIRST_LOOK_AFTER_MS)
-    assert left(tokens) == ["short"]
+    assert list_left(tokens) == ["short"]
     await tokens.settle(INTERVAL_MS)
-    assert left(tokens) == []
+    assert list_left(tokens) == []
 
 
 async def test_a_clock_that_jumped_ahead_expires_nothing_that_zookeepers_does_not(
@@ -84,7 +84,7 @@ async def test_a_clock_that_jumped_ahead_expires_nothing_that_zookeepers_does_no
     monkeypatch.setattr(tokens.clock, "now_ms", lambda: ahead_ms)
     await tokens.serve()
     await tokens.settle(FIRST_LOOK_AFTER_MS)
-    assert left(tokens) == ["good"]
+    assert list_left(tokens) == ["good"]
 
 
 async def test_a_token_that_makes_no_sense_stays_and_disturbs_no_other(tokens: Cluster) -> None:
@@ -93,11 +93,11 @@ async def test_a_token_that_makes_no_sense_stays_and_disturbs_no_other(tokens: C
     put(tokens, "over", token(tokens.clock.now_ms() - DAY_MS))
     await tokens.serve()
     await tokens.settle(FIRST_LOOK_AFTER_MS)
-    assert left(tokens) == ["bad", "worse"]
+    assert list_left(tokens) == ["bad", "worse"]
     assert tokens.active.term.state.unusable.standing["delegation_token"] == 2
     tokens.write(SetData(path=f"{paths.DELEGATION_TOKENS}/bad", data=token(1)))
     await tokens.settle(INTERVAL_MS)
-    assert left(tokens) == ["worse"]
+    assert list_left(tokens) == ["worse"]
 
 
 async def test_a_cluster_without_tokens_is_not_looked_at(tokens: Cluster) -> None:
@@ -105,7 +105,7 @@ async def test_a_cluster_without_tokens_is_not_looked_at(tokens: Cluster) -> Non
     put(tokens, "over", token(1))
     await tokens.serve()
     await tokens.settle(FIRST_LOOK_AFTER_MS)
-    assert left(tokens) == ["over"]
+    assert list_left(tokens) == ["over"]
 
 
 @pytest.mark.parametrize(

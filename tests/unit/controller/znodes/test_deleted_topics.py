@@ -22,7 +22,7 @@ async def served(cluster: Cluster) -> Cluster:
     return cluster
 
 
-def known(cluster: Cluster, broker: int) -> set[str]:
+def list_known(cluster: Cluster, broker: int) -> set[str]:
     """The topics that a broker tells clients of."""
     return {partition.topic for partition in cluster.broker(broker).metadata.partitions}
 
@@ -32,10 +32,10 @@ async def test_a_broker_that_lived_on_without_its_session_forgets_what_was_delet
     await served.settle()
     served.request_deletion("orders")
     await served.settle()
-    assert known(served, 3) == {"orders", "staying"}
+    assert list_known(served, 3) == {"orders", "staying"}
     served.register_again(3)
     await served.settle()
-    assert known(served, 3) == {"staying"}
+    assert list_known(served, 3) == {"staying"}
     assert_sound(served)
 
 
@@ -60,7 +60,7 @@ async def test_a_broker_that_returns_while_a_deletion_waits_for_another_one_forg
     served.register_again(3)
     await served.settle()
     assert served.exists(paths.topic(TopicName("orders")))
-    assert known(served, 3) == {"staying"}
+    assert list_known(served, 3) == {"staying"}
 
 
 async def test_the_next_controller_makes_a_broker_forget_what_the_last_one_deleted(served: Cluster) -> None:

@@ -47,7 +47,7 @@ class Requests(list[ControlRequest]):
             self._act = None
 
 
-def at_its_first_stop(broker: SimulatedBroker, act: Callable[[], None]) -> None:
+def act_at_first_stop(broker: SimulatedBroker, act: Callable[[], None]) -> None:
     broker.requests = Requests(act)
 
 
@@ -198,7 +198,7 @@ async def test_an_answer_about_a_former_removal_does_not_strike_out_a_later_one(
         served.request_reassignment({ORDERS: target})
         await served.settle()
     assert entries(served) == ["6,orders,0"]
-    at_its_first_stop(served.broker(6), served.broker(6).hang)
+    act_at_first_stop(served.broker(6), served.broker(6).hang)
     served.broker(6).resume()
     await served.settle()
     assert entries(served) == ["6,orders,0"], "the answer is about the first time, and the second is still to come"
@@ -228,7 +228,7 @@ async def test_a_broker_that_refuses_the_deletion_for_the_next_topic_is_not_aske
     await delete_orders(served)
     served.create_topic("orders", [3, 1])
     await served.settle()
-    at_its_first_stop(served.broker(3), lambda: served.broker(3).answer_next_with(ErrorCode.unknown_server_error))
+    act_at_first_stop(served.broker(3), lambda: served.broker(3).answer_next_with(ErrorCode.unknown_server_error))
     served.start_broker(3)
     await served.settle()
     assert len(served.broker(3).requests_of(StopReplicaRequest)) == 1
@@ -319,7 +319,7 @@ async def test_a_broker_hears_that_it_must_delete_before_it_is_given_the_replica
 
 @pytest.mark.parametrize(("count", "at_most"), [(1, 500), (100, 500), (1000, 500), (10, 1)])
 def test_a_rewrite_is_cut_to_what_fits_a_transaction_until_nothing_is_left(count: int, at_most: int) -> None:
-    def moved(*replicas: int) -> TopicAssignment:
+    def make_topic(*replicas: int) -> TopicAssignment:
         assignment = ReplicaAssignment(replicas=ids(replicas))
         return TopicAssignment(topic_id=None, partitions={PartitionId(number): assignment for number in range(count)})
 
@@ -329,7 +329,7 @@ def test_a_rewrite_is_cut_to_what_fits_a_transaction_until_nothing_is_left(count
         added = [PartitionReplica(tp("many", number), BrokerId(broker)) for number in moving for broker in (4, 5)]
         return RemovedReplicasChange(entered=dict.fromkeys(dropped), struck=set(added))
 
-    content, after, written = moved(1, 2, 3), moved(3, 4, 5), []
+    content, after, written = make_topic(1, 2, 3), make_topic(3, 4, 5), []
     while content != after:
         before = content
         content, step = removed_replicas.bounded(before, after, change(before, after), at_most)

@@ -47,7 +47,7 @@ def refusals(cluster: Cluster) -> list[str]:
     return [line["event"] for line in cluster.logs if line["log_level"] == "error"]
 
 
-def of_topic(name: str, numbers: Iterable[int]) -> list[TopicPartition]:
+def list_partitions(name: str, numbers: Iterable[int]) -> list[TopicPartition]:
     return [tp(name, number) for number in numbers]
 
 
@@ -66,7 +66,7 @@ async def large(served: Cluster) -> Cluster:
 
 
 async def test_of_a_request_the_part_that_does_not_fit_is_refused_and_the_rest_begun(large: Cluster) -> None:
-    response = await large.request(alter_reassignments(dict.fromkeys(of_topic("large", range(COUNT)), NEW)))
+    response = await large.request(alter_reassignments(dict.fromkeys(list_partitions("large", range(COUNT)), NEW)))
     outcomes = [(p.error_code, p.error_message) for topic in response.responses for p in topic.partitions]
     refused = [message for code, message in outcomes if code is ErrorCode.invalid_replica_assignment]
     begun = len([code for code, _ in outcomes if code is ErrorCode.none])
@@ -80,8 +80,8 @@ async def test_of_a_request_the_part_that_does_not_fit_is_refused_and_the_rest_b
 
 
 async def test_what_runs_can_be_cancelled_where_there_is_no_room_for_more(large: Cluster) -> None:
-    half = dict.fromkeys(of_topic("large", range(COUNT // 4)), NEW)
-    rest = dict.fromkeys(of_topic("large", range(COUNT // 4, COUNT)), NEW)
+    half = dict.fromkeys(list_partitions("large", range(COUNT // 4)), NEW)
+    rest = dict.fromkeys(list_partitions("large", range(COUNT // 4, COUNT)), NEW)
     await large.request(alter_reassignments(half))
     response = await large.request(alter_reassignments(rest))
     assert {p.error_code for topic in response.responses for p in topic.partitions} != {ErrorCode.none}
@@ -92,7 +92,7 @@ async def test_what_runs_can_be_cancelled_where_there_is_no_room_for_more(large:
 
 
 async def test_of_a_plan_the_part_that_does_not_fit_is_taken_out_and_said(large: Cluster) -> None:
-    large.request_reassignment(dict.fromkeys(of_topic("large", range(COUNT)), NEW))
+    large.request_reassignment(dict.fromkeys(list_partitions("large", range(COUNT)), NEW))
     await large.settle()
     left = codecs.decode_reassignment(large.data(paths.REASSIGN_PARTITIONS) or b"").partitions
     running = [tp("large", p) for p, a in large.topic("large").partitions.items() if a.is_being_reassigned]
@@ -110,7 +110,7 @@ async def test_a_plan_near_the_limit_with_one_refused_entry_goes_on(served: Clus
     name = "n" * 249
     served.create_topic(name, *[OLD[:1]] * 3000)
     await served.serve()
-    wanted = dict.fromkeys(of_topic(name, range(3000)), NEW[:1])
+    wanted = dict.fromkeys(list_partitions(name, range(3000)), NEW[:1])
     served.request_reassignment({**wanted, tp("absent"): NEW})
     assert len(served.data(paths.REASSIGN_PARTITIONS) or b"") > 890_000
     await served.settle()

@@ -57,7 +57,7 @@ def use_go(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> UseGo:
     return use
 
 
-def unfinished() -> list[Path]:
+def list_unfinished() -> list[Path]:
     return list((cache_folder() / "building").iterdir())
 
 
@@ -104,7 +104,7 @@ def test_a_failed_build_is_told_at_once_and_again_to_who_waits_for_it(use_go: Us
             parts.wait()
     assert "some/package" not in told
     assert missing([Part.HEALTH])
-    assert unfinished() == []
+    assert list_unfinished() == []
 
 
 def test_a_build_ends_with_the_block_that_began_it_and_leaves_nothing(use_go: UseGo, tmp_path: Path) -> None:
@@ -121,7 +121,7 @@ def test_a_build_ends_with_the_block_that_began_it_and_leaves_nothing(use_go: Us
     pids = [int(pid) for pid in (tmp_path / "pids").read_text().split()]
     assert pids
     wait_until(lambda: not any(map(is_alive, pids)), "Go and what it started are gone")
-    assert unfinished() == []
+    assert list_unfinished() == []
     assert missing([Part.HEALTH, Part.KUBERNETES, Part.KRAFT]) == [Part.HEALTH, Part.KUBERNETES, Part.KRAFT]
     assert not any("failed" in line for line in told)
 

@@ -54,7 +54,7 @@ def niceness(pid: int) -> set[int]:
     return {os.getpriority(os.PRIO_PROCESS, int(each.name)) for each in Path(f"/proc/{pid}/task").iterdir()}
 
 
-def raised() -> int:
+def read_niceness() -> int:
     """The niceness of `polite` processes less ten: that of this one."""
     return os.nice(0)
 
@@ -63,9 +63,9 @@ def raised() -> int:
 def test_a_process_and_all_that_it_started_are_raised_to_our_priority() -> None:
     with polite(SLEEPER) as (pid, printed):
         both = (pid, int(printed))
-        assert [niceness(each) for each in both] == [{min(19, raised() + 10)}] * 2
+        assert [niceness(each) for each in both] == [{min(19, read_niceness() + 10)}] * 2
         lend_priority(pid)
-        assert [niceness(each) for each in both] == [{raised()}] * 2
+        assert [niceness(each) for each in both] == [{read_niceness()}] * 2
 
 
 def test_a_process_of_a_higher_priority_keeps_it() -> None:
@@ -87,9 +87,9 @@ def test_a_process_that_has_ended_disturbs_nobody() -> None:
 def test_a_waiter_for_a_lock_hurries_the_process_that_holds_it() -> None:
     waiter = f"{HOLDER.split('with')[0]}\nprint(flush=True)\nwith locked('tool', 'waiting'): pass"
     with polite(HOLDER) as (pid, _held):
-        assert niceness(pid) == {min(19, raised() + 10)}
+        assert niceness(pid) == {min(19, read_niceness() + 10)}
         with subprocess.Popen([sys.executable, "-c", waiter], stdout=subprocess.DEVNULL) as process:
-            wait_until(lambda: niceness(pid) == {raised()}, "the holder is raised")
+            wait_until(lambda: niceness(pid) == {read_niceness()}, "the holder is raised")
             process.kill()
 
 
@@ -106,9 +106,9 @@ def test_a_polite_build_has_full_priority_when_it_is_waited_for(use_go: UseGo, t
     with filling([Part.HEALTH], politely=True) as parts:
         wait_until(lambda: pid_file.exists() and bool(pid_file.read_text()), "it builds")
         pid = int(pid_file.read_text())
-        assert niceness(pid) == {min(19, raised() + 10)}
+        assert niceness(pid) == {min(19, read_niceness() + 10)}
         with parts.hurrying():
-            wait_until(lambda: niceness(pid) == {raised()}, "the build is raised")
+            wait_until(lambda: niceness(pid) == {read_niceness()}, "the build is raised")
             (tmp_path / "go-on").touch()
             parts.wait()
     assert missing([Part.HEALTH]) == []

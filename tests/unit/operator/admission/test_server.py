@@ -57,7 +57,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> CertificateFiles:
 
 
 @asynccontextmanager
-async def answering(certificate: Certificate, **script: Any) -> AsyncIterator[Answering]:
+async def start_answering(certificate: Certificate, **script: Any) -> AsyncIterator[Answering]:
     around = Answering(**script)
     around.is_held.set()
     around.port = reserve_port()
@@ -69,7 +69,7 @@ async def answering(certificate: Certificate, **script: Any) -> AsyncIterator[An
         yield around
 
 
-def served(files: CertificateFiles) -> Certificate:
+def serve_certificate(files: CertificateFiles) -> Certificate:
     return Certificate(files.certificate, files.key)
 
 
@@ -88,7 +88,7 @@ def review(new: Any = TOPIC, old: Any = None, **request: Any) -> dict[str, Any]:
 
 
 async def test_what_may_be_is_allowed(files: CertificateFiles) -> None:
-    async with answering(served(files)) as around:
+    async with start_answering(serve_certificate(files)) as around:
         status, said = await around.ask(review(old=TOPIC), files.certificate)
     assert status == 200
     assert said == {
@@ -101,7 +101,7 @@ async def test_what_may_be_is_allowed(files: CertificateFiles) -> None:
 
 async def test_a_refusal_says_why_and_warnings_are_passed_on(files: CertificateFiles) -> None:
     said = {"refusal": "TooLarge: ask for less", "warnings": ("UnknownBroker: " + "9" * 300,)}
-    async with answering(served(files), **said) as around:
+    async with start_answering(serve_certificate(files), **said) as around:
         _, said = await around.ask(review(), files.certificate)
     response = said["response"]
     assert response["allowed"] is False
@@ -112,7 +112,7 @@ async def test_a_refusal_says_why_and_warnings_are_passed_on(files: CertificateF
 
 
 async def test_a_name_that_is_only_in_the_question_is_the_object_s(files: CertificateFiles) -> None:
-    async with answering(served(files)) as around:
+    async with start_answering(serve_certificate(files)) as around:
         await around.ask(review({**TOPIC, "metadata": {"generateName": "orders-"}}), files.certificate)
     ((asked, _),) = around.heard
     assert asked is not None
@@ -120,7 +120,7 @@ async def test_a_name_that_is_only_in_the_question_is_the_object_s(files: Certif
 
 
 async def test_a_deletion_is_asked_about_with_what_is_there(files: CertificateFiles) -> None:
-    async with answering(served(files)) as around:
+    async with start_answering(serve_certificate(files)) as around:
         status, _ = await around.ask(review(None, TOPIC, operation="DELETE"), files.certificate)
     assert status == 200
     assert around.heard == [(None, TOPIC)]
@@ -145,21 +145,21 @@ async def test_a_deletion_is_asked_about_with_what_is_there(files: CertificateFi
 async def test_what_is_no_question_about_our_kinds_is_refused_and_judged_by_nobody(
     files: CertificateFiles, question: Any
 ) -> None:
-    async with answering(served(files)) as around:
+    async with start_answering(serve_certificate(files)) as around:
         status, _ = await around.ask(question, files.certificate)
     assert status == 400
     assert around.heard == []
 
 
 async def test_a_question_that_is_too_long_is_refused(files: CertificateFiles) -> None:
-    async with answering(served(files)) as around:
+    async with start_answering(serve_certificate(files)) as around:
         status, _ = await around.ask(b" " * ((8 << 20) + 1), files.certificate)
     assert status == 413
     assert around.heard == []
 
 
 async def test_what_cannot_be_judged_fails_so_that_the_failure_policy_decides(files: CertificateFiles) -> None:
-    async with answering(served(files), refusal="a plan stumbled", code=500) as around:
+    async with start_answering(serve_certificate(files), refusal="a plan stumbled", code=500) as around:
         status, said = await around.ask(review(), files.certificate)
         assert status == 500
         assert "stumbled" not in said
@@ -169,7 +169,7 @@ async def test_what_cannot_be_judged_fails_so_that_the_failure_policy_decides(fi
 
 
 async def test_too_many_questions_at_once_are_turned_away_and_the_next_one_is_answered(files: CertificateFiles) -> None:
-    async with answering(served(files)) as around:
+    async with start_answering(serve_certificate(files)) as around:
         around.is_held.clear()
         held = [asyncio.create_task(around.ask(review(), files.certificate)) for _ in range(16)]
         while len(around.heard) < len(held):  # noqa: ASYNC110 - they come over sockets
@@ -182,8 +182,8 @@ async def test_too_many_questions_at_once_are_turned_away_and_the_next_one_is_an
 
 async def test_a_renewed_certificate_is_used_and_one_that_is_none_is_not(tmp_path: Path) -> None:
     first = make_certificate(tmp_path, "localhost")
-    certificate = served(first)
-    async with answering(certificate) as around:
+    certificate = serve_certificate(first)
+    async with start_answering(certificate) as around:
         (tmp_path / "old.crt").write_bytes(first.certificate.read_bytes())
         make_certificate(tmp_path, "localhost")
         certificate.renew()
@@ -204,7 +204,7 @@ def test_a_certificate_that_is_none_is_said_at_the_start(tmp_path: Path) -> None
     made = make_certificate(tmp_path, "localhost")
     made.key.write_text("no key")
     with pytest.raises(OSError, match="PEM"):
-        served(made)
+        serve_certificate(made)
     made.key.unlink()
     with pytest.raises(FileNotFoundError):
-        served(made)
+        serve_certificate(made)

@@ -230,7 +230,7 @@ def differences(after: End, before: End) -> dict[str, tuple[str | None, str | No
 
 
 @asynccontextmanager
-async def at_work(work: Coroutine[Any, Any, None]) -> AsyncIterator[None]:
+async def run_beside(work: Coroutine[Any, Any, None]) -> AsyncIterator[None]:
     task = asyncio.create_task(work)
     try:
         yield

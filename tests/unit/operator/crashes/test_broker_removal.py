@@ -8,7 +8,7 @@ import pytest
 
 from controller_operator.kubernetes.object_store import Key
 from simulation.fast_loop import run_fast
-from tests.unit.operator.crashes.operated import CLUSTER, at_work
+from tests.unit.operator.crashes.operated import CLUSTER, run_beside
 from tests.unit.operator.crashes.quorum_world import QuorumWorld, quorum_installation
 from tests.unit.operator.crashes.world import World, installation
 
@@ -57,7 +57,7 @@ async def pin(world: AnyWorld) -> Key:
 @both
 def test_a_broker_is_removed_and_nobody_moves_anything_back(install: Install) -> None:
     async def remove() -> None:
-        async with install() as world, at_work(world.operate()):
+        async with install() as world, run_beside(world.operate()):
             pinned = await pin(world)
             free = await world.apply("KafkaTopic", "free", {"partitions": 12, "replicationFactor": 2})
             await world.until(lambda: world.is_ready(free))
@@ -106,7 +106,7 @@ def test_a_broker_is_removed_and_nobody_moves_anything_back(install: Install) ->
 @both
 def test_a_broker_that_is_to_stay_after_all_gets_its_pinned_replicas_back(install: Install) -> None:
     async def keep() -> None:
-        async with install() as world, at_work(world.operate()):
+        async with install() as world, run_beside(world.operate()):
             pinned = await pin(world)
             await mark(world, 4)
             drain = await world.apply("PartitionReassignment", "drain-4", {"drainBrokers": [4]})
@@ -121,7 +121,7 @@ def test_a_broker_that_is_to_stay_after_all_gets_its_pinned_replicas_back(instal
 @both
 def test_a_move_and_a_topic_that_pins_its_partition_never_fight(install: Install) -> None:
     async def fight() -> None:
-        async with install() as world, at_work(world.operate()):
+        async with install() as world, run_beside(world.operate()):
             pinned = await pin(world)
             targets = [{"topic": "pinned", "partition": 0, "replicas": [3, 1]}]
             move = await world.apply("PartitionReassignment", "pinned-to-3", {"partitions": targets})

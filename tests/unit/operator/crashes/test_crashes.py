@@ -15,7 +15,7 @@ from controller_core.model.ids import PartitionId
 from controller_core.zk import codecs, paths
 from simulation.cluster.names import tp
 from simulation.fast_loop import run_fast
-from tests.unit.operator.crashes.operated import End, Mishap, at_work, differences, mostly_nightly
+from tests.unit.operator.crashes.operated import End, Mishap, differences, mostly_nightly, run_beside
 from tests.unit.operator.crashes.scenarios import a_topic_gets_other_replicas, a_topic_goes_to_another_object
 from tests.unit.operator.crashes.world import World, installation
 
@@ -260,15 +260,15 @@ async def a_feature_is_finalized_and_given_up(world: World) -> None:
     await world.until(lambda: world.api.peek(key) is None)
 
 
-async def come_to_an_end(scenario: Scenario, *writes: int, mishap: Mishap = Mishap.DEATH) -> tuple[End, list[str]]:
+async def run_to_the_end(scenario: Scenario, *writes: int, mishap: Mishap = Mishap.DEATH) -> tuple[End, list[str]]:
     """What is there at the end, and what was written until then. What has come to an end is not written to again."""
     async with installation() as world:
-        async with at_work(world.operate(writes, mishap)):
+        async with run_beside(world.operate(writes, mishap)):
             await scenario(world)
             await world.until_quiet()
         assert world.mishaps == len(writes)
         end, written = world.end(), list(world.writes)
-        async with at_work(world.operate()):
+        async with run_beside(world.operate()):
             await world.until_quiet()
         assert world.writes == written
         return end, written
@@ -316,13 +316,13 @@ class TestWhateverHappensAtAnyWrite:
     )
     @pytest.mark.parametrize("mishap", Mishap, ids=lambda mishap: mishap.name)
     def test_the_end_is_the_same(self, scenario: Scenario, mishap: Mishap) -> None:
-        end, written = run_fast(come_to_an_end(scenario))
+        end, written = run_fast(run_to_the_end(scenario))
         for number, what in enumerate(written, start=1):
-            after, _ = run_fast(come_to_an_end(scenario, number, mishap=mishap))
+            after, _ = run_fast(run_to_the_end(scenario, number, mishap=mishap))
             assert differences(after, end) == {}, f"write {number}, {what}: {mishap.value}"
 
     @pytest.mark.parametrize("scenario", SCENARIOS, ids=name_of)
     def test_operators_that_each_do_one_write_get_there_too(self, scenario: Scenario) -> None:
-        end, written = run_fast(come_to_an_end(scenario))
-        after, _ = run_fast(come_to_an_end(scenario, *[1] * (len(written) // 2)))
+        end, written = run_fast(run_to_the_end(scenario))
+        after, _ = run_fast(run_to_the_end(scenario, *[1] * (len(written) // 2)))
         assert differences(after, end) == {}

@@ -17,11 +17,11 @@ from controller_operator.kubernetes.object_api import ApiUnavailable
 from simulation.fast_loop import run_fast
 from tests.unit.examples import examples
 from tests.unit.operator.crashes import test_crashes
-from tests.unit.operator.crashes.operated import End, at_work, differences
+from tests.unit.operator.crashes.operated import End, differences, run_beside
 from tests.unit.operator.crashes.test_crashes import (
     SCENARIOS,
     Scenario,
-    come_to_an_end,
+    run_to_the_end,
 )
 from tests.unit.operator.crashes.world import World, installation
 
@@ -65,16 +65,16 @@ async def calm(world: World) -> None:
     world.bring_zookeeper_back()
 
 
-async def come_through(scenario: Scenario, disturbances: Sequence[Disturbance]) -> End:
+async def run_disturbed(scenario: Scenario, disturbances: Sequence[Disturbance]) -> End:
     """What is there at the end; nothing is left to write for anybody."""
     async with installation() as world:
-        async with at_work(world.operate()):
-            async with at_work(disturb(world, disturbances)):
+        async with run_beside(world.operate()):
+            async with run_beside(disturb(world, disturbances)):
                 await scenario(world)
             await calm(world)
             await world.until_quiet()
         end, written = world.end(), list(world.writes)
-        async with at_work(world.operate()):
+        async with run_beside(world.operate()):
             await world.until_quiet()
         assert world.writes == written
         return end
@@ -84,12 +84,12 @@ async def come_through(scenario: Scenario, disturbances: Sequence[Disturbance]) 
     "scenario", [each for each in SCENARIOS if each not in TIMED], ids=lambda scenario: scenario.__name__
 )
 def test_whatever_is_seen_late_or_not_at_all_the_end_is_the_same(scenario: Scenario) -> None:
-    end, _ = run_fast(come_to_an_end(scenario))
+    end, _ = run_fast(run_to_the_end(scenario))
 
     @examples(6)
     @given(disturbances=DISTURBANCES)
     def whatever_happens(disturbances: Sequence[Disturbance]) -> None:
-        after = run_fast(come_through(scenario, disturbances))
+        after = run_fast(run_disturbed(scenario, disturbances))
         assert scenario in RACED or differences(after, end) == {}
 
     whatever_happens()

@@ -7,7 +7,7 @@ import pytest
 
 from controller_operator.kubernetes.object_store import Key
 from simulation.fast_loop import run_fast
-from tests.unit.operator.crashes.operated import CLUSTER, at_work
+from tests.unit.operator.crashes.operated import CLUSTER, run_beside
 from tests.unit.operator.crashes.world import BROKERS, World, installation
 
 _LONGEST_S = 15 * 60
@@ -43,7 +43,7 @@ def test_a_namespace_with_every_kind_is_gone_within_a_quarter_of_an_hour(
 ) -> None:
     async def scenario() -> None:
         async with installation() as world:
-            async with at_work(world.operate()):
+            async with run_beside(world.operate()):
                 keys = await _every_kind(world)
                 await goes_away(world)
                 await asyncio.sleep(60)
@@ -53,7 +53,7 @@ def test_a_namespace_with_every_kind_is_gone_within_a_quarter_of_an_hour(
                 await asyncio.sleep(60)
                 if not restarts:
                     await world.until(lambda: not world.api.objects)
-            async with at_work(world.operate()):
+            async with run_beside(world.operate()):
                 await world.until(lambda: not world.api.objects)
             assert asyncio.get_running_loop().time() - began_s < _LONGEST_S
 

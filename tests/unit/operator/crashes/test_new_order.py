@@ -8,7 +8,7 @@ import pytest
 
 from simulation.cluster.names import tp
 from simulation.fast_loop import run_fast
-from tests.unit.operator.crashes.operated import at_work
+from tests.unit.operator.crashes.operated import run_beside
 from tests.unit.operator.crashes.quorum_world import QuorumWorld, quorum_installation
 from tests.unit.operator.crashes.world import World, installation
 
@@ -25,7 +25,7 @@ def leaders(world: World | QuorumWorld) -> list[int]:
 @pytest.mark.parametrize("install", [installation, quorum_installation], ids=["ZooKeeper", "quorum"])
 def test_the_first_replica_of_a_new_order_leads(install: Install) -> None:
     async def reorder() -> None:
-        async with install() as world, at_work(world.operate()):
+        async with install() as world, run_beside(world.operate()):
             key = await world.apply("KafkaTopic", "orders", {"replicaAssignment": [[1, 2], [2, 3]]})
             await world.until(lambda: world.is_ready(key) and leaders(world) == [1, 2])
             await world.apply("KafkaTopic", "orders", {"replicaAssignment": [[2, 1], [2, 3]]})

@@ -9,7 +9,7 @@ import pytest
 
 from controller_operator.kubernetes.object_store import Key
 from simulation.fast_loop import run_fast
-from tests.unit.operator.crashes.operated import NIGHTLY, Mishap, Operated, at_work
+from tests.unit.operator.crashes.operated import NIGHTLY, Mishap, Operated, run_beside
 from tests.unit.operator.crashes.quorum_world import quorum_installation
 from tests.unit.operator.crashes.test_taken_back import replicas_of
 from tests.unit.operator.crashes.world import installation
@@ -47,11 +47,11 @@ async def a_topic_that_wants_more_replicas_as_a_move_ends(world: Any) -> None:
     assert len(replicas_of(world)[0]) == 3
 
 
-async def come_through(
+async def run_in_turns(
     install: Callable[[], AbstractAsyncContextManager[Operated]], scenario: Scenario, *writes: int, mishap: Mishap
 ) -> list[str]:
     async with install() as world:
-        async with at_work(world.operate(writes, mishap)):
+        async with run_beside(world.operate(writes, mishap)):
             await scenario(world)
             await world.until_quiet()
         return world.writes
@@ -63,12 +63,12 @@ class TestEachMoveSaysHowItEnded:
     def test_without_mishaps(
         self, install: Callable[[], AbstractAsyncContextManager[Operated]], scenario: Scenario
     ) -> None:
-        run_fast(come_through(install, scenario, mishap=Mishap.DEATH))
+        run_fast(run_in_turns(install, scenario, mishap=Mishap.DEATH))
 
     @NIGHTLY
     @pytest.mark.parametrize("mishap", Mishap, ids=lambda mishap: mishap.name)
     def test_whatever_happens_at_any_write(
         self, install: Callable[[], AbstractAsyncContextManager[Operated]], scenario: Scenario, mishap: Mishap
     ) -> None:
-        for number in range(1, len(run_fast(come_through(install, scenario, mishap=mishap))) + 1):
-            run_fast(come_through(install, scenario, number, mishap=mishap))
+        for number in range(1, len(run_fast(run_in_turns(install, scenario, mishap=mishap))) + 1):
+            run_fast(run_in_turns(install, scenario, number, mishap=mishap))

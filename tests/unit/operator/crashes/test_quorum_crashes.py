@@ -12,7 +12,7 @@ from kio.schema.errors import ErrorCode
 
 from simulation.cluster.names import tp
 from simulation.fast_loop import run_fast
-from tests.unit.operator.crashes.operated import End, Mishap, at_work, differences, mostly_nightly
+from tests.unit.operator.crashes.operated import End, Mishap, differences, mostly_nightly, run_beside
 from tests.unit.operator.crashes.quorum_world import QuorumWorld, quorum_installation
 from tests.unit.operator.crashes.scenarios import a_topic_gets_other_replicas, a_topic_goes_to_another_object
 
@@ -118,7 +118,7 @@ async def features_are_upgraded_and_given_up(world: QuorumWorld) -> None:
     await world.until(lambda: world.api.peek(key) is None)
 
 
-async def come_to_an_end(
+async def run_to_the_end(
     scenario: Scenario,
     *writes: int,
     mishap: Mishap = Mishap.DEATH,
@@ -128,12 +128,12 @@ async def come_to_an_end(
     """What is there at the end; what has come to an end is not written to again."""
     async with quorum_installation() as world:
         world.code, world.leaderless_at = code, leaderless_at
-        async with at_work(world.operate(writes, mishap)):
+        async with run_beside(world.operate(writes, mishap)):
             await scenario(world)
             await world.until_quiet()
         assert world.mishaps == len(writes)
         end, written = world.end(), list(world.writes)
-        async with at_work(world.operate()):
+        async with run_beside(world.operate()):
             await world.until_quiet()
         assert world.writes[len(written) :] == []
         told: list[Any] = [event["reason"] for event in world.api.events]
@@ -164,23 +164,23 @@ SCENARIOS = (
 class TestWhateverHappensAtAnyWrite:
     @pytest.mark.parametrize("mishap", Mishap, ids=lambda mishap: mishap.name)
     def test_the_end_is_the_same(self, scenario: Scenario, mishap: Mishap) -> None:
-        end, world = run_fast(come_to_an_end(scenario))
+        end, world = run_fast(run_to_the_end(scenario))
         for number, what in enumerate(world.writes, start=1):
-            after, _ = run_fast(come_to_an_end(scenario, number, mishap=mishap))
+            after, _ = run_fast(run_to_the_end(scenario, number, mishap=mishap))
             assert differences(after, end) == {}, f"write {number}, {what}: {mishap.value}"
 
     @pytest.mark.parametrize("mishap", [Mishap.LOST_ANSWER, Mishap.LOST_REQUEST], ids=["done", "not done"])
     def test_an_answer_that_is_no_verdict_changes_nothing(self, scenario: Scenario, mishap: Mishap) -> None:
-        end, world = run_fast(come_to_an_end(scenario))
+        end, world = run_fast(run_to_the_end(scenario))
         assert world.asked
         for at, code in ((number, each) for number in world.asked for each in UNJUDGED[number % 3 :: 3]):
-            after, _ = run_fast(come_to_an_end(scenario, at, mishap=mishap, code=code))
+            after, _ = run_fast(run_to_the_end(scenario, at, mishap=mishap, code=code))
             assert differences(after, end) == {}, f"write {at}, {world.writes[at - 1]}: {code.name}"
 
     def test_controllers_without_a_leader_for_a_while_change_nothing_and_are_told_of(self, scenario: Scenario) -> None:
-        end, world = run_fast(come_to_an_end(scenario))
+        end, world = run_fast(run_to_the_end(scenario))
         for at in world.asked:
-            after, disturbed = run_fast(come_to_an_end(scenario, leaderless_at=at))
+            after, disturbed = run_fast(run_to_the_end(scenario, leaderless_at=at))
             others = differences(after, end)
             assert [path for path in others if path not in OF_ANOTHER_LEADER] == [], f"{world.writes[at - 1]}: {others}"
             said = [each for each in disturbed.writes[at:] if "have no leader" in each]

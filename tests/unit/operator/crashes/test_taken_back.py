@@ -17,7 +17,7 @@ from controller_core.zk import codecs, paths
 from controller_operator.kubernetes.object_store import Key, Raw
 from simulation.fast_loop import run_fast
 from tests.unit.examples import examples
-from tests.unit.operator.crashes.operated import NIGHTLY, Operated, at_work
+from tests.unit.operator.crashes.operated import NIGHTLY, Operated, run_beside
 from tests.unit.operator.crashes.quorum_world import QuorumWorld, quorum_installation
 from tests.unit.operator.crashes.world import World, installation
 
@@ -133,11 +133,11 @@ async def pass_through(
     deaths: Sequence[int],
 ) -> None:
     async with install() as world:
-        async with at_work(world.operate(deaths)):
+        async with run_beside(world.operate(deaths)):
             key, spec = await follow(world, policy, edits)
             assert_as_said(world, key, spec)
             assert blame(world) == []
-        async with at_work(world.operate()):
+        async with run_beside(world.operate()):
             written = len(world.writes)
             await world.until_quiet()
             assert world.writes[written:] == []

@@ -143,11 +143,11 @@ class _MortalSession(MortalSession):
         self._world = world
 
     async def _read(self, read: Callable[[], Awaitable[T]]) -> T:
-        async def heard() -> T:
+        async def hear_and_read() -> T:
             self._world.hear_all()
             return await read()
 
-        return await super()._read(heard)
+        return await super()._read(hear_and_read)
 
     async def read_watched(self, paths: Sequence[str], watch: Callable[[str], Watch]) -> list[ZkNode | None]:
         def late(path: str) -> Watch:

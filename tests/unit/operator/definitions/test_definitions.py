@@ -13,7 +13,7 @@ from controller_operator.kubernetes.object_api import ApiForbidden, ApiUnavailab
 from controller_operator.kubernetes.object_store import Key, Raw
 from controller_operator.resources.common import FINALIZER
 from simulation.fast_loop import run_fast
-from tests.unit.operator.crashes.operated import at_work
+from tests.unit.operator.crashes.operated import run_beside
 from tests.unit.operator.crashes.world import World, installation
 from tests.unit.operator.simulated_api import SCHEMAS, SimulatedApiServer
 
@@ -34,7 +34,7 @@ class Publishing(SimulatedApiServer):
         return self.published
 
 
-def without(kind: str, *path: str) -> dict[str, Raw]:
+def drop_definition(kind: str, *path: str) -> dict[str, Raw]:
     schemas = deepcopy(SCHEMAS)
     inner = schemas[kind]
     for name in path[:-1]:
@@ -45,12 +45,12 @@ def without(kind: str, *path: str) -> dict[str, Raw]:
 
 WITH = ("properties", "spec", "properties")
 LEFT_BEHIND: dict[str, tuple[dict[str, Raw], str]] = {
-    "a field": (without(MOVE, *WITH, "suspend"), "spec.suspend"),
+    "a field": (drop_definition(MOVE, *WITH, "suspend"), "spec.suspend"),
     "a field of entries": (
-        without(MOVE, *WITH, "schedule", "properties", "windows", "items", "properties", "timeZone"),
+        drop_definition(MOVE, *WITH, "schedule", "properties", "windows", "items", "properties", "timeZone"),
         "spec.schedule.windows.timeZone",
     ),
-    "a record": (without(MOVE, "properties", "status", "properties", "throttle"), "status.throttle"),
+    "a record": (drop_definition(MOVE, "properties", "status", "properties", "throttle"), "status.throttle"),
 }
 
 
@@ -65,7 +65,7 @@ async def test_what_an_earlier_definition_lacks_is_named(what: str) -> None:
 
 
 async def test_every_object_needs_all_of_its_cluster() -> None:
-    definitions = Definitions(Publishing(without("KafkaCluster", *WITH, "allowedNamespaces")))
+    definitions = Definitions(Publishing(drop_definition("KafkaCluster", *WITH, "allowedNamespaces")))
     await definitions.look()
     assert "spec.allowedNamespaces" in (definitions.trouble_of("KafkaTopic") or "")
 
@@ -93,7 +93,7 @@ async def test_where_the_api_server_does_not_tell_all_is_as_it_was(error: Except
     assert definitions.trouble_of(MOVE) is None
 
 
-async def suspended_move(world: World) -> Key:
+async def suspend_move(world: World) -> Key:
     world.cluster.create_topic("orders", [1, 2])
     return await world.apply(MOVE, "move", {"partitions": [TARGET], "suspend": True})
 
@@ -109,22 +109,22 @@ def has_begun(world: World) -> bool:
 
 @pytest.mark.parametrize("is_started_anew", [False, True])
 def test_a_move_that_is_suspended_stays_so_over_a_rollback_of_its_definition(is_started_anew: bool) -> None:
-    async def told() -> None:
+    async def play() -> None:
         async with installation() as world:
-            async with at_work(world.operate()):
-                key = await suspended_move(world)
+            async with run_beside(world.operate()):
+                key = await suspend_move(world)
                 await world.until(lambda: world.status(key).get("phase") == "Suspended")
                 if not is_started_anew:
-                    await held(world, key)
+                    await hold_move(world, key)
             if is_started_anew:
                 world.api.dropped[MOVE] = "suspend"
-                async with at_work(world.operate()):
-                    await held(world, key)
+                async with run_beside(world.operate()):
+                    await hold_move(world, key)
 
-    run_fast(told())
+    run_fast(play())
 
 
-async def held(world: World, key: Key) -> None:
+async def hold_move(world: World, key: Key) -> None:
     """The definition is rolled back for hours, and comes again; the move is as it was, and can go on."""
     world.api.dropped[MOVE] = "suspend"
     await world.until(lambda: "spec.suspend" in (trouble(world) or ""))
@@ -141,12 +141,12 @@ async def held(world: World, key: Key) -> None:
 
 
 def test_a_cluster_tells_of_it_and_a_deletion_does_not_wait_for_ever() -> None:
-    async def told() -> None:
-        async with installation() as world, at_work(world.operate()):
+    async def play() -> None:
+        async with installation() as world, run_beside(world.operate()):
             world.cluster.create_topic("orders", [1, 2])
             key = await world.apply(MOVE, "move", {"partitions": [{**TARGET, "replicas": [4, 9]}]})
             await world.until(lambda: world.status(key).get("phase") is not None)
-            await world.api.keep({**world.api.objects[key], "metadata": _held(world.api.objects[key])})
+            await world.api.keep({**world.api.objects[key], "metadata": _add_finalizer(world.api.objects[key])})
             world.api.dropped["KafkaCluster"] = "allowedNamespaces"
             await world.until(lambda: any(each["reason"] == "DefinitionOutdated" for each in world.api.events))
             await world.delete(key)
@@ -154,8 +154,8 @@ def test_a_cluster_tells_of_it_and_a_deletion_does_not_wait_for_ever() -> None:
             assert world.api.peek(key) is not None
             await world.until(lambda: world.api.peek(key) is None)
 
-    run_fast(told())
+    run_fast(play())
 
 
-def _held(raw: Raw) -> Raw:
+def _add_finalizer(raw: Raw) -> Raw:
     return {**raw["metadata"], "finalizers": [FINALIZER]}

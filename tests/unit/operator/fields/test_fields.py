@@ -18,9 +18,9 @@ from controller_operator.resources.conditions import Reason
 from controller_operator.resources.crds import custom_resource_definition
 from simulation.fast_loop import run_fast
 from tests.unit.operator.clusters import raw
-from tests.unit.operator.crashes.operated import CLUSTER, at_work
+from tests.unit.operator.crashes.operated import CLUSTER, run_beside
 from tests.unit.operator.crashes.world import World, installation
-from tests.unit.operator.fields.walk import walked
+from tests.unit.operator.fields.walk import walk_fields
 
 _CLUSTER_REF = {"name": "demo"}
 _LEAST_STEPS = 10
@@ -52,7 +52,7 @@ _BASES: Mapping[str, dict[str, Any]] = {
 @pytest.mark.parametrize("kind", KIND_CLASSES)
 def test_whatever_a_field_says_the_status_is_true_and_the_object_can_be_deleted(kind: str) -> None:
     async def walk() -> None:
-        async with _installed() as world:
+        async with _install() as world:
             for number, (what, spec) in enumerate(_steps(kind)):
                 key = Key(kind, "shop", f"walked-{number}")
                 await _see(world, key, spec, what)
@@ -66,7 +66,7 @@ def test_whatever_a_field_says_the_status_is_true_and_the_object_can_be_deleted(
 @pytest.mark.parametrize("kind", ["KafkaCluster", "KafkaTopic", "FeatureSet"])
 def test_whatever_a_field_has_said_for_a_while_the_object_is_ready_when_it_is_as_before(kind: str) -> None:
     async def walk() -> None:
-        async with _installed() as world:
+        async with _install() as world:
             key = Key(kind, "shop", "walked")
             for what, spec in [("at first", _BASES[kind]), *_steps(kind)]:
                 await _see(world, key, spec, what)
@@ -77,8 +77,8 @@ def test_whatever_a_field_has_said_for_a_while_the_object_is_ready_when_it_is_as
 
 
 @asynccontextmanager
-async def _installed() -> AsyncIterator[World]:
-    async with installation() as world, at_work(world.operate()):
+async def _install() -> AsyncIterator[World]:
+    async with installation() as world, run_beside(world.operate()):
         world.cluster.create_topic("there", [1, 2])
         await world.until(lambda: world.is_ready(CLUSTER))
         yield world
@@ -86,19 +86,19 @@ async def _installed() -> AsyncIterator[World]:
 
 def _steps(kind: str) -> list[tuple[str, dict[str, Any]]]:
     schema = custom_resource_definition(KIND_CLASSES[kind])["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
-    steps = list(walked(schema["properties"]["spec"], _BASES[kind]))
+    steps = list(walk_fields(schema["properties"]["spec"], _BASES[kind]))
     assert len(steps) > _LEAST_STEPS
     return steps
 
 
 async def _see(world: World, key: Key, spec: dict[str, Any], what: str) -> None:
     await world.api.apply(raw(key.kind, {}, name=key.name) | {"spec": spec})
-    await _until_judged(world, key)
+    await _wait_until_judged(world, key)
     assert _untrue(world, key) == [], what
-    assert _unexpected_errors(world) == 0, what
+    assert _count_unexpected_errors(world) == 0, what
 
 
-async def _until_judged(world: World, key: Key) -> None:
+async def _wait_until_judged(world: World, key: Key) -> None:
     """Waits until the operator has made up its mind about an object, or has tried to for a while."""
     for _ in range(_PATIENCE_S):
         await asyncio.sleep(1)
@@ -150,7 +150,7 @@ def _differences(world: World, key: Key) -> list[str]:
     return wrong + ([] if config == wanted else [f"config: {config}"])
 
 
-def _unexpected_errors(world: World) -> float:
+def _count_unexpected_errors(world: World) -> float:
     assert world.runtime is not None
     found = world.runtime.metrics.reconciliations.collect()
     return sum(each.value for metric in found for each in metric.samples if each.labels.get("result") == "error")

@@ -13,7 +13,7 @@ _LARGEST_WALKED = 10_000
 """Sizes have tests of their own; here a list or a text of some megabytes says nothing more."""
 
 
-def walked(schema: Mapping[str, Any], base: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+def walk_fields(schema: Mapping[str, Any], base: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
     """What is changed, and the spec with it: one field at a time."""
     for path, field in _fields(schema, ()):
         for value in _values(field):

@@ -20,7 +20,7 @@ QUICK = LeaseTimes(duration_s=1)
 
 
 @asynccontextmanager
-async def electing(lease: SimulatedLease) -> AsyncIterator[ElectorThread]:
+async def run_elector(lease: SimulatedLease) -> AsyncIterator[ElectorThread]:
     elector = Elector(lease, "first", QUICK, now=lambda: datetime.now(UTC))
     running = ElectorThread(elector, LoopThread("lease"))
     try:
@@ -29,7 +29,7 @@ async def electing(lease: SimulatedLease) -> AsyncIterator[ElectorThread]:
         await running.close()
 
 
-async def renewed(lease: SimulatedLease) -> Lease | None:
+async def wait_renewed(lease: SimulatedLease) -> Lease | None:
     """Waits for a renewal; returns the Lease afterwards."""
     before = lease.lease
     async with asyncio.timeout(60):
@@ -47,10 +47,10 @@ def stay_busy(duration_s: float) -> None:
 
 async def test_an_operator_that_is_busy_for_longer_than_the_deadline_still_leads() -> None:
     lease = SimulatedLease()
-    async with electing(lease) as elector:
+    async with run_elector(lease) as elector:
         await elector.acquire()
         keeping = asyncio.create_task(elector.keep())
-        before = await renewed(lease)
+        before = await wait_renewed(lease)
         stay_busy(2 * QUICK.renew_deadline_s)
         elector.require()
         assert lease.lease != before
@@ -65,10 +65,10 @@ async def test_an_operator_that_stands_still_for_good_does_not_keep_the_lease(mo
     monkeypatch.setattr(elector_thread, "_SILENT_S", 0.2)
     monkeypatch.setattr(elector_thread, "_SIGN_OF_LIFE_S", 0.05)
     lease = SimulatedLease()
-    async with electing(lease) as elector:
+    async with run_elector(lease) as elector:
         await elector.acquire()
         keeping = asyncio.create_task(elector.keep())
-        await renewed(lease)
+        await wait_renewed(lease)
         stay_busy(0.5 + QUICK.renew_deadline_s)
         with pytest.raises(NotLeading):
             elector.require()
@@ -78,7 +78,7 @@ async def test_an_operator_that_stands_still_for_good_does_not_keep_the_lease(mo
 
 async def test_a_lease_that_somebody_deletes_is_lost() -> None:
     lease = SimulatedLease()
-    async with electing(lease) as elector:
+    async with run_elector(lease) as elector:
         await elector.acquire()
         assert elector.lease_uid == "uid-1"
         lease.lease = None

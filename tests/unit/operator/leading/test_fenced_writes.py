@@ -41,7 +41,7 @@ class Right:
             raise NotLeading("another one leads")
 
 
-async def leading(zookeeper: SimulatedZooKeeper, right: Right) -> FencedSession:
+async def make_session(zookeeper: SimulatedZooKeeper, right: Right) -> FencedSession:
     session = FencedSession(zookeeper.session(), right)
     await session.raise_fence()
     return session
@@ -49,7 +49,7 @@ async def leading(zookeeper: SimulatedZooKeeper, right: Right) -> FencedSession:
 
 async def test_a_leader_writes_as_if_there_were_no_fence() -> None:
     zookeeper = SimulatedZooKeeper()
-    session = await leading(zookeeper, Right())
+    session = await make_session(zookeeper, Right())
     assert await session.transact([TOPIC, Create(path="/another")]) == ("/a-topic", "/another")
     results = await session.transact_many([[TOPIC], [Delete(path="/another")]])
     assert isinstance(results[0], NodeExists)
@@ -60,8 +60,8 @@ async def test_a_leader_writes_as_if_there_were_no_fence() -> None:
 async def test_the_next_leader_s_session_ends_the_writes_of_the_one_before_wherever_they_are() -> None:
     """Also of one that does not know yet, or whose writes were on their way when it was stopped."""
     zookeeper = SimulatedZooKeeper()
-    old = await leading(zookeeper, Right(is_confirmed=False))
-    await leading(zookeeper, Right())
+    old = await make_session(zookeeper, Right(is_confirmed=False))
+    await make_session(zookeeper, Right())
     with pytest.raises(NotLeading):
         await old.transact([TOPIC])
     assert await zookeeper.session().read_many(["/a-topic"]) == [None]
@@ -70,7 +70,7 @@ async def test_the_next_leader_s_session_ends_the_writes_of_the_one_before_where
 async def test_who_does_not_lead_sends_nothing() -> None:
     zookeeper = SimulatedZooKeeper()
     right = Right()
-    session = await leading(zookeeper, right)
+    session = await make_session(zookeeper, right)
     right.is_held = False
     with pytest.raises(NotLeading):
         await session.transact_many([[TOPIC]])
@@ -81,7 +81,7 @@ async def test_who_does_not_lead_sends_nothing() -> None:
 
 async def test_a_leader_that_was_stopped_before_it_raised_its_fence_does_not_end_the_next_one() -> None:
     zookeeper = SimulatedZooKeeper()
-    await leading(zookeeper, Right())
+    await make_session(zookeeper, Right())
     old = FencedSession(_StoppedAfterReading(zookeeper), Right())
     with pytest.raises(BadVersion):
         await old.raise_fence()
@@ -97,7 +97,7 @@ class _StoppedAfterReading(DelegatingSession):
     async def read_many(self, wanted: Sequence[str]) -> list[ZkNode | None]:
         found = await super().read_many(wanted)
         if wanted == [paths.operator_fence("a-lease")]:
-            await leading(self._zookeeper, Right())
+            await make_session(self._zookeeper, Right())
         return found
 
 
@@ -113,7 +113,7 @@ async def test_somebody_who_touches_the_fence_changes_nothing_for_who_still_has_
 ) -> None:
     zookeeper = SimulatedZooKeeper()
     right = Right()
-    session = await leading(zookeeper, right)
+    session = await make_session(zookeeper, right)
     await zookeeper.session().transact([meddle])
     assert await session.transact([TOPIC]) == ("/a-topic",)
     assert right.confirmations == 1
@@ -123,14 +123,17 @@ async def test_somebody_who_touches_the_fence_changes_nothing_for_who_still_has_
 
 async def test_two_installations_do_not_end_each_other_s_writes() -> None:
     zookeeper = SimulatedZooKeeper()
-    here, there = await leading(zookeeper, Right()), await leading(zookeeper, Right(lease_uid="of-another-cluster"))
+    here, there = (
+        await make_session(zookeeper, Right()),
+        await make_session(zookeeper, Right(lease_uid="of-another-cluster")),
+    )
     await here.transact([TOPIC])
     await there.transact([Delete(path="/a-topic")])
 
 
 async def test_what_fits_without_the_fence_alone_is_too_large() -> None:
     zookeeper = SimulatedZooKeeper()
-    session = await leading(zookeeper, Right())
+    session = await make_session(zookeeper, Right())
     room = session.max_request_bytes - session.request_bytes([SetData(path=paths.KONTROLLER, data=b"")])
     await session.transact([SetData(path=paths.KONTROLLER, data=b"." * room)])
     with pytest.raises(TooLarge) as refused:
@@ -168,13 +171,13 @@ async def test_no_request_is_sent_to_a_broker_by_who_lost_the_lease_while_it_con
         received.put_nowait(await reader.read())
         writer.close()
 
-    def stopped_now() -> None:
+    def lose_right() -> None:
         right.is_held = False
         right.require()
 
     async with await asyncio.start_server(accept, "127.0.0.1", 0) as server:
         address = Address(*server.sockets[0].getsockname()[:2])
-        client = RequestClient((address,), before_sending=stopped_now)
+        client = RequestClient((address,), before_sending=lose_right)
         request = MetadataRequest(topics=(), allow_auto_topic_creation=False, include_topic_authorized_operations=False)
         with pytest.raises(NotLeading):
             await client.ask(request, MetadataResponse)

@@ -12,7 +12,7 @@ from controller_operator.reconciling import event_recorder
 from controller_operator.reconciling.event_recorder import EventRecorder
 from controller_operator.resources.common import FINALIZER
 from tests.unit.operator.clusters import raw
-from tests.unit.operator.running.operating import CLUSTER, HOME, Operating, operating
+from tests.unit.operator.running.operating import CLUSTER, HOME, Operating, run_operator
 from tests.unit.operator.simulated_api import SimulatedApiServer
 
 ORDERS = Key("KafkaTopic", "shop", "orders")
@@ -86,7 +86,7 @@ async def test_what_is_no_leftover_is_on_record_nowhere() -> None:
 
 async def test_a_topic_whose_cluster_goes_before_it_is_a_leftover_and_counted() -> None:
     topic = {"partitions": 1, "replicationFactor": 1, "deletionPolicy": "Delete"}
-    async with operating(raw("KafkaTopic", topic, name="orders"), missing_cluster_grace_s=0) as around:
+    async with run_operator(raw("KafkaTopic", topic, name="orders"), missing_cluster_grace_s=0) as around:
         await around.until(lambda: (around.api.peek(ORDERS) or {})["status"].get("counts"))
         await around.until(lambda: FINALIZER in (around.api.peek(CLUSTER) or {})["metadata"].get("finalizers", []))
         known = around.api.peek(CLUSTER) or {}
@@ -106,7 +106,7 @@ async def test_a_cluster_does_not_wait_for_an_object_that_only_a_foreign_finaliz
     topic = raw(
         "KafkaTopic", {"partitions": 1, "replicationFactor": 1}, name="orders", finalizers=["example.com/foreign"]
     )
-    async with operating(topic) as around:
+    async with run_operator(topic) as around:
         await around.until(lambda: FINALIZER in (around.api.peek(CLUSTER) or {})["metadata"].get("finalizers", []))
         for key in (ORDERS, CLUSTER):
             await around.api.remove(key)

@@ -14,9 +14,9 @@ def directory(path: str, total: int, usable: int, code: ErrorCode = ErrorCode.no
     )
 
 
-def failed(path: str) -> DescribeLogDirsResult:
+def make_failed(path: str) -> DescribeLogDirsResult:
     return directory(path, -1, -1, ErrorCode.kafka_storage_error)
 
 
-def said(*directories: DescribeLogDirsResult) -> DescribeLogDirsResponse:
+def make_response(*directories: DescribeLogDirsResult) -> DescribeLogDirsResponse:
     return DescribeLogDirsResponse(throttle_time=NO_THROTTLE, error_code=ErrorCode.none, results=directories)

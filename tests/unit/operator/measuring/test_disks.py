@@ -17,9 +17,9 @@ from controller_operator.resources.cluster import KafkaClusterStatus
 from controller_operator.resources.conditions import ConditionType, Reason
 from simulation.fast_loop import run_fast
 from tests.unit.operator.clusters import NOW, healthy, raw, status_of, view
-from tests.unit.operator.crashes.operated import CLUSTER, at_work
+from tests.unit.operator.crashes.operated import CLUSTER, run_beside
 from tests.unit.operator.crashes.world import installation
-from tests.unit.operator.measuring.log_dirs import directory, failed, said
+from tests.unit.operator.measuring.log_dirs import directory, make_failed, make_response
 
 WELL = view(healthy([1, 2], [2, 1]), brokers=(1, 2))
 ONE_AWAY = view(healthy([1, 2], [2, 1]), brokers=(1,))
@@ -55,22 +55,24 @@ def read_degraded(plan: Plan[KafkaClusterStatus]) -> tuple[str, Reason, str]:
 
 class TestAnswers:
     def test_the_fullest_directory_is_the_one_that_counts(self) -> None:
-        found = read_log_directories(said(directory("/a", 1000, 500), directory("/b", 1000, 99)))
+        found = read_log_directories(make_response(directory("/a", 1000, 500), directory("/b", 1000, 99)))
         assert found == full(90, "/b")
 
     def test_a_percent_is_rounded_down_so_that_only_a_full_disk_says_so(self) -> None:
-        assert read_log_directories(said(directory("/data", 1000, 1))) == full(99)
-        assert read_log_directories(said(directory("/data", 1000, 0))) == full(100)
+        assert read_log_directories(make_response(directory("/data", 1000, 1))) == full(99)
+        assert read_log_directories(make_response(directory("/data", 1000, 0))) == full(100)
 
     def test_a_directory_that_failed_is_named_and_the_others_still_count(self) -> None:
-        assert read_log_directories(said(directory("/a", 1000, 500), failed("/b"))) == full(50, "/a", "/b")
+        assert read_log_directories(make_response(directory("/a", 1000, 500), make_failed("/b"))) == full(
+            50, "/a", "/b"
+        )
 
     @pytest.mark.parametrize(("total", "usable"), [(-1, -1), (0, 0), (1000, 1001), (1000, -1)])
     def test_a_broker_that_does_not_say_how_large_a_disk_is_leaves_it_unknown(self, total: int, usable: int) -> None:
-        assert read_log_directories(said(directory("/data", total, usable))) == LogDirectories()
+        assert read_log_directories(make_response(directory("/data", total, usable))) == LogDirectories()
 
     def test_who_may_not_know_is_told_nothing(self) -> None:
-        assert read_log_directories(said()) is None
+        assert read_log_directories(make_response()) is None
 
 
 class TestStatus:
@@ -121,8 +123,11 @@ class TestStatus:
 
 def test_brokers_are_asked_once_a_minute_and_the_status_is_written_only_if_a_percent_changes() -> None:
     async def scenario() -> None:
-        async with installation() as world, at_work(world.operate()):
-            world.disks = {1: said(directory("/data", 1000, 805)), 2: said(directory("/data", 1000, 40))}
+        async with installation() as world, run_beside(world.operate()):
+            world.disks = {
+                1: make_response(directory("/data", 1000, 805)),
+                2: make_response(directory("/data", 1000, 40)),
+            }
 
             def read_shown() -> dict[int, int]:
                 rows = world.status(CLUSTER).get("brokers", ())
@@ -133,7 +138,7 @@ def test_brokers_are_asked_once_a_minute_and_the_status_is_written_only_if_a_per
             assert world.is_ready(CLUSTER)
             await asyncio.sleep(1)
             before = len(world.writes)
-            world.disks[1] = said(directory("/data", 1000, 801))
+            world.disks[1] = make_response(directory("/data", 1000, 801))
             for _ in range(300):
                 assert world.runtime is not None
                 world.runtime.look_at((CLUSTER,))
@@ -142,7 +147,7 @@ def test_brokers_are_asked_once_a_minute_and_the_status_is_written_only_if_a_per
             times = [at for at, number in world.disks_asked if number == 1]
             assert 5 <= len(times) <= 6
             assert all(later - earlier >= 60 for earlier, later in pairwise(times))
-            world.disks[2] = said(directory("/data", 1000, 400))
+            world.disks[2] = make_response(directory("/data", 1000, 400))
             await world.until(lambda: read_shown() == {1: 19, 2: 60})
             assert world.said(CLUSTER, "Degraded") == "Healthy"
             assert [each["reason"] for each in world.api.events].count("DiskNearlyFull") == 1
@@ -152,7 +157,7 @@ def test_brokers_are_asked_once_a_minute_and_the_status_is_written_only_if_a_per
 
 def test_a_cluster_whose_brokers_say_nothing_of_disks_is_as_well_as_before() -> None:
     async def scenario() -> None:
-        async with installation() as world, at_work(world.operate()):
+        async with installation() as world, run_beside(world.operate()):
             await world.until(lambda: world.disks_asked)
             await asyncio.sleep(90)
             assert world.is_ready(CLUSTER)

@@ -14,7 +14,7 @@ from controller_operator.kafka.throttle_steps import RemoveThrottle
 from controller_operator.plans.outcome import Context
 from controller_operator.plans.upkeep.ownerless_limits import REMOVED_AFTER, LimitsPlan, plan_ownerless_limits
 from controller_operator.resources.cluster import OwnerlessLimit
-from tests.unit.operator.clusters import NOW, ORDERS, assigned, healthy, led, topic, view
+from tests.unit.operator.clusters import NOW, ORDERS, assign, healthy, lead, topic, view
 
 GONE, THERE = "shop/move/uid-1", "shop/other/uid-2"
 LIMITS = (Entry(mark=1, bytes_per_second=5000, owner=GONE), Entry(mark=2, bytes_per_second=7000, owner=THERE))
@@ -22,7 +22,7 @@ LISTS = {LEADER_REPLICAS: "00:1,000:1,1:1", FOLLOWER_REPLICAS: "00:3"}
 FIRST = TopicPartition(ORDERS, PartitionId(0))
 REMOVE = RemoveThrottle(owner=GONE, partitions=frozenset({FIRST}))
 QUIET = view(healthy([1, 2], [1, 2], config=LISTS))
-MOVING = view(topic((assigned([3, 1, 2], [3], [1]), led(1, [1, 2])), (assigned([1, 2]), led(1, [1, 2])), config=LISTS))
+MOVING = view(topic((assign([3, 1, 2], [3], [1]), lead(1, [1, 2])), (assign([1, 2]), lead(1, [1, 2])), config=LISTS))
 
 
 def look(

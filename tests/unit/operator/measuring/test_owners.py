@@ -56,7 +56,7 @@ class Watching:
         self.resource, self._limits = resource, limits
         self.told = 0
         self.meter = ClusterMeter(lambda *_, **__: Silent(), self._tell)
-        access = ClusterAccess(store, _unconnected, unreachable_grace_s=3.0)
+        access = ClusterAccess(store, _refuse_connection, unreachable_grace_s=3.0)
         self._handler = ClusterHandler(store, access, self.meter, namespaces)
 
     async def read(self) -> None:
@@ -77,12 +77,12 @@ class Watching:
         self.told += 1
 
 
-async def _unconnected(_: str) -> Any:
+async def _refuse_connection(_: str) -> Any:
     raise AssertionError("nothing is connected with")
 
 
 @asynccontextmanager
-async def watching(limits: Limits, *objects: dict[str, Any], namespaces: Sequence[str] = ()) -> AsyncIterator[Watching]:
+async def watch(limits: Limits, *objects: dict[str, Any], namespaces: Sequence[str] = ()) -> AsyncIterator[Watching]:
     found = Watching(limits, objects, namespaces)
     try:
         yield found
@@ -111,7 +111,7 @@ def test_a_limit_has_an_owner_if_its_object_may_still_need_it(
     objects: list[dict[str, Any]], namespaces: Sequence[str], is_owned: bool
 ) -> None:
     async def scenario() -> None:
-        async with watching(Limits("shop/move/uid-7"), *objects, namespaces=namespaces) as cluster:
+        async with watch(Limits("shop/move/uid-7"), *objects, namespaces=namespaces) as cluster:
             await cluster.read()
             assert cluster.ownerless() == ([] if is_owned else ["shop/move/uid-7"])
 
@@ -121,7 +121,7 @@ def test_a_limit_has_an_owner_if_its_object_may_still_need_it(
 @pytest.mark.parametrize("owner", ["a-person", "shop/7"])
 def test_an_owner_that_is_no_object_is_left_alone(owner: str) -> None:
     async def scenario() -> None:
-        async with watching(Limits(owner)) as cluster:
+        async with watch(Limits(owner)) as cluster:
             await cluster.read()
             assert cluster.ownerless() == []
 
@@ -130,7 +130,7 @@ def test_an_owner_that_is_no_object_is_left_alone(owner: str) -> None:
 
 def test_what_was_removed_is_not_shown_again_before_brokers_are_asked_again() -> None:
     async def scenario() -> None:
-        async with watching(Limits("shop/move/uid-7")) as cluster:
+        async with watch(Limits("shop/move/uid-7")) as cluster:
             await cluster.read()
             assert cluster.told == 1
             assert cluster.ownerless() == ["shop/move/uid-7"]
@@ -143,7 +143,7 @@ def test_what_was_removed_is_not_shown_again_before_brokers_are_asked_again() ->
 def test_a_broker_that_does_not_say_its_limits_changes_nothing() -> None:
     async def scenario() -> None:
         limits = Limits("shop/move/uid-7")
-        async with watching(limits) as cluster:
+        async with watch(limits) as cluster:
             await cluster.read()
             limits.found = None
             await cluster.read()

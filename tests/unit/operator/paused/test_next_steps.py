@@ -8,7 +8,7 @@ import pytest
 from controller_operator.kubernetes.object_store import Key
 from simulation.cluster.names import tp
 from simulation.fast_loop import run_fast
-from tests.unit.operator.crashes.operated import at_work
+from tests.unit.operator.crashes.operated import run_beside
 from tests.unit.operator.crashes.world import World, installation
 
 PAUSED = {"annotations": {"kontroller.dev/pause": "true"}}
@@ -55,14 +55,14 @@ WANTED: dict[str, tuple[str, dict[str, Any], list[str]]] = {
 }  # fmt: skip
 
 
-async def until_told(world: World, key: Key) -> list[str]:
+async def wait_next_steps(world: World, key: Key) -> list[str]:
     await world.until(lambda: "nextSteps" in world.status(key))
     await asyncio.sleep(30)
     found: list[str] = world.status(key)["nextSteps"]
     return found
 
 
-def written_to_kafka(world: World) -> list[str]:
+def list_kafka_writes(world: World) -> list[str]:
     return [each for each in world.writes if each.startswith("transact") or "Request" in each]
 
 
@@ -71,27 +71,27 @@ def test_a_paused_object_says_what_would_be_done_and_nothing_is(
     kind: str, spec: dict[str, Any], words: list[str]
 ) -> None:
     async def story() -> None:
-        async with installation() as world, at_work(world.operate()):
+        async with installation() as world, run_beside(world.operate()):
             world.cluster.create_topic("orders", [1, 2], [2, 3])
             await world.until(lambda: world.led(tp("orders", 0)) == (1, [1, 2]))
             world.cluster.bounce_broker(1)
             await world.until(lambda: world.led(tp("orders", 0)) == (2, [1, 2]))
             key = await world.apply(kind, "asked", spec, **PAUSED)
-            assert await until_told(world, key) == words
-            assert written_to_kafka(world) == []
+            assert await wait_next_steps(world, key) == words
+            assert list_kafka_writes(world) == []
             await world.apply(kind, "asked", spec)
             await world.until(lambda: "nextSteps" not in world.status(key) and world.said(key, "Paused") is None)
-            await world.until(lambda: bool(written_to_kafka(world)) == any("wait" not in each for each in words))
+            await world.until(lambda: bool(list_kafka_writes(world)) == any("wait" not in each for each in words))
 
     run_fast(story())
 
 
 def test_what_a_paused_object_says_is_written_once_and_follows_the_cluster() -> None:
     async def story() -> None:
-        async with installation() as world, at_work(world.operate()):
+        async with installation() as world, run_beside(world.operate()):
             move = {"partitions": [{"topic": "later", "partition": 0, "replicas": [4, 5]}]}
             key = await world.apply("PartitionReassignment", "asked", move, **PAUSED)
-            assert await until_told(world, key) == ["wait, UnknownTopic: the cluster has no topic later"]
+            assert await wait_next_steps(world, key) == ["wait, UnknownTopic: the cluster has no topic later"]
             world.cluster.create_topic("later", [1, 2])
             await world.until(lambda: world.status(key)["nextSteps"] == ["move 1 partition: later-0"])
             written = [each for each in world.writes if str(key) in each]
@@ -103,7 +103,7 @@ def test_what_a_paused_object_says_is_written_once_and_follows_the_cluster() -> 
 
 def test_a_namespace_is_not_told_of_steps_that_it_may_not_have_done() -> None:
     async def story() -> None:
-        async with installation() as world, at_work(world.operate()):
+        async with installation() as world, run_beside(world.operate()):
             await world.apply("KafkaCluster", "demo", {"zookeeper": {"connect": "zk:2181"},
                 "allowedNamespaces": [{"namespace": "shop", "topicPrefix": "shop."}]})  # fmt: skip
             world.cluster.create_topic("orders", [1, 2])

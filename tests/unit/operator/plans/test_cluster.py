@@ -5,14 +5,14 @@ from dataclasses import replace
 from controller_core.model.ids import BrokerId
 from controller_operator.kafka.cluster_view import ClusterView
 from controller_operator.resources.conditions import Condition, ConditionType, Reason
-from tests.unit.operator.clusters import assigned, led, topic, view
-from tests.unit.operator.plans.test_cluster_news import shown
+from tests.unit.operator.clusters import assign, lead, topic, view
+from tests.unit.operator.plans.test_cluster_news import show
 
-LOST = view(topic((assigned([1, 2]), led(-1, [1]))), brokers=(1, 2))
+LOST = view(topic((assign([1, 2]), lead(-1, [1]))), brokers=(1, 2))
 
 
 def ready(cluster: ClusterView) -> Condition:
-    return next(found for found in shown(cluster).conditions if found.type == ConditionType.READY)
+    return next(found for found in show(cluster).conditions if found.type == ConditionType.READY)
 
 
 def test_brokers_that_the_controller_cannot_lead_are_named_before_what_follows_from_them() -> None:

@@ -19,11 +19,11 @@ from controller_operator.resources import KafkaCluster
 from controller_operator.resources.cluster import BrokerState, BrokerStatus, KafkaClusterStatus
 from controller_operator.resources.common import ACCEPT_CLUSTER_ANNOTATION
 from controller_operator.resources.conditions import Condition, ConditionType, Reason
-from tests.unit.operator.clusters import assigned, broker, healthy, led, raw, status_of, topic, view
+from tests.unit.operator.clusters import assign, broker, healthy, lead, raw, status_of, topic, view
 
 BEGIN: Final = datetime.fromisoformat("2026-01-15T12:00:00Z")
 ALL_WELL: Final = view(healthy([1, 2, 3]), brokers=(1, 2, 3))
-ONE_DEAD: Final = view(topic((assigned([1, 2, 3]), led(1, [1, 2]))), brokers=(1, 2))
+ONE_DEAD: Final = view(topic((assign([1, 2, 3]), lead(1, [1, 2]))), brokers=(1, 2))
 EMPTY_DEAD: Final = view(healthy([1, 2]), brokers=(1, 2))
 """Broker 3 is not registered, and has no replicas."""
 
@@ -47,7 +47,7 @@ class Shown:
         return KafkaClusterStatus.model_validate(self._written)
 
 
-def degraded(status: KafkaClusterStatus) -> Condition:
+def find_degraded(status: KafkaClusterStatus) -> Condition:
     found = status.condition(ConditionType.DEGRADED)
     assert found is not None
     return found
@@ -57,7 +57,7 @@ def states(brokers: Iterable[BrokerStatus]) -> dict[int, str]:
     return {each.id: each.state.value for each in brokers}
 
 
-def since(status: KafkaClusterStatus, number: int) -> datetime | None:
+def find_since(status: KafkaClusterStatus, number: int) -> datetime | None:
     return next(each.since for each in status.brokers if each.id == number)
 
 
@@ -67,10 +67,10 @@ class TestBrokers:
         shown.look(ALL_WELL)
         status = shown.look(ALL_WELL, timedelta(hours=1))
         assert states(status.brokers) == {1: "Registered", 2: "Registered", 3: "Registered"}
-        assert since(status, 3) == BEGIN
+        assert find_since(status, 3) == BEGIN
         restarted = {**ALL_WELL.brokers, BrokerId(3): replace(broker(3), epoch=BrokerEpoch(99))}
         status = shown.look(replace(ALL_WELL, brokers=restarted), timedelta(hours=1))
-        assert (since(status, 2), since(status, 3)) == (BEGIN, BEGIN + timedelta(hours=2))
+        assert (find_since(status, 2), find_since(status, 3)) == (BEGIN, BEGIN + timedelta(hours=2))
 
     def test_with_replicas_are_missing_for_as_long_as_it_takes(self) -> None:
         shown = Shown()
@@ -78,7 +78,7 @@ class TestBrokers:
         shown.look(ONE_DEAD, timedelta(minutes=1))
         status = shown.look(ONE_DEAD, timedelta(days=365))
         assert states(status.brokers) == {1: "Registered", 2: "Registered", 3: "Missing"}
-        assert since(status, 3) == BEGIN + timedelta(minutes=1)
+        assert find_since(status, 3) == BEGIN + timedelta(minutes=1)
         assert status.counts is not None
         assert (status.counts.brokers, status.counts.missing_brokers) == (2, 1)
 
@@ -96,8 +96,8 @@ class TestBrokers:
         shown.look(ONE_DEAD)
         status = shown.look(ALL_WELL, timedelta(minutes=1))
         assert states(status.brokers)[3] == "Registered"
-        assert since(status, 3) == BEGIN + timedelta(minutes=1)
-        assert degraded(status).status == "False"
+        assert find_since(status, 3) == BEGIN + timedelta(minutes=1)
+        assert find_degraded(status).status == "False"
 
     def test_without_replicas_leave_the_list_for_good_ten_minutes_after_they_have_gone(self) -> None:
         shown = Shown()
@@ -107,7 +107,7 @@ class TestBrokers:
         assert shown.plan.look_again_in_s == 600
         assert states(shown.look(EMPTY_DEAD, timedelta(minutes=9)).brokers)[3] == "Missing"
         left = shown.look(EMPTY_DEAD, timedelta(minutes=1))
-        assert (states(left.brokers), degraded(left).status) == ({1: "Registered", 2: "Registered"}, "False")
+        assert (states(left.brokers), find_degraded(left).status) == ({1: "Registered", 2: "Registered"}, "False")
         assert shown.plan.look_again_in_s is None
         assert states(shown.look(EMPTY_DEAD).brokers) == {1: "Registered", 2: "Registered"}
 
@@ -145,17 +145,17 @@ class TestDegraded:
             (ONE_DEAD, Reason.BROKERS_MISSING, "broker 3 is missing; 1 of 1 partition under-replicated"),
             (EMPTY_DEAD, Reason.BROKERS_MISSING, "broker 3 is missing"),
             (
-                view(topic((assigned([3]), led(-1, [3])), (assigned([1]), led(1, [1]))), brokers=(1, 2)),
+                view(topic((assign([3]), lead(-1, [3])), (assign([1]), lead(1, [1]))), brokers=(1, 2)),
                 Reason.BROKERS_MISSING,
                 "broker 3 is missing; 1 of 2 partitions without a leader",
             ),
             (
-                view(topic((assigned([1, 2]), led(-1, [1])), (assigned([1]), led(1, [1]))), brokers=(1, 2, 3)),
+                view(topic((assign([1, 2]), lead(-1, [1])), (assign([1]), lead(1, [1]))), brokers=(1, 2, 3)),
                 Reason.PARTITIONS_OFFLINE,
                 "1 of 2 partitions without a leader; 1 of 2 partitions under-replicated",
             ),
             (
-                view(topic((assigned([1, 2]), led(1, [1]))), brokers=(1, 2, 3)),
+                view(topic((assign([1, 2]), lead(1, [1]))), brokers=(1, 2, 3)),
                 Reason.PARTITIONS_UNDER_REPLICATED,
                 "1 of 1 partition under-replicated",
             ),
@@ -163,48 +163,48 @@ class TestDegraded:
     )
     def test_says_at_once_what_is_missing(self, cluster: ClusterView, reason: Reason, message: str) -> None:
         shown = Shown()
-        assert degraded(shown.look(ALL_WELL)).status == "False"
-        said = degraded(shown.look(cluster))
+        assert find_degraded(shown.look(ALL_WELL)).status == "False"
+        said = find_degraded(shown.look(cluster))
         assert (said.status, said.reason, said.message) == ("True", reason, message)
 
     def test_leaves_ready_alone(self) -> None:
         status = Shown().look(ONE_DEAD)
         ready = status.condition(ConditionType.READY)
         assert ready is not None
-        assert (degraded(status).status, ready.status) == ("True", "True")
+        assert (find_degraded(status).status, ready.status) == ("True", "True")
 
     def test_names_a_few_of_many_brokers_and_counts_all(self) -> None:
         shown = Shown()
         shown.look(view(healthy([1]), brokers=range(1, 1_001)))
-        said = degraded(shown.look(view(healthy([1]), brokers=range(101, 1_001))))
+        said = find_degraded(shown.look(view(healthy([1]), brokers=range(101, 1_001))))
         assert said.message == "brokers 1, 2, 3, 4, 5 and 95 more are missing"
 
     def test_keeps_its_reason_and_its_time_while_the_counts_change(self) -> None:
         shown = Shown()
-        first = degraded(shown.look(ONE_DEAD))
-        lost = view(topic((assigned([3]), led(-1, [3]))), brokers=(1, 2))
-        later = degraded(shown.look(lost, timedelta(minutes=1)))
+        first = find_degraded(shown.look(ONE_DEAD))
+        lost = view(topic((assign([3]), lead(-1, [3]))), brokers=(1, 2))
+        later = find_degraded(shown.look(lost, timedelta(minutes=1)))
         assert (later.reason, later.last_transition_time) == (first.reason, first.last_transition_time)
 
     def test_is_not_about_a_new_topic_that_has_no_leaders_yet(self) -> None:
-        new = topic((assigned([1, 2]), None), name="new")
-        assert degraded(Shown().look(view(healthy([1, 2]), new, brokers=(1, 2, 3)))).status == "False"
+        new = topic((assign([1, 2]), None), name="new")
+        assert find_degraded(Shown().look(view(healthy([1, 2]), new, brokers=(1, 2, 3)))).status == "False"
 
     def test_is_not_about_replicas_that_a_move_still_adds(self) -> None:
-        moving = topic((assigned([1, 2, 3], adding=[3]), led(1, [1, 2])))
-        assert degraded(Shown().look(view(moving, brokers=(1, 2, 3)))).status == "False"
+        moving = topic((assign([1, 2, 3], adding=[3]), lead(1, [1, 2])))
+        assert find_degraded(Shown().look(view(moving, brokers=(1, 2, 3)))).status == "False"
 
     def test_says_the_same_of_a_cluster_that_is_well_however_it_grows(self) -> None:
         shown = Shown()
-        first = degraded(shown.look(ALL_WELL))
-        assert degraded(shown.look(view(healthy([1, 2, 3], [1, 2, 3]), brokers=(1, 2, 3, 4)))) == first
+        first = find_degraded(shown.look(ALL_WELL))
+        assert find_degraded(shown.look(view(healthy([1, 2, 3], [1, 2, 3]), brokers=(1, 2, 3, 4)))) == first
 
     def test_is_unknown_of_another_cluster_at_the_same_address_and_nothing_of_that_is_shown(self) -> None:
         shown = Shown()
         before = shown.look(ALL_WELL)
         other = replace(view(brokers=(7, 8)), cluster_id="another")
         status = shown.look(other, timedelta(minutes=1))
-        assert (degraded(status).status, degraded(status).reason) == ("Unknown", Reason.CLUSTER_CHANGED)
+        assert (find_degraded(status).status, find_degraded(status).reason) == ("Unknown", Reason.CLUSTER_CHANGED)
         assert (status.brokers, status.counts) == (before.brokers, before.counts)
 
     def test_is_about_the_brokers_of_another_cluster_alone_when_a_person_has_accepted_that(self) -> None:
@@ -213,7 +213,7 @@ class TestDegraded:
         shown.annotations = {ACCEPT_CLUSTER_ANNOTATION: "another"}
         status = shown.look(replace(view(healthy([7, 8]), brokers=(7, 8)), cluster_id="another"))
         assert states(status.brokers) == {7: "Registered", 8: "Registered"}
-        assert degraded(status).status == "False"
+        assert find_degraded(status).status == "False"
 
 
 def random_topic(random: Random, name: str) -> TopicView:

@@ -34,7 +34,7 @@ def look(resource: FeatureSet, seen: ClusterView, *replies: FeatureReply, claims
     return plan_feature_set(resource, seen, claims, replace(LOOK, replies=replies))
 
 
-def asked(plan: Plan[Any]) -> list[tuple[str, int, UpgradeType]]:
+def list_asked(plan: Plan[Any]) -> list[tuple[str, int, UpgradeType]]:
     steps = [step for step in plan.steps if isinstance(step, UpdateFeatures)]
     assert len(steps) == len(plan.steps)
     return [(each.feature, each.max_version_level, each.upgrade_type) for step in steps for each in step.updates]
@@ -93,7 +93,7 @@ def test_it_asks_for_what_can_be_had(
     reason: Reason,
 ) -> None:
     plan = look(feature_set(wanted, spec), cluster(finalized))
-    assert asked(plan) == asks
+    assert list_asked(plan) == asks
     assert ready(plan).reason is reason
     assert (ready(plan).status is ConditionStatus.TRUE) == (reason is Reason.RECONCILED)
     is_stalled = reason in (Reason.DOWNGRADE_NOT_ALLOWED, Reason.FEATURE_UNSUPPORTED)
@@ -176,7 +176,7 @@ class TestReplies:
         resource = feature_set({"f": 4})
         told = look(resource, cluster({}), reply(look(resource, cluster({})), **changes))
         retry = look(again(resource, told), cluster({}))
-        assert asked(retry) == [("f", 4, UPGRADE)]
+        assert list_asked(retry) == [("f", 4, UPGRADE)]
         assert retry.status == told.status
 
 
@@ -187,7 +187,7 @@ class TestDrift:
         assert condition(drifted, ConditionType.DRIFTED) is ConditionStatus.TRUE
         assert [notice.reason for notice in drifted.notices] == ["FeaturesDrifted"]
         assert "f is finalized at 3 instead of 4" in drifted.notices[0].message
-        assert asked(drifted) == [("f", 4, UPGRADE)]
+        assert list_asked(drifted) == [("f", 4, UPGRADE)]
         right = look(again(resource, drifted), cluster({"f": 4}))
         assert condition(right, ConditionType.DRIFTED) is ConditionStatus.FALSE
 
@@ -232,7 +232,7 @@ class TestDeletion:
     def test_the_levels_are_deleted_and_then_the_object_is_let_go(self) -> None:
         resource = feature_set({"f": 4, "g": 1}, DELETE, **GONE)
         first = look(resource, cluster({"f": 4, "g": 1, "other": 1}))
-        assert asked(first) == [("f", 0, SAFE), ("g", 0, SAFE)]
+        assert list_asked(first) == [("f", 0, SAFE), ("g", 0, SAFE)]
         assert first.finalizer is FinalizerWish.KEEP_AS_IS
         assert look(resource, cluster({"f": 4, "g": 1}), reply(first)).finalizer is FinalizerWish.KEEP_AS_IS
         last = look(resource, cluster({"other": 1}), reply(first))
@@ -242,7 +242,7 @@ class TestDeletion:
     def test_a_feature_of_another_set_stays(self) -> None:
         resource = feature_set({"f": 4, "g": 1}, DELETE, **GONE)
         claims = Claims(winners={"f": "shop/first"}, shared=frozenset(("f",)))
-        assert asked(look(resource, cluster({"f": 4, "g": 1}), claims=claims)) == [("g", 0, SAFE)]
+        assert list_asked(look(resource, cluster({"f": 4, "g": 1}), claims=claims)) == [("g", 0, SAFE)]
 
     @pytest.mark.parametrize(
         ("spec", "about", "seen", "reason"),

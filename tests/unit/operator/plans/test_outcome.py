@@ -12,22 +12,22 @@ from controller_operator.plans.outcome import Context, Plan, Verdict, conditions
 from controller_operator.plans.reassignment.planner import plan_reassignment
 from controller_operator.resources.common import Ending, ObjectMeta, Status
 from controller_operator.resources.conditions import ConditionStatus, ConditionType, Reason
-from tests.unit.operator.clusters import NOW, ORDERS, assigned, election, led, reassignment, status_of, topic, view
+from tests.unit.operator.clusters import NOW, ORDERS, assign, election, lead, reassignment, status_of, topic, view
 
 LOOK = Context(now=NOW)
 CHANGED = ObjectMeta(name="changed", namespace="kafka", generation=2)
-WHERE_IT_SHOULD_BE = view(topic((assigned([1, 2]), led(1, [1, 2]))))
+WHERE_IT_SHOULD_BE = view(topic((assign([1, 2]), lead(1, [1, 2]))))
 
 
-def _failed_election() -> Plan[Any]:
+def _fail_election() -> Plan[Any]:
     """The controller took the request and did nothing."""
-    wrong = view(topic((assigned([1, 2]), led(2, [1, 2]))))
+    wrong = view(topic((assign([1, 2]), lead(2, [1, 2]))))
     first = plan_election(election({"topics": [ORDERS]}), wrong, LOOK)
     asked = election({"topics": [ORDERS]}, status=status_of(first))
     return plan_election(asked, wrong, Context(now=NOW, done=first.steps, is_view_fresh=True))
 
 
-def _failed_move() -> Plan[Any]:
+def _fail_move() -> Plan[Any]:
     """The topic is gone during the move."""
     first = plan_reassignment(reassignment({0: [3, 4]}), WHERE_IT_SHOULD_BE, LOOK)
     return plan_reassignment(reassignment({0: [3, 4]}, status=status_of(first)), view(), LOOK)
@@ -87,8 +87,8 @@ ENDED = {
         plan_election(election({"topics": [ORDERS]}), WHERE_IT_SHOULD_BE, LOOK),
         ConditionType.COMPLETE,
     ),
-    "failed election": (_failed_election(), ConditionType.FAILED),
-    "failed move": (_failed_move(), ConditionType.FAILED),
+    "failed election": (_fail_election(), ConditionType.FAILED),
+    "failed move": (_fail_move(), ConditionType.FAILED),
 }
 
 
@@ -100,7 +100,7 @@ def test_what_runs_once_ends_with_one_word_for_who_waits(plan: Plan[Any], ending
     assert len(said.keys() & {ConditionType.COMPLETE, ConditionType.FAILED}) == 1
 
 
-@pytest.mark.parametrize("cluster", [view(), view(topic((assigned([3, 4]), led(3, [3, 4]))))], ids=["waits", "runs"])
+@pytest.mark.parametrize("cluster", [view(), view(topic((assign([3, 4]), lead(3, [3, 4]))))], ids=["waits", "runs"])
 def test_what_has_not_ended_says_neither(cluster: ClusterView) -> None:
     plans: list[Plan[Any]] = [
         plan_reassignment(reassignment({0: [1, 2]}), cluster, LOOK),

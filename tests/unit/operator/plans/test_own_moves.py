@@ -12,10 +12,10 @@ from controller_operator.resources import KafkaTopic, PartitionReassignment
 from controller_operator.resources.conditions import Reason
 from tests.unit.operator.clusters import (
     NOW,
-    assigned,
+    assign,
     healthy,
     kafka_topic,
-    led,
+    lead,
     raw,
     ready,
     status_of,
@@ -24,10 +24,10 @@ from tests.unit.operator.clusters import (
 )
 
 POLICIES = pytest.mark.parametrize("policy", ["Enforce", "Report", "Ignore"])
-TWO = ((assigned([1, 2]), led(1, [1, 2])), (assigned([2, 3]), led(2, [2, 3])))
-HALF = view(topic((assigned([1, 2, 3], [3]), led(1, [1, 2])), TWO[1]))
+TWO = ((assign([1, 2]), lead(1, [1, 2])), (assign([2, 3]), lead(2, [2, 3])))
+HALF = view(topic((assign([1, 2, 3], [3]), lead(1, [1, 2])), TWO[1]))
 """The first partition is getting its third replica."""
-ALL = view(topic((assigned([1, 2, 3]), led(1, [1, 2, 3])), (assigned([2, 3, 4], [4]), led(2, [2, 3]))))
+ALL = view(topic((assign([1, 2, 3]), lead(1, [1, 2, 3])), (assign([2, 3, 4], [4]), lead(2, [2, 3]))))
 AT_REST = view(healthy([1, 2], [2, 3]))
 
 
@@ -161,7 +161,7 @@ class TestAMoveThatTheSpecStillWants:
         spec: dict[str, Any] = {"partitions": None, "replicationFactor": None}
         object_ = Edited(policy, **spec, replicaAssignment=[[1, 2], [2, 3]])
         object_.look(AT_REST, **spec, replicaAssignment=[[4, 5], [5, 6]])
-        first_is_there = view(topic((assigned([4, 5]), led(4, [4, 5])), TWO[1]))
+        first_is_there = view(topic((assign([4, 5]), lead(4, [4, 5])), TWO[1]))
         waiting = object_.look(first_is_there, **spec, replicaAssignment=[[1, 2], [5, 6]])
         assert (waiting.steps, ready(waiting).reason) == ((), Reason.PROGRESSING)
         assert not object_.is_blaming()
@@ -195,9 +195,9 @@ def test_what_somebody_else_changes_is_drift_though_other_things_of_the_spec_are
 
 def test_a_correction_is_told_once_however_long_its_move_takes() -> None:
     object_ = Edited()
-    taken = view(topic((assigned([1]), led(1, [1])), (assigned([2]), led(2, [2]))))
+    taken = view(topic((assign([1]), lead(1, [1])), (assign([2]), lead(2, [2]))))
     assert [each.reason for each in object_.again(taken).notices] == ["DriftCorrected"]
-    half = view(topic((assigned([1, 2], [2]), led(1, [1])), (assigned([2]), led(2, [2]))))
+    half = view(topic((assign([1, 2], [2]), lead(1, [1])), (assign([2]), lead(2, [2]))))
     going_on = object_.again(half)
     assert (going_on.steps, going_on.notices) == ((), ())
     assert object_.is_blaming(), "it is still being put right"

@@ -58,7 +58,7 @@ class Contested:
         return plan
 
 
-def settled(**about: Any) -> Contested:
+def settle(**about: Any) -> Contested:
     contested = Contested(**about)
     contested.look("1")
     contested.look("1")
@@ -66,13 +66,13 @@ def settled(**about: Any) -> Contested:
 
 
 def test_a_single_change_is_put_right_at_once() -> None:
-    contested = settled()
+    contested = settle()
     assert contested.look("2").steps
     assert contested.status["corrections"]["count"] == 1
 
 
 def test_a_fight_costs_ever_fewer_writes() -> None:
-    contested = settled()
+    contested = settle()
     contested.fight(timedelta(hours=1))
     pauses = [
         after - before for before, after in zip(contested.corrected_at_s, contested.corrected_at_s[1:], strict=False)
@@ -84,7 +84,7 @@ def test_a_fight_costs_ever_fewer_writes() -> None:
 
 
 def test_it_says_that_it_is_contested_and_when_it_is_put_right_again() -> None:
-    contested = settled()
+    contested = settle()
     plan = contested.fight(timedelta(seconds=30))
     assert ready(plan).reason is Reason.DRIFT_CONTESTED
     assert "config.retention.ms is 2 instead of 1" in ready(plan).message
@@ -98,7 +98,7 @@ def test_it_says_that_it_is_contested_and_when_it_is_put_right_again() -> None:
 
 
 def test_a_fight_is_one_event_of_each_kind_and_counts() -> None:
-    contested = settled()
+    contested = settle()
     contested.fight(timedelta(minutes=2))
     corrections = len(contested.corrected_at_s)
     assert corrections > 6
@@ -117,7 +117,7 @@ def test_a_fight_is_one_event_of_each_kind_and_counts() -> None:
 
 
 def test_while_it_waits_its_status_does_not_change() -> None:
-    contested = settled()
+    contested = settle()
     contested.fight(timedelta(seconds=30))
     before = contested.status
     contested.now += timedelta(seconds=1)
@@ -126,12 +126,12 @@ def test_while_it_waits_its_status_does_not_change() -> None:
 
 
 def test_another_object_that_wants_the_topic_is_named() -> None:
-    contested = settled(rivals=("shop/their-orders",))
+    contested = settle(rivals=("shop/their-orders",))
     assert "shop/their-orders" in ready(contested.fight(timedelta(seconds=30))).message
 
 
 def test_a_topic_that_rested_begins_anew() -> None:
-    contested = settled()
+    contested = settle()
     contested.fight(timedelta(minutes=20))
     contested.look("1")
     contested.now += CALM + LONGEST_PAUSE
@@ -140,14 +140,14 @@ def test_a_topic_that_rested_begins_anew() -> None:
 
 
 def test_a_changed_spec_waits_for_nobody() -> None:
-    contested = settled()
+    contested = settle()
     assert not contested.fight(timedelta(seconds=30)).steps
     contested.generation = 2
     assert contested.look("2", {"config": {"retention.ms": "3"}}).steps
 
 
 def test_a_topic_that_somebody_deletes_again_and_again_is_made_ever_more_rarely() -> None:
-    contested = settled(theirs=None)
+    contested = settle(theirs=None)
     made = 0
     for _ in range(60):
         plan = contested.look(None)
@@ -190,14 +190,14 @@ class ContestedFeatures:
         return plan
 
 
-def settled_features() -> ContestedFeatures:
+def settle_features() -> ContestedFeatures:
     contested = ContestedFeatures()
     contested.look(2)
     return contested
 
 
 def test_features_that_are_taken_back_again_and_again_are_finalized_ever_more_rarely() -> None:
-    contested = settled_features()
+    contested = settle_features()
     plan = contested.fight(timedelta(hours=1))
     pauses = [after - before for before, after in zip(contested.asked_at_s, contested.asked_at_s[1:], strict=False)]
     assert pauses[: AT_ONCE - 1] == [1.0] * (AT_ONCE - 1)
@@ -215,13 +215,13 @@ def test_features_that_are_taken_back_again_and_again_are_finalized_ever_more_ra
 
 
 def test_a_controller_that_does_not_answer_is_asked_on_and_on_and_that_is_no_fight() -> None:
-    contested = settled_features()
+    contested = settle_features()
     contested.fight(timedelta(minutes=2), trouble="nobody answers")
     assert contested.status["corrections"]["count"] == 1
     assert len(contested.asked_at_s) > 10
 
 
 def test_other_levels_in_the_spec_wait_for_nobody() -> None:
-    contested = settled_features()
+    contested = settle_features()
     assert not contested.fight(timedelta(seconds=30)).steps
     assert contested.look(1, generation=2, wanted=3).steps

@@ -20,10 +20,10 @@ from tests.unit.operator.clusters import (
     ORDERS,
     ORDERS_ID,
     ORDERS_SHOWN,
-    assigned,
+    assign,
     healthy,
     kafka_topic,
-    led,
+    lead,
     raw,
     ready,
     status_of,
@@ -199,7 +199,7 @@ class TestChanges:
         assert len(step.assignment.partitions) == 4
 
     def test_partitions_are_not_added_while_replicas_move(self) -> None:
-        moving = topic((assigned([2, 3, 1], [3], [1]), led(1, [1, 2])), (assigned([2, 3]), led(2, [2, 3])))
+        moving = topic((assign([2, 3, 1], [3], [1]), lead(1, [1, 2])), (assign([2, 3]), lead(2, [2, 3])))
         waiting = plan(kafka_topic({"partitions": 3}, status={"topicId": ORDERS_SHOWN, "counts": {}}), view(moving))
         assert waiting.steps == ()
         assert ready(waiting).reason is Reason.WAITING_FOR_OTHER_REASSIGNMENT
@@ -253,7 +253,7 @@ class TestChanges:
 
     def test_what_is_wrong_with_the_partitions_is_more_than_a_reported_change(self) -> None:
         spec = {"driftPolicy": "Report", "config": {"retention.ms": "1"}}
-        offline = topic((assigned([1, 2]), led(-1, [2])), (assigned([2, 3]), led(2, [2, 3])))
+        offline = topic((assign([1, 2]), lead(-1, [2])), (assign([2, 3]), lead(2, [2, 3])))
         said = plan(settle(spec), view(offline))
         assert (ready(said).status, ready(said).reason) == ("False", Reason.PARTITIONS_OFFLINE)
         drifted = said.status.condition(ConditionType.DRIFTED)
@@ -333,7 +333,7 @@ class TestChanges:
     ) -> None:
         spec = {"driftPolicy": policy, "config": {"retention.ms": "1"}}
         waiting = {"driftPolicy": policy, "partitions": 3}
-        moving = topic((assigned([2, 3, 1], [3], [1]), led(1, [1, 2])), (assigned([2, 3]), led(2, [2, 3])))
+        moving = topic((assign([2, 3, 1], [3], [1]), lead(1, [1, 2])), (assign([2, 3]), lead(2, [2, 3])))
         dropped = plan(_again(settle(spec), waiting), view(moving))
         assert dropped.status.config_keys == ()
         again = kafka_topic(waiting, status=status_of(dropped), generation=2)
@@ -528,7 +528,7 @@ def test_a_paused_object_does_not_show_what_would_be_left_as_it_is() -> None:
 
 
 def test_partitions_without_a_leader_make_the_topic_unready() -> None:
-    offline = view(topic((assigned([1, 2]), led(-1, [1])), (assigned([2, 3]), led(2, [2, 3]))))
+    offline = view(topic((assign([1, 2]), lead(-1, [1])), (assign([2, 3]), lead(2, [2, 3]))))
     shown = plan(settle(), offline)
     assert ready(shown).reason is Reason.PARTITIONS_OFFLINE
     assert shown.status.counts.offline == 1
@@ -539,30 +539,30 @@ def _just_created() -> KafkaTopic:
     return kafka_topic({"partitions": 1}, status=status_of(plan(kafka_topic({"partitions": 1}), view())))
 
 
-def _at(seconds: float) -> Context:
+def _look_after(seconds: float) -> Context:
     return replace(LOOK, now=NOW + timedelta(seconds=seconds))
 
 
 def test_that_a_new_topic_has_no_leaders_yet_is_only_said_where_it_lasts() -> None:
     created = _just_created()
-    unled = view(topic((assigned([1, 2]), None), topic_id=parsed_id(created.status.topic_id or "")))
-    assert plan(created, unled, _at(0)).may_wait_s > 0
-    due = plan(created, unled, _at(5))
+    unled = view(topic((assign([1, 2]), None), topic_id=parsed_id(created.status.topic_id or "")))
+    assert plan(created, unled, _look_after(0)).may_wait_s > 0
+    due = plan(created, unled, _look_after(5))
     assert (due.may_wait_s, ready(due).reason) == (0, Reason.PARTITIONS_OFFLINE)
 
 
 def test_that_a_new_topic_has_leaders_is_said_at_once() -> None:
     created = _just_created()
     led_by_1 = view(healthy([1, 2], topic_id=parsed_id(created.status.topic_id or "")))
-    assert plan(created, led_by_1, _at(0)).may_wait_s == 0
+    assert plan(created, led_by_1, _look_after(0)).may_wait_s == 0
 
 
 def test_that_a_topic_has_lost_its_leaders_is_said_at_once() -> None:
     created = _just_created()
-    lost = view(topic((assigned([1, 2]), led(-1, [1])), topic_id=parsed_id(created.status.topic_id or "")))
-    assert plan(created, lost, _at(0)).may_wait_s == 0
+    lost = view(topic((assign([1, 2]), lead(-1, [1])), topic_id=parsed_id(created.status.topic_id or "")))
+    assert plan(created, lost, _look_after(0)).may_wait_s == 0
     in_order = settle({"partitions": 1}, cluster=view(healthy([1, 2])))
-    assert plan(in_order, view(topic((assigned([1, 2]), None))), _at(0)).may_wait_s == 0
+    assert plan(in_order, view(topic((assign([1, 2]), None))), _look_after(0)).may_wait_s == 0
 
 
 @pytest.mark.parametrize(("name", "other"), [("a.b", "a_b"), ("a_b.c", "a.b_c")])

@@ -16,7 +16,7 @@ from controller_operator.kafka.cluster_view import ClusterView, Controller, Cont
 from controller_operator.observation.observation import NotCurrent, Observation
 from controller_operator.observation.polling.poller import ClusterPoller
 from controller_operator.resources.conditions import Reason
-from tests.unit.polling.quorum import API_VERSIONS, CONFIGS, METADATA, MOVES, QUICK, QUORUM, Quorum, Topic, served
+from tests.unit.polling.quorum import API_VERSIONS, CONFIGS, METADATA, MOVES, QUICK, QUORUM, Quorum, Topic, serve
 
 ORDERS = TopicName("orders")
 DEADLINE_S = 60.0
@@ -25,9 +25,9 @@ SOON_LOST_MS = 500
 
 
 @asynccontextmanager
-async def polled(quorum: Quorum, pace: Pace = QUICK, *, patience_ms: int = 30_000) -> AsyncIterator[ClusterPoller]:
+async def run_poller(quorum: Quorum, pace: Pace = QUICK, *, patience_ms: int = 30_000) -> AsyncIterator[ClusterPoller]:
     """A poller of the cluster, which looks at it as often as it can unless `pace` says otherwise."""
-    async with served(quorum, patience_ms=patience_ms) as open_kept:
+    async with serve(quorum, patience_ms=patience_ms) as open_kept:
         poller = ClusterPoller(open_kept, pace=pace)
         poller.start()
         try:
@@ -36,16 +36,16 @@ async def polled(quorum: Quorum, pace: Pace = QUICK, *, patience_ms: int = 30_00
             await poller.stop()
 
 
-async def until(condition: Callable[[], object]) -> None:
+async def wait_until(condition: Callable[[], object]) -> None:
     async with asyncio.timeout(DEADLINE_S):
         while not condition():  # noqa: ASYNC110 - what is waited for is on both sides of real connections
             await asyncio.sleep(0.01)
 
 
-async def asked_again(quorum: Quorum) -> None:
+async def wait_asked_again(quorum: Quorum) -> None:
     """Waits until the controllers were asked some times more what moves."""
     asked = quorum.asked[MOVES]
-    await until(lambda: quorum.asked[MOVES] > asked + 3)
+    await wait_until(lambda: quorum.asked[MOVES] > asked + 3)
 
 
 async def refresh_in_doubt(quorum: Quorum, poller: ClusterPoller) -> asyncio.Task[ClusterView]:
@@ -54,12 +54,12 @@ async def refresh_in_doubt(quorum: Quorum, poller: ClusterPoller) -> asyncio.Tas
     quorum.undecided = 1
     quorum.topics[ORDERS].replicas = [(3, 2, 1)]
     waiting = asyncio.create_task(poller.refresh())
-    await asked_again(quorum)
+    await wait_asked_again(quorum)
     return waiting
 
 
 async def first_view(poller: ClusterPoller) -> ClusterView:
-    await until(lambda: poller.observation.view is not None)
+    await wait_until(lambda: poller.observation.view is not None)
     assert poller.observation.view is not None
     return poller.observation.view
 
@@ -72,7 +72,7 @@ def replicas(view: ClusterView, number: int = 0) -> ReplicaAssignment:
 
 async def test_a_view_shows_what_the_brokers_say() -> None:
     quorum = Quorum(topics={ORDERS: Topic([(1, 2), (2, 1)], {"retention.ms": "5"})})
-    async with polled(quorum) as poller:
+    async with run_poller(quorum) as poller:
         view = await first_view(poller)
     topic = view.topics[ORDERS]
     assert (view.cluster_id, view.controller) == (
@@ -98,24 +98,24 @@ async def test_a_view_shows_what_the_brokers_say() -> None:
 
 async def test_nothing_is_told_where_nothing_is_new_however_far_the_log_has_come() -> None:
     quorum = Quorum(topics={ORDERS: Topic([(1,)])})
-    async with polled(quorum) as poller:
+    async with run_poller(quorum) as poller:
         told: list[Observation] = []
         view = await first_view(poller)
         poller.add_listener(told.append)
         looks = quorum.asked[METADATA]
         quorum.decided += 5
-        await until(lambda: quorum.asked[METADATA] > looks + 5)
+        await wait_until(lambda: quorum.asked[METADATA] > looks + 5)
         assert await poller.refresh() is view
     assert told == []
 
 
 async def test_a_refresh_waits_for_a_broker_that_is_behind_the_controllers() -> None:
     quorum = Quorum(behind=3)
-    async with polled(quorum) as poller:
+    async with run_poller(quorum) as poller:
         await first_view(poller)
         waiting = asyncio.create_task(poller.refresh())
         asked = quorum.asked[API_VERSIONS]
-        await until(lambda: quorum.asked[API_VERSIONS] > asked + 3)
+        await wait_until(lambda: quorum.asked[API_VERSIONS] > asked + 3)
         assert not waiting.done()
         quorum.topics[ORDERS], quorum.behind = Topic([(1,)]), 0
         assert ORDERS in (await waiting).topics
@@ -123,7 +123,7 @@ async def test_a_refresh_waits_for_a_broker_that_is_behind_the_controllers() -> 
 
 async def test_a_partition_that_moves_shows_what_comes_and_goes_and_then_where_it_is() -> None:
     quorum = Quorum(topics={ORDERS: Topic([(1, 2)])})
-    async with polled(quorum) as poller:
+    async with run_poller(quorum) as poller:
         await first_view(poller)
         quorum.topics[ORDERS].replicas = [(3, 2, 1)]
         quorum.moves[ORDERS, 0] = ((3,), (1,))
@@ -136,7 +136,7 @@ async def test_a_partition_that_moves_shows_what_comes_and_goes_and_then_where_i
 async def test_a_move_that_begins_between_two_answers_is_never_taken_for_other_replicas() -> None:
     quorum = Quorum(topics={ORDERS: Topic([(1, 2)])})
     seen: list[ReplicaAssignment] = []
-    async with polled(quorum) as poller:
+    async with run_poller(quorum) as poller:
         await first_view(poller)
         poller.add_listener(lambda observation: seen.append(replicas(observation.view)) if observation.view else None)
 
@@ -145,13 +145,13 @@ async def test_a_move_that_begins_between_two_answers_is_never_taken_for_other_r
             quorum.moves[ORDERS, 0] = ((3,), (1,))
 
         quorum.before_answer[METADATA] = begin  # the controllers were asked what moves before
-        await until(lambda: seen)
+        await wait_until(lambda: seen)
     assert [each.is_being_reassigned for each in seen] == [True]
 
 
 async def test_a_move_of_whose_end_the_controllers_tell_first_goes_on_until_the_broker_has_heard_of_it() -> None:
     quorum = Quorum(topics={ORDERS: Topic([(1, 2)])})
-    async with polled(quorum) as poller:
+    async with run_poller(quorum) as poller:
         await first_view(poller)
         quorum.topics[ORDERS].replicas = [(3, 2, 1)]
         quorum.moves[ORDERS, 0] = ((3,), (1,))
@@ -166,7 +166,7 @@ async def test_a_move_of_whose_end_the_controllers_tell_first_goes_on_until_the_
 
 async def test_replicas_of_a_move_that_nobody_saw_are_shown_when_the_broker_has_heard_of_all() -> None:
     quorum = Quorum(topics={ORDERS: Topic([(1, 2)])})
-    async with polled(quorum) as poller:
+    async with run_poller(quorum) as poller:
         waiting = await refresh_in_doubt(quorum, poller)
         assert not waiting.done()
         quorum.topics[ORDERS].replicas = [(3, 2)]
@@ -177,12 +177,12 @@ async def test_replicas_of_a_move_that_nobody_saw_are_shown_when_the_broker_has_
 async def test_a_leader_that_is_elected_in_the_middle_of_a_look_is_heard_out_as_well() -> None:
     """What its log has grown by when it was elected is none of what it knows."""
     quorum = Quorum(topics={ORDERS: Topic([(1, 2)])})
-    async with polled(quorum) as poller:
+    async with run_poller(quorum) as poller:
         waiting = await refresh_in_doubt(quorum, poller)
         quorum.leader, quorum.epoch = 102, quorum.epoch + 1
         for _ in range(2):
             quorum.decided += 1
-            await asked_again(quorum)
+            await wait_asked_again(quorum)
         assert not waiting.done()
         quorum.topics[ORDERS].replicas = [(3, 2)]
         quorum.decided, quorum.undecided = quorum.decided + 1, 0
@@ -191,12 +191,12 @@ async def test_a_leader_that_is_elected_in_the_middle_of_a_look_is_heard_out_as_
 
 async def test_controllers_that_lose_their_leader_in_the_middle_of_a_look_leave_what_was_known() -> None:
     quorum = Quorum(topics={ORDERS: Topic([(1, 2)])})
-    async with polled(quorum) as poller:
+    async with run_poller(quorum) as poller:
         waiting = await refresh_in_doubt(quorum, poller)
         quorum.leader = -1
         with pytest.raises(NotCurrent, match="no leader"):
             await waiting
-        await until(lambda: poller.observation.view and poller.observation.view.controller is None)
+        await wait_until(lambda: poller.observation.view and poller.observation.view.controller is None)
         assert poller.observation.view
         assert replicas(poller.observation.view) == ReplicaAssignment(replicas=(BrokerId(1), BrokerId(2)))
         quorum.leader, quorum.epoch = 103, quorum.epoch + 1
@@ -206,7 +206,7 @@ async def test_controllers_that_lose_their_leader_in_the_middle_of_a_look_leave_
 
 async def test_replicas_that_a_partition_has_for_good_are_shown_after_a_moment() -> None:
     quorum = Quorum(topics={ORDERS: Topic([(1, 2)])}, idle_records=1)
-    async with polled(quorum) as poller:
+    async with run_poller(quorum) as poller:
         await first_view(poller)
         quorum.topics[ORDERS].replicas = [(3, 2, 1)]
         assert [int(each) for each in replicas(await poller.refresh()).replicas] == [3, 2, 1]
@@ -214,7 +214,7 @@ async def test_replicas_that_a_partition_has_for_good_are_shown_after_a_moment()
 
 async def test_a_topic_that_was_created_again_under_its_name_has_its_own_configuration() -> None:
     quorum = Quorum(topics={ORDERS: Topic([(1,)], {"retention.ms": "5"})})
-    async with polled(quorum) as poller:
+    async with run_poller(quorum) as poller:
         before = (await first_view(poller)).topics[ORDERS]
         quorum.topics[ORDERS] = Topic([(1,)])
         after = (await poller.refresh()).topics[ORDERS]
@@ -224,32 +224,32 @@ async def test_a_topic_that_was_created_again_under_its_name_has_its_own_configu
 
 async def test_a_configuration_that_was_changed_elsewhere_is_seen() -> None:
     quorum = Quorum(topics={ORDERS: Topic([(1,)])})
-    async with polled(quorum) as poller:
+    async with run_poller(quorum) as poller:
         await first_view(poller)
         quorum.topics[ORDERS].config["retention.ms"] = "7"
-        await until(lambda: poller.observation.view and poller.observation.view.topics[ORDERS].config)
+        await wait_until(lambda: poller.observation.view and poller.observation.view.topics[ORDERS].config)
 
 
 async def test_a_change_that_the_log_of_the_controllers_tells_of_is_seen_long_before_the_next_look_is_due() -> None:
     quorum = Quorum(topics={f"topic-{number:04}": Topic([(1,)]) for number in range(3 * TOPICS_AT_ONCE)})
     last = TopicName(max(quorum.topics))
-    async with polled(quorum, Pace(while_moving_s=0.01, usual_s=600.0, longest_quiet_s=600.0, share=1.0)) as poller:
+    async with run_poller(quorum, Pace(while_moving_s=0.01, usual_s=600.0, longest_quiet_s=600.0, share=1.0)) as poller:
         await first_view(poller)
         asked = quorum.asked[API_VERSIONS]
-        await until(lambda: quorum.asked[API_VERSIONS] > asked + 1)
+        await wait_until(lambda: quorum.asked[API_VERSIONS] > asked + 1)
         quorum.topics[last].config["retention.ms"] = "7"
         quorum.decided += 5
-        await until(lambda: poller.observation.view and poller.observation.view.topics[last].config)
+        await wait_until(lambda: poller.observation.view and poller.observation.view.topics[last].config)
 
 
 @pytest.mark.parametrize("count", [1, 3 * TOPICS_AT_ONCE])
 async def test_a_look_is_as_many_requests_however_many_topics_there_are(count: int) -> None:
     quorum = Quorum(topics={f"topic-{number}": Topic([(1,)]) for number in range(count)})
-    async with polled(quorum) as poller:
+    async with run_poller(quorum) as poller:
         await first_view(poller)
         before = quorum.asked.copy()
         await poller.refresh()
-        await until(lambda: quorum.asked[METADATA] >= before[METADATA] + 3 * EVERY)
+        await wait_until(lambda: quorum.asked[METADATA] >= before[METADATA] + 3 * EVERY)
     looks = quorum.asked[METADATA] - before[METADATA]
     for api in (API_VERSIONS, MOVES, QUORUM):
         assert abs(quorum.asked[api] - before[api] - looks) <= 1
@@ -258,24 +258,24 @@ async def test_a_look_is_as_many_requests_however_many_topics_there_are(count: i
 
 async def test_without_a_leader_of_the_controllers_the_rest_is_still_shown_and_nothing_counts_as_fresh() -> None:
     quorum = Quorum(topics={ORDERS: Topic([(1,)])})
-    async with polled(quorum) as poller:
+    async with run_poller(quorum) as poller:
         await first_view(poller)
         quorum.leader = -1
-        await until(lambda: poller.observation.view and poller.observation.view.controller is None)
+        await wait_until(lambda: poller.observation.view and poller.observation.view.controller is None)
         assert poller.observation.trouble is None
         with pytest.raises(NotCurrent, match="no leader"):
             await poller.refresh()
         quorum.leader = 102
-        await until(lambda: poller.observation.view and poller.observation.view.controller is not None)
+        await wait_until(lambda: poller.observation.view and poller.observation.view.controller is not None)
         assert ORDERS in (await poller.refresh()).topics
 
 
 async def test_a_broker_that_keeps_what_controllers_are_asked_and_answers_all_else_knows_no_leader() -> None:
     quorum = Quorum(topics={ORDERS: Topic([(1,)])})
-    async with polled(quorum, patience_ms=SOON_LOST_MS) as poller:
+    async with run_poller(quorum, patience_ms=SOON_LOST_MS) as poller:
         assert (await first_view(poller)).voters == (BrokerId(101), BrokerId(102), BrokerId(103))
         quorum.unanswered = {QUORUM}
-        await until(lambda: poller.observation.view and poller.observation.view.controller is None)
+        await wait_until(lambda: poller.observation.view and poller.observation.view.controller is None)
         with pytest.raises(NotCurrent, match="no leader"):
             await poller.refresh()
         assert poller.observation.trouble is None, "the cluster is in sight"
@@ -285,24 +285,24 @@ async def test_a_broker_that_keeps_what_controllers_are_asked_and_answers_all_el
 
 async def test_a_broker_that_answers_nothing_is_not_taken_for_controllers_without_a_leader() -> None:
     quorum = Quorum(topics={ORDERS: Topic([(1,)])})
-    async with polled(quorum, patience_ms=SOON_LOST_MS) as poller:
+    async with run_poller(quorum, patience_ms=SOON_LOST_MS) as poller:
         view = await first_view(poller)
         quorum.unanswered = {QUORUM, API_VERSIONS, METADATA}
-        await until(lambda: poller.observation.trouble)
+        await wait_until(lambda: poller.observation.trouble)
         assert poller.observation.view is view
         assert view.controller is not None
 
 
 async def test_a_broker_with_zookeeper_is_not_supported_and_says_what_to_name_instead() -> None:
-    async with polled(Quorum(knows_quorum=False)) as poller:
-        await until(lambda: poller.observation.reason is Reason.NOT_SUPPORTED)
+    async with run_poller(Quorum(knows_quorum=False)) as poller:
+        await wait_until(lambda: poller.observation.reason is Reason.NOT_SUPPORTED)
         assert "spec.zookeeper.connect" in str(poller.observation.trouble)
         assert poller.observation.view is None
 
 
 async def test_a_broker_that_does_not_say_what_it_supports_holds_nothing_up() -> None:
     quorum = Quorum(also={2: Address("127.0.0.1", 1)})
-    async with polled(quorum) as poller:
+    async with run_poller(quorum) as poller:
         view = await first_view(poller)
     assert [bool(view.brokers[BrokerId(number)].features) for number in (1, 2)] == [True, False]
 
@@ -315,27 +315,27 @@ async def test_a_broker_that_does_not_say_what_it_supports_holds_nothing_up() ->
 async def test_a_broker_takes_no_new_replicas_where_all_its_log_directories_are_cordoned(
     log_dirs: tuple[bool, ...], cordoned: set[int]
 ) -> None:
-    async with polled(Quorum(log_dirs=log_dirs)) as poller:
+    async with run_poller(Quorum(log_dirs=log_dirs)) as poller:
         assert (await first_view(poller)).cordoned == cordoned
 
 
 async def test_a_cluster_that_is_gone_is_out_of_sight_and_comes_back_as_it_was() -> None:
     quorum = Quorum(topics={ORDERS: Topic([(1,)])})
-    async with polled(quorum) as poller:
+    async with run_poller(quorum) as poller:
         view = await first_view(poller)
         quorum.is_away = True
-        await until(lambda: poller.observation.trouble is not None)
+        await wait_until(lambda: poller.observation.trouble is not None)
         assert poller.observation.view is view
         with pytest.raises(NotCurrent):
             await poller.refresh()
         quorum.is_away = False
-        await until(lambda: poller.observation.trouble is None)
+        await wait_until(lambda: poller.observation.trouble is None)
         assert poller.observation.view is view
 
 
 async def test_one_answer_that_is_lost_is_no_trouble() -> None:
     quorum = Quorum()
-    async with polled(quorum) as poller:
+    async with run_poller(quorum) as poller:
         view = await first_view(poller)
         told: list[Observation] = []
         poller.add_listener(told.append)

@@ -12,11 +12,11 @@ from controller_operator.plans.reassignment.copying.progress import in_words, pr
 from controller_operator.plans.reassignment.copying.reading import Reading, questions, reading
 from controller_operator.plans.reassignment.planner import plan_reassignment
 from controller_operator.resources.reassignment import MoveProgress, ReassignmentPhase
-from tests.unit.operator.clusters import NOW, ORDERS, assigned, healthy, led, reassignment, status_of, topic, view
+from tests.unit.operator.clusters import NOW, ORDERS, assign, healthy, lead, reassignment, status_of, topic, view
 
 LOOK = Context(now=NOW)
 SEEN = MoveProgress(bytes_left=70, bytes_per_second=7, time_left="10s", estimated_completion_time=NOW)
-MOVING = assigned([4, 5, 1, 2], [4, 5], [1, 2])
+MOVING = assign([4, 5, 1, 2], [4, 5], [1, 2])
 TARGETS: Mapping[int, Sequence[int]] = {0: [4, 5], 1: [4, 5]}
 
 
@@ -151,7 +151,7 @@ class TestFigures:
 class TestStatus:
     def test_a_move_that_runs_shows_what_is_known_and_says_what_to_measure(self) -> None:
         status = status_of(plan_reassignment(reassignment(TARGETS), view(healthy([1, 2], [1, 2])), LOOK))
-        now = view(topic((MOVING, led(1, [1, 2, 4])), (assigned([1, 2]), led(2, [1, 2]))))
+        now = view(topic((MOVING, lead(1, [1, 2, 4])), (assign([1, 2]), lead(2, [1, 2]))))
         plan = plan_reassignment(reassignment(TARGETS, status=status), now, Context(now=NOW, progress=SEEN))
         assert plan.status.progress == SEEN
         assert plan.copies == {
@@ -161,14 +161,14 @@ class TestStatus:
 
     def test_what_waits_counts_but_not_while_nothing_may_begin(self) -> None:
         status = status_of(plan_reassignment(reassignment(TARGETS), view(healthy([1, 2], [1, 2])), LOOK))
-        now = view(topic((MOVING, led(1, [1, 2])), (assigned([1, 2]), led(1, [1, 2]))))
+        now = view(topic((MOVING, lead(1, [1, 2])), (assign([1, 2]), lead(1, [1, 2]))))
         plan = plan_reassignment(reassignment(TARGETS, {"suspend": True}, status=status), now, LOOK)
         assert plan.status.phase is ReassignmentPhase.SUSPENDED
         assert plan.copies == {make_reading(0): read_copied(1, 4, 5)}
 
     def test_a_partition_without_a_leader_has_nobody_to_copy_from(self) -> None:
         status = status_of(plan_reassignment(reassignment({0: [4, 5]}), view(healthy([1, 2])), LOOK))
-        plan = plan_reassignment(reassignment({0: [4, 5]}, status=status), view(topic((MOVING, led(-1, [1])))), LOOK)
+        plan = plan_reassignment(reassignment({0: [4, 5]}, status=status), view(topic((MOVING, lead(-1, [1])))), LOOK)
         assert plan.copies == {make_reading(0): read_copied(NO_LEADER, 4, 5)}
 
     def test_a_move_that_has_not_begun_or_has_ended_shows_and_measures_nothing(self) -> None:
@@ -189,6 +189,6 @@ class TestStatus:
             finalizers=["kontroller.dev/finalizer"],
         )
         fresh = Context(now=NOW, progress=SEEN, is_view_fresh=True)
-        plan = plan_reassignment(running, view(topic((MOVING, led(1, [1, 2])))), fresh)
+        plan = plan_reassignment(running, view(topic((MOVING, lead(1, [1, 2])))), fresh)
         assert plan.steps
         assert plan.status.progress is None

@@ -43,28 +43,32 @@ def directory(*replicas: tuple[int, int, bool], error: ErrorCode = ErrorCode.non
     return DescribeLogDirsResult(error_code=error, log_dir="/data", topics=topics)
 
 
-def said(*directories: DescribeLogDirsResult) -> DescribeLogDirsResponse:
+def make_response(*directories: DescribeLogDirsResult) -> DescribeLogDirsResponse:
     return DescribeLogDirsResponse(throttle_time=NO_THROTTLE, results=directories)
 
 
 def test_replicas_are_found_in_all_directories() -> None:
-    found = read_log_sizes(said(directory((0, 10, False)), directory((1, 20, False)), directory()))
+    found = read_log_sizes(make_response(directory((0, 10, False)), directory((1, 20, False)), directory()))
     assert found == LogSizes(bytes_of={tp("orders", 0): 10, tp("orders", 1): 20}, are_all_seen=True)
 
 
 def test_a_log_on_its_way_to_another_directory_is_not_the_replica() -> None:
-    found = read_log_sizes(said(directory((0, 3, True), (1, 5, True)), directory((0, 10, False))))
+    found = read_log_sizes(make_response(directory((0, 3, True), (1, 5, True)), directory((0, 10, False))))
     assert found.bytes_of == {tp("orders", 0): 10}
 
 
 def test_a_failed_directory_may_hold_what_is_not_named() -> None:
-    found = read_log_sizes(said(directory((0, 10, False)), directory(error=FAILED)))
+    found = read_log_sizes(make_response(directory((0, 10, False)), directory(error=FAILED)))
     assert found == LogSizes(bytes_of={tp("orders", 0): 10}, are_all_seen=False)
 
 
 @pytest.mark.parametrize(
     "answer",
-    [said(), said(directory((0, -1, False))), said(directory((0, 1, False)), directory((0, 1, False)))],
+    [
+        make_response(),
+        make_response(directory((0, -1, False))),
+        make_response(directory((0, 1, False)), directory((0, 1, False))),
+    ],
     ids=["not authorized", "negative", "twice"],
 )
 def test_what_makes_no_sense_is_no_answer(answer: DescribeLogDirsResponse) -> None:

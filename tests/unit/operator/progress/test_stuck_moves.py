@@ -12,7 +12,7 @@ import pytest
 from controller_operator.kubernetes.object_store import Key, Raw
 from simulation.cluster.names import tp
 from simulation.fast_loop import run_fast
-from tests.unit.operator.crashes.operated import at_work
+from tests.unit.operator.crashes.operated import run_beside
 from tests.unit.operator.crashes.world import World, installation
 
 PARTITION = tp("single", 0)
@@ -55,7 +55,7 @@ async def wait_until_done(world: World, key: Key) -> None:
 
 @asynccontextmanager
 async def operate() -> AsyncIterator[World]:
-    async with installation() as world, at_work(world.operate()):
+    async with installation() as world, run_beside(world.operate()):
         yield world
 
 

@@ -10,7 +10,7 @@ from typing import Any
 from controller_operator.kubernetes.object_store import Key, Raw
 from simulation.cluster.names import tp
 from simulation.fast_loop import run_fast
-from tests.unit.operator.crashes.operated import at_work
+from tests.unit.operator.crashes.operated import run_beside
 from tests.unit.operator.crashes.world import World, installation
 
 PARTITION = tp("orders", 0)
@@ -41,7 +41,7 @@ async def end(world: World, key: Key) -> float:
 
 def test_what_is_left_gets_less_with_its_rate_and_its_time_and_goes_with_the_end() -> None:
     async def scenario() -> None:
-        async with installation() as world, at_work(world.operate()):
+        async with installation() as world, run_beside(world.operate()):
             key = await a_move_begins(world, 60_000)
             seen: list[Raw] = []
             while world.status(key)["phase"] == "Running":
@@ -63,7 +63,7 @@ def test_what_is_left_gets_less_with_its_rate_and_its_time_and_goes_with_the_end
 
 def test_a_broker_is_asked_and_the_status_written_at_most_every_ten_seconds() -> None:
     async def scenario() -> None:
-        async with installation() as world, at_work(world.operate()):
+        async with installation() as world, run_beside(world.operate()):
             key = await a_move_begins(world, 60_000)
             await world.until(lambda: progress(world, key))
             before, began = len(world.writes), asyncio.get_running_loop().time()
@@ -84,7 +84,7 @@ def test_a_broker_is_asked_and_the_status_written_at_most_every_ten_seconds() ->
 
 def test_a_broker_that_never_answers_delays_nothing_and_nothing_is_said() -> None:
     async def took(*silent: int) -> float:
-        async with installation() as world, at_work(world.operate()):
+        async with installation() as world, run_beside(world.operate()):
             world.silent.update(silent)
             key = await a_move_begins(world, 20_000)
             began, shown = asyncio.get_running_loop().time(), False
@@ -100,7 +100,7 @@ def test_a_broker_that_never_answers_delays_nothing_and_nothing_is_said() -> Non
 
 def test_what_is_not_known_any_more_is_not_shown_any_more_and_comes_back() -> None:
     async def scenario() -> None:
-        async with installation() as world, at_work(world.operate()):
+        async with installation() as world, run_beside(world.operate()):
             key = await a_move_begins(world, 90_000)
             await world.until(lambda: "timeLeft" in progress(world, key))
             world.silent.add(1)
@@ -114,7 +114,7 @@ def test_what_is_not_known_any_more_is_not_shown_any_more_and_comes_back() -> No
 
 def test_a_failed_log_directory_that_may_hold_the_new_replica_leaves_it_unknown() -> None:
     async def scenario() -> None:
-        async with installation() as world, at_work(world.operate()):
+        async with installation() as world, run_beside(world.operate()):
             world.cluster.broker(4).offline.add(tp("others", 0))
             world.cluster.broker(4).offline.add(PARTITION)
             key = await a_move_begins(world, 20_000)
@@ -128,11 +128,11 @@ def test_a_failed_log_directory_that_may_hold_the_new_replica_leaves_it_unknown(
 def test_a_paused_move_shows_none_and_its_next_operator_measures_anew() -> None:
     async def scenario() -> None:
         async with installation() as world:
-            async with at_work(world.operate()):
+            async with run_beside(world.operate()):
                 key = await a_move_begins(world, 90_000)
                 await world.until(lambda: "timeLeft" in progress(world, key))
             known = progress(world, key)
-            async with at_work(world.operate()):
+            async with run_beside(world.operate()):
                 await world.until(lambda: progress(world, key) != known)
                 assert set(progress(world, key)) == {"bytesLeft"}, "it was not measured, or taken away in between"
                 await world.until(lambda: "timeLeft" in progress(world, key))
@@ -148,7 +148,7 @@ def test_a_paused_move_shows_none_and_its_next_operator_measures_anew() -> None:
 
 def test_a_move_that_is_deleted_is_measured_no_more() -> None:
     async def scenario() -> None:
-        async with installation() as world, at_work(world.operate()):
+        async with installation() as world, run_beside(world.operate()):
             key = await a_move_begins(world, 90_000)
             await world.until(lambda: progress(world, key))
             await world.delete(key)

@@ -107,15 +107,15 @@ class Operating:
 
 
 @asynccontextmanager
-async def operating(*objects: dict[str, Any], **settings: Any) -> AsyncIterator[Operating]:
+async def run_operator(*objects: dict[str, Any], **settings: Any) -> AsyncIterator[Operating]:
     """An operator that has begun to work, with the KafkaCluster `demo` of three brokers and these objects."""
-    async with watching(*objects, **settings) as around:
+    async with watch_objects(*objects, **settings) as around:
         around.runtime.begin_work()
         yield around
 
 
 @asynccontextmanager
-async def watching(*objects: dict[str, Any], **settings: Any) -> AsyncIterator[Operating]:
+async def watch_objects(*objects: dict[str, Any], **settings: Any) -> AsyncIterator[Operating]:
     """An operator that knows the same objects, and has not begun to work."""
     around = Operating()
     await around.write(*(Create(path=path) for path in _PARENTS), *_cluster_znodes())

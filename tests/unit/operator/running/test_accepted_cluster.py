@@ -2,7 +2,7 @@
 
 from controller_operator.kubernetes.object_store import Key
 from tests.unit.operator.clusters import raw
-from tests.unit.operator.running.operating import CLUSTER, operating
+from tests.unit.operator.running.operating import CLUSTER, run_operator
 
 ORDERS = Key("KafkaTopic", "shop", "orders")
 BEFORE_IT_LOOKS_BY_ITSELF_S = 30.0
@@ -10,7 +10,7 @@ BEFORE_IT_LOOKS_BY_ITSELF_S = 30.0
 
 async def test_an_annotation_of_the_kafka_cluster_has_its_objects_looked_at() -> None:
     waiting = raw("KafkaTopic", {"partitions": 1, "replicationFactor": 1}, status={"clusterId": "another"})
-    async with operating(waiting) as around:
+    async with run_operator(waiting) as around:
         for key in (CLUSTER, ORDERS):
             await around.until_said(key, "ClusterChanged")
         known = around.api.peek(CLUSTER) or {}

@@ -22,8 +22,8 @@ from controller_operator.reconciling import event_recorder, object_writer, runti
 from controller_operator.reconciling.event_recorder import EventRecorder
 from controller_operator.resources.cluster_address import AtZooKeeper
 from controller_operator.settings import OperatorSettings
-from tests.unit.operator.clusters import ORDERS_ID, assigned, led, raw, topic
-from tests.unit.operator.running.operating import CLUSTER, CONNECT, Operating, operating, watching
+from tests.unit.operator.clusters import ORDERS_ID, assign, lead, raw, topic
+from tests.unit.operator.running.operating import CLUSTER, CONNECT, Operating, run_operator, watch_objects
 from tests.unit.operator.simulated_api import SimulatedApiServer
 
 ORDERS = TopicName("orders")
@@ -40,7 +40,7 @@ def writes_of(around: Operating, kind: str) -> int:
 
 async def test_a_short_outage_of_zookeeper_writes_only_kafka_clusters() -> None:
     names = [f"t{number}" for number in range(20)]
-    async with operating(*map(a_topic, names), unreachable_grace_s=0) as around:
+    async with run_operator(*map(a_topic, names), unreachable_grace_s=0) as around:
         keys = [Key("KafkaTopic", "shop", name) for name in names]
         await around.until(lambda: all((around.api.peek(key) or {})["status"].get("counts") for key in keys))
         await around.until_said(CLUSTER, "PartitionsOffline")
@@ -58,7 +58,7 @@ async def test_a_short_outage_of_zookeeper_writes_only_kafka_clusters() -> None:
 
 async def test_what_is_asked_of_the_controller_has_no_other_topic_looked_at() -> None:
     names = [f"t{number}" for number in range(20)]
-    async with operating(*map(a_topic, names)) as around:
+    async with run_operator(*map(a_topic, names)) as around:
         await around.until(lambda: all(_is_counted(around, name) for name in names))
         await around.until_said(CLUSTER, "PartitionsOffline")
         await around.looked_at(CLUSTER)
@@ -69,12 +69,14 @@ async def test_what_is_asked_of_the_controller_has_no_other_topic_looked_at() ->
         await around.write(Create(path=paths.REASSIGN_PARTITIONS, data=data))
         for done in partitions[:-1]:
             del request[done]
-            await _seen(around, SetData(path=paths.REASSIGN_PARTITIONS, data=codecs.encode_reassignment(request)))
-        await _seen(
+            await _write_and_wait(
+                around, SetData(path=paths.REASSIGN_PARTITIONS, data=codecs.encode_reassignment(request))
+            )
+        await _write_and_wait(
             around, Create(path=paths.PREFERRED_REPLICA_ELECTION, data=codecs.encode_preferred_election(partitions))
         )
         assert around.looks("KafkaTopic") == before
-        await _seen(around, Create(path=paths.delete_topic(TopicName("t7"))))
+        await _write_and_wait(around, Create(path=paths.delete_topic(TopicName("t7"))))
         await around.until_said(Key("KafkaTopic", "shop", "t7"), "TopicBeingDeleted")
         assert around.looks("KafkaTopic") - before <= 2
 
@@ -84,14 +86,14 @@ async def test_what_is_about_all_topics_is_not_planned_again_for_each_that_chang
 ) -> None:
     monkeypatch.setattr(runtime, "_ABOUT_ALL_S", 0.5)
     drain = raw("PartitionReassignment", {"drainBrokers": [1], "suspend": True}, name="move", uid="uid-m")
-    data = codecs.encode_topic(TopicAssignment(topic_id=ORDERS_ID, partitions={PartitionId(0): assigned([1])}))
-    async with watching(drain) as around:
+    data = codecs.encode_topic(TopicAssignment(topic_id=ORDERS_ID, partitions={PartitionId(0): assign([1])}))
+    async with watch_objects(drain) as around:
         await around.write(Create(path=paths.topic(TopicName("t0")), data=data))
         around.runtime.begin_work()
         await around.until_said(MOVE, "Suspended")
         before = around.looks("PartitionReassignment")
         for number in range(1, 8):
-            await _seen(around, Create(path=paths.topic(TopicName(f"t{number}")), data=data))
+            await _write_and_wait(around, Create(path=paths.topic(TopicName(f"t{number}")), data=data))
         assert around.looks("PartitionReassignment") - before <= 2
         await around.until(lambda: _counts(around).get("total") == 8)
         monkeypatch.setattr(runtime, "_ABOUT_ALL_S", 1000)
@@ -100,7 +102,7 @@ async def test_what_is_about_all_topics_is_not_planned_again_for_each_that_chang
         await around.until(lambda: around.looks("PartitionReassignment") > looks)
 
 
-async def _seen(around: Operating, op: Create | SetData) -> None:
+async def _write_and_wait(around: Operating, op: Create | SetData) -> None:
     """Writes something, and waits until the operator has looked at its cluster because of it."""
     looks = around.looks("KafkaCluster")
     await around.write(op)
@@ -112,7 +114,7 @@ def _is_counted(around: Operating, name: str) -> bool:
 
 
 async def test_a_topic_from_nothing_to_ready_is_two_statuses() -> None:
-    async with operating() as around:
+    async with run_operator() as around:
         await around.until_said(CLUSTER, "Reconciled")
         await around.api.apply(a_topic(ORDERS))
         await around.until(lambda: around.zookeeper.tree.read(paths.topic(ORDERS)) is not None)
@@ -120,7 +122,7 @@ async def test_a_topic_from_nothing_to_ready_is_two_statuses() -> None:
         await around.write(
             Create(path=paths.partitions(ORDERS)),
             Create(path=paths.partition(partition)),
-            Create(path=paths.partition_state(partition), data=_led_by(1)),
+            Create(path=paths.partition_state(partition), data=_encode_state(1)),
         )
         key = Key("KafkaTopic", "shop", ORDERS)
         await around.until_said(key, "Reconciled")
@@ -130,7 +132,7 @@ async def test_a_topic_from_nothing_to_ready_is_two_statuses() -> None:
 
 async def test_what_grows_in_a_cluster_is_said_now_and_then_and_in_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(object_writer, "_LEAST_BETWEEN_PROGRESS_S", 0.5)
-    async with operating() as around:
+    async with run_operator() as around:
         await around.until_said(CLUSTER, "Reconciled")
         before = writes_of(around, "KafkaCluster")
         data = codecs.encode_topic(TopicAssignment(topic_id=ORDERS_ID, partitions={}))
@@ -143,7 +145,7 @@ async def test_what_grows_in_a_cluster_is_said_now_and_then_and_in_the_end(monke
 
 async def test_what_a_user_changes_goes_before_all_that_are_looked_at_again() -> None:
     names = [f"t{number}" for number in range(50)]
-    async with operating(*map(a_topic, names), workers=1) as around:
+    async with run_operator(*map(a_topic, names), workers=1) as around:
         await around.until(lambda: all(around.condition(Key("KafkaTopic", "shop", name)) for name in names))
         await around.until_quiet()
         looks = _looks_of(around)
@@ -154,7 +156,7 @@ async def test_what_a_user_changes_goes_before_all_that_are_looked_at_again() ->
 
 
 async def test_what_is_said_of_a_cluster_has_none_of_its_objects_looked_at_and_its_spec_all() -> None:
-    async with operating(a_topic("one")) as around:
+    async with run_operator(a_topic("one")) as around:
         one = Key("KafkaTopic", "shop", "one")
         await around.until_said(one, "PartitionsOffline")
         await around.looked_at(one)
@@ -170,7 +172,7 @@ async def test_what_is_said_of_a_cluster_has_none_of_its_objects_looked_at_and_i
 
 async def test_thousands_of_looks_that_wait_for_nothing_let_others_in_between() -> None:
     names = [f"t{number}" for number in range(20)]
-    async with operating(*map(a_topic, names), workers=1) as around:
+    async with run_operator(*map(a_topic, names), workers=1) as around:
         keys = [Key("KafkaTopic", "shop", name) for name in names]
         await around.until(lambda: all(around.condition(key).get("reason") == "PartitionsOffline" for key in keys))
         await around.looked_at(CLUSTER)
@@ -184,7 +186,7 @@ async def test_thousands_of_looks_that_wait_for_nothing_let_others_in_between() 
 
 
 async def test_a_long_outage_is_said_by_every_object() -> None:
-    async with operating(a_topic("one"), unreachable_grace_s=0, objects_unreachable_grace_s=0) as around:
+    async with run_operator(a_topic("one"), unreachable_grace_s=0, objects_unreachable_grace_s=0) as around:
         await around.until_said(CLUSTER, "PartitionsOffline")
         around.take_zookeeper_away()
         await around.until_said(Key("KafkaTopic", "shop", "one"), "ZooKeeperUnavailable")
@@ -192,8 +194,8 @@ async def test_a_long_outage_is_said_by_every_object() -> None:
 
 def _orders(partitions: int, done: int) -> bytes:
     """A topic of which so many partitions have moved from broker 1 to 2, and the others are on their way."""
-    moved = [(assigned([2]), None)] * done
-    moving = [(assigned([2, 1], adding=[2], removing=[1]), None)] * (partitions - done)
+    moved = [(assign([2]), None)] * done
+    moving = [(assign([2, 1], adding=[2], removing=[1]), None)] * (partitions - done)
     return codecs.encode_topic(topic(*moved, *moving).assignment)
 
 
@@ -203,7 +205,7 @@ async def test_the_progress_of_a_large_move_is_written_now_and_then_and_its_end_
     monkeypatch.setattr(object_writer, "_PROGRESS_BYTES_PER_S", 1)
     count = 50
     targets = [{"topic": ORDERS, "partition": number, "replicas": [2]} for number in range(count)]
-    async with operating() as around:
+    async with run_operator() as around:
         await around.write(
             Create(path=paths.topic(ORDERS), data=_orders(count, 0)),
             Create(path=paths.partitions(ORDERS)),
@@ -212,7 +214,7 @@ async def test_the_progress_of_a_large_move_is_written_now_and_then_and_its_end_
                 for number in range(count)
                 for path, data in (
                     (paths.partition(TopicPartition(ORDERS, PartitionId(number))), b""),
-                    (paths.partition_state(TopicPartition(ORDERS, PartitionId(number))), _led_by(2)),
+                    (paths.partition_state(TopicPartition(ORDERS, PartitionId(number))), _encode_state(2)),
                 )
             ),
         )
@@ -236,8 +238,8 @@ def _is_seen(around: Operating, done: int) -> bool:
     return view is not None and view.counts.reassigning == view.counts.partitions - done
 
 
-def _led_by(leader: int) -> bytes:
-    state = led(leader, [leader])
+def _encode_state(leader: int) -> bytes:
+    state = lead(leader, [leader])
     return codecs.encode_partition_state(state.leader_and_isr, state.controller_epoch)
 
 
@@ -246,11 +248,11 @@ def _looks_of(around: Operating) -> list[str]:
     looks: list[str] = []
     reconcile = around.runtime._reconciler.reconcile
 
-    async def watched(key: Key) -> Any:
+    async def watch_look(key: Key) -> Any:
         looks.append(key.name)
         return await reconcile(key)
 
-    around.runtime._reconciler.reconcile = watched  # type: ignore[method-assign]
+    around.runtime._reconciler.reconcile = watch_look  # type: ignore[method-assign]
     return looks
 
 
@@ -334,7 +336,7 @@ async def test_an_event_that_is_refused_is_not_posted_for_ever() -> None:
 
 
 async def test_each_drift_of_a_topic_is_told_and_counted_in_one_event() -> None:
-    async with operating(a_topic(ORDERS)) as around:
+    async with run_operator(a_topic(ORDERS)) as around:
         path = paths.topic_config(ORDERS)
         key = Key("KafkaTopic", "shop", ORDERS)
         await around.api.apply(raw("KafkaTopic", {**a_topic(ORDERS)["spec"], "config": {"retention.ms": "1"}}))
@@ -360,7 +362,7 @@ def _config(around: Operating) -> dict[str, str]:
 
 
 async def test_a_topic_s_own_moves_expire() -> None:
-    async with operating(a_topic(ORDERS)) as around:
+    async with run_operator(a_topic(ORDERS)) as around:
         key = Key("KafkaTopic", "shop", ORDERS)
         await around.until(lambda: (around.api.peek(key) or {})["status"].get("counts"))
         spec = {**a_topic(ORDERS)["spec"], "replicationFactor": 2}
@@ -384,7 +386,7 @@ async def test_a_cluster_that_takes_long_to_read_is_not_out_of_reach(monkeypatch
         return Slow(await connect(around, address))
 
     monkeypatch.setattr(Operating, "connect", slowly)
-    async with operating() as around:
+    async with run_operator() as around:
         await around.until(lambda: around.sessions)
         await around.looked_at(CLUSTER)
         around.runtime._access._trouble_since[AtZooKeeper(CONNECT)] = 0.0  # it has taken as long as the machine is up
@@ -400,7 +402,7 @@ async def test_a_chroot_that_is_not_there_is_said_and_not_made(monkeypatch: pyte
         raise ChrootMissing("there is no /kafak: end zookeeper.connect like that of the brokers, or start them")
 
     monkeypatch.setattr(Operating, "connect", lambda _self, connect: refuse(connect))
-    async with operating(unreachable_grace_s=0) as around:
+    async with run_operator(unreachable_grace_s=0) as around:
         await around.until_said(CLUSTER, "ChrootNotFound")
         assert "there is no /kafak" in around.condition(CLUSTER)["message"]
         assert around.condition(CLUSTER)["status"] == "False"

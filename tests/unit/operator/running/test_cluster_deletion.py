@@ -7,7 +7,7 @@ from controller_core.zk import paths
 from controller_operator.kubernetes.object_store import Key
 from controller_operator.resources.common import FINALIZER
 from tests.unit.operator.clusters import raw
-from tests.unit.operator.running.operating import CLUSTER, Operating, operating
+from tests.unit.operator.running.operating import CLUSTER, Operating, run_operator
 
 ORDERS = Key("KafkaTopic", "shop", "orders")
 FORCE = {"kontroller.dev/delete-before-dependents": "true"}
@@ -22,21 +22,21 @@ def finalizers(around: Operating) -> list[str]:
     return found
 
 
-async def until_held(around: Operating) -> None:
+async def wait_until_held(around: Operating) -> None:
     await around.until(lambda: FINALIZER in finalizers(around))
 
 
 async def test_a_cluster_without_objects_has_no_finalizer_and_gets_it_with_the_first_one() -> None:
-    async with operating() as around:
+    async with run_operator() as around:
         await around.until_said(CLUSTER, "Reconciled")
         assert finalizers(around) == []
         await around.api.apply(a_topic())
-        await until_held(around)
+        await wait_until_held(around)
 
 
 async def test_a_deleted_cluster_says_what_it_waits_for_and_goes_when_that_is_gone() -> None:
-    async with operating(a_topic()) as around:
-        await until_held(around)
+    async with run_operator(a_topic()) as around:
+        await wait_until_held(around)
         await around.api.remove(CLUSTER)
         await around.until_said(CLUSTER, "WaitingForDependents")
         message = around.condition(CLUSTER)["message"]
@@ -48,8 +48,8 @@ async def test_a_deleted_cluster_says_what_it_waits_for_and_goes_when_that_is_go
 
 
 async def test_the_topic_of_an_object_that_is_deleted_with_its_cluster_is_deleted_first() -> None:
-    async with operating(a_topic(deletionPolicy="Delete")) as around:
-        await until_held(around)
+    async with run_operator(a_topic(deletionPolicy="Delete")) as around:
+        await wait_until_held(around)
         await around.until(lambda: around.zookeeper.tree.read(paths.topic(TopicName("orders"))))
         await around.until(lambda: (around.api.peek(ORDERS) or {})["status"].get("counts"))
         for key in (CLUSTER, ORDERS):
@@ -59,8 +59,8 @@ async def test_the_topic_of_an_object_that_is_deleted_with_its_cluster_is_delete
 
 
 async def test_the_annotation_lets_a_cluster_go_before_its_objects_and_an_event_says_what_stays() -> None:
-    async with operating(a_topic()) as around:
-        await until_held(around)
+    async with run_operator(a_topic()) as around:
+        await wait_until_held(around)
         await around.api.remove(CLUSTER)
         await around.until_said(CLUSTER, "WaitingForDependents")
         known = around.api.peek(CLUSTER) or {}
@@ -71,8 +71,8 @@ async def test_the_annotation_lets_a_cluster_go_before_its_objects_and_an_event_
 
 
 async def test_a_cluster_that_is_out_of_reach_waits_as_well() -> None:
-    async with operating(a_topic(), unreachable_grace_s=0, objects_unreachable_grace_s=0) as around:
-        await until_held(around)
+    async with run_operator(a_topic(), unreachable_grace_s=0, objects_unreachable_grace_s=0) as around:
+        await wait_until_held(around)
         around.take_zookeeper_away()
         await around.api.remove(CLUSTER)
         await around.until_said(CLUSTER, "WaitingForDependents")

@@ -38,7 +38,7 @@ class _Client:
         raise AnswerLost("it said nothing")
 
 
-async def asked(reach: ControllerReach, bootstrap: Sequence[Address] = HERE) -> tuple[str, float]:
+async def ask(reach: ControllerReach, bootstrap: Sequence[Address] = HERE) -> tuple[str, float]:
     """What is answered, and after how many seconds."""
     loop = asyncio.get_running_loop()
     began_s = loop.time()
@@ -54,14 +54,14 @@ def test_the_others_hear_at_once_what_the_last_one_heard() -> None:
     async def scenario() -> None:
         controllers = Controllers()
         reach = ControllerReach(controllers.open)
-        assert await asked(reach) == ("AnswerLost: it said nothing", PATIENCE_S)
-        answers = await asyncio.gather(*(asked(reach) for _ in range(8)))
+        assert await ask(reach) == ("AnswerLost: it said nothing", PATIENCE_S)
+        answers = await asyncio.gather(*(ask(reach) for _ in range(8)))
         assert answers == [
             ("AnswerLost: it said nothing", PATIENCE_S),
             *[("ControllerUnreachable: it said nothing", 0.0)] * 7,
         ]
         assert controllers.asked == 2
-        assert await asked(reach, THERE) == ("answer", 0.0)
+        assert await ask(reach, THERE) == ("answer", 0.0)
 
     run_fast(scenario())
 
@@ -70,10 +70,10 @@ def test_all_are_let_through_once_it_has_answered() -> None:
     async def scenario() -> None:
         controllers = Controllers()
         reach = ControllerReach(controllers.open)
-        await asked(reach)
+        await ask(reach)
         controllers.is_away = False
-        assert await asked(reach) == ("answer", 0.0)
-        assert [*await asyncio.gather(asked(reach), asked(reach))] == [("answer", 0.0)] * 2
+        assert await ask(reach) == ("answer", 0.0)
+        assert [*await asyncio.gather(ask(reach), ask(reach))] == [("answer", 0.0)] * 2
 
     run_fast(scenario())
 
@@ -82,12 +82,12 @@ def test_one_who_is_cancelled_leaves_the_way_to_the_next() -> None:
     async def scenario() -> None:
         controllers = Controllers()
         reach = ControllerReach(controllers.open)
-        await asked(reach)
-        trying = asyncio.create_task(asked(reach))
+        await ask(reach)
+        trying = asyncio.create_task(ask(reach))
         await asyncio.sleep(1)
         trying.cancel()
         await asyncio.gather(trying, return_exceptions=True)
         controllers.is_away = False
-        assert await asked(reach) == ("answer", 0.0)
+        assert await ask(reach) == ("answer", 0.0)
 
     run_fast(scenario())

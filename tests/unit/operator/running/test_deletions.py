@@ -14,7 +14,7 @@ from controller_operator.reconciling import letting_go
 from controller_operator.resources import FeatureSet, KafkaTopic
 from controller_operator.resources.common import FINALIZER
 from tests.unit.operator.clusters import raw
-from tests.unit.operator.running.operating import Operating, operating
+from tests.unit.operator.running.operating import Operating, run_operator
 
 ORDERS = Key("KafkaTopic", "shop", "orders")
 LEVELS = Key("FeatureSet", "shop", "levels")
@@ -27,7 +27,7 @@ SPECS: dict[Key, dict[str, Any]] = {
 NO_WAIT: dict[str, float] = {"unreachable_grace_s": 0, "objects_unreachable_grace_s": 0, "missing_cluster_grace_s": 0}
 
 
-def described(key: Key, **spec: Any) -> dict[str, Any]:
+def make_raw(key: Key, **spec: Any) -> dict[str, Any]:
     return raw(key.kind, {**SPECS[key], **spec}, name=key.name, finalizers=[FINALIZER])
 
 
@@ -45,7 +45,7 @@ async def delete(around: Operating, key: Key, *, ago: timedelta = DELETION_PATIE
 @pytest.mark.usefixtures("_has_tried")
 @pytest.mark.parametrize("key", SPECS, ids=lambda key: key.kind)
 async def test_every_kind_is_let_go_while_zookeeper_is_away(key: Key) -> None:
-    async with operating(described(key), **NO_WAIT) as around:
+    async with run_operator(make_raw(key), **NO_WAIT) as around:
         await around.until(lambda: around.condition(key))
         around.take_zookeeper_away()
         await delete(around, key)
@@ -57,7 +57,7 @@ async def test_every_kind_is_let_go_while_zookeeper_is_away(key: Key) -> None:
 
 @pytest.mark.usefixtures("_has_tried")
 async def test_an_object_waits_for_zookeeper_before_it_is_let_go() -> None:
-    async with operating(described(ORDERS), **NO_WAIT) as around:
+    async with run_operator(make_raw(ORDERS), **NO_WAIT) as around:
         await around.until(lambda: around.condition(ORDERS))
         around.take_zookeeper_away()
         await delete(around, ORDERS, ago=DELETION_PATIENCE - timedelta(seconds=30))
@@ -67,7 +67,7 @@ async def test_an_object_waits_for_zookeeper_before_it_is_let_go() -> None:
 
 
 async def test_an_operator_that_was_away_tries_before_it_gives_up() -> None:
-    async with operating(described(ORDERS), **NO_WAIT) as around:
+    async with run_operator(make_raw(ORDERS), **NO_WAIT) as around:
         await around.until(lambda: around.condition(ORDERS))
         around.take_zookeeper_away()
         await delete(around, ORDERS, ago=timedelta(days=1))
@@ -77,7 +77,7 @@ async def test_an_operator_that_was_away_tries_before_it_gives_up() -> None:
 
 
 async def test_a_topic_that_nobody_deletes_is_left_to_the_cluster_with_its_mark() -> None:
-    async with operating(described(ORDERS)) as around:
+    async with run_operator(make_raw(ORDERS)) as around:
         await around.until(lambda: around.zookeeper.tree.read(paths.topic(TopicName("orders"))))
         await around.until(lambda: (around.api.peek(ORDERS) or {})["status"].get("counts"))
         await delete(around, ORDERS)
@@ -88,7 +88,7 @@ async def test_a_topic_that_nobody_deletes_is_left_to_the_cluster_with_its_mark(
 
 @pytest.mark.usefixtures("_has_tried")
 async def test_a_deletion_that_zookeeper_refuses_again_and_again_ends(monkeypatch: pytest.MonkeyPatch) -> None:
-    async with operating(described(ORDERS)) as around:
+    async with run_operator(make_raw(ORDERS)) as around:
         await around.until(lambda: (around.api.peek(ORDERS) or {})["status"].get("counts"))
 
         async def refuse(_ops: Any) -> None:
@@ -103,7 +103,7 @@ async def test_a_deletion_that_zookeeper_refuses_again_and_again_ends(monkeypatc
 
 @pytest.mark.parametrize("key", SPECS, ids=lambda key: key.kind)
 async def test_an_object_that_cannot_be_read_says_which_field_and_can_be_deleted(key: Key) -> None:
-    async with operating(described(key, fromTheFuture=1)) as around:
+    async with run_operator(make_raw(key, fromTheFuture=1)) as around:
         await around.until_said(key, "InvalidSpec")
         assert "spec.fromTheFuture" in around.condition(key)["message"]
         assert around.condition(key)["status"] == "False"
@@ -118,16 +118,16 @@ async def test_an_object_that_cannot_be_read_says_which_field_and_can_be_deleted
 
 
 async def test_an_object_that_can_be_read_again_goes_on() -> None:
-    async with operating(described(ORDERS, fromTheFuture=1)) as around:
+    async with run_operator(make_raw(ORDERS, fromTheFuture=1)) as around:
         await around.until_said(ORDERS, "InvalidSpec")
-        await around.api.apply(described(ORDERS))
+        await around.api.apply(make_raw(ORDERS))
         await around.until(lambda: around.condition(ORDERS).get("reason") not in (None, "InvalidSpec"))
         assert around.condition(ORDERS, "Stalled") == {}
 
 
 async def test_an_unreadable_status_is_left_as_another_version_wrote_it() -> None:
-    async with operating() as around:
-        await around.api.apply({**described(MOVE), "status": {"phase": "Levitating", "observedGeneration": 1}})
+    async with run_operator() as around:
+        await around.api.apply({**make_raw(MOVE), "status": {"phase": "Levitating", "observedGeneration": 1}})
         await around.until_said(MOVE, "InvalidSpec")
         assert "status.phase" in around.condition(MOVE)["message"]
         assert (around.api.peek(MOVE) or {})["status"]["phase"] == "Levitating"
@@ -135,7 +135,7 @@ async def test_an_unreadable_status_is_left_as_another_version_wrote_it() -> Non
 
 async def test_a_topic_whose_policy_became_delete_too_late_stays_and_an_event_says_so() -> None:
     retained = raw("KafkaTopic", {**SPECS[ORDERS], "deletionPolicy": "Retain"}, name="orders")
-    async with operating(retained, **NO_WAIT) as around:
+    async with run_operator(retained, **NO_WAIT) as around:
         await around.until(lambda: around.condition(ORDERS).get("reason") == "PartitionsOffline")
         around.take_zookeeper_away()
         await around.until_said(ORDERS, "ZooKeeperUnavailable")
@@ -160,7 +160,7 @@ OWNED: dict[Key, tuple[type[KafkaTopic | FeatureSet], dict[str, Any], str]] = {
 
 async def test_a_topic_that_its_object_retains_goes_to_the_other_object_and_both_say_so() -> None:
     retained = {"partitions": 1, "replicationFactor": 1}
-    async with operating(raw("KafkaTopic", retained, name="orders")) as around:
+    async with run_operator(raw("KafkaTopic", retained, name="orders")) as around:
         await around.until(lambda: (around.api.peek(ORDERS) or {})["status"].get("counts"))
         heir = Key("KafkaTopic", "shop", "z-heir")
         await around.api.apply(raw("KafkaTopic", {**retained, "topicName": "orders"}, name=heir.name))

@@ -16,7 +16,7 @@ from controller_operator.reconciling.runtime import OperatorRuntime
 from controller_operator.settings import OperatorSettings
 from devcluster.running.ports import release_port, reserve_port
 from tests.unit.operator.clusters import raw
-from tests.unit.operator.running.operating import CLUSTER, Operating, operating
+from tests.unit.operator.running.operating import CLUSTER, Operating, run_operator
 from tests.unit.operator.running.simulated_watcher import SimulatedWatcher
 
 ORDERS = Key("KafkaTopic", "shop", "orders")
@@ -31,7 +31,7 @@ def has_topic(around: Operating, name: str) -> bool:
 
 
 async def test_what_users_apply_is_seen_by_the_watch_and_comes_about() -> None:
-    async with operating(a_topic("early")) as around:
+    async with run_operator(a_topic("early")) as around:
         await around.api.apply(a_topic())
         await around.until(lambda: has_topic(around, "early") and has_topic(around, "orders"))
         await around.until_said(CLUSTER, "Reconciled")
@@ -39,7 +39,7 @@ async def test_what_users_apply_is_seen_by_the_watch_and_comes_about() -> None:
 
 async def test_replicas_move_as_the_topic_says() -> None:
     how = {"throttle": {"bytesPerSecond": 5000}, "maxConcurrentPartitions": 1}
-    async with operating(a_topic()) as around:
+    async with run_operator(a_topic()) as around:
         await around.until(lambda: has_topic(around, "orders"))
         await around.until_said(ORDERS, "PartitionsOffline")
         await around.api.apply(a_topic(spec={"replicationFactor": 2, "reassignment": how}, generation=2))
@@ -50,7 +50,7 @@ async def test_replicas_move_as_the_topic_says() -> None:
 
 
 async def test_the_operator_is_ready_as_long_as_it_sees_its_objects() -> None:
-    async with operating() as around:
+    async with run_operator() as around:
         await around.until_said(CLUSTER, "Reconciled")
         assert around.runtime.trouble is None
         assert around.runtime.is_stuck() is None
@@ -121,7 +121,7 @@ async def test_an_api_server_that_is_away_at_the_start_is_waited_for() -> None:
 
 
 async def test_what_no_watch_told_is_found_by_the_next_comparison_with_a_listing() -> None:
-    async with operating(a_topic(), resync_interval_s=0.05) as around:
+    async with run_operator(a_topic(), resync_interval_s=0.05) as around:
         await around.until_said(CLUSTER, "Reconciled")
         await around.watcher.stop()
         await around.api.remove(ORDERS)
@@ -131,7 +131,7 @@ async def test_what_no_watch_told_is_found_by_the_next_comparison_with_a_listing
 
 
 async def test_a_background_task_that_ended_is_no_health() -> None:
-    async with operating() as around:
+    async with run_operator() as around:
         task = next(iter(around.runtime._tasks))
         task.cancel()
         await around.until(task.done)
@@ -155,7 +155,7 @@ async def test_probes_say_what_is_wrong() -> None:
 
 
 async def test_the_views_of_clusters_that_are_gone_are_gone() -> None:
-    async with operating() as around:
+    async with run_operator() as around:
         await around.until_said(CLUSTER, "Reconciled")
         assert around.runtime._last_views
         await around.api.remove(CLUSTER)
@@ -164,7 +164,7 @@ async def test_the_views_of_clusters_that_are_gone_are_gone() -> None:
 
 async def test_an_object_stays_known_when_something_else_is_not_found(monkeypatch: pytest.MonkeyPatch) -> None:
     """A subresource, a namespace of an event, an owned object: none of them is the object itself."""
-    async with operating(a_topic()) as around:
+    async with run_operator(a_topic()) as around:
         await around.until(lambda: (around.api.peek(ORDERS) or {})["status"].get("counts"))
 
         async def not_found(_raw: Any, _patch: Any) -> Any:
@@ -178,7 +178,7 @@ async def test_an_object_stays_known_when_something_else_is_not_found(monkeypatc
 
 
 async def test_an_object_that_fails_again_and_again_holds_up_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
-    async with operating(a_topic("bad")) as around:
+    async with run_operator(a_topic("bad")) as around:
         plan = TopicHandler.plan
 
         def stumbles(handler: Any, resource: Any, *rest: Any) -> Any:

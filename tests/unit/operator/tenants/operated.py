@@ -31,7 +31,7 @@ from controller_operator.reconciling.event_recorder import EventRecorder
 from controller_operator.reconciling.reconciler import Reconciler, Result
 from simulation.controller_client import SimulatedControllerClient
 from simulation.zookeeper import SimulatedZooKeeper
-from tests.unit.operator.clusters import assigned, broker, led, raw, topic
+from tests.unit.operator.clusters import assign, broker, lead, raw, topic
 from tests.unit.operator.simulated_api import SimulatedApiServer
 
 DEADLINE_S = 60.0
@@ -127,9 +127,11 @@ async def kafka_cluster(
     zookeeper = zookeeper or SimulatedZooKeeper()
     session = zookeeper.session()
     await session.transact([Create(path=path) for path in PARENTS])
-    known_as = identifying(cluster_id) if cluster_id else []
+    known_as = write_cluster_id(cluster_id) if cluster_id else []
     registered = [
-        Create(path=paths.broker(BrokerId(number)), data=codecs.encode_broker(_listening(number, cluster_id, protocol)))
+        Create(
+            path=paths.broker(BrokerId(number)), data=codecs.encode_broker(_make_broker(number, cluster_id, protocol))
+        )
         for number in range(1, brokers + 1)
     ]
     controller = [
@@ -142,14 +144,14 @@ async def kafka_cluster(
     return zookeeper
 
 
-def identifying(cluster_id: str) -> list[WriteOp]:
+def write_cluster_id(cluster_id: str) -> list[WriteOp]:
     """Writes the id of a cluster, as its first broker does."""
     return [Create(path=paths.CLUSTER_ID, data=b'{"version":"1","id":"%s"}' % cluster_id.encode())]
 
 
 def _topic(name: TopicName) -> list[WriteOp]:
-    tp, state = TopicPartition(name, PartitionId(0)), led(2, [1, 2])
-    assignment = topic((assigned([1, 2]), None), name=name).assignment
+    tp, state = TopicPartition(name, PartitionId(0)), lead(2, [1, 2])
+    assignment = topic((assign([1, 2]), None), name=name).assignment
     return [
         Create(path=paths.topic(name), data=codecs.encode_topic(assignment)),
         Create(path=paths.partitions(name)),
@@ -161,7 +163,7 @@ def _topic(name: TopicName) -> list[WriteOp]:
     ]
 
 
-def _listening(number: int, cluster_id: str | None, protocol: str) -> Broker:
+def _make_broker(number: int, cluster_id: str | None, protocol: str) -> Broker:
     endpoint = Endpoint(listener=protocol, host=f"{cluster_id}", port=9092, security_protocol=protocol)
     return replace(broker(number), endpoints=(endpoint,))
 
@@ -174,12 +176,12 @@ def _host(zookeeper: SimulatedZooKeeper) -> str:
 
 
 def _all_begun(request: AlterPartitionReassignmentsRequest) -> AlterPartitionReassignmentsResponse:
-    def begun(partition: i32) -> ReassignablePartitionResponse:
+    def begin(partition: i32) -> ReassignablePartitionResponse:
         return ReassignablePartitionResponse(partition_index=partition, error_code=ErrorCode.none, error_message=None)
 
     responses = tuple(
         ReassignableTopicResponse(
-            name=topic.name, partitions=tuple(begun(each.partition_index) for each in topic.partitions)
+            name=topic.name, partitions=tuple(begin(each.partition_index) for each in topic.partitions)
         )
         for topic in request.topics
     )

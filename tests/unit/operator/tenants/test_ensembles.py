@@ -14,7 +14,7 @@ from controller_operator.kafka.broker_listeners import ANY_PLAINTEXT
 from controller_operator.kafka.ensembles import Ensembles
 
 
-def written(folder: Path, name: str, connect: str, login: str) -> Path:
+def write_properties(folder: Path, name: str, connect: str, login: str) -> Path:
     file = folder / name
     file.write_text(f"zookeeper.connect={connect}\nzookeeper.auth.digest={login}\n")
     return file
@@ -24,8 +24,8 @@ def written(folder: Path, name: str, connect: str, login: str) -> Path:
 def ensembles(tmp_path: Path) -> Ensembles:
     return Ensembles(
         [
-            written(tmp_path, "one", "zk-0.zk:2181,ZK-1.zk,[2001:db8::1]/kafka", "one:secret"),
-            written(tmp_path, "two", "other:2182", "two:secret"),
+            write_properties(tmp_path, "one", "zk-0.zk:2181,ZK-1.zk,[2001:db8::1]/kafka", "one:secret"),
+            write_properties(tmp_path, "two", "other:2182", "two:secret"),
         ]
     )
 
@@ -52,7 +52,7 @@ def test_only_the_servers_that_a_file_names_see_what_it_says(
 
 
 def test_a_file_that_changes_is_read_again(ensembles: Ensembles, tmp_path: Path) -> None:
-    written(tmp_path, "two", "other:2182", "three:secret")
+    write_properties(tmp_path, "two", "other:2182", "three:secret")
     digest = ensembles.security_of("other:2182").digest
     assert digest is not None
     assert digest.username == "three"

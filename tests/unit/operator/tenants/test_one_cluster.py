@@ -12,13 +12,13 @@ from controller_operator.kubernetes.object_store import Key
 from controller_operator.resources.conditions import Reason
 from simulation.zookeeper import SimulatedZooKeeper
 from tests.unit.operator.clusters import feature_set
-from tests.unit.operator.tenants.operated import Operated, identifying, kafka_cluster
+from tests.unit.operator.tenants.operated import Operated, kafka_cluster, write_cluster_id
 
 ONE_WAY, OTHER_WAY = "zk-0:2181,zk-1:2181", "zk-1:2181,zk-0:2181"
 OLDER, YOUNGER = "2025-01-01T00:00:00Z", "2025-01-02T00:00:00Z"
 
 
-def wanting(retention_ms: str, cluster: str = "one") -> dict[str, Any]:
+def make_spec(retention_ms: str, cluster: str = "one") -> dict[str, Any]:
     return {
         "clusterRef": {"name": cluster, "namespace": "platform"},
         "partitions": 1,
@@ -51,9 +51,9 @@ def retention(zookeeper: SimulatedZooKeeper) -> tuple[str, int]:
 async def test_the_older_of_two_topics_has_it_whatever_the_order_of_the_hosts(
     operated: Operated, zookeeper: SimulatedZooKeeper
 ) -> None:
-    older = await operated.add("KafkaTopic", "orders", wanting("1"), creationTimestamp=OLDER)
+    older = await operated.add("KafkaTopic", "orders", make_spec("1"), creationTimestamp=OLDER)
     younger = await operated.add(
-        "KafkaTopic", "orders", wanting("2", "other"), namespace="a", creationTimestamp=YOUNGER
+        "KafkaTopic", "orders", make_spec("2", "other"), namespace="a", creationTimestamp=YOUNGER
     )
     for key in (younger, older, younger, older):
         await operated.look(key)
@@ -66,10 +66,10 @@ async def test_the_older_of_two_topics_has_it_whatever_the_order_of_the_hosts(
 async def test_nobody_gets_the_topic_of_an_object_that_cannot_be_read(
     operated: Operated, zookeeper: SimulatedZooKeeper
 ) -> None:
-    of_a_later_release = {**wanting("1"), "partitions": "as many as needed", "unheardOf": True}
+    of_a_later_release = {**make_spec("1"), "partitions": "as many as needed", "unheardOf": True}
     older = await operated.add("KafkaTopic", "orders", of_a_later_release, creationTimestamp=OLDER)
     younger = await operated.add(
-        "KafkaTopic", "orders", wanting("2", "other"), namespace="a", creationTimestamp=YOUNGER
+        "KafkaTopic", "orders", make_spec("2", "other"), namespace="a", creationTimestamp=YOUNGER
     )
     for key in (younger, older, younger):
         await operated.look(key)
@@ -92,12 +92,12 @@ async def test_a_topic_waits_until_it_is_known_which_cluster_it_is(operating: Ca
     zookeeper = await kafka_cluster("orders", cluster_id=None)
     operated = operating({"zk-0:2181": zookeeper})
     await operated.cluster("one", ONE_WAY, [{"namespace": "*"}])
-    key = await operated.add("KafkaTopic", "orders", wanting("1"))
+    key = await operated.add("KafkaTopic", "orders", make_spec("1"))
     await operated.look(key)
     assert operated.ready(key)["reason"] == Reason.CLUSTER_NOT_IDENTIFIED
     assert operated.condition(key, "Reconciling") is not None
     assert zookeeper.tree.read(paths.topic_config(TopicName("orders"))) is None
-    await zookeeper.session().transact(identifying("a-cluster"))
+    await zookeeper.session().transact(write_cluster_id("a-cluster"))
     while operated.ready(key)["reason"] == Reason.CLUSTER_NOT_IDENTIFIED:
         await operated.changed()
         await operated.look(key)
@@ -113,7 +113,7 @@ async def test_another_cluster_behind_the_same_address_gets_nothing(
     while operated.ready(cluster)["reason"] != Reason.CLUSTER_CHANGED:
         await operated.changed()
         await operated.look(cluster)
-    key = await operated.add("KafkaTopic", "orders", wanting("1"))
+    key = await operated.add("KafkaTopic", "orders", make_spec("1"))
     await operated.look(key)
     assert operated.ready(key)["reason"] == Reason.CLUSTER_CHANGED
     assert operated.condition(key, "Stalled") is not None
@@ -128,12 +128,12 @@ async def test_what_an_address_out_of_reach_was_known_to_lead_to_still_counts(
     operated: Operated, zookeeper: SimulatedZooKeeper, operating: Callable[..., Operated]
 ) -> None:
     """After a restart of the operator one of the addresses does not answer: the other's topics do not inherit."""
-    older = await operated.add("KafkaTopic", "orders", wanting("1"), creationTimestamp=OLDER)
+    older = await operated.add("KafkaTopic", "orders", make_spec("1"), creationTimestamp=OLDER)
     await operated.look(older)
     again = operating({"zk-1:2181": zookeeper})
     for raw in (*operated.api.all("KafkaCluster"), *operated.api.all("KafkaTopic")):
         again.store.put(await again.api.keep(raw))
-    younger = await again.add("KafkaTopic", "orders", wanting("2", "other"), namespace="a", creationTimestamp=YOUNGER)
+    younger = await again.add("KafkaTopic", "orders", make_spec("2", "other"), namespace="a", creationTimestamp=YOUNGER)
     await again.look(younger)
     assert again.ready(younger)["reason"] == Reason.RESOURCE_CONFLICT
     assert retention(zookeeper) == ("1", 0)
@@ -148,8 +148,8 @@ async def test_a_copy_in_another_part_of_the_same_zookeeper_is_another_cluster(
     await operated.cluster("one", f"{ONE_WAY}/kafka", [{"namespace": "*"}])
     await operated.cluster("other", f"{OTHER_WAY}/copy", [{"namespace": "*"}])
     keys = [
-        await operated.add("KafkaTopic", "orders", wanting("1"), creationTimestamp=OLDER),
-        await operated.add("KafkaTopic", "orders", wanting("2", "other"), namespace="a", creationTimestamp=YOUNGER),
+        await operated.add("KafkaTopic", "orders", make_spec("1"), creationTimestamp=OLDER),
+        await operated.add("KafkaTopic", "orders", make_spec("2", "other"), namespace="a", creationTimestamp=YOUNGER),
     ]
     for key in keys:
         await operated.look(key)

@@ -206,9 +206,9 @@ class TestSteps:
         assert Permission(namespace=TENANT).refusal_of_steps([step]) is None
 
     def test_every_prefix_of_several_is_to_hold(self) -> None:
-        def electing(topic: str) -> list[Step]:
+        def make_steps(topic: str) -> list[Step]:
             return [SubmitPreferredElection(partitions=(TopicPartition(TopicName(topic), PartitionId(0)),))]
 
         both = Permission(namespace=TENANT, prefixes=("pay", PREFIX))
-        assert both.refusal_of_steps(electing("pay")) is not None
-        assert both.refusal_of_steps(electing(MINE)) is None
+        assert both.refusal_of_steps(make_steps("pay")) is not None
+        assert both.refusal_of_steps(make_steps(MINE)) is None

@@ -53,7 +53,7 @@ async def edit(operated: Operated, connect: str = "second", **metadata: Any) -> 
     """Writes another address into the KafkaCluster, and waits until it has been read."""
     known = (operated.api.peek(CLUSTER) or {}).get("metadata", {})
     uid = {"uid": known["uid"]} if known else {}
-    return await until_read(operated, await operated.cluster("demo", connect, EVERYBODY, **uid, **metadata))
+    return await look_until_read(operated, await operated.cluster("demo", connect, EVERYBODY, **uid, **metadata))
 
 
 async def create_again(operated: Operated, connect: str = "second", **metadata: Any) -> Key:
@@ -63,7 +63,7 @@ async def create_again(operated: Operated, connect: str = "second", **metadata: 
     return await edit(operated, connect, uid="another", **metadata)
 
 
-async def until_read(operated: Operated, key: Key) -> Key:
+async def look_until_read(operated: Operated, key: Key) -> Key:
     """Looks at an object until its cluster has been read."""
     while (await operated.reconciler.reconcile(key)).word == "withheld":
         await operated.changed()
@@ -73,7 +73,7 @@ async def until_read(operated: Operated, key: Key) -> Key:
 both_ways = pytest.mark.parametrize("repoint", [edit, create_again], ids=["edited", "created again"])
 
 
-async def with_topic(operated: Operated, **spec: Any) -> Key:
+async def add_topic(operated: Operated, **spec: Any) -> Key:
     key = await operated.add("KafkaTopic", "orders", {**ORDERS, **spec})
     await operated.look(key)
     return key
@@ -101,7 +101,7 @@ def events(operated: Operated, reason: str) -> list[Raw]:
 async def test_a_topic_is_not_created_in_the_other_cluster(
     operated: Operated, second: SimulatedZooKeeper, repoint: Repoint
 ) -> None:
-    key = await with_topic(operated)
+    key = await add_topic(operated)
     assert operated.status(key)["clusterId"] == "first"
     before, written = operated.status(key), second.tree.zxid
     await repoint(operated)
@@ -135,7 +135,7 @@ def test_every_kind_is_tried() -> None:
 async def test_a_deleted_object_does_not_delete_the_topic_of_the_other_cluster(
     operated: Operated, second: SimulatedZooKeeper, repoint: Repoint
 ) -> None:
-    key = await with_topic(operated, topicName="bills", adoptionPolicy="Always", deletionPolicy="Delete")
+    key = await add_topic(operated, topicName="bills", adoptionPolicy="Always", deletionPolicy="Delete")
     assert (operated.api.peek(key) or {})["metadata"]["finalizers"] == [FINALIZER]
     await repoint(operated)
     await delete(operated, key)
@@ -150,7 +150,7 @@ async def test_a_deleted_object_does_not_delete_the_topic_of_the_other_cluster(
 
 
 async def test_a_deleted_object_that_others_hold_is_left_to_them(operated: Operated) -> None:
-    key = await with_topic(operated)
+    key = await add_topic(operated)
     await create_again(operated)
     held = {**(operated.api.peek(key) or {})}
     await operated.api.keep({**held, "metadata": {**held["metadata"], "finalizers": ["example.com/backup"]}})
@@ -162,7 +162,7 @@ async def test_a_deleted_object_that_others_hold_is_left_to_them(operated: Opera
 async def test_an_object_that_is_deleted_after_the_acceptance_deletes_nothing_in_either_cluster(
     operated: Operated, first: SimulatedZooKeeper, second: SimulatedZooKeeper
 ) -> None:
-    key = await with_topic(operated, topicName="bills", adoptionPolicy="Always", deletionPolicy="Delete")
+    key = await add_topic(operated, topicName="bills", adoptionPolicy="Always", deletionPolicy="Delete")
     await edit(operated, annotations=ACCEPT)
     await delete(operated, key)
     assert operated.api.peek(key) is None
@@ -170,7 +170,7 @@ async def test_an_object_that_is_deleted_after_the_acceptance_deletes_nothing_in
 
 
 async def test_the_kafka_cluster_counts_the_objects_that_wait(operated: Operated) -> None:
-    await with_topic(operated)
+    await add_topic(operated)
     await create_again(operated)
     message = operated.ready(CLUSTER)["message"]
     assert (
@@ -181,7 +181,7 @@ async def test_the_kafka_cluster_counts_the_objects_that_wait(operated: Operated
 
 
 async def test_a_corrected_address_needs_no_acceptance(operated: Operated, first: SimulatedZooKeeper) -> None:
-    key = await with_topic(operated)
+    key = await add_topic(operated)
     before = operated.status(key)
     await create_again(operated)
     await operated.look(key)
@@ -197,7 +197,7 @@ async def test_a_corrected_address_needs_no_acceptance(operated: Operated, first
 async def test_an_object_that_a_person_accepts_begins_in_the_other_cluster_as_if_it_were_new(
     operated: Operated, second: SimulatedZooKeeper
 ) -> None:
-    key = await with_topic(operated)
+    key = await add_topic(operated)
     before = operated.status(key)
     await create_again(operated)
     await operated.look(key)
@@ -218,7 +218,7 @@ async def test_a_kafka_cluster_accepts_for_all_of_its_objects(
     operated: Operated, second: SimulatedZooKeeper, repoint: Repoint
 ) -> None:
     keys = [
-        await with_topic(operated),
+        await add_topic(operated),
         await operated.add("KafkaTopic", "more", {**ORDERS, "topicName": "more"}),
     ]
     await operated.look(keys[1])
@@ -237,7 +237,7 @@ async def test_a_kafka_cluster_accepts_for_all_of_its_objects(
 async def test_an_acceptance_that_names_a_third_cluster_accepts_nothing(
     operated: Operated, second: SimulatedZooKeeper
 ) -> None:
-    key = await with_topic(operated)
+    key = await add_topic(operated)
     await edit(operated, annotations={"kontroller.dev/accept-cluster": "third"})
     await operated.look(key)
     assert operated.ready(key)["reason"] == Reason.CLUSTER_CHANGED
@@ -247,13 +247,13 @@ async def test_an_acceptance_that_names_a_third_cluster_accepts_nothing(
 async def test_an_object_of_an_earlier_release_takes_the_present_cluster(
     operated: Operated, first: SimulatedZooKeeper, operating: Callable[..., Operated]
 ) -> None:
-    key = await with_topic(operated, topicName="bills", adoptionPolicy="Always")
+    key = await add_topic(operated, topicName="bills", adoptionPolicy="Always")
     written, upgraded = first.tree.zxid, operating({"first": first})
     for each in (CLUSTER, key):
         known = deepcopy(operated.api.peek(each) or {})
         known["status"].pop("clusterId" if each == key else "nothing", None)
         upgraded.store.put(await upgraded.api.keep(known))
-    await until_read(upgraded, key)
+    await look_until_read(upgraded, key)
     assert upgraded.status(key)["clusterId"] == "first"
     assert (upgraded.api.events, first.tree.zxid) == ([], written)
 
@@ -262,7 +262,7 @@ async def test_an_object_without_a_status_is_carried_out_in_the_cluster_that_ans
     operated: Operated, second: SimulatedZooKeeper
 ) -> None:
     """A backup brings objects back without it."""
-    await with_topic(operated)
+    await add_topic(operated)
     await create_again(operated)
     restored = await operated.add("KafkaTopic", "restored", ORDERS)
     await operated.look(restored)
@@ -273,7 +273,7 @@ async def test_an_object_without_a_status_is_carried_out_in_the_cluster_that_ans
 async def test_a_cluster_that_has_no_id_is_not_remembered(operating: Callable[..., Operated]) -> None:
     operated = operating({"new": await kafka_cluster(cluster_id=None)})
     await operated.cluster("demo", "new", EVERYBODY)
-    key = await with_topic(operated)
+    key = await add_topic(operated)
     assert operated.ready(key)["reason"] == Reason.CLUSTER_NOT_IDENTIFIED
     assert "clusterId" not in operated.status(key)
 
@@ -312,7 +312,7 @@ async def test_a_move_that_had_not_begun_is_planned_anew(operated: Operated, sec
 
 
 async def test_a_paused_object_keeps_what_it_knows_until_it_is_resumed(operated: Operated) -> None:
-    key = await with_topic(operated)
+    key = await add_topic(operated)
     before = operated.status(key)
     await create_again(operated, annotations=ACCEPT)
     await operated.add("KafkaTopic", "orders", ORDERS, annotations={"kontroller.dev/pause": "true"})
@@ -324,7 +324,7 @@ async def test_a_paused_object_keeps_what_it_knows_until_it_is_resumed(operated:
 
 
 async def test_an_object_that_waits_does_not_keep_a_topic_of_the_other_cluster_from_others(operated: Operated) -> None:
-    await with_topic(operated, topicName="bills", adoptionPolicy="Always")
+    await add_topic(operated, topicName="bills", adoptionPolicy="Always")
     await create_again(operated)
     await operated.cluster("other", "second", EVERYBODY)
     spec = {**ORDERS, "clusterRef": {"name": "other", "namespace": "platform"}, "topicName": "bills"}

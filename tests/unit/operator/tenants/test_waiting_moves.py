@@ -8,11 +8,11 @@ import pytest
 from controller_core.zk import codecs, paths
 from controller_core.zk.session import Create
 from controller_operator.kubernetes.object_store import Key
-from tests.unit.operator.plans.reassignment.test_reassignment import requested
+from tests.unit.operator.plans.reassignment.test_reassignment import make_request
 from tests.unit.operator.tenants.operated import Operated, kafka_cluster
 
 
-def moving(topic: str, cluster: str = "demo") -> dict[str, Any]:
+def make_spec(topic: str, cluster: str = "demo") -> dict[str, Any]:
     return {
         "clusterRef": {"name": cluster, "namespace": "platform"},
         "partitions": [{"topic": topic, "partition": 0, "replicas": [3, 1]}],
@@ -38,20 +38,24 @@ async def message_of(operated: Operated, name: str, spec: dict[str, Any]) -> str
 
 
 async def test_the_object_is_named_for_which_it_waits(operated: Operated) -> None:
-    assert (await message_of(operated, "first", moving("orders"))).startswith("Progressing")
-    assert (await message_of(operated, "elsewhere", moving("orders", "elsewhere"))).startswith("Progressing")
-    other = {**moving("orders", "alias"), "partitions": [{"topic": "orders", "partition": 0, "replicas": [3, 2]}]}
+    assert (await message_of(operated, "first", make_spec("orders"))).startswith("Progressing")
+    assert (await message_of(operated, "elsewhere", make_spec("orders", "elsewhere"))).startswith("Progressing")
+    other = {**make_spec("orders", "alias"), "partitions": [{"topic": "orders", "partition": 0, "replicas": [3, 2]}]}
     told = await message_of(operated, "second", other)
     assert told == "WaitingForOtherReassignment: orders-0 moves elsewhere at present, for shop/first"
 
 
 async def test_what_does_not_overlap_waits_for_nothing(operated: Operated) -> None:
-    assert (await message_of(operated, "first", moving("orders"))).startswith("Progressing: 1 of 1 partitions are on")
-    assert (await message_of(operated, "second", moving("bills"))).startswith("Progressing: 1 of 1 partitions are on")
+    assert (await message_of(operated, "first", make_spec("orders"))).startswith(
+        "Progressing: 1 of 1 partitions are on"
+    )
+    assert (await message_of(operated, "second", make_spec("bills"))).startswith(
+        "Progressing: 1 of 1 partitions are on"
+    )
 
 
 async def test_what_a_tool_asked_for_is_nobody_s(operated: Operated) -> None:
-    data = codecs.encode_reassignment(requested({0: [1, 3]}).partitions)
+    data = codecs.encode_reassignment(make_request({0: [1, 3]}).partitions)
     await operated.sessions[0].transact([Create(path=paths.REASSIGN_PARTITIONS, data=data)])
     await operated.changed()
-    assert "which no PartitionReassignment has asked for" in await message_of(operated, "second", moving("orders"))
+    assert "which no PartitionReassignment has asked for" in await message_of(operated, "second", make_spec("orders"))

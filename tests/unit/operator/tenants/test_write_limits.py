@@ -94,7 +94,7 @@ async def test_a_move_that_does_not_fit_the_znode_has_not_begun_where_there_is_n
     assert len(codecs.decode_reassignment(node.data).partitions) == 60
 
 
-def throttled_topics(zookeeper: SimulatedZooKeeper) -> int:
+def count_throttled_topics(zookeeper: SimulatedZooKeeper) -> int:
     nodes = [
         zookeeper.tree.read(paths.topic_config(TopicName(name)))
         for name in zookeeper.tree.children(paths.TOPIC_CONFIGS) or ()
@@ -102,7 +102,7 @@ def throttled_topics(zookeeper: SimulatedZooKeeper) -> int:
     return sum(b"throttled" in node.data for node in nodes if node is not None)
 
 
-def moving_topics(zookeeper: SimulatedZooKeeper) -> int:
+def count_moving_topics(zookeeper: SimulatedZooKeeper) -> int:
     names = [TopicName(name) for name in zookeeper.tree.children(paths.TOPICS) or ()]
     nodes = [(name, zookeeper.tree.read(paths.topic(name))) for name in names]
     topics = [codecs.decode_whole_topic(name, node.data) for name, node in nodes if node is not None]
@@ -128,13 +128,13 @@ async def test_a_move_whose_throttle_does_not_fit_has_not_begun_and_says_with_wh
     assert "20000" in operated.ready(key)["message"]
     assert "maxConcurrentPartitions" in operated.ready(key)["message"]
     assert operated.status(key)["counts"]["waiting"] == 60
-    assert moving_topics(many) == 0
-    assert throttled_topics(many) == 0
+    assert count_moving_topics(many) == 0
+    assert count_throttled_topics(many) == 0
     changed = {name: value for name, value in {**spec, **change}.items() if value is not None}
     await operated.add("PartitionReassignment", "all", changed, generation=2)
     await operated.look(key)
-    assert moving_topics(many) == change.get("maxConcurrentPartitions", 60)
-    assert throttled_topics(many) == change.get("maxConcurrentPartitions", 0)
+    assert count_moving_topics(many) == change.get("maxConcurrentPartitions", 60)
+    assert count_throttled_topics(many) == change.get("maxConcurrentPartitions", 0)
     assert operated.condition(key, "Stalled") is None
     assert states == []
 
@@ -159,15 +159,15 @@ class TestMeasuring:
     ORDERS = tuple(TopicPartition(TopicName("orders"), PartitionId(number)) for number in range(1000))
 
     def test_as_many_as_fit_are_as_many_as_fit(self) -> None:
-        def electing(chosen: tuple[TopicPartition, ...]) -> SubmitPreferredElection:
+        def make_step(chosen: tuple[TopicPartition, ...]) -> SubmitPreferredElection:
             return SubmitPreferredElection(partitions=chosen)
 
         limits = WriteLimits(max_bytes=10_000)
-        number = len(limits.fitting(self.ORDERS, electing))
-        assert limits.why_too_large(electing(self.ORDERS[:number])) is None
-        assert limits.why_too_large(electing(self.ORDERS[: number + 1])) is not None
-        assert len(WriteLimits(max_bytes=10).fitting(self.ORDERS, electing)) == 1
-        assert WriteLimits().fitting((), electing) == ()
+        number = len(limits.fitting(self.ORDERS, make_step))
+        assert limits.why_too_large(make_step(self.ORDERS[:number])) is None
+        assert limits.why_too_large(make_step(self.ORDERS[: number + 1])) is not None
+        assert len(WriteLimits(max_bytes=10).fitting(self.ORDERS, make_step)) == 1
+        assert WriteLimits().fitting((), make_step) == ()
 
     def test_a_topic_must_have_room_for_both_its_old_replicas_and_the_new_ones(self) -> None:
         """Otherwise a controller begins what it cannot write down."""

@@ -62,7 +62,7 @@ class Watched:
 
 
 @asynccontextmanager
-async def watched(monkeypatch: pytest.MonkeyPatch, *missing: str) -> AsyncIterator[Watched]:
+async def watch(monkeypatch: pytest.MonkeyPatch, *missing: str) -> AsyncIterator[Watched]:
     """kopf has listed what there is: the topic `early`."""
     async with http_api() as http:
 
@@ -89,7 +89,7 @@ async def watched(monkeypatch: pytest.MonkeyPatch, *missing: str) -> AsyncIterat
 async def test_what_is_listed_and_what_happens_is_known_and_nothing_is_written(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    async with watched(monkeypatch) as around:
+    async with watch(monkeypatch) as around:
         assert around.store.get(key("early")) is not None
         await around.http.api.apply(a_topic("late", partitions=2))
         await around.until(lambda: around.store.get(key("late")))
@@ -102,7 +102,7 @@ async def test_what_is_listed_and_what_happens_is_known_and_nothing_is_written(
 
 
 async def test_what_went_unseen_is_gone_after_a_version_that_is_too_old(monkeypatch: pytest.MonkeyPatch) -> None:
-    async with watched(monkeypatch) as around:
+    async with watch(monkeypatch) as around:
         around.http.faults.extend([500] * len(WATCHING))
         await around.http.end_watches()
         await around.until(lambda: not around.http.faults)
@@ -117,7 +117,7 @@ async def test_what_went_unseen_is_gone_after_a_version_that_is_too_old(monkeypa
 async def test_an_api_server_that_refuses_for_a_while_is_said_and_waited_for(
     monkeypatch: pytest.MonkeyPatch, status: int
 ) -> None:
-    async with watched(monkeypatch) as around:
+    async with watch(monkeypatch) as around:
         around.http.faults.extend([status] * len(WATCHING))
         await around.http.end_watches()
         await around.until(lambda: f"answers {status}" in (around.watcher.trouble or ""))
@@ -131,7 +131,7 @@ async def test_credentials_that_are_no_longer_valid_are_loaded_again_or_end_the_
 ) -> None:
     """kopf closes all connections then. One that it has just opened may end it."""
     monkeypatch.setattr(kopf_watcher, "_LOGIN_S", 0.1)
-    async with watched(monkeypatch) as around:
+    async with watch(monkeypatch) as around:
         around.http.faults.append(401)
         await around.http.end_watches()
         await around.until(lambda: not around.http.faults)
@@ -142,7 +142,7 @@ async def test_credentials_that_are_no_longer_valid_are_loaded_again_or_end_the_
 
 
 async def test_every_request_has_the_token_of_the_moment(monkeypatch: pytest.MonkeyPatch) -> None:
-    async with watched(monkeypatch) as around:
+    async with watch(monkeypatch) as around:
         assert around.http.tokens[-1] == "Bearer one"
         around.http.token = "two"
         await around.http.end_watches()
@@ -151,7 +151,7 @@ async def test_every_request_has_the_token_of_the_moment(monkeypatch: pytest.Mon
 
 
 async def test_a_definition_that_goes_ends_the_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    async with watched(monkeypatch) as around:
+    async with watch(monkeypatch) as around:
         around.http.api.missing_kinds.add("FeatureSet")
         await around.http.end_watches()
         assert "FeatureSet: the CustomResourceDefinition is gone" in await around.end()
@@ -159,13 +159,13 @@ async def test_a_definition_that_goes_ends_the_process(monkeypatch: pytest.Monke
 
 async def test_a_definition_that_comes_ends_the_process(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(kopf_watcher, "_SERVED_S", 0.1)
-    async with watched(monkeypatch, "FeatureSet") as around:
+    async with watch(monkeypatch, "FeatureSet") as around:
         around.http.api.missing_kinds.clear()
         assert "FeatureSet is served now" in await around.end()
 
 
 async def test_an_answer_that_ends_kopf_ends_the_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    async with watched(monkeypatch) as around:
+    async with watch(monkeypatch) as around:
         around.http.faults.append(400)
         await around.http.end_watches()
         assert "answers 400, and kopf ends" in await around.end()
@@ -176,12 +176,12 @@ async def test_a_kopf_that_stands_still_ends_the_process(monkeypatch: pytest.Mon
     monkeypatch.setattr(watch_requests, "WATCH_S", 0.3)
     monkeypatch.setattr(watch_requests, "LIST_S", 0.3)
     monkeypatch.setattr(kopf_settings, "WATCH_S", 600)
-    async with watched(monkeypatch) as around:
+    async with watch(monkeypatch) as around:
         assert "kopf stands still" in await around.end()
 
 
 async def test_kopf_is_blocked_by_no_work_of_the_operator(monkeypatch: pytest.MonkeyPatch) -> None:
-    async with watched(monkeypatch) as around:
+    async with watch(monkeypatch) as around:
         asked = len(around.http.requests)
         await around.http.end_watches()
         time.sleep(0.2)  # noqa: ASYNC251 - the operator's loop is busy

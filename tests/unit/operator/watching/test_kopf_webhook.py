@@ -77,7 +77,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> CertificateFiles:
 
 
 @asynccontextmanager
-async def served(monkeypatch: pytest.MonkeyPatch, files: CertificateFiles) -> AsyncIterator[Webhook]:
+async def serve(monkeypatch: pytest.MonkeyPatch, files: CertificateFiles) -> AsyncIterator[Webhook]:
     async with http_api() as http:
 
         async def load() -> Any:
@@ -117,7 +117,7 @@ async def is_served(webhook: Webhook) -> bool:
 async def test_every_write_of_every_kind_is_judged_in_the_operators_loop(
     monkeypatch: pytest.MonkeyPatch, files: CertificateFiles
 ) -> None:
-    async with served(monkeypatch, files) as webhook:
+    async with serve(monkeypatch, files) as webhook:
         for kind in KIND_CLASSES:
             asked = raw(kind, {})
             for operation, new, old in (("CREATE", asked, None), ("UPDATE", asked, asked), ("DELETE", None, asked)):
@@ -130,7 +130,7 @@ async def test_every_write_of_every_kind_is_judged_in_the_operators_loop(
 async def test_a_refusal_is_said_with_its_reason_and_its_warnings(
     monkeypatch: pytest.MonkeyPatch, files: CertificateFiles
 ) -> None:
-    async with served(monkeypatch, files) as webhook:
+    async with serve(monkeypatch, files) as webhook:
         webhook.judge.judgement = Judgement(refusal="TooLarge: ask for less", warnings=("UnknownBroker: 9",))
         status, said = await webhook.ask("CREATE", TOPIC, None)
     assert status == 200
@@ -145,7 +145,7 @@ async def test_a_refusal_is_said_with_its_reason_and_its_warnings(
 async def test_what_a_handler_could_not_judge_is_an_error_and_no_refusal(
     monkeypatch: pytest.MonkeyPatch, files: CertificateFiles
 ) -> None:
-    async with served(monkeypatch, files) as webhook:
+    async with serve(monkeypatch, files) as webhook:
         webhook.judge.error = RuntimeError("a plan stumbled")
         status, said = await webhook.ask("CREATE", TOPIC, None)
     assert status == 500

@@ -19,8 +19,8 @@ from controller_operator.resources.common import FINALIZER
 from controller_operator.resources.conditions import ConditionStatus, ConditionType, Reason
 from controller_operator.resources.reassignment import ReassignmentPhase
 from tests.unit.operator.clusters import ORDERS, healthy, ready, reassignment, status_of, view
-from tests.unit.operator.plans.reassignment.test_reassignment import asked, requested
-from tests.unit.operator.plans.reassignment.test_turns import under_way
+from tests.unit.operator.plans.reassignment.test_reassignment import list_asked, make_request
+from tests.unit.operator.plans.reassignment.test_turns import start_moves
 
 TARGETS: dict[int, Sequence[int]] = {0: [4, 5], 1: [4, 5]}
 BEFORE = view(healthy([1, 2], [1, 2]))
@@ -51,11 +51,11 @@ class Operated:
         return plan
 
 
-def begun(now: datetime = NIGHT, **spec: Any) -> Operated:
+def begin_move(now: datetime = NIGHT, **spec: Any) -> Operated:
     """One of two partitions is on its way."""
     move = Operated(maxConcurrentPartitions=1, **spec)
-    assert asked(move.look(now)) == [{0: (4, 5)}]
-    move.look(now, under_way(BEFORE, 0))
+    assert list_asked(move.look(now)) == [{0: (4, 5)}]
+    move.look(now, start_moves(BEFORE, 0))
     return move
 
 
@@ -85,7 +85,7 @@ class TestBeforeItOpens:
         assert plan.status.next_window_time == OPEN_AT
 
     def test_what_only_time_has_to_bring_is_not(self) -> None:
-        busy = view(healthy([1, 2], [1, 2]), reassignment=requested({0: [6], 1: [6]}))
+        busy = view(healthy([1, 2], [1, 2]), reassignment=make_request({0: [6], 1: [6]}))
         move = Operated()
         assert ready(move.look(DAY, busy)).reason is Reason.OUTSIDE_WINDOW
         assert ready(move.look(NIGHT, busy)).reason is Reason.WAITING_FOR_OTHER_REASSIGNMENT
@@ -104,7 +104,7 @@ class TestBeforeItOpens:
         move.look(DAY)
         move.spec = {}
         plan = move.look(DAY)
-        assert asked(plan) == [{0: (4, 5), 1: (4, 5)}]
+        assert list_asked(plan) == [{0: (4, 5), 1: (4, 5)}]
         assert (plan.status.next_window_time, plan.not_after) == (None, None)
 
 
@@ -114,7 +114,7 @@ class TestWhileItIsOpen:
         move = Operated()
         move.look(DAY)
         plan = move.look(now)
-        assert asked(plan) == [{0: (4, 5), 1: (4, 5)}]
+        assert list_asked(plan) == [{0: (4, 5), 1: (4, 5)}]
         assert (plan.not_after, plan.status.next_window_time) == (CLOSED_AT, None)
         assert plan.status.condition(ConditionType.PAUSED) is None
 
@@ -124,7 +124,7 @@ class TestWhileItIsOpen:
         plan = plan_reassignment(reassignment(TARGETS, move.spec), BEFORE, context)
         assert [type(step) for step in plan.steps] == [SetThrottle]
         assert plan.not_after == CLOSED_AT
-        assert asked(move.look(NIGHT)) == [{0: (4, 5), 1: (4, 5)}]
+        assert list_asked(move.look(NIGHT)) == [{0: (4, 5), 1: (4, 5)}]
 
     def test_a_controller_that_did_not_answer_is_asked_again_long_before_it_closes(self) -> None:
         move = Operated()
@@ -142,8 +142,8 @@ class TestWhileItIsOpen:
 
 class TestAfterItHasClosed:
     def test_what_moves_goes_on_and_the_next_one_waits_for_the_next_window(self) -> None:
-        move = begun()
-        plan = move.look(CLOSED_AT, under_way(BEFORE, 0))
+        move = begin_move()
+        plan = move.look(CLOSED_AT, start_moves(BEFORE, 0))
         assert (plan.status.phase, ready(plan).reason) == (PHASE.SUSPENDED, Reason.OUTSIDE_WINDOW)
         assert "1 partitions do not begin to move; 1 that have begun go on" in ready(plan).message
         half = view(healthy([4, 5], [1, 2]))
@@ -151,16 +151,16 @@ class TestAfterItHasClosed:
         assert (plan.steps, plan.status.counts.done, plan.status.next_window_time) == (
             (), 1, OPEN_AT + timedelta(days=1),
         )  # fmt: skip
-        assert asked(move.look(OPEN_AT + timedelta(days=1), half)) == [{1: (4, 5)}]
+        assert list_asked(move.look(OPEN_AT + timedelta(days=1), half)) == [{1: (4, 5)}]
 
     def test_it_is_looked_at_then_as_its_status_is_another_one(self) -> None:
-        move = begun()
-        assert move.look(NIGHT, under_way(BEFORE, 0)).look_again_in_s == 90 * 60
+        move = begin_move()
+        assert move.look(NIGHT, start_moves(BEFORE, 0)).look_again_in_s == 90 * 60
 
     def test_a_move_of_which_all_has_begun_runs_on_and_waits_for_nothing(self) -> None:
         move = Operated()
         move.look(NIGHT)
-        both = under_way(BEFORE, 0, 1)
+        both = start_moves(BEFORE, 0, 1)
         move.look(NIGHT, both)
         plan = move.look(CLOSED_AT, both)
         assert (plan.status.phase, plan.look_again_in_s) == (PHASE.RUNNING, None)
@@ -172,13 +172,13 @@ class TestAfterItHasClosed:
         move.look(NIGHT)
         plan = move.look(CLOSED_AT)
         assert (plan.steps, plan.status.phase) == ((), PHASE.SUSPENDED)
-        assert asked(move.look(OPEN_AT + timedelta(days=1))) == [{0: (4, 5), 1: (4, 5)}]
+        assert list_asked(move.look(OPEN_AT + timedelta(days=1))) == [{0: (4, 5), 1: (4, 5)}]
 
     def test_a_limit_of_what_moves_may_change(self) -> None:
-        move = begun(throttle={"bytesPerSecond": 5000})
-        move.look(CLOSED_AT, under_way(BEFORE, 0))
+        move = begin_move(throttle={"bytesPerSecond": 5000})
+        move.look(CLOSED_AT, start_moves(BEFORE, 0))
         move.spec = {**move.spec, "throttle": {"bytesPerSecond": 6000}}
-        assert move.look(CLOSED_AT, under_way(BEFORE, 0)).status.throttle.bytes_per_second == 6000
+        assert move.look(CLOSED_AT, start_moves(BEFORE, 0)).status.throttle.bytes_per_second == 6000
 
 
 class TestApproval:
@@ -189,7 +189,7 @@ class TestApproval:
         assert plan.status.next_window_time == OPEN_AT
         move.spec = {**move.spec, "approvedPlan": plan.status.plan_hash}
         assert ready(move.look(DAY)).reason is Reason.OUTSIDE_WINDOW
-        assert asked(move.look(NIGHT)) == [{0: (4, 5), 1: (4, 5)}]
+        assert list_asked(move.look(NIGHT)) == [{0: (4, 5), 1: (4, 5)}]
 
     def test_of_a_plan_that_changes_until_then_does_not(self) -> None:
         move = Operated(approval="Required")
@@ -202,16 +202,16 @@ class TestADeletion:
     DELETED: dict[str, Any] = {"deletionTimestamp": DAY.isoformat(), "finalizers": [FINALIZER]}  # noqa: RUF012
 
     def test_takes_back_what_moves_whenever_it_comes(self) -> None:
-        move = begun()
-        move.look(CLOSED_AT, under_way(BEFORE, 0))
-        plan = move.look(CLOSED_AT, under_way(BEFORE, 0), **self.DELETED)
+        move = begin_move()
+        move.look(CLOSED_AT, start_moves(BEFORE, 0))
+        plan = move.look(CLOSED_AT, start_moves(BEFORE, 0), **self.DELETED)
         assert plan.steps == (CancelReassignment(partitions=(TopicPartition(ORDERS, 0),)),)  # type: ignore[arg-type]
         assert plan.status.next_window_time is None
 
     def test_of_a_move_whose_windows_are_none_does_too(self) -> None:
-        move = begun()
+        move = begin_move()
         move.spec = {**move.spec, "schedule": FEBRUARY_31}
-        plan = move.look(CLOSED_AT, under_way(BEFORE, 0), **self.DELETED)
+        plan = move.look(CLOSED_AT, start_moves(BEFORE, 0), **self.DELETED)
         assert [type(step) for step in plan.steps] == [CancelReassignment]
 
 
@@ -223,12 +223,12 @@ class TestAWindowThatNeverOpens:
         assert "window 1 of spec.schedule: schedule '0 0 31 2 *'" in ready(plan).message
         assert plan.status.condition(ConditionType.STALLED) is not None
         move.spec = {"schedule": NIGHTLY}
-        assert asked(move.look(NIGHT)) == [{0: (4, 5), 1: (4, 5)}]
+        assert list_asked(move.look(NIGHT)) == [{0: (4, 5), 1: (4, 5)}]
 
     def test_lets_what_has_begun_go_on_to_its_end(self) -> None:
-        move = begun()
+        move = begin_move()
         move.spec = {**move.spec, "schedule": FEBRUARY_31}
-        plan = move.look(NIGHT, under_way(BEFORE, 0))
+        plan = move.look(NIGHT, start_moves(BEFORE, 0))
         assert (ready(plan).reason, plan.steps) == (Reason.INVALID_SCHEDULE, ())
         assert move.look(NIGHT, view(healthy([4, 5], [4, 5]))).status.phase is PHASE.COMPLETED
 
@@ -240,16 +240,16 @@ class TestAClockThatIsSet:
         assert move.look(ahead - timedelta(hours=1)).status.next_window_time == ahead
         plan = move.look(DAY)
         assert (plan.status.next_window_time, plan.look_again_in_s) == (OPEN_AT, 4 * 3600)
-        assert asked(move.look(NIGHT)) == [{0: (4, 5), 1: (4, 5)}]
+        assert list_asked(move.look(NIGHT)) == [{0: (4, 5), 1: (4, 5)}]
 
     def test_back_out_of_a_window_lets_nothing_more_begin(self) -> None:
-        move = begun()
+        move = begin_move()
         half = view(healthy([4, 5], [1, 2]))
         plan = move.look(DAY, half)
         assert (plan.steps, plan.status.next_window_time) == ((), OPEN_AT)
-        assert asked(move.look(NIGHT, half)) == [{1: (4, 5)}]
+        assert list_asked(move.look(NIGHT, half)) == [{1: (4, 5)}]
 
     def test_a_year_ahead_wedges_nothing(self) -> None:
-        move = begun(NIGHT + timedelta(days=365))
+        move = begin_move(NIGHT + timedelta(days=365))
         assert not [each for each in move.look(DAY).steps if isinstance(each, SubmitReassignment)]
-        assert asked(move.look(NIGHT, view(healthy([4, 5], [1, 2])))) == [{1: (4, 5)}]
+        assert list_asked(move.look(NIGHT, view(healthy([4, 5], [1, 2])))) == [{1: (4, 5)}]

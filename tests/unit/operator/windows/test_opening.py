@@ -24,7 +24,7 @@ def windows(*of_the_spec: dict[str, Any]) -> MoveSchedule:
     return MoveSchedule.model_validate({"windows": [*of_the_spec]})
 
 
-def at(text: str, zone: str = "UTC") -> datetime:
+def parse_time(text: str, zone: str = "UTC") -> datetime:
     """A moment by the clock on the wall; of an hour that comes twice the second one is written 02:30+."""
     wall = datetime.strptime(text.removesuffix("+"), "%Y-%m-%d %H:%M").replace(tzinfo=ZoneInfo(zone))
     return wall.replace(fold=int(text.endswith("+"))).astimezone(UTC)
@@ -44,13 +44,17 @@ def test_without_windows_it_is_always_open() -> None:
     ],
 )
 def test_it_opens_at_its_time_and_closes_after_its_duration(now: str, is_open: bool, changes_at: str) -> None:
-    assert opening(windows(NIGHTLY), at(now)) == Opening(is_open=is_open, changes_at=at(changes_at))
+    assert opening(windows(NIGHTLY), parse_time(now)) == Opening(is_open=is_open, changes_at=parse_time(changes_at))
 
 
 def test_of_several_one_that_is_open_is_enough_and_the_next_one_counts() -> None:
     both = windows({**NIGHTLY, "timeZone": "Asia/Kolkata"}, {"schedule": "0 17 * * *", "durationMinutes": 90})
-    assert opening(both, at("2026-01-15 16:00")) == Opening(is_open=False, changes_at=at("2026-01-15 16:30"))
-    assert opening(both, at("2026-01-15 17:30")) == Opening(is_open=True, changes_at=at("2026-01-15 18:30"))
+    assert opening(both, parse_time("2026-01-15 16:00")) == Opening(
+        is_open=False, changes_at=parse_time("2026-01-15 16:30")
+    )
+    assert opening(both, parse_time("2026-01-15 17:30")) == Opening(
+        is_open=True, changes_at=parse_time("2026-01-15 18:30")
+    )
 
 
 def test_one_that_is_longer_than_its_period_never_closes() -> None:
@@ -76,7 +80,7 @@ class TestDaylightSaving:
     )
     def test_an_hour_is_an_hour_of_time_that_passes(self, schedule: str, opens_at: str, closes_at: str) -> None:
         hour = windows({"schedule": schedule, "timeZone": BERLIN, "durationMinutes": 60})
-        begin, end = at(opens_at, BERLIN), at(closes_at, BERLIN)
+        begin, end = parse_time(opens_at, BERLIN), parse_time(closes_at, BERLIN)
         assert end - begin == timedelta(hours=1)
         assert [opening(hour, begin + timedelta(minutes=minutes)).is_open for minutes in (-1, 0, 59, 60)] == [
             False, True, True, False,

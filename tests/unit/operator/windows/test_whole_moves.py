@@ -13,7 +13,7 @@ import pytest
 from controller_core.model.ids import PartitionId
 from controller_operator.kubernetes.object_store import Key, Raw
 from simulation.fast_loop import run_fast
-from tests.unit.operator.crashes.operated import at_work
+from tests.unit.operator.crashes.operated import run_beside
 from tests.unit.operator.crashes.world import World, installation
 
 RESYNC = timedelta(minutes=10)
@@ -26,7 +26,7 @@ def daily(opens_at: datetime, minutes: int) -> Raw:
     return {"windows": [{"schedule": f"{opens_at:%M %H} * * *", "durationMinutes": minutes}]}
 
 
-def in_minutes(world: World, minutes: int) -> datetime:
+def round_to_minutes(world: World, minutes: int) -> datetime:
     """A full minute, so long from now or up to a minute less."""
     return world.now().replace(second=0, microsecond=0) + timedelta(minutes=minutes)
 
@@ -51,7 +51,7 @@ async def begins_at(world: World, within: timedelta) -> datetime:
 
 def story(told: Callable[[World], Awaitable[None]]) -> None:
     async def run() -> None:
-        async with installation() as world, at_work(world.operate()):
+        async with installation() as world, run_beside(world.operate()):
             world.cluster.create_topic("orders", [1, 2])
             await told(world)
 
@@ -59,8 +59,8 @@ def story(told: Callable[[World], Awaitable[None]]) -> None:
 
 
 def test_a_move_begins_when_the_window_opens_after_hours_in_which_nothing_is_written() -> None:
-    async def told(world: World) -> None:
-        opens_at = in_minutes(world, 120)
+    async def play(world: World) -> None:
+        opens_at = round_to_minutes(world, 120)
         key = await a_move(world, daily(opens_at, 60))
         await world.until(lambda: world.said(key) == "OutsideWindow")
         await asyncio.sleep(10)
@@ -71,14 +71,14 @@ def test_a_move_begins_when_the_window_opens_after_hours_in_which_nothing_is_wri
         assert timedelta() <= begun_at - opens_at <= timedelta(seconds=3), "it waited for a resync"
         await world.until(lambda: world.status(key)["phase"] == "Completed")
 
-    story(told)
+    story(play)
 
 
 def test_a_status_that_is_written_slowly_does_not_begin_a_move_behind_the_window(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    async def told(world: World) -> None:
-        opens_at = in_minutes(world, 2)
+    async def play(world: World) -> None:
+        opens_at = round_to_minutes(world, 2)
         patch = world.api.patch_status
 
         async def slowly(raw: Raw, status: Raw) -> Raw:
@@ -96,14 +96,14 @@ def test_a_status_that_is_written_slowly_does_not_begin_a_move_behind_the_window
         following = opens_at + timedelta(hours=1)
         assert following <= await begins_at(world, timedelta(hours=2)) < following + timedelta(minutes=1)
 
-    story(told)
+    story(play)
 
 
 @pytest.mark.parametrize("ahead", [timedelta(minutes=10), timedelta(minutes=-10), timedelta(days=365)])
 def test_a_clock_that_is_wrong_begins_a_move_by_that_much_too_early_or_too_late(ahead: timedelta) -> None:
-    async def told(world: World) -> None:
+    async def play(world: World) -> None:
         world.clock_error = ahead
-        opens_at = in_minutes(world, 60)
+        opens_at = round_to_minutes(world, 60)
         key = await a_move(world, daily(opens_at, 30))
         await world.until(lambda: world.said(key) == "OutsideWindow")
         error = ahead % timedelta(days=1)
@@ -111,14 +111,14 @@ def test_a_clock_that_is_wrong_begins_a_move_by_that_much_too_early_or_too_late(
         late = (begun_at - opens_at + error) % timedelta(days=1)
         assert late <= timedelta(seconds=3)
 
-    story(told)
+    story(play)
 
 
 @pytest.mark.parametrize("ahead", [timedelta(hours=3), timedelta(hours=-30), timedelta(days=365, hours=3)])
 def test_a_clock_that_is_set_right_leaves_nothing_of_its_error(ahead: timedelta) -> None:
-    async def told(world: World) -> None:
+    async def play(world: World) -> None:
         world.clock_error = ahead
-        opens_at = in_minutes(world, 60)
+        opens_at = round_to_minutes(world, 60)
         key = await a_move(world, daily(opens_at, 30))
         await world.until(lambda: world.said(key) == "OutsideWindow")
         await asyncio.sleep(60)
@@ -126,12 +126,12 @@ def test_a_clock_that_is_set_right_leaves_nothing_of_its_error(ahead: timedelta)
         begun_at = await begins_at(world, timedelta(hours=3))
         assert opens_at <= begun_at <= opens_at + RESYNC + timedelta(seconds=3)
 
-    story(told)
+    story(play)
 
 
 def test_a_paused_object_says_what_would_be_done_also_when_the_window_opens_and_closes() -> None:
-    async def told(world: World) -> None:
-        opens_at = in_minutes(world, 3)
+    async def play(world: World) -> None:
+        opens_at = round_to_minutes(world, 3)
         key = await a_move(world, daily(opens_at, 2), **PAUSED)
         await world.until(lambda: world.status(key).get("nextSteps"))
         (words,) = world.status(key)["nextSteps"]
@@ -143,4 +143,4 @@ def test_a_paused_object_says_what_would_be_done_also_when_the_window_opens_and_
         assert timedelta(minutes=2) <= world.now() - opens_at <= timedelta(minutes=2, seconds=3)
         assert not has_begun(world)
 
-    story(told)
+    story(play)

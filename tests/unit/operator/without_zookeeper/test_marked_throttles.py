@@ -63,7 +63,7 @@ def removes(owner: str, moves: dict[TopicPartition, Move]) -> Act:
     return lambda configs: changes_to_remove(owner, moves.keys(), configs.seen(*topics))
 
 
-def settled(configs: DynamicConfigs, *acts: Act) -> DynamicConfigs:
+def apply_acts(configs: DynamicConfigs, *acts: Act) -> DynamicConfigs:
     """As it is after all of these, one after the other."""
     configs = configs.copy()
     for act in acts:
@@ -94,20 +94,20 @@ def rates(configs: DynamicConfigs) -> list[int | None]:
 
 class TestAlone:
     def test_a_limit_is_set_changed_and_removed(self) -> None:
-        limited = settled(fresh(), sets(A, OF_A, 5000))
+        limited = apply_acts(fresh(), sets(A, OF_A, 5000))
         assert rates(limited) == [5000, 5000]
         assert limited.topics == {
             "orders": {LEADER_REPLICAS: "00:1,010:1,010:2", FOLLOWER_REPLICAS: "00:3,010:3"},
             "bills": {},
         }
         assert [(each.owner, each.bytes_per_second) for each in entries_in(limited.defaults)] == [(A, 5000)]
-        other = settled(limited, sets(A, OF_A, 700))
+        other = apply_acts(limited, sets(A, OF_A, 700))
         assert (rates(other), other.topics) == ([700, 700], limited.topics)
         assert [each.bytes_per_second for each in entries_in(other.defaults)] == [700]
-        assert settled(other, removes(A, OF_A)) == fresh()
+        assert apply_acts(other, removes(A, OF_A)) == fresh()
 
     def test_what_is_as_it_should_be_is_not_written(self) -> None:
-        limited = settled(fresh(), sets(A, OF_A, 5000))
+        limited = apply_acts(fresh(), sets(A, OF_A, 5000))
         assert not sets(A, OF_A, 5000)(limited)
         assert not removes(B, OF_B)(limited)
         assert not removes(A, OF_A)(fresh())
@@ -115,20 +115,20 @@ class TestAlone:
     def test_the_rate_is_there_before_any_replica_is_named_and_goes_after_the_last(self) -> None:
         first = sets(A, OF_A, 5000)(fresh())
         assert set(first) == {None}
-        limited = settled(fresh(), sets(A, OF_A, 5000))
+        limited = apply_acts(fresh(), sets(A, OF_A, 5000))
         assert set(removes(A, OF_A)(limited)) == {"orders"}
 
     def test_moves_that_are_over_are_limited_no_more_by_the_next_look_at_their_partitions(self) -> None:
-        limited = settled(fresh(), sets(A, OF_A, 5000))
+        limited = apply_acts(fresh(), sets(A, OF_A, 5000))
         elsewhere = OF_A | {tp("orders", 0): move([1], [2])}
-        assert replicas(settled(limited, sets(A, elsewhere, 5000)), "orders", FOLLOWER_REPLICAS) == ["0:2", "10:3"]
+        assert replicas(apply_acts(limited, sets(A, elsewhere, 5000)), "orders", FOLLOWER_REPLICAS) == ["0:2", "10:3"]
 
     def test_a_topic_that_is_gone_needs_nothing_and_one_of_its_name_has_nothing(self) -> None:
-        limited = settled(fresh(), sets(B, OF_B, 5000))
+        limited = apply_acts(fresh(), sets(B, OF_B, 5000))
         del limited.topics["bills"]
         assert not sets(B, OF_B, 5000)(limited)
         limited.topics["bills"] = {}
-        assert settled(limited, removes(B, OF_B)) == fresh()
+        assert apply_acts(limited, removes(B, OF_B)) == fresh()
 
     def test_what_has_no_room_is_refused_before_anything_is_written(self) -> None:
         many = {tp("orders", number): move([1, 2, 3], [4, 5, 6]) for number in range(2_000)}
@@ -137,35 +137,35 @@ class TestAlone:
         ):
             sets(A, many, 5000)(fresh())
         fitting = {each: many[each] for each in list(many)[:1_000]}
-        assert settled(settled(fresh(), sets(A, fitting, 5000)), removes(A, fitting)) == fresh()
+        assert apply_acts(apply_acts(fresh(), sets(A, fitting, 5000)), removes(A, fitting)) == fresh()
 
 
 class TestBesideOthers:
     def test_a_rate_that_somebody_has_set_stays_whatever_it_says(self) -> None:
         for theirs in ("5000", "7", "0"):
             before = fresh(**{LEADER_RATE: theirs})
-            limited = settled(before, sets(A, OF_A, 5000))
+            limited = apply_acts(before, sets(A, OF_A, 5000))
             assert (limited.defaults[LEADER_RATE], limited.defaults[FOLLOWER_RATE]) == (theirs, "05000")
-            assert settled(limited, removes(A, OF_A)) == before
+            assert apply_acts(limited, removes(A, OF_A)) == before
 
     def test_one_that_is_set_while_ours_holds_is_theirs_from_then_on(self) -> None:
-        limited = settled(fresh(), sets(A, OF_A, 5000))
+        limited = apply_acts(fresh(), sets(A, OF_A, 5000))
         limited.defaults[LEADER_RATE] = "5000"
         assert not sets(A, OF_A, 5000)(limited)
-        assert settled(limited, removes(A, OF_A)) == fresh(**{LEADER_RATE: "5000"})
+        assert apply_acts(limited, removes(A, OF_A)) == fresh(**{LEADER_RATE: "5000"})
 
     def test_replicas_that_somebody_has_named_stay_also_where_they_are_the_same(self) -> None:
         before = fresh()
         before.topics["orders"] = {LEADER_REPLICAS: "0:1,9:9", FOLLOWER_REPLICAS: "*"}
-        limited = settled(before, sets(A, OF_A, 5000))
+        limited = apply_acts(before, sets(A, OF_A, 5000))
         assert limited.topics["orders"] == {LEADER_REPLICAS: "0:1,9:9,00:1,010:1,010:2", FOLLOWER_REPLICAS: "*"}
-        assert settled(limited, removes(A, OF_A)) == before
+        assert apply_acts(limited, removes(A, OF_A)) == before
 
     def test_all_replicas_that_somebody_names_while_ours_are_there_need_nothing_added(self) -> None:
-        limited = settled(fresh(), sets(A, OF_A, 5000))
+        limited = apply_acts(fresh(), sets(A, OF_A, 5000))
         limited.topics["orders"][LEADER_REPLICAS] = "*"
         assert not sets(A, OF_A, 5000)(limited)
-        assert settled(limited, removes(A, OF_A)).topics["orders"] == {LEADER_REPLICAS: "*"}
+        assert apply_acts(limited, removes(A, OF_A)).topics["orders"] == {LEADER_REPLICAS: "*"}
 
     def test_settings_of_others_are_no_entries(self) -> None:
         assert (
@@ -174,26 +174,26 @@ class TestBesideOthers:
         )
 
     def test_the_lowest_of_several_limits_holds_as_long_as_it_is_there(self) -> None:
-        both = settled(fresh(), sets(A, OF_A, 5000), sets(B, OF_B, 700))
+        both = apply_acts(fresh(), sets(A, OF_A, 5000), sets(B, OF_B, 700))
         assert rates(both) == [700, 700]
-        assert rates(settled(both, removes(B, OF_B))) == [5000, 5000]
-        assert rates(settled(both, removes(A, OF_A))) == [700, 700]
+        assert rates(apply_acts(both, removes(B, OF_B))) == [5000, 5000]
+        assert rates(apply_acts(both, removes(A, OF_A))) == [700, 700]
 
     def test_each_leaves_the_others_replicas_also_of_the_same_partition(self) -> None:
-        both = settled(fresh(), sets(A, OF_A, 5000), sets(B, SAME, 700))
+        both = apply_acts(fresh(), sets(A, OF_A, 5000), sets(B, SAME, 700))
         assert (
-            settled(both, removes(A, OF_A)).topics
-            == settled(fresh(), sets(A, OF_A, 5000), sets(B, SAME, 700), removes(A, OF_A)).topics
+            apply_acts(both, removes(A, OF_A)).topics
+            == apply_acts(fresh(), sets(A, OF_A, 5000), sets(B, SAME, 700), removes(A, OF_A)).topics
         )
-        assert replicas(settled(both, removes(A, OF_A)), "orders", FOLLOWER_REPLICAS) == ["0:2"]
-        assert settled(both, removes(B, SAME)) == settled(fresh(), sets(A, OF_A, 5000))
+        assert replicas(apply_acts(both, removes(A, OF_A)), "orders", FOLLOWER_REPLICAS) == ["0:2"]
+        assert apply_acts(both, removes(B, SAME)) == apply_acts(fresh(), sets(A, OF_A, 5000))
 
     def test_what_was_written_late_for_one_that_is_gone_is_removed_like_any_other(self) -> None:
         late = sets(A, OF_A, 300)(fresh())
-        limited = settled(fresh(), sets(A, OF_A, 5000))
+        limited = apply_acts(fresh(), sets(A, OF_A, 5000))
         limited.change(late)
-        assert rates(settled(limited, sets(A, OF_A, 5000))) == [5000, 5000]
-        assert settled(limited, removes(A, OF_A)) == fresh()
+        assert rates(apply_acts(limited, sets(A, OF_A, 5000))) == [5000, 5000]
+        assert apply_acts(limited, removes(A, OF_A)) == fresh()
 
 
 @dataclass(frozen=True)
@@ -222,13 +222,13 @@ def ends(configs: DynamicConfigs, acts: list[Act], disturb: Disturb | None = Non
         if all(state.done) and not state.disturbances:
             yield state.configs
             continue
-        for after in following(state, acts, disturb):
+        for after in find_following(state, acts, disturb):
             if after.key() not in known:
                 known.add(after.key())
                 open_states.append(after)
 
 
-def following(state: State, acts: list[Act], disturb: Disturb | None) -> Iterator[State]:
+def find_following(state: State, acts: list[Act], disturb: Disturb | None) -> Iterator[State]:
     if state.disturbances and disturb is not None:
         disturbed = state.configs.copy()
         disturb(disturbed)
@@ -238,8 +238,8 @@ def following(state: State, acts: list[Act], disturb: Disturb | None) -> Iterato
         if pending is not None:
             written = state.configs.copy()
             written.change(pending)
-            yield replace(state, configs=written, pending=replaced(state.pending, at, None))
-            yield replace(state, pending=replaced(state.pending, at, None))  # it dies
+            yield replace(state, configs=written, pending=replace_at(state.pending, at, None))
+            yield replace(state, pending=replace_at(state.pending, at, None))  # it dies
         elif not state.done[at]:
             changes = act(state.configs)
             if changes and all(is_tidying(topic, each) for topic, changed in changes.items() for each in changed):
@@ -247,12 +247,12 @@ def following(state: State, acts: list[Act], disturb: Disturb | None) -> Iterato
                 tidied.change(changes)
                 yield replace(state, configs=tidied)
             elif changes:
-                yield replace(state, pending=replaced(state.pending, at, changes))
+                yield replace(state, pending=replace_at(state.pending, at, changes))
             else:
-                yield replace(state, done=replaced(state.done, at, True))
+                yield replace(state, done=replace_at(state.done, at, True))
 
 
-def replaced(values: tuple[T, ...], at: int, value: T) -> tuple[T, ...]:
+def replace_at(values: tuple[T, ...], at: int, value: T) -> tuple[T, ...]:
     return (*values[:at], value, *values[at + 1 :])
 
 
@@ -267,27 +267,27 @@ class TestWhateverHappens:
             assert replicas(end, "orders", LEADER_REPLICAS) == ["0:1", "10:1", "10:2", "1:2"]
             assert replicas(end, "orders", FOLLOWER_REPLICAS) == ["0:3", "10:3", "1:3"]
             assert sorted(each.owner for each in entries_in(end.defaults)) == [B, A]
-            assert settled(end, removes(A, OF_A), removes(B, OF_B)) == fresh()
+            assert apply_acts(end, removes(A, OF_A), removes(B, OF_B)) == fresh()
 
     def test_one_begins_while_another_ends_also_of_the_same_partition(self) -> None:
-        before = settled(fresh(), sets(A, OF_A, 500))
+        before = apply_acts(fresh(), sets(A, OF_A, 500))
         for moves in (OF_B, SAME):
-            expected = settled(fresh(), sets(B, moves, 700))
+            expected = apply_acts(fresh(), sets(B, moves, 700))
             for end in ends(before, [removes(A, OF_A), sets(B, moves, 700)]):
                 assert rates(end) == [700, 700]
                 for topic in ("orders", "bills"):
                     for name in (LEADER_REPLICAS, FOLLOWER_REPLICAS):
                         assert replicas(end, topic, name) == replicas(expected, topic, name)
-                assert settled(end, removes(B, moves)) == fresh()
+                assert apply_acts(end, removes(B, moves)) == fresh()
 
     def test_two_end_at_once(self) -> None:
-        before = settled(fresh(), sets(A, OF_A, 5000), sets(B, OF_B, 700))
+        before = apply_acts(fresh(), sets(A, OF_A, 5000), sets(B, OF_B, 700))
         assert list(ends(before, [removes(A, OF_A), removes(B, OF_B)])) == [fresh()]
 
     def test_one_changes_while_another_ends(self) -> None:
-        before = settled(fresh(), sets(A, OF_A, 5000), sets(B, OF_B, 700))
+        before = apply_acts(fresh(), sets(A, OF_A, 5000), sets(B, OF_B, 700))
         for end in ends(before, [sets(A, OF_A, 900), removes(B, OF_B)]):
-            assert end == settled(fresh(), sets(A, OF_A, 900))
+            assert end == apply_acts(fresh(), sets(A, OF_A, 900))
 
     @pytest.mark.parametrize("disturb", ["rate", "all replicas", "topic", "list", "their replica"])
     def test_somebody_changes_something_meanwhile(self, disturb: str) -> None:
@@ -306,18 +306,18 @@ class TestWhateverHappens:
                     orders[LEADER_REPLICAS] = f"{orders.get(LEADER_REPLICAS, '')},0:1".removeprefix(",")
 
         for set_first in ends(fresh(), [sets(A, OF_A, 5000)], act):
-            over = settled(set_first, removes(A, OF_A))
+            over = apply_acts(set_first, removes(A, OF_A))
             expected = fresh()
             if disturb in ("rate", "all replicas", "their replica"):
                 act(expected)
             assert over in (expected, fresh() if disturb == "rate" else expected)
-        for over in ends(settled(fresh(), sets(A, OF_A, 5000)), [removes(A, OF_A)], act):
+        for over in ends(apply_acts(fresh(), sets(A, OF_A, 5000)), [removes(A, OF_A)], act):
             assert not entries_in(over.defaults)
             assert "0:1" in over.topics["orders"].get(LEADER_REPLICAS, "") or disturb != "their replica"
 
 
 def test_what_is_added_and_what_is_taken_away_come_one_after_the_other() -> None:
-    limited = settled(fresh(), sets(A, OF_A, 5000))
+    limited = apply_acts(fresh(), sets(A, OF_A, 5000))
     elsewhere = OF_A | {tp("orders", 0): move([1], [2])}
     first = sets(A, elsewhere, 5000)(limited)
     assert [each.operation for changed in first.values() for each in changed] == [Operation.APPEND]

@@ -41,11 +41,11 @@ def plan(resource: KafkaTopic, cluster: ClusterView, context: Context = LOOK) ->
     return plan_topic(resource, cluster, Surroundings(moves={}), context)
 
 
-def with_reply(step: Any, **said: Any) -> Context:
+def add_reply(step: Any, **said: Any) -> Context:
     return replace(LOOK, topics=(TopicReply(step=step, **said),))
 
 
-def asked(spec: dict[str, Any] | None = None) -> tuple[KafkaTopic, CreateTopic]:
+def ask_for_topic(spec: dict[str, Any] | None = None) -> tuple[KafkaTopic, CreateTopic]:
     """An object that has asked for its topic, and what it asked for."""
     first = plan(kafka_topic(spec), kraft())
     (step,) = first.steps
@@ -54,27 +54,27 @@ def asked(spec: dict[str, Any] | None = None) -> tuple[KafkaTopic, CreateTopic]:
 
 
 def test_a_topic_that_was_created_has_the_id_that_the_cluster_gave_it() -> None:
-    resource, step = asked()
-    after = plan(resource, kraft(healthy([1, 2], [2, 3])), with_reply(step, topic_id=ORDERS_ID))
+    resource, step = ask_for_topic()
+    after = plan(resource, kraft(healthy([1, 2], [2, 3])), add_reply(step, topic_id=ORDERS_ID))
     assert (after.status.topic_id, ready(after).reason) == (ORDERS_SHOWN, Reason.RECONCILED)
     assert after.notices == ()
 
 
 def test_who_heard_no_answer_takes_a_topic_that_is_as_it_was_asked_for() -> None:
-    resource, _ = asked({"adoptionPolicy": "Never"})
+    resource, _ = ask_for_topic({"adoptionPolicy": "Never"})
     assert plan(resource, kraft(healthy([1, 2], [2, 3]))).status.topic_id == ORDERS_SHOWN
     other = plan(resource, kraft(healthy([1, 2])))
     assert ready(other).reason is Reason.NOT_ADOPTED
 
 
 def test_with_zookeeper_only_the_id_that_was_asked_for_is_taken() -> None:
-    resource, _ = asked({"adoptionPolicy": "Never"})
+    resource, _ = ask_for_topic({"adoptionPolicy": "Never"})
     assert ready(plan(resource, view(healthy([1, 2], [2, 3])))).reason is Reason.NOT_ADOPTED
 
 
 def test_a_refusal_is_said_in_the_clusters_words_and_asked_for_again_without_saying_anything_else() -> None:
-    resource, step = asked()
-    refused = plan(resource, kraft(), with_reply(step, refused="no such policy"))
+    resource, step = ask_for_topic()
+    refused = plan(resource, kraft(), add_reply(step, refused="no such policy"))
     assert (refused.steps, ready(refused).reason) == ((), Reason.REQUEST_REFUSED)
     assert "no such policy" in ready(refused).message
     assert refused.look_again_in_s
@@ -86,18 +86,18 @@ def test_a_refusal_is_said_in_the_clusters_words_and_asked_for_again_without_say
 
 
 def test_a_refusal_holds_for_what_was_refused_and_not_for_what_follows_from_the_cluster_as_it_is_now() -> None:
-    resource, step = asked()
+    resource, step = ask_for_topic()
     fewer = kraft(brokers=(4, 5, 6))
-    again = plan(resource, fewer, with_reply(step, refused="broker 1 is fenced"))
+    again = plan(resource, fewer, add_reply(step, refused="broker 1 is fenced"))
     (other,) = again.steps
     assert isinstance(other, CreateTopic)
     assert other.assignment != step.assignment
-    assert plan(resource, kraft(), with_reply(step, refused="broker 1 is fenced")).steps == ()
+    assert plan(resource, kraft(), add_reply(step, refused="broker 1 is fenced")).steps == ()
 
 
 def test_a_controller_that_does_not_answer_is_said_and_asked_again_soon() -> None:
-    resource, step = asked()
-    troubled = plan(resource, kraft(), with_reply(step, trouble="nobody answers"))
+    resource, step = ask_for_topic()
+    troubled = plan(resource, kraft(), add_reply(step, trouble="nobody answers"))
     assert (troubled.steps, ready(troubled).reason) == ((), Reason.BROKERS_UNAVAILABLE)
 
 
@@ -110,7 +110,7 @@ def test_what_is_not_refused_is_done_beside_what_is() -> None:
     first = plan(changed, seen)
     config = next(step for step in first.steps if isinstance(step, AlterTopicConfig))
     assert config.changes == {"retention.ms": "9"}
-    after = plan(changed, seen, with_reply(config, refused="too long"))
+    after = plan(changed, seen, add_reply(config, refused="too long"))
     assert len(after.steps) == len(first.steps) - 1 == 1
     assert ready(after).reason is Reason.REQUEST_REFUSED
 
@@ -134,7 +134,7 @@ def test_a_refused_deletion_lets_the_object_go_and_says_why() -> None:
     first = plan(resource, seen)
     (step,) = first.steps
     assert step == MarkTopicForDeletion(topic=ORDERS, topic_id=ORDERS_ID)
-    after = plan(resource, seen, with_reply(step, refused="Topic deletion is disabled."))
+    after = plan(resource, seen, add_reply(step, refused="Topic deletion is disabled."))
     assert after.finalizer is FinalizerWish.RELEASE
     assert [each.reason for each in after.notices] == ["DeletionForbidden"]
     assert "Topic deletion is disabled." in after.notices[0].message

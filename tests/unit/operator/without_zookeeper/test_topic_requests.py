@@ -41,13 +41,13 @@ from controller_operator.kafka.requests.features import UpdateFeatures, update_f
 from controller_operator.kafka.requests.topics import MissTopic, TopicReply, TopicStep, ask_for_topic
 from simulation.cluster.names import tp
 from simulation.controller_client import SimulatedControllerClient
-from tests.unit.operator.clusters import ORDERS, ORDERS_ID, assigned
+from tests.unit.operator.clusters import ORDERS, ORDERS_ID, assign
 
 NO_TIME = i32Timedelta.parse(timedelta())
 GIVEN = TopicId(UUID(int=99))
 ASSIGNMENT = TopicAssignment(
     topic_id=ORDERS_ID,
-    partitions={number: assigned(replicas) for number, replicas in enumerate(([1, 2], [2, 3], [3, 1]))},  # type: ignore[misc]  # short to write
+    partitions={number: assign(replicas) for number, replicas in enumerate(([1, 2], [2, 3], [3, 1]))},  # type: ignore[misc]  # short to write
 )
 CREATE = CreateTopic(topic=ORDERS, assignment=ASSIGNMENT, config={"retention.ms": "1"})
 ADD = AddPartitions(topic=ORDERS, assignment=ASSIGNMENT, version=ZkVersion(0), present=2)
@@ -82,10 +82,10 @@ def answers(code: ErrorCode, message: str | None) -> dict[type, Any]:
 
 
 def client_that(answer: Callable[[Any], Any]) -> SimulatedControllerClient:
-    async def answered(request: Any) -> Any:
+    async def answer_once(request: Any) -> Any:
         return answer(request)
 
-    return SimulatedControllerClient(lambda: answered)
+    return SimulatedControllerClient(lambda: answer_once)
 
 
 async def ask(step: TopicStep, code: ErrorCode = ErrorCode.none, message: str | None = None) -> tuple[TopicReply, Any]:
@@ -130,7 +130,7 @@ async def test_a_topic_is_deleted_by_its_id() -> None:
     assert reply.is_done
 
 
-def shown(code: ErrorCode) -> MetadataResponse:
+def make_metadata(code: ErrorCode) -> MetadataResponse:
     """What a broker says of one topic that it is asked for."""
     topic = MetadataResponseTopic(error_code=code, name=WireTopicName(ORDERS), topic_id=None, partitions=())
     return MetadataResponse(throttle_time=NO_TIME, brokers=(), controller_id=WireBrokerId(1), topics=(topic,))
@@ -148,7 +148,7 @@ def shown(code: ErrorCode) -> MetadataResponse:
 async def test_a_topic_is_gone_where_a_broker_says_so_and_not_where_it_may_not_be_told(
     code: ErrorCode, is_done: bool, is_refused: bool
 ) -> None:
-    client = client_that(lambda _request: shown(code))
+    client = client_that(lambda _request: make_metadata(code))
     reply = await ask_for_topic(MissTopic(topic=ORDERS), client)
     request: Any = client.requests[0]
     assert ([each.name for each in request.topics], request.allow_auto_topic_creation) == ([ORDERS], False)

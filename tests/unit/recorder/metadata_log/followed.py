@@ -14,7 +14,7 @@ from controller_core.recorder.metadata_log.looking import MetadataLogLooker
 from controller_core.recorder.recorder import Recorder
 from tests.unit.journal.memory import MemoryJournal
 from tests.unit.recorder.metadata_log import logs
-from tests.unit.recorder.metadata_log.quorums import Quorum, looker_of, served
+from tests.unit.recorder.metadata_log.quorums import Quorum, looker_of, serve
 from tests.unit.recorder.watching import Settings
 
 
@@ -57,8 +57,8 @@ def cluster() -> Quorum:
 
 
 @asynccontextmanager
-async def followed(quorum: Quorum) -> AsyncIterator[Followed]:
-    async with served(quorum):
+async def follow_quorum(quorum: Quorum) -> AsyncIterator[Followed]:
+    async with serve(quorum):
         looker = looker_of(quorum)
         try:
             found = Followed(looker, MemoryJournal())
@@ -68,7 +68,7 @@ async def followed(quorum: Quorum) -> AsyncIterator[Followed]:
             looker.close()
 
 
-def ended_with(lines: list[Line]) -> Ended:
+def make_ended(lines: list[Line]) -> Ended:
     """What a recorder finds in the directory of one that was killed after these lines."""
     last = lines[-1]
     position = position_of(last.correlation_id)

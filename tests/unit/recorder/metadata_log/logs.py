@@ -143,7 +143,7 @@ def body(*values: bytes, keys: Sequence[bytes | None] | None = None) -> bytes:
     return b"".join(_record(number, key, value) for number, (key, value) in enumerate(pairs))
 
 
-def packed(base_offset: int, compressed: bytes) -> bytes:
+def pack_record(base_offset: int, compressed: bytes) -> bytes:
     """A batch of one record, by gzip."""
     return _batch(base_offset, compressed, count=1, epoch=1, time_ms=1_000, attributes=1)
 

@@ -194,7 +194,7 @@ def _versions() -> ApiVersionsResponse:
 
 
 @asynccontextmanager
-async def served(quorum: Quorum) -> AsyncIterator[None]:
+async def serve(quorum: Quorum) -> AsyncIterator[None]:
     """The quorum at its address."""
     server = await asyncio.start_server(quorum.serve, "127.0.0.1", 0)
     quorum.address = Address("127.0.0.1", server.sockets[0].getsockname()[1])

@@ -113,7 +113,7 @@ def test_any_bytes_are_a_record_or_refused(content: bytes) -> None:
 def test_any_fields_of_known_kinds_are_read_applied_or_refused(api_key: int, version: int, fields: bytes) -> None:
     image = MetadataImage()
     for known in (logs.register(1, 1), logs.topic(), logs.partition(0, [1])):
-        image.apply(applied(known))
+        image.apply(apply(known))
     with suppress(LogUnreadable):
         record = read_record(logs.frame(api_key, version, fields))
         if record is not None and not isinstance(record, records.BeginTransaction):
@@ -135,7 +135,7 @@ def test_any_bytes_in_a_log_are_refused_or_waited_for(content: bytes, cut: int) 
             EventReader().read(batch)
 
 
-def applied(content: bytes) -> records.MetadataRecord:
+def apply(content: bytes) -> records.MetadataRecord:
     record = read_record(content)
     assert record is not None
     return record

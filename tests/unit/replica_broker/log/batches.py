@@ -44,7 +44,7 @@ def record(value: bytes, *, offset_delta: int = 0, timestamp_delta_ms: int = 0, 
     return varint(len(body)) + body
 
 
-def compressed(compression: Compression, records: bytes) -> bytes:
+def compress_records(compression: Compression, records: bytes) -> bytes:
     """As producers compress records; snappy in the frames of Java's clients."""
     match compression:
         case Compression.GZIP:
@@ -86,7 +86,7 @@ def batch(
             for number, (value, time_ms, key) in enumerate(zip(values, times, named, strict=True))
         )
     if records:
-        records = compressed(Compression(attributes & 7), records)
+        records = compress_records(Compression(attributes & 7), records)
     checked = (
         struct.pack(
             ">hiqqqhii",
@@ -104,7 +104,7 @@ def batch(
     return struct.pack(">qiibI", base_offset, len(checked) + 9, leader_epoch, 2, crc32c(checked)) + checked
 
 
-def replicated(*values: bytes, at: int, epoch: int = EPOCH) -> bytes:
+def replicate(*values: bytes, at: int, epoch: int = EPOCH) -> bytes:
     """As a leader of that epoch has it, from an offset on."""
     return place_batches(batch(*values), at, LeaderEpoch(epoch), None)
 

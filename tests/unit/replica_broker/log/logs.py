@@ -17,7 +17,7 @@ ORDERS_0: Final = TopicPartition(TopicName("orders"), PartitionId(0))
 SMALL: Final = LogConfig(segment_bytes=400, index_interval_bytes=100)
 
 
-def opened(
+def open_log(
     disk: Disk, clock: ManualClock | None = None, *, is_clean: bool = False, recovery_point: int = 0, **config: Any
 ) -> Log:
     return Log.open(

@@ -12,13 +12,13 @@ from replica_broker.log import compression as module
 from replica_broker.log.compression import compress, decompress
 from replica_broker.log.errors import CorruptBatch
 from replica_broker.log.record_batches import Compression
-from tests.unit.replica_broker.log.batches import compressed
+from tests.unit.replica_broker.log.batches import compress_records
 
 
 @pytest.mark.parametrize("compression", Compression)
 @pytest.mark.parametrize("records", [b"", b"a", b"ab" * 1_000_000], ids=["nothing", "little", "much"])
 def test_what_was_compressed_is_decompressed(compression: Compression, records: bytes) -> None:
-    assert decompress(compression, compressed(compression, records)) == records
+    assert decompress(compression, compress_records(compression, records)) == records
 
 
 @given(st.sampled_from(Compression), st.binary(max_size=300_000))
@@ -43,7 +43,7 @@ def test_a_few_bytes_that_stand_for_too_many_are_refused(
 ) -> None:
     monkeypatch.setattr(module, "MOST_BYTES", 1 << 20)
     with pytest.raises(CorruptBatch):
-        decompress(compression, compressed(compression, bytes((1 << 20) + 2)))
+        decompress(compression, compress_records(compression, bytes((1 << 20) + 2)))
 
 
 @given(

@@ -19,7 +19,7 @@ from replica_broker.log.checkpoints.files import CheckpointFiles
 from replica_broker.log.directories import LogDirectories, OfflineDirectory
 from replica_broker.log.errors import DirectoryRefused, InconsistentTopicId, LogOffline
 from simulation.replicas.disk import SimulatedDisk
-from tests.unit.replica_broker.log.batches import EPOCH, NOW_MS, batch, old_message, replicated
+from tests.unit.replica_broker.log.batches import EPOCH, NOW_MS, batch, old_message, replicate
 from tests.unit.replica_broker.log.logs import ORDERS_0, SMALL, all_bytes, offsets
 
 ONE, OTHER = PurePath("/one"), PurePath("/other")
@@ -40,7 +40,7 @@ class Told(list[OfflineDirectory]):
         super().append(failed)
 
 
-def loaded(
+def load(
     disk: Disk,
     paths: Sequence[PurePath] = (ONE, OTHER),
     *,
@@ -61,7 +61,7 @@ def loaded(
 
 def test_logs_are_made_in_the_directory_with_the_fewest_and_found_again() -> None:
     disk = SimulatedDisk()
-    directories = loaded(disk)
+    directories = load(disk)
     log = directories.open_log(ORDERS_0, ORDERS_ID, SMALL)
     assert directories.open_log(ORDERS_0, ORDERS_ID, SMALL) is log
     directories.open_log(ORDERS_1, ORDERS_ID, SMALL)
@@ -69,7 +69,7 @@ def test_logs_are_made_in_the_directory_with_the_fewest_and_found_again() -> Non
     log.append_as_leader(batch(b"a"), EPOCH, NOW_MS)
     assert directories.find_high_watermark(ORDERS_0) is None
     directories.close({ORDERS_0: 1})
-    again = loaded(disk)
+    again = load(disk)
     assert again.logs.keys() == {ORDERS_0, ORDERS_1}
     assert (again.find_topic_id(ORDERS_0), again.find_high_watermark(ORDERS_0)) == (ORDERS_ID, 1)
     found = again.find_log(ORDERS_0)
@@ -79,7 +79,7 @@ def test_logs_are_made_in_the_directory_with_the_fewest_and_found_again() -> Non
 
 def test_the_files_are_as_kafka_writes_them() -> None:
     disk = SimulatedDisk()
-    directories = loaded(disk)
+    directories = load(disk)
     log = directories.open_log(ORDERS_0, ORDERS_ID, SMALL)
     log.append_as_leader(batch(b"a", b"b"), EPOCH, NOW_MS)
     directories.close({ORDERS_0: 1})
@@ -89,7 +89,7 @@ def test_the_files_are_as_kafka_writes_them() -> None:
     assert disk.read_whole(ONE / "recovery-point-offset-checkpoint") == b"0\n1\norders 0 2\n"
     assert disk.read_whole(ONE / "log-start-offset-checkpoint") == b"0\n1\norders 0 0\n"
     assert disk.exists(ONE / ".kafka_cleanshutdown")
-    again = loaded(disk)
+    again = load(disk)
     assert not disk.exists(ONE / ".kafka_cleanshutdown")
     again.close()
 
@@ -102,10 +102,10 @@ def test_another_broker_s_or_cluster_s_directory_is_refused_in_words(
     broker_id: int, cluster_id: str, words: str
 ) -> None:
     disk = SimulatedDisk()
-    loaded(disk).close()
+    load(disk).close()
     for _ in range(2):  # the lock is given back
         with pytest.raises(DirectoryRefused, match=words):
-            loaded(disk, broker_id=broker_id, cluster_id=cluster_id)
+            load(disk, broker_id=broker_id, cluster_id=cluster_id)
 
 
 @pytest.mark.parametrize("content", [b"version=1\nnode.id=1\ncluster.id=c\n", b"\xff", b"broker.id=\\uZZZZ"])
@@ -114,7 +114,7 @@ def test_a_directory_of_another_kind_is_refused(content: bytes) -> None:
     disk.make_folder(ONE)
     disk.damage(ONE / "meta.properties", content)
     with pytest.raises(DirectoryRefused, match=r"meta\.properties"):
-        loaded(disk)
+        load(disk)
 
 
 def test_what_else_a_stock_broker_wrote_of_itself_stays() -> None:
@@ -122,19 +122,19 @@ def test_what_else_a_stock_broker_wrote_of_itself_stays() -> None:
     disk.make_folder(ONE)
     content = b"#\n#Tue Nov 24 18:36:14 UTC 2026\ncluster.id=c\nversion=0\nbroker.id=1\ndirectory.id=xyz\n"
     disk.damage(ONE / "meta.properties", content)
-    loaded(disk).close()
+    load(disk).close()
     assert disk.read_whole(ONE / "meta.properties") == content
 
 
 def test_a_directory_is_used_by_one_at_a_time() -> None:
     disk = SimulatedDisk()
-    first = loaded(disk)
+    first = load(disk)
     with pytest.raises(DirectoryInUse):
-        loaded(disk, [PurePath("/third"), ONE])
+        load(disk, [PurePath("/third"), ONE])
     first.close()
-    loaded(disk, [PurePath("/third"), ONE])
+    load(disk, [PurePath("/third"), ONE])
     with pytest.raises(DirectoryInUse):
-        loaded(SimulatedDisk(), [ONE, ONE])
+        load(SimulatedDisk(), [ONE, ONE])
 
 
 def test_another_process_has_the_lock_as_long_as_it_lives(tmp_path: Path) -> None:
@@ -149,14 +149,14 @@ input()
         assert process.stdout is not None
         assert process.stdout.readline() == "locked\n"
         with pytest.raises(DirectoryInUse, match="is a broker running on it"):
-            loaded(LocalDisk(), [tmp_path])
+            load(LocalDisk(), [tmp_path])
         process.kill()
-    loaded(LocalDisk(), [tmp_path]).close()
+    load(LocalDisk(), [tmp_path]).close()
 
 
 def test_a_directory_that_fails_takes_its_logs_offline_and_no_others() -> None:
     disk, told = SimulatedDisk(), Told()
-    directories = loaded(disk, told=told)
+    directories = load(disk, told=told)
     failing, living = (directories.open_log(where, None, SMALL) for where in (ORDERS_0, ORDERS_1))
     disk.broken = lambda path: path.startswith("/one")
     with pytest.raises(DiskError, match="Input/output error"):
@@ -175,13 +175,13 @@ def test_a_directory_that_fails_takes_its_logs_offline_and_no_others() -> None:
     directories.checkpoint_high_watermarks({ORDERS_0: 1, ORDERS_1: 1})
     directories.close()
     assert (disk.exists(ONE / ".kafka_cleanshutdown"), disk.exists(OTHER / ".kafka_cleanshutdown")) == (False, True)
-    assert loaded(disk).find_high_watermark(ORDERS_1) == 1
+    assert load(disk).find_high_watermark(ORDERS_1) == 1
 
 
 @pytest.mark.parametrize("broken", ["/one/orders-0", "/one/recovery-point-offset-checkpoint"])
 async def test_what_fails_in_another_thread_is_told_in_the_owner_s(broken: str) -> None:
     disk, told = SimulatedDisk(), Told()
-    directories = loaded(disk, told=told)
+    directories = load(disk, told=told)
     for where in (ORDERS_0, ORDERS_1):
         directories.open_log(where, None, SMALL).append_as_leader(batch(b"a"), EPOCH, NOW_MS)
     disk.broken = lambda path: path.startswith(broken)
@@ -193,7 +193,7 @@ async def test_what_fails_in_another_thread_is_told_in_the_owner_s(broken: str) 
 async def test_the_event_loop_goes_on_while_checkpoints_are_written() -> None:
     written_by: list[int] = []
     disk = SimulatedDisk()
-    directories = loaded(disk)
+    directories = load(disk)
     directories.open_log(ORDERS_0, None, SMALL).append_as_leader(batch(b"a"), EPOCH, NOW_MS)
 
     def notice(path: str) -> bool:
@@ -222,18 +222,18 @@ def test_a_checkpoint_that_is_written_late_replaces_no_later_one() -> None:
 def test_a_directory_that_fails_at_the_start_is_offline_and_all_of_them_are_an_error() -> None:
     disk, told = SimulatedDisk(), Told()
     disk.broken = lambda path: path.startswith("/one")
-    directories = loaded(disk, told=told)
+    directories = load(disk, told=told)
     assert (directories.live_paths, [it.path for it in told]) == ((OTHER,), [ONE])
     directories.open_log(ORDERS_0, None, SMALL)
     directories.close()
     disk.broken = lambda _: True
     with pytest.raises(DiskError, match="no log directory is usable"):
-        loaded(disk)
+        load(disk)
 
 
 def test_a_directory_that_is_moved_away_is_offline_with_the_next_checkpoint_though_its_files_are_open() -> None:
     disk, told = SimulatedDisk(), Told()
-    directories = loaded(disk, told=told)
+    directories = load(disk, told=told)
     log = directories.open_log(ORDERS_0, None, SMALL)
     log.append_as_leader(batch(b"a"), EPOCH, NOW_MS)
     disk.rename(ONE, "/moved")
@@ -246,7 +246,7 @@ def test_a_directory_that_is_moved_away_is_offline_with_the_next_checkpoint_thou
 
 async def test_whoever_waits_for_the_end_of_the_last_directory_hears_why_each_failed() -> None:
     disk = SimulatedDisk()
-    directories = loaded(disk)
+    directories = load(disk)
     waiting = asyncio.create_task(directories.wait_until_all_failed())
     for path in (ONE, OTHER):
         await asyncio.sleep(0)
@@ -259,7 +259,7 @@ async def test_whoever_waits_for_the_end_of_the_last_directory_hears_why_each_fa
 
 def test_a_full_disk_takes_the_directory_offline_and_what_was_acknowledged_stays() -> None:
     disk = SimulatedDisk()
-    directories = loaded(disk, [ONE])
+    directories = load(disk, [ONE])
     log = directories.open_log(ORDERS_0, None, SMALL)
     log.append_as_leader(batch(b"a"), EPOCH, NOW_MS)
     disk.capacity_bytes = 250
@@ -267,14 +267,14 @@ def test_a_full_disk_takes_the_directory_offline_and_what_was_acknowledged_stays
         log.append_as_leader(batch(b"x" * 200), EPOCH, NOW_MS)
     directories.close()
     disk.capacity_bytes = None
-    again = loaded(disk, [ONE]).find_log(ORDERS_0)
+    again = load(disk, [ONE]).find_log(ORDERS_0)
     assert again is not None
-    assert all_bytes(again) == replicated(b"a", at=0)
+    assert all_bytes(again) == replicate(b"a", at=0)
 
 
 def test_an_earlier_topic_of_the_same_name_is_another_one() -> None:
     disk = SimulatedDisk()
-    directories = loaded(disk)
+    directories = load(disk)
     directories.open_log(ORDERS_0, None, SMALL)
     assert directories.find_topic_id(ORDERS_0) is None
     directories.open_log(ORDERS_0, ORDERS_ID, SMALL)
@@ -283,12 +283,12 @@ def test_an_earlier_topic_of_the_same_name_is_another_one() -> None:
         directories.open_log(ORDERS_0, OTHER_ID, SMALL)
     assert raised.value.error_code is ErrorCode.inconsistent_topic_id
     directories.close()
-    assert loaded(disk).find_topic_id(ORDERS_0) == ORDERS_ID
+    assert load(disk).find_topic_id(ORDERS_0) == ORDERS_ID
 
 
 def test_nothing_that_was_known_of_a_deleted_log_holds_for_the_next_one_of_its_name() -> None:
     disk = SimulatedDisk()
-    directories = loaded(disk, [ONE])
+    directories = load(disk, [ONE])
     log = directories.open_log(ORDERS_0, ORDERS_ID, SMALL)
     log.append_as_leader(batch(b"a"), EPOCH, NOW_MS)
     log.flush()
@@ -308,7 +308,7 @@ def test_what_was_being_deleted_is_deleted_and_what_is_no_log_is_left_alone() ->
     for name in (f"orders-0.{'0' * 32}-delete", "orders-1.abc-future", "notes", "lost+found"):
         disk.make_folder(ONE / name)
         disk.damage(ONE / name / "a", b"?")
-    directories = loaded(disk, [ONE])
+    directories = load(disk, [ONE])
     assert directories.logs == {}
     assert {"orders-1.abc-future", "notes", "lost+found"} < set(disk.list(ONE))
     assert f"orders-0.{'0' * 32}-delete" not in disk.list(ONE)
@@ -316,7 +316,7 @@ def test_what_was_being_deleted_is_deleted_and_what_is_no_log_is_left_alone() ->
 
 def test_a_log_that_cannot_be_used_is_offline_and_the_others_are_used() -> None:
     disk = SimulatedDisk()
-    directories = loaded(disk, [ONE])
+    directories = load(disk, [ONE])
     for where in (ORDERS_0, ORDERS_1):
         directories.open_log(where, ORDERS_ID, SMALL)
     disk.damage(ONE / "orders-0" / f"{0:020d}.log", old_message(1))
@@ -324,7 +324,7 @@ def test_a_log_that_cannot_be_used_is_offline_and_the_others_are_used() -> None:
     disk.damage(ONE / "orders-2" / "partition.metadata", b"version: 7\n")
     directories.close()
     disk.remove(ONE / ".kafka_cleanshutdown")
-    again = loaded(disk, [ONE])
+    again = load(disk, [ONE])
     assert again.logs.keys() == {ORDERS_1}
     assert {where.partition for where in again.offline} == {0, 2}
     with pytest.raises(LogOffline):
@@ -335,11 +335,11 @@ def test_a_log_that_cannot_be_used_is_offline_and_the_others_are_used() -> None:
 def test_two_directories_with_the_same_log_are_refused() -> None:
     disk = SimulatedDisk()
     for path in (ONE, OTHER):
-        directories = loaded(disk, [path])
+        directories = load(disk, [path])
         directories.open_log(ORDERS_0, None, SMALL)
         directories.close()
     with pytest.raises(DirectoryRefused, match="both have a log of orders-0"):
-        loaded(disk)
+        load(disk)
 
 
 @pytest.mark.parametrize(
@@ -347,12 +347,12 @@ def test_two_directories_with_the_same_log_are_refused() -> None:
 )
 def test_checkpoints_that_make_no_sense_are_taken_for_none(content: bytes) -> None:
     disk = SimulatedDisk()
-    directories = loaded(disk, [ONE])
+    directories = load(disk, [ONE])
     directories.open_log(ORDERS_0, None, SMALL).append_as_leader(batch(b"a"), EPOCH, NOW_MS)
     directories.close({ORDERS_0: 1})
     for name in ("replication", "recovery-point", "log-start"):
         disk.damage(ONE / f"{name}-offset-checkpoint", content)
-    again = loaded(disk, [ONE])
+    again = load(disk, [ONE])
     assert again.find_high_watermark(ORDERS_0) is None
     assert again.logs[ORDERS_0].log_end_offset == 1
 
@@ -360,7 +360,7 @@ def test_checkpoints_that_make_no_sense_are_taken_for_none(content: bytes) -> No
 @pytest.mark.parametrize("is_crash", [True, False])
 def test_what_was_cut_and_written_anew_is_read_after_a_crash(is_crash: bool) -> None:
     disk = SimulatedDisk()
-    directories = loaded(disk, [ONE])
+    directories = load(disk, [ONE])
     log = directories.open_log(ORDERS_0, None, SMALL)
     for _ in range(9):
         log.append_as_leader(batch(b"x" * 50), EPOCH, NOW_MS)
@@ -375,16 +375,16 @@ def test_what_was_cut_and_written_anew_is_read_after_a_crash(is_crash: bool) -> 
         disk = disk.restart(lambda path, unflushed: unflushed if path.endswith("9.log") else unflushed // 2)
     else:
         directories.close()
-    again = loaded(disk, [ONE]).logs[ORDERS_0]
+    again = load(disk, [ONE]).logs[ORDERS_0]
     assert offsets(again) == [(number, number) for number in range(again.log_end_offset)]
     assert again.log_end_offset == (2 if is_crash else 11)
 
 
 def test_the_start_of_a_log_survives() -> None:
     disk = SimulatedDisk()
-    directories = loaded(disk, [ONE])
+    directories = load(disk, [ONE])
     log = directories.open_log(ORDERS_0, None, SMALL)
     log.append_as_leader(batch(b"x") + batch(b"y"), EPOCH, NOW_MS)
     log.raise_log_start(1)
     directories.close()
-    assert loaded(disk, [ONE]).logs[ORDERS_0].log_start_offset == 1
+    assert load(disk, [ONE]).logs[ORDERS_0].log_start_offset == 1

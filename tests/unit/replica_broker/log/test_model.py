@@ -10,7 +10,7 @@ from replica_broker.log.log import Log
 from replica_broker.log.record_batches import Compression, RecordBatch, place_batches, read_batches
 from simulation.replicas.disk import SimulatedDisk
 from tests.unit.replica_broker.log.batches import NOW_MS, ManualClock, batch
-from tests.unit.replica_broker.log.logs import all_bytes, opened
+from tests.unit.replica_broker.log.logs import all_bytes, open_log
 
 
 @dataclass(slots=True)
@@ -72,7 +72,7 @@ _steps = st.one_of(
 @given(st.lists(_steps, max_size=18), st.data())
 def test_a_log_is_a_list_of_batches(steps: list[tuple[str, object, int]], data: st.DataObject) -> None:
     disk, clock, model, epoch = SimulatedDisk(), ManualClock(), Model(), LeaderEpoch(0)
-    log, segment_bytes = opened(disk, clock), 400
+    log, segment_bytes = open_log(disk, clock), 400
     for kind, what, number in steps:
         if kind == "append":
             assert isinstance(what, list)
@@ -101,7 +101,7 @@ def test_a_log_is_a_list_of_batches(steps: list[tuple[str, object, int]], data: 
             segment_bytes = what
         elif kind in ("close", "abandon"):
             log.close() if kind == "close" else log.abandon()
-            log = opened(disk, clock, is_clean=kind == "close", segment_bytes=segment_bytes)
+            log = open_log(disk, clock, is_clean=kind == "close", segment_bytes=segment_bytes)
             epoch = log.latest_epoch or epoch
         assert (log.log_start_offset, log.log_end_offset) == (model.start, model.end)
     _require_same(log, model, data)

@@ -15,7 +15,7 @@ from replica_broker.log.records import read_record_times
 from tests.unit.replica_broker.log.batches import CONTROL, NOW_MS, TRANSACTIONAL, batch, old_message
 
 
-def patched(data: bytes, at: int, form: str, value: int) -> bytes:
+def patch_field(data: bytes, at: int, form: str, value: int) -> bytes:
     """With another number in a field, and the CRC that belongs to it."""
     written = bytearray(data)
     struct.pack_into(form, written, at, value)
@@ -62,15 +62,15 @@ def test_messages_of_older_formats_are_refused_in_words(magic: int) -> None:
 @pytest.mark.parametrize(
     "data",
     [
-        pytest.param(patched(batch(b"a"), 8, ">i", 2**31 - 1), id="the largest length"),
-        pytest.param(patched(batch(b"a"), 8, ">i", -(2**31)), id="the least length"),
-        pytest.param(patched(batch(b"a"), 8, ">i", 0), id="no length"),
-        pytest.param(patched(batch(b"a"), 0, ">q", -1), id="an offset below zero"),
-        pytest.param(patched(batch(b"a", b"b"), 0, ">q", 2**63 - 1), id="offsets beyond the largest"),
-        pytest.param(patched(batch(b"a"), 23, ">i", -1), id="a last offset before the first"),
-        pytest.param(patched(batch(b"a"), 57, ">i", 2), id="more records than offsets"),
-        pytest.param(patched(batch(b"a"), 57, ">i", -1), id="fewer records than none"),
-        pytest.param(patched(batch(b"a"), 21, ">h", 7), id="a compression that there is not"),
+        pytest.param(patch_field(batch(b"a"), 8, ">i", 2**31 - 1), id="the largest length"),
+        pytest.param(patch_field(batch(b"a"), 8, ">i", -(2**31)), id="the least length"),
+        pytest.param(patch_field(batch(b"a"), 8, ">i", 0), id="no length"),
+        pytest.param(patch_field(batch(b"a"), 0, ">q", -1), id="an offset below zero"),
+        pytest.param(patch_field(batch(b"a", b"b"), 0, ">q", 2**63 - 1), id="offsets beyond the largest"),
+        pytest.param(patch_field(batch(b"a"), 23, ">i", -1), id="a last offset before the first"),
+        pytest.param(patch_field(batch(b"a"), 57, ">i", 2), id="more records than offsets"),
+        pytest.param(patch_field(batch(b"a"), 57, ">i", -1), id="fewer records than none"),
+        pytest.param(patch_field(batch(b"a"), 21, ">h", 7), id="a compression that there is not"),
         pytest.param(batch(b"a")[:-1], id="cut"),
         pytest.param(batch(b"a") + b"\0", id="something behind it"),
         pytest.param(b"\0" * 61, id="zeros"),
@@ -96,7 +96,7 @@ _pieces = st.one_of(
     st.binary(max_size=80),
     st.lists(st.binary(max_size=10), min_size=1, max_size=3).map(lambda values: batch(*values)),
     st.builds(
-        patched,
+        patch_field,
         st.just(batch(b"a", b"b")),
         st.integers(0, 56),
         st.sampled_from([">b", ">h", ">i"]),

@@ -16,15 +16,15 @@ from replica_broker.log.errors import LogError, UnsupportedFormat
 from replica_broker.log.log import Log
 from replica_broker.log.record_batches import MAGIC_AT, read_batches
 from simulation.replicas.disk import Crashed, SimulatedDisk
-from tests.unit.replica_broker.log.batches import EPOCH, NOW_MS, ManualClock, batch, old_message, replicated
-from tests.unit.replica_broker.log.logs import DIRECTORY, FOLDER, ORDERS_0, SMALL, all_bytes, offsets, opened
+from tests.unit.replica_broker.log.batches import EPOCH, NOW_MS, ManualClock, batch, old_message, replicate
+from tests.unit.replica_broker.log.logs import DIRECTORY, FOLDER, ORDERS_0, SMALL, all_bytes, offsets, open_log
 
 FIRST = FOLDER / f"{0:020d}.log"
 
 
-def of_batches(count: int) -> tuple[SimulatedDisk, Log]:
+def make_log(count: int) -> tuple[SimulatedDisk, Log]:
     disk = SimulatedDisk()
-    log = opened(disk)
+    log = open_log(disk)
     for number in range(count):
         log.append_as_leader(batch(b"x" * 50, times_ms=[NOW_MS + number]), EPOCH, NOW_MS)
     return disk, log
@@ -32,10 +32,10 @@ def of_batches(count: int) -> tuple[SimulatedDisk, Log]:
 
 @given(st.integers(0, 400))
 def test_a_file_that_was_cut_anywhere_keeps_its_whole_batches(size: int) -> None:
-    disk, log = of_batches(3)
+    disk, log = make_log(3)
     content = all_bytes(log)
     disk.damage(FIRST, content[:size])
-    again = opened(disk)
+    again = open_log(disk)
     whole = min(size * 3 // len(content), 3)
     assert again.log_end_offset == whole
     assert disk.read_whole(FIRST) == content[: whole * len(content) // 3]
@@ -48,52 +48,52 @@ def test_a_file_that_was_cut_anywhere_keeps_its_whole_batches(size: int) -> None
     [
         b"\0" * 1000,
         b"\xff" * 1000,
-        replicated(b"a", at=3)[:-1] + b"?",
-        replicated(b"a", at=3)[:8] + b"\x7f\xff\xff\xff" + replicated(b"a", at=3)[12:],
-        replicated(b"a", at=2),
-        replicated(b"a", at=2**40),
+        replicate(b"a", at=3)[:-1] + b"?",
+        replicate(b"a", at=3)[:8] + b"\x7f\xff\xff\xff" + replicate(b"a", at=3)[12:],
+        replicate(b"a", at=2),
+        replicate(b"a", at=2**40),
         old_message(1)[:-1] + b"?",
     ],
 )
 def test_what_is_no_batch_that_follows_is_cut_off(tail: bytes) -> None:
-    disk, log = of_batches(3)
+    disk, log = make_log(3)
     content = all_bytes(log)
     disk.damage(FIRST, content + tail)
-    assert all_bytes(opened(disk)) == content
+    assert all_bytes(open_log(disk)) == content
     assert disk.read_whole(FIRST) == content
 
 
 @pytest.mark.parametrize("magic", [0, 1])
 def test_whole_messages_of_an_older_format_are_refused_and_stay_as_they_are(magic: int) -> None:
-    disk, _ = of_batches(0)
+    disk, _ = make_log(0)
     disk.damage(FIRST, old_message(magic))
     with pytest.raises(UnsupportedFormat):
-        opened(disk)
+        open_log(disk)
     assert disk.read_whole(FIRST) == old_message(magic)
 
 
 def test_segments_behind_one_that_lost_something_go() -> None:
-    disk, log = of_batches(9)
+    disk, log = make_log(9)
     assert log.segments_count == 3
     content = disk.read_whole(FIRST)
     for damaged in (content[:-1], content[: len(content) // 3]):
         copied = disk.restart(lambda _, unflushed: unflushed)
         copied.damage(FIRST, damaged)
-        again = opened(copied)
+        again = open_log(copied)
         assert offsets(again) == [(number, number) for number in range(again.log_end_offset)]
         assert (again.segments_count, again.log_end_offset) == (1, len(damaged) * 3 // len(content))
 
 
 def test_segments_before_the_recovery_point_are_not_read_nor_their_headers() -> None:
-    disk, log = of_batches(9)
+    disk, log = make_log(9)
     log.close()
     damaged = bytearray(disk.read_whole(FIRST))
     damaged[MAGIC_AT] = 9
     disk.damage(FIRST, bytes(damaged))
     with capture_logs() as said:
-        assert opened(disk, recovery_point=3).log_end_offset == 9
+        assert open_log(disk, recovery_point=3).log_end_offset == 9
     assert said == []
-    assert opened(disk, recovery_point=2).log_end_offset == 0
+    assert open_log(disk, recovery_point=2).log_end_offset == 0
 
 
 @pytest.mark.parametrize("suffix", [".index", ".timeindex"])
@@ -104,7 +104,7 @@ def test_segments_before_the_recovery_point_are_not_read_nor_their_headers() -> 
 def test_indexes_that_are_gone_or_garbage_lead_nobody_astray(
     suffix: str, content: bytes | None, is_clean: bool
 ) -> None:
-    disk, log = of_batches(8)
+    disk, log = make_log(8)
     expected = all_bytes(log)
     log.close()
     for base in (0, 3, 6):
@@ -112,7 +112,7 @@ def test_indexes_that_are_gone_or_garbage_lead_nobody_astray(
         disk.remove(path)
         if content is not None:
             disk.damage(path, content)
-    again = opened(disk, is_clean=is_clean, recovery_point=8)
+    again = open_log(disk, is_clean=is_clean, recovery_point=8)
     assert all_bytes(again) == expected
     again.append_as_leader(batch(b"y"), EPOCH, NOW_MS + 99)
     assert again.log_end_offset == 9
@@ -120,7 +120,7 @@ def test_indexes_that_are_gone_or_garbage_lead_nobody_astray(
 
 
 def test_what_others_left_in_the_folder_is_cleared_away_or_left_alone() -> None:
-    disk, log = of_batches(9)
+    disk, log = make_log(9)
     log.close()
     names = disk.list(FOLDER)
     for name in (
@@ -134,7 +134,7 @@ def test_what_others_left_in_the_folder_is_cleared_away_or_left_alone() -> None:
     others = {"99999999999999999999.log", "notes.log", f"{3:020d}.txnindex"}
     for name in others:
         disk.damage(FOLDER / name, b"?")
-    again = opened(disk, is_clean=True)
+    again = open_log(disk, is_clean=True)
     assert again.log_end_offset == 9
     assert set(disk.list(FOLDER)) == {*names, *others}
     again.truncate_to(3)
@@ -162,14 +162,14 @@ _FILES = [
 def test_whatever_the_files_are_a_log_opens_and_gives_batches_or_an_error_that_says_why(
     damages: list[tuple[str, int, bytes | None]], is_clean: bool, offset: int, time_ms: int
 ) -> None:
-    disk, log = of_batches(8)
+    disk, log = make_log(8)
     log.close()
     for name, at, written in damages:
         content = disk.read_whole(FOLDER / name)
         at = min(at, len(content))
         disk.damage(FOLDER / name, content[:at] + (written + content[at + len(written) :] if written else b""))
     try:
-        again = opened(disk, is_clean=is_clean)
+        again = open_log(disk, is_clean=is_clean)
     except UnsupportedFormat:
         return
     uses: list[Callable[[], object]] = [
@@ -216,7 +216,7 @@ class Course:
         log = directories.open_log(ORDERS_0, None, SMALL)
         for kind, number in steps:
             if kind == "append":
-                self.appended.append(replicated(b"x" * number, at=log.log_end_offset, epoch=self.epoch))
+                self.appended.append(replicate(b"x" * number, at=log.log_end_offset, epoch=self.epoch))
                 log.append_as_leader(batch(b"x" * number), self.epoch, NOW_MS)
             elif kind == "flush":
                 log.flush()
@@ -261,4 +261,4 @@ def test_after_a_crash_at_any_write_there_is_a_prefix_of_what_was_appended_with_
     log.append_as_leader(batch(b"after"), course.epoch, NOW_MS)
     directories.close()
     again = directories_on(after).logs[ORDERS_0]
-    assert all_bytes(again) == found + replicated(b"after", at=len(batches), epoch=course.epoch)
+    assert all_bytes(again) == found + replicate(b"after", at=len(batches), epoch=course.epoch)

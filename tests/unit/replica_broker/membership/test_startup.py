@@ -18,7 +18,7 @@ ORDERS, BROKEN, GONE = map(TopicName, ("orders", "broken", "gone"))
 NEW_ID, OLD_ID = TopicId(UUID(int=1)), TopicId(UUID(int=2))
 
 
-def at(topic: TopicName, number: int = 0) -> TopicPartition:
+def partition(topic: TopicName, number: int = 0) -> TopicPartition:
     return TopicPartition(topic, PartitionId(number))
 
 
@@ -35,12 +35,18 @@ async def test_logs_of_what_is_assigned_to_others_are_named_with_the_reason(join
     )
     await joining.zk.transact([Create(path=paths.topic(ORDERS), data=codecs.encode_topic(assignment))])
     await joining.zk.transact([Create(path=paths.topic(BROKEN), data=b"nonsense")])
-    local = {at(ORDERS): NEW_ID, at(ORDERS, 1): NEW_ID, at(ORDERS, 2): None, at(BROKEN): OLD_ID, at(GONE): OLD_ID}
+    local = {
+        partition(ORDERS): NEW_ID,
+        partition(ORDERS, 1): NEW_ID,
+        partition(ORDERS, 2): None,
+        partition(BROKEN): OLD_ID,
+        partition(GONE): OLD_ID,
+    }
     found = await find_unassigned(joining.zk, OWN, local)
     assert found == {
-        at(ORDERS, 1): "it is assigned to other brokers",
-        at(ORDERS, 2): "it is assigned to other brokers",
-        at(GONE): "the topic no longer exists",
+        partition(ORDERS, 1): "it is assigned to other brokers",
+        partition(ORDERS, 2): "it is assigned to other brokers",
+        partition(GONE): "the topic no longer exists",
     }
 
 
@@ -52,19 +58,19 @@ async def test_logs_of_what_is_assigned_to_others_are_deleted_and_no_others(join
     await joining.zk.transact([Create(path=paths.topic(ORDERS), data=codecs.encode_topic(assignment))])
     disk = SimulatedDisk()
 
-    def opened() -> LogDirectories:
+    def open_directories() -> LogDirectories:
         return LogDirectories.open(
             disk, [PurePath("/data")], broker_id=OWN, cluster_id="c", config_of=lambda _: LogConfig()
         )
 
-    directories = opened()
+    directories = open_directories()
     for number in (0, 1):
-        directories.open_log(at(ORDERS, number), NEW_ID, LogConfig())
-    directories.open_log(at(GONE), OLD_ID, LogConfig())
+        directories.open_log(partition(ORDERS, number), NEW_ID, LogConfig())
+    directories.open_log(partition(GONE), OLD_ID, LogConfig())
     await delete_unassigned(joining.zk, OWN, directories)
-    assert set(directories.logs) == {at(ORDERS)}
+    assert set(directories.logs) == {partition(ORDERS)}
     directories.close()
-    assert set(opened().logs) == {at(ORDERS)}
+    assert set(open_directories().logs) == {partition(ORDERS)}
 
 
 async def test_a_log_of_an_earlier_topic_of_the_same_name_is_not_assigned(joining: Joining) -> None:
@@ -72,9 +78,9 @@ async def test_a_log_of_an_earlier_topic_of_the_same_name_is_not_assigned(joinin
         topic_id=NEW_ID, partitions={PartitionId(0): ReplicaAssignment(replicas=(BrokerId(3),))}
     )
     await joining.zk.transact([Create(path=paths.topic(ORDERS), data=codecs.encode_topic(assignment))])
-    (why,) = (await find_unassigned(joining.zk, OWN, {at(ORDERS): OLD_ID})).values()
+    (why,) = (await find_unassigned(joining.zk, OWN, {partition(ORDERS): OLD_ID})).values()
     assert "a deleted topic" in why
-    assert await find_unassigned(joining.zk, OWN, {at(ORDERS): None}) == {}
+    assert await find_unassigned(joining.zk, OWN, {partition(ORDERS): None}) == {}
 
 
 async def test_a_failed_log_directory_is_told_also_over_a_lost_answer(joining: Joining) -> None:

@@ -21,7 +21,7 @@ from replica_broker.replicas.requests import Asked, Fetch
 from simulation.fast_loop import run_fast
 from simulation.replicas.disk import SimulatedDisk
 from tests.unit.replica_broker.process.test_settings import GIVEN
-from tests.unit.replica_broker.replicas.cluster import ORDERS, ORDERS_1, A, B, Cluster, with_cluster
+from tests.unit.replica_broker.replicas.cluster import ORDERS, ORDERS_1, A, B, Cluster, play
 from tests.unit.replica_broker.replicas.messages import batch
 from tests.unit.replica_broker.serving.stand_ins import StandInReplicas
 
@@ -31,7 +31,7 @@ def value(cluster: Cluster, name: str, **labels: str) -> float | None:
     return cluster.counters[A].registry.get_sample_value(f"kontroller_broker_{name}", labels)
 
 
-def observed(cluster: Cluster) -> None:
+def observe(cluster: Cluster) -> None:
     """Has A's replicas looked at, too."""
     node = Node(id=A, cluster_id="cluster", epoch=BrokerEpoch(7))
     gauges = ReplicaGauges(node=node, replicas=cluster.running[A], directories=cluster.directories[A])
@@ -53,7 +53,7 @@ def test_what_comes_in_and_goes_out_is_counted_by_who_sends_and_who_asks() -> No
         assert value(cluster, "sent_bytes_total", receiver="follower") == size_bytes
         assert value(cluster, "sent_bytes_total", receiver="consumer") == size_bytes
 
-    run_fast(with_cluster(scenario, Cluster()))
+    run_fast(play(scenario, Cluster()))
 
 
 def test_refusals_are_counted_by_api_and_error() -> None:
@@ -70,14 +70,14 @@ def test_refusals_are_counted_by_api_and_error() -> None:
         assert value(cluster, refused, api="Produce", error="not_enough_replicas") == 1
         assert value(cluster, refused, api="Fetch", error="unknown_leader_epoch") == 1
 
-    run_fast(with_cluster(scenario, Cluster()))
+    run_fast(play(scenario, Cluster()))
 
 
 def test_changes_of_the_isr_are_counted_and_what_they_left_is_seen() -> None:
     async def scenario(cluster: Cluster) -> None:
         cluster.configs.min_insync = 2
         cluster.start(A, B)
-        observed(cluster)
+        observe(cluster)
         await cluster.create(A, B)
         await cluster.create(B, A, topic_partition=ORDERS_1)
         assert (value(cluster, "partitions"), value(cluster, "leaders"), value(cluster, "registered")) == (2, 1, 1)
@@ -93,13 +93,13 @@ def test_changes_of_the_isr_are_counted_and_what_they_left_is_seen() -> None:
         assert (value(cluster, "isr_shrinks_total"), value(cluster, "isr_expands_total")) == (1, 1)
         assert value(cluster, "under_min_isr_partitions") == 0
 
-    run_fast(with_cluster(scenario, Cluster()))
+    run_fast(play(scenario, Cluster()))
 
 
 def test_a_log_directory_that_failed_is_counted_and_the_size_of_the_others_is_told() -> None:
     async def scenario(cluster: Cluster) -> None:
         cluster.start(A)
-        observed(cluster)
+        observe(cluster)
         await cluster.create(A)
         await cluster.create(A, topic_partition=ORDERS_1)
         await cluster.produce(A, "one")
@@ -113,7 +113,7 @@ def test_a_log_directory_that_failed_is_counted_and_the_size_of_the_others_is_to
         assert value(cluster, "log_bytes", directory="/data/1") is None
         assert value(cluster, "log_bytes", directory="/data/2") == len(batch("one"))
 
-    run_fast(with_cluster(scenario, Cluster()))
+    run_fast(play(scenario, Cluster()))
 
 
 async def test_they_are_served_on_loopback_where_a_port_is_given() -> None:

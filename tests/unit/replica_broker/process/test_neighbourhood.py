@@ -21,7 +21,7 @@ REGISTERED = broker(further=(endpoint("CLIENT", 9103),))
 """With a listener PLAINTEXT, and one CLIENT."""
 
 
-async def beside(*, are_ours: bool = False) -> SimulatedSession:
+async def make_neighbour(*, are_ours: bool = False) -> SimulatedSession:
     """A ZooKeeper with one broker, 8."""
     zk = SimulatedZooKeeper().session()
     await ensure_parents(zk)
@@ -35,7 +35,7 @@ def settings(**changed: Any) -> BrokerProcessSettings:
 
 
 async def test_a_listener_that_no_other_broker_has_is_refused_in_words() -> None:
-    zk = await beside()
+    zk = await make_neighbour()
     with pytest.raises(InvalidSettings, match="has a listener INTERNAL, only CLIENT, PLAINTEXT: set --inter"):
         await require_common_listener(settings(listen="INTERNAL://h:1"), zk)
     await require_common_listener(
@@ -47,7 +47,7 @@ async def test_the_first_broker_may_have_any_listener_and_one_that_starts_again_
     zk = SimulatedZooKeeper().session()
     await ensure_parents(zk)
     await require_common_listener(settings(listen="INTERNAL://h:1"), zk)
-    await require_common_listener(settings(listen="INTERNAL://h:1", id=8), await beside())
+    await require_common_listener(settings(listen="INTERNAL://h:1", id=8), await make_neighbour())
 
 
 async def test_logs_are_cut_to_high_watermarks_beside_brokers_of_ours_alone() -> None:
@@ -55,6 +55,6 @@ async def test_logs_are_cut_to_high_watermarks_beside_brokers_of_ours_alone() ->
     with pytest.raises(
         InvalidSettings, match="may lose messages that stock brokers have committed, and 8 are registered"
     ):
-        await require_no_stock_brokers(cutting, await beside())
-    await require_no_stock_brokers(cutting, await beside(are_ours=True))
-    await require_no_stock_brokers(settings(), await beside())
+        await require_no_stock_brokers(cutting, await make_neighbour())
+    await require_no_stock_brokers(cutting, await make_neighbour(are_ours=True))
+    await require_no_stock_brokers(settings(), await make_neighbour())

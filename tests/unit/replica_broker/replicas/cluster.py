@@ -192,7 +192,7 @@ class Cluster:
         replicas = self.running[broker]
         self.network.stop(broker)
         disk = self.disks[broker]
-        after = disk.restart() if loses_power else _as_it_is(disk)
+        after = disk.restart() if loses_power else _copy_disk(disk)
         disk.crash()
         self.disks[broker] = after
         with suppress(Crashed):
@@ -332,7 +332,7 @@ def command(
     )
 
 
-def _as_it_is(disk: SimulatedDisk) -> SimulatedDisk:
+def _copy_disk(disk: SimulatedDisk) -> SimulatedDisk:
     """The disk for the next process on a machine that goes on: nothing is lost."""
     after = SimulatedDisk()
     after._folders = set(disk._folders)
@@ -340,7 +340,7 @@ def _as_it_is(disk: SimulatedDisk) -> SimulatedDisk:
     return after
 
 
-async def with_cluster(scenario: Callable[[Cluster], Awaitable[None]], cluster: Cluster) -> None:
+async def play(scenario: Callable[[Cluster], Awaitable[None]], cluster: Cluster) -> None:
     """Plays a scenario, and ends all brokers."""
     try:
         await scenario(cluster)

@@ -19,7 +19,7 @@ from replica_broker.replicas.errors import ReplicaRefused
 from replica_broker.replicas.settings import ReplicaSettings
 from simulation.fast_loop import run_fast
 from tests.unit.examples import examples
-from tests.unit.replica_broker.replicas.cluster import ORDERS, A, B, C, Cluster, with_cluster
+from tests.unit.replica_broker.replicas.cluster import ORDERS, A, B, C, Cluster, play
 
 BROKERS = (A, B, C)
 
@@ -207,4 +207,4 @@ def test_nothing_acknowledged_is_lost_and_logs_agree(
             course.check()
         await course.end_well()
 
-    run_fast(with_cluster(scenario, Cluster(settings=quick)))
+    run_fast(play(scenario, Cluster(settings=quick)))

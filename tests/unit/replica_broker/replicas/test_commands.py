@@ -21,14 +21,14 @@ from tests.unit.replica_broker.replicas.cluster import (
     Cluster,
     State,
     command,
-    with_cluster,
+    play,
 )
 
 LED_BY_A = State(replicas=(A, B), isr=(A, B), leader=A, leader_epoch=LeaderEpoch(5), partition_epoch=PartitionEpoch(8))
 OTHER_ID = TopicId(UUID(int=0xDEAD))
 
 
-async def judged(cluster: Cluster, state: State, topic_id: TopicId | None = ORDERS_ID) -> ErrorCode:
+async def send_state(cluster: Cluster, state: State, topic_id: TopicId | None = ORDERS_ID) -> ErrorCode:
     request = command(ORDERS, state, cluster.running, topic_id=topic_id)
     response = await cluster.running[A].on_leader_and_isr_command(request)
     assert response.error_code is ErrorCode.none
@@ -39,67 +39,67 @@ async def judged(cluster: Cluster, state: State, topic_id: TopicId | None = ORDE
 def test_only_a_larger_leader_epoch_is_obeyed() -> None:
     async def scenario(cluster: Cluster) -> None:
         cluster.start(A)
-        assert await judged(cluster, LED_BY_A) is ErrorCode.none
+        assert await send_state(cluster, LED_BY_A) is ErrorCode.none
         assert cluster.partition(A).is_leader
         for epoch in (4, 5):
             older = replace(LED_BY_A, leader=B, leader_epoch=LeaderEpoch(epoch))
-            assert await judged(cluster, older) is ErrorCode.stale_controller_epoch
+            assert await send_state(cluster, older) is ErrorCode.stale_controller_epoch
         assert cluster.partition(A).is_leader
-        assert await judged(cluster, replace(LED_BY_A, leader=B, leader_epoch=LeaderEpoch(6))) is ErrorCode.none
+        assert await send_state(cluster, replace(LED_BY_A, leader=B, leader_epoch=LeaderEpoch(6))) is ErrorCode.none
         assert not cluster.partition(A).is_leader
 
-    run_fast(with_cluster(scenario, Cluster()))
+    run_fast(play(scenario, Cluster()))
 
 
 def test_a_leader_ignores_a_state_that_is_older_than_the_one_it_knows() -> None:
     async def scenario(cluster: Cluster) -> None:
         cluster.start(A)
-        await judged(cluster, LED_BY_A)
+        await send_state(cluster, LED_BY_A)
         older = replace(LED_BY_A, leader_epoch=LeaderEpoch(6), partition_epoch=PartitionEpoch(7))
-        assert await judged(cluster, older) is ErrorCode.none
+        assert await send_state(cluster, older) is ErrorCode.none
         assert cluster.partition(A).leader_epoch == 5
 
-    run_fast(with_cluster(scenario, Cluster()))
+    run_fast(play(scenario, Cluster()))
 
 
 def test_a_replica_of_another_topic_of_the_same_name_is_left_alone() -> None:
     async def scenario(cluster: Cluster) -> None:
         cluster.start(A)
-        await judged(cluster, LED_BY_A)
+        await send_state(cluster, LED_BY_A)
         await cluster.produce(A, "one", acks=1)
         later = replace(LED_BY_A, leader_epoch=LeaderEpoch(6))
-        assert await judged(cluster, later, OTHER_ID) is ErrorCode.inconsistent_topic_id
+        assert await send_state(cluster, later, OTHER_ID) is ErrorCode.inconsistent_topic_id
         assert cluster.values(A) == ["one"]
         await cluster.crash(A)
         cluster.start(A)
-        assert await judged(cluster, later, OTHER_ID) is ErrorCode.inconsistent_topic_id
-        assert await judged(cluster, later) is ErrorCode.none
+        assert await send_state(cluster, later, OTHER_ID) is ErrorCode.inconsistent_topic_id
+        assert await send_state(cluster, later) is ErrorCode.none
         assert cluster.values(A) == ["one"]
 
-    run_fast(with_cluster(scenario, Cluster()))
+    run_fast(play(scenario, Cluster()))
 
 
 def test_a_topic_id_is_learned_without_a_larger_epoch() -> None:
     async def scenario(cluster: Cluster) -> None:
         cluster.start(A)
-        assert await judged(cluster, LED_BY_A, None) is ErrorCode.none
-        assert await judged(cluster, LED_BY_A, None) is ErrorCode.stale_controller_epoch
-        assert await judged(cluster, LED_BY_A) is ErrorCode.none
+        assert await send_state(cluster, LED_BY_A, None) is ErrorCode.none
+        assert await send_state(cluster, LED_BY_A, None) is ErrorCode.stale_controller_epoch
+        assert await send_state(cluster, LED_BY_A) is ErrorCode.none
         assert cluster.partition(A).topic_id == ORDERS_ID
         assert cluster.directories[A].find_topic_id(ORDERS) == ORDERS_ID
-        assert await judged(cluster, LED_BY_A) is ErrorCode.stale_controller_epoch
+        assert await send_state(cluster, LED_BY_A) is ErrorCode.stale_controller_epoch
 
-    run_fast(with_cluster(scenario, Cluster()))
+    run_fast(play(scenario, Cluster()))
 
 
 def test_a_broker_that_is_no_replica_refuses() -> None:
     async def scenario(cluster: Cluster) -> None:
         cluster.start(A)
         elsewhere = replace(LED_BY_A, replicas=(B, C), isr=(B, C), leader=B)
-        assert await judged(cluster, elsewhere) is ErrorCode.unknown_topic_or_partition
+        assert await send_state(cluster, elsewhere) is ErrorCode.unknown_topic_or_partition
         assert ORDERS not in cluster.running[A].hosted
 
-    run_fast(with_cluster(scenario, Cluster()))
+    run_fast(play(scenario, Cluster()))
 
 
 def test_what_a_command_does_not_list_stays() -> None:
@@ -108,17 +108,17 @@ def test_what_a_command_does_not_list_stays() -> None:
     async def scenario(cluster: Cluster) -> None:
         cluster.start(A)
         await cluster.create(A, topic_partition=ORDERS_1)
-        await judged(cluster, LED_BY_A)
+        await send_state(cluster, LED_BY_A)
         assert set(cluster.running[A].hosted) == {ORDERS, ORDERS_1}
 
-    run_fast(with_cluster(scenario, Cluster()))
+    run_fast(play(scenario, Cluster()))
 
 
 @pytest.mark.parametrize("epoch", [-2, -1, 5, 6])
 def test_a_replica_is_stopped_and_deleted_by_an_epoch_that_is_not_smaller_or_by_none(epoch: int) -> None:
     async def scenario(cluster: Cluster) -> None:
         cluster.start(A)
-        await judged(cluster, LED_BY_A)
+        await send_state(cluster, LED_BY_A)
         await cluster.produce(A, "one", acks=1)
         assert await cluster.stop_replica(A, leader_epoch=epoch, delete=True) is ErrorCode.none
         assert ORDERS not in cluster.running[A].hosted
@@ -126,26 +126,26 @@ def test_a_replica_is_stopped_and_deleted_by_an_epoch_that_is_not_smaller_or_by_
         with pytest.raises(UnknownPartition):
             await cluster.produce(A, "two")
         assert await cluster.stop_replica(A, leader_epoch=epoch, delete=True) is ErrorCode.none
-        assert await judged(cluster, LED_BY_A, OTHER_ID) is ErrorCode.none
+        assert await send_state(cluster, LED_BY_A, OTHER_ID) is ErrorCode.none
         assert cluster.values(A) == []
 
-    run_fast(with_cluster(scenario, Cluster()))
+    run_fast(play(scenario, Cluster()))
 
 
 def test_an_older_epoch_stops_nothing() -> None:
     async def scenario(cluster: Cluster) -> None:
         cluster.start(A)
-        await judged(cluster, LED_BY_A)
+        await send_state(cluster, LED_BY_A)
         assert await cluster.stop_replica(A, leader_epoch=4, delete=True) is ErrorCode.fenced_leader_epoch
         assert cluster.partition(A).is_leader
 
-    run_fast(with_cluster(scenario, Cluster()))
+    run_fast(play(scenario, Cluster()))
 
 
 def test_a_log_that_nobody_asked_for_is_deleted_when_that_is_said() -> None:
     async def scenario(cluster: Cluster) -> None:
         cluster.start(A)
-        await judged(cluster, LED_BY_A)
+        await send_state(cluster, LED_BY_A)
         await cluster.crash(A)
         cluster.start(A)
         assert cluster.directories[A].find_log(ORDERS) is not None
@@ -154,7 +154,7 @@ def test_a_log_that_nobody_asked_for_is_deleted_when_that_is_said() -> None:
         assert await cluster.stop_replica(A, leader_epoch=-2, delete=True) is ErrorCode.none
         assert cluster.directories[A].find_log(ORDERS) is None
 
-    run_fast(with_cluster(scenario, Cluster()))
+    run_fast(play(scenario, Cluster()))
 
 
 def test_a_replica_that_is_stopped_and_kept_follows_nobody_until_the_next_command() -> None:
@@ -170,7 +170,7 @@ def test_a_replica_that_is_stopped_and_kept_follows_nobody_until_the_next_comman
         await cluster.until_in_sync(A, A, B)
         assert cluster.values(B) == ["one", "two"]
 
-    run_fast(with_cluster(scenario, Cluster()))
+    run_fast(play(scenario, Cluster()))
 
 
 def test_who_waits_at_a_leader_that_is_deleted_is_told() -> None:
@@ -188,13 +188,13 @@ def test_who_waits_at_a_leader_that_is_deleted_is_told() -> None:
             ErrorCode.not_leader_or_follower,
         )
 
-    run_fast(with_cluster(scenario, Cluster()))
+    run_fast(play(scenario, Cluster()))
 
 
 def test_truncated_to_the_high_watermark_as_the_seed_has_it_a_follower_cuts_what_it_does_not_know_to_be_committed() -> (
     None
 ):
-    def as_the_seed(broker: BrokerId) -> ReplicaSettings:
+    def make_settings(broker: BrokerId) -> ReplicaSettings:
         return ReplicaSettings(broker_id=broker, truncate_to="high watermark", flush_interval_ms=None)
 
     async def scenario(cluster: Cluster) -> None:
@@ -208,7 +208,7 @@ def test_truncated_to_the_high_watermark_as_the_seed_has_it_a_follower_cuts_what
         await cluster.elect(A, [A, B], tells=[B])
         assert cluster.values(B) == ["one"]
 
-    run_fast(with_cluster(scenario, Cluster(settings=as_the_seed)))
+    run_fast(play(scenario, Cluster(settings=make_settings)))
 
 
 def test_what_only_the_old_leader_has_is_cut_by_leader_epochs_and_nothing_else() -> None:
@@ -233,7 +233,7 @@ def test_what_only_the_old_leader_has_is_cut_by_leader_epochs_and_nothing_else()
         await cluster.until_in_sync(B, A, B)
         assert cluster.values(A) == cluster.values(B) == ["one", "two", "of B"]
 
-    run_fast(with_cluster(scenario, Cluster()))
+    run_fast(play(scenario, Cluster()))
 
 
 def test_a_replica_that_led_for_a_moment_and_wrote_nothing_follows_again() -> None:
@@ -250,4 +250,4 @@ def test_a_replica_that_led_for_a_moment_and_wrote_nothing_follows_again() -> No
         assert cluster.values(B) == ["one", "two"]
         assert cluster.clock.monotonic_ms() - began_ms < 900
 
-    run_fast(with_cluster(scenario, Cluster()))
+    run_fast(play(scenario, Cluster()))

@@ -9,7 +9,7 @@ from controller_core.model.ids import LeaderEpoch, PartitionEpoch
 from controller_core.wire.messages import ErrorCode
 from replica_broker.replicas.seams import IsrRefused, IsrToWrite, IsrWriteUncertain, IsrWritten
 from simulation.fast_loop import run_fast
-from tests.unit.replica_broker.replicas.cluster import A, B, Cluster, with_cluster
+from tests.unit.replica_broker.replicas.cluster import A, B, Cluster, play
 
 
 @dataclass(slots=True)
@@ -25,7 +25,7 @@ class Slow:
         return await self.answers[-1]
 
 
-def written(isr: IsrToWrite, *, leader_epoch: int | None = None, partition_epoch: int = 1) -> IsrWritten:
+def make_written(isr: IsrToWrite, *, leader_epoch: int | None = None, partition_epoch: int = 1) -> IsrWritten:
     return IsrWritten(
         leader_epoch=isr.leader_epoch if leader_epoch is None else LeaderEpoch(leader_epoch),
         partition_epoch=PartitionEpoch(partition_epoch),
@@ -48,11 +48,11 @@ def test_one_change_is_under_way_at_a_time() -> None:
         await asyncio.sleep(300)
         assert [isr.isr for isr in writer.asked] == [(A,)]
         assert (cluster.partition(A).isr, cluster.partition(A).high_watermark) == ((A, B), 0)
-        writer.answers[0].set_result(written(writer.asked[0]))
+        writer.answers[0].set_result(make_written(writer.asked[0]))
         await cluster.until_in_sync(A, A)
         assert (cluster.partition(A).partition_epoch, cluster.partition(A).high_watermark) == (1, 1)
 
-    run_fast(with_cluster(scenario, cluster))
+    run_fast(play(scenario, cluster))
 
 
 def test_an_answer_of_an_earlier_epoch_of_the_leader_counts_for_nothing() -> None:
@@ -64,12 +64,12 @@ def test_an_answer_of_an_earlier_epoch_of_the_leader_counts_for_nothing() -> Non
         await cluster.produce(A, "one", acks=1)
         await cluster.until(lambda: bool(writer.asked))
         await cluster.elect(A, [A, B])
-        writer.answers[0].set_result(written(writer.asked[0], partition_epoch=9))
+        writer.answers[0].set_result(make_written(writer.asked[0], partition_epoch=9))
         await asyncio.sleep(1)
         assert (cluster.partition(A).isr, cluster.partition(A).partition_epoch) == ((A, B), 1)
         assert cluster.partition(A).high_watermark == 0
 
-    run_fast(with_cluster(scenario, cluster))
+    run_fast(play(scenario, cluster))
 
 
 @pytest.mark.parametrize(("leader_epoch", "partition_epoch"), [(1, 1), (0, -1)])
@@ -81,14 +81,14 @@ def test_a_state_of_another_leader_or_from_before_is_not_taken_over(leader_epoch
         await cluster.create(A, B)
         await cluster.produce(A, "one", acks=1)
         await cluster.until(lambda: bool(writer.asked))
-        answer = written(writer.asked[0], leader_epoch=leader_epoch, partition_epoch=partition_epoch)
+        answer = make_written(writer.asked[0], leader_epoch=leader_epoch, partition_epoch=partition_epoch)
         writer.answers[0].set_result(answer)
         await asyncio.sleep(100)
         assert cluster.partition(A).isr == (A, B)
         assert cluster.partition(A).high_watermark == 0
         assert len(writer.asked) == 1
 
-    run_fast(with_cluster(scenario, cluster))
+    run_fast(play(scenario, cluster))
 
 
 def test_what_is_uncertain_is_written_again_as_it_was_until_another_epoch_begins() -> None:
@@ -106,7 +106,7 @@ def test_what_is_uncertain_is_written_again_as_it_was_until_another_epoch_begins
         await asyncio.sleep(5)
         assert len(writer.asked) == before
 
-    run_fast(with_cluster(scenario, cluster))
+    run_fast(play(scenario, cluster))
 
 
 def test_a_leader_that_is_refused_for_good_proposes_nothing_more_in_that_epoch() -> None:
@@ -124,4 +124,4 @@ def test_a_leader_that_is_refused_for_good_proposes_nothing_more_in_that_epoch()
         await cluster.elect(A, [A])
         assert cluster.partition(A).high_watermark == 1
 
-    run_fast(with_cluster(scenario, cluster))
+    run_fast(play(scenario, cluster))

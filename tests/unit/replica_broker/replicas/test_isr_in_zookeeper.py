@@ -15,7 +15,7 @@ from replica_broker.replicas.seams import IsrWriter
 from replica_broker.replicas.settings import ReplicaSettings
 from simulation.fast_loop import run_fast
 from simulation.zookeeper import SimulatedZooKeeper
-from tests.unit.replica_broker.replicas.cluster import ORDERS, A, B, C, Cluster, with_cluster
+from tests.unit.replica_broker.replicas.cluster import ORDERS, A, B, C, Cluster, play
 
 EPOCH = ControllerEpoch(1)
 
@@ -83,7 +83,7 @@ def test_a_leader_takes_out_who_is_gone_and_takes_in_who_is_back_by_writing_the_
         assert (state.leader_and_isr.isr, state.partition_epoch) == ((A, B), 2)
         assert cluster.partition(A).partition_epoch == 2
 
-    run_fast(with_cluster(scenario, world.cluster))
+    run_fast(play(scenario, world.cluster))
 
 
 def test_a_stale_leader_commits_nothing_as_its_write_is_refused() -> None:
@@ -108,4 +108,4 @@ def test_a_stale_leader_commits_nothing_as_its_write_is_refused() -> None:
         await cluster.until_in_sync(B, A, B, C)
         assert cluster.values(A) == ["committed", "of B"]
 
-    run_fast(with_cluster(scenario, world.cluster))
+    run_fast(play(scenario, world.cluster))

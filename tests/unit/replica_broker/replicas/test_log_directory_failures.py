@@ -8,7 +8,7 @@ from controller_core.model.ids import TopicPartition
 from controller_core.wire.messages import ErrorCode
 from replica_broker.replicas.errors import StorageFailed
 from simulation.fast_loop import run_fast
-from tests.unit.replica_broker.replicas.cluster import ORDERS, ORDERS_1, A, B, Cluster, with_cluster
+from tests.unit.replica_broker.replicas.cluster import ORDERS, ORDERS_1, A, B, Cluster, play
 
 
 def break_directory(cluster: Cluster, topic_partition: TopicPartition = ORDERS) -> None:
@@ -41,7 +41,7 @@ def test_a_leader_whose_directory_fails_answers_so_and_the_others_lead_on() -> N
         await asyncio.sleep(60)  # checkpoints, retention, ISRs: none of it minds
         assert cluster.directory_failures == [A]
 
-    run_fast(with_cluster(scenario, Cluster()))
+    run_fast(play(scenario, Cluster()))
 
 
 def test_the_controller_that_asks_is_told_which_replicas_are_offline() -> None:
@@ -55,7 +55,7 @@ def test_the_controller_that_asks_is_told_which_replicas_are_offline() -> None:
         assert (await cluster.tell(ORDERS_1))[A] is ErrorCode.stale_controller_epoch
         assert await cluster.stop_replica(A, leader_epoch=-2, delete=True) is ErrorCode.kafka_storage_error
 
-    run_fast(with_cluster(scenario, Cluster()))
+    run_fast(play(scenario, Cluster()))
 
 
 def test_a_follower_whose_directory_fails_follows_the_others_on() -> None:
@@ -69,7 +69,7 @@ def test_a_follower_whose_directory_fails_follows_the_others_on() -> None:
         await cluster.produce(B, "two", to=ORDERS_1)
         assert cluster.values(A, ORDERS_1) == ["one", "two"]
 
-    run_fast(with_cluster(scenario, Cluster()))
+    run_fast(play(scenario, Cluster()))
 
 
 def test_a_directory_that_fails_in_a_checkpoint_takes_its_replicas_offline() -> None:
@@ -81,7 +81,7 @@ def test_a_directory_that_fails_in_a_checkpoint_takes_its_replicas_offline() -> 
         assert cluster.directory_failures == [A]
         assert not cluster.partition(A, ORDERS_1).is_offline
 
-    run_fast(with_cluster(scenario, Cluster()))
+    run_fast(play(scenario, Cluster()))
 
 
 def test_a_new_partition_is_created_beside_a_failed_directory_only_where_it_is_new() -> None:
@@ -96,4 +96,4 @@ def test_a_new_partition_is_created_beside_a_failed_directory_only_where_it_is_n
         assert (await cluster.tell(later, is_new=True))[A] is ErrorCode.none
         assert cluster.partition(A, later).is_leader
 
-    run_fast(with_cluster(scenario, Cluster()))
+    run_fast(play(scenario, Cluster()))

@@ -24,7 +24,7 @@ from replica_broker.replicas.following.applying import Applying
 from replica_broker.replicas.requests import CONSUMER, EARLIEST, LATEST, MAX_TIMESTAMP, Asked, EpochEnd, Fetch, Fetched
 from replica_broker.replicas.settings import ReplicaSettings
 from simulation.fast_loop import run_fast
-from tests.unit.replica_broker.replicas.cluster import ORDERS, A, B, C, Cluster, with_cluster
+from tests.unit.replica_broker.replicas.cluster import ORDERS, A, B, C, Cluster, play
 from tests.unit.replica_broker.replicas.messages import batch
 
 
@@ -39,7 +39,7 @@ def test_what_is_acknowledged_is_on_all_replicas() -> None:
         assert cluster.partition(A).high_watermark == 3
         await cluster.until(lambda: cluster.partition(B).high_watermark == 3)
 
-    run_fast(with_cluster(scenario, Cluster()))
+    run_fast(play(scenario, Cluster()))
 
 
 def test_without_acks_nothing_is_waited_for() -> None:
@@ -52,7 +52,7 @@ def test_without_acks_nothing_is_waited_for() -> None:
         with pytest.raises(ReplicationTimedOut):
             await cluster.produce(A, "three")
 
-    run_fast(with_cluster(scenario, Cluster()))
+    run_fast(play(scenario, Cluster()))
 
 
 def test_a_follower_that_is_gone_leaves_the_isr_without_anybody_fetching_and_what_waits_is_committed() -> None:
@@ -63,7 +63,7 @@ def test_a_follower_that_is_gone_leaves_the_isr_without_anybody_fetching_and_wha
         assert cluster.partition(A).isr == (A,)
         assert cluster.controller.states[ORDERS].isr == (A,)
 
-    run_fast(with_cluster(scenario, Cluster()))
+    run_fast(play(scenario, Cluster()))
 
 
 def test_a_follower_that_comes_back_joins_the_isr_again() -> None:
@@ -76,7 +76,7 @@ def test_a_follower_that_comes_back_joins_the_isr_again() -> None:
         await cluster.until_in_sync(A, A, B)
         assert cluster.values(B) == ["one"]
 
-    run_fast(with_cluster(scenario, Cluster()))
+    run_fast(play(scenario, Cluster()))
 
 
 def test_a_follower_joins_the_isr_of_a_partition_that_is_written_to_all_the_time() -> None:
@@ -97,7 +97,7 @@ def test_a_follower_joins_the_isr_of_a_partition_that_is_written_to_all_the_time
         await cluster.until_in_sync(A, A, B)
         writing.cancel()
 
-    run_fast(with_cluster(scenario, Cluster()))
+    run_fast(play(scenario, Cluster()))
 
 
 def test_too_few_in_sync_refuse_what_asks_for_all_of_them_and_nothing_else() -> None:
@@ -114,7 +114,7 @@ def test_too_few_in_sync_refuse_what_asks_for_all_of_them_and_nothing_else() -> 
         await cluster.tell()
         await cluster.until(lambda: cluster.partition(A).high_watermark == 1)
 
-    run_fast(with_cluster(scenario, Cluster()))
+    run_fast(play(scenario, Cluster()))
 
 
 def test_who_waits_learns_that_too_few_are_in_sync_now() -> None:
@@ -130,7 +130,7 @@ def test_who_waits_learns_that_too_few_are_in_sync_now() -> None:
         with pytest.raises(NotEnoughReplicasAfterAppend):
             await waiting
 
-    run_fast(with_cluster(scenario, Cluster()))
+    run_fast(play(scenario, Cluster()))
 
 
 def test_a_topic_that_asks_for_more_replicas_than_it_has_asks_for_all_of_them() -> None:
@@ -140,7 +140,7 @@ def test_a_topic_that_asks_for_more_replicas_than_it_has_asks_for_all_of_them() 
         await cluster.create(A, B)
         await cluster.produce(A, "one")
 
-    run_fast(with_cluster(scenario, Cluster()))
+    run_fast(play(scenario, Cluster()))
 
 
 def test_another_minimum_holds_at_once() -> None:
@@ -153,7 +153,7 @@ def test_another_minimum_holds_at_once() -> None:
         await cluster.running[A].on_topic_configs_changed(ORDERS.topic)
         assert cluster.partition(A).high_watermark == 1
 
-    run_fast(with_cluster(scenario, Cluster()))
+    run_fast(play(scenario, Cluster()))
 
 
 def test_a_stale_leader_commits_nothing() -> None:
@@ -178,7 +178,7 @@ def test_a_stale_leader_commits_nothing() -> None:
         await cluster.until_in_sync(B, A, B, C)
         assert cluster.values(A) == cluster.values(B) == ["committed", "of B"]
 
-    run_fast(with_cluster(scenario, Cluster()))
+    run_fast(play(scenario, Cluster()))
 
 
 def test_an_isr_is_certain_only_when_its_answer_came_and_both_count_until_then() -> None:
@@ -201,7 +201,7 @@ def test_an_isr_is_certain_only_when_its_answer_came_and_both_count_until_then()
         cluster.controller.deaf_to.clear()
         await cluster.until(lambda: partition.high_watermark == 2)
 
-    run_fast(with_cluster(scenario, Cluster()))
+    run_fast(play(scenario, Cluster()))
 
 
 def test_nothing_is_committed_without_a_member_while_it_is_uncertain_whether_it_has_left_the_isr() -> None:
@@ -225,7 +225,7 @@ def test_nothing_is_committed_without_a_member_while_it_is_uncertain_whether_it_
         cluster.controller.deaf_to.clear()
         await cluster.until(lambda: partition.high_watermark == 3)
 
-    run_fast(with_cluster(scenario, Cluster()))
+    run_fast(play(scenario, Cluster()))
 
 
 def test_who_may_not_join_is_not_waited_for() -> None:
@@ -239,7 +239,7 @@ def test_who_may_not_join_is_not_waited_for() -> None:
         cluster.controller.ineligible.clear()
         await cluster.until_in_sync(A, A, B)
 
-    run_fast(with_cluster(scenario, Cluster()))
+    run_fast(play(scenario, Cluster()))
 
 
 def test_a_leader_that_was_elected_uncleanly_reports_that_it_recovered() -> None:
@@ -250,7 +250,7 @@ def test_a_leader_that_was_elected_uncleanly_reports_that_it_recovered() -> None
         await cluster.until(lambda: cluster.controller.states[ORDERS].recovery_state is LeaderRecoveryState.RECOVERED)
         await cluster.until_in_sync(B, A, B)
 
-    run_fast(with_cluster(scenario, Cluster()))
+    run_fast(play(scenario, Cluster()))
 
 
 def test_consumers_see_what_is_committed_and_nothing_yet_behind_it() -> None:
@@ -268,7 +268,7 @@ def test_consumers_see_what_is_committed_and_nothing_yet_behind_it() -> None:
             assert (between.error_code, between.records) == (ErrorCode.none, b"")
         assert (await cluster.consume(A, 4)).error_code is ErrorCode.offset_out_of_range
 
-    run_fast(with_cluster(scenario, Cluster()))
+    run_fast(play(scenario, Cluster()))
 
 
 def test_a_consumer_waits_for_what_is_committed_next() -> None:
@@ -284,7 +284,7 @@ def test_a_consumer_waits_for_what_is_committed_next() -> None:
         assert not (await cluster.consume(A, 1, max_wait_ms=1_000)).records
         assert cluster.clock.monotonic_ms() - began_ms == pytest.approx(1_000, abs=10)
 
-    run_fast(with_cluster(scenario, Cluster()))
+    run_fast(play(scenario, Cluster()))
 
 
 def test_who_waits_at_several_partitions_gets_what_came_to_any_of_them_within_the_bound_of_all() -> None:
@@ -295,13 +295,13 @@ def test_who_waits_at_several_partitions_gets_what_came_to_any_of_them_within_th
         for partition in (ORDERS, *others):
             await cluster.create(A, topic_partition=partition)
 
-        def waiting(min_bytes: int, max_bytes: int) -> "asyncio.Task[dict[TopicPartition, Fetched]]":
+        def start_waiting(min_bytes: int, max_bytes: int) -> "asyncio.Task[dict[TopicPartition, Fetched]]":
             asked = {partition: Asked(offset=0, max_bytes=1 << 20) for partition in (ORDERS, *others)}
             fetch = Fetch(partitions=asked, max_wait_ms=10**6, min_bytes=min_bytes, max_bytes=max_bytes)
             return asyncio.create_task(cluster.running[A].fetch(fetch))
 
         size = len(batch("x" * 100))
-        all_of_it, a_part_of_it = waiting(2 * size, 1 << 20), waiting(size + 1, size + 1)
+        all_of_it, a_part_of_it = start_waiting(2 * size, 1 << 20), start_waiting(size + 1, size + 1)
         await asyncio.sleep(1)
         await cluster.produce(A, "x" * 100, to=others[0])
         await asyncio.sleep(1)
@@ -315,7 +315,7 @@ def test_who_waits_at_several_partitions_gets_what_came_to_any_of_them_within_th
         bounded = await a_part_of_it
         assert sorted(len(answer.records) for answer in bounded.values()) == [0, 0, size]
 
-    run_fast(with_cluster(scenario, Cluster()))
+    run_fast(play(scenario, Cluster()))
 
 
 def test_who_waits_at_a_leader_that_is_replaced_is_told_at_once() -> None:
@@ -328,7 +328,7 @@ def test_who_waits_at_a_leader_that_is_replaced_is_told_at_once() -> None:
         answer = await waiting
         assert (answer.error_code, answer.leader, answer.leader_epoch) == (ErrorCode.not_leader_or_follower, B, 1)
 
-    run_fast(with_cluster(scenario, Cluster()))
+    run_fast(play(scenario, Cluster()))
 
 
 def test_epochs_of_another_leader_are_refused() -> None:
@@ -356,7 +356,7 @@ def test_epochs_of_another_leader_are_refused() -> None:
         with pytest.raises(NotLeader):
             await cluster.produce(B, "one")
 
-    run_fast(with_cluster(scenario, Cluster()))
+    run_fast(play(scenario, Cluster()))
 
 
 def test_a_partition_that_is_elsewhere_is_told_from_one_that_nobody_knows() -> None:
@@ -368,7 +368,7 @@ def test_a_partition_that_is_elsewhere_is_told_from_one_that_nobody_knows() -> N
         with pytest.raises(NotLeader):
             await cluster.produce(A, "one")
 
-    run_fast(with_cluster(scenario, Cluster()))
+    run_fast(play(scenario, Cluster()))
 
 
 def test_offsets_are_listed_to_consumers_up_to_what_is_committed() -> None:
@@ -380,16 +380,16 @@ def test_offsets_are_listed_to_consumers_up_to_what_is_committed() -> None:
         await cluster.produce(A, "three", acks=1)
         leader = cluster.running[A]
 
-        def listed(timestamp: int, replica_id: BrokerId = CONSUMER) -> int:
+        def list_offset(timestamp: int, replica_id: BrokerId = CONSUMER) -> int:
             return leader.list_offset(ORDERS, timestamp, current_leader_epoch=NO_EPOCH, replica_id=replica_id).offset
 
-        assert (listed(EARLIEST), listed(LATEST), listed(LATEST, B)) == (0, 2, 3)
-        assert listed(0) == 0
-        assert listed(2**62) == -1
-        assert listed(MAX_TIMESTAMP) == 0
+        assert (list_offset(EARLIEST), list_offset(LATEST), list_offset(LATEST, B)) == (0, 2, 3)
+        assert list_offset(0) == 0
+        assert list_offset(2**62) == -1
+        assert list_offset(MAX_TIMESTAMP) == 0
         assert leader.find_epoch_end(ORDERS, current_leader_epoch=LeaderEpoch(0), asked_epoch=LeaderEpoch(0)) == (0, 3)
 
-    run_fast(with_cluster(scenario, Cluster()))
+    run_fast(play(scenario, Cluster()))
 
 
 def test_a_new_leader_does_not_say_what_is_committed_before_it_knows() -> None:
@@ -405,7 +405,7 @@ def test_a_new_leader_does_not_say_what_is_committed_before_it_knows() -> None:
         await cluster.tell(brokers=[C])
         await cluster.until(lambda: cluster.partition(B).high_watermark == 1)
 
-    run_fast(with_cluster(scenario, Cluster()))
+    run_fast(play(scenario, Cluster()))
 
 
 @pytest.mark.parametrize("fetchers", [1, 3])
@@ -424,7 +424,7 @@ def test_several_partitions_of_a_leader_are_fetched_together(fetchers: int) -> N
     def settings(broker: BrokerId) -> ReplicaSettings:
         return ReplicaSettings(broker_id=broker, fetchers_per_leader=fetchers, flush_interval_ms=None)
 
-    run_fast(with_cluster(scenario, Cluster(settings=settings)))
+    run_fast(play(scenario, Cluster(settings=settings)))
 
 
 def test_a_follower_of_nobody_waits_for_a_leader() -> None:
@@ -440,7 +440,7 @@ def test_a_follower_of_nobody_waits_for_a_leader() -> None:
         await cluster.elect(A, [A])
         await cluster.until_in_sync(A, A, B)
 
-    run_fast(with_cluster(scenario, Cluster()))
+    run_fast(play(scenario, Cluster()))
 
 
 def test_followers_live_through_a_network_that_is_cut_and_mended() -> None:
@@ -455,7 +455,7 @@ def test_followers_live_through_a_network_that_is_cut_and_mended() -> None:
         await cluster.until_in_sync(A, A, B)
         assert cluster.values(B) == ["one", "two"]
 
-    run_fast(with_cluster(scenario, Cluster()))
+    run_fast(play(scenario, Cluster()))
 
 
 def test_a_follower_that_lacks_what_its_leader_has_deleted_begins_anew() -> None:
@@ -473,7 +473,7 @@ def test_a_follower_that_lacks_what_its_leader_has_deleted_begins_anew() -> None
         assert cluster.partition(B).log.log_start_offset == 3
         assert cluster.messages(B) == {3: "four"}
 
-    run_fast(with_cluster(scenario, Cluster()))
+    run_fast(play(scenario, Cluster()))
 
 
 def test_a_follower_that_starts_again_believes_its_checkpoint_and_no_more() -> None:
@@ -491,7 +491,7 @@ def test_a_follower_that_starts_again_believes_its_checkpoint_and_no_more() -> N
         assert cluster.partition(B).high_watermark == 1
         assert cluster.values(B) == ["one", "two"]
 
-    run_fast(with_cluster(scenario, Cluster()))
+    run_fast(play(scenario, Cluster()))
 
 
 def test_a_log_that_parts_from_the_leader_s_is_told_where() -> None:
@@ -507,7 +507,7 @@ def test_a_log_that_parts_from_the_leader_s_is_told_where() -> None:
         assert answer.records == b""
         assert cluster.partition(A).followers[B].end_offset != 5
 
-    run_fast(with_cluster(scenario, Cluster()))
+    run_fast(play(scenario, Cluster()))
 
 
 def test_a_follower_says_where_its_log_ends_to_who_names_an_epoch() -> None:
@@ -518,16 +518,16 @@ def test_a_follower_says_where_its_log_ends_to_who_names_an_epoch() -> None:
         await cluster.elect(A, [A, B])
         await cluster.produce(A, "two")
 
-        async def asked_about(epoch: int) -> Fetched:
+        async def ask_about(epoch: int) -> Fetched:
             asked = Asked(offset=2**63 - 1, max_bytes=0, last_fetched_epoch=LeaderEpoch(epoch))
             return (await cluster.running[B].fetch(Fetch(partitions={ORDERS: asked})))[ORDERS]
 
-        assert (await asked_about(1)).diverging_epoch == EpochEnd(LeaderEpoch(1), 2)
-        assert (await asked_about(0)).diverging_epoch == EpochEnd(LeaderEpoch(0), 1)
-        assert (await asked_about(2)).error_code is ErrorCode.offset_out_of_range
+        assert (await ask_about(1)).diverging_epoch == EpochEnd(LeaderEpoch(1), 2)
+        assert (await ask_about(0)).diverging_epoch == EpochEnd(LeaderEpoch(0), 1)
+        assert (await ask_about(2)).error_code is ErrorCode.offset_out_of_range
         assert (await cluster.consume(B, 0)).error_code is ErrorCode.not_leader_or_follower
 
-    run_fast(with_cluster(scenario, Cluster()))
+    run_fast(play(scenario, Cluster()))
 
 
 def test_the_end_of_a_transaction_is_written_by_its_leader_and_is_on_all_replicas_when_that_is_answered() -> None:
@@ -541,7 +541,7 @@ def test_the_end_of_a_transaction_is_written_by_its_leader_and_is_on_all_replica
         with pytest.raises(NotLeader):
             await cluster.running[B].append_marker(ORDERS, end, timeout_ms=10_000)
 
-    run_fast(with_cluster(scenario, Cluster()))
+    run_fast(play(scenario, Cluster()))
 
 
 def test_a_new_leader_is_followed_at_once() -> None:
@@ -555,7 +555,7 @@ def test_a_new_leader_is_followed_at_once() -> None:
             await cluster.produce(leader, f"of {leader}")
             assert cluster.clock.monotonic_ms() - began_ms < 100
 
-    run_fast(with_cluster(scenario, Cluster()))
+    run_fast(play(scenario, Cluster()))
 
 
 def test_after_an_unclean_election_the_new_leader_s_log_is_the_partition() -> None:
@@ -578,11 +578,11 @@ def test_after_an_unclean_election_the_new_leader_s_log_is_the_partition() -> No
         assert cluster.values(A) == cluster.values(B) == ["one", "other two"]
         assert cluster.log_bytes(A) == cluster.log_bytes(B)
 
-    run_fast(with_cluster(scenario, Cluster()))
+    run_fast(play(scenario, Cluster()))
 
 
 def test_who_is_too_many_bytes_behind_leaves_the_isr_where_that_is_limited() -> None:
-    def limited(broker: BrokerId) -> ReplicaSettings:
+    def make_settings(broker: BrokerId) -> ReplicaSettings:
         return ReplicaSettings(broker_id=broker, max_bytes_lag=1_000, max_time_lag_ms=10**6, flush_interval_ms=None)
 
     async def scenario(cluster: Cluster) -> None:
@@ -595,7 +595,7 @@ def test_who_is_too_many_bytes_behind_leaves_the_isr_where_that_is_limited() -> 
         await cluster.until(lambda: cluster.partition(A).isr == (A, B))
         assert cluster.partition(A).high_watermark == 21
 
-    run_fast(with_cluster(scenario, Cluster(settings=limited)))
+    run_fast(play(scenario, Cluster(settings=make_settings)))
 
 
 def test_what_is_old_and_committed_is_deleted() -> None:
@@ -611,7 +611,7 @@ def test_what_is_old_and_committed_is_deleted() -> None:
         await cluster.produce(A, "later")
         await cluster.until(lambda: cluster.partition(B).log.log_start_offset == start)
 
-    run_fast(with_cluster(scenario, Cluster()))
+    run_fast(play(scenario, Cluster()))
 
 
 def test_no_partition_is_starved_by_those_that_have_much_to_fetch() -> None:
@@ -635,7 +635,7 @@ def test_no_partition_is_starved_by_those_that_have_much_to_fetch() -> None:
             assert all(replica.high_watermark <= replica.end_offset for replica in replicas)
             await asyncio.sleep(0)
 
-    run_fast(with_cluster(scenario, Cluster(settings=narrow)))
+    run_fast(play(scenario, Cluster(settings=narrow)))
 
 
 def test_a_leader_that_leaves_a_partition_out_is_asked_again_after_a_pause() -> None:
@@ -655,7 +655,7 @@ def test_a_leader_that_leaves_a_partition_out_is_asked_again_after_a_pause() -> 
         cluster.running[A].fetch = fetch  # type: ignore[method-assign]
         await cluster.produce(A, "one")
 
-    run_fast(with_cluster(scenario, Cluster()))
+    run_fast(play(scenario, Cluster()))
 
 
 def test_a_fetch_brings_no_more_than_it_asks_for_but_one_batch_at_least() -> None:
@@ -679,7 +679,7 @@ def test_a_fetch_brings_no_more_than_it_asks_for_but_one_batch_at_least() -> Non
         assert await sizes(3 * one, 2 * one) == [2, 1, 0]
         assert await sizes(1, 10**6) == [1, 0, 0]
 
-    run_fast(with_cluster(scenario, Cluster()))
+    run_fast(play(scenario, Cluster()))
 
 
 def test_what_was_deleted_is_out_of_range_and_does_not_part_from_the_leader_s_log() -> None:
@@ -695,7 +695,7 @@ def test_what_was_deleted_is_out_of_range_and_does_not_part_from_the_leader_s_lo
         answer = (await cluster.running[A].fetch(Fetch(partitions={ORDERS: asked}, replica_id=B)))[ORDERS]
         assert (answer.error_code, answer.diverging_epoch) == (ErrorCode.offset_out_of_range, None)
 
-    run_fast(with_cluster(scenario, Cluster()))
+    run_fast(play(scenario, Cluster()))
 
 
 def test_what_waits_is_not_acknowledged_by_a_later_reign() -> None:
@@ -712,7 +712,7 @@ def test_what_waits_is_not_acknowledged_by_a_later_reign() -> None:
         with pytest.raises(NotLeader):
             await waiting
 
-    run_fast(with_cluster(scenario, Cluster()))
+    run_fast(play(scenario, Cluster()))
 
 
 def test_a_replica_without_a_checkpoint_believes_nothing_to_be_committed() -> None:
@@ -726,7 +726,7 @@ def test_a_replica_without_a_checkpoint_believes_nothing_to_be_committed() -> No
         await cluster.tell(brokers=[B])
         assert (cluster.values(B), cluster.partition(B).high_watermark) == (["one"], 0)
 
-    run_fast(with_cluster(scenario, Cluster()))
+    run_fast(play(scenario, Cluster()))
 
 
 def test_a_replica_whose_log_ends_before_its_checkpoint_believes_its_log() -> None:
@@ -742,7 +742,7 @@ def test_a_replica_whose_log_ends_before_its_checkpoint_believes_its_log() -> No
         await cluster.tell(brokers=[B])
         assert (cluster.values(B), cluster.partition(B).high_watermark) == ([], 0)
 
-    run_fast(with_cluster(scenario, Cluster()))
+    run_fast(play(scenario, Cluster()))
 
 
 def test_a_replica_that_begins_anew_has_nothing_committed_before_its_log() -> None:
@@ -757,4 +757,4 @@ def test_a_replica_that_begins_anew_has_nothing_committed_before_its_log() -> No
         assert (partition.log.log_start_offset, partition.replica.end_offset, partition.high_watermark) == (5, 5, 5)
         assert not applying.fit(partition, leader_start=5, leader_end=9)
 
-    run_fast(with_cluster(scenario, Cluster()))
+    run_fast(play(scenario, Cluster()))

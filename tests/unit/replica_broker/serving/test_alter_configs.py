@@ -49,7 +49,7 @@ async def config(zk: SimulatedSession, path: str = PATH) -> dict[str, str]:
     return codecs.decode_config(znode.data) if znode else {}
 
 
-async def told(zk: SimulatedSession) -> list[str]:
+async def read_told(zk: SimulatedSession) -> list[str]:
     (names,) = await zk.children_many([paths.CONFIG_CHANGES])
     nodes = await zk.read_many([paths.config_change(name) for name in names or ()])
     return [codecs.decode_config_change(znode.data) for znode in nodes if znode is not None]
@@ -59,7 +59,7 @@ async def test_a_topic_is_altered_as_a_whole_and_all_brokers_are_told(zk: Simula
     answer = await alter(zk, ("segment.bytes", SET, "1000"), ("retention.ms", DELETE, None))
     assert answer == (ErrorCode.none, None)
     assert await config(zk) == {"segment.bytes": "1000"}
-    assert await told(zk) == ["topics/orders"]
+    assert await read_told(zk) == ["topics/orders"]
 
 
 async def test_lists_are_lengthened_and_shortened(zk: SimulatedSession) -> None:
@@ -87,7 +87,7 @@ async def test_nothing_of_an_impossible_alteration_is_done(
     assert error_code in (ErrorCode.invalid_config, ErrorCode.invalid_request)
     assert why
     assert await config(zk) == {"retention.ms": "5"}
-    assert await told(zk) == []
+    assert await read_told(zk) == []
 
 
 async def test_a_trial_changes_nothing(zk: SimulatedSession) -> None:

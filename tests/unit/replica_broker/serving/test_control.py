@@ -109,9 +109,9 @@ async def test_what_comes_before_the_registration_waits_for_it(replicas: Command
 
 
 async def test_without_zookeeper_a_command_is_not_answered_and_so_comes_again(replicas: Commanded) -> None:
-    async def lost(topics: Iterable[TopicName]) -> None:
+    async def lose_connection(topics: Iterable[TopicName]) -> None:
         raise ConnectionLost
 
     with pytest.raises(NoAnswerNow):
-        await Control(node(), replicas, lost).on_leader_and_isr(leader_and_isr())
+        await Control(node(), replicas, lose_connection).on_leader_and_isr(leader_and_isr())
     assert replicas.done == []

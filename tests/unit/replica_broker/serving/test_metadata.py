@@ -21,11 +21,11 @@ ORDERS = topic("orders", [state(0, 1), state(1, 3)])
 ALL = MetadataRequest(topics=None, include_topic_authorized_operations=False)
 
 
-def answered(told: Node, request: RequestPayload, listener: str = "PLAINTEXT") -> Any:
+def answer_request(told: Node, request: RequestPayload, listener: str = "PLAINTEXT") -> Any:
     return on_metadata(told, listener, request)
 
 
-def asked(*names: str | None, topic_id: UUID | None = None) -> MetadataRequest:
+def make_request(*names: str | None, topic_id: UUID | None = None) -> MetadataRequest:
     topics = tuple(
         MetadataRequestTopic(topic_id=topic_id, name=None if name is None else WireTopicName(name)) for name in names
     )
@@ -57,30 +57,30 @@ def test_a_topic_that_was_created_again_has_only_its_new_id() -> None:
 @pytest.mark.parametrize("version", range(VERSIONS.min, VERSIONS.max + 1))
 def test_all_topics_are_answered_in_each_version(version: int) -> None:
     request: Any = converted(ALL, load_request_schema(3, version))
-    answer = answered(node(ORDERS), request)
+    answer = answer_request(node(ORDERS), request)
     assert answer.__version__ == version
     assert [(t.name, len(t.partitions)) for t in answer.topics] == [("orders", 2)]
     assert VERSIONS.encoded(answer, 1)
 
 
 def test_the_controller_and_the_cluster_are_named() -> None:
-    answer = answered(node(), ALL)
+    answer = answer_request(node(), ALL)
     assert (answer.cluster_id, answer.controller_id) == ("the-cluster", 1)
     assert [one.port for one in answer.brokers] == [9001, 9002, 9003]
 
 
 def test_a_topic_that_nobody_has_told_of_is_not_created() -> None:
-    (answer,) = answered(node(), asked("new")).topics
+    (answer,) = answer_request(node(), make_request("new")).topics
     assert answer.error_code is ErrorCode.unknown_topic_or_partition
 
 
 def test_a_topic_is_found_by_its_id() -> None:
-    (found,) = answered(node(ORDERS), asked(None, topic_id=ORDERS_ID)).topics
-    (missing,) = answered(node(ORDERS), asked(None, topic_id=UUID(int=9))).topics
+    (found,) = answer_request(node(ORDERS), make_request(None, topic_id=ORDERS_ID)).topics
+    (missing,) = answer_request(node(ORDERS), make_request(None, topic_id=UUID(int=9))).topics
     assert (found.name, missing.error_code) == ("orders", ErrorCode.unknown_topic_id)
 
 
 def test_a_leader_that_is_not_alive_is_none() -> None:
-    (answer,) = answered(node(topic("orders", [state(0, 9)])), ALL).topics
+    (answer,) = answer_request(node(topic("orders", [state(0, 9)])), ALL).topics
     (partition,) = answer.partitions
     assert (partition.leader_id, partition.error_code) == (-1, ErrorCode.leader_not_available)

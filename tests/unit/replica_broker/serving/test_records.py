@@ -39,7 +39,7 @@ WHOLE = batch(b"one")
 NO_TIME = i32Timedelta.parse(timedelta())
 
 
-def produced(
+def make_produce(
     *partitions: int, acks: int = -1, transactional_id: str | None = None, records: bytes = WHOLE
 ) -> ProduceRequest:
     data = tuple(PartitionProduceData(index=i32(number), records=Records(records)) for number in partitions)
@@ -61,7 +61,7 @@ async def answers(told: Node, replicas: StandInReplicas, request: ProduceRequest
 
 async def test_each_partition_is_answered_for_itself() -> None:
     replicas = StandInReplicas(appended={FIRST: APPENDED, SECOND: NotLeader(SECOND, "broker 1 leads it")})
-    first, second = await answers(node(ORDERS), replicas, produced(0, 1))
+    first, second = await answers(node(ORDERS), replicas, make_produce(0, 1))
     assert (first.error_code, first.base_offset, first.log_append_time) == (ErrorCode.none, 5, None)
     assert (second.error_code, second.base_offset) == (ErrorCode.not_leader_or_follower, -1)
     assert (second.current_leader.leader_id, second.current_leader.leader_epoch) == (1, 4)
@@ -70,7 +70,7 @@ async def test_each_partition_is_answered_for_itself() -> None:
 
 @pytest.mark.parametrize("error", [NotEnoughReplicas(FIRST, "one"), UnsupportedFormat("magic 1")])
 async def test_a_refusal_is_told_by_its_code_and_in_its_words(error: NotEnoughReplicas | UnsupportedFormat) -> None:
-    (answer,) = await answers(node(ORDERS), StandInReplicas(appended={FIRST: error}), produced(0))
+    (answer,) = await answers(node(ORDERS), StandInReplicas(appended={FIRST: error}), make_produce(0))
     assert (answer.error_code, answer.error_message) == (error.error_code, str(error))
 
 
@@ -88,37 +88,37 @@ async def test_a_refusal_is_told_by_its_code_and_in_its_words(error: NotEnoughRe
 )
 async def test_what_is_not_one_whole_batch_is_refused_with_kafkas_error(records: bytes, error_code: ErrorCode) -> None:
     replicas = StandInReplicas(appended={FIRST: APPENDED})
-    (answer,) = await answers(node(ORDERS), replicas, produced(0, records=records))
+    (answer,) = await answers(node(ORDERS), replicas, make_produce(0, records=records))
     assert (answer.error_code, replicas.asked) == (error_code, [])
 
 
 async def test_the_messages_of_a_transaction_are_refused_in_words() -> None:
-    (answer,) = await answers(node(ORDERS), StandInReplicas(), produced(0, transactional_id="mine"))
+    (answer,) = await answers(node(ORDERS), StandInReplicas(), make_produce(0, transactional_id="mine"))
     assert answer.error_code is ErrorCode.invalid_request
     assert "does not support transactions" in answer.error_message
 
 
 async def test_no_message_is_taken_before_a_controller_has_said_anything() -> None:
-    (answer,) = await answers(Node(id=OWN, cluster_id="c"), StandInReplicas(), produced(0))
+    (answer,) = await answers(Node(id=OWN, cluster_id="c"), StandInReplicas(), make_produce(0))
     assert answer.error_code is ErrorCode.not_leader_or_follower
 
 
 async def test_acks_that_do_not_exist_are_refused() -> None:
-    (answer,) = await answers(node(ORDERS), StandInReplicas(), produced(0, acks=2))
+    (answer,) = await answers(node(ORDERS), StandInReplicas(), make_produce(0, acks=2))
     assert answer.error_code is ErrorCode.invalid_required_acks
 
 
 async def test_who_wants_no_acks_gets_no_answer_and_loses_the_connection_where_something_is_wrong() -> None:
     replicas = StandInReplicas(appended={FIRST: APPENDED, SECOND: NotLeader(SECOND, "no")})
-    assert await produce.on_produce(node(ORDERS), "PLAINTEXT", replicas.as_replicas(), produced(0, acks=0)) is None
+    assert await produce.on_produce(node(ORDERS), "PLAINTEXT", replicas.as_replicas(), make_produce(0, acks=0)) is None
     with pytest.raises(NoAnswerNow, match="not_leader_or_follower"):
-        await produce.on_produce(node(ORDERS), "PLAINTEXT", replicas.as_replicas(), produced(0, 1, acks=0))
+        await produce.on_produce(node(ORDERS), "PLAINTEXT", replicas.as_replicas(), make_produce(0, 1, acks=0))
 
 
 FETCHED = Fetched(high_watermark=9, last_stable_offset=9, log_start_offset=1, records=b"batches")
 
 
-def by_id(*, session_id: int = 0, replica_id: int = -1, topic_id: UUID | None = ORDERS_ID) -> FetchRequest:
+def make_fetch_by_id(*, session_id: int = 0, replica_id: int = -1, topic_id: UUID | None = ORDERS_ID) -> FetchRequest:
     partition = FetchPartition(
         partition=i32(0),
         current_leader_epoch=i32(4),
@@ -136,7 +136,7 @@ def by_id(*, session_id: int = 0, replica_id: int = -1, topic_id: UUID | None = 
     )
 
 
-def by_name() -> FetchRequest12:
+def make_fetch_by_name() -> FetchRequest12:
     partition = FetchPartition12(partition=i32(0), fetch_offset=i64(3), partition_max_bytes=i32(100))
     return FetchRequest12(
         max_wait=NO_TIME,
@@ -148,7 +148,7 @@ def by_name() -> FetchRequest12:
 
 @pytest.mark.parametrize("version", range(fetch.VERSIONS.min, fetch.VERSIONS.max + 1))
 async def test_each_version_is_answered_with_the_topic_as_it_was_asked_for(version: int) -> None:
-    newest: Any = by_name() if version < 13 else by_id()
+    newest: Any = make_fetch_by_name() if version < 13 else make_fetch_by_id()
     request: Any = converted(newest, load_request_schema(1, version))
     replicas = StandInReplicas(fetched={FIRST: FETCHED})
     response: Any = await fetch.on_fetch(node(ORDERS), "PLAINTEXT", replicas.as_replicas(), request)
@@ -162,7 +162,9 @@ async def test_each_version_is_answered_with_the_topic_as_it_was_asked_for(versi
 
 async def test_a_follower_is_known_by_its_id_and_told_where_its_log_parts() -> None:
     replicas = StandInReplicas(fetched={FIRST: Fetched(diverging_epoch=EpochEnd(LeaderEpoch(1), 2))})
-    response: Any = await fetch.on_fetch(node(ORDERS), "PLAINTEXT", replicas.as_replicas(), by_id(replica_id=2))
+    response: Any = await fetch.on_fetch(
+        node(ORDERS), "PLAINTEXT", replicas.as_replicas(), make_fetch_by_id(replica_id=2)
+    )
     (asked,) = replicas.asked
     assert asked.is_from_follower
     assert (asked.partitions[FIRST].current_leader_epoch, asked.partitions[FIRST].last_fetched_epoch) == (4, 2)
@@ -172,14 +174,14 @@ async def test_a_follower_is_known_by_its_id_and_told_where_its_log_parts() -> N
 
 async def test_a_topic_id_that_nobody_has_told_of_is_unknown() -> None:
     response: Any = await fetch.on_fetch(
-        node(ORDERS), "PLAINTEXT", StandInReplicas().as_replicas(), by_id(topic_id=UUID(int=99))
+        node(ORDERS), "PLAINTEXT", StandInReplicas().as_replicas(), make_fetch_by_id(topic_id=UUID(int=99))
     )
     assert response.responses[0].partitions[0].error_code is ErrorCode.unknown_topic_id
 
 
 async def test_there_are_no_sessions() -> None:
     response: Any = await fetch.on_fetch(
-        node(ORDERS), "PLAINTEXT", StandInReplicas().as_replicas(), by_id(session_id=7)
+        node(ORDERS), "PLAINTEXT", StandInReplicas().as_replicas(), make_fetch_by_id(session_id=7)
     )
     assert (response.error_code, response.session_id) == (ErrorCode.fetch_session_id_not_found, 0)
 

@@ -180,16 +180,16 @@ def test_no_api_is_served_that_a_stock_broker_does_not_know(served: Served) -> N
 
 
 async def test_each_producer_gets_an_id_of_its_own_over_the_end_of_a_block(client: RequestClient) -> None:
-    def asked(transactional_id: str | None = None) -> InitProducerIdRequest:
+    def make_request(transactional_id: str | None = None) -> InitProducerIdRequest:
         name = None if transactional_id is None else TransactionalId(transactional_id)
         return InitProducerIdRequest(
             transactional_id=name, transaction_timeout=empty(InitProducerIdRequest).transaction_timeout
         )
 
-    answers = await asyncio.gather(*(client.ask_one(asked(), InitProducerIdResponse) for _ in range(2)))
+    answers = await asyncio.gather(*(client.ask_one(make_request(), InitProducerIdResponse) for _ in range(2)))
     assert sorted(answer.producer_id for answer in answers) == [1000, 1001]
     assert {answer.producer_epoch for answer in answers} == {0}
-    refused = await client.ask_one(asked("mine"), InitProducerIdResponse)
+    refused = await client.ask_one(make_request("mine"), InitProducerIdResponse)
     assert refused.error_code is ErrorCode.not_coordinator
 
 

@@ -189,7 +189,7 @@ class Cluster:
         await self.until(is_so)
 
 
-async def with_cluster(scenario: Callable[[Cluster], Awaitable[None]], cluster: Cluster | None = None) -> None:
+async def play(scenario: Callable[[Cluster], Awaitable[None]], cluster: Cluster | None = None) -> None:
     """Plays a scenario, and ends all brokers."""
     playing = cluster or Cluster()
     try:

@@ -12,7 +12,7 @@ from replica_broker.v2.broker.producer_id_counter import allocate_producer_ids
 from replica_broker.v2.znodes import paths
 from replica_broker.v2.znodes.state_change_queue import send_state_change
 from simulation.fast_loop import run_fast
-from tests.unit.replica_broker.v2.cluster import BOUND, ORDERS, TOPIC, A, B, C, Cluster, D, with_cluster
+from tests.unit.replica_broker.v2.cluster import BOUND, ORDERS, TOPIC, A, B, C, Cluster, D, play
 
 
 def test_partitions_are_assigned_to_brokers_that_are_online() -> None:
@@ -28,7 +28,7 @@ def test_partitions_are_assigned_to_brokers_that_are_online() -> None:
         with pytest.raises(TooFewBrokers, match="3 replicas need as many online brokers, but 2"):
             assign_replicas([A, C], 1, 3)
 
-    run_fast(with_cluster(scenario))
+    run_fast(play(scenario))
 
 
 def test_clients_are_told_what_is_created_and_that_there_is_no_controller() -> None:
@@ -47,7 +47,7 @@ def test_clients_are_told_what_is_created_and_that_there_is_no_controller() -> N
         await cluster.admin.delete_topic(TOPIC)
         await cluster.until(lambda: ORDERS not in metadata)
 
-    run_fast(with_cluster(scenario))
+    run_fast(play(scenario))
 
 
 def test_of_a_topic_that_changes_in_one_partition_no_other_is_read_again() -> None:
@@ -60,17 +60,17 @@ def test_of_a_topic_that_changes_in_one_partition_no_other_is_read_again() -> No
         looked_at: list[TopicPartition] = []
         read_changed = view.read_changed
 
-        async def noted(changed: Iterable[TopicPartition]) -> None:
+        async def note_looks(changed: Iterable[TopicPartition]) -> None:
             await read_changed(partitions := list(changed))
             looked_at.extend(partitions)
 
-        view.read_changed = noted  # type: ignore[method-assign]
+        view.read_changed = note_looks  # type: ignore[method-assign]
         await cluster.zk.transact([SetData(path=paths.isr(ORDERS), data=b"1")])
         await cluster.until(lambda: bool(looked_at))
         said = cluster.nodes[A].metadata.partition(ORDERS)
         assert (looked_at, said and said.isr) == ([ORDERS], (A,))
 
-    run_fast(with_cluster(scenario))
+    run_fast(play(scenario))
 
 
 def test_a_topic_that_exists_is_not_created_again() -> None:
@@ -82,7 +82,7 @@ def test_a_topic_that_exists_is_not_created_again() -> None:
         with pytest.raises(AdminFailed, match="orders-0 exists"):
             await cluster.admin.add_partition(ORDERS, (A,))
 
-    run_fast(with_cluster(scenario))
+    run_fast(play(scenario))
 
 
 def test_a_partition_is_added_to_a_topic_and_deleted_again() -> None:
@@ -98,7 +98,7 @@ def test_a_partition_is_added_to_a_topic_and_deleted_again() -> None:
         assert not cluster.has_log(A, added)
         assert cluster.has_log(A)
 
-    run_fast(with_cluster(scenario))
+    run_fast(play(scenario))
 
 
 def test_a_failed_creation_is_cleaned_up_and_the_topic_can_be_created() -> None:
@@ -119,7 +119,7 @@ def test_a_failed_creation_is_cleaned_up_and_the_topic_can_be_created() -> None:
         await cluster.produce(A, "one")
         assert await cluster.admin.clean_failed_topic_creation_attempts() == []
 
-    run_fast(with_cluster(scenario))
+    run_fast(play(scenario))
 
 
 def test_a_partition_that_failed_to_be_added_is_cleaned_up_by_its_deletion() -> None:
@@ -137,7 +137,7 @@ def test_a_partition_that_failed_to_be_added_is_cleaned_up_by_its_deletion() -> 
         assert not await cluster.exists(paths.partition(added))
         assert cluster.has_log(A)
 
-    run_fast(with_cluster(scenario))
+    run_fast(play(scenario))
 
 
 def test_a_topic_without_partitions_does_not_hinder_its_creation() -> None:
@@ -147,7 +147,7 @@ def test_a_topic_without_partitions_does_not_hinder_its_creation() -> None:
         await cluster.create(A)
         await cluster.produce(A, "one")
 
-    run_fast(with_cluster(scenario))
+    run_fast(play(scenario))
 
 
 def test_a_start_for_a_topic_that_is_gone_leads_nobody_in_circles() -> None:
@@ -160,7 +160,7 @@ def test_a_start_for_a_topic_that_is_gone_leads_nobody_in_circles() -> None:
         assert await cluster.admin.clean_failed_topic_creation_attempts() == [TOPIC]
         await cluster.create(A)
 
-    run_fast(with_cluster(scenario))
+    run_fast(play(scenario))
 
 
 def test_what_is_live_is_not_cleaned_up() -> None:
@@ -171,7 +171,7 @@ def test_what_is_live_is_not_cleaned_up() -> None:
         assert await cluster.admin.clean_failed_topic_creation_attempts() == []
         assert (await cluster.znodes()).replicas == (A,)
 
-    run_fast(with_cluster(scenario))
+    run_fast(play(scenario))
 
 
 @pytest.mark.parametrize("target", [(C, D), (B, C), (A, B, C), (A,)])
@@ -192,7 +192,7 @@ def test_a_reassignment_goes_to_its_end(target: tuple[BrokerId, ...]) -> None:
         assert [cluster.values(broker) for broker in target] == [["one", "two"]] * len(target)
         assert not await cluster.exists(paths.topic_reassignment(TOPIC))
 
-    run_fast(with_cluster(scenario))
+    run_fast(play(scenario))
 
 
 def test_a_reassignment_outlives_its_leader() -> None:
@@ -214,7 +214,7 @@ def test_a_reassignment_outlives_its_leader() -> None:
         await cluster.start(A)
         assert not cluster.has_log(A)
 
-    run_fast(with_cluster(scenario))
+    run_fast(play(scenario))
 
 
 def test_a_deletion_leaves_no_log_and_no_znode() -> None:
@@ -229,7 +229,7 @@ def test_a_deletion_leaves_no_log_and_no_znode() -> None:
         await cluster.create(B, C)
         assert await cluster.produce(B, "anew") == 0
 
-    run_fast(with_cluster(scenario))
+    run_fast(play(scenario))
 
 
 def test_a_deletion_without_a_leader_fails_and_happens_when_there_is_one() -> None:
@@ -245,7 +245,7 @@ def test_a_deletion_without_a_leader_fails_and_happens_when_there_is_one() -> No
         await cluster.admin.delete_topic(TOPIC)
         assert not await cluster.exists(paths.topic(TOPIC))
 
-    run_fast(with_cluster(scenario))
+    run_fast(play(scenario))
 
 
 def test_each_producer_id_is_given_once() -> None:
@@ -254,4 +254,4 @@ def test_each_producer_id_is_given_once() -> None:
         blocks = [await allocate_producer_ids(cluster.zk) for _ in range(3)]
         assert [block.start for block in blocks] == [0, 1000, 2000]
 
-    run_fast(with_cluster(scenario))
+    run_fast(play(scenario))

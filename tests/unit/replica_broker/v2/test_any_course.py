@@ -9,7 +9,7 @@ from controller_core.model.ids import BrokerId
 from replica_broker.log.errors import LogError
 from replica_broker.replicas.errors import ReplicaRefused
 from simulation.fast_loop import run_fast
-from tests.unit.replica_broker.v2.cluster import ORDERS, A, B, C, Cluster, with_cluster
+from tests.unit.replica_broker.v2.cluster import ORDERS, A, B, C, Cluster, play
 
 ALL = (A, B, C)
 STEPS = 25
@@ -101,4 +101,4 @@ def test_nothing_acknowledged_is_lost(seed: int) -> None:
         leading = [broker for broker in ALL if ORDERS in cluster.running[broker].opened]
         assert leading == [leader]
 
-    run_fast(with_cluster(scenario))
+    run_fast(play(scenario))

@@ -5,7 +5,7 @@ import pytest
 from replica_broker.replicas.errors import StorageFailed
 from replica_broker.v2.znodes import paths
 from simulation.fast_loop import run_fast
-from tests.unit.replica_broker.v2.cluster import ORDERS, A, B, C, Cluster, with_cluster
+from tests.unit.replica_broker.v2.cluster import ORDERS, A, B, C, Cluster, play
 
 
 async def have_on_one_alone(cluster: Cluster) -> None:
@@ -34,7 +34,7 @@ def test_a_leader_whose_directory_fails_gives_up_and_leaves_the_isr_in_one_step(
         assert cur.data == b"1"
         assert (await cluster.znodes()).epoch == 2
 
-    run_fast(with_cluster(scenario))
+    run_fast(play(scenario))
 
 
 def test_the_last_one_in_sync_gives_up_and_stays_in_the_isr_until_its_log_is_back() -> None:
@@ -53,7 +53,7 @@ def test_the_last_one_in_sync_gives_up_and_stays_in_the_isr_until_its_log_is_bac
         await cluster.until_isr(A, B)
         assert cluster.values(B) == ["on one alone"]
 
-    run_fast(with_cluster(scenario))
+    run_fast(play(scenario))
 
 
 def test_who_starts_without_its_log_stands_in_no_election() -> None:
@@ -68,7 +68,7 @@ def test_who_starts_without_its_log_stands_in_no_election() -> None:
         assert (znodes.leader, znodes.isr, znodes.epoch) == (None, (A,), 1)
         assert ORDERS not in cluster.running[A].hosted
 
-    run_fast(with_cluster(scenario))
+    run_fast(play(scenario))
 
 
 def test_a_new_partition_is_made_and_led_beside_a_directory_that_failed() -> None:
@@ -81,4 +81,4 @@ def test_a_new_partition_is_made_and_led_beside_a_directory_that_failed() -> Non
         await cluster.produce(A, "one")
         assert cluster.values(B) == ["one"]
 
-    run_fast(with_cluster(scenario))
+    run_fast(play(scenario))

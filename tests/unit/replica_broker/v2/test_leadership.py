@@ -8,7 +8,7 @@ from replica_broker.replicas.partition import ProposedIsr
 from replica_broker.v2.settings import V2Settings
 from replica_broker.v2.znodes import paths
 from simulation.fast_loop import run_fast
-from tests.unit.replica_broker.v2.cluster import ORDERS, A, B, C, Cluster, with_cluster
+from tests.unit.replica_broker.v2.cluster import ORDERS, A, B, C, Cluster, play
 
 
 def test_the_preferred_replica_leads_a_new_partition_and_all_are_in_sync() -> None:
@@ -26,7 +26,7 @@ def test_the_preferred_replica_leads_a_new_partition_and_all_are_in_sync() -> No
         await cluster.produce(B, "one", "two")
         assert [cluster.values(broker) for broker in (A, B, C)] == [["one", "two"]] * 3
 
-    run_fast(with_cluster(scenario))
+    run_fast(play(scenario))
 
 
 def test_others_race_only_when_the_preferred_replica_had_its_time() -> None:
@@ -40,7 +40,7 @@ def test_others_race_only_when_the_preferred_replica_had_its_time() -> None:
         assert leader in (B, C)
         assert cluster.clock.monotonic_ms() - began_ms >= cluster.settings.preferred_replica_time_ms
 
-    run_fast(with_cluster(scenario))
+    run_fast(play(scenario))
 
 
 def test_nothing_acknowledged_is_lost_when_the_leader_is_killed() -> None:
@@ -61,7 +61,7 @@ def test_nothing_acknowledged_is_lost_when_the_leader_is_killed() -> None:
         assert znodes.leader is not None
         assert znodes.leader.epoch == 2
 
-    run_fast(with_cluster(scenario))
+    run_fast(play(scenario))
 
 
 def test_a_new_leader_starts_the_replica_of_a_broker_that_has_closed_its_own() -> None:
@@ -79,7 +79,7 @@ def test_a_new_leader_starts_the_replica_of_a_broker_that_has_closed_its_own() -
         assert leader == B
         assert cluster.values(C) == ["one"]
 
-    run_fast(with_cluster(scenario))
+    run_fast(play(scenario))
 
 
 def test_who_is_not_in_the_isr_never_leads() -> None:
@@ -98,7 +98,7 @@ def test_who_is_not_in_the_isr_never_leads() -> None:
         await cluster.until_isr(A, B)
         assert cluster.values(B) == ["only on one"]
 
-    run_fast(with_cluster(scenario))
+    run_fast(play(scenario))
 
 
 def test_a_leader_without_a_live_follower_opens_after_the_time_to_keep_in_sync_and_says_who_has_to_catch_up() -> None:
@@ -115,7 +115,7 @@ def test_a_leader_without_a_live_follower_opens_after_the_time_to_keep_in_sync_a
         other = B if leader == C else C
         assert cur.data == f"1,{other}".encode()
 
-    run_fast(with_cluster(scenario))
+    run_fast(play(scenario))
 
 
 def test_clients_wait_while_a_leader_waits_for_its_followers() -> None:
@@ -131,7 +131,7 @@ def test_clients_wait_while_a_leader_waits_for_its_followers() -> None:
             await cluster.produce(leader, "too early")
         assert (await cluster.consume(leader)).error_code is ErrorCode.not_leader_or_follower
 
-    run_fast(with_cluster(scenario))
+    run_fast(play(scenario))
 
 
 def test_a_leader_that_is_replaced_while_it_waits_to_write_the_isr_takes_part_in_the_next_election() -> None:
@@ -148,7 +148,7 @@ def test_a_leader_that_is_replaced_while_it_waits_to_write_the_isr_takes_part_in
         await cluster.until(lambda: {cluster.partition(broker).leader_epoch for broker in (B, C)} == {3})
         await cluster.until_isr(B, C)
 
-    run_fast(with_cluster(scenario))
+    run_fast(play(scenario))
 
 
 @pytest.mark.parametrize(("high_watermark", "visible"), [("checkpoint", 1), ("end", 2)])
@@ -170,7 +170,7 @@ def test_only_with_hw_at_the_end_messages_become_visible_that_nobody_else_has(
         await cluster.until_led()
         assert cluster.partition(A).high_watermark == visible
 
-    run_fast(with_cluster(scenario, Cluster(settings)))
+    run_fast(play(scenario, Cluster(settings)))
 
 
 def test_a_leader_whose_session_ended_can_write_nothing_any_more() -> None:
@@ -185,4 +185,4 @@ def test_a_leader_whose_session_ended_can_write_nothing_any_more() -> None:
         cluster.zookeeper.reconnect(cluster.sessions[A])
         await cluster.until(lambda: cluster.partition(A).leader_epoch == 2 and cluster.values(A) == ["by the new one"])
 
-    run_fast(with_cluster(scenario))
+    run_fast(play(scenario))

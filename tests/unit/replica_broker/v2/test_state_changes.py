@@ -14,7 +14,7 @@ from replica_broker.v2.znodes import paths
 from replica_broker.v2.znodes.codecs import StateChange, encode_brokers, encode_topic_id
 from replica_broker.v2.znodes.state_change_queue import FollowerStateChangeQueueFull, send_state_change
 from simulation.fast_loop import run_fast
-from tests.unit.replica_broker.v2.cluster import BOUND, ORDERS, TOPIC, A, B, C, Cluster, with_cluster
+from tests.unit.replica_broker.v2.cluster import BOUND, ORDERS, TOPIC, A, B, C, Cluster, play
 
 START: StateChange = "start-replica"
 CLOSE: StateChange = "close-replica"
@@ -27,7 +27,7 @@ async def send(
     await send_state_change(cluster.zk, change, where, to, LeaderEpoch(epoch), bound=bound)
 
 
-async def queued(cluster: Cluster, broker: BrokerId) -> list[tuple[str, str, int]]:
+async def list_queued(cluster: Cluster, broker: BrokerId) -> list[tuple[str, str, int]]:
     return [
         (request.change, str(request.topic_partition), request.epoch)
         for _, request in await cluster.queue(broker).requests()
@@ -41,9 +41,9 @@ def test_a_full_queue_keeps_the_latest_close_of_each_partition_and_no_start() ->
             await send(cluster, change, C, epoch, where, bound=4)
         assert await cluster.queue(C, bound=4).is_full()
         await send(cluster, CLOSE, C, 5, OTHER, bound=4)
-        assert await queued(cluster, C) == [(CLOSE, "orders-0", 3), (CLOSE, "other-7", 5)]
+        assert await list_queued(cluster, C) == [(CLOSE, "orders-0", 3), (CLOSE, "other-7", 5)]
 
-    run_fast(with_cluster(scenario))
+    run_fast(play(scenario))
 
 
 def test_a_queue_that_is_full_of_closes_takes_no_more() -> None:
@@ -53,9 +53,9 @@ def test_a_queue_that_is_full_of_closes_takes_no_more() -> None:
         await send(cluster, CLOSE, C, 1, OTHER, bound=2)
         with pytest.raises(FollowerStateChangeQueueFull, match="the queue of broker 3 has 2 requests"):
             await send(cluster, START, C, 1, bound=2)
-        assert len(await queued(cluster, C)) == 2
+        assert len(await list_queued(cluster, C)) == 2
 
-    run_fast(with_cluster(scenario))
+    run_fast(play(scenario))
 
 
 def test_closes_that_were_sent_to_a_broker_that_was_down_are_honoured_when_it_starts() -> None:
@@ -67,13 +67,13 @@ def test_closes_that_were_sent_to_a_broker_that_was_down_are_honoured_when_it_st
         for epoch in range(BOUND):
             await send(cluster, START, C, epoch)
         await cluster.admin.delete_topic(TOPIC)
-        assert await queued(cluster, C) == [(CLOSE, "orders-0", 1)]
+        assert await list_queued(cluster, C) == [(CLOSE, "orders-0", 1)]
         assert cluster.has_log(C)
         await cluster.start(C)
         assert not cluster.has_log(C)
-        assert await queued(cluster, C) == []
+        assert await list_queued(cluster, C) == []
 
-    run_fast(with_cluster(scenario))
+    run_fast(play(scenario))
 
 
 def test_a_start_of_an_earlier_epoch_is_ignored_and_one_of_the_present_starts_the_replica() -> None:
@@ -86,11 +86,11 @@ def test_a_start_of_an_earlier_epoch_is_ignored_and_one_of_the_present_starts_th
         started: list[TopicPartition] = []
         start_replica = hosting.start_replica
 
-        async def noted(where: TopicPartition) -> None:
+        async def note_start(where: TopicPartition) -> None:
             started.append(where)
             await start_replica(where)
 
-        hosting.start_replica = noted  # type: ignore[method-assign]
+        hosting.start_replica = note_start  # type: ignore[method-assign]
         await send(cluster, START, B, 1)
         await cluster.until(lambda: is_consumed(cluster, B))
         assert started == []
@@ -98,7 +98,7 @@ def test_a_start_of_an_earlier_epoch_is_ignored_and_one_of_the_present_starts_th
         await cluster.until(lambda: is_consumed(cluster, B))
         assert started == [ORDERS]
 
-    run_fast(with_cluster(scenario))
+    run_fast(play(scenario))
 
 
 def test_who_reads_the_start_of_a_new_partition_when_it_has_a_leader_already_starts_at_once() -> None:
@@ -118,11 +118,11 @@ def test_who_reads_the_start_of_a_new_partition_when_it_has_a_leader_already_sta
         await cluster.until_isr(A, B)
         assert cluster.clock.monotonic_ms() - began_ms < V2Settings().keep_in_sync_time_ms / 2
 
-    run_fast(with_cluster(scenario))
+    run_fast(play(scenario))
 
 
 async def is_consumed(cluster: Cluster, broker: BrokerId) -> bool:
-    return await queued(cluster, broker) == []
+    return await list_queued(cluster, broker) == []
 
 
 def test_what_makes_no_sense_and_what_is_not_hosted_here_is_thrown_away() -> None:
@@ -135,7 +135,7 @@ def test_what_makes_no_sense_and_what_is_not_hosted_here_is_thrown_away() -> Non
         with pytest.raises(NotReplicaForPartition, match="not on broker 1"):
             await cluster.brokers[A]._hosting.start_replica(OTHER)
 
-    run_fast(with_cluster(scenario))
+    run_fast(play(scenario))
 
 
 def test_a_close_of_an_old_epoch_counts_and_an_assigned_replica_begins_anew() -> None:
@@ -149,7 +149,7 @@ def test_a_close_of_an_old_epoch_counts_and_an_assigned_replica_begins_anew() ->
         await cluster.until(lambda: ORDERS in cluster.running[B].hosted and cluster.partition(B) is not before)
         await cluster.until(lambda: cluster.values(B) == ["one"])
 
-    run_fast(with_cluster(scenario))
+    run_fast(play(scenario))
 
 
 def test_a_broker_registers_last() -> None:
@@ -163,16 +163,16 @@ def test_a_broker_registers_last() -> None:
         registration = cluster.brokers[A]._registration
         register = registration.register
 
-        async def noted() -> None:
+        async def register_and_check() -> None:
             assert not await cluster.exists(f"{paths.IDS}/{A}")
-            at_registration.append((ORDERS in cluster.brokers[A]._hosting.started, len(await queued(cluster, A))))
+            at_registration.append((ORDERS in cluster.brokers[A]._hosting.started, len(await list_queued(cluster, A))))
             await register()
 
-        registration.register = noted  # type: ignore[method-assign]
+        registration.register = register_and_check  # type: ignore[method-assign]
         await cluster.until(lambda: bool(at_registration))
         assert at_registration == [(True, 0)]
 
-    run_fast(with_cluster(scenario))
+    run_fast(play(scenario))
 
 
 def test_a_cluster_with_a_controller_is_no_place_for_it() -> None:
@@ -181,7 +181,7 @@ def test_a_cluster_with_a_controller_is_no_place_for_it() -> None:
         with pytest.raises(ClusterHasController, match="needs its own chroot"):
             await ensure_parents(cluster.zk)
 
-    run_fast(with_cluster(scenario))
+    run_fast(play(scenario))
 
 
 def test_a_topic_that_is_not_there_cannot_be_changed() -> None:
@@ -196,7 +196,7 @@ def test_a_topic_that_is_not_there_cannot_be_changed() -> None:
             with pytest.raises(AdminFailed, match="does not exist"):
                 await command
 
-    run_fast(with_cluster(scenario))
+    run_fast(play(scenario))
 
 
 def test_znodes_that_make_no_sense_stop_their_partition_alone_and_only_until_they_are_mended() -> None:
@@ -218,7 +218,7 @@ def test_znodes_that_make_no_sense_stop_their_partition_alone_and_only_until_the
         await cluster.zk.transact([SetData(path=paths.reassignment(ORDERS), data=b"1")])
         await cluster.until_isr(A)
 
-    run_fast(with_cluster(scenario))
+    run_fast(play(scenario))
 
 
 def test_a_broker_whose_session_ended_starts_up_again_and_registers_anew() -> None:
@@ -229,11 +229,11 @@ def test_a_broker_whose_session_ended_starts_up_again_and_registers_anew() -> No
         await send(cluster, CLOSE, B, 0, OTHER)
         cluster.zookeeper.expire(cluster.sessions[B])
         await cluster.until(lambda: cluster.nodes[B].epoch > before)
-        assert await queued(cluster, B) == []
+        assert await list_queued(cluster, B) == []
         await cluster.produce(A, "one")
         await cluster.until(lambda: cluster.values(B) == ["one"])
 
-    run_fast(with_cluster(scenario))
+    run_fast(play(scenario))
 
 
 def test_losing_the_connection_for_a_moment_changes_nothing() -> None:
@@ -243,9 +243,9 @@ def test_losing_the_connection_for_a_moment_changes_nothing() -> None:
         cluster.zookeeper.disconnect(cluster.sessions[B])
         await send(cluster, CLOSE, B, 0, OTHER)
         await cluster.clock.sleep_ms(2_000)
-        assert await queued(cluster, B) != []
+        assert await list_queued(cluster, B) != []
         cluster.zookeeper.reconnect(cluster.sessions[B])
         await cluster.until(lambda: is_consumed(cluster, B))
         assert (await cluster.znodes()).epoch == 1
 
-    run_fast(with_cluster(scenario))
+    run_fast(play(scenario))

@@ -74,34 +74,34 @@ def run(folder: Path, *arguments: str) -> tuple[int, str, dict[str, str]]:
     return ended.returncode, ended.stdout + ended.stderr, {row["case"]: row["ended"] for row in rows}
 
 
-def listed(folder: Path, *lines: str) -> str:
+def write_list(folder: Path, *lines: str) -> str:
     (folder / "list.txt").write_text("# Some cases\n" + "".join(f"{line}\n" for line in lines))
     return "--cases=list.txt"
 
 
 def test_a_list_selects_exactly_the_cases_that_it_names(folder: Path) -> None:
     status, _, ran = run(
-        folder, listed(folder, "tests/test_x.py::test_a_topic[ours] # 3 s", "tests/test_x.py::test_slow")
+        folder, write_list(folder, "tests/test_x.py::test_a_topic[ours] # 3 s", "tests/test_x.py::test_slow")
     )
     assert status == 0
     assert set(ran) == {"tests/test_x.py::test_a_topic[ours]", "tests/test_x.py::test_slow"}
 
 
 def test_a_line_that_names_no_test_is_an_error(folder: Path) -> None:
-    status, printed, _ = run(folder, listed(folder, "tests/test_x.py::test_renamed", "tests/test_x.py::test_slow"))
+    status, printed, _ = run(folder, write_list(folder, "tests/test_x.py::test_renamed", "tests/test_x.py::test_slow"))
     assert status != 0
     assert "list.txt: tests/test_x.py::test_renamed names no test" in printed
 
 
 def test_a_line_whose_file_is_gone_is_an_error(folder: Path) -> None:
-    status, printed, _ = run(folder, listed(folder, "tests/test_y.py", "tests/test_x.py::test_slow"))
+    status, printed, _ = run(folder, write_list(folder, "tests/test_y.py", "tests/test_x.py::test_slow"))
     assert status != 0
     assert "list.txt: tests/test_y.py names no test" in printed
 
 
 def test_a_line_of_a_file_that_is_not_collected_is_no_error(folder: Path) -> None:
     (folder / "tests" / "test_y.py").write_text("def test_y(): ...")
-    cases = listed(folder, "tests/test_y.py", "tests/test_x.py::test_slow")
+    cases = write_list(folder, "tests/test_y.py", "tests/test_x.py::test_slow")
     assert run(folder, cases, "tests/test_x.py")[0] == 0
 
 
@@ -139,20 +139,20 @@ def test_the_files_of_a_list_are_named_once() -> None:
     assert files_of(["a.py::test_b", "a.py::test_c[1]", "folder/**"]) == ["a.py", "folder"]
 
 
-def quarantined(days: int, number: int = 0) -> Quarantined:
+def make_quarantined(days: int, number: int = 0) -> Quarantined:
     return Quarantined(test=f"tests/test_{number}.py", since=TODAY - timedelta(days=days), reason="why")
 
 
 def test_a_quarantine_lasts_seven_days() -> None:
-    assert quarantine_problems([quarantined(7)], TODAY) == []
-    (problem,) = quarantine_problems([quarantined(8)], TODAY)
+    assert quarantine_problems([make_quarantined(7)], TODAY) == []
+    (problem,) = quarantine_problems([make_quarantined(8)], TODAY)
     assert "tests/test_0.py is quarantined since 2026-03-12" in problem
 
 
 def test_a_quarantine_has_ten_tests_at_most() -> None:
-    few = [quarantined(0, number) for number in range(MOST_QUARANTINED)]
+    few = [make_quarantined(0, number) for number in range(MOST_QUARANTINED)]
     assert quarantine_problems(few, TODAY) == []
-    (problem,) = quarantine_problems([*few, quarantined(0, 99)], TODAY)
+    (problem,) = quarantine_problems([*few, make_quarantined(0, 99)], TODAY)
     assert "11 tests are quarantined, 10 are allowed" in problem
 
 

@@ -22,53 +22,53 @@ def project() -> Project:
     return found
 
 
-def covering(project: Project, *changed: str) -> dict[str, Mapped]:
+def find_covering(project: Project, *changed: str) -> dict[str, Mapped]:
     return {each.file: each for each in project.find_covering(changed)}
 
 
 def test_a_touched_file_of_tests_is_selected_and_runs_three_times_with_servers(project: Project) -> None:
-    found = covering(project, "tests/real/controller/test_log_dirs.py")["tests/real/controller/test_log_dirs.py"]
+    found = find_covering(project, "tests/real/controller/test_log_dirs.py")["tests/real/controller/test_log_dirs.py"]
     assert (found.reason, found.rank, found.repetitions) == ("the change touches it", 0, 3)
 
 
 def test_the_seed_map_names_the_tests_of_a_module(project: Project) -> None:
-    found = covering(project, "controller_core/controller/reassigning/completion.py")
+    found = find_covering(project, "controller_core/controller/reassigning/completion.py")
     procedure = found["tests/real/conformance/procedures/test_reassignment.py"]
     assert procedure.rank == 1
     assert "the seed map names it" in procedure.reason
 
 
 def test_servers_cover_what_their_processes_import(project: Project) -> None:
-    found = covering(project, "controller_core/controller/reassigning/completion.py")
+    found = find_covering(project, "controller_core/controller/reassigning/completion.py")
     assert found["tests/real/controller/faults/test_bad_input.py"].rank == 2
 
 
 def test_a_helper_of_tests_selects_the_tests_that_import_it(project: Project) -> None:
-    found = covering(project, "tests/real/operator/operated.py")
+    found = find_covering(project, "tests/real/operator/operated.py")
     assert found["tests/real/operator/test_operator.py"].distance == 1
 
 
 def test_a_conftest_selects_the_files_below_it(project: Project) -> None:
-    found = covering(project, "tests/spark/conftest.py")
+    found = find_covering(project, "tests/spark/conftest.py")
     assert {"tests/spark/test_store.py", "tests/spark/delta/test_delta.py"} <= set(found)
     assert not any(file.startswith("tests/real/") for file in found)
 
 
 def test_a_template_of_the_chart_selects_the_tests_that_read_charts(project: Project) -> None:
-    found = covering(project, "charts/kontroller/templates/_helpers.tpl")
+    found = find_covering(project, "charts/kontroller/templates/_helpers.tpl")
     assert any(file.startswith("tests/real/chart/") for file in found)
     assert not any(file.startswith("tests/spark/") for file in found)
 
 
 def test_unit_tests_are_not_mapped_because_level_1_runs_them(project: Project) -> None:
-    assert "tests/unit/model/test_transitions.py" not in covering(project, "controller_core/model/transitions.py")
+    assert "tests/unit/model/test_transitions.py" not in find_covering(project, "controller_core/model/transitions.py")
 
 
 def test_a_page_of_prose_selects_nothing_with_servers(project: Project) -> None:
-    assert covering(project, "CHANGELOG.md") == {}
+    assert find_covering(project, "CHANGELOG.md") == {}
 
 
-def mapped(file: str, rank: int, distance: int = 0) -> Mapped:
+def make_mapped(file: str, rank: int, distance: int = 0) -> Mapped:
     return Mapped(file=file, reason="", rank=rank, distance=distance)
 
 
@@ -77,8 +77,12 @@ def names(chosen: Sequence[Mapped]) -> list[str]:
 
 
 def test_touched_files_come_first_then_those_of_the_seed_map_then_the_nearest_importers() -> None:
-    found = [mapped("tests/real/far", 2, 3), mapped("tests/spark/near", 2, 1), mapped("tests/real/near", 2, 1)]
-    found += [mapped("tests/spark/seed", 1), mapped("tests/spark/touched", 0)]
+    found = [
+        make_mapped("tests/real/far", 2, 3),
+        make_mapped("tests/spark/near", 2, 1),
+        make_mapped("tests/real/near", 2, 1),
+    ]
+    found += [make_mapped("tests/spark/seed", 1), make_mapped("tests/spark/touched", 0)]
     chosen = select(found, Ledger(rows={}), 100 * UNKNOWN_S).chosen
     assert names(chosen) == [
         "tests/spark/touched",
@@ -91,18 +95,18 @@ def test_touched_files_come_first_then_those_of_the_seed_map_then_the_nearest_im
 
 def test_what_does_not_fit_into_the_budget_is_left_out_and_named() -> None:
     rows = {"tests/real/long": Row(ran=NOW, passed=NOW, quick_seconds=500)}
-    found = [mapped("tests/real/long", 1), mapped("tests/real/unknown", 2)]
+    found = [make_mapped("tests/real/long", 1), make_mapped("tests/real/unknown", 2)]
     selection = select(found, Ledger(rows=rows), 400)
     assert (names(selection.chosen), names(selection.left_out)) == (["tests/real/unknown"], ["tests/real/long"])
 
 
 def test_a_touched_file_costs_three_runs() -> None:
-    assert mapped("tests/real/x", 0).cost_s(Ledger(rows={})) == 3 * UNKNOWN_S
+    assert make_mapped("tests/real/x", 0).cost_s(Ledger(rows={})) == 3 * UNKNOWN_S
 
 
 def test_among_equals_the_one_that_was_not_run_for_the_longest_time_is_first() -> None:
     rows = {"tests/real/a": Row(ran=NOW, passed=NOW, quick_seconds=1)}
-    found = [mapped("tests/real/a", 2), mapped("tests/real/b", 2)]
+    found = [make_mapped("tests/real/a", 2), make_mapped("tests/real/b", 2)]
     assert names(select(found, Ledger(rows=rows), 1000).chosen) == ["tests/real/b", "tests/real/a"]
 
 

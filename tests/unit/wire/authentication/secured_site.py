@@ -37,7 +37,7 @@ PASSWORD: Final = "a secret"
 ALICE: Final = "alice"
 
 
-def stored(
+def make_stored(
     mechanism_name: str, password: str = PASSWORD, *, salt: bytes = b"salt for a test", iterations: int = 4096
 ) -> StoredCredential:
     """As Kafka stores it."""

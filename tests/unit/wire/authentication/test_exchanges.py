@@ -12,16 +12,16 @@ from hypothesis import strategies as st
 
 from controller_core.wire.authentication.exchanges import InvalidLogin, PlainExchange, ScramExchange
 from controller_core.wire.connections.security import MECHANISMS, Login
-from tests.unit.wire.authentication.secured_site import ALICE, PASSWORD, Users, stored
+from tests.unit.wire.authentication.secured_site import ALICE, PASSWORD, Users, make_stored
 
 SCRAM = MECHANISMS[1:]
 
 
 def users(mechanism: str, name: str = ALICE, **said: bytes) -> Users:
-    return Users(known={(mechanism, name): stored(mechanism, **said)})  # type: ignore[arg-type]
+    return Users(known={(mechanism, name): make_stored(mechanism, **said)})  # type: ignore[arg-type]
 
 
-async def logged_in(exchange: ScramExchange, login: Login) -> str | None:
+async def log_in(exchange: ScramExchange, login: Login) -> str | None:
     messages = login.messages()
     message = next(messages)
     try:
@@ -48,7 +48,7 @@ def final(mechanism: str, first: str, challenge: bytes, *, binding: bytes = b"n,
 @pytest.mark.parametrize("name", [ALICE, "CN=a, O=b", "süß", "=2C"])
 async def test_both_sides_prove_that_they_know_the_password(mechanism: str, name: str) -> None:
     login = Login(mechanism=mechanism, username=name, password=PASSWORD)
-    assert await logged_in(ScramExchange(mechanism, users(mechanism, name)), login) == name
+    assert await log_in(ScramExchange(mechanism, users(mechanism, name)), login) == name
 
 
 @pytest.mark.parametrize("mechanism", SCRAM)
@@ -65,7 +65,7 @@ async def test_whatever_kafkas_clients_say_first_is_taken_with_salts_of_any_leng
 
 @pytest.mark.parametrize("mechanism", SCRAM)
 async def test_a_wrong_proof_nonce_or_binding_is_not_taken(mechanism: str) -> None:
-    async def answered(**changed: object) -> None:
+    async def answer_challenge(**changed: object) -> None:
         exchange = ScramExchange(mechanism, users(mechanism))
         challenge = await exchange.answer(b"n,,n=alice,r=nonce")
         message = final(mechanism, "n,,n=alice,r=nonce", challenge, **changed)  # type: ignore[arg-type]
@@ -77,10 +77,10 @@ async def test_a_wrong_proof_nonce_or_binding_is_not_taken(mechanism: str) -> No
         assert exchange.user is None
 
     marks: set[str] = set()
-    await answered(password="wrong")
-    await answered(binding=b"p=tls-unique,,")
+    await answer_challenge(password="wrong")
+    await answer_challenge(binding=b"p=tls-unique,,")
     marks.add("replaced")
-    await answered()
+    await answer_challenge()
 
 
 async def test_who_is_not_known_is_asked_like_others_and_always_with_the_same_salt() -> None:
@@ -95,7 +95,7 @@ async def test_who_is_not_known_is_asked_like_others_and_always_with_the_same_sa
 
 
 async def test_a_credential_with_too_few_iterations_is_nobodys() -> None:
-    weak = Users(known={("SCRAM-SHA-256", ALICE): stored("SCRAM-SHA-256", iterations=1000)})
+    weak = Users(known={("SCRAM-SHA-256", ALICE): make_stored("SCRAM-SHA-256", iterations=1000)})
     exchange = ScramExchange("SCRAM-SHA-256", weak)
     challenge = await exchange.answer(b"n,,n=alice,r=nonce")
     with pytest.raises(InvalidLogin):

@@ -15,7 +15,7 @@ PLAIN_JAAS = 'a.PlainLoginModule required user_alice="hush";'
 PLAIN = {"sasl.enabled.mechanisms": "PLAIN", "listener.name.secure.plain.sasl.jaas.config": PLAIN_JAAS}
 
 
-def made(site: Site, protocol: str, properties: Mapping[str, str]) -> ListenerSettings:
+def make_settings(site: Site, protocol: str, properties: Mapping[str, str]) -> ListenerSettings:
     return listener_settings(BrokerProperties(properties, site.folder), "SECURE", protocol)
 
 
@@ -49,7 +49,7 @@ def test_what_cannot_be_is_refused_in_words(
     site: Site, server: CertificateFiles, protocol: str, changed: dict[str, str], words: str
 ) -> None:
     with pytest.raises(InvalidProperties, match=words) as refused:
-        made(site, protocol, {**site.tls(server), **changed})
+        make_settings(site, protocol, {**site.tls(server), **changed})
     assert "hush" not in str(refused.value)
 
 
@@ -60,7 +60,7 @@ def test_what_is_of_another_listener_or_another_protocol_does_not_matter(site: S
         "listener.name.other.ssl.keystore.location": "absent.pem",
         "principal.builder.class": "org.apache.kafka.common.security.authenticator.DefaultKafkaPrincipalBuilder",
     }
-    settings = made(site, "SSL", {**site.tls(server), **others})
+    settings = make_settings(site, "SSL", {**site.tls(server), **others})
     assert settings.tls is not None
     assert settings.tls.verify_mode is ssl.CERT_NONE
     assert settings.tls.minimum_version is ssl.TLSVersion.TLSv1_2
@@ -68,12 +68,14 @@ def test_what_is_of_another_listener_or_another_protocol_does_not_matter(site: S
 
 
 def test_passwords_are_not_shown(site: Site) -> None:
-    settings = made(site, "SASL_PLAINTEXT", {**PLAIN, "connections.max.reauth.ms": "-1"})
+    settings = make_settings(site, "SASL_PLAINTEXT", {**PLAIN, "connections.max.reauth.ms": "-1"})
     assert settings.users == {"alice": "hush"}
     assert settings.sessions_ms == {"PLAIN": 0}
     assert "hush" not in repr(settings)
 
 
 def test_users_may_be_in_what_java_reads_from_a_file_of_logins(site: Site) -> None:
-    settings = made(site, "SASL_PLAINTEXT", {"sasl.enabled.mechanisms": "PLAIN", "sasl.jaas.config": PLAIN_JAAS})
+    settings = make_settings(
+        site, "SASL_PLAINTEXT", {"sasl.enabled.mechanisms": "PLAIN", "sasl.jaas.config": PLAIN_JAAS}
+    )
     assert settings.users == {"alice": "hush"}

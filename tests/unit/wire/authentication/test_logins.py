@@ -27,7 +27,7 @@ from controller_core.wire.connections.connecting import CannotConnect, NotAdmitt
 from controller_core.wire.connections.security import MECHANISMS, Login
 from controller_core.wire.listener.listener import Listener
 from devcluster.clusters.certificates import CertificateFiles
-from tests.unit.wire.authentication.secured_site import ALICE, DEADLINE_S, PASSWORD, SHUTDOWN, Site, stored
+from tests.unit.wire.authentication.secured_site import ALICE, DEADLINE_S, PASSWORD, SHUTDOWN, Site, make_stored
 
 PLAIN_LOGIN = b"\0alice\0a secret"
 JAAS = (
@@ -57,7 +57,7 @@ def open_site(site: Site) -> Site:
     """Where alice logs in by all that there is."""
     site.write(PROPERTIES)
     for mechanism in MECHANISMS[1:]:
-        site.users.known[mechanism, ALICE] = stored(mechanism)
+        site.users.known[mechanism, ALICE] = make_stored(mechanism)
     return site
 
 
@@ -95,7 +95,7 @@ class Talk:
 
 
 @asynccontextmanager
-async def talking(listener: Listener) -> AsyncIterator[Talk]:
+async def open_talk(listener: Listener) -> AsyncIterator[Talk]:
     reader, writer = await asyncio.open_connection("127.0.0.1", listener.port)
     try:
         yield Talk(reader, writer)
@@ -113,15 +113,15 @@ async def test_who_knows_the_password_is_known_by_his_name(open_site: Site, mech
 async def test_logins_of_one_address_have_so_many_places_and_who_has_logged_in_takes_none(open_site: Site) -> None:
     async with (
         open_site.listening("SASL_PLAINTEXT", max_unauthenticated_connections_per_address=2) as listener,
-        talking(listener) as one,
-        talking(listener) as two,
+        open_talk(listener) as one,
+        open_talk(listener) as two,
     ):
         await one.handshake()
         await two.handshake()
-        async with talking(listener) as three:
+        async with open_talk(listener) as three:
             assert await three.say(SaslHandshakeRequest(mechanism="PLAIN")) is None
         await one.authenticate()
-        async with talking(listener) as four:
+        async with open_talk(listener) as four:
             await four.handshake()
             await four.authenticate()
             assert [await four.is_served(), await one.is_served()] == [True, True]
@@ -182,7 +182,7 @@ async def test_a_user_of_one_scram_mechanism_does_not_log_in_by_the_other(open_s
 
 async def test_passwords_that_change_are_needed_at_the_next_login(open_site: Site) -> None:
     async with open_site.listening("SASL_PLAINTEXT") as listener:
-        open_site.users.known["SCRAM-SHA-256", ALICE] = stored("SCRAM-SHA-256", "another")
+        open_site.users.known["SCRAM-SHA-256", ALICE] = make_stored("SCRAM-SHA-256", "another")
         open_site.write(
             {**PROPERTIES, "listener.name.secure.plain.sasl.jaas.config": JAAS.replace(PASSWORD, "another")}
         )
@@ -205,7 +205,7 @@ async def test_where_credentials_are_out_of_reach_nobody_is_told_that_he_is_wron
 
 async def test_a_mechanism_that_is_not_enabled_is_refused_with_those_that_are(open_site: Site) -> None:
     open_site.write({**PROPERTIES, "listener.name.secure.sasl.enabled.mechanisms": "SCRAM-SHA-512, SCRAM-SHA-256"})
-    async with open_site.listening("SASL_PLAINTEXT") as listener, talking(listener) as talk:
+    async with open_site.listening("SASL_PLAINTEXT") as listener, open_talk(listener) as talk:
         answer = await talk.handshake("PLAIN")
         assert answer.error_code is ErrorCode.unsupported_sasl_mechanism
         assert answer.mechanisms == ("SCRAM-SHA-512", "SCRAM-SHA-256")
@@ -214,17 +214,17 @@ async def test_a_mechanism_that_is_not_enabled_is_refused_with_those_that_are(op
 
 async def test_before_a_login_versions_are_told_and_nothing_else_is_done(open_site: Site, logged: list[Any]) -> None:
     async with open_site.listening("SASL_PLAINTEXT") as listener:
-        async with talking(listener) as talk:
+        async with open_talk(listener) as talk:
             asked = ApiVersionsRequest(client_software_name="a", client_software_version="1")
             assert await talk.say(asked) is not None
             assert await talk.say(asked) is not None
             assert await talk.say(METADATA) is None
-        async with talking(listener) as talk:
+        async with open_talk(listener) as talk:
             assert not await talk.is_served()
-        async with talking(listener) as talk:
+        async with open_talk(listener) as talk:
             await talk.handshake()
             assert await talk.say(METADATA) is None
-        async with talking(listener) as talk:
+        async with open_talk(listener) as talk:
             assert await talk.say(SaslAuthenticateRequest(auth_bytes=PLAIN_LOGIN)) is None
     errors = [line["error"] for line in logged if line["event"] == "connection closed: no login"]
     assert errors[0] == "API 3 was asked for before a login: a client that is set up for no SASL"
@@ -232,7 +232,7 @@ async def test_before_a_login_versions_are_told_and_nothing_else_is_done(open_si
 
 
 async def test_a_handshake_in_the_middle_of_a_login_is_told_to_be_out_of_place(open_site: Site) -> None:
-    async with open_site.listening("SASL_PLAINTEXT") as listener, talking(listener) as talk:
+    async with open_site.listening("SASL_PLAINTEXT") as listener, open_talk(listener) as talk:
         await talk.handshake()
         assert (await talk.handshake()).error_code is ErrorCode.illegal_sasl_state
         assert not await talk.is_served()
@@ -240,18 +240,18 @@ async def test_a_handshake_in_the_middle_of_a_login_is_told_to_be_out_of_place(o
 
 async def test_clients_of_before_2018_log_in_by_frames_that_are_no_requests(open_site: Site) -> None:
     async with open_site.listening("SASL_PLAINTEXT") as listener:
-        async with talking(listener) as talk:
+        async with open_talk(listener) as talk:
             assert await talk.say(SaslHandshakeRequest0(mechanism="PLAIN")) is not None
             assert await talk.say_bytes(with_length(PLAIN_LOGIN)) == b""
             assert await talk.is_served()
             assert open_site.judge.seen[-1].principal == Principal.user(ALICE)
-        async with talking(listener) as talk:
+        async with open_talk(listener) as talk:
             assert await talk.say(SaslHandshakeRequest0(mechanism="PLAIN")) is not None
             assert await talk.say_bytes(with_length(b"\0alice\0wrong")) is None
 
 
 async def test_oldest_requests_of_a_login_are_answered_in_their_version(open_site: Site) -> None:
-    async with open_site.listening("SASL_PLAINTEXT") as listener, talking(listener) as talk:
+    async with open_site.listening("SASL_PLAINTEXT") as listener, open_talk(listener) as talk:
         await talk.handshake()
         answer = await talk.say(SaslAuthenticateRequest0(auth_bytes=PLAIN_LOGIN))
         assert answer is not None
@@ -260,7 +260,7 @@ async def test_oldest_requests_of_a_login_are_answered_in_their_version(open_sit
 
 
 async def test_who_wants_to_be_taken_for_somebody_else_is_not(open_site: Site) -> None:
-    async with open_site.listening("SASL_PLAINTEXT") as listener, talking(listener) as talk:
+    async with open_site.listening("SASL_PLAINTEXT") as listener, open_talk(listener) as talk:
         await talk.handshake()
         answer = await talk.authenticate(b"bob\0alice\0a secret")
         assert answer.error_code is ErrorCode.sasl_authentication_failed
@@ -274,7 +274,7 @@ LIMITED = {**PROPERTIES, "connections.max.reauth.ms": "60000"}
 
 
 async def test_a_session_without_a_limit_lasts_for_ever(open_site: Site) -> None:
-    async with open_site.listening("SASL_PLAINTEXT") as listener, talking(listener) as talk:
+    async with open_site.listening("SASL_PLAINTEXT") as listener, open_talk(listener) as talk:
         await talk.handshake()
         assert (await talk.authenticate()).session_lifetime.total_seconds() == 0
         assert await talk.is_served()
@@ -290,14 +290,14 @@ async def test_a_session_without_a_limit_lasts_for_ever(open_site: Site) -> None
 )
 async def test_a_session_is_told_how_long_it_lasts(open_site: Site, further: dict[str, str], seconds: int) -> None:
     open_site.write({**LIMITED, **further})
-    async with open_site.listening("SASL_PLAINTEXT") as listener, talking(listener) as talk:
+    async with open_site.listening("SASL_PLAINTEXT") as listener, open_talk(listener) as talk:
         await talk.handshake()
         assert (await talk.authenticate()).session_lifetime.total_seconds() == seconds
 
 
 async def test_a_session_is_renewed_on_its_connection(open_site: Site) -> None:
     open_site.write(LIMITED)
-    async with open_site.listening("SASL_PLAINTEXT") as listener, talking(listener) as talk:
+    async with open_site.listening("SASL_PLAINTEXT") as listener, open_talk(listener) as talk:
         for _ in range(3):
             await talk.handshake()
             assert (await talk.authenticate()).error_code is ErrorCode.none
@@ -318,7 +318,7 @@ async def test_a_session_is_renewed_by_the_same_mechanism_for_the_same_principal
     open_site: Site, mechanism: str, message: bytes, words: str
 ) -> None:
     open_site.write(LIMITED)
-    async with open_site.listening("SASL_PLAINTEXT") as listener, talking(listener) as talk:
+    async with open_site.listening("SASL_PLAINTEXT") as listener, open_talk(listener) as talk:
         await talk.handshake()
         await talk.authenticate()
         await talk.handshake(mechanism)
@@ -331,7 +331,7 @@ async def test_a_session_is_renewed_by_the_same_mechanism_for_the_same_principal
 
 async def test_a_session_that_is_over_ends_with_the_next_request_unless_that_renews_it(open_site: Site) -> None:
     open_site.write({**PROPERTIES, "connections.max.reauth.ms": "1"})
-    async with open_site.listening("SASL_PLAINTEXT") as listener, talking(listener) as talk:
+    async with open_site.listening("SASL_PLAINTEXT") as listener, open_talk(listener) as talk:
         await talk.handshake()
         await talk.authenticate()
         await asyncio.sleep(0.01)  # what lasts for a millisecond is over then
@@ -346,9 +346,9 @@ async def test_a_session_that_is_over_ends_with_the_next_request_unless_that_ren
 
 async def test_a_message_of_a_login_may_not_be_large(open_site: Site) -> None:
     async with open_site.listening("SASL_PLAINTEXT") as listener:
-        async with talking(listener) as talk:
+        async with open_talk(listener) as talk:
             assert await talk.say_bytes(struct.pack(">i", login_module.MAX_BYTES + 1)) is None
-        async with talking(listener) as talk:
+        async with open_talk(listener) as talk:
             await talk.handshake()
             assert await talk.say(SaslAuthenticateRequest(auth_bytes=bytes(login_module.MAX_BYTES))) is None
 
@@ -356,9 +356,9 @@ async def test_a_message_of_a_login_may_not_be_large(open_site: Site) -> None:
 async def test_who_does_not_log_in_in_time_is_disconnected(open_site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(login_module, "TIMEOUT_S", 0.1)
     async with open_site.listening("SASL_PLAINTEXT") as listener:
-        async with talking(listener) as silent:
+        async with open_talk(listener) as silent:
             assert await silent.say_bytes(b"") is None
-        async with talking(listener) as slow:
+        async with open_talk(listener) as slow:
             await slow.handshake()
             assert await slow.say_bytes(b"\0") is None
 
@@ -389,7 +389,7 @@ async def test_whatever_strangers_send_nobody_is_admitted_and_nothing_fails(
     open_site: Site, frames: list[bytes], logged: list[Any]
 ) -> None:
     async with open_site.listening("SASL_PLAINTEXT") as listener:
-        async with talking(listener) as talk:
+        async with open_talk(listener) as talk:
             talk.writer.write(b"".join(frames))
             talk.writer.write_eof()
             async with asyncio.timeout(DEADLINE_S):
@@ -404,7 +404,7 @@ async def test_whatever_strangers_send_nobody_is_admitted_and_nothing_fails(
 async def test_what_is_not_passed_on_ends_the_connection_and_is_said_once(open_site: Site, logged: list[Any]) -> None:
     async with open_site.listening("SASL_PLAINTEXT") as listener:
         for _ in range(3):
-            async with talking(listener) as talk:
+            async with open_talk(listener) as talk:
                 await talk.handshake()
                 await talk.authenticate()
                 assert await talk.say(FIND_COORDINATOR) is None
@@ -415,6 +415,6 @@ async def test_what_is_not_passed_on_ends_the_connection_and_is_said_once(open_s
 async def test_what_strangers_send_again_and_again_is_said_once(open_site: Site, logged: list[Any]) -> None:
     async with open_site.listening("SASL_PLAINTEXT") as listener:
         for number in range(3):
-            async with talking(listener) as talk:
+            async with open_talk(listener) as talk:
                 assert await talk.say_bytes(struct.pack(">i", login_module.MAX_BYTES + 1 + number)) is None
     assert [line["kind"] for line in logged if line["log_level"] == "warning"] == ["FrameTooLarge"]

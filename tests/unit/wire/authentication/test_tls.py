@@ -16,13 +16,13 @@ from tests.unit.wire.authentication.secured_site import DEADLINE_S, SHUTDOWN, Si
 TOO_MANY = "connection refused: too many before a login"
 
 
-async def until(condition: Any) -> None:
+async def wait_until(condition: Any) -> None:
     async with asyncio.timeout(DEADLINE_S):
         while not condition():  # noqa: ASYNC110 - what is logged wakes nobody
             await asyncio.sleep(0.01)
 
 
-def said(logged: list[Any], event: str = "connection closed: no TLS") -> list[str]:
+def list_reasons(logged: list[Any], event: str = "connection closed: no TLS") -> list[str]:
     return [line["why"] for line in logged if line["event"] == event]
 
 
@@ -67,8 +67,8 @@ async def test_a_certificate_that_no_rule_names_is_not_admitted(
     async with site.listening("SSL") as listener:
         with pytest.raises((CannotConnect, asyncio.IncompleteReadError, OSError)):
             await site.asked(listener, tls=site.client_tls(client))
-        await until(lambda: said(logged))
-    assert said(logged) == ["its certificate names nobody: no rule applies to the certificate of CN=client"]
+        await wait_until(lambda: list_reasons(logged))
+    assert list_reasons(logged) == ["its certificate names nobody: no rule applies to the certificate of CN=client"]
 
 
 async def test_where_one_is_requested_who_shows_none_is_anonymous(site: Site, server: CertificateFiles) -> None:
@@ -85,8 +85,8 @@ async def test_where_one_is_required_who_shows_none_is_not_admitted(
     async with site.listening("SSL") as listener:
         with pytest.raises(CannotConnect):
             await site.asked(listener, tls=site.client_tls())
-        await until(lambda: said(logged))
-    assert said(logged) == ["it shows no certificate, and ssl.client.auth is required"]
+        await wait_until(lambda: list_reasons(logged))
+    assert list_reasons(logged) == ["it shows no certificate, and ssl.client.auth is required"]
 
 
 @pytest.mark.parametrize("client_auth", ["requested", "required"])
@@ -98,8 +98,8 @@ async def test_a_certificate_of_another_authority_is_not_admitted(
     async with site.listening("SSL") as listener:
         with pytest.raises(CannotConnect):
             await site.asked(listener, tls=site.client_tls(stranger))
-        await until(lambda: said(logged))
-    (why,) = said(logged)
+        await wait_until(lambda: list_reasons(logged))
+    (why,) = list_reasons(logged)
     assert why.startswith("its certificate is not accepted: self")
 
 
@@ -129,7 +129,9 @@ async def test_who_speaks_plaintext_to_it_is_told_apart_in_the_log(
             async with asyncio.timeout(DEADLINE_S):
                 await reader.read()
             writer.close()
-    assert said(logged) == ["it does not speak TLS: a client that is set up for PLAINTEXT, or no client of Kafka"]
+    assert list_reasons(logged) == [
+        "it does not speak TLS: a client that is set up for PLAINTEXT, or no client of Kafka"
+    ]
 
 
 async def test_who_speaks_tls_to_plaintext_is_told_apart_in_the_log(site: Site, logged: list[Any]) -> None:
@@ -148,18 +150,18 @@ async def test_half_open_handshakes_are_counted_and_end_in_time_and_disturb_nobo
     async with site.listening("SSL", max_connections_per_address=3, tls_handshake_timeout_ms=2_000) as listener:
         silent = [await asyncio.open_connection("127.0.0.1", listener.port) for _ in range(2)]
         assert await site.asked(listener, tls=site.client_tls()) == ANONYMOUS
-        await until(lambda: len(listener._connections) == 2)
+        await wait_until(lambda: len(listener._connections) == 2)
         silent.append(await asyncio.open_connection("127.0.0.1", listener.port))
-        await until(lambda: len(listener._connections) == 3)
+        await wait_until(lambda: len(listener._connections) == 3)
         with pytest.raises(CannotConnect):
             await site.asked(listener, tls=site.client_tls())
         async with asyncio.timeout(DEADLINE_S):
             for reader, writer in silent:
                 assert await reader.read() == b""
                 writer.close()
-        await until(lambda: not listener._connections)
+        await wait_until(lambda: not listener._connections)
         assert await site.asked(listener, tls=site.client_tls()) == ANONYMOUS
-    assert said(logged) == ["it left in the middle of its handshake, or took too long"]
+    assert list_reasons(logged) == ["it left in the middle of its handshake, or took too long"]
 
 
 async def test_handshakes_of_one_address_have_so_many_places_and_give_them_back(
@@ -169,13 +171,13 @@ async def test_handshakes_of_one_address_have_so_many_places_and_give_them_back(
     limits = {"max_unauthenticated_connections_per_address": 2, "tls_handshake_timeout_ms": 60_000}
     async with site.listening("SSL", **limits) as listener:
         silent = [await asyncio.open_connection("127.0.0.1", listener.port) for _ in range(2)]
-        await until(lambda: len(listener._connections) == 2)
+        await wait_until(lambda: len(listener._connections) == 2)
         with pytest.raises(CannotConnect):
             await site.asked(listener, tls=site.client_tls())
-        assert said(logged, TOO_MANY) == ["the address has 2 connections"]
+        assert list_reasons(logged, TOO_MANY) == ["the address has 2 connections"]
         for _, writer in silent:
             writer.close()
-        await until(lambda: not listener._connections)
+        await wait_until(lambda: not listener._connections)
         assert await site.asked(listener, tls=site.client_tls()) == ANONYMOUS
 
 
@@ -187,7 +189,7 @@ async def test_all_handshakes_together_have_so_many_places(site: Site, server: C
             await asyncio.open_connection("127.0.0.1", listener.port, local_addr=(f"127.0.0.{number}", 0))
             for number in (2, 3)
         ]
-        await until(lambda: len(listener._connections) == 2)
+        await wait_until(lambda: len(listener._connections) == 2)
         with pytest.raises(CannotConnect):
             await site.asked(listener, tls=site.client_tls())
         for _, writer in silent:
@@ -225,9 +227,9 @@ async def test_a_renewed_certificate_is_shown_to_the_next_who_connects(site: Sit
     shown = authority.issue("renewed", "localhost")
     site.write(site.tls(shown))
     async with site.listening("SSL") as listener:
-        before = await shown_by(site, listener)
+        before = await read_certificate(site, listener)
         authority.issue("renewed", "localhost").store()
-        assert await shown_by(site, listener) != before
+        assert await read_certificate(site, listener) != before
 
 
 async def test_a_broken_file_leaves_what_was_there_before_until_it_is_whole(
@@ -236,14 +238,14 @@ async def test_a_broken_file_leaves_what_was_there_before_until_it_is_whole(
     shown = authority.issue("rotated", "localhost")
     site.write(site.tls(shown))
     async with site.listening("SSL") as listener:
-        before = await shown_by(site, listener)
+        before = await read_certificate(site, listener)
         shown.store().write_text("half of a certifi")
-        assert await shown_by(site, listener) == before
-        assert await shown_by(site, listener) == before
+        assert await read_certificate(site, listener) == before
+        assert await read_certificate(site, listener) == before
         site.write({"nothing": "of use"})
-        assert await shown_by(site, listener) == before
+        assert await read_certificate(site, listener) == before
         site.write(site.tls(authority.issue("rotated", "localhost")))
-        assert await shown_by(site, listener) != before
+        assert await read_certificate(site, listener) != before
     kept = [line["error"] for line in logged if "keeps to what its properties said before" in line["event"]]
     assert [error[:32] for error in kept] == ["the certificates of ssl.* cannot", "there is no certificate to show:"]
 
@@ -258,8 +260,8 @@ async def test_only_the_versions_of_tls_that_are_enabled_are_served(
         assert await site.asked(listener, tls=site.client_tls()) == ANONYMOUS
         with pytest.raises(CannotConnect):
             await site.asked(listener, tls=old)
-        await until(lambda: said(logged))
-    assert said(logged) == ["it has no version of TLS that is served"]
+        await wait_until(lambda: list_reasons(logged))
+    assert list_reasons(logged) == ["it has no version of TLS that is served"]
 
 
 async def test_connections_are_closed_at_once_where_the_controller_resigns(
@@ -269,7 +271,7 @@ async def test_connections_are_closed_at_once_where_the_controller_resigns(
     async with site.listening("SSL") as listener:
         idle = await asyncio.open_connection("localhost", listener.port, ssl=site.client_tls())
         half = await asyncio.open_connection("127.0.0.1", listener.port)
-        await until(lambda: len(listener._connections) == 2)
+        await wait_until(lambda: len(listener._connections) == 2)
         async with asyncio.timeout(DEADLINE_S):
             await listener.close_connections()
             for reader, writer in (idle, half):
@@ -278,7 +280,7 @@ async def test_connections_are_closed_at_once_where_the_controller_resigns(
                 writer.transport.abort()
 
 
-async def shown_by(site: Site, listener: Listener) -> bytes:
+async def read_certificate(site: Site, listener: Listener) -> bytes:
     _, writer = await asyncio.open_connection("localhost", listener.port, ssl=site.client_tls())
     certificate: bytes = writer.get_extra_info("ssl_object").getpeercert(binary_form=True)
     writer.close()

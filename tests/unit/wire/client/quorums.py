@@ -21,7 +21,7 @@ NO_TIME = i32Timedelta.parse(timedelta())
 CONTROLLED_SHUTDOWN, DESCRIBE_QUORUM = 7, 55
 
 
-def known_apis(*, has_quorum: bool) -> ApiVersionsResponse:
+def make_api_versions(*, has_quorum: bool) -> ApiVersionsResponse:
     """Of a broker without ZooKeeper, or of one with it."""
     key = DESCRIBE_QUORUM if has_quorum else CONTROLLED_SHUTDOWN
     known = ApiVersion(api_key=i16(key), min_version=i16(0), max_version=i16(3))

@@ -80,13 +80,13 @@ async def test_a_controller_that_has_moved_is_looked_for_again(servers: Servers)
 async def test_an_answer_without_an_error_of_the_whole_says_it_of_its_parts(servers: Servers) -> None:
     former, broker, present = servers
 
-    def created(error_code: ErrorCode) -> CreateTopicsResponse:
+    def make_created(error_code: ErrorCode) -> CreateTopicsResponse:
         topic = CreatableTopicResult(
             name=TopicName("orders"), topic_id=None, error_code=error_code, error_message=None, configs=None
         )
         return CreateTopicsResponse(throttle_time=NO_TIME, topics=(topic,))
 
-    former.script, present.script = [created(ErrorCode.not_controller)], [created(ErrorCode.none)]
+    former.script, present.script = [make_created(ErrorCode.not_controller)], [make_created(ErrorCode.none)]
     broker.controllers = [former, present]
     response = await client(broker.address).ask(CreateTopicsRequest(topics=()), CreateTopicsResponse)
     assert response.topics[0].error_code is ErrorCode.none

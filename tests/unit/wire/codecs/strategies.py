@@ -37,7 +37,7 @@ def values(part: Any, primitives: Primitives) -> st.SearchStrategy[Any]:
     kind = str(part.type)
     optional = "None" in kind and kafka_type != "uuid"
     if kafka_type is None:
-        nested = next(kind for kind in nested_types(part.type) if hasattr(kind, "__dataclass_fields__"))
+        nested = next(kind for kind in list_nested_types(part.type) if hasattr(kind, "__dataclass_fields__"))
         value = st.deferred(lambda: messages(nested, primitives))
     else:
         value = primitives[kafka_type]
@@ -46,12 +46,12 @@ def values(part: Any, primitives: Primitives) -> st.SearchStrategy[Any]:
     return st.none() | value if optional else value
 
 
-def nested_types(kind: Any) -> list[Any]:
-    return [kind, *(found for part in getattr(kind, "__args__", ()) for found in nested_types(part))]
+def list_nested_types(kind: Any) -> list[Any]:
+    return [kind, *(found for part in getattr(kind, "__args__", ()) for found in list_nested_types(part))]
 
 
 @st.composite
-def damaged(draw: st.DrawFn, content: bytes, *, start: int) -> bytes:
+def damage(draw: st.DrawFn, content: bytes, *, start: int) -> bytes:
     """The bytes after one change from `start` on: another byte, one more, an end that is cut off, or more behind it."""
     place = draw(st.integers(start, len(content) - 1))
     byte = draw(st.binary(min_size=1, max_size=1))

@@ -22,7 +22,7 @@ from controller_core.wire.messages import (
     StopReplicaPartitionError,
     StopReplicaResponse,
 )
-from tests.unit.wire.codecs.strategies import TEXT, damaged
+from tests.unit.wire.codecs.strategies import TEXT, damage
 
 GOOD = (ErrorCode.none, ErrorCode.stale_controller_epoch)
 
@@ -44,7 +44,7 @@ def answers(codes: st.SearchStrategy[ErrorCode]) -> st.SearchStrategy[LeaderAndI
     )
 
 
-def stopped(codes: st.SearchStrategy[ErrorCode]) -> st.SearchStrategy[StopReplicaResponse]:
+def make_stopped(codes: st.SearchStrategy[ErrorCode]) -> st.SearchStrategy[StopReplicaResponse]:
     errors = st.builds(
         StopReplicaPartitionError,
         topic_name=(TEXT | st.just("n" * 249)).map(TopicName),
@@ -80,7 +80,7 @@ def test_an_answer_with_any_other_code_is_decoded(response: LeaderAndIsrResponse
     assert found == response
 
 
-@given(stopped(st.just(ErrorCode.none)))
+@given(make_stopped(st.just(ErrorCode.none)))
 def test_stops_without_an_error_are_known_to_be_well_and_can_be_read(response: StopReplicaResponse) -> None:
     found = decode_stop_replica_response(content_of(response))
     assert is_all_well(found)
@@ -88,7 +88,7 @@ def test_stops_without_an_error_are_known_to_be_well_and_can_be_read(response: S
     assert tuple(found.partition_errors) == response.partition_errors
 
 
-@given(stopped(st.sampled_from([ErrorCode.none, ErrorCode.fenced_leader_epoch])), st.booleans())
+@given(make_stopped(st.sampled_from([ErrorCode.none, ErrorCode.fenced_leader_epoch])), st.booleans())
 def test_stops_of_which_any_failed_are_decoded(response: StopReplicaResponse, is_refused: bool) -> None:
     if is_refused:
         response = StopReplicaResponse(
@@ -100,11 +100,11 @@ def test_stops_of_which_any_failed_are_decoded(response: StopReplicaResponse, is
     assert found == response
 
 
-@given(answers(st.sampled_from(GOOD)) | stopped(st.just(ErrorCode.none)), st.data())
+@given(answers(st.sampled_from(GOOD)) | make_stopped(st.just(ErrorCode.none)), st.data())
 def test_bytes_that_somebody_changed_are_read_as_they_always_were(
     response: LeaderAndIsrResponse | StopReplicaResponse, data: st.DataObject
 ) -> None:
-    content = data.draw(damaged(content_of(response), start=4))
+    content = data.draw(damage(content_of(response), start=4))
     decode: Any = (
         decode_leader_and_isr_response if isinstance(response, LeaderAndIsrResponse) else decode_stop_replica_response
     )

@@ -57,7 +57,7 @@ OF_KIO = [
 ]
 
 
-def encoded(entity: Any) -> bytes:
+def encode(entity: Any) -> bytes:
     buffer = io.BytesIO()
     entity_writer(type(entity))(buffer, entity)
     return buffer.getvalue()
@@ -68,7 +68,7 @@ def encoded(entity: Any) -> bytes:
 @pytest.mark.parametrize("entity_type", [*OWN, *OF_KIO], ids=lambda kind: f"{kind.__name__}-{kind.__version__}")
 def test_any_message_is_read_as_it_was_written_and_as_kio_reads_it(entity_type: Any, data: st.DataObject) -> None:
     entity = data.draw(messages(entity_type))
-    content = encoded(entity)
+    content = encode(entity)
     assert decode_whole(entity_type, content) == entity
     assert entity_reader(entity_type)(content, 0) == (entity, len(content))
 
@@ -86,7 +86,7 @@ def test_random_bytes_are_a_message_or_undecodable_and_nothing_else(entity_type:
 @given(st.data())
 @pytest.mark.parametrize("entity_type", OWN, ids=lambda kind: kind.__name__)
 def test_a_message_with_bytes_changed_is_a_message_or_undecodable(entity_type: Any, data: st.DataObject) -> None:
-    content = bytearray(encoded(data.draw(messages(entity_type))))
+    content = bytearray(encode(data.draw(messages(entity_type))))
     for _ in range(data.draw(st.integers(1, 3))):
         content[data.draw(st.integers(0, len(content) - 1))] = data.draw(st.integers(0, 255))
     try:
@@ -102,19 +102,19 @@ SHUTDOWN = ControlledShutdownResponse(
 )
 
 
-@pytest.mark.parametrize("kept", range(len(encoded(SHUTDOWN))))
+@pytest.mark.parametrize("kept", range(len(encode(SHUTDOWN))))
 def test_a_message_that_is_cut_is_undecodable(kept: int) -> None:
     with pytest.raises(Undecodable):
-        decode_whole(ControlledShutdownResponse, encoded(SHUTDOWN)[:kept])
+        decode_whole(ControlledShutdownResponse, encode(SHUTDOWN)[:kept])
 
 
 def test_bytes_behind_a_message_are_not_ignored() -> None:
     with pytest.raises(Undecodable, match="1 bytes are left"):
-        decode_whole(ControlledShutdownResponse, encoded(SHUTDOWN) + b"\0")
+        decode_whole(ControlledShutdownResponse, encode(SHUTDOWN) + b"\0")
 
 
 def test_unknown_tagged_fields_are_skipped() -> None:
-    content = encoded(SHUTDOWN)[:-1] + b"\x02" + b"\x05\x03abc" + b"\x09\x00"
+    content = encode(SHUTDOWN)[:-1] + b"\x02" + b"\x05\x03abc" + b"\x09\x00"
     assert decode_whole(ControlledShutdownResponse, content) == SHUTDOWN
 
 

@@ -17,7 +17,7 @@ from controller_core.wire.codecs.frames import Unencodable, decode_request, enco
 from controller_core.wire.codecs.isr_changes import asked_by, read_request, read_usual, write_response
 from controller_core.wire.messages import NO_THROTTLE, AlterPartitionResponse, ErrorCode
 from controller_core.wire.messages.alter_partition import AnsweredIsr, AnsweredTopic
-from tests.unit.wire.codecs.strategies import damaged, messages
+from tests.unit.wire.codecs.strategies import damage, messages
 
 numbers = st.integers(-(2**31), 2**31 - 1)
 topic_ids = st.none() | st.uuids().filter(lambda uuid: uuid.int != 0).map(TopicId)
@@ -38,7 +38,7 @@ answered_isrs = st.builds(AnsweredIsr, numbers.map(PartitionId), partition_state
 topics = st.lists(st.builds(AnsweredTopic, topic_ids, st.lists(answered_isrs)), max_size=4).map(tuple)
 
 
-def asking(partitions: int = 3, members: int = 3) -> plain_request.AlterPartitionRequest:
+def make_request(partitions: int = 3, members: int = 3) -> plain_request.AlterPartitionRequest:
     """A request for one topic."""
     isr = tuple(plain_request.BrokerState(broker_id=WireBrokerId(number)) for number in range(members))
     asked = (
@@ -62,13 +62,13 @@ def test_a_request_is_read_at_once_and_asks_what_the_message_asks(message: plain
 
 @pytest.mark.parametrize("partitions", [1, 126, 127, 128, 16382, 16383])
 def test_a_request_for_any_number_of_partitions_is_read_at_once(partitions: int) -> None:
-    message = asking(partitions)
+    message = make_request(partitions)
     assert read_usual(content_of(message)) == asked_by(message)
 
 
 @pytest.mark.parametrize("members", [126, 127, 200])
 def test_an_isr_of_hundreds_is_read(members: int) -> None:
-    message = asking(1, members)
+    message = make_request(1, members)
     assert read_request(content_of(message)) == asked_by(message)
 
 
@@ -76,7 +76,7 @@ def test_an_isr_of_hundreds_is_read(members: int) -> None:
 def test_bytes_that_somebody_changed_are_read_as_the_general_decoder_reads_them(
     message: plain_request.AlterPartitionRequest, data: st.DataObject
 ) -> None:
-    content = data.draw(damaged(content_of(message), start=8))
+    content = data.draw(damage(content_of(message), start=8))
     try:
         expected = decode_request(plain_request.AlterPartitionRequest, content)
     except Undecodable:

@@ -64,7 +64,7 @@ def covers(versions: str, version: int) -> bool:
     return low != "none" and int(low) <= version <= int(high or low)
 
 
-def defined_fields(name: str, version: int) -> list[Any]:
+def read_defined_fields(name: str, version: int) -> list[Any]:
     """Name, type, tag, nullability and default of a message's fields at a version; those of structs inside them."""
     root = definition(name)
     common = {struct["name"]: struct["fields"] for struct in root.get("commonStructs", [])}
@@ -78,13 +78,13 @@ def defined_fields(name: str, version: int) -> list[Any]:
             specification.get("tag") if covers(specification.get("taggedVersions", "none"), version) else None,
             covers(specification.get("nullableVersions", "none"), version),
             _default_of(specification.get("default")),
-            None if inner is None else listed(inner),
+            None if inner is None else list_fields(inner),
         )
 
-    def listed(specifications: list[Any]) -> list[Any]:
+    def list_fields(specifications: list[Any]) -> list[Any]:
         return [describe(one) for one in specifications if covers(one["versions"], version)]
 
-    return listed(root["fields"])
+    return list_fields(root["fields"])
 
 
 def _default_of(default: Any) -> Any:
@@ -92,7 +92,7 @@ def _default_of(default: Any) -> Any:
     return (json.loads(default) if isinstance(default, str) else default) or None
 
 
-def declared_fields(entity_type: Any) -> list[Any]:
+def read_declared_fields(entity_type: Any) -> list[Any]:
     """The same, from our declarations. A topic id that is None is Kafka's zero id, which is no null on the wire."""
 
     def describe(field: Any) -> Any:
@@ -106,7 +106,7 @@ def declared_fields(entity_type: Any) -> list[Any]:
             field.metadata.get("tag"),
             type(None) in get_args(field.type) and kafka_type != "uuid",
             default,
-            None if inner is None else declared_fields(inner),
+            None if inner is None else read_declared_fields(inner),
         )
 
     return [describe(field) for field in fields(entity_type)]
@@ -122,7 +122,7 @@ def classes_in(entity_type: Any) -> Iterator[Any]:
 
 @ALL_MESSAGES
 def test_fields_are_those_of_kafkas_definition_in_its_order(message: Any) -> None:
-    assert declared_fields(message) == defined_fields(message.__name__, message.__version__)
+    assert read_declared_fields(message) == read_defined_fields(message.__name__, message.__version__)
 
 
 @ALL_MESSAGES
@@ -169,29 +169,29 @@ def any_value(field: Any, random: Random) -> Any:
     return one()
 
 
-def as_kafka_shows(entity: Any) -> Any:
+def convert_to_json(entity: Any) -> Any:
     """The entity as Kafka's JSON converters show it, with names in lower case. Tagged defaults are left out."""
     shown = {}
     for field in fields(entity):
         value = getattr(entity, field.name)
         if "tag" not in field.metadata or value != field.default:
-            shown[field.name.replace("_", "")] = as_json(value, field)
+            shown[field.name.replace("_", "")] = convert_value(value, field)
     return shown
 
 
-def as_json(value: Any, field: Any) -> Any:
+def convert_value(value: Any, field: Any) -> Any:
     if isinstance(value, tuple):
-        return [as_kafka_shows(item) if is_dataclass(item) else item for item in value]
+        return [convert_to_json(item) if is_dataclass(item) else item for item in value]
     if field.metadata["kafka_type"] == "uuid":
         content = bytes(16) if value is None else value.bytes
         return base64.urlsafe_b64encode(content).decode().rstrip("=")
     return value
 
 
-def in_lower_case(shown: Any) -> Any:
+def lower_names(shown: Any) -> Any:
     if isinstance(shown, dict):
-        return {name.lower(): in_lower_case(value) for name, value in shown.items()}
-    return [in_lower_case(item) for item in shown] if isinstance(shown, list) else shown
+        return {name.lower(): lower_names(value) for name, value in shown.items()}
+    return [lower_names(item) for item in shown] if isinstance(shown, list) else shown
 
 
 def read_by_kafka(lines: list[str]) -> list[tuple[bytes, int, Any]]:
@@ -201,7 +201,7 @@ def read_by_kafka(lines: list[str]) -> list[tuple[bytes, int, Any]]:
     )
     assert done.returncode == 0, done.stderr
     answers = (line.split(" ", 2) for line in done.stdout.splitlines())
-    return [(bytes.fromhex(content), int(left), in_lower_case(json.loads(shown))) for content, left, shown in answers]
+    return [(bytes.fromhex(content), int(left), lower_names(json.loads(shown))) for content, left, shown in answers]
 
 
 def test_kafkas_own_classes_read_what_is_written_and_write_the_same_bytes() -> None:
@@ -218,6 +218,6 @@ def test_kafkas_own_classes_read_what_is_written_and_write_the_same_bytes() -> N
     assert len(read) == len(entities)
     for entity, content, (written, left, shown) in zip(entities, contents, read, strict=True):
         assert left == 0
-        assert shown == as_kafka_shows(entity)
+        assert shown == convert_to_json(entity)
         assert decode_whole(type(entity), written) == entity
         assert written == content

@@ -29,7 +29,7 @@ HEADER = struct.pack(">hhih", 56, 0, 7, -1) + b"\0"
 ORDERS = TopicName("orders")
 
 
-def asked(version: int) -> bytes:
+def make_request(version: int) -> bytes:
     """Broker 3 asks for the ISR 3, 1 of orders-5, in leader epoch 9, at the znode's version 4."""
     recovery_state = b"\1" if version >= 1 else b""
     partition = struct.pack(">iiBii", 5, 9, 3, 3, 1) + recovery_state + struct.pack(">iB", 4, 0)
@@ -39,7 +39,7 @@ def asked(version: int) -> bytes:
 @pytest.mark.parametrize("version", [0, 1])
 def test_topics_have_names_before_version_2(version: int) -> None:
     isr = AskedIsr(PartitionId(5), LeaderEpoch(9), (BrokerId(3), BrokerId(1)), version, PartitionEpoch(4))
-    assert VERSIONS.decoded(asked(version), version) == AlterPartitionRequest(
+    assert VERSIONS.decoded(make_request(version), version) == AlterPartitionRequest(
         broker_id=BrokerId(3), broker_epoch=BrokerEpoch(77), topics=(AskedTopic(None, [isr], ORDERS),)
     )
 
@@ -48,16 +48,16 @@ def test_topics_have_names_before_version_2(version: int) -> None:
 @pytest.mark.parametrize("end", [11, 20, 30, -1])
 def test_what_is_cut_is_undecodable(version: int, end: int) -> None:
     with pytest.raises(Undecodable):
-        VERSIONS.decoded(asked(version)[:end], version)
+        VERSIONS.decoded(make_request(version)[:end], version)
 
 
 def test_more_items_than_are_taken_are_refused_before_they_are_read() -> None:
     with pytest.raises(TooManyItems):
-        VERSIONS.decoded(asked(0), 0, most_items=2)
+        VERSIONS.decoded(make_request(0), 0, most_items=2)
     with pytest.raises(Undecodable, match="null"):
         VERSIONS.decoded(HEADER + struct.pack(">iqB", 3, 77, 0), 0)
     with pytest.raises(Undecodable, match="impossible value"):
-        VERSIONS.decoded(asked(0).replace(b"orders", b"\xff\xfe\xfd\xfc\xfb\xfa"), 0)
+        VERSIONS.decoded(make_request(0).replace(b"orders", b"\xff\xfe\xfd\xfc\xfb\xfa"), 0)
 
 
 @given(messages(AlterPartitionRequest2))

@@ -102,7 +102,7 @@ class _Client:
     def _authenticate(self, said: bytes) -> SaslAuthenticateResponse:
         answer = self._login.answer(said)
         if answer is None:
-            return _authenticated(
+            return _make_authenticate_response(
                 ErrorCode.sasl_authentication_failed, "Authentication failed: Invalid credentials", b""
             )
         lifetime_s = 0.0
@@ -110,7 +110,7 @@ class _Client:
             self._server.logins.append(self._login.user)
             lifetime_s = self._server.lifetime_s
             self._until_s = asyncio.get_running_loop().time() + (lifetime_s or 3600)
-        return _authenticated(ErrorCode.none, None, answer, lifetime_s)
+        return _make_authenticate_response(ErrorCode.none, None, answer, lifetime_s)
 
     def _asked(self) -> ResponsePayload | None:
         if self._server.mechanism is not None:
@@ -163,7 +163,7 @@ class _Scram:
         return mechanism.make_auth_info(self._server.passwords.get(user, "none"), 4096)
 
 
-def _authenticated(
+def _make_authenticate_response(
     code: ErrorCode, message: str | None, said: bytes, lifetime_s: float = 0.0
 ) -> SaslAuthenticateResponse:
     return SaslAuthenticateResponse(
@@ -180,7 +180,7 @@ def _common_name(certificate: Mapping[str, Any] | None) -> str:
 
 
 @asynccontextmanager
-async def listening(server: SecuredServer) -> AsyncIterator[SecuredServer]:
+async def listen(server: SecuredServer) -> AsyncIterator[SecuredServer]:
     """The server on a port of its own."""
     listens = await asyncio.start_server(server.serve, "127.0.0.1", 0, ssl=server.tls)
     server.port = listens.sockets[0].getsockname()[1]

@@ -27,7 +27,7 @@ from devcluster.clusters.certificates import Authority
 from devcluster.clusters.secured_kafka import written
 from replica_broker.replicas.following.tcp_leader_link import tcp_leader_links
 from replica_broker.replicas.seams import LeaderEndpoint, LeaderUnreachable
-from tests.unit.wire.connections.secured_server import USERS, SecuredServer, listening
+from tests.unit.wire.connections.secured_server import USERS, SecuredServer, listen
 
 DEADLINE_S: Final = 20
 REQUEST: Final = UpdateMetadataRequest(
@@ -112,7 +112,7 @@ async def test_links_and_clients_are_admitted_by_what_the_file_says(
     files.tell(mechanism or "PLAIN")
     protocol = ("SASL_" if mechanism else "") + ("SSL" if is_encrypted else "PLAINTEXT")
     server = SecuredServer(tls=files.server_context() if is_encrypted else None, mechanism=mechanism)
-    async with listening(server), files.link(server, protocol) as link:
+    async with listen(server), files.link(server, protocol) as link:
         assert [await link.send(REQUEST) for _ in range(2)] == [ANSWER] * 2
         assert (len(server.writers), server.logins) == (1, ["alice"] if mechanism else [])
         assert await files.client(server, protocol).ask_one(REQUEST, UpdateMetadataResponse) == ANSWER
@@ -125,7 +125,7 @@ async def test_a_wrong_password_is_said_without_it_and_the_right_one_is_taken_at
 ) -> None:
     files.tell(mechanism, password="wrong")
     server = SecuredServer(mechanism=mechanism)
-    async with listening(server), files.link(server, "SASL_PLAINTEXT") as link:
+    async with listen(server), files.link(server, "SASL_PLAINTEXT") as link:
         assert "does not admit alice" in await refusal(link)
         with pytest.raises(NotAdmitted, match="alice"):
             await files.client(server, "SASL_PLAINTEXT").ask_one(REQUEST, UpdateMetadataResponse)
@@ -137,7 +137,7 @@ async def test_a_server_that_only_pretends_to_know_the_password_is_asked_nothing
     files.tell("SCRAM-SHA-512")
     server = SecuredServer(mechanism="SCRAM-SHA-512")
     server.knows_the_password = False
-    async with listening(server), files.link(server, "SASL_PLAINTEXT") as link:
+    async with listen(server), files.link(server, "SASL_PLAINTEXT") as link:
         assert "does not know the password of alice" in await refusal(link)
     assert server.asked == 0
 
@@ -149,14 +149,14 @@ async def test_a_server_that_asks_for_too_few_iterations_or_too_many_learns_noth
     files.tell("SCRAM-SHA-256")
     server = SecuredServer(mechanism="SCRAM-SHA-256")
     server.iterations = iterations
-    async with listening(server), files.link(server, "SASL_PLAINTEXT") as link:
+    async with listen(server), files.link(server, "SASL_PLAINTEXT") as link:
         assert said in await refusal(link)
 
 
 async def test_a_follower_hears_why_its_leader_does_not_admit_it(files: Files) -> None:
     files.tell(password="wrong")
     server = SecuredServer(mechanism="PLAIN")
-    async with listening(server):
+    async with listen(server):
         source = SecuredBrokers(files.file).source("INTERNAL", "SASL_PLAINTEXT")
         link = tcp_leader_links(client_id="broker-3", security=source)(
             LeaderEndpoint(BrokerId(1), "127.0.0.1", server.port)
@@ -169,7 +169,7 @@ async def test_a_follower_hears_why_its_leader_does_not_admit_it(files: Files) -
 async def test_a_mechanism_that_the_server_does_not_take_is_said(files: Files) -> None:
     files.tell("SCRAM-SHA-256")
     server = SecuredServer(mechanism="SCRAM-SHA-512")
-    async with listening(server), files.link(server, "SASL_PLAINTEXT") as link:
+    async with listen(server), files.link(server, "SASL_PLAINTEXT") as link:
         assert "does not take SASL SCRAM-SHA-256; it takes SCRAM-SHA-512" in await refusal(link)
 
 
@@ -184,7 +184,7 @@ UNTRUSTED: Final[dict[str, tuple[Callable[[Files], ssl.SSLContext], str]]] = {
 async def test_a_server_that_is_not_trusted_is_told_no_password(files: Files, case: str) -> None:
     context, said = UNTRUSTED[case]
     server = SecuredServer(tls=context(files), mechanism="PLAIN")
-    async with listening(server), files.link(server, "SASL_SSL") as link:
+    async with listen(server), files.link(server, "SASL_SSL") as link:
         assert said in await refusal(link)
     assert (server.logins, server.asked) == ([], 0)
 
@@ -192,14 +192,14 @@ async def test_a_server_that_is_not_trusted_is_told_no_password(files: Files, ca
 async def test_the_name_of_a_server_is_not_looked_at_where_the_file_says_so(files: Files) -> None:
     files.tell(ssl_endpoint_identification_algorithm="")
     server = SecuredServer(tls=files.server_context("elsewhere"))
-    async with listening(server), files.link(server, "SSL") as link:
+    async with listen(server), files.link(server, "SSL") as link:
         assert await link.send(REQUEST) == ANSWER
 
 
 async def test_who_shows_no_certificate_where_one_is_wanted_has_sent_nothing(files: Files) -> None:
     files.tell(ssl_keystore_location="")
     server = SecuredServer(tls=files.server_context())
-    async with listening(server), files.link(server, "SSL") as link:
+    async with listen(server), files.link(server, "SSL") as link:
         assert "127.0.0.1" in await refusal(link)
         with pytest.raises(BrokerUnreachable):
             await link.reach()
@@ -208,7 +208,7 @@ async def test_who_shows_no_certificate_where_one_is_wanted_has_sent_nothing(fil
 
 async def test_a_certificate_that_changes_is_shown_at_the_next_connection(files: Files) -> None:
     server = SecuredServer(tls=files.server_context())
-    async with listening(server), files.link(server, "SSL") as link:
+    async with listen(server), files.link(server, "SSL") as link:
         assert await link.send(REQUEST) == ANSWER
         files.tell(ssl_keystore_location=str(files.authority.issue("renewed").store()))
         assert await link.send(REQUEST) == ANSWER
@@ -224,7 +224,7 @@ async def test_a_session_is_renewed_before_the_server_ends_it(files: Files) -> N
     files.tell("SCRAM-SHA-256")
     server = SecuredServer(mechanism="SCRAM-SHA-256")
     server.lifetime_s = 1.0
-    async with listening(server), files.link(server, "SASL_PLAINTEXT") as link, asyncio.timeout(DEADLINE_S):
+    async with listen(server), files.link(server, "SASL_PLAINTEXT") as link, asyncio.timeout(DEADLINE_S):
         while len(server.logins) < 3:
             assert await link.send(REQUEST) == ANSWER
             await asyncio.sleep(0.01)
@@ -233,7 +233,7 @@ async def test_a_session_is_renewed_before_the_server_ends_it(files: Files) -> N
 
 async def test_a_file_that_is_wrong_costs_the_connection_alone(files: Files) -> None:
     server = SecuredServer(mechanism="PLAIN")
-    async with listening(server), files.link(server, "SASL_PLAINTEXT") as link:
+    async with listen(server), files.link(server, "SASL_PLAINTEXT") as link:
         files.file.unlink()
         assert "cannot be read as properties" in await refusal(link)
         files.tell("GSSAPI")
@@ -247,13 +247,13 @@ async def test_a_file_that_is_wrong_costs_the_connection_alone(files: Files) -> 
 async def test_a_server_that_says_nothing_to_a_login_is_out_of_reach(files: Files) -> None:
     server = SecuredServer(mechanism="PLAIN")
     server.is_silent = True
-    async with listening(server), files.link(server, "SASL_PLAINTEXT", timeout_ms=50) as link:
+    async with listen(server), files.link(server, "SASL_PLAINTEXT", timeout_ms=50) as link:
         assert "cannot be reached" in await refusal(link)
 
 
 async def test_a_server_that_does_not_speak_kafka_is_out_of_reach(files: Files) -> None:
     server = SecuredServer(mechanism="PLAIN")
-    async with listening(server), files.link(server, "SASL_PLAINTEXT") as link:
+    async with listen(server), files.link(server, "SASL_PLAINTEXT") as link:
         for server.says in (b"HTTP/1.1 400 Bad Request\r\n\r\n", with_length(b"\0\0\0\7"), with_length(b"\0\0\0\1\1")):
             assert "answer" in await refusal(link)
             with pytest.raises(AnswerUnreadable):
@@ -262,10 +262,10 @@ async def test_a_server_that_does_not_speak_kafka_is_out_of_reach(files: Files) 
 
 async def test_a_protocol_that_is_not_the_server_s_is_said(files: Files) -> None:
     server = SecuredServer(tls=files.server_context())
-    async with listening(server), files.link(server, "SASL_SSL") as link:
+    async with listen(server), files.link(server, "SASL_SSL") as link:
         assert "does not take SASL PLAIN; it takes none" in await refusal(link)
     plain = SecuredServer()
-    async with listening(plain), files.link(plain, "SSL", timeout_ms=500) as link:
+    async with listen(plain), files.link(plain, "SSL", timeout_ms=500) as link:
         assert "127.0.0.1" in await refusal(link)
         with pytest.raises((ControllerUnreachable, NotAdmitted)):
             await files.client(plain, "SSL").within(500).ask_one(REQUEST, UpdateMetadataResponse)

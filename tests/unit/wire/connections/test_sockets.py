@@ -92,10 +92,10 @@ async def test_so_many_names_are_resolved_at_a_time_and_no_more(server: NameServ
         with pytest.raises(OSError, match="one is not resolved now"):
             await server.names.addresses("one")
         server.released.set()
-        await until_resolved(server.names, "one")
+        await wait_until_resolved(server.names, "one")
 
 
-async def until_resolved(names: Names, host: str) -> None:
+async def wait_until_resolved(names: Names, host: str) -> None:
     while True:
         try:
             await names.addresses(host)

@@ -51,13 +51,13 @@ class Names:
         return str(address) in {"127.0.0.1", "::1", *self.own}
 
     def gate(self, *, is_controller: bool = True, **rules: Any) -> AddressGate:
-        async def in_charge() -> bool:
+        async def is_in_charge() -> bool:
             return is_controller
 
-        return AddressGate(AccessRules(**rules), self.brokers, in_charge, is_own=self.is_own)
+        return AddressGate(AccessRules(**rules), self.brokers, is_in_charge, is_own=self.is_own)
 
 
-def at(text: str) -> Caller:
+def make_caller(text: str) -> Caller:
     address = parse_address(text)
     assert address is not None
     return Caller(address=address)
@@ -69,18 +69,18 @@ REFUSED = ErrorCode.cluster_authorization_failed
 async def test_a_broker_is_known_by_what_its_host_resolves_to() -> None:
     names = Names(one=["10.1.0.1", "fd00::1"])
     gate = names.gate()
-    assert not gate.is_broker(at("10.1.0.1")), "nobody has been looked up before"
-    assert await gate.why_not(ALTER_PARTITION, at("10.1.0.1")) is None
-    assert await gate.why_not(ALTER_PARTITION, at("fd00::1")) is None
-    assert gate.is_broker(at("10.1.0.1"))
-    assert await gate.why_not(ALTER_PARTITION, at("10.1.0.2")) is REFUSED
+    assert not gate.is_broker(make_caller("10.1.0.1")), "nobody has been looked up before"
+    assert await gate.why_not(ALTER_PARTITION, make_caller("10.1.0.1")) is None
+    assert await gate.why_not(ALTER_PARTITION, make_caller("fd00::1")) is None
+    assert gate.is_broker(make_caller("10.1.0.1"))
+    assert await gate.why_not(ALTER_PARTITION, make_caller("10.1.0.2")) is REFUSED
 
 
 async def test_a_broker_that_only_connects_is_known_when_it_connects_again() -> None:
     names = Names(one=["10.1.0.1"])
     gate = names.gate()
     async with asyncio.timeout(5):
-        while not gate.is_broker(at("10.1.0.1")):  # noqa: ASYNC110 - it comes with the name server's answer
+        while not gate.is_broker(make_caller("10.1.0.1")):  # noqa: ASYNC110 - it comes with the name server's answer
             await asyncio.sleep(0.001)
     assert names.asked == ["one"]
 
@@ -89,35 +89,35 @@ async def test_an_address_that_is_registered_needs_no_name_server() -> None:
     names = Names()
     names.hosts = ["10.1.0.1", "[fd00::1]"]
     gate = names.gate()
-    assert gate.is_broker(at("10.1.0.1"))
-    assert gate.is_broker(at("fd00::1"))
-    assert await gate.why_not(ALTER_PARTITION, at("10.1.0.1")) is None
+    assert gate.is_broker(make_caller("10.1.0.1"))
+    assert gate.is_broker(make_caller("fd00::1"))
+    assert await gate.why_not(ALTER_PARTITION, make_caller("10.1.0.1")) is None
     assert names.asked == []
 
 
 async def test_a_broker_that_moved_is_found_at_its_new_address_and_no_longer_at_the_old() -> None:
     names = Names(one=["10.1.0.1"])
     gate = names.gate()
-    assert await gate.why_not(ALTER_PARTITION, at("10.1.0.1")) is None
+    assert await gate.why_not(ALTER_PARTITION, make_caller("10.1.0.1")) is None
     names.addresses["one"] = ["10.1.0.9"]
     names.now_s += MIN_INTERVAL_S
-    assert await gate.why_not(ALTER_PARTITION, at("10.1.0.9")) is None
-    assert await gate.why_not(ALTER_PARTITION, at("10.1.0.1")) is REFUSED
+    assert await gate.why_not(ALTER_PARTITION, make_caller("10.1.0.9")) is None
+    assert await gate.why_not(ALTER_PARTITION, make_caller("10.1.0.1")) is REFUSED
 
 
 async def test_a_broker_that_left_is_no_broker() -> None:
     names = Names(one=["10.1.0.1"])
     gate = names.gate()
-    assert await gate.why_not(ALTER_PARTITION, at("10.1.0.1")) is None
+    assert await gate.why_not(ALTER_PARTITION, make_caller("10.1.0.1")) is None
     names.hosts = []
-    assert not gate.is_broker(at("10.1.0.1"))
-    assert await gate.why_not(ALTER_PARTITION, at("10.1.0.1")) is REFUSED
+    assert not gate.is_broker(make_caller("10.1.0.1"))
+    assert await gate.why_not(ALTER_PARTITION, make_caller("10.1.0.1")) is REFUSED
 
 
 async def test_strangers_do_not_make_us_ask_the_name_server_again_and_again() -> None:
     names = Names(one=["10.1.0.1"])
     gate = names.gate()
-    strangers = [gate.why_not(ALTER_PARTITION, at(f"10.9.0.{number}")) for number in range(100)]
+    strangers = [gate.why_not(ALTER_PARTITION, make_caller(f"10.9.0.{number}")) for number in range(100)]
     assert set(await asyncio.gather(*strangers)) == {REFUSED}
     assert names.asked == ["one"]
 
@@ -125,9 +125,9 @@ async def test_strangers_do_not_make_us_ask_the_name_server_again_and_again() ->
 async def test_a_broker_that_moved_just_after_the_names_were_resolved_waits_and_is_found() -> None:
     names = Names(one=["10.1.0.1"])
     gate = names.gate()
-    assert await gate.why_not(ALTER_PARTITION, at("10.9.0.1")) is REFUSED
+    assert await gate.why_not(ALTER_PARTITION, make_caller("10.9.0.1")) is REFUSED
     names.addresses["one"] = ["10.1.0.9"]
-    assert await gate.why_not(ALTER_PARTITION, at("10.1.0.9")) is None
+    assert await gate.why_not(ALTER_PARTITION, make_caller("10.1.0.9")) is None
 
 
 async def test_a_broker_whose_name_is_new_is_found_although_names_have_just_been_resolved() -> None:
@@ -135,12 +135,12 @@ async def test_a_broker_whose_name_is_new_is_found_although_names_have_just_been
     names.brokers = BrokerAddresses(lambda: names.hosts, names=resolving.Names(names._resolve), min_interval_s=3600)
     gate = names.gate()
     names.hosts = []
-    assert not gate.is_broker(at("10.1.0.1")), "there was no term yet, or no broker"
+    assert not gate.is_broker(make_caller("10.1.0.1")), "there was no term yet, or no broker"
     names.hosts = ["one"]
-    assert await gate.why_not(ALTER_PARTITION, at("10.1.0.1")) is None
+    assert await gate.why_not(ALTER_PARTITION, make_caller("10.1.0.1")) is None
     names.addresses["two"] = ["10.1.0.2"]
     names.hosts = ["one", "two"]
-    assert await gate.why_not(ALTER_PARTITION, at("10.1.0.2")) is None
+    assert await gate.why_not(ALTER_PARTITION, make_caller("10.1.0.2")) is None
 
 
 @pytest.mark.parametrize("registered", ["127.0.1.1", "127.0.0.1", "192.168.0.5", "::1"])
@@ -151,10 +151,10 @@ async def test_a_broker_on_the_controllers_own_machine_may_come_from_any_address
     names = Names(here=[registered], elsewhere=["10.1.0.1"])
     names.own = {"192.168.0.5"}
     gate = names.gate()
-    assert await gate.why_not(ALTER_PARTITION, at(source)) is None
-    assert await gate.why_not(ALTER_PARTITION, at("192.168.0.6")) is REFUSED
+    assert await gate.why_not(ALTER_PARTITION, make_caller(source)) is None
+    assert await gate.why_not(ALTER_PARTITION, make_caller("192.168.0.6")) is REFUSED
     names.hosts = ["elsewhere"]
-    assert await gate.why_not(ALTER_PARTITION, at(source)) is REFUSED, "no broker is here"
+    assert await gate.why_not(ALTER_PARTITION, make_caller(source)) is REFUSED, "no broker is here"
 
 
 def test_the_addresses_of_this_machine_are_known_without_a_word_to_anybody() -> None:
@@ -168,23 +168,23 @@ def test_the_addresses_of_this_machine_are_known_without_a_word_to_anybody() -> 
 async def test_while_the_name_server_fails_what_was_known_holds() -> None:
     names = Names(one=["10.1.0.1"])
     gate = names.gate()
-    assert await gate.why_not(ALTER_PARTITION, at("10.1.0.1")) is None
+    assert await gate.why_not(ALTER_PARTITION, make_caller("10.1.0.1")) is None
     names.addresses.clear()
     names.now_s += MIN_INTERVAL_S
-    assert await gate.why_not(ALTER_PARTITION, at("10.9.0.1")) is REFUSED
+    assert await gate.why_not(ALTER_PARTITION, make_caller("10.9.0.1")) is REFUSED
     assert names.asked == ["one", "one"]
-    assert await gate.why_not(ALTER_PARTITION, at("10.1.0.1")) is None
+    assert await gate.why_not(ALTER_PARTITION, make_caller("10.1.0.1")) is None
 
 
 async def test_known_brokers_do_not_wait_for_a_slow_name_server_and_old_knowledge_is_renewed() -> None:
     names = Names(one=["10.1.0.1"])
     gate = names.gate()
-    assert await gate.why_not(ALTER_PARTITION, at("10.1.0.1")) is None
+    assert await gate.why_not(ALTER_PARTITION, make_caller("10.1.0.1")) is None
     names.was_asked.clear()
     names.may_answer.clear()
     names.now_s += MAX_AGE_S + 1
     try:
-        assert await gate.why_not(ALTER_PARTITION, at("10.1.0.1")) is None
+        assert await gate.why_not(ALTER_PARTITION, make_caller("10.1.0.1")) is None
         assert await asyncio.to_thread(names.was_asked.wait, 5), "it is asked meanwhile"
     finally:
         names.may_answer.set()
@@ -193,8 +193,8 @@ async def test_known_brokers_do_not_wait_for_a_slow_name_server_and_old_knowledg
 async def test_a_process_that_is_not_the_controller_says_so_to_everybody() -> None:
     gate = Names().gate(is_controller=False)
     for key in (ALTER_PARTITION, CREATE_TOPICS, ALTER_SCRAM):
-        assert await gate.why_not(key, at("127.0.0.1")) is ErrorCode.not_controller
-    assert await gate.why_not(METADATA, at("127.0.0.1")) is None
+        assert await gate.why_not(key, make_caller("127.0.0.1")) is ErrorCode.not_controller
+    assert await gate.why_not(METADATA, make_caller("127.0.0.1")) is None
 
 
 @pytest.mark.parametrize("source", ["127.0.0.1", "10.0.0.9", "203.0.113.9"])
@@ -203,28 +203,33 @@ async def test_the_controllers_own_machine_is_that_at_all_of_its_addresses(sourc
     names.own = {"10.0.0.9", "203.0.113.9"}
     gate = names.gate()
     for key in (ALTER_SCRAM, CREATE_TOPICS):
-        assert await gate.why_not(key, at(source)) is None
-        assert await names.gate(administrators=(ip_network("10.5.0.0/16"),)).why_not(key, at(source)) is REFUSED
-    assert await gate.why_not(ALTER_SCRAM, at("10.0.0.8")) is REFUSED
-    assert await names.gate(administrators=(ip_network("10.0.0.9/32"),)).why_not(ALTER_SCRAM, at("10.0.0.9")) is None
+        assert await gate.why_not(key, make_caller(source)) is None
+        assert (
+            await names.gate(administrators=(ip_network("10.5.0.0/16"),)).why_not(key, make_caller(source)) is REFUSED
+        )
+    assert await gate.why_not(ALTER_SCRAM, make_caller("10.0.0.8")) is REFUSED
+    assert (
+        await names.gate(administrators=(ip_network("10.0.0.9/32"),)).why_not(ALTER_SCRAM, make_caller("10.0.0.9"))
+        is None
+    )
 
 
 async def test_administrators_need_no_name_server() -> None:
     names = Names(one=["10.1.0.1"])
     gate = names.gate(administrators=(ip_network("10.9.0.0/16"),))
-    assert await gate.why_not(CREATE_TOPICS, at("10.9.0.1")) is None
-    assert await gate.why_not(ALTER_SCRAM, at("10.9.0.1")) is None
+    assert await gate.why_not(CREATE_TOPICS, make_caller("10.9.0.1")) is None
+    assert await gate.why_not(ALTER_SCRAM, make_caller("10.9.0.1")) is None
     assert names.asked == []
-    assert await gate.why_not(CREATE_TOPICS, at("10.1.0.1")) is None, "a broker, for a client of its"
-    assert await gate.why_not(CREATE_TOPICS, at("10.1.0.2")) is REFUSED
+    assert await gate.why_not(CREATE_TOPICS, make_caller("10.1.0.1")) is None, "a broker, for a client of its"
+    assert await gate.why_not(CREATE_TOPICS, make_caller("10.1.0.2")) is REFUSED
 
 
 async def test_a_refusal_is_logged_once_for_an_address_with_the_setting_that_would_allow_it() -> None:
     gate = Names().gate()
     with capture_logs() as lines:
         for _ in range(10):
-            assert await gate.why_not(ALTER_PARTITION, at("10.9.0.1")) is REFUSED
-            assert await gate.why_not(ALTER_SCRAM, at("10.9.0.1")) is REFUSED
+            assert await gate.why_not(ALTER_PARTITION, make_caller("10.9.0.1")) is REFUSED
+            assert await gate.why_not(ALTER_SCRAM, make_caller("10.9.0.1")) is REFUSED
     (broker, credentials) = lines
     assert broker["address"] == credentials["address"] == "10.9.0.1"
     assert "--broker-cidr" in broker["why"]

@@ -39,12 +39,12 @@ from tests.unit.wire.listener.test_client_connections import (
     METADATA,
     Peer,
     ask_broker,
-    connected,
-    listening,
+    connect,
     metadata_of,
     produce,
-    scripted_broker,
     shutdown,
+    start_broker,
+    start_listener,
     warnings,
 )
 
@@ -100,7 +100,7 @@ def reassign(partitions: int, replicas: tuple[int, ...] = (1, 2, 3)) -> bytes:
     return frame(ALTER_REASSIGNMENTS, 0, struct.pack(">i", 1000) + b"\x02" + topic + b"\0")
 
 
-async def reassigned(peer: Peer, partitions: int) -> ErrorCode:
+async def read_reassign_error(peer: Peer, partitions: int) -> ErrorCode:
     """The error of the answer to `reassign`."""
     peer.send(reassign(partitions))
     return decode_response(AlterPartitionReassignmentsResponse, await peer.answer()).error_code
@@ -122,7 +122,7 @@ async def peak_memory() -> AsyncIterator[Callable[[], int]]:
 async def test_millions_of_items_are_refused_before_any_of_them_is_made(request_frame: bytes) -> None:
     answered = Answered()
     with capture_logs() as logged:
-        async with answered.listening() as listener, connected(listener) as peer, peak_memory() as peak:
+        async with answered.listening() as listener, connect(listener) as peer, peak_memory() as peak:
             peer.send(request_frame)
             assert await peer.receive() is None
             assert peak() < 10 * len(request_frame)
@@ -132,9 +132,9 @@ async def test_millions_of_items_are_refused_before_any_of_them_is_made(request_
 
 async def test_an_api_with_an_error_for_the_whole_request_refuses_too_many_items_in_its_own_words() -> None:
     answered = Answered()
-    async with answered.listening() as listener, connected(listener) as peer:
-        assert await reassigned(peer, 200_000) is ErrorCode.invalid_request
-        await reassigned(peer, 1)
+    async with answered.listening() as listener, connect(listener) as peer:
+        assert await read_reassign_error(peer, 200_000) is ErrorCode.invalid_request
+        await read_reassign_error(peer, 1)
         assert len(answered.requests) == 1, "the connection goes on"
 
 
@@ -151,8 +151,8 @@ async def test_only_what_any_broker_answers_alike_is_put_to_one_when_it_is_too_m
         11,
         "client",
     )
-    async with scripted_broker() as broker:
-        async with listening(broker, apis=(api,)) as listener, connected(listener) as peer:
+    async with start_broker() as broker:
+        async with start_listener(broker, apis=(api,)) as listener, connect(listener) as peer:
             peer.send(request)
             assert (await peer.receive() is not None) is is_of_any_broker
         assert len(broker.received) == is_of_any_broker
@@ -160,7 +160,7 @@ async def test_only_what_any_broker_answers_alike_is_put_to_one_when_it_is_too_m
 
 async def test_more_entries_than_an_api_takes_are_refused_one_by_one() -> None:
     answered = Answered()
-    async with answered.listening() as listener, connected(listener) as peer:
+    async with answered.listening() as listener, connect(listener) as peer:
         peer.send(validate_nameless(5_001))
         response = decode_response(CreateTopicsResponse, await peer.answer())
         assert [topic.error_code for topic in response.topics] == [ErrorCode.invalid_request] * 5_001
@@ -169,14 +169,14 @@ async def test_more_entries_than_an_api_takes_are_refused_one_by_one() -> None:
 
 async def test_the_largest_reassignment_of_tools_is_served() -> None:
     answered = Answered()
-    async with answered.listening() as listener, connected(listener) as peer:
-        assert await reassigned(peer, 100_000) is ErrorCode.none
+    async with answered.listening() as listener, connect(listener) as peer:
+        assert await read_reassign_error(peer, 100_000) is ErrorCode.none
         assert len(answered.requests) == 1
 
 
 async def test_what_tools_send_at_the_most_is_served() -> None:
     answered = Answered()
-    async with answered.listening() as listener, connected(listener) as peer:
+    async with answered.listening() as listener, connect(listener) as peer:
         names = b"".join(b"\x08" + b"t%06d" % number for number in range(20_000))
         peer.send(frame(DELETE_TOPICS, 5, unsigned_varint(20_001) + names + struct.pack(">i", 1000) + b"\0"))
         await peer.answer()
@@ -191,17 +191,17 @@ async def test_a_request_that_is_too_large_for_its_api_is_refused_before_its_bod
     cases = {CONTROLLED_SHUTDOWN: 64 * 1024, CREATE_TOPICS: 8 * MB}
     for api_key, limit in cases.items():
         with capture_logs() as logged:
-            async with Answered().listening() as listener, connected(listener) as peer:
+            async with Answered().listening() as listener, connect(listener) as peer:
                 peer.send(struct.pack(">ihhi", limit + 1, api_key, 3, 5))
                 assert await peer.receive() is None
         assert warnings(logged) == [("connection closed: bad request", "FrameTooLarge")]
 
 
 async def test_only_records_may_be_passed_on_in_the_largest_frames() -> None:
-    async with listening(max_passed_on_bytes=1000, max_frame_bytes=1100, frame_timeout_ms=1) as listener:
+    async with start_listener(max_passed_on_bytes=1000, max_frame_bytes=1100, frame_timeout_ms=1) as listener:
         for head, kind in ((METADATA[4:12], "FrameTooLarge"), (produce(ProduceRequest, 1, 5)[4:12], "FrameCut")):
             with capture_logs() as logged:
-                async with connected(listener) as peer:
+                async with connect(listener) as peer:
                     peer.send(struct.pack(">i", 1100) + head)
                     assert await peer.receive() is None
             assert warnings(logged) == [("connection closed: bad request", kind)]
@@ -211,9 +211,9 @@ async def test_a_request_that_does_not_arrive_gives_its_memory_back_after_a_whil
     head = struct.pack(">ihhi", 60_000, CONTROLLED_SHUTDOWN, 3, 5)
     large = with_length(shutdown()[4:] + bytes(50_000))
     async with (
-        listening(brokers_bytes=60_000, frame_timeout_ms=50) as listener,
-        connected(listener) as slow,
-        connected(listener) as patient,
+        start_listener(brokers_bytes=60_000, frame_timeout_ms=50) as listener,
+        connect(listener) as slow,
+        connect(listener) as patient,
     ):
         slow.send(head + bytes(1000))
         assert await slow.receive() is None
@@ -231,18 +231,18 @@ async def test_requests_wait_for_memory_unread_until_others_are_answered() -> No
         await may_end.wait()
         return ControlledShutdownResponse(error_code=ErrorCode.none, remaining_partitions=())
 
-    def padded(broker: int) -> bytes:
+    def pad_shutdown(broker: int) -> bytes:
         return with_length(shutdown(broker)[4:] + bytes(50_000))
 
     async with (
-        listening(answer=slowly, brokers_bytes=60_000) as listener,
-        connected(listener) as first,
-        connected(listener) as second,
-        connected(listener) as third,
+        start_listener(answer=slowly, brokers_bytes=60_000) as listener,
+        connect(listener) as first,
+        connect(listener) as second,
+        connect(listener) as third,
     ):
-        first.send(padded(1))
+        first.send(pad_shutdown(1))
         await begun.wait()
-        second.send(padded(2))
+        second.send(pad_shutdown(2))
         third.send(shutdown(3))
         await third_begun.wait()
         assert served == [1, 3]
@@ -263,11 +263,11 @@ async def test_so_many_requests_of_a_kind_are_in_flight_and_more_wait_unread() -
         return ControlledShutdownResponse(error_code=ErrorCode.none, remaining_partitions=())
 
     async with (
-        scripted_broker() as broker,
-        listening(broker, answer=slowly, max_requests_in_flight=2) as listener,
+        start_broker() as broker,
+        start_listener(broker, answer=slowly, max_requests_in_flight=2) as listener,
         AsyncExitStack() as stack,
     ):
-        peers = [await stack.enter_async_context(connected(listener)) for _ in range(4)]
+        peers = [await stack.enter_async_context(connect(listener)) for _ in range(4)]
         for number, peer in enumerate(peers[:3], start=1):
             peer.send(shutdown(number))
             if number <= 2:
@@ -285,8 +285,8 @@ async def test_strangers_who_take_their_time_to_send_hold_up_no_broker_and_no_ad
     answered = Answered()
     async with (
         answered.listening(strangers_bytes=60_000) as listener,
-        connected(listener) as slow,
-        connected(listener) as patient,
+        connect(listener) as slow,
+        connect(listener) as patient,
     ):
         slow.send(struct.pack(">ihhi", 60_000, 0, 9, 5))  # Produce
         patient.send(with_length(shutdown()[4:] + bytes(50_000)))
@@ -301,14 +301,14 @@ async def test_an_answer_that_is_not_taken_gives_its_memory_back_after_a_while()
 
     api = LocalApi(versions=Versions(MetadataRequest), answer=large)
     async with (
-        listening(apis=(api,), frame_timeout_ms=50, max_connections=1) as listener,
-        connected(listener) as greedy,
+        start_listener(apis=(api,), frame_timeout_ms=50, max_connections=1) as listener,
+        connect(listener) as greedy,
         asyncio.timeout(DEADLINE_S),
     ):
         greedy.send(METADATA * 1000)
         is_served = False
         while not is_served:  # the next is, when the first is gone
-            async with connected(listener) as patient:
+            async with connect(listener) as patient:
                 with suppress(ConnectionError):
                     patient.send(METADATA)
                     is_served = await patient.receive() is not None
@@ -317,10 +317,10 @@ async def test_an_answer_that_is_not_taken_gives_its_memory_back_after_a_while()
 @pytest.mark.parametrize("is_asked", [False, True], ids=["passed on", "asked in the controller's stead"])
 async def test_a_brokers_answer_is_passed_on_as_it_comes(is_asked: bool) -> None:
     apis = [LocalApi(versions=Versions(MetadataRequest), answer=ask_broker(AskBroker()))] if is_asked else []
-    async with scripted_broker() as broker:
+    async with start_broker() as broker:
         length = 50 * MB
         broker.script = lambda content: struct.pack(">i", length) + content[4:8] + b"begins"
-        async with listening(broker, apis=apis) as listener, connected(listener) as peer:
+        async with start_listener(broker, apis=apis) as listener, connect(listener) as peer:
             peer.send(METADATA)
             async with asyncio.timeout(DEADLINE_S):
                 assert await peer.reader.readexactly(14) == struct.pack(">i", length) + METADATA[8:12] + b"begins"
@@ -330,9 +330,9 @@ async def test_a_brokers_answer_is_passed_on_as_it_comes(is_asked: bool) -> None
 
 
 async def test_a_broker_that_stops_within_its_answer_is_not_waited_for() -> None:
-    async with scripted_broker() as broker:
+    async with start_broker() as broker:
         broker.script = lambda content: struct.pack(">i", 100) + content[4:8]
-        async with listening(broker, idle_timeout_ms=50) as listener, connected(listener) as peer:
+        async with start_listener(broker, idle_timeout_ms=50) as listener, connect(listener) as peer:
             peer.send(METADATA)
             async with asyncio.timeout(DEADLINE_S):
                 assert await peer.reader.read() == struct.pack(">i", 100) + METADATA[8:12]
@@ -355,7 +355,7 @@ class StrictGate:
 
 
 @asynccontextmanager
-async def connected_from(address: str, listener: Listener) -> AsyncIterator[Peer]:
+async def connect_from(address: str, listener: Listener) -> AsyncIterator[Peer]:
     peer = Peer(*await asyncio.open_connection("127.0.0.1", listener.port, local_addr=(address, 0)))
     try:
         yield peer
@@ -380,7 +380,7 @@ async def test_a_stranger_is_refused_by_the_apis_own_error_and_a_broker_is_serve
     listener = Listener([acceptor], gate=StrictGate(BROKER))
     await listener.start()
     try:
-        async with connected_from(STRANGER, listener) as peer:
+        async with connect_from(STRANGER, listener) as peer:
             peer.send(shutdown() + _credentials() + delete_nameless(2))
             refused = decode_response(ControlledShutdownResponse, await peer.answer())
             assert refused.error_code is ErrorCode.cluster_authorization_failed
@@ -388,7 +388,7 @@ async def test_a_stranger_is_refused_by_the_apis_own_error_and_a_broker_is_serve
             assert (user.user, user.error_code) == ("admin", ErrorCode.cluster_authorization_failed)
             await peer.answer()
         assert answered.requests == []
-        async with connected_from(BROKER, listener) as peer:
+        async with connect_from(BROKER, listener) as peer:
             peer.send(shutdown())
             await peer.answer()
         assert len(answered.requests) == 1
@@ -404,7 +404,7 @@ async def test_a_stranger_may_not_even_send_much_of_what_is_refused() -> None:
     await listener.start()
     try:
         with capture_logs() as logged:
-            async with connected_from(STRANGER, listener) as peer:
+            async with connect_from(STRANGER, listener) as peer:
                 peer.send(struct.pack(">ihhi", 64 * 1024 + 1, CREATE_TOPICS, 7, 5))
                 assert await peer.receive() is None
         assert warnings(logged) == [("connection closed: bad request", "FrameTooLarge")]
@@ -414,11 +414,11 @@ async def test_a_stranger_may_not_even_send_much_of_what_is_refused() -> None:
 
 async def test_nothing_is_passed_on_where_the_relay_is_switched_off() -> None:
     with capture_logs() as logged:
-        async with listening(is_relay=False) as listener:
-            async with connected(listener) as peer:
+        async with start_listener(is_relay=False) as listener:
+            async with connect(listener) as peer:
                 peer.send(METADATA)
                 assert await peer.receive() is None
-            async with connected(listener) as peer:
+            async with connect(listener) as peer:
                 peer.send(shutdown())
                 assert await peer.answer()
     (refused,) = (line for line in logged if line["log_level"] == "warning")
@@ -430,24 +430,24 @@ async def test_nothing_is_passed_on_where_the_relay_is_switched_off() -> None:
 
 async def test_a_thousand_connections_that_ask_nothing_leave_room_for_brokers_and_for_us() -> None:
     async with (
-        listening(gate=StrictGate(BROKER), max_connections=400, max_connections_per_address=300) as listener,
+        start_listener(gate=StrictGate(BROKER), max_connections=400, max_connections_per_address=300) as listener,
         AsyncExitStack() as idle,
     ):
         for number in range(1000):
-            peer = await idle.enter_async_context(connected_from(f"127.0.0.{70 + number % 4}", listener))
+            peer = await idle.enter_async_context(connect_from(f"127.0.0.{70 + number % 4}", listener))
             peer.send(struct.pack(">i", 20)[: number % 5])  # idle, or within a length
-        async with connected_from("127.0.0.9", listener) as late:
+        async with connect_from("127.0.0.9", listener) as late:
             late.send(shutdown())
             assert await late.receive() is None
-        async with connected_from(BROKER, listener) as broker:
+        async with connect_from(BROKER, listener) as broker:
             broker.send(shutdown())
             assert await broker.answer()
 
 
 async def test_who_connects_and_asks_nothing_is_disconnected_sooner_than_who_has_asked() -> None:
-    async with listening(first_request_timeout_ms=1) as listener, connected(listener) as silent:
+    async with start_listener(first_request_timeout_ms=1) as listener, connect(listener) as silent:
         assert await silent.receive() is None
-    async with listening(first_request_timeout_ms=2000) as listener, connected(listener) as peer:
+    async with start_listener(first_request_timeout_ms=2000) as listener, connect(listener) as peer:
         peer.send(shutdown())
         await peer.answer()
         peer.send(shutdown())

@@ -125,7 +125,7 @@ class ScriptedBroker:
 
 
 @asynccontextmanager
-async def scripted_broker() -> AsyncIterator[ScriptedBroker]:
+async def start_broker() -> AsyncIterator[ScriptedBroker]:
     broker = ScriptedBroker()
     server = await asyncio.start_server(broker.serve, "127.0.0.1", 0)
     broker.address = Address(*server.sockets[0].getsockname())
@@ -137,13 +137,13 @@ async def scripted_broker() -> AsyncIterator[ScriptedBroker]:
 
 @pytest.fixture
 async def broker() -> AsyncIterator[ScriptedBroker]:
-    async with scripted_broker() as broker:
+    async with start_broker() as broker:
         yield broker
 
 
 @pytest.fixture
 async def other_broker() -> AsyncIterator[ScriptedBroker]:
-    async with scripted_broker() as broker:
+    async with start_broker() as broker:
         yield broker
 
 
@@ -157,7 +157,7 @@ def local_acceptor(apis: Iterable[Api], relay_targets: RelayTargets | None = lam
 
 
 @asynccontextmanager
-async def listening(
+async def start_listener(
     *brokers: ScriptedBroker,
     apis: Iterable[Api] = (),
     answer: Callable[[ControlledShutdownRequest], Awaitable[Any]] = agree,
@@ -178,7 +178,7 @@ async def listening(
 
 
 @asynccontextmanager
-async def connected(listener: Listener) -> AsyncIterator[Peer]:
+async def connect(listener: Listener) -> AsyncIterator[Peer]:
     peer = Peer(*await asyncio.open_connection("127.0.0.1", listener.port))
     try:
         yield peer
@@ -239,7 +239,7 @@ def produce(kind: type[Any], acks: int, correlation_id: int) -> bytes:
 
 
 async def test_an_owned_request_is_answered_by_its_handler() -> None:
-    async with listening() as listener, connected(listener) as peer:
+    async with start_listener() as listener, connect(listener) as peer:
         peer.send(shutdown(broker=1, correlation_id=5))
         content = await peer.answer()
         assert read_correlation_id(content) == 5
@@ -247,13 +247,13 @@ async def test_an_owned_request_is_answered_by_its_handler() -> None:
 
 
 async def test_requests_of_one_connection_are_answered_in_order_even_when_sent_at_once() -> None:
-    async with listening() as listener, connected(listener) as peer:
+    async with start_listener() as listener, connect(listener) as peer:
         peer.send(b"".join(shutdown(broker=number % 2, correlation_id=number) for number in range(20)))
         assert [read_correlation_id(await peer.answer()) for _ in range(20)] == list(range(20))
 
 
 async def test_a_request_that_arrives_in_pieces_is_answered() -> None:
-    async with listening() as listener, connected(listener) as peer:
+    async with start_listener() as listener, connect(listener) as peer:
         for byte in shutdown():
             peer.send(bytes([byte]))
             await peer.writer.drain()
@@ -268,21 +268,21 @@ async def test_a_request_that_arrives_in_pieces_is_answered() -> None:
 async def test_what_the_controller_does_not_own_reaches_a_broker_unchanged(
     broker: ScriptedBroker, request_frame: bytes
 ) -> None:
-    async with listening(broker) as listener, connected(listener) as peer:
+    async with start_listener(broker) as listener, connect(listener) as peer:
         peer.send(request_frame)
         assert await peer.answer() == request_frame[8:12] + b"answer"
         assert broker.received == [request_frame[4:]]
 
 
 async def test_owned_and_relayed_requests_keep_their_order_on_one_connection(broker: ScriptedBroker) -> None:
-    async with listening(broker) as listener, connected(listener) as peer:
+    async with start_listener(broker) as listener, connect(listener) as peer:
         peer.send(METADATA + shutdown(correlation_id=12) + METADATA)
         assert [read_correlation_id(await peer.answer()) for _ in range(3)] == [11, 12, 11]
         assert broker.connections == 1
 
 
 async def test_every_client_has_an_upstream_connection_of_its_own(broker: ScriptedBroker) -> None:
-    async with listening(broker) as listener, connected(listener) as one, connected(listener) as other:
+    async with start_listener(broker) as listener, connect(listener) as one, connect(listener) as other:
         for peer in (one, other, one):
             peer.send(METADATA)
             await peer.answer()
@@ -290,7 +290,7 @@ async def test_every_client_has_an_upstream_connection_of_its_own(broker: Script
 
 
 async def test_an_owned_request_needs_no_broker(broker: ScriptedBroker) -> None:
-    async with listening(broker) as listener, connected(listener) as peer:
+    async with start_listener(broker) as listener, connect(listener) as peer:
         peer.send(shutdown())
         await peer.answer()
         assert broker.connections == 0
@@ -304,14 +304,14 @@ async def test_a_produce_request_without_acks_gets_no_answer_and_blocks_nothing(
         return None if read_request_head(content).correlation_id == 1 else with_length(content[4:8])
 
     broker.script = answer
-    async with listening(broker) as listener, connected(listener) as peer:
+    async with start_listener(broker) as listener, connect(listener) as peer:
         peer.send(produce(kind, acks=0, correlation_id=1) + produce(kind, acks=1, correlation_id=2))
         assert read_correlation_id(await peer.answer()) == 2
         assert len(broker.received) == 2
 
 
 async def test_a_client_is_disconnected_when_no_broker_is_live() -> None:
-    async with listening() as listener, connected(listener) as peer:
+    async with start_listener() as listener, connect(listener) as peer:
         peer.send(METADATA)
         assert await peer.receive() is None
 
@@ -319,7 +319,7 @@ async def test_a_client_is_disconnected_when_no_broker_is_live() -> None:
 async def test_a_client_whose_broker_ended_the_connection_between_two_requests_goes_on_with_another(
     broker: ScriptedBroker, other_broker: ScriptedBroker
 ) -> None:
-    async with listening(broker, other_broker) as listener, connected(listener) as peer:
+    async with start_listener(broker, other_broker) as listener, connect(listener) as peer:
         peer.send(METADATA)
         await peer.answer()
         (first,) = (b for b in (broker, other_broker) if b.connections)
@@ -336,7 +336,7 @@ async def test_a_broker_that_refuses_connections_is_passed_over(broker: Scripted
     refusing.address = Address(*gone.sockets[0].getsockname())
     gone.close()
     await gone.wait_closed()
-    async with listening(refusing, broker) as listener, connected(listener) as peer:
+    async with start_listener(refusing, broker) as listener, connect(listener) as peer:
         peer.send(METADATA)
         await peer.answer()
         assert broker.connections == 1
@@ -345,7 +345,7 @@ async def test_a_broker_that_refuses_connections_is_passed_over(broker: Scripted
 async def test_a_broker_that_shuts_down_gets_no_further_request_where_there_is_another(
     broker: ScriptedBroker, other_broker: ScriptedBroker
 ) -> None:
-    async with listening(broker, other_broker) as listener, connected(listener) as peer:
+    async with start_listener(broker, other_broker) as listener, connect(listener) as peer:
         peer.send(METADATA)
         await peer.answer()
         broker.is_shutting_down = True
@@ -356,7 +356,7 @@ async def test_a_broker_that_shuts_down_gets_no_further_request_where_there_is_a
 
 async def test_the_last_broker_serves_although_it_shuts_down(broker: ScriptedBroker) -> None:
     broker.is_shutting_down = True
-    async with listening(broker) as listener, connected(listener) as peer:
+    async with start_listener(broker) as listener, connect(listener) as peer:
         peer.send(METADATA + METADATA)
         await peer.answer()
         await peer.answer()
@@ -367,7 +367,7 @@ async def test_a_client_is_disconnected_when_its_broker_leaves_the_cluster_witho
     broker: ScriptedBroker,
 ) -> None:
     broker.script = lambda content: None
-    async with listening(broker, attention_interval_ms=1) as listener, connected(listener) as peer:
+    async with start_listener(broker, attention_interval_ms=1) as listener, connect(listener) as peer:
         peer.send(METADATA)
         await broker.wait_until(lambda: len(broker.received) == 1)
         broker.is_live = False
@@ -376,8 +376,8 @@ async def test_a_client_is_disconnected_when_its_broker_leaves_the_cluster_witho
 
 async def test_a_client_that_leaves_before_its_answer_is_not_waited_for(broker: ScriptedBroker) -> None:
     broker.script = lambda content: None
-    async with listening(broker, attention_interval_ms=1) as listener:
-        async with connected(listener) as peer:
+    async with start_listener(broker, attention_interval_ms=1) as listener:
+        async with connect(listener) as peer:
             peer.send(METADATA)
             await broker.wait_until(lambda: len(broker.received) == 1)
         async with asyncio.timeout(DEADLINE_S):
@@ -396,20 +396,20 @@ async def test_an_answer_whose_client_left_is_given_up_and_the_next_client_is_se
             given_up.set()
         raise AssertionError("nobody sets that event")
 
-    async with listening(answer=never, attention_interval_ms=1) as listener:
-        async with connected(listener) as peer:
+    async with start_listener(answer=never, attention_interval_ms=1) as listener:
+        async with connect(listener) as peer:
             peer.send(shutdown(broker=1))
             await peer.writer.drain()
         async with asyncio.timeout(DEADLINE_S):
             await given_up.wait()
-        async with connected(listener) as peer:
+        async with connect(listener) as peer:
             peer.send(shutdown(broker=2))
             assert error_code(await peer.answer()) == ErrorCode.broker_not_available
 
 
 async def test_thousands_of_requests_at_once_hold_up_nobody(logged: list[Any]) -> None:
     count = 5000
-    async with listening() as listener, connected(listener) as greedy, connected(listener) as modest:
+    async with start_listener() as listener, connect(listener) as greedy, connect(listener) as modest:
         greedy.send(b"".join(shutdown(correlation_id=number) for number in range(count)))
         modest.send(shutdown(broker=2))
         assert error_code(await modest.answer()) == ErrorCode.broker_not_available
@@ -429,8 +429,8 @@ async def test_what_changes_nothing_is_asked_of_the_next_broker_when_one_is_sile
     silent.script = lambda content: None
     api = LocalApi(versions=Versions(MetadataRequest), answer=ask_broker(AskBroker()))
     async with (
-        listening(silent, other_broker, apis=(api,), upstream_answer_timeout_ms=20) as listener,
-        connected(listener) as peer,
+        start_listener(silent, other_broker, apis=(api,), upstream_answer_timeout_ms=20) as listener,
+        connect(listener) as peer,
     ):
         peer.send(METADATA)
         assert await peer.answer() == METADATA[8:12] + b"answer"
@@ -443,9 +443,9 @@ async def test_a_broker_that_was_silent_is_asked_last_by_all_connections(
     silent = broker
     silent.script = lambda content: None
     api = LocalApi(versions=Versions(MetadataRequest), answer=ask_broker(AskBroker()))
-    async with listening(silent, other_broker, apis=(api,), upstream_answer_timeout_ms=20) as listener:
+    async with start_listener(silent, other_broker, apis=(api,), upstream_answer_timeout_ms=20) as listener:
         for _ in range(3):
-            async with connected(listener) as peer:
+            async with connect(listener) as peer:
                 peer.send(METADATA)
                 assert await peer.answer() == METADATA[8:12] + b"answer"
     assert (len(silent.received), len(other_broker.received)) == (1, 3)
@@ -454,7 +454,7 @@ async def test_a_broker_that_was_silent_is_asked_last_by_all_connections(
 async def test_brokers_that_the_controller_does_not_reach_hold_up_no_question(
     broker: ScriptedBroker, other_broker: ScriptedBroker
 ) -> None:
-    async with scripted_broker() as cut_off_meanwhile:
+    async with start_broker() as cut_off_meanwhile:
         cut_off = broker
         cut_off.is_out_of_reach = True
 
@@ -463,12 +463,12 @@ async def test_brokers_that_the_controller_does_not_reach_hold_up_no_question(
 
         cut_off.script = cut_off_meanwhile.script = lambda content: None
         first, other_broker.script = other_broker, cut
-        async with scripted_broker() as answering:
+        async with start_broker() as answering:
             brokers = (cut_off, first, cut_off_meanwhile, answering)
             api = LocalApi(versions=Versions(MetadataRequest), answer=ask_broker(AskBroker()))
             async with (
-                listening(*brokers, apis=(api,), upstream_answer_timeout_ms=20) as listener,
-                connected(listener) as peer,
+                start_listener(*brokers, apis=(api,), upstream_answer_timeout_ms=20) as listener,
+                connect(listener) as peer,
             ):
                 peer.send(METADATA)
                 assert await peer.answer() == METADATA[8:12] + b"answer"
@@ -480,7 +480,7 @@ async def test_a_broker_that_the_controller_does_not_reach_is_asked_where_there_
 ) -> None:
     broker.is_out_of_reach = True
     api = LocalApi(versions=Versions(MetadataRequest), answer=ask_broker(AskBroker()))
-    async with listening(broker, apis=(api,)) as listener, connected(listener) as peer:
+    async with start_listener(broker, apis=(api,)) as listener, connect(listener) as peer:
         peer.send(METADATA)
         assert await peer.answer() == METADATA[8:12] + b"answer"
 
@@ -490,18 +490,18 @@ async def test_a_broker_that_was_silent_is_asked_where_no_other_answers(
 ) -> None:
     answering, broker.script = broker.script, lambda content: None
     api = LocalApi(versions=Versions(MetadataRequest), answer=ask_broker(AskBroker()))
-    async with listening(broker, other_broker, apis=(api,), upstream_answer_timeout_ms=50) as listener:
-        async with connected(listener) as peer:
+    async with start_listener(broker, other_broker, apis=(api,), upstream_answer_timeout_ms=50) as listener:
+        async with connect(listener) as peer:
             peer.send(METADATA)
             assert await peer.answer() == METADATA[8:12] + b"answer"
         broker.script, other_broker.script = answering, lambda content: None
-        async with connected(listener) as peer:
+        async with connect(listener) as peer:
             peer.send(METADATA)
             assert await peer.answer() == METADATA[8:12] + b"answer"
 
 
 async def test_a_brokers_answer_is_amended_or_replaced_where_there_is_no_broker(broker: ScriptedBroker) -> None:
-    def with_us(response: Any) -> ResponsePayload:
+    def add_us(response: Any) -> ResponsePayload:
         return metadata_of(f"{response.cluster_id} and us")
 
     broker.script = lambda content: encode_response(metadata_of("broker"), read_request_head(content).correlation_id)
@@ -509,9 +509,9 @@ async def test_a_brokers_answer_is_amended_or_replaced_where_there_is_no_broker(
     async def us() -> ResponsePayload:
         return metadata_of("us")
 
-    ask = AskBroker(amended=with_us, otherwise=us)
+    ask = AskBroker(amended=add_us, otherwise=us)
     api = LocalApi(versions=Versions(MetadataRequest), answer=ask_broker(ask))
-    async with listening(broker, apis=(api,)) as listener, connected(listener) as peer:
+    async with start_listener(broker, apis=(api,)) as listener, connect(listener) as peer:
         for is_live, expected in ((True, "broker and us"), (False, "us")):
             broker.is_live = is_live
             peer.send(METADATA)
@@ -524,18 +524,18 @@ async def test_a_broker_that_does_not_know_the_version_is_asked_in_an_older_one(
     )
     unknown = api_versions_0.ApiVersionsResponse(error_code=ErrorCode.unsupported_version, api_keys=())
 
-    def of_kafka_3_6(content: bytes) -> bytes:
+    def answer_as_kafka_3_6(content: bytes) -> bytes:
         head = read_request_head(content)
         return encode_response(told if head.api_version == 3 else unknown, head.correlation_id)
 
-    broker.script = of_kafka_3_6
+    broker.script = answer_as_kafka_3_6
     software = {"client_software_name": "tester", "client_software_version": "1"}
     newest = api_versions_4.ApiVersionsResponse
     ask = AskBroker(
         older=api_versions_3.ApiVersionsRequest(**software), amended=lambda response: converted(response, newest)
     )
     api = LocalApi(versions=Versions(api_versions_4.ApiVersionsRequest, oldest=0), answer=ask_broker(ask))
-    async with listening(broker, apis=(api,)) as listener, connected(listener) as peer:
+    async with start_listener(broker, apis=(api,)) as listener, connect(listener) as peer:
         for _ in range(2):
             peer.send(encode_request(api_versions_4.ApiVersionsRequest(**software), 7, "client"))
             assert decode_response(newest, await peer.answer()).zk_migration_ready
@@ -547,7 +547,7 @@ async def test_a_client_is_disconnected_without_a_complaint_when_there_is_no_ans
     answer: AskBroker | None, logged: list[Any]
 ) -> None:
     api = LocalApi(versions=Versions(MetadataRequest), answer=ask_broker(answer))
-    async with listening(apis=(api,)) as listener, connected(listener) as peer:
+    async with start_listener(apis=(api,)) as listener, connect(listener) as peer:
         peer.send(METADATA)
         assert await peer.receive() is None
         assert warnings(logged) == []
@@ -557,7 +557,7 @@ async def test_an_unknown_version_has_an_answer_where_kafka_has_one(logged: list
     known = LocalApi(
         versions=Versions(MetadataRequest), answer=ask_broker(None), unsupported=lambda: metadata_of("version 9 only")
     )
-    async with listening(apis=(known,)) as listener, connected(listener) as peer:
+    async with start_listener(apis=(known,)) as listener, connect(listener) as peer:
         peer.send(with_length(b"\0\x03\0\x63\0\0\0\x05\xff\xff" + b"anything"))
         content = await peer.answer()
         assert read_correlation_id(content) == 5
@@ -573,10 +573,10 @@ async def test_a_request_that_is_answered_here_may_be_decoded_beside_the_loop_up
         return metadata_of(str(len(request.topics)))
 
     api = LocalApi(versions=Versions(MetadataRequest), answer=count)
-    async with listening(apis=(api,)) as listener, connected(listener) as peer:
+    async with start_listener(apis=(api,)) as listener, connect(listener) as peer:
         peer.send(large)
         assert decode_response(MetadataResponse, await peer.answer()).cluster_id == "10000"
-    async with listening(apis=(api,), max_own_request_bytes=1000) as listener, connected(listener) as peer:
+    async with start_listener(apis=(api,), max_own_request_bytes=1000) as listener, connect(listener) as peer:
         peer.send(large)
         assert await peer.receive() is None
         assert warnings(logged) == [("connection closed: bad request", "FrameTooLarge")]
@@ -584,7 +584,7 @@ async def test_a_request_that_is_answered_here_may_be_decoded_beside_the_loop_up
 
 async def test_an_array_longer_than_its_request_is_refused_before_room_is_made_for_it(logged: list[Any]) -> None:
     api = LocalApi(versions=Versions(MetadataRequest0), answer=ask_broker(None))
-    async with listening(apis=(api,)) as listener, connected(listener) as peer:
+    async with start_listener(apis=(api,)) as listener, connect(listener) as peer:
         peer.send(with_length(b"\0\x03\0\0\0\0\0\x05\xff\xff" + b"\x7f\xff\xff\xff"))
         assert await peer.receive() is None
         assert warnings(logged) == [("connection closed: bad request", "Undecodable")]
@@ -592,21 +592,21 @@ async def test_an_array_longer_than_its_request_is_refused_before_room_is_made_f
 
 async def test_a_client_is_disconnected_when_its_broker_closes_instead_of_answering(broker: ScriptedBroker) -> None:
     broker.script = lambda content: broker.writers[0].close()
-    async with listening(broker) as listener, connected(listener) as peer:
+    async with start_listener(broker) as listener, connect(listener) as peer:
         peer.send(METADATA)
         assert await peer.receive() is None
 
 
 async def test_an_answer_to_another_request_is_not_passed_on(broker: ScriptedBroker) -> None:
     broker.script = lambda content: with_length(b"\0\0\0\x63")
-    async with listening(broker) as listener, connected(listener) as peer:
+    async with start_listener(broker) as listener, connect(listener) as peer:
         peer.send(METADATA)
         assert await peer.receive() is None
 
 
 async def test_the_upstream_connection_ends_with_the_clients(broker: ScriptedBroker) -> None:
-    async with listening(broker) as listener:
-        async with connected(listener) as peer:
+    async with start_listener(broker) as listener:
+        async with connect(listener) as peer:
             peer.send(METADATA)
             await peer.answer()
         async with asyncio.timeout(DEADLINE_S):
@@ -627,7 +627,7 @@ BAD = {
 @pytest.mark.parametrize("case", BAD)
 async def test_bad_bytes_close_their_connection_with_one_line_and_no_other(case: str, logged: list[Any]) -> None:
     data, kind = BAD[case]
-    async with listening() as listener, connected(listener) as good, connected(listener) as bad:
+    async with start_listener() as listener, connect(listener) as good, connect(listener) as bad:
         bad.send(data)
         assert await bad.receive() is None
         assert warnings(logged) == [("connection closed: bad request", kind)]
@@ -636,7 +636,7 @@ async def test_bad_bytes_close_their_connection_with_one_line_and_no_other(case:
 
 
 async def test_a_version_that_is_not_served_closes_its_connection_without_a_line_each_time(logged: list[Any]) -> None:
-    async with listening() as listener, connected(listener) as good, connected(listener) as bad:
+    async with start_listener() as listener, connect(listener) as good, connect(listener) as bad:
         bad.send(with_length(b"\0\x07\0\x01\0\0\0\0\xff\xff\0\0\0\x01"))
         assert await bad.receive() is None
         assert warnings(logged) == []
@@ -645,8 +645,8 @@ async def test_a_version_that_is_not_served_closes_its_connection_without_a_line
 
 
 async def test_a_frame_that_is_cut_is_logged_and_harms_nothing(logged: list[Any]) -> None:
-    async with listening() as listener, connected(listener) as good:
-        async with connected(listener) as bad:
+    async with start_listener() as listener, connect(listener) as good:
+        async with connect(listener) as bad:
             bad.send(shutdown()[:-2])
             bad.writer.write_eof()
             assert await bad.receive() is None
@@ -659,7 +659,7 @@ async def test_a_frame_that_is_cut_is_logged_and_harms_nothing(logged: list[Any]
 async def test_what_only_controllers_or_brokers_send_and_what_is_krafts_is_never_relayed(
     broker: ScriptedBroker, logged: list[Any], api_key: int
 ) -> None:
-    async with listening(broker) as listener, connected(listener) as peer:
+    async with start_listener(broker) as listener, connect(listener) as peer:
         peer.send(METADATA)
         await peer.answer()
         peer.send(with_length(struct.pack(">hhih", api_key, 0, 2, -1)))
@@ -669,11 +669,11 @@ async def test_what_only_controllers_or_brokers_send_and_what_is_krafts_is_never
 
 
 def gate_for(administrators: str, *, is_controller: bool = True) -> Gate:
-    async def in_charge() -> bool:
+    async def is_in_charge() -> bool:
         return is_controller
 
     rules = AccessRules(administrators=(ip_network(administrators),))
-    return AddressGate(rules, BrokerAddresses(lambda: []), in_charge, is_own=lambda _: False)
+    return AddressGate(rules, BrokerAddresses(lambda: []), is_in_charge, is_own=lambda _: False)
 
 
 ALTER_CONFIGS: bytes = with_length(struct.pack(">hhih", 33, 1, 2, -1))
@@ -682,7 +682,7 @@ ALTER_CONFIGS: bytes = with_length(struct.pack(">hhih", 33, 1, 2, -1))
 async def test_what_changes_the_cluster_is_not_passed_on_for_who_may_not_change_it(
     broker: ScriptedBroker, logged: list[Any]
 ) -> None:
-    async with listening(broker, gate=gate_for("203.0.113.0/24")) as listener, connected(listener) as peer:
+    async with start_listener(broker, gate=gate_for("203.0.113.0/24")) as listener, connect(listener) as peer:
         peer.send(METADATA)
         await peer.answer()
         peer.send(ALTER_CONFIGS)
@@ -695,7 +695,7 @@ async def test_what_changes_the_cluster_is_not_passed_on_for_who_may_not_change_
 
 
 async def test_an_administrators_change_is_passed_on(broker: ScriptedBroker) -> None:
-    async with listening(broker, gate=gate_for("127.0.0.0/8")) as listener, connected(listener) as peer:
+    async with start_listener(broker, gate=gate_for("127.0.0.0/8")) as listener, connect(listener) as peer:
         peer.send(ALTER_CONFIGS)
         await peer.answer()
         assert [content[:2] for content in broker.received] == [ALTER_CONFIGS[4:6]]
@@ -703,14 +703,14 @@ async def test_an_administrators_change_is_passed_on(broker: ScriptedBroker) -> 
 
 async def test_a_change_is_not_passed_on_by_a_process_that_is_not_the_controller(broker: ScriptedBroker) -> None:
     gate = gate_for("127.0.0.0/8", is_controller=False)
-    async with listening(broker, gate=gate) as listener, connected(listener) as peer:
+    async with start_listener(broker, gate=gate) as listener, connect(listener) as peer:
         peer.send(ALTER_CONFIGS)
         assert await peer.receive() is None
         assert broker.received == []
 
 
 async def test_what_kafka_3_9_does_not_know_is_no_request(broker: ScriptedBroker, logged: list[Any]) -> None:
-    async with listening(broker) as listener, connected(listener) as peer:
+    async with start_listener(broker) as listener, connect(listener) as peer:
         peer.send(with_length(struct.pack(">hhih", 88, 0, 2, -1)))
         assert await peer.receive() is None
         assert (broker.received, warnings(logged)) == ([], [("connection closed: bad request", "NotKafka")])
@@ -733,7 +733,7 @@ ENVELOPE: bytes = encode_request(
 
 @pytest.mark.parametrize("command", [UPDATE_METADATA, ENVELOPE], ids=["UpdateMetadata", "Envelope"])
 async def test_control_requests_are_never_relayed(broker: ScriptedBroker, logged: list[Any], command: bytes) -> None:
-    async with listening(broker) as listener, connected(listener) as peer:
+    async with start_listener(broker) as listener, connect(listener) as peer:
         peer.send(METADATA)
         await peer.answer()
         peer.send(command)
@@ -748,7 +748,7 @@ async def test_a_handler_that_fails_closes_the_connection_that_asked(logged: lis
             raise TimeoutError("ZooKeeper is away")
         return await agree(request)
 
-    async with listening(answer=fail_for_one) as listener, connected(listener) as one, connected(listener) as two:
+    async with start_listener(answer=fail_for_one) as listener, connect(listener) as one, connect(listener) as two:
         one.send(shutdown(broker=1))
         assert await one.receive() is None
         assert warnings(logged) == [("connection closed: a request could not be answered", "")]
@@ -762,7 +762,7 @@ async def test_a_handlers_answer_to_another_api_is_not_sent(logged: list[Any]) -
             controller_id=BrokerId(1), controller_epoch=ControllerEpoch(1), topic_states=(), live_brokers=()
         )
 
-    async with listening(answer=confuse) as listener, connected(listener) as peer:
+    async with start_listener(answer=confuse) as listener, connect(listener) as peer:
         peer.send(shutdown())
         assert await peer.receive() is None
         assert warnings(logged) == [("connection closed: a request could not be answered", "")]
@@ -776,7 +776,7 @@ async def test_a_request_that_waits_for_its_answer_does_not_hold_up_others() -> 
             await answered.wait()
         return await agree(request)
 
-    async with listening(answer=wait_for_one) as listener, connected(listener) as slow, connected(listener) as quick:
+    async with start_listener(answer=wait_for_one) as listener, connect(listener) as slow, connect(listener) as quick:
         slow.send(shutdown(broker=1))
         quick.send(shutdown(broker=2))
         assert error_code(await quick.answer()) == ErrorCode.broker_not_available
@@ -786,7 +786,7 @@ async def test_a_request_that_waits_for_its_answer_does_not_hold_up_others() -> 
 
 async def test_a_client_that_reads_nothing_holds_up_nobody(broker: ScriptedBroker) -> None:
     broker.script = lambda content: with_length(content[4:8] + bytes(4 * 1024 * 1024))
-    async with listening(broker) as listener, connected(listener) as greedy, connected(listener) as modest:
+    async with start_listener(broker) as listener, connect(listener) as greedy, connect(listener) as modest:
         greedy.send(METADATA * 50)
         await broker.wait_until(lambda: len(broker.received) > 0)
         modest.send(shutdown())
@@ -794,21 +794,21 @@ async def test_a_client_that_reads_nothing_holds_up_nobody(broker: ScriptedBroke
 
 
 async def test_an_idle_connection_is_closed() -> None:
-    async with listening(idle_timeout_ms=1) as listener, connected(listener) as peer:
+    async with start_listener(idle_timeout_ms=1) as listener, connect(listener) as peer:
         assert await peer.receive() is None
 
 
 async def test_connections_above_the_limit_are_refused_until_one_leaves(logged: list[Any]) -> None:
-    async with listening(max_connections=1) as listener:
-        async with connected(listener) as first:
+    async with start_listener(max_connections=1) as listener:
+        async with connect(listener) as first:
             first.send(shutdown())
             await first.answer()
-            async with connected(listener) as second:
+            async with connect(listener) as second:
                 assert await second.receive() is None
             assert warnings(logged) == [("connection refused: too many", "")]
         async with asyncio.timeout(DEADLINE_S):
             while True:
-                async with connected(listener) as third:
+                async with connect(listener) as third:
                     third.send(shutdown())
                     if (content := await third.receive()) is not None:
                         assert error_code(content) == ErrorCode.none
@@ -824,19 +824,19 @@ async def test_closing_the_connections_ends_requests_under_way_and_listens_on() 
             await asyncio.Event().wait()
         return await agree(request)
 
-    async with listening(answer=never) as listener:
-        async with connected(listener) as peer:
+    async with start_listener(answer=never) as listener:
+        async with connect(listener) as peer:
             peer.send(shutdown(broker=1))
             await asked.wait()
             await listener.close_connections()
             assert await peer.receive() is None
-        async with connected(listener) as peer:
+        async with connect(listener) as peer:
             peer.send(shutdown(broker=2))
             assert error_code(await peer.answer()) == ErrorCode.broker_not_available
 
 
 async def test_a_closed_listener_accepts_nothing_and_closes_again_without_harm() -> None:
-    async with listening() as listener, connected(listener) as peer:
+    async with start_listener() as listener, connect(listener) as peer:
         port = listener.port
         await listener.close()
         assert await peer.receive() is None
@@ -906,7 +906,7 @@ def test_an_api_that_is_owned_twice_is_a_mistake() -> None:
 
 
 async def test_an_error_that_nobody_expected_of_a_brokers_answer_ends_the_exchange() -> None:
-    async with scripted_broker() as broker:
+    async with start_broker() as broker:
         _, writer = await asyncio.open_connection(*broker.address)
         reader = asyncio.StreamReader()
         relay = Relay(broker.address, reader, writer, 1024)

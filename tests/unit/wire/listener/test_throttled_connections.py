@@ -13,7 +13,7 @@ from controller_core.wire.codecs.frames import decode_response, encode_request
 from controller_core.wire.codecs.versions import Versions
 from controller_core.wire.listener.listener import Listener, ListenerLimits, OwnedApi
 from controller_core.wire.messages import throttle_of
-from tests.unit.wire.listener.test_client_connections import Peer, connected, local_acceptor
+from tests.unit.wire.listener.test_client_connections import Peer, connect, local_acceptor
 
 FOR_EVER_MS = 1_000_000_000
 
@@ -32,7 +32,7 @@ class Throttling:
 
 
 @asynccontextmanager
-async def listening(throttling: Throttling, **limits: int) -> AsyncIterator[Listener]:
+async def start_listener(throttling: Throttling, **limits: int) -> AsyncIterator[Listener]:
     listener = Listener([local_acceptor([throttling.api])], limits=ListenerLimits(attention_interval_ms=10, **limits))
     await listener.start()
     try:
@@ -51,38 +51,38 @@ def ask(peer: Peer) -> None:
     peer.send(encode_request(request, 1, "app"))
 
 
-async def told_ms(peer: Peer) -> int:
+async def read_throttle_ms(peer: Peer) -> int:
     return decode_response(CreateTopicsResponse, await peer.answer()).throttle_time // timedelta(milliseconds=1)
 
 
 async def test_he_is_answered_at_once_and_not_heard_meanwhile_while_others_are(throttling: Throttling) -> None:
     throttling.throttle_ms = FOR_EVER_MS
-    async with listening(throttling) as listener, connected(listener) as muted, connected(listener) as other:
+    async with start_listener(throttling) as listener, connect(listener) as muted, connect(listener) as other:
         ask(muted)
-        assert await told_ms(muted) == FOR_EVER_MS
+        assert await read_throttle_ms(muted) == FOR_EVER_MS
         throttling.throttle_ms = 0
         ask(muted)
         for _ in range(3):
             ask(other)
-            assert await told_ms(other) == 0
+            assert await read_throttle_ms(other) == 0
         assert throttling.heard == 4
 
 
 async def test_he_is_heard_again_when_his_time_is_over(throttling: Throttling) -> None:
-    async with listening(throttling) as listener, connected(listener) as peer:
+    async with start_listener(throttling) as listener, connect(listener) as peer:
         throttling.throttle_ms = 30
         ask(peer)
         ask(peer)
-        assert [await told_ms(peer), await told_ms(peer)] == [30, 30]
+        assert [await read_throttle_ms(peer), await read_throttle_ms(peer)] == [30, 30]
         assert throttling.heard == 2
 
 
 async def test_who_leaves_meanwhile_is_noticed(throttling: Throttling) -> None:
     throttling.throttle_ms = FOR_EVER_MS
-    async with listening(throttling) as listener:
-        async with connected(listener) as peer:
+    async with start_listener(throttling) as listener:
+        async with connect(listener) as peer:
             ask(peer)
-            await told_ms(peer)
+            await read_throttle_ms(peer)
         async with asyncio.timeout(10):
             while listener._connections:  # noqa: ASYNC110 - there is nothing to be told by
                 await asyncio.sleep(0.005)
@@ -90,17 +90,17 @@ async def test_who_leaves_meanwhile_is_noticed(throttling: Throttling) -> None:
 
 async def test_who_has_to_wait_longer_than_anybody_may_be_idle_is_disconnected(throttling: Throttling) -> None:
     throttling.throttle_ms = FOR_EVER_MS
-    async with listening(throttling, idle_timeout_ms=50) as listener, connected(listener) as peer:
+    async with start_listener(throttling, idle_timeout_ms=50) as listener, connect(listener) as peer:
         ask(peer)
-        await told_ms(peer)
+        await read_throttle_ms(peer)
         assert await peer.receive() is None
 
 
 async def test_a_listener_that_closes_does_not_wait_for_him(throttling: Throttling) -> None:
     throttling.throttle_ms = FOR_EVER_MS
-    async with listening(throttling) as listener, connected(listener) as peer:
+    async with start_listener(throttling) as listener, connect(listener) as peer:
         ask(peer)
-        await told_ms(peer)
+        await read_throttle_ms(peer)
         async with asyncio.timeout(10):
             await listener.close_connections()
         assert await peer.receive() is None

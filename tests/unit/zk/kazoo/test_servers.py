@@ -30,7 +30,7 @@ def attempts(monkeypatch: pytest.MonkeyPatch) -> list[Server]:
 
 
 @asynccontextmanager
-async def connecting(
+async def connect(
     servers: str, resolve: Callable[[str], list[str]], session_timeout_ms: int = 6_000
 ) -> AsyncIterator[None]:
     """A client that tries to connect."""
@@ -43,7 +43,7 @@ async def connecting(
         await asyncio.to_thread(client.stop)
 
 
-async def until(condition: Callable[[], bool]) -> None:
+async def wait_until(condition: Callable[[], bool]) -> None:
     async with asyncio.timeout(30):
         while not condition():  # noqa: ASYNC110 - what is waited for happens in kazoo's thread
             await asyncio.sleep(0.005)
@@ -57,14 +57,14 @@ async def test_each_attempt_goes_to_an_address_that_was_resolved_for_it(servers:
         resolved[name] += 1
         return [f"10.0.0.{resolved[name]}"]
 
-    async with connecting(servers, move):
-        await until(lambda: len(attempts) >= 6)
+    async with connect(servers, move):
+        await wait_until(lambda: len(attempts) >= 6)
     assert len(set(attempts)) == len(attempts), "each name has another address each time that it is resolved"
 
 
 async def test_all_addresses_are_tried_before_one_is_tried_again(attempts: list[Server]) -> None:
-    async with connecting("zk-1:2181,zk-2:2182", lambda name: [f"{name}.a", f"{name}.b"]):
-        await until(lambda: len(attempts) >= 8)
+    async with connect("zk-1:2181,zk-2:2182", lambda name: [f"{name}.a", f"{name}.b"]):
+        await wait_until(lambda: len(attempts) >= 8)
     expected = {(f"zk-{n}", f"zk-{n}.{part}", 2180 + n) for n in (1, 2) for part in "ab"}
     assert set(attempts[:4]) == set(attempts[4:8]) == expected
 
@@ -78,8 +78,8 @@ async def test_a_name_that_has_no_address_yet_is_tried_as_soon_as_it_has_one(att
             raise OSError(f"{name} is not known")
         return ["10.0.0.1"]
 
-    async with connecting("zk:2181", resolve_later):
-        await until(lambda: bool(attempts))
+    async with connect("zk:2181", resolve_later):
+        await wait_until(lambda: bool(attempts))
     assert attempts[0] == ("zk", "10.0.0.1", 2181)
 
 
@@ -94,6 +94,6 @@ async def test_an_address_that_never_answers_is_given_up_soon_however_long_a_ses
         raise TimeoutError("timed out")
 
     monkeypatch.setattr(SequentialThreadingHandler, "create_connection", never_answer)
-    async with connecting("zk:2181", lambda _: ["10.0.0.1"], session_timeout_ms):
-        await until(lambda: bool(allowed))
+    async with connect("zk:2181", lambda _: ["10.0.0.1"], session_timeout_ms):
+        await wait_until(lambda: bool(allowed))
     assert allowed[0] == longest_s

@@ -13,19 +13,19 @@ from controller_operator.plans.election.planner import plan_election
 from controller_operator.plans.outcome import Context, Plan
 from controller_operator.resources.conditions import ConditionType, Reason
 from controller_operator.resources.election import ElectionPhase, ElectionResult
-from tests.unit.operator.clusters import NOW, ORDERS, assigned, election, healthy, led, ready, status_of, topic, view
+from tests.unit.operator.clusters import NOW, ORDERS, assign, election, healthy, lead, ready, status_of, topic, view
 
 LOOK = Context(now=NOW)
 FRESH = replace(LOOK, is_view_fresh=True)
-WRONG = (assigned([1, 2]), led(2, [1, 2]))
-RIGHT = (assigned([2, 1]), led(2, [1, 2]))
-NOT_IN_SYNC = (assigned([1, 2]), led(2, [2]))
-DEAD = (assigned([9, 2]), led(2, [9, 2]))
+WRONG = (assign([1, 2]), lead(2, [1, 2]))
+RIGHT = (assign([2, 1]), lead(2, [1, 2]))
+NOT_IN_SYNC = (assign([1, 2]), lead(2, [2]))
+DEAD = (assign([9, 2]), lead(2, [9, 2]))
 ALL_KINDS = view(topic(WRONG, RIGHT, NOT_IN_SYNC, DEAD))
 OF_ORDERS = {"topics": [ORDERS]}
 
 
-def asked(plan: Plan[Any]) -> list[int]:
+def list_asked(plan: Plan[Any]) -> list[int]:
     """The partitions that the plan asks an election for."""
     steps = [step for step in plan.steps if isinstance(step, SubmitPreferredElection)]
     return [tp.partition for step in steps for tp in step.partitions]
@@ -37,7 +37,7 @@ def results(plan: Plan[Any]) -> dict[int, str | None]:
 
 def test_only_partitions_that_it_can_help_are_asked_for() -> None:
     plan = plan_election(election(OF_ORDERS), ALL_KINDS, FRESH)
-    assert asked(plan) == [0]
+    assert list_asked(plan) == [0]
     assert plan.status.phase is ElectionPhase.RUNNING
     assert results(plan) == {
         0: None,
@@ -57,13 +57,13 @@ def test_nothing_is_given_up_over_a_view_that_may_be_a_moment_old(partitions: li
 
 def test_what_was_given_up_is_not_looked_at_again_and_again() -> None:
     status = status_of(plan_election(election(OF_ORDERS), ALL_KINDS, FRESH))
-    after = view(topic((assigned([1, 2]), led(1, [1, 2])), RIGHT, NOT_IN_SYNC, DEAD))
+    after = view(topic((assign([1, 2]), lead(1, [1, 2])), RIGHT, NOT_IN_SYNC, DEAD))
     assert not plan_election(election(OF_ORDERS, status=status), after, LOOK).needs_fresh_view
 
 
 def test_it_ends_with_the_leaders_before_and_after() -> None:
     first = plan_election(election(OF_ORDERS), ALL_KINDS, LOOK)
-    after = view(topic((assigned([1, 2]), led(1, [1, 2])), RIGHT, NOT_IN_SYNC, DEAD))
+    after = view(topic((assign([1, 2]), lead(1, [1, 2])), RIGHT, NOT_IN_SYNC, DEAD))
     plan = plan_election(election(OF_ORDERS, status=status_of(first)), after, LOOK)
     assert (plan.status.phase, plan.steps) == (ElectionPhase.FAILED, ())
     rows = {row.partition: (row.result, row.leader_before, row.leader_after) for row in plan.status.partitions}
@@ -116,7 +116,7 @@ def test_after_a_restart_what_was_not_written_is_written() -> None:
     cluster = view(topic(WRONG))
     status = status_of(plan_election(election(OF_ORDERS), cluster, LOOK))
     assert plan_election(election(OF_ORDERS, status=status), cluster, LOOK).needs_fresh_view
-    assert asked(plan_election(election(OF_ORDERS, status=status), cluster, FRESH)) == [0]
+    assert list_asked(plan_election(election(OF_ORDERS, status=status), cluster, FRESH)) == [0]
 
 
 def test_what_the_controller_took_and_did_not_do_has_failed() -> None:
@@ -146,7 +146,7 @@ def test_what_is_deleted_while_the_election_runs_has_failed_and_the_others_are_e
     both = view(topic(WRONG), topic(WRONG, name="gone"))
     status = status_of(plan_election(election(spec), both, LOOK))
     plan = plan_election(election(spec, status=status), view(topic(WRONG)), FRESH)
-    assert asked(plan) == [0]
+    assert list_asked(plan) == [0]
     assert {row.topic: row.result for row in plan.status.partitions} == {ORDERS: None, "gone": ElectionResult.FAILED}
 
 
@@ -154,7 +154,7 @@ def test_all_partitions_of_a_large_cluster_are_counted_though_not_all_are_listed
     everything = {"allPartitions": True}
     first = plan_election(election(everything), view(topic(*[WRONG] * 600, *[RIGHT] * 50)), LOOK)
     assert len(first.status.partitions) == 500
-    assert len(asked(first)) == 600
+    assert len(list_asked(first)) == 600
     after = view(healthy(*[[1, 2]] * 600, *[[2, 1]] * 50))
     plan = plan_election(election(everything, status=status_of(first)), after, LOOK)
     assert plan.status.counts is not None

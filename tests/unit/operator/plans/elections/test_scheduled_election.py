@@ -14,11 +14,11 @@ from controller_operator.plans.election.planner import plan_election
 from controller_operator.plans.outcome import Context, Notice, Plan
 from controller_operator.resources.conditions import ConditionStatus, ConditionType, Reason
 from controller_operator.resources.election import ElectionPhase, PreferredElection, PreferredElectionStatus, RunResult
-from tests.unit.operator.clusters import ORDERS, assigned, election, healthy, led, ready, status_of, topic, view
+from tests.unit.operator.clusters import ORDERS, assign, election, healthy, lead, ready, status_of, topic, view
 
 BEGIN = datetime(2026, 1, 15, 12, 30, tzinfo=UTC)
-WRONG = (assigned([1, 2]), led(2, [1, 2]))
-RIGHT = (assigned([1, 2]), led(1, [1, 2]))
+WRONG = (assign([1, 2]), lead(2, [1, 2]))
+RIGHT = (assign([1, 2]), lead(1, [1, 2]))
 OUT_OF_BALANCE = view(topic(WRONG, *[RIGHT] * 9))
 BALANCED = view(healthy(*[[1, 2]] * 10))
 
@@ -80,25 +80,33 @@ class Operated:
         self.generation += 1
 
 
-def at(hour: int, minute: int = 0, day: int = 15) -> datetime:
+def make_time(hour: int, minute: int = 0, day: int = 15) -> datetime:
     return datetime(2026, 1, day, hour, minute, tzinfo=UTC)
 
 
 class TestTheSchedule:
     def test_runs_each_time_that_it_is_due(self) -> None:
         operated = Operated()
-        operated.until(at(15, 30))
-        assert operated.runs == [at(13), at(14), at(15)]
+        operated.until(make_time(15, 30))
+        assert operated.runs == [make_time(13), make_time(14), make_time(15)]
 
     def test_says_when_it_runs_next_and_what_became_of_the_last_run(self) -> None:
         operated = Operated()
         first = operated.look()
-        assert (first.steps, first.status.phase, first.status.next_run_time) == ((), ElectionPhase.SCHEDULED, at(13))
+        assert (first.steps, first.status.phase, first.status.next_run_time) == (
+            (),
+            ElectionPhase.SCHEDULED,
+            make_time(13),
+        )
         assert (ready(first).status, ready(first).reason) == (ConditionStatus.TRUE, Reason.SCHEDULED)
-        operated.now = at(13)
+        operated.now = make_time(13)
         operated.look()
         status = operated.status
-        assert (status.phase, status.last_run_time, status.next_run_time) == (ElectionPhase.SCHEDULED, at(13), at(14))
+        assert (status.phase, status.last_run_time, status.next_run_time) == (
+            ElectionPhase.SCHEDULED,
+            make_time(13),
+            make_time(14),
+        )
         assert (status.last_run_result, status.imbalance_percent) == (RunResult.COMPLETED, 10)
         assert status.counts is not None
         assert (status.counts.elected, status.counts.not_needed) == (1, 9)
@@ -106,28 +114,28 @@ class TestTheSchedule:
 
     def test_never_ends(self) -> None:
         operated = Operated()
-        operated.until(at(14, 30))
+        operated.until(make_time(14, 30))
         assert operated.resource.ending is None
         assert not {each.type for each in operated.status.conditions} & {ConditionType.COMPLETE, ConditionType.FAILED}
 
     def test_writes_nothing_anew_between_two_runs(self) -> None:
         operated = Operated()
-        operated.now = at(13)
+        operated.now = make_time(13)
         operated.look()
         before = operated.status
-        operated.now = at(13, 59)
+        operated.now = make_time(13, 59)
         operated.look()
         assert operated.status == before
 
     def test_has_the_next_time_on_record_before_it_asks(self) -> None:
         operated = Operated()
-        operated.now = at(13)
+        operated.now = make_time(13)
         operated.look()
-        operated.now = at(14)
+        operated.now = make_time(14)
         operated.cluster = OUT_OF_BALANCE
         asking = operated.look(elects=False)
         assert [type(step) for step in asking.steps] == [SubmitPreferredElection]
-        assert (asking.status.phase, asking.status.next_run_time) == (ElectionPhase.RUNNING, at(15))
+        assert (asking.status.phase, asking.status.next_run_time) == (ElectionPhase.RUNNING, make_time(15))
         assert ready(asking).status is ConditionStatus.TRUE, "a run is what the spec asks for"
 
     def test_of_another_spec_counts_from_now_on(self) -> None:
@@ -135,7 +143,7 @@ class TestTheSchedule:
         operated.look()
         operated.change(schedule="15 18 * * *", timeZone="Asia/Kolkata")
         operated.look()
-        assert operated.status.next_run_time == at(12, 45)
+        assert operated.status.next_run_time == make_time(12, 45)
 
     @pytest.mark.parametrize("wrong", [{"schedule": "0 0 30 2 *"}, {"timeZone": "Mars/Olympus"}])
     def test_that_is_none_needs_a_person(self, wrong: dict[str, Any]) -> None:
@@ -147,38 +155,38 @@ class TestTheSchedule:
         assert plan.status.condition(ConditionType.STALLED) is not None
         assert (plan.steps, plan.status.next_run_time) == ((), None)
         operated.change(schedule="0 * * * *", timeZone=None)
-        assert operated.look().status.next_run_time == at(13)
+        assert operated.look().status.next_run_time == make_time(13)
 
 
 class TestARunThatWasMissed:
     def test_is_made_up_for_once(self) -> None:
         operated = Operated()
         operated.look()
-        operated.now = at(17, 20, day=18)
-        operated.until(at(18, 30, day=18))
-        assert operated.runs == [at(17, 20, day=18), at(18, day=18)]
+        operated.now = make_time(17, 20, day=18)
+        operated.until(make_time(18, 30, day=18))
+        assert operated.runs == [make_time(17, 20, day=18), make_time(18, day=18)]
 
     def test_goes_on_after_a_restart_and_begins_no_second_time(self) -> None:
         operated = Operated()
         operated.look()
-        operated.now = at(13)
+        operated.now = make_time(13)
         operated.look(elects=False)
         operated.cluster = BALANCED
-        operated.now = at(13, 1)
+        operated.now = make_time(13, 1)
         operated.look()
         assert operated.status.phase is ElectionPhase.SCHEDULED
-        assert operated.status.last_run_time == at(13)
-        operated.until(at(13, 50))
-        assert operated.runs == [at(13)]
+        assert operated.status.last_run_time == make_time(13)
+        operated.until(make_time(13, 50))
+        assert operated.runs == [make_time(13)]
 
     def test_while_another_run_lasted_is_left_out(self) -> None:
         operated = Operated()
         operated.look()
-        operated.now = at(13)
+        operated.now = make_time(13)
         operated.look(elects=False)
-        operated.cluster, operated.now = BALANCED, at(16, 10)
+        operated.cluster, operated.now = BALANCED, make_time(16, 10)
         operated.look()
-        assert (operated.status.phase, operated.status.next_run_time) == (ElectionPhase.SCHEDULED, at(17))
+        assert (operated.status.phase, operated.status.next_run_time) == (ElectionPhase.SCHEDULED, make_time(17))
 
     @pytest.mark.parametrize(
         "obstacle",
@@ -191,35 +199,35 @@ class TestARunThatWasMissed:
     def test_waits_for_the_cluster(self, obstacle: Callable[[ClusterView], ClusterView]) -> None:
         operated = Operated()
         operated.look()
-        operated.now, operated.cluster = at(13), obstacle(OUT_OF_BALANCE)
+        operated.now, operated.cluster = make_time(13), obstacle(OUT_OF_BALANCE)
         waiting = operated.look()
-        assert (waiting.steps, waiting.status.next_run_time) == ((), at(13))
+        assert (waiting.steps, waiting.status.next_run_time) == ((), make_time(13))
         assert waiting.status.condition(ConditionType.RECONCILING) is not None
-        operated.now, operated.cluster = at(13, 10), OUT_OF_BALANCE
+        operated.now, operated.cluster = make_time(13, 10), OUT_OF_BALANCE
         operated.look()
-        assert operated.runs == [at(13, 10)]
+        assert operated.runs == [make_time(13, 10)]
 
 
 class TestClocks:
     @pytest.mark.parametrize("back", [timedelta(seconds=20), timedelta(minutes=59), timedelta(hours=9)])
     def test_that_are_set_back_run_nothing_twice_in_a_row(self, back: timedelta) -> None:
         operated = Operated(schedule="0 3 * * *")
-        operated.until(at(3, day=16))
+        operated.until(make_time(3, day=16))
         operated.look()
-        assert operated.runs == [at(3, day=16)]
+        assert operated.runs == [make_time(3, day=16)]
         operated.now -= back
         operated.cluster = OUT_OF_BALANCE
-        operated.until(at(3, day=17))
-        assert operated.runs == [at(3, day=16)]
+        operated.until(make_time(3, day=17))
+        assert operated.runs == [make_time(3, day=16)]
 
     def test_that_are_set_back_during_a_run_do_not_repeat_it(self) -> None:
         operated = Operated()
         operated.look()
-        operated.now = at(13)
+        operated.now = make_time(13)
         operated.look(elects=False)
-        operated.now, operated.cluster = at(12, 59), BALANCED
+        operated.now, operated.cluster = make_time(12, 59), BALANCED
         operated.look()
-        assert operated.status.next_run_time == at(14)
+        assert operated.status.next_run_time == make_time(14)
 
     def test_a_year_ahead_run_once_and_go_on_when_they_are_right_again(self) -> None:
         operated = Operated()
@@ -228,13 +236,13 @@ class TestClocks:
         ahead = operated.now
         operated.until(ahead + timedelta(minutes=20))
         assert operated.runs == [ahead]
-        operated.now = at(12, 50)
-        operated.until(at(15, 30))
-        assert operated.runs[1:] == [at(14), at(15)], "at 13:00 the last run may just have been"
+        operated.now = make_time(12, 50)
+        operated.until(make_time(15, 30))
+        assert operated.runs[1:] == [make_time(14), make_time(15)], "at 13:00 the last run may just have been"
 
     def test_far_in_the_past_wait_without_a_loop(self) -> None:
         operated = Operated()
-        operated.until(at(13, 30))
+        operated.until(make_time(13, 30))
         operated.now = datetime(1971, 1, 1, tzinfo=UTC)
         operated.until(operated.now + timedelta(hours=3))
         assert len(operated.runs) == 2
@@ -246,11 +254,11 @@ class TestTheThreshold:
         spec: dict[str, Any] = {} if threshold is None else {"imbalanceThresholdPercent": threshold}
         operated = Operated(**spec)
         operated.look()
-        operated.now = at(13)
+        operated.now = make_time(13)
         operated.look()
         assert len(operated.runs) == runs
         assert operated.status.imbalance_percent == 10
-        assert (operated.status.last_run_time, operated.status.next_run_time) == (at(13), at(14))
+        assert (operated.status.last_run_time, operated.status.next_run_time) == (make_time(13), make_time(14))
         assert (operated.status.last_run_result is RunResult.BALANCED) == (runs == 0)
 
     @pytest.mark.parametrize(
@@ -265,10 +273,10 @@ class TestTheThreshold:
         ],
     )
     def test_is_about_what_the_election_is_for(self, scope: dict[str, Any], percent: int) -> None:
-        cluster = view(topic(WRONG, RIGHT), topic((assigned([2, 1]), led(-1, [1])), name="audit"))
+        cluster = view(topic(WRONG, RIGHT), topic((assign([2, 1]), lead(-1, [1])), name="audit"))
         operated = Operated(cluster, **{"allPartitions": False, **scope, "imbalanceThresholdPercent": 100})
         operated.look()
-        operated.now = at(13)
+        operated.now = make_time(13)
         operated.look()
         assert operated.status.imbalance_percent == percent
 
@@ -282,16 +290,16 @@ class TestSuspension:
         assert (plan.status.phase, plan.status.next_run_time) == (ElectionPhase.SUSPENDED, None)
         assert (ready(plan).status, ready(plan).reason) == (ConditionStatus.TRUE, Reason.SUSPENDED)
         assert plan.status.condition(ConditionType.PAUSED) is not None
-        operated.now = at(15, 20)
+        operated.now = make_time(15, 20)
         operated.look()
         operated.change(suspend=False)
-        operated.until(at(16, 10))
-        assert operated.runs == [at(16)]
+        operated.until(make_time(16, 10))
+        assert operated.runs == [make_time(16)]
 
     def test_lets_a_run_go_on(self) -> None:
         operated = Operated()
         operated.look()
-        operated.now = at(13)
+        operated.now = make_time(13)
         operated.look(elects=False)
         operated.change(suspend=True)
         operated.cluster = BALANCED
@@ -303,14 +311,14 @@ class TestSuspension:
 class TestEvents:
     def test_tell_of_each_run_that_elected_somebody(self) -> None:
         operated = Operated()
-        operated.until(at(14, 30))
+        operated.until(make_time(14, 30))
         assert [notice.reason for notice in operated.notices] == ["ElectionCompleted"] * 2
         assert len({notice.occurrence for notice in operated.notices}) == 2
 
     def test_are_silent_about_runs_that_found_all_in_order(self) -> None:
         operated = Operated(BALANCED)
         operated.look()
-        operated.now = at(13)
+        operated.now = make_time(13)
         operated.look()
         assert (operated.status.last_run_result, operated.notices) == (RunResult.COMPLETED, [])
 
@@ -318,7 +326,7 @@ class TestEvents:
         named = [{"topic": ORDERS, "partition": number} for number in (0, 77)]
         operated = Operated(allPartitions=False, partitions=named)
         operated.look()
-        operated.now = at(13)
+        operated.now = make_time(13)
         operated.look()
         status = operated.status
         assert (status.phase, status.last_run_result) == (ElectionPhase.SCHEDULED, RunResult.FAILED)
@@ -327,9 +335,9 @@ class TestEvents:
         assert [(notice.reason, notice.is_warning) for notice in operated.notices] == [("ElectionFailed", True)]
 
     def test_are_silent_about_a_broker_that_is_down_at_every_run_which_the_message_says(self) -> None:
-        operated = Operated(view(topic((assigned([9, 2]), led(2, [2])), RIGHT)))
+        operated = Operated(view(topic((assign([9, 2]), lead(2, [2])), RIGHT)))
         operated.look()
-        operated.now = at(13)
+        operated.now = make_time(13)
         operated.look()
         assert (operated.status.last_run_result, operated.notices) == (RunResult.COMPLETED, [])
         said = ready(operated.look())

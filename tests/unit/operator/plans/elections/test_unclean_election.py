@@ -24,16 +24,16 @@ from controller_operator.plans.outcome import Context, Plan
 from controller_operator.resources import PreferredElection
 from controller_operator.resources.conditions import Reason
 from controller_operator.resources.election import ElectionPhase, ElectionResult
-from tests.unit.operator.clusters import NOW, ORDERS, assigned, election, healthy, led, ready, status_of, topic, view
+from tests.unit.operator.clusters import NOW, ORDERS, assign, election, healthy, lead, ready, status_of, topic, view
 
 LOOK = Context(now=NOW)
 FRESH = replace(LOOK, is_view_fresh=True)
-LED = (assigned([1, 2]), led(2, [2]))
-LEADERLESS = (assigned([9, 2]), led(-1, [9]))
-LED_BY_ONE_THAT_IS_GONE = (assigned([9, 3]), led(9, [9]))
-NOBODY_ALIVE = (assigned([8, 9]), led(-1, [9]))
-NEVER_LED = (assigned([1, 2]), None)
-NOW_LED_BY_2 = (assigned([9, 2]), led(2, [2]))
+LED = (assign([1, 2]), lead(2, [2]))
+LEADERLESS = (assign([9, 2]), lead(-1, [9]))
+LED_BY_ONE_THAT_IS_GONE = (assign([9, 3]), lead(9, [9]))
+NOBODY_ALIVE = (assign([8, 9]), lead(-1, [9]))
+NEVER_LED = (assign([1, 2]), None)
+NOW_LED_BY_2 = (assign([9, 2]), lead(2, [2]))
 
 
 def unclean(status: dict[str, Any] | None = None, **scope: Any) -> PreferredElection:
@@ -45,12 +45,12 @@ def tp(number: int) -> TopicPartition:
     return TopicPartition(ORDERS, PartitionId(number))
 
 
-def asked(plan: Plan[Any]) -> list[int]:
+def list_asked(plan: Plan[Any]) -> list[int]:
     assert all(isinstance(step, ElectUnclean) for step in plan.steps)
     return [each.partition for step in plan.steps if isinstance(step, ElectUnclean) for each in step.partitions]
 
 
-def answered(first: Plan[Any], refused: dict[int, str] | None = None, trouble: str | None = None) -> Context:
+def answer_step(first: Plan[Any], refused: dict[int, str] | None = None, trouble: str | None = None) -> Context:
     """What the next plan of the same look knows."""
     (step,) = first.steps
     assert isinstance(step, ElectUnclean)
@@ -71,7 +71,7 @@ class TestAsking:
     def test_is_for_partitions_without_a_live_leader_alone(self) -> None:
         cluster = view(topic(LED, LEADERLESS, LED_BY_ONE_THAT_IS_GONE, NOBODY_ALIVE, NEVER_LED))
         plan = look(cluster)
-        assert asked(plan) == [1, 2]
+        assert list_asked(plan) == [1, 2]
         rows = {row.partition: row for row in plan.status.partitions}
         assert rows[PartitionId(0)].result is ElectionResult.NOT_NEEDED
         assert [rows[PartitionId(number)].result for number in (3, 4)] == [ElectionResult.FAILED] * 2
@@ -85,7 +85,7 @@ class TestAsking:
 
     def test_needs_no_znode_and_waits_for_none(self) -> None:
         busy = view(topic(LEADERLESS), preferred_election=PreferredElectionPlan(partitions=(tp(0),)))
-        assert asked(look(busy)) == [0]
+        assert list_asked(look(busy)) == [0]
 
     def test_waits_for_a_controller(self) -> None:
         plan = look(view(topic(LEADERLESS), controller=None))
@@ -105,7 +105,7 @@ class TestAsking:
 class TestTheEnd:
     def test_says_for_each_partition_what_may_be_lost(self) -> None:
         first = look(view(topic(LEADERLESS, LED)))
-        plan = look(view(topic(NOW_LED_BY_2, LED)), first, answered(first))
+        plan = look(view(topic(NOW_LED_BY_2, LED)), first, answer_step(first))
         assert plan.status.phase is ElectionPhase.COMPLETED
         row = plan.status.partitions[0]
         assert (row.result, row.leader_before, row.leader_after, row.isr_before) == (
@@ -122,21 +122,21 @@ class TestTheEnd:
 
     def test_warns_of_nothing_where_a_replica_in_sync_came_back(self) -> None:
         first = look(view(topic(LEADERLESS)))
-        back = view(topic((assigned([9, 2]), led(9, [9]))), brokers=(1, 2, 9))
-        plan = look(back, first, answered(first))
+        back = view(topic((assign([9, 2]), lead(9, [9]))), brokers=(1, 2, 9))
+        plan = look(back, first, answer_step(first))
         assert [notice.reason for notice in plan.notices] == ["ElectionCompleted"]
         assert plan.status.partitions[0].message == "broker 9 was in sync: nothing is lost"
 
     def test_has_few_events_where_many_partitions_lost(self) -> None:
         first = look(view(topic(*[LEADERLESS] * 300)))
-        plan = look(view(topic(*[NOW_LED_BY_2] * 300)), first, answered(first))
+        plan = look(view(topic(*[NOW_LED_BY_2] * 300)), first, answer_step(first))
         assert len(plan.notices) == 2
         assert "300 partitions have leaders that were not in sync" in plan.notices[0].message
 
     def test_says_what_the_controller_refused(self) -> None:
         cluster = view(topic(LEADERLESS))
         first = look(cluster)
-        context = replace(answered(first, {0: "the topic is being deleted"}), is_view_fresh=True)
+        context = replace(answer_step(first, {0: "the topic is being deleted"}), is_view_fresh=True)
         plan = look(cluster, first, context)
         assert (plan.status.phase, ready(plan).reason) == (ElectionPhase.FAILED, Reason.PARTITIONS_FAILED)
         assert plan.status.partitions[0].message == "the topic is being deleted"
@@ -144,8 +144,8 @@ class TestTheEnd:
     def test_does_not_believe_an_answer_that_does_not_show(self) -> None:
         cluster = view(topic(LEADERLESS))
         first = look(cluster)
-        assert look(cluster, first, answered(first)).needs_fresh_view
-        plan = look(cluster, first, replace(answered(first), is_view_fresh=True))
+        assert look(cluster, first, answer_step(first)).needs_fresh_view
+        plan = look(cluster, first, replace(answer_step(first), is_view_fresh=True))
         assert (plan.status.phase, plan.steps) == (ElectionPhase.FAILED, ())
 
 
@@ -153,7 +153,7 @@ class TestARestart:
     def test_asks_again_for_what_still_has_no_leader(self) -> None:
         cluster = view(topic(LEADERLESS, LED))
         first = look(cluster)
-        assert asked(look(cluster, first, FRESH)) == [0]
+        assert list_asked(look(cluster, first, FRESH)) == [0]
 
     def test_finds_what_was_elected(self) -> None:
         first = look(view(topic(LEADERLESS)))
@@ -164,15 +164,15 @@ class TestARestart:
     def test_leaves_what_had_a_leader_when_it_began_alone(self) -> None:
         """Nobody has looked at what it would lose."""
         first = look(view(topic(LEADERLESS, *[LED] * 600)), topics=[ORDERS])
-        worse = view(topic(LEADERLESS, *[LED] * 599, (assigned([9, 2]), led(-1, [9]))))
+        worse = view(topic(LEADERLESS, *[LED] * 599, (assign([9, 2]), lead(-1, [9]))))
         plan = look(worse, first, FRESH)
-        assert asked(plan) == [0]
+        assert list_asked(plan) == [0]
         assert plan.status.counts.not_needed == 600
 
     def test_waits_with_the_next_try_where_the_controller_cannot_be_asked(self) -> None:
         cluster = view(topic(LEADERLESS))
         first = look(cluster)
-        plan = look(cluster, first, answered(first, trouble="nobody answers"))
+        plan = look(cluster, first, answer_step(first, trouble="nobody answers"))
         assert (plan.status.phase, plan.steps, plan.look_again_in_s) == (ElectionPhase.RUNNING, (), 5.0)
         assert ready(plan).reason is Reason.BROKERS_UNAVAILABLE
 

@@ -16,9 +16,9 @@ from controller_operator.resources.reassignment import ReassignmentPhase
 from tests.unit.operator.clusters import (
     NOW,
     ORDERS,
-    assigned,
+    assign,
     healthy,
-    led,
+    lead,
     ready,
     reassignment,
     status_of,
@@ -34,7 +34,7 @@ SAID = "all 2 partitions have the replicas of the spec"
 
 def there(leader: int = 1, isr: tuple[int, ...] = (1, 2), **about: Any) -> ClusterView:
     """Partition 0 has got its new order, and partition 1 another replica; broker 2 leads it as before."""
-    return view(topic((assigned([2, 1]), led(leader, isr)), (assigned([3, 2]), led(3, [3, 2]))), **about)
+    return view(topic((assign([2, 1]), lead(leader, isr)), (assign([3, 2]), lead(3, [3, 2]))), **about)
 
 
 def look(seen: ClusterView, context: Context = FRESH) -> Plan[Any]:
@@ -97,7 +97,7 @@ def test_an_election_that_the_controller_refuses_ends_the_move_which_says_how_to
 
 
 def test_a_move_to_other_brokers_elects_nobody_and_says_so() -> None:
-    seen = view(topic((assigned([2, 1]), led(2, [1, 2])), (assigned([3, 2]), led(2, [3, 2]))))
+    seen = view(topic((assign([2, 1]), lead(2, [1, 2])), (assign([3, 2]), lead(2, [3, 2]))))
     plan = look(seen)
     assert (plan.steps, plan.status.phase) == ((), ReassignmentPhase.COMPLETED)
     assert "another replica than the first one leads orders-1" in ready(plan).message

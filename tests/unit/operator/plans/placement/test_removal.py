@@ -17,10 +17,10 @@ from controller_operator.resources import KafkaCluster, KafkaTopic, PartitionRea
 from controller_operator.resources.conditions import ConditionStatus, ConditionType, Reason
 from tests.unit.operator.clusters import (
     NOW,
-    assigned,
+    assign,
     healthy,
     kafka_topic,
-    led,
+    lead,
     raw,
     ready,
     reassignment,
@@ -210,7 +210,7 @@ class TestTheKafkaCluster:
 def test_a_topic_with_replicas_on_a_broker_that_is_gone_says_so() -> None:
     adopted = plan(kafka_topic({"partitions": 1}), view(healthy([4, 1])))
     lost = kafka_topic({"partitions": 1}, status=status_of(adopted))
-    found = ready(plan(lost, view(topic((assigned([4, 1]), led(1, [1]))), brokers=(1, 2, 3))))
+    found = ready(plan(lost, view(topic((assign([4, 1]), lead(1, [1]))), brokers=(1, 2, 3))))
     assert (found.status, found.reason) == (ConditionStatus.TRUE, Reason.RECONCILED)
     assert found.message == (
         "topic orders is as the spec says, but 1 of 1 partitions are under-replicated: broker 4 is not registered: start "

@@ -76,7 +76,7 @@ def is_possible(cluster: Cluster) -> bool:
     return bool(every_choice(cluster))
 
 
-def _drained(
+def _drain(
     assigned: dict[TopicPartition, Replicas], drained: Collection[BrokerId], live: dict[BrokerId, str | None]
 ) -> dict[TopicPartition, Replicas]:
     return drain(occupancy([(*each, replicas) for each, replicas in assigned.items()], drained), live)
@@ -88,9 +88,9 @@ def test_a_drain_is_as_good_as_the_best_of_all_choices(cluster: Cluster) -> None
     choices = every_choice(cluster)
     if not choices:
         with pytest.raises(NotEnoughBrokers):
-            _drained(assigned, drained, live)
+            _drain(assigned, drained, live)
         return
-    plan = _drained(assigned, drained, live)
+    plan = _drain(assigned, drained, live)
     best_racks = tuple(map(max, zip(*(rack_counts(cluster, choice) for choice in choices), strict=True)))
     assert rack_counts(cluster, plan) == best_racks
     evenest = min(unevenness(cluster, choice) for choice in choices if rack_counts(cluster, choice) == best_racks)
@@ -100,7 +100,7 @@ def test_a_drain_is_as_good_as_the_best_of_all_choices(cluster: Cluster) -> None
 @given(clusters().filter(is_possible))
 def test_only_replicas_on_drained_brokers_move_and_they_go_to_live_brokers_that_stay(cluster: Cluster) -> None:
     live, assigned, drained = cluster
-    plan = _drained(assigned, drained, live)
+    plan = _drain(assigned, drained, live)
     assert plan.keys() == {p for p, replicas in assigned.items() if drained & set(replicas)}
     for p, after in plan.items():
         assert len(set(after)) == len(after) == len(assigned[p])
@@ -111,7 +111,7 @@ def test_only_replicas_on_drained_brokers_move_and_they_go_to_live_brokers_that_
 @given(clusters().filter(is_possible))
 def test_the_order_in_which_a_cluster_is_read_does_not_change_the_plan(cluster: Cluster) -> None:
     live, assigned, drained = cluster
-    assert _drained(assigned, drained, live) == _drained(
+    assert _drain(assigned, drained, live) == _drain(
         dict(reversed(assigned.items())), sorted(drained, reverse=True), dict(reversed(live.items()))
     )
 
@@ -120,23 +120,23 @@ def test_a_choice_that_a_later_partition_needs_is_left_to_it() -> None:
     """The first partition may go to 2 or 3, the second one only to 2 without filling a broker that is full already."""
     live = dict.fromkeys(ids(1, 2, 3, 4))
     assigned = {tp(0): ids(1, 4), tp(1): ids(1, 3), tp(2): ids(2), tp(3): ids(4), tp(4): ids(4)}
-    assert _drained(assigned, ids(1), live) == {tp(0): ids(3, 4), tp(1): ids(2, 3)}
+    assert _drain(assigned, ids(1), live) == {tp(0): ids(3, 4), tp(1): ids(2, 3)}
 
 
 def test_what_is_left_to_do_after_a_part_of_a_drain_is_no_more_than_the_rest() -> None:
     live = dict.fromkeys(ids(1, 2, 3, 4))
     assigned = {tp(number): ids(1, 2) for number in range(6)}
-    plan = _drained(assigned, ids(1), live)
+    plan = _drain(assigned, ids(1), live)
     half = {**assigned, **{p: plan[p] for p in list(plan)[:3]}}
-    assert _drained(half, ids(1), live).keys() == set(list(plan)[3:])
+    assert _drain(half, ids(1), live).keys() == set(list(plan)[3:])
 
 
 def test_a_partition_that_has_no_broker_to_go_to_is_refused() -> None:
     with pytest.raises(NotEnoughBrokers, match="replication factor of 2"):
-        _drained({tp(0): ids(1, 2)}, ids(1), dict.fromkeys(ids(1, 2)))
+        _drain({tp(0): ids(1, 2)}, ids(1), dict.fromkeys(ids(1, 2)))
 
 
 def test_new_preferred_leaders_are_spread_over_those_who_lead_least() -> None:
     assigned = {tp(number): ids(1, 2) for number in range(4)}
-    plan = _drained(assigned, ids(1, 2), dict.fromkeys(ids(1, 2, 3, 4)))
+    plan = _drain(assigned, ids(1, 2), dict.fromkeys(ids(1, 2, 3, 4)))
     assert Counter(replicas[0] for replicas in plan.values()) == {3: 2, 4: 2}

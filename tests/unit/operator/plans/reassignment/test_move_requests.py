@@ -90,7 +90,7 @@ class Controller:
         )
 
 
-def asking(
+def ask_controller(
     count: int, controller: Controller, disturb: Callable[[SimulatedZooKeeper, SimulatedSession], None] | None = None
 ) -> MoveReply:
     async def ask() -> MoveReply:
@@ -104,7 +104,7 @@ def asking(
     return run_fast(ask())
 
 
-def accepted(reply: MoveReply) -> list[int]:
+def list_accepted(reply: MoveReply) -> list[int]:
     return sorted(each.partition for each in reply.accepted)
 
 
@@ -123,8 +123,8 @@ class TestTheAnswer:
         self, code: ErrorCode, kind: RefusalKind
     ) -> None:
         controller = Controller({1: code}, {1: code})
-        reply = asking(3, controller)
-        assert (accepted(reply), reply.trouble) == ([0, 2], None)
+        reply = ask_controller(3, controller)
+        assert (list_accepted(reply), reply.trouble) == ([0, 2], None)
         assert reply.refused == {tp(1): Refusal(kind=kind, said="because of 1")}
         assert controller.asked == [[0, 1, 2], [1]], "what is refused is asked for once more, and nothing else is"
 
@@ -133,22 +133,22 @@ class TestTheAnswer:
         controller.words = (
             "The manual partition assignment includes broker 5, but all its log directories are cordoned."
         )
-        reply = asking(3, controller)
+        reply = ask_controller(3, controller)
         assert reply.refused == {tp(1): Refusal(kind=RefusalKind.NOT_NOW, said=controller.words)}
 
     def test_what_the_controller_hears_of_a_moment_later_begins_then(self) -> None:
-        reply = asking(3, Controller({1: Code.unknown_topic_or_partition, 2: Code.invalid_replica_assignment}))
-        assert (accepted(reply), reply.refused) == ([0, 1, 2], {})
+        reply = ask_controller(3, Controller({1: Code.unknown_topic_or_partition, 2: Code.invalid_replica_assignment}))
+        assert (list_accepted(reply), reply.refused) == ([0, 1, 2], {})
 
     def test_a_partition_without_an_answer_has_not_begun(self) -> None:
         without = {1: Code.offset_not_available}
-        reply = asking(2, Controller(without, without))
-        assert accepted(reply) == [0]
+        reply = ask_controller(2, Controller(without, without))
+        assert list_accepted(reply) == [0]
         assert reply.refused[tp(1)].kind is RefusalKind.NOT_NOW
 
     def test_a_refusal_of_the_whole_request_is_one_of_each_partition(self) -> None:
         refused = Code.cluster_authorization_failed
-        reply = asking(2, Controller(refused, refused))
+        reply = ask_controller(2, Controller(refused, refused))
         why = "cluster_authorization_failed (the operator's user lacks the right to Alter the cluster)"
         said = Refusal(kind=RefusalKind.NOT_NOW, said=why)
         assert (reply.accepted, reply.refused) == (frozenset(), {tp(0): said, tp(1): said})
@@ -157,14 +157,14 @@ class TestTheAnswer:
 class TestRequests:
     def test_many_are_asked_for_in_several(self) -> None:
         controller = Controller()
-        reply = asking(2 * MAX_ASKED + 1, controller)
+        reply = ask_controller(2 * MAX_ASKED + 1, controller)
         assert [len(each) for each in controller.asked] == [MAX_ASKED, MAX_ASKED, 1]
         assert len(reply.accepted) == 2 * MAX_ASKED + 1
 
     @pytest.mark.parametrize("trouble", [AnswerLost("no answer"), ControllerUnreachable("it is not the controller")])
     def test_trouble_in_the_middle_leaves_what_was_answered(self, trouble: RequestError) -> None:
         controller = Controller({3: Code.invalid_replica_assignment}, trouble)
-        reply = asking(3 * MAX_ASKED, controller)
+        reply = ask_controller(3 * MAX_ASKED, controller)
         assert len(controller.asked) == 2, "nobody is asked blindly"
         assert (len(reply.accepted), list(reply.refused)) == (MAX_ASKED - 1, [tp(3)])
         assert reply.trouble == str(trouble)
@@ -182,10 +182,10 @@ class TestRequests:
 
 class TestWhatIsReadOfTheCluster:
     def test_shows_what_was_accepted_or_nothing_counts_as_that(self) -> None:
-        def lost(zookeeper: SimulatedZooKeeper, session: SimulatedSession) -> None:
+        def lose_connection(zookeeper: SimulatedZooKeeper, session: SimulatedSession) -> None:
             zookeeper.fail_before_apply(session)
 
-        reply = asking(2, Controller(), lost)
+        reply = ask_controller(2, Controller(), lose_connection)
         assert (reply.accepted, reply.refused, reply.trouble) == (frozenset(), {}, None)
 
 

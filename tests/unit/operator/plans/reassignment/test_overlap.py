@@ -14,22 +14,22 @@ from controller_operator.plans.outcome import Context, Plan
 from controller_operator.plans.reassignment.planner import plan_reassignment
 from controller_operator.resources.conditions import Reason
 from controller_operator.resources.reassignment import PartitionReassignment, ReassignmentPhase, ReassignmentStep
-from tests.unit.operator.clusters import ORDERS, assigned, healthy, led, ready, reassignment, status_of, topic, view
-from tests.unit.operator.plans.reassignment.test_reassignment import asked, requested
-from tests.unit.operator.plans.reassignment.test_turns import BEFORE, FRESH, TARGETS, Operated, under_way
+from tests.unit.operator.clusters import ORDERS, assign, healthy, lead, ready, reassignment, status_of, topic, view
+from tests.unit.operator.plans.reassignment.test_reassignment import list_asked, make_request
+from tests.unit.operator.plans.reassignment.test_turns import BEFORE, FRESH, TARGETS, Operated, start_moves
 
 PHASE, STEP = ReassignmentPhase, ReassignmentStep
-AWAY = (assigned([6, 1, 2], [6], [1, 2]), led(1, [1, 2]))
-HOME = (assigned([1, 2]), led(1, [1, 2]))
-OURS = (assigned([4, 5, 1, 2], [4, 5], [1, 2]), led(1, [1, 2]))
-THERE = (assigned([4, 5]), led(4, [4, 5]))
+AWAY = (assign([6, 1, 2], [6], [1, 2]), lead(1, [1, 2]))
+HOME = (assign([1, 2]), lead(1, [1, 2]))
+OURS = (assign([4, 5, 1, 2], [4, 5], [1, 2]), lead(1, [1, 2]))
+THERE = (assign([4, 5]), lead(4, [4, 5]))
 
 
 def tp(number: int) -> TopicPartition:
     return TopicPartition(ORDERS, PartitionId(number))
 
 
-def replied(plan: Plan[Any], trouble: str | None = None, **refused: tuple[RefusalKind, str]) -> Context:
+def reply_to(plan: Plan[Any], trouble: str | None = None, **refused: tuple[RefusalKind, str]) -> Context:
     """What is known after the plan's request; partitions that are not refused began, unless there was trouble."""
     (step,) = plan.steps
     assert isinstance(step, SubmitReassignment)
@@ -44,16 +44,16 @@ def rows(plan: Plan[Any]) -> dict[int, tuple[ReassignmentStep, str | None]]:
     return {row.partition: (row.step, row.message) for row in plan.status.partitions}
 
 
-def named(name: str, targets: Mapping[int, Sequence[int]]) -> PartitionReassignment:
+def make_move(name: str, targets: Mapping[int, Sequence[int]]) -> PartitionReassignment:
     return reassignment(targets, name=name, uid=name)
 
 
 class TestWhoMovesAPartitionElsewhere:
     def test_holds_back_that_one_alone_and_is_named(self) -> None:
         move = reassignment(TARGETS)
-        others = (named("first", {0: [6]}), named("second", {7: [6]}))
+        others = (make_move("first", {0: [6]}), make_move("second", {7: [6]}))
         plan = plan_reassignment(move, view(topic(AWAY, HOME, HOME)), FRESH, lambda _: others)
-        assert (asked(plan), plan.status.phase) == ([{1: (4, 5), 2: (4, 5)}], PHASE.RUNNING)
+        assert (list_asked(plan), plan.status.phase) == ([{1: (4, 5), 2: (4, 5)}], PHASE.RUNNING)
         assert rows(plan)[0] == (STEP.WAITING, "moves elsewhere at present, for shop/first")
         running = reassignment(TARGETS, status=status_of(plan))
         plan = plan_reassignment(running, view(topic(AWAY, OURS, OURS)), FRESH, lambda _: others)
@@ -66,8 +66,8 @@ class TestWhoMovesAPartitionElsewhere:
         assert ready(last).message == "orders-0 moves elsewhere at present, for shop/first"
 
     def test_may_be_a_person_who_has_only_asked_for_it(self) -> None:
-        plan = Operated().look(replace(BEFORE, reassignment=requested({1: [6]})))
-        assert asked(plan) == [{0: (4, 5), 2: (4, 5)}]
+        plan = Operated().look(replace(BEFORE, reassignment=make_request({1: [6]})))
+        assert list_asked(plan) == [{0: (4, 5), 2: (4, 5)}]
         assert rows(plan)[1] == (
             STEP.WAITING,
             "moves elsewhere at present, which no PartitionReassignment has asked for",
@@ -75,7 +75,7 @@ class TestWhoMovesAPartitionElsewhere:
 
     def test_takes_no_place_of_those_that_move_at_a_time(self) -> None:
         move = Operated(maxConcurrentPartitions=1)
-        assert asked(move.look(view(topic(AWAY, HOME, HOME)))) == [{1: (4, 5)}]
+        assert list_asked(move.look(view(topic(AWAY, HOME, HOME)))) == [{1: (4, 5)}]
 
     def test_is_looked_for_among_those_that_move_its_topics(self) -> None:
         asked_about = []
@@ -91,7 +91,7 @@ class TestWhoMovesAPartitionElsewhere:
 class TestWhoMovedAPartitionAndHasNotSaidHowThatEnded:
     """The first partition is at the target of another object, whose status still says that it is under way."""
 
-    SEEN = view(topic((assigned([6, 1]), led(6, [6, 1])), HOME, HOME))
+    SEEN = view(topic((assign([6, 1]), lead(6, [6, 1])), HOME, HOME))
 
     def other(self, step: ReassignmentStep = STEP.CATCHING_UP, **about: Any) -> PartitionReassignment:
         row = {"topic": ORDERS, "partition": 0, "targetReplicas": [6, 1], "step": step}
@@ -100,7 +100,7 @@ class TestWhoMovedAPartitionAndHasNotSaidHowThatEnded:
 
     def test_holds_back_that_partition_alone_for_a_moment(self) -> None:
         plan = plan_reassignment(reassignment(TARGETS), self.SEEN, FRESH, lambda _: (self.other(),))
-        assert asked(plan) == [{1: (4, 5), 2: (4, 5)}]
+        assert list_asked(plan) == [{1: (4, 5), 2: (4, 5)}]
         alone = plan_reassignment(reassignment({0: [4, 5]}), self.SEEN, FRESH, lambda _: (self.other(),))
         assert (alone.steps, alone.status.phase, alone.look_again_in_s) == ((), PHASE.PENDING, 1.0)
         assert ready(alone).reason is Reason.WAITING_FOR_OTHER_REASSIGNMENT
@@ -109,19 +109,19 @@ class TestWhoMovedAPartitionAndHasNotSaidHowThatEnded:
     def test_holds_back_what_comes_to_its_turn_as_well(self) -> None:
         move = reassignment({0: [4, 5], 1: [4, 5]}, status={"phase": "Running", "startTime": "2026-01-01T00:00:00Z"})
         plan = plan_reassignment(
-            move, view(topic((assigned([6, 1]), led(6, [6, 1])), OURS)), FRESH, lambda _: (self.other(),)
+            move, view(topic((assign([6, 1]), lead(6, [6, 1])), OURS)), FRESH, lambda _: (self.other(),)
         )
         assert (plan.steps, plan.look_again_in_s) == ((), 1.0)
 
     @pytest.mark.parametrize("step", [STEP.DONE, STEP.FAILED, STEP.CANCELLED, STEP.SUPERSEDED, STEP.WAITING])
     def test_holds_back_nothing_once_it_has_and_nothing_that_it_has_not_begun(self, step: ReassignmentStep) -> None:
         plan = plan_reassignment(reassignment({0: [4, 5]}), self.SEEN, FRESH, lambda _: (self.other(step),))
-        assert asked(plan) == [{0: (4, 5)}]
+        assert list_asked(plan) == [{0: (4, 5)}]
 
     def test_holds_back_nothing_while_it_is_paused(self) -> None:
         paused = self.other(annotations={"kontroller.dev/pause": "true"})
         plan = plan_reassignment(reassignment({0: [4, 5]}), self.SEEN, FRESH, lambda _: (paused,))
-        assert asked(plan) == [{0: (4, 5)}]
+        assert list_asked(plan) == [{0: (4, 5)}]
 
     def test_does_not_hold_back_what_is_under_way_for_the_object_itself(self) -> None:
         first = Operated({0: [4, 5]})
@@ -138,8 +138,8 @@ class TestAMoveThatAnotherOneHasSuperseded:
     AFTERWARDS = pytest.mark.parametrize(
         ("now", "words"),
         [
-            ((assigned([6, 1, 2], [6], [2]), led(1, [1, 2])), "moves to replicas [6,1] now"),
-            ((assigned([6, 1]), led(6, [6, 1])), "has replicas [6,1] now"),
+            ((assign([6, 1, 2], [6], [2]), lead(1, [1, 2])), "moves to replicas [6,1] now"),
+            ((assign([6, 1]), lead(6, [6, 1])), "has replicas [6,1] now"),
         ],
         ids=["under way", "over"],
     )
@@ -162,10 +162,10 @@ class TestAMoveThatAnotherOneHasSuperseded:
         move = Operated({0: [4, 5]})
         move.look(BEFORE)
         move.look(view(topic(OURS, HOME, HOME)))
-        end = move.look(view(topic((assigned([4, 5, 6], [6]), led(4, [4, 5])), HOME, HOME)))
+        end = move.look(view(topic((assign([4, 5, 6], [6]), lead(4, [4, 5])), HOME, HOME)))
         assert (rows(end)[0], end.status.phase) == ((STEP.DONE, None), PHASE.COMPLETED)
 
-    @pytest.mark.parametrize("now", [HOME, (assigned([1, 2, 4], [], [4]), led(1, [1, 2]))], ids=["back", "going back"])
+    @pytest.mark.parametrize("now", [HOME, (assign([1, 2, 4], [], [4]), lead(1, [1, 2]))], ids=["back", "going back"])
     def test_is_told_from_one_that_was_cancelled(self, now: Any) -> None:
         move = Operated({0: [4, 5]})
         move.look(BEFORE)
@@ -181,17 +181,17 @@ class TestAMoveThatAnotherOneHasSuperseded:
 def test_a_broker_that_goes_before_its_turn_holds_back_its_partitions_alone() -> None:
     move = Operated({0: [4, 5], 1: [4, 6], 2: [4, 5]}, maxConcurrentPartitions=1)
     move.look(BEFORE)
-    move.look(under_way(BEFORE, 0))
+    move.look(start_moves(BEFORE, 0))
     without = view(healthy([4, 5], [1, 2], [1, 2]), brokers=(1, 2, 3, 4, 5))
     plan = move.look(without)
-    assert asked(plan) == [{2: (4, 5)}]
+    assert list_asked(plan) == [{2: (4, 5)}]
     assert rows(plan)[1] == (STEP.WAITING, "waits for broker 6, which is not registered: start it")
 
 
 class TestWhatTheControllerRefuses:
     def looked_at(self, kind: RefusalKind, cluster: ClusterView) -> tuple[Operated, Plan[Any]]:
         move = Operated()
-        context = replied(move.look(BEFORE), p1=(kind, "no"))
+        context = reply_to(move.look(BEFORE), p1=(kind, "no"))
         return move, move.look(cluster, context)
 
     def test_for_good_fails_alone_and_the_others_go_on(self) -> None:
@@ -213,11 +213,11 @@ class TestWhatTheControllerRefuses:
         assert "orders-1 was refused by the controller: no" in ready(plan).message
         done = view(topic(THERE, HOME, THERE))
         plan = move.look(done)
-        assert asked(plan) == [{1: (4, 5)}]
-        plan = move.look(done, replied(plan, p1=(kind, "no")))
+        assert list_asked(plan) == [{1: (4, 5)}]
+        plan = move.look(done, reply_to(plan, p1=(kind, "no")))
         assert (plan.steps, ready(plan).reason) == ((), reason)
         before = move.status
-        assert asked(move.look(done)) == [{1: (4, 5)}]
+        assert list_asked(move.look(done)) == [{1: (4, 5)}]
         assert move.status == before, "it says the same until there is another answer"
 
     def test_for_a_broker_that_has_gone_meanwhile_waits_for_that(self) -> None:
@@ -227,8 +227,8 @@ class TestWhatTheControllerRefuses:
 
     def test_makes_room_for_the_next_one(self) -> None:
         move = Operated(maxConcurrentPartitions=1)
-        context = replied(move.look(BEFORE), p0=(RefusalKind.NOT_NOW, "no"))
-        assert asked(move.look(BEFORE, context)) == [{1: (4, 5)}]
+        context = reply_to(move.look(BEFORE), p0=(RefusalKind.NOT_NOW, "no"))
+        assert list_asked(move.look(BEFORE, context)) == [{1: (4, 5)}]
 
     def test_and_the_cluster_shows_under_way_all_the_same_is_under_way(self) -> None:
         _, plan = self.looked_at(RefusalKind.IMPOSSIBLE, view(topic(OURS, OURS, OURS)))
@@ -238,24 +238,24 @@ class TestWhatTheControllerRefuses:
 class TestWithoutAnAnswer:
     def test_the_status_says_so_and_it_is_tried_again(self) -> None:
         move = Operated()
-        plan = move.look(BEFORE, replied(move.look(BEFORE), trouble="nobody answers"))
+        plan = move.look(BEFORE, reply_to(move.look(BEFORE), trouble="nobody answers"))
         assert (plan.steps, plan.look_again_in_s, plan.status.phase) == ((), 5.0, PHASE.RUNNING)
         assert ready(plan).reason is Reason.BROKERS_UNAVAILABLE
         assert "the controller could not be asked: nobody answers" in ready(plan).message
         before = move.status
-        assert asked(move.look(BEFORE)) == [{0: (4, 5), 1: (4, 5), 2: (4, 5)}]
+        assert list_asked(move.look(BEFORE)) == [{0: (4, 5), 1: (4, 5), 2: (4, 5)}]
         assert move.status == before
 
     def test_what_the_cluster_shows_has_begun_and_only_the_rest_is_asked_for_again(self) -> None:
         move = Operated()
         seen = view(topic(OURS, HOME, THERE))
-        plan = move.look(seen, replied(move.look(BEFORE), trouble="the answer was lost"))
+        plan = move.look(seen, reply_to(move.look(BEFORE), trouble="the answer was lost"))
         assert plan.steps == ()
         assert move.steps() == ["CatchingUp", "Waiting", "Done"]
-        assert asked(move.look(seen)) == [{1: (4, 5)}]
+        assert list_asked(move.look(seen)) == [{1: (4, 5)}]
 
     def test_nothing_is_asked_for_again_over_a_view_that_may_be_old(self) -> None:
         move = Operated()
-        move.look(BEFORE, replied(move.look(BEFORE), trouble="the answer was lost"))
+        move.look(BEFORE, reply_to(move.look(BEFORE), trouble="the answer was lost"))
         plan = move.look(BEFORE, replace(FRESH, is_view_fresh=False))
         assert (plan.steps, plan.needs_fresh_view) == ((), True)

@@ -18,9 +18,9 @@ from controller_operator.resources.reassignment import ReassignmentPhase, Reassi
 from tests.unit.operator.clusters import (
     NOW,
     ORDERS,
-    assigned,
+    assign,
     healthy,
-    led,
+    lead,
     ready,
     reassignment,
     status_of,
@@ -34,14 +34,14 @@ BY_ZNODE = replace(FRESH, can_ask_controller=False)
 STEP = ReassignmentStep
 
 
-def requested(targets: dict[int, Sequence[int]]) -> ReassignmentPlan:
+def make_request(targets: dict[int, Sequence[int]]) -> ReassignmentPlan:
     partitions = {
         TopicPartition(ORDERS, PartitionId(number)): tuple(map(BrokerId, to)) for number, to in targets.items()
     }
     return ReassignmentPlan(partitions=partitions)
 
 
-def asked(plan: Plan[Any]) -> list[dict[int, tuple[int, ...]]]:
+def list_asked(plan: Plan[Any]) -> list[dict[int, tuple[int, ...]]]:
     """What the plan asks the cluster for."""
     return [
         {tp.partition: to for tp, to in step.partitions.items()}
@@ -50,7 +50,7 @@ def asked(plan: Plan[Any]) -> list[dict[int, tuple[int, ...]]]:
     ]
 
 
-def running(targets: dict[int, Sequence[int]], before: ClusterView) -> dict[str, Any]:
+def make_running_status(targets: dict[int, Sequence[int]], before: ClusterView) -> dict[str, Any]:
     """The status of a move that was about to be asked for."""
     plan = plan_reassignment(reassignment(targets), before, LOOK)
     assert plan.status.phase is ReassignmentPhase.RUNNING
@@ -60,20 +60,20 @@ def running(targets: dict[int, Sequence[int]], before: ClusterView) -> dict[str,
 @pytest.mark.parametrize(
     ("assignment", "state", "step"),
     [
-        (assigned([1, 2, 3]), led(1, [1, 2, 3]), STEP.WAITING),
-        (assigned([4, 5, 6, 1, 2, 3], [4, 5, 6], [1, 2, 3]), led(1, [1, 2, 3]), STEP.CATCHING_UP),
-        (assigned([4, 5, 6, 1, 2, 3], [4, 5, 6], [1, 2, 3]), led(1, [1, 2, 3, 4]), STEP.CATCHING_UP),
-        (assigned([4, 5, 6, 1, 2, 3], [4, 5, 6], [1, 2, 3]), led(1, [1, 2, 3, 4, 5, 6]), STEP.MOVING_LEADER),
-        (assigned([4, 5, 6, 1, 2, 3], [4, 5, 6], [1, 2, 3]), led(4, [1, 2, 3, 4, 5, 6]), STEP.REMOVING_REPLICAS),
-        (assigned([4, 5, 6, 1, 2, 3], [4, 5, 6], [1, 2, 3]), led(4, [4, 5, 6]), STEP.REMOVING_REPLICAS),
-        (assigned([4, 5, 6]), led(4, [4, 5, 6]), STEP.DONE),
+        (assign([1, 2, 3]), lead(1, [1, 2, 3]), STEP.WAITING),
+        (assign([4, 5, 6, 1, 2, 3], [4, 5, 6], [1, 2, 3]), lead(1, [1, 2, 3]), STEP.CATCHING_UP),
+        (assign([4, 5, 6, 1, 2, 3], [4, 5, 6], [1, 2, 3]), lead(1, [1, 2, 3, 4]), STEP.CATCHING_UP),
+        (assign([4, 5, 6, 1, 2, 3], [4, 5, 6], [1, 2, 3]), lead(1, [1, 2, 3, 4, 5, 6]), STEP.MOVING_LEADER),
+        (assign([4, 5, 6, 1, 2, 3], [4, 5, 6], [1, 2, 3]), lead(4, [1, 2, 3, 4, 5, 6]), STEP.REMOVING_REPLICAS),
+        (assign([4, 5, 6, 1, 2, 3], [4, 5, 6], [1, 2, 3]), lead(4, [4, 5, 6]), STEP.REMOVING_REPLICAS),
+        (assign([4, 5, 6]), lead(4, [4, 5, 6]), STEP.DONE),
     ],
 )
 def test_every_row_of_the_seeds_table_has_its_step(
     assignment: ReplicaAssignment, state: PartitionState, step: ReassignmentStep
 ) -> None:
     targets: dict[int, Sequence[int]] = {0: [4, 5, 6]}
-    status = running(targets, view(healthy([1, 2, 3])))
+    status = make_running_status(targets, view(healthy([1, 2, 3])))
     plan = plan_reassignment(reassignment(targets, status=status), view(topic((assignment, state))), LOOK)
     (row,) = plan.status.partitions
     assert row.step is step
@@ -84,14 +84,14 @@ def test_every_row_of_the_seeds_table_has_its_step(
 
 def test_the_intent_is_in_the_status_that_goes_before_the_request() -> None:
     plan = plan_reassignment(reassignment({0: [2, 3], 1: [3, 1]}), view(healthy([1, 2], [2, 3])), LOOK)
-    assert asked(plan) == [{0: (2, 3), 1: (3, 1)}]
+    assert list_asked(plan) == [{0: (2, 3), 1: (3, 1)}]
     assert plan.status.phase is ReassignmentPhase.RUNNING
     assert {row.partition: row.original_replicas for row in plan.status.partitions} == {0: (1, 2), 1: (2, 3)}
 
 
 def test_partitions_that_are_there_already_are_not_asked_for() -> None:
     plan = plan_reassignment(reassignment({0: [1, 2], 1: [3, 1]}), view(healthy([1, 2], [2, 3])), LOOK)
-    assert asked(plan) == [{1: (3, 1)}]
+    assert list_asked(plan) == [{1: (3, 1)}]
 
 
 def test_a_move_to_where_everything_is_completes_at_once() -> None:
@@ -103,7 +103,7 @@ def test_a_move_to_where_everything_is_completes_at_once() -> None:
 
 def test_a_change_of_order_alone_is_a_move() -> None:
     plan = plan_reassignment(reassignment({0: [2, 1]}), view(healthy([1, 2])), LOOK)
-    assert asked(plan) == [{0: (2, 1)}]
+    assert list_asked(plan) == [{0: (2, 1)}]
 
 
 @pytest.mark.parametrize(
@@ -114,9 +114,9 @@ def test_a_change_of_order_alone_is_a_move() -> None:
         (view(topic()), Reason.UNKNOWN_PARTITION),
         (view(healthy([1, 2]), brokers=(1, 2)), Reason.UNKNOWN_BROKER),
         (view(healthy([1, 2]), controller=None), Reason.NO_CONTROLLER),
-        (view(healthy([1, 2]), reassignment=requested({0: [1]})), Reason.WAITING_FOR_OTHER_REASSIGNMENT),
+        (view(healthy([1, 2]), reassignment=make_request({0: [1]})), Reason.WAITING_FOR_OTHER_REASSIGNMENT),
         (
-            view(topic((assigned([5, 1, 2], [5], [1, 2]), led(1, [1, 2])))),
+            view(topic((assign([5, 1, 2], [5], [1, 2]), lead(1, [1, 2])))),
             Reason.WAITING_FOR_OTHER_REASSIGNMENT,
         ),
     ],
@@ -132,7 +132,7 @@ def test_a_topic_that_comes_late_is_moved_then() -> None:
     targets = {0: [2, 3]}
     waiting = plan_reassignment(reassignment(targets), view(), LOOK)
     plan = plan_reassignment(reassignment(targets, status=status_of(waiting)), view(healthy([1, 2])), LOOK)
-    assert asked(plan) == [{0: (2, 3)}]
+    assert list_asked(plan) == [{0: (2, 3)}]
 
 
 class TestAfterARestart:
@@ -143,19 +143,21 @@ class TestAfterARestart:
 
     def plan(self, cluster: ClusterView, context: Context = FRESH, targets: Any = None) -> Plan[Any]:
         wanted = targets or self.TARGETS
-        return plan_reassignment(reassignment(wanted, status=running(wanted, self.BEFORE)), cluster, context)
+        return plan_reassignment(
+            reassignment(wanted, status=make_running_status(wanted, self.BEFORE)), cluster, context
+        )
 
     def test_a_request_that_was_not_written_is_written(self) -> None:
         assert self.plan(self.BEFORE, LOOK).needs_fresh_view
-        assert asked(self.plan(self.BEFORE)) == [{0: (2, 3), 1: (3, 1)}]
+        assert list_asked(self.plan(self.BEFORE)) == [{0: (2, 3), 1: (3, 1)}]
 
     def test_a_request_that_waits_in_the_cluster_is_not_written_again(self) -> None:
-        plan = self.plan(replace(self.BEFORE, reassignment=requested(self.TARGETS)))
+        plan = self.plan(replace(self.BEFORE, reassignment=make_request(self.TARGETS)))
         assert plan.steps == ()
         assert {row.step for row in plan.status.partitions} == {STEP.CATCHING_UP}
 
     def test_a_move_under_way_is_not_asked_for_again(self) -> None:
-        moving = topic((assigned([2, 3, 1], [3], [1]), led(1, [1, 2])), (assigned([3, 1, 2], [1], [2]), led(2, [2, 3])))
+        moving = topic((assign([2, 3, 1], [3], [1]), lead(1, [1, 2])), (assign([3, 1, 2], [1], [2]), lead(2, [2, 3])))
         assert self.plan(view(moving)).steps == ()
 
     def test_a_move_that_is_over_is_complete(self) -> None:
@@ -164,27 +166,27 @@ class TestAfterARestart:
         assert [row.original_replicas for row in plan.status.partitions] == [(1, 2), (2, 3)]
 
     def test_a_znode_that_is_in_the_way_is_waited_for_where_there_is_no_other_way(self) -> None:
-        busy = replace(self.BEFORE, reassignment=requested({7: [1]}))
+        busy = replace(self.BEFORE, reassignment=make_request({7: [1]}))
         plan = self.plan(busy, BY_ZNODE)
         assert plan.steps == ()
         assert ready(plan).reason is Reason.WAITING_FOR_OTHER_REASSIGNMENT
-        assert asked(self.plan(busy)) == [{0: (2, 3), 1: (3, 1)}]
+        assert list_asked(self.plan(busy)) == [{0: (2, 3), 1: (3, 1)}]
 
     def test_a_znode_that_asks_for_some_is_not_written_beside(self) -> None:
-        plan = self.plan(replace(self.BEFORE, reassignment=requested({0: [2, 3]})), BY_ZNODE)
+        plan = self.plan(replace(self.BEFORE, reassignment=make_request({0: [2, 3]})), BY_ZNODE)
         assert (plan.steps, ready(plan).reason) == ((), Reason.PROGRESSING)
 
 
-def moving_status(targets: dict[int, Sequence[int]], before: ClusterView) -> dict[str, Any]:
+def make_moving_status(targets: dict[int, Sequence[int]], before: ClusterView) -> dict[str, Any]:
     """The status of a move whose partitions have all been seen under way."""
-    seen = replace(before, reassignment=requested(targets))
-    return status_of(plan_reassignment(reassignment(targets, status=running(targets, before)), seen, LOOK))
+    seen = replace(before, reassignment=make_request(targets))
+    return status_of(plan_reassignment(reassignment(targets, status=make_running_status(targets, before)), seen, LOOK))
 
 
 def test_a_move_that_another_tool_cancelled_fails_and_is_not_asked_for_again() -> None:
     targets: dict[int, Sequence[int]] = {0: [2, 3]}
     before = view(healthy([1, 2]))
-    move = reassignment(targets, status=moving_status(targets, before))
+    move = reassignment(targets, status=make_moving_status(targets, before))
     assert plan_reassignment(move, before, LOOK).needs_fresh_view
     plan = plan_reassignment(move, before, FRESH)
     assert (plan.status.phase, plan.steps) == (ReassignmentPhase.FAILED, ())
@@ -207,7 +209,7 @@ def test_a_topic_deleted_during_the_move_fails_its_partitions_and_the_others_go_
     )
     before = view(healthy([1, 2]), healthy([1, 2], name="gone"))
     first = plan_reassignment(both, before, LOOK)
-    moving = topic((assigned([2, 3, 1], [3], [1]), led(1, [1, 2])))
+    moving = topic((assign([2, 3, 1], [3], [1]), lead(1, [1, 2])))
     both = both.model_copy(update={"status": first.status})
     plan = plan_reassignment(both, view(moving), replace(FRESH, done=first.steps))
     assert plan.status.phase is ReassignmentPhase.RUNNING
@@ -224,9 +226,9 @@ def test_a_topic_deleted_during_the_move_fails_its_partitions_and_the_others_go_
 def test_what_is_done_stays_done_though_it_moves_on_later() -> None:
     targets: dict[int, Sequence[int]] = {0: [2, 3], 1: [3, 1]}
     before = view(healthy([1, 2], [2, 3]))
-    half = view(topic((assigned([2, 3]), led(2, [2, 3])), (assigned([3, 1, 2], [1], [2]), led(2, [2, 3]))))
-    first = plan_reassignment(reassignment(targets, status=moving_status(targets, before)), half, LOOK)
-    moved_on = view(topic((assigned([5, 6]), led(5, [5, 6])), (assigned([3, 1, 2], [1], [2]), led(2, [2, 3]))))
+    half = view(topic((assign([2, 3]), lead(2, [2, 3])), (assign([3, 1, 2], [1], [2]), lead(2, [2, 3]))))
+    first = plan_reassignment(reassignment(targets, status=make_moving_status(targets, before)), half, LOOK)
+    moved_on = view(topic((assign([5, 6]), lead(5, [5, 6])), (assign([3, 1, 2], [1], [2]), lead(2, [2, 3]))))
     plan = plan_reassignment(reassignment(targets, status=status_of(first)), moved_on, FRESH)
     assert plan.steps == ()
     assert {row.partition: row.step for row in plan.status.partitions} == {0: STEP.DONE, 1: STEP.CATCHING_UP}
@@ -235,9 +237,9 @@ def test_what_is_done_stays_done_though_it_moves_on_later() -> None:
 def test_a_long_move_lists_what_is_unfinished_first_and_counts_everything() -> None:
     replicas = [[1, 2]] * 700
     targets: dict[int, Sequence[int]] = {number: [2, 3] for number in range(700)}
-    status = moving_status(targets, view(healthy(*replicas)))
+    status = make_moving_status(targets, view(healthy(*replicas)))
     assert len(status["partitions"]) == 500
-    halfway = [(assigned([2, 3]), led(2, [2, 3]))] * 690 + [(assigned([2, 3, 1], [3], [1]), led(1, [1, 2]))] * 10
+    halfway = [(assign([2, 3]), lead(2, [2, 3]))] * 690 + [(assign([2, 3, 1], [3], [1]), lead(1, [1, 2]))] * 10
     plan = plan_reassignment(reassignment(targets, status=status), view(topic(*halfway)), FRESH)
     assert plan.steps == ()
     assert [row.partition for row in plan.status.partitions[:10]] == list(range(690, 700))

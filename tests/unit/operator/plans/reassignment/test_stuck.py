@@ -17,9 +17,9 @@ from controller_operator.resources.reassignment import ReassignmentPhase
 from tests.unit.operator.clusters import (
     NOW,
     ORDERS,
-    assigned,
+    assign,
     healthy,
-    led,
+    lead,
     ready,
     reassignment,
     status_of,
@@ -28,8 +28,8 @@ from tests.unit.operator.clusters import (
 )
 
 TARGETS = {0: [5], 1: [5]}
-SINGLE = assigned([5, 4], [5], [4])
-TWO = assigned([5, 3, 4], [5], [3, 4])
+SINGLE = assign([5, 4], [5], [4])
+TWO = assign([5, 3, 4], [5], [3, 4])
 BEGUN = status_of(plan_reassignment(reassignment(TARGETS), view(healthy([4], [4])), Context(now=NOW)))
 TO_5 = (BrokerId(5),)
 FIRST, SECOND = (TopicPartition(ORDERS, PartitionId(number)) for number in (0, 1))
@@ -37,7 +37,7 @@ FIRST, SECOND = (TopicPartition(ORDERS, PartitionId(number)) for number in (0, 1
 
 def cluster(first: PartitionState, *brokers: int, assignment: Any = SINGLE) -> ClusterView:
     """Two partitions that go from broker 4 to 5; the second one is doing well."""
-    return view(topic((assignment, first), (SINGLE, led(4, [4]))), brokers=brokers or (1, 2, 3, 4, 5))
+    return view(topic((assignment, first), (SINGLE, lead(4, [4]))), brokers=brokers or (1, 2, 3, 4, 5))
 
 
 def look(seen: ClusterView, status: Any = None, stalls: Stalls = NO_STALLS, **spec: Any) -> Plan[Any]:
@@ -49,22 +49,22 @@ def messages(plan: Plan[Any]) -> dict[int, str | None]:
     return {int(row.partition): row.message for row in plan.status.partitions}
 
 
-WELL = cluster(led(4, [4]))
+WELL = cluster(lead(4, [4]))
 CAUSES = [
     (
-        cluster(led(-1, [4]), 1, 2, 3, 5),
+        cluster(lead(-1, [4]), 1, 2, 3, 5),
         NO_STALLS,
         Reason.PARTITIONS_OFFLINE,
         "has no leader, so nothing can be copied: start broker 4, which was in sync last",
     ),
     (
-        cluster(led(-1, [3, 4]), 1, 2, 5, assignment=TWO),
+        cluster(lead(-1, [3, 4]), 1, 2, 5, assignment=TWO),
         NO_STALLS,
         Reason.PARTITIONS_OFFLINE,
         "has no leader, so nothing can be copied: start one of brokers 3, 4, which were in sync last",
     ),
     (
-        cluster(led(-1, [4])),
+        cluster(lead(-1, [4])),
         NO_STALLS,
         Reason.PARTITIONS_OFFLINE,
         "has no leader, so nothing can be copied: look at the logs of broker 4, which was in sync last: a log directory "
@@ -102,7 +102,7 @@ def test_a_cause_is_named_in_the_row_the_conditions_and_an_event(
 
 
 def test_a_new_replica_whose_broker_is_away_is_waited_for() -> None:
-    plan = look(cluster(led(4, [4]), 1, 2, 3, 4))
+    plan = look(cluster(lead(4, [4]), 1, 2, 3, 4))
     why = "waits for its new replica on broker 5, which is not registered: start it"
     assert messages(plan) == {0: why, 1: why}
     assert (ready(plan).reason, [each.reason for each in plan.notices]) == (Reason.BROKERS_MISSING, ["BrokersMissing"])
@@ -130,7 +130,7 @@ def test_a_move_that_falls_behind_its_producers_says_that_it_does_not_end(spec: 
 
 
 def test_an_event_comes_once_for_each_cause_and_a_second_cause_has_its_own() -> None:
-    away = cluster(led(-1, [4]), 1, 2, 3, 5)
+    away = cluster(lead(-1, [4]), 1, 2, 3, 5)
     first = look(away)
     again = look(away, status_of(first))
     assert (messages(again), again.notices) == (messages(first), ())
@@ -148,14 +148,14 @@ def test_more_partitions_with_the_same_cause_are_no_new_event() -> None:
 
 
 def test_a_move_that_goes_on_says_nothing_of_it_any_more() -> None:
-    stuck = look(cluster(led(-1, [4]), 1, 2, 3, 5))
+    stuck = look(cluster(lead(-1, [4]), 1, 2, 3, 5))
     plan = look(WELL, status_of(stuck))
     assert (messages(plan), plan.notices) == ({0: None, 1: None}, ())
     assert (ready(plan).reason, ready(plan).message) == (Reason.PROGRESSING, "2 of 2 partitions are on their way")
 
 
 def test_an_event_is_told_again_only_after_an_hour() -> None:
-    away = cluster(led(-1, [4]), 1, 2, 3, 5)
+    away = cluster(lead(-1, [4]), 1, 2, 3, 5)
     move = reassignment(TARGETS, status=BEGUN)
     looks = [
         plan_reassignment(move, away, Context(now=NOW + timedelta(minutes=minutes))).notices[0].series
@@ -165,7 +165,7 @@ def test_an_event_is_told_again_only_after_an_hour() -> None:
 
 
 def test_a_suspended_move_names_what_those_that_move_wait_for() -> None:
-    plan = look(replace(cluster(led(-1, [4]), 1, 2, 3, 5)), suspend=True)
+    plan = look(replace(cluster(lead(-1, [4]), 1, 2, 3, 5)), suspend=True)
     assert (messages(plan)[0] or "").startswith("has no leader")
     assert [each.reason for each in plan.notices] == ["PartitionsOffline"]
 
@@ -175,5 +175,5 @@ def test_a_drain_names_the_same() -> None:
     drain = reassignment({}, {"drainBrokers": [4], "partitions": None})
     begun = status_of(plan_reassignment(drain, before, Context(now=NOW)))
     running = reassignment({}, {"drainBrokers": [4], "partitions": None}, status=begun)
-    plan = plan_reassignment(running, cluster(led(-1, [4]), 1, 2, 3, 5), Context(now=NOW, is_view_fresh=True))
+    plan = plan_reassignment(running, cluster(lead(-1, [4]), 1, 2, 3, 5), Context(now=NOW, is_view_fresh=True))
     assert (messages(plan)[0] or "").endswith("start broker 4, which was in sync last")

@@ -20,18 +20,18 @@ from controller_operator.plans.reassignment.planner import plan_reassignment
 from controller_operator.resources.common import FINALIZER, PAUSE_ANNOTATION
 from controller_operator.resources.conditions import ConditionType, Reason
 from controller_operator.resources.reassignment import PartitionReassignment, ReassignmentPhase
-from tests.unit.operator.clusters import NOW, ORDERS, assigned, healthy, led, raw, ready, status_of, topic, view
+from tests.unit.operator.clusters import NOW, ORDERS, assign, healthy, lead, raw, ready, status_of, topic, view
 
 LOOK = Context(now=NOW)
 FRESH = replace(LOOK, is_view_fresh=True)
 BEFORE = view(healthy([1, 2]))
-MOVING = view(topic((assigned([3, 4, 1, 2], [3, 4], [1, 2]), led(1, [1, 2]))))
+MOVING = view(topic((assign([3, 4, 1, 2], [3, 4], [1, 2]), lead(1, [1, 2]))))
 THERE = view(healthy([3, 4]))
 ZERO = TopicPartition(ORDERS, PartitionId(0))
 DELETED: dict[str, Any] = {"deletionTimestamp": NOW.isoformat(), "finalizers": [FINALIZER]}
 
 
-def limited(rate: int | None, status: dict[str, Any] | None = None, **metadata: Any) -> PartitionReassignment:
+def make_limited(rate: int | None, status: dict[str, Any] | None = None, **metadata: Any) -> PartitionReassignment:
     """A move of one partition to 3 and 4."""
     spec: dict[str, Any] = {"partitions": [{"topic": ORDERS, "partition": 0, "replicas": [3, 4]}]}
     if rate is not None:
@@ -43,21 +43,21 @@ def kinds(plan: Plan[Any]) -> list[type]:
     return [type(step) for step in plan.steps]
 
 
-def after(plan: Plan[Any], context: Context = FRESH) -> Context:
+def add_done(plan: Plan[Any], context: Context = FRESH) -> Context:
     return replace(context, done=(*context.done, *plan.steps))
 
 
-def running(rate: int = 5000, cluster: ClusterView = MOVING) -> dict[str, Any]:
+def make_running_status(rate: int = 5000, cluster: ClusterView = MOVING) -> dict[str, Any]:
     """The status of a move that was asked for with this limit."""
-    began = plan_reassignment(limited(rate), BEFORE, LOOK)
-    asked = plan_reassignment(limited(rate, status_of(began)), BEFORE, after(began))
-    seen = plan_reassignment(limited(rate, status_of(asked)), cluster, after(asked, after(began)))
+    began = plan_reassignment(make_limited(rate), BEFORE, LOOK)
+    asked = plan_reassignment(make_limited(rate, status_of(began)), BEFORE, add_done(began))
+    seen = plan_reassignment(make_limited(rate, status_of(asked)), cluster, add_done(asked, add_done(began)))
     return status_of(seen)
 
 
 class TestBeforeTheMoves:
     def test_the_limit_is_set_first_and_on_record_before_that(self) -> None:
-        plan = plan_reassignment(limited(5000), BEFORE, LOOK)
+        plan = plan_reassignment(make_limited(5000), BEFORE, LOOK)
         move = Move(origin=(BrokerId(1), BrokerId(2)), target=(BrokerId(3), BrokerId(4)))
         (step,) = plan.steps
         assert isinstance(step, SetThrottle)
@@ -66,51 +66,53 @@ class TestBeforeTheMoves:
         assert plan.finalizer is FinalizerWish.HOLD
 
     def test_the_moves_are_asked_for_once_it_is_set(self) -> None:
-        began = plan_reassignment(limited(5000), BEFORE, LOOK)
-        plan = plan_reassignment(limited(5000, status_of(began)), BEFORE, after(began))
+        began = plan_reassignment(make_limited(5000), BEFORE, LOOK)
+        plan = plan_reassignment(make_limited(5000, status_of(began)), BEFORE, add_done(began))
         assert kinds(plan) == [SubmitReassignment]
         assert status_of(plan)["throttle"] == {"bytesPerSecond": 5000, "isSet": True}
 
     def test_another_look_sets_it_again_before_it_asks(self) -> None:
-        began = plan_reassignment(limited(5000), BEFORE, LOOK)
-        asked = plan_reassignment(limited(5000, status_of(began)), BEFORE, after(began))
-        assert kinds(plan_reassignment(limited(5000, status_of(asked)), BEFORE, FRESH)) == [SetThrottle]
+        began = plan_reassignment(make_limited(5000), BEFORE, LOOK)
+        asked = plan_reassignment(make_limited(5000, status_of(began)), BEFORE, add_done(began))
+        assert kinds(plan_reassignment(make_limited(5000, status_of(asked)), BEFORE, FRESH)) == [SetThrottle]
 
     def test_a_move_that_waits_has_no_limit_yet(self) -> None:
         other = ReassignmentPlan(partitions={ZERO: (BrokerId(1),)})
-        plan = plan_reassignment(limited(5000), view(healthy([1, 2]), reassignment=other), LOOK)
+        plan = plan_reassignment(make_limited(5000), view(healthy([1, 2]), reassignment=other), LOOK)
         assert plan.steps == ()
         assert "throttle" not in status_of(plan)
 
     def test_a_move_without_a_limit_is_asked_for_at_once(self) -> None:
-        assert kinds(plan_reassignment(limited(None), BEFORE, LOOK)) == [SubmitReassignment]
+        assert kinds(plan_reassignment(make_limited(None), BEFORE, LOOK)) == [SubmitReassignment]
 
 
 class TestWhileTheyRun:
     def test_what_is_set_is_left_alone(self) -> None:
-        assert plan_reassignment(limited(5000, running()), MOVING, LOOK).steps == ()
+        assert plan_reassignment(make_limited(5000, make_running_status()), MOVING, LOOK).steps == ()
 
     @pytest.mark.parametrize("rate", [4000, 6000])
     def test_another_limit_is_set(self, rate: int) -> None:
-        plan = plan_reassignment(limited(rate, running()), MOVING, LOOK)
+        plan = plan_reassignment(make_limited(rate, make_running_status()), MOVING, LOOK)
         assert [step.bytes_per_second for step in plan.steps if isinstance(step, SetThrottle)] == [rate]
         assert status_of(plan)["throttle"] == {"bytesPerSecond": rate, "isSet": False}
-        done = plan_reassignment(limited(rate, status_of(plan)), MOVING, after(plan))
+        done = plan_reassignment(make_limited(rate, status_of(plan)), MOVING, add_done(plan))
         assert (done.steps, status_of(done)["throttle"]) == ((), {"bytesPerSecond": rate, "isSet": True})
 
     def test_one_can_be_added(self) -> None:
-        status = {name: value for name, value in running().items() if name != "throttle"}
-        assert kinds(plan_reassignment(limited(5000, status), MOVING, LOOK)) == [SetThrottle]
+        status = {name: value for name, value in make_running_status().items() if name != "throttle"}
+        assert kinds(plan_reassignment(make_limited(5000, status), MOVING, LOOK)) == [SetThrottle]
 
     def test_one_that_is_taken_out_of_the_spec_is_removed_also_where_it_was_only_begun(self) -> None:
-        status = {**running(), "throttle": {"bytesPerSecond": 5000, "isSet": False}}
-        plan = plan_reassignment(limited(None, status), MOVING, LOOK)
+        status = {**make_running_status(), "throttle": {"bytesPerSecond": 5000, "isSet": False}}
+        plan = plan_reassignment(make_limited(None, status), MOVING, LOOK)
         assert kinds(plan) == [RemoveThrottle]
-        assert "throttle" not in status_of(plan_reassignment(limited(None, status_of(plan)), MOVING, after(plan)))
+        assert "throttle" not in status_of(
+            plan_reassignment(make_limited(None, status_of(plan)), MOVING, add_done(plan))
+        )
 
 
 class TestWhileNothingOfItMoves:
-    ELSEWHERE = view(topic((assigned([6, 1, 2], [6], [1, 2]), led(1, [1, 2])), (assigned([3, 4]), led(3, [3, 4]))))
+    ELSEWHERE = view(topic((assign([6, 1, 2], [6], [1, 2]), lead(1, [1, 2])), (assign([3, 4]), lead(3, [3, 4]))))
 
     def two(self, status: dict[str, Any] | None = None, rate: int = 5000) -> PartitionReassignment:
         partitions = [{"topic": ORDERS, "partition": number, "replicas": [3, 4]} for number in (0, 1)]
@@ -121,18 +123,18 @@ class TestWhileNothingOfItMoves:
         began = plan_reassignment(self.two(), view(healthy([1, 2], [1, 2])), FRESH)
         plan = plan_reassignment(self.two(status_of(began)), self.ELSEWHERE, FRESH)
         assert kinds(plan) == [RemoveThrottle]
-        gone = plan_reassignment(self.two(status_of(plan)), self.ELSEWHERE, after(plan))
+        gone = plan_reassignment(self.two(status_of(plan)), self.ELSEWHERE, add_done(plan))
         assert (gone.steps, "throttle" in status_of(gone)) == ((), False)
         again = plan_reassignment(self.two(status_of(gone)), view(healthy([6], [3, 4])), FRESH)
         assert kinds(again) == [SetThrottle]
 
     def test_it_stays_where_a_request_may_be_carried_out_late(self) -> None:
-        began = plan_reassignment(limited(5000), BEFORE, FRESH)
-        asked = plan_reassignment(limited(5000, status_of(began)), BEFORE, after(began))
+        began = plan_reassignment(make_limited(5000), BEFORE, FRESH)
+        asked = plan_reassignment(make_limited(5000, status_of(began)), BEFORE, add_done(began))
         (step,) = asked.steps
         assert isinstance(step, SubmitReassignment)
-        context = replace(after(began), submissions=(MoveReply(step=step, trouble="no answer"),))
-        plan = plan_reassignment(limited(5000, status_of(asked)), BEFORE, context)
+        context = replace(add_done(began), submissions=(MoveReply(step=step, trouble="no answer"),))
+        plan = plan_reassignment(make_limited(5000, status_of(asked)), BEFORE, context)
         assert (plan.steps, status_of(plan)["throttle"]) == ((), {"bytesPerSecond": 5000, "isSet": True})
 
 
@@ -141,10 +143,10 @@ class TestWhatKafkaDoesNotDo:
         return replace(context, throttles=(ThrottleReply(step=step, trouble="no rights", reason=reason),))
 
     def begun(self) -> tuple[PartitionReassignment, SetThrottle]:
-        began = plan_reassignment(limited(5000), BEFORE, FRESH)
+        began = plan_reassignment(make_limited(5000), BEFORE, FRESH)
         (step,) = began.steps
         assert isinstance(step, SetThrottle)
-        return limited(5000, status_of(began)), step
+        return make_limited(5000, status_of(began)), step
 
     @pytest.mark.parametrize(
         ("reason", "condition"),
@@ -163,7 +165,7 @@ class TestWhatKafkaDoesNotDo:
         assert ready(plan).message == "its limit cannot be set: no rights"
         assert plan.status.condition(condition) is not None
         assert status_of(plan)["throttle"] == {"bytesPerSecond": 5000, "isSet": False}
-        assert kinds(plan_reassignment(limited(5000, status_of(plan)), BEFORE, FRESH)) == [SetThrottle]
+        assert kinds(plan_reassignment(make_limited(5000, status_of(plan)), BEFORE, FRESH)) == [SetThrottle]
 
     def test_what_came_of_it_after_that_counts(self) -> None:
         move, step = self.begun()
@@ -172,14 +174,14 @@ class TestWhatKafkaDoesNotDo:
         assert kinds(plan_reassignment(move, BEFORE, context)) == [SubmitReassignment]
 
     def test_one_that_cannot_be_removed_holds_up_the_end_of_the_object_and_a_deletion_for_a_while(self) -> None:
-        move = limited(5000, running())
+        move = make_limited(5000, make_running_status())
         (step,) = plan_reassignment(move, THERE, FRESH).steps
         assert isinstance(step, RemoveThrottle)
         assert step.partitions == {ZERO}
         held = plan_reassignment(move, THERE, self.troubled(step, Reason.REQUEST_REFUSED))
         assert (held.steps, held.status.phase) == ((), ReassignmentPhase.RUNNING)
         assert ready(held).message == "its limit cannot be removed: no rights"
-        deleted = limited(5000, running(), **DELETED)
+        deleted = make_limited(5000, make_running_status(), **DELETED)
         for later, phase in ((1, ReassignmentPhase.RUNNING), (11, ReassignmentPhase.CANCELLED)):
             now = NOW + timedelta(minutes=later)
             plan = plan_reassignment(
@@ -201,18 +203,18 @@ class TestAtTheEnd:
     def test_the_object_ends_when_the_limit_is_gone(
         self, cluster: ClusterView, metadata: dict[str, Any], phase: ReassignmentPhase
     ) -> None:
-        status = running()
-        plan = plan_reassignment(limited(5000, status, **metadata), cluster, FRESH)
+        status = make_running_status()
+        plan = plan_reassignment(make_limited(5000, status, **metadata), cluster, FRESH)
         assert kinds(plan) == [RemoveThrottle]
         assert plan.status.phase is ReassignmentPhase.RUNNING
         assert plan.notices == ()
-        end = plan_reassignment(limited(5000, status_of(plan), **metadata), cluster, after(plan))
+        end = plan_reassignment(make_limited(5000, status_of(plan), **metadata), cluster, add_done(plan))
         assert (end.steps, end.status.phase) == ((), phase)
         assert "throttle" not in status_of(end)
 
     def test_nothing_is_removed_where_no_limit_ever_was(self) -> None:
-        status = {name: value for name, value in running().items() if name != "throttle"}
-        plan = plan_reassignment(limited(None, status), THERE, FRESH)
+        status = {name: value for name, value in make_running_status().items() if name != "throttle"}
+        plan = plan_reassignment(make_limited(None, status), THERE, FRESH)
         assert (plan.steps, plan.status.phase) == ((), ReassignmentPhase.COMPLETED)
 
     @pytest.mark.parametrize(
@@ -228,7 +230,7 @@ class TestAtTheEnd:
     ) -> None:
         assert cluster.controller is not None
         seen = replace(cluster, controller=replace(cluster.controller, kind=kind))
-        paused = limited(5000, running(), **DELETED, annotations={PAUSE_ANNOTATION: "true"})
+        paused = make_limited(5000, make_running_status(), **DELETED, annotations={PAUSE_ANNOTATION: "true"})
         plan = plan_reassignment(paused, seen, FRESH)
         assert kinds(plan) == ([RemoveThrottle] if is_removed else [])
         assert plan.finalizer is (FinalizerWish.KEEP_AS_IS if is_removed else FinalizerWish.RELEASE)

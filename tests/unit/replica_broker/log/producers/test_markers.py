@@ -6,8 +6,8 @@ from replica_broker.log.errors import InvalidProducerEpoch
 from replica_broker.log.producers.markers import MARKER_BYTES, EndOfTransaction, encode_marker
 from replica_broker.log.record_batches import read_batches
 from simulation.replicas.disk import SimulatedDisk
-from tests.unit.replica_broker.log.batches import CONTROL, EPOCH, NOW_MS, TRANSACTIONAL, batch, record, replicated
-from tests.unit.replica_broker.log.logs import opened
+from tests.unit.replica_broker.log.batches import CONTROL, EPOCH, NOW_MS, TRANSACTIONAL, batch, record, replicate
+from tests.unit.replica_broker.log.logs import open_log
 
 COMMIT = EndOfTransaction(producer_id=7, producer_epoch=2, coordinator_epoch=300, is_commit=True)
 
@@ -27,8 +27,8 @@ def test_a_marker_is_a_control_batch_of_one_record(is_commit: bool, kind: bytes)
 
 
 def test_a_marker_comes_next_in_the_log_and_later_batches_of_its_producer_go_on() -> None:
-    log = opened(SimulatedDisk())
-    log.append_as_follower(replicated(b"a", at=0))
+    log = open_log(SimulatedDisk())
+    log.append_as_follower(replicate(b"a", at=0))
     appended = log.append_marker(COMMIT, EPOCH, NOW_MS)
     assert (appended.first_offset, log.log_end_offset) == (1, 2)
     (marker,) = read_batches(log.read(1, 1000, below=2))
@@ -38,7 +38,7 @@ def test_a_marker_comes_next_in_the_log_and_later_batches_of_its_producer_go_on(
 
 
 def test_the_end_of_what_a_producer_did_before_it_began_anew_is_refused() -> None:
-    log = opened(SimulatedDisk())
+    log = open_log(SimulatedDisk())
     log.append_as_leader(batch(b"a", producer_id=7, producer_epoch=3, base_sequence=0), EPOCH, NOW_MS)
     with pytest.raises(InvalidProducerEpoch):
         log.append_marker(COMMIT, EPOCH, NOW_MS)

@@ -8,22 +8,22 @@ from replica_broker.log.errors import InvalidProducerEpoch, InvalidRecord, OutOf
 from replica_broker.log.log import Log
 from simulation.replicas.disk import SimulatedDisk
 from tests.unit.replica_broker.log.batches import EPOCH, NOW_MS, ManualClock, batch
-from tests.unit.replica_broker.log.logs import all_bytes, offsets, opened
+from tests.unit.replica_broker.log.logs import all_bytes, offsets, open_log
 
 LARGEST = 2**31 - 1
 
 
-def sent(sequence: int, *values: bytes, epoch: int = 0, producer_id: int = 7) -> bytes:
+def make_batch(sequence: int, *values: bytes, epoch: int = 0, producer_id: int = 7) -> bytes:
     return batch(*(values or (b"x",)), producer_id=producer_id, producer_epoch=epoch, base_sequence=sequence)
 
 
 def append(log: Log, sequence: int, *values: bytes, epoch: int = 0, producer_id: int = 7) -> tuple[int, int, bool]:
-    done = log.append_as_leader(sent(sequence, *values, epoch=epoch, producer_id=producer_id), EPOCH, NOW_MS)
+    done = log.append_as_leader(make_batch(sequence, *values, epoch=epoch, producer_id=producer_id), EPOCH, NOW_MS)
     return done.first_offset, done.last_offset, done.is_duplicate
 
 
 def test_one_of_the_last_five_batches_is_answered_as_it_was_then() -> None:
-    log = opened(SimulatedDisk())
+    log = open_log(SimulatedDisk())
     for sequence in range(0, 12, 2):
         append(log, sequence, b"a", b"b")
     assert append(log, 2, b"a", b"b") == (2, 3, True)
@@ -35,14 +35,14 @@ def test_one_of_the_last_five_batches_is_answered_as_it_was_then() -> None:
 
 
 def test_a_duplicate_keeps_the_time_that_the_broker_gave_it() -> None:
-    log = opened(SimulatedDisk(), message_timestamp_type=TimestampType.LOG_APPEND_TIME)
+    log = open_log(SimulatedDisk(), message_timestamp_type=TimestampType.LOG_APPEND_TIME)
     append(log, 0)
-    again = log.append_as_leader(sent(0), EPOCH, NOW_MS + 5)
+    again = log.append_as_leader(make_batch(0), EPOCH, NOW_MS + 5)
     assert (again.is_duplicate, again.log_append_time_ms) == (True, NOW_MS)
 
 
 def test_a_sequence_that_leaves_something_out_is_refused() -> None:
-    log = opened(SimulatedDisk())
+    log = open_log(SimulatedDisk())
     append(log, 0)
     for sequence in (2, LARGEST):
         with pytest.raises(OutOfOrderSequence):
@@ -52,7 +52,7 @@ def test_a_sequence_that_leaves_something_out_is_refused() -> None:
 
 
 def test_sequences_begin_at_0_again_behind_the_largest() -> None:
-    log = opened(SimulatedDisk())
+    log = open_log(SimulatedDisk())
     append(log, LARGEST - 1)
     append(log, LARGEST, b"a", b"b")
     assert append(log, LARGEST, b"a", b"b") == (1, 2, True)
@@ -60,7 +60,7 @@ def test_sequences_begin_at_0_again_behind_the_largest() -> None:
 
 
 def test_a_producer_of_an_earlier_epoch_is_fenced_and_a_later_one_begins_at_0() -> None:
-    log = opened(SimulatedDisk())
+    log = open_log(SimulatedDisk())
     append(log, 0, epoch=4)
     with pytest.raises(InvalidProducerEpoch) as raised:
         append(log, 1, epoch=3)
@@ -73,7 +73,7 @@ def test_a_producer_of_an_earlier_epoch_is_fenced_and_a_later_one_begins_at_0() 
 
 
 def test_a_producer_without_a_sequence_makes_no_sense() -> None:
-    log = opened(SimulatedDisk())
+    log = open_log(SimulatedDisk())
     with pytest.raises(InvalidRecord):
         append(log, -1)
 
@@ -81,11 +81,11 @@ def test_a_producer_without_a_sequence_makes_no_sense() -> None:
 @pytest.mark.parametrize("is_clean", [False, True])
 def test_what_is_known_of_producers_is_found_again_in_the_log(is_clean: bool) -> None:
     disk = SimulatedDisk()
-    log = opened(disk)
+    log = open_log(disk)
     for sequence in range(9):
         append(log, sequence)
     log.close()
-    again = opened(disk, is_clean=is_clean)
+    again = open_log(disk, is_clean=is_clean)
     assert append(again, 8) == (8, 8, True)
     with pytest.raises(OutOfOrderSequence):
         append(again, 7)
@@ -93,7 +93,7 @@ def test_what_is_known_of_producers_is_found_again_in_the_log(is_clean: bool) ->
 
 
 def test_a_follower_learns_them_of_what_it_fetches_and_never_refuses() -> None:
-    leader, follower = opened(SimulatedDisk()), opened(SimulatedDisk())
+    leader, follower = open_log(SimulatedDisk()), open_log(SimulatedDisk())
     for sequence in (0, 1, 2):
         append(leader, sequence)
     leader.restart_at(3)
@@ -105,7 +105,7 @@ def test_a_follower_learns_them_of_what_it_fetches_and_never_refuses() -> None:
 
 
 def test_what_was_cut_was_never_written() -> None:
-    log = opened(SimulatedDisk())
+    log = open_log(SimulatedDisk())
     for sequence in range(6):
         append(log, sequence)
     append(log, 0, producer_id=8)
@@ -120,7 +120,7 @@ def test_what_was_cut_was_never_written() -> None:
 @pytest.mark.parametrize("is_reopened", [False, True])
 def test_a_producer_that_wrote_nothing_for_long_is_forgotten(is_reopened: bool) -> None:
     disk, clock = SimulatedDisk(), ManualClock()
-    log = opened(disk, clock, producer_id_expiration_ms=1000, retention_ms=None)
+    log = open_log(disk, clock, producer_id_expiration_ms=1000, retention_ms=None)
     append(log, 0)
     clock.time_ms += 1000
     log.delete_old_segments(clock.now_ms(), 1)
@@ -129,7 +129,7 @@ def test_a_producer_that_wrote_nothing_for_long_is_forgotten(is_reopened: bool) 
     clock.time_ms += 1
     if is_reopened:
         log.close()
-        log = opened(disk, clock, producer_id_expiration_ms=1000)
+        log = open_log(disk, clock, producer_id_expiration_ms=1000)
     else:
         log.delete_old_segments(clock.now_ms(), 1)
     assert append(log, 5) == (1, 1, False)
