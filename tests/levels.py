@@ -94,12 +94,12 @@ class Levels:
     @pytest.hookimpl(trylast=True)
     def pytest_collection_modifyitems(self, config: pytest.Config, items: list[pytest.Item]) -> None:
         cases = {item: case_of(item) for item in items}
-        kept = self._listed(cases) if self._lists else set(cases)
+        kept = self._find_listed(cases) if self._lists else set(cases)
         kept -= {item for item in kept if any(matches(each.test, cases[item]) for each in self._quarantined)}
         config.hook.pytest_deselected(items=[item for item in items if item not in kept])
         items[:] = [item for item in items if item in kept]
 
-    def _listed(self, cases: Mapping[pytest.Item, str]) -> set[pytest.Item]:
+    def _find_listed(self, cases: Mapping[pytest.Item, str]) -> set[pytest.Item]:
         """Return the items that the lists name. Raises UsageError if a line names nothing."""
         wanted = {line: path for path in self._lists for line in read_cases(path)}
         named = {line: {item for item, case in cases.items() if matches(line, case)} for line in wanted}

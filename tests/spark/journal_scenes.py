@@ -56,7 +56,7 @@ class Writer:
         self._write("snapshot_ended", entries=6, checksum=1)
         return self
 
-    def created_again(self, czxid: int) -> "Writer":
+    def create_again(self, czxid: int) -> "Writer":
         self._write("topic_removed", topic="orders")
         self._write("topic", topic="orders", delta={"czxid": czxid})
         replicas = {"replicas": [1, 2, 3], "adding": [], "removing": [], "origin_order": []}
@@ -65,7 +65,7 @@ class Writer:
         self._write("leadership", topic="orders", partition=0, delta=self._state)
         return self
 
-    def after(self, other: "Writer") -> "Writer":
+    def follow(self, other: "Writer") -> "Writer":
         """Finds what another one left."""
         self._state |= other._state
         return self
@@ -77,7 +77,7 @@ class Writer:
             self._write("controller_alive")
         return self
 
-    def led_by(self, leader: int, at_hours: float) -> "Writer":
+    def lead(self, leader: int, at_hours: float) -> "Writer":
         """Lives until then, and records another leader, or none."""
         self.alive(at_hours)
         self._state |= {
@@ -94,7 +94,7 @@ class Writer:
         self.hours = until
         return self
 
-    def lost(self, until: float) -> "Writer":
+    def lose(self, until: float) -> "Writer":
         """Could not write until then, says so, and begins anew."""
         self.hours = until
         self._write("gap", dropped=3)

@@ -20,22 +20,22 @@ from tests.spark.journal_scenes import BEGAN, Folders, controller, make_lines, r
 def a_minute(name: str) -> Folders:
     """A controller's journal ends after a minute; the recorder saw all."""
     own = controller(name).begin().alive(1 / 60)
-    seen = recorder(name).begin().led_by(-1, 3.0).led_by(2, 3.5).alive(6.0)
+    seen = recorder(name).begin().lead(-1, 3.0).lead(2, 3.5).alive(6.0)
     return {"controller": own.lines, "recorder": seen.lines}
 
 
 def both(name: str) -> Folders:
     """A recorder that goes on for a moment longer, and began a moment earlier."""
     return {
-        "controller": controller(name).begin(0.001).led_by(2, 3.0).alive(6.0).lines,
-        "recorder": recorder(name).begin().led_by(2, 3.0).alive(6.01).lines,
+        "controller": controller(name).begin(0.001).lead(2, 3.0).alive(6.0).lines,
+        "recorder": recorder(name).begin().lead(2, 3.0).alive(6.01).lines,
     }
 
 
 def seldom(name: str) -> Folders:
     """A controller that says every five minutes that it lives is not silent in between; a recorder saw an hour."""
     return {
-        "controller": controller(name, alive_s=300).begin().led_by(2, 3.0).alive(6.0).lines,
+        "controller": controller(name, alive_s=300).begin().lead(2, 3.0).alive(6.0).lines,
         "recorder": recorder(name).begin().alive(1.0).lines,
     }
 
@@ -43,7 +43,7 @@ def seldom(name: str) -> Folders:
 def a_lost_while(name: str) -> Folders:
     """What a controller lost of its journal is little."""
     return {
-        "controller": controller(name).begin().alive(3.0).lost(3.1).alive(6.0).lines,
+        "controller": controller(name).begin().alive(3.0).lose(3.1).alive(6.0).lines,
         "recorder": recorder(name).begin().alive(6.0).lines,
     }
 
@@ -51,8 +51,8 @@ def a_lost_while(name: str) -> Folders:
 def fill_gap(name: str) -> Folders:
     """While the controller could not write, a recorder beside it took a snapshot."""
     return {
-        "controller": controller(name).begin().alive(2.0).lost(3.0).alive(6.0).lines,
-        "recorder": recorder(name).begin().alive(2.5).snapshot().led_by(2, 2.75).alive(5.0).lines,
+        "controller": controller(name).begin().alive(2.0).lose(3.0).alive(6.0).lines,
+        "recorder": recorder(name).begin().alive(2.5).snapshot().lead(2, 2.75).alive(5.0).lines,
     }
 
 
@@ -60,11 +60,11 @@ def one_after_the_other(name: str) -> Folders:
     """A recorder that has no disk of its own is started anew, and counts from 0 again."""
     return {
         "first": recorder(name).begin().alive(3.0).lines,
-        "second": recorder(name).begin(3.5).led_by(2, 4.0).alive(6.0).lines,
+        "second": recorder(name).begin(3.5).lead(2, 4.0).alive(6.0).lines,
     }
 
 
-def split_into_two_folders(name: str) -> Folders:
+def cut_into_two_folders(name: str) -> Folders:
     """Each half of a controller's journal is less than what the recorder saw, and both together are more."""
     own = controller(name).begin().alive(6.0).lines
     half = len(own) // 2
@@ -93,7 +93,7 @@ def never_known(name: str) -> Folders:
 
 def copies(name: str) -> Folders:
     """A journal, a copy of it, and a part of it."""
-    own = controller(name).begin().led_by(2, 1.0).alive(2.0).lines
+    own = controller(name).begin().lead(2, 1.0).alive(2.0).lines
     return {"own": own, "copy": own, "part": own[20:50]}
 
 
@@ -119,7 +119,7 @@ SCENES: dict[str, tuple[Callable[[str], Folders], dict[str, str], list[Hours]]] 
         one_after_the_other, {"first": ALL, "second": ALL}, [(0, 3), (3.5, 6)],
     ),
     "a controller's journal in two folders": (
-        split_into_two_folders, {"archived": ALL, "current": ALL, "recorder": NONE}, [(0, 6)],
+        cut_into_two_folders, {"archived": ALL, "current": ALL, "recorder": NONE}, [(0, 6)],
     ),
     "a recorder that slept": (slept, {"awake": ALL, "asleep": SOME}, [(0, 0.5), (3, 6)]),
     "a controller without any state": (never_known, {"recorder": ALL, "controller": NONE}, [(3, 6)]),
@@ -136,11 +136,11 @@ class Outcome:
     findings: list[Row]
     spans: list[Row]
 
-    def taken(self, name: str) -> Counter[str]:
+    def count_taken(self, name: str) -> Counter[str]:
         """How many records of each folder."""
         return Counter(row.journal.rsplit("/", 1)[1] for row in self.events if row.cluster_id == name)
 
-    def found(self, name: str, problem: str) -> list[Row]:
+    def select_findings(self, name: str, problem: str) -> list[Row]:
         return [row for row in self.findings if row.cluster_id == name and row.problem == problem]
 
 
@@ -159,7 +159,7 @@ def outcome(spark: SparkSession) -> Outcome:
 @pytest.mark.parametrize("name", SCENES)
 def test_what_covers_most_is_taken_and_what_fills_its_silence_each_record_once(name: str, outcome: Outcome) -> None:
     _, expected, _ = SCENES[name]
-    taken = outcome.taken(name)
+    taken = outcome.count_taken(name)
     whole = {line for folder, how in expected.items() if how == ALL for line in FOLDERS[name][folder]}
     assert sum(taken[folder] for folder, how in expected.items() if how == ALL) == len(whole)
     for folder, how in expected.items():
@@ -182,15 +182,15 @@ def test_numbers_are_in_the_order_of_time_and_no_part_is_a_gap(name: str, outcom
     rows = [row for row in outcome.events if row.cluster_id == name]
     assert len({(row.controller_epoch, row.seq) for row in rows}) == len(rows)
     assert [row.event_time for row in rows] == sorted(row.event_time for row in rows)
-    assert sum(row["count"] for row in outcome.found(name, "gap")) == 3 * name.count("lost")
+    assert sum(row["count"] for row in outcome.select_findings(name, "gap")) == 3 * name.count("lost")
 
 
 @pytest.mark.parametrize("name", SCENES)
 def test_each_journal_that_is_not_all_taken_is_named_with_what_is_left(name: str, outcome: Outcome) -> None:
     _, expected, _ = SCENES[name]
-    found = {row.source: row for row in outcome.found(name, "two_journals")}
+    found = {row.source: row for row in outcome.select_findings(name, "two_journals")}
     assert set(found) == {f"/{name}/{folder}" for folder, how in expected.items() if how != ALL}
     for folder in (folder for folder, how in expected.items() if how != ALL):
         row = found[f"/{name}/{folder}"]
-        assert row["count"] == len(FOLDERS[name][folder]) - outcome.taken(name)[folder]
+        assert row["count"] == len(FOLDERS[name][folder]) - outcome.count_taken(name)[folder]
         assert expected[row.detail.rsplit("/", 1)[1]] == ALL

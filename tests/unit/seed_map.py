@@ -49,7 +49,7 @@ class Checker:
         """What a row names that is not there, in words; none where all is as it says."""
         if row.section != self._section:
             self._section, self._module, self._has_tests = row.section, None, False
-        return [*self._where(row.where), *self._shown_by(row.shown_by)]
+        return [*self._where(row.where), *self._check_shown_by(row.shown_by)]
 
     def _where(self, cell: str) -> Iterator[str]:
         before: Path | None = None
@@ -86,7 +86,7 @@ class Checker:
             return True
         return "." in name and any(name in definitions(m) for m in (self.root / "controller_core").rglob("*.py"))
 
-    def _shown_by(self, cell: str) -> Iterator[str]:
+    def _check_shown_by(self, cell: str) -> Iterator[str]:
         kind, file = "", None
         has_tests = False
         for token, letter, same in _TOKEN.findall(cell):

@@ -143,7 +143,7 @@ async def test_what_a_follower_asks_for_says_what_it_has(leader: Leader) -> None
 
 async def test_a_fetch_waits_for_what_comes_next(leader: Leader) -> None:
     fetching = asyncio.create_task(_fetched(leader, leader.fetch(ASKED._replace(offset=2), max_wait_ms=20_000)))
-    await leader.cluster.until(lambda: leader.cluster.partition(A).followers[B].end_offset == 2)
+    await leader.cluster.wait_until(lambda: leader.cluster.partition(A).followers[B].end_offset == 2)
     await leader.cluster.produce(A, "three", acks=1)
     assert values_in(await fetching) == ["three"]
 
@@ -182,7 +182,7 @@ async def test_epochs_have_ends_and_logs_begin_and_end(leader: Leader) -> None:
 
 async def test_a_link_that_is_closed_fails_what_is_in_flight_and_what_comes(leader: Leader) -> None:
     fetching = asyncio.create_task(_fetched(leader, leader.fetch(ASKED._replace(offset=2), max_wait_ms=20_000)))
-    await leader.cluster.until(lambda: leader.cluster.partition(A).followers[B].end_offset == 2)
+    await leader.cluster.wait_until(lambda: leader.cluster.partition(A).followers[B].end_offset == 2)
     await leader.link.close()
     with pytest.raises(LeaderUnreachable):
         await fetching

@@ -17,15 +17,15 @@ from tests.spark.journal_scenes import Folders, controller, make_lines, recorder
 def two_controllers(name: str) -> Folders:
     """Of an epoch with two controllers, each elects somebody else when broker 1 fails."""
     return {
-        "first": controller(name, who=1).begin().led_by(2, 0.1).alive(1.0).lines,
-        "second": controller(name, who=2).begin(0.05).led_by(3, 0.2).alive(0.3).lines,
+        "first": controller(name, who=1).begin().lead(2, 0.1).alive(1.0).lines,
+        "second": controller(name, who=2).begin(0.05).lead(3, 0.2).alive(0.3).lines,
     }
 
 
 def two_that_agree(name: str) -> Folders:
     """The second one changed nothing before it noticed."""
     return {
-        "first": controller(name, who=1).begin().led_by(2, 0.1).alive(1.0).lines,
+        "first": controller(name, who=1).begin().lead(2, 0.1).alive(1.0).lines,
         "second": controller(name, who=2).begin(0.05).alive(0.06).lines,
     }
 
@@ -33,29 +33,29 @@ def two_that_agree(name: str) -> Folders:
 def restore_copy(name: str) -> Folders:
     """ZooKeeper is set back to a copy, and the same controller has the same epoch again."""
     return {
-        "before": controller(name).begin().led_by(2, 0.1).alive(0.5).lines,
-        "again": controller(name).begin(1.0).led_by(3, 1.1).alive(1.2).lines,
+        "before": controller(name).begin().lead(2, 0.1).alive(0.5).lines,
+        "again": controller(name).begin(1.0).lead(3, 1.1).alive(1.2).lines,
     }
 
 
 def record_beside(name: str) -> Folders:
     """A recorder sees the same a little later, and misses some of it."""
     return {
-        "controller": controller(name).begin().led_by(-1, 0.1).led_by(2, 0.2).alive(1.0).lines,
-        "recorder": recorder(name, who=1).begin(0.0001).led_by(2, 0.2001).alive(1.0).lines,
+        "controller": controller(name).begin().lead(-1, 0.1).lead(2, 0.2).alive(1.0).lines,
+        "recorder": recorder(name, who=1).begin(0.0001).lead(2, 0.2001).alive(1.0).lines,
     }
 
 
 def copies(name: str) -> Folders:
     """A topic is created anew; of the two copies each has lost some, and a third one is whole."""
-    own = controller(name).begin().led_by(2, 0.1).created_again(9).led_by(1, 0.2).alive(1.0).lines
+    own = controller(name).begin().lead(2, 0.1).create_again(9).lead(1, 0.2).alive(1.0).lines
     return {"own": own, "begin": own[: len(own) // 3], "end": own[-len(own) // 2 :]}
 
 
 def restart_controller(name: str) -> Folders:
     """A controller that has lost its disk goes on in a new epoch."""
-    before = controller(name, epoch=1).begin().led_by(2, 0.1).alive(0.2)
-    after = controller(name, epoch=2).after(before).begin(0.3).led_by(3, 0.4).alive(1.0)
+    before = controller(name, epoch=1).begin().lead(2, 0.1).alive(0.2)
+    after = controller(name, epoch=2).follow(before).begin(0.3).lead(3, 0.4).alive(1.0)
     return {"before": before.lines, "after": after.lines}
 
 

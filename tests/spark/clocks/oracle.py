@@ -81,13 +81,13 @@ def pieces(records: Sequence[Record], silence_s: int) -> Iterator[tuple[int, int
     begins = [place for place, is_step in enumerate(steps) if is_step]
     times = [record["event_time_us"] for record in records]
     runs = [(times[a], max(times[a], times[b - 1])) for a, b in pairwise([*begins, len(records)])]
-    bounds = bound_runs(runs)
+    bounds = select_runs(runs)
     cuts = [place for place in range(len(records)) if forgets[place] or steps[place]]
     for begin, end in pairwise([*cuts, len(records)]):
         yield *bounds[sum(steps[: begin + 1]) - 1], forgets[begin], records[begin:end]
 
 
-def bound_runs(runs: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+def select_runs(runs: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
     """Of each run, when it may have been: those that fit one after the other and cover most are taken at their word."""
     best: list[tuple[int, list[int]]] = []
     for number, (began, ended) in enumerate(runs):

@@ -106,8 +106,8 @@ def _random() -> Iterator[Folders]:
 
 def _make_competing() -> Iterator[Folders]:
     """Epochs of which several have a journal, and one whose journal is in two folders."""
-    own = controller("both").begin().alive(0.2).lost(0.4).led_by(2, 0.6).alive(0.8)
-    seen = recorder("both").begin().alive(0.3).snapshot().led_by(-1, 0.5).alive(0.7)
+    own = controller("both").begin().alive(0.2).lose(0.4).lead(2, 0.6).alive(0.8)
+    seen = recorder("both").begin().alive(0.3).snapshot().lead(-1, 0.5).alive(0.7)
     first, second = (controller("two", who=who).begin().alive(hours).lines for who, hours in ((1, 0.5), (2, 0.4)))
     half = len(first) // 2
     yield {"/both/controller": own.lines, "/both/recorder": seen.lines}

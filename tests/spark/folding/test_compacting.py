@@ -87,7 +87,7 @@ JOURNALS: Journals = {
     "/broken": snapshots_of(2, "broken"),
     "/seen": snapshots_of(3, "seen", is_recorded=True),
     "/wrong": spoil_checksums(snapshots_of(4, "wrong", has_gaps=False)),
-    "/both/controller": controller("both").begin().alive(0.1).snapshot().led_by(2, 0.2).snapshot().alive(0.3).lines,
+    "/both/controller": controller("both").begin().alive(0.1).snapshot().lead(2, 0.2).snapshot().alive(0.3).lines,
     "/both/recorder": recorder("both").begin().snapshot().alive(0.2).snapshot().alive(0.4).lines,
 }
 

@@ -44,7 +44,7 @@ class Folded:
     parts: frozenset[tuple[str, Part]]
     choice: Choice
 
-    def of(self, clusters: set[str]) -> set[tuple[str, Part]]:
+    def select(self, clusters: set[str]) -> set[tuple[str, Part]]:
         return {(table, part) for table, part in self.parts if table not in OF_ALL and cluster_of(part) in clusters}
 
 
@@ -108,8 +108,8 @@ def test_clusters_of_which_nothing_is_new_keep_their_folders(
     clusters = {cluster_of(part) for table, part in folded[number].parts if table not in OF_ALL}
     others = clusters - arrived[number].news - SAME_JOURNAL
     assert len(others) > 1
-    assert folded[number].of(others) == folded[number - 1].of(others)
-    again = folded[number].of(arrived[number].news) & folded[number - 1].of(arrived[number].news)
+    assert folded[number].select(others) == folded[number - 1].select(others)
+    again = folded[number].select(arrived[number].news) & folded[number - 1].select(arrived[number].news)
     assert all(_is_before(part, folded[number].choice.days) for _, part in again)
     assert {table for table, _ in again} == BY_DAY
 

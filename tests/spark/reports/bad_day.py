@@ -344,11 +344,11 @@ def daily(cluster: Cluster) -> None:
     causes: dict[tuple[str, int, str], dict[str, float]] = defaultdict(lambda: defaultdict(float))
     led: dict[tuple[int, int], float] = defaultdict(float)
     for row in cluster.tables["incidents"]:
-        for day, seconds in split_by_day(cluster, row["began"], row["ended"]):
+        for day, seconds in cut_by_day(cluster, row["began"], row["ended"]):
             sums[row["topic"], day][row["problem"]] += seconds
             causes[row["topic"], day, row["cause"]][row["problem"]] += seconds
     for row in cluster.tables["partition_intervals"]:
-        for day, seconds in split_by_day(cluster, row["began"], row["ended"]):
+        for day, seconds in cut_by_day(cluster, row["began"], row["ended"]):
             if not row["is_known"]:
                 sums[row["topic"], day]["unknown"] += seconds
             elif row["leader"] >= 0:
@@ -413,7 +413,7 @@ def add_day(cluster: Cluster, topic: str, partitions: int, day: int, its: dict[s
     )
 
 
-def split_by_day(cluster: Cluster, began: datetime, ended: datetime) -> list[tuple[int, float]]:
+def cut_by_day(cluster: Cluster, began: datetime, ended: datetime) -> list[tuple[int, float]]:
     parts = []
     while began < ended:
         day = (began - cluster.began).days

@@ -75,11 +75,11 @@ class SimulatedMembers:
         elif isinstance(request, DescribeQuorumRequest):
             answer = self.quorum
         else:
-            answer = self._as_controller(request)
+            answer = self._answer_as_controller(request)
         assert isinstance(answer, response_type)
         return answer
 
-    def _as_controller(self, request: RequestPayload) -> ResponsePayload:
+    def _answer_as_controller(self, request: RequestPayload) -> ResponsePayload:
         assert isinstance(request, ListPartitionReassignmentsRequest)
         if self.controller_answers is None:
             raise ControllerUnreachable("nobody answered")

@@ -348,10 +348,10 @@ class ClusterMachine(RuleBasedStateMachine):
 
     @precondition(lambda self: self.cluster.processes)
     @rule()
-    def come_to_rest(self) -> None:
-        self.run(self._come_to_rest())
+    def settle(self) -> None:
+        self.run(self._settle())
 
-    async def _come_to_rest(self) -> None:
+    async def _settle(self) -> None:
         for broker in self.cluster.brokers.values():
             broker.resume()
         while self.stopping:
@@ -389,12 +389,12 @@ class ClusterMachine(RuleBasedStateMachine):
 
     async def _end(self) -> None:
         """All brokers come back with all their logs, and then everything that was asked for is done."""
-        await self._come_to_rest()
+        await self._settle()
         for number in BROKERS:
             await self._repair(number)
-        await self._come_to_rest()
+        await self._settle()
         await self.cluster.replicate()
-        await self._come_to_rest()
+        await self._settle()
         state = self.cluster.active.term.state
         assert not state.deletions
         assert not state.reassignments
@@ -451,12 +451,12 @@ class FewRequestsWait(ClusterMachine):
             if number in self.cluster.live or number in self.expired:
                 self.cluster.broker(number).reconnect()
 
-    async def _come_to_rest(self) -> None:
+    async def _settle(self) -> None:
         for number in BROKERS:
             self._reconnect(number)
         while not self.cluster.processes[-1].is_active and not self.cluster.processes[-1].life.is_over:
             await self.cluster.settle()
-        await super()._come_to_rest()
+        await super()._settle()
 
 
 TestClusterWhereFewRequestsWait = FewRequestsWait.TestCase
@@ -488,12 +488,12 @@ class BrokersRefuse(ClusterMachine):
         self.run(act())
         self.do(rest=rest)
 
-    async def _come_to_rest(self) -> None:
+    async def _settle(self) -> None:
         for broker in self.cluster.brokers.values():
             broker.resume()
             broker.obey()
         await self.cluster.settle(passing_ms=2 * LONGEST_PAUSE_MS)
-        await super()._come_to_rest()
+        await super()._settle()
 
 
 TestClusterWhereBrokersRefuse = BrokersRefuse.TestCase

@@ -133,7 +133,7 @@ class SimulatedApiServer:
 
     async def list_all(self, kind: str, namespace: str | None) -> Listing:
         self._ask("list", kind)
-        items = [self._shown(raw) for key, raw in self.objects.items() if _is_of(key, kind, namespace)]
+        items = [self._show(raw) for key, raw in self.objects.items() if _is_of(key, kind, namespace)]
         version = str(next(self._versions))
         if self.before_listing_arrives is not None:
             await self.before_listing_arrives()
@@ -153,7 +153,7 @@ class SimulatedApiServer:
 
     async def get(self, key: Key) -> Raw:
         self._ask("get", key.kind)
-        return self._shown(self._known(key))
+        return self._show(self._find(key))
 
     async def patch_status(self, raw: Raw, patch: Raw) -> Raw:
         self._ask("patch_status", raw["kind"])
@@ -207,18 +207,18 @@ class SimulatedApiServer:
         if kind in self.missing_kinds:
             raise ObjectGone(f"404 no kind {kind}")
 
-    def _known(self, key: Key) -> Raw:
+    def _find(self, key: Key) -> Raw:
         if key not in self.objects:
             raise ObjectGone(f"404 no {key}")
         return self.objects[key]
 
     def _same(self, raw: Raw) -> Raw:
-        known = self._known(key_of(raw))
+        known = self._find(key_of(raw))
         if known["metadata"]["resourceVersion"] != raw["metadata"]["resourceVersion"]:
             raise ObjectChanged("409 it has changed")
-        return self._shown(known)
+        return self._show(known)
 
-    def _shown(self, raw: Raw) -> Raw:
+    def _show(self, raw: Raw) -> Raw:
         shown = deepcopy(raw)
         shown.get("spec", {}).pop(self.dropped.get(raw["kind"]), None)
         return shown
@@ -266,7 +266,7 @@ class SimulatedApiServer:
                 if change.raw["kind"] == kind and (
                     change.type == "BOOKMARK" or _is_of(key_of(change.raw), kind, namespace)
                 ):
-                    yield replace(change, raw=self._shown(change.raw))
+                    yield replace(change, raw=self._show(change.raw))
             if restarts != self._restarts:
                 raise ApiUnavailable("the API server restarts")
             if self.faults:

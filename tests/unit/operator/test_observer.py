@@ -45,7 +45,7 @@ class World:
     async def write(self, *ops: Create | SetData | Delete) -> None:
         await self.other.transact(ops)
 
-    async def until(self, *, topics: set[str] | None = None, **counts: int) -> ClusterView:
+    async def wait_until(self, *, topics: set[str] | None = None, **counts: int) -> ClusterView:
         """Waits for a current view with these topics and counts."""
 
         def is_there(observation: Observation) -> bool:
@@ -111,7 +111,7 @@ ORDERS_0 = paths.partition_state(TopicPartition(ORDERS, PartitionId(0)))
 async def test_the_first_view_is_whole(world: World) -> None:
     await world.write(registration(1), registration(2), *new_topic("orders", [1, 2], [2, 1]))
     await world.write(Create(path=paths.CONTROLLER, data=codecs.encode_controller(BrokerId(1), 0)))
-    view = await world.until(topics={"orders"}, partitions=2, online=2)
+    view = await world.wait_until(topics={"orders"}, partitions=2, online=2)
     assert list(view.brokers) == [1, 2]
     assert view.controller is not None
     assert view.controller.kind is ControllerKind.KAFKA
@@ -157,7 +157,7 @@ async def test_the_brokers_that_the_controller_cannot_lead_are_those_that_it_nam
 async def test_a_new_controller_epoch_shows_and_leaves_the_topics_the_same_objects(world: World) -> None:
     await world.write(Create(path=paths.CONTROLLER, data=codecs.encode_controller(BrokerId(1000), 0)))
     await world.write(Create(path=paths.CONTROLLER_EPOCH, data=b"4"), *new_topic("orders", [1, 2]))
-    before = await world.until(topics={"orders"}, online=1)
+    before = await world.wait_until(topics={"orders"}, online=1)
     await world.write(SetData(path=paths.CONTROLLER_EPOCH, data=b"5", version=ANY_VERSION))
     after = await world.observer.refresh([paths.CONTROLLER_EPOCH])
     assert after.controller is not None
@@ -167,41 +167,41 @@ async def test_a_new_controller_epoch_shows_and_leaves_the_topics_the_same_objec
 
 async def test_a_changed_isr_shows_and_other_topics_stay_the_same_objects(world: World) -> None:
     await world.write(*new_topic("orders", [1, 2]), *new_topic("audit", [1, 2]))
-    before = await world.until(topics={"orders", "audit"}, under_replicated=0)
+    before = await world.wait_until(topics={"orders", "audit"}, under_replicated=0)
     await world.write(SetData(path=ORDERS_0, data=state(1, [1]), version=ANY_VERSION))
-    after = await world.until(under_replicated=1)
+    after = await world.wait_until(under_replicated=1)
     assert after.topics[TopicName("audit")] is before.topics[TopicName("audit")]
     assert after.topics[ORDERS] is not before.topics[ORDERS]
 
 
 async def test_partitions_that_come_later_are_watched_too(world: World) -> None:
     await world.write(*new_topic("orders", [1, 2]))
-    await world.until(partitions=1, online=1)
+    await world.wait_until(partitions=1, online=1)
     grown = topic((assign([1, 2]), None), (assign([2, 1]), None))
     await world.write(SetData(path=paths.topic(ORDERS), data=codecs.encode_topic(grown.assignment)))
-    await world.until(partitions=2, offline=1)
+    await world.wait_until(partitions=2, offline=1)
     second = TopicPartition(ORDERS, PartitionId(1))
     await world.write(
         Create(path=paths.partition(second)), Create(path=paths.partition_state(second), data=state(2, [1, 2]))
     )
-    await world.until(partitions=2, online=2)
+    await world.wait_until(partitions=2, online=2)
 
 
 async def test_a_topic_deleted_and_created_again_at_once_shows_its_new_state(world: World) -> None:
     made = new_topic("orders", [1, 2])
     await world.write(*made)
-    await world.until(online=1)
+    await world.wait_until(online=1)
     await world.write(*(Delete(path=op.path) for op in reversed(made)))
     await world.write(*new_topic("orders", [2, 3], [3, 1]))
-    view = await world.until(partitions=2, online=2)
+    view = await world.wait_until(partitions=2, online=2)
     assert view.topics[ORDERS].partitions[PartitionId(0)].replicas == (2, 3)
     await world.write(*(Delete(path=op.path) for op in reversed(new_topic("orders", [2, 3], [3, 1]))))
-    await world.until(topics=set())
+    await world.wait_until(topics=set())
 
 
 async def test_a_topic_may_be_called_as_the_znodes_of_states_are(world: World) -> None:
     await world.write(*new_topic("state", [1, 2]), *new_topic("orders", [1]))
-    await world.until(topics={"state", "orders"}, online=2)
+    await world.wait_until(topics={"state", "orders"}, online=2)
     config = Create(
         path=paths.topic_config(TopicName("state")), data=codecs.encode_config({"min.insync.replicas": "3"})
     )
@@ -213,11 +213,11 @@ async def test_a_topic_may_be_called_as_the_znodes_of_states_are(world: World) -
 
 async def test_znodes_that_are_none_of_kafkas_are_nothing_to_it(world: World) -> None:
     await world.write(*new_topic("orders", [1]))
-    await world.until(topics={"orders"})
+    await world.wait_until(topics={"orders"})
     strange = ("/brokers/topics/orders/state", "/brokers/topics/orders/partitions/two", "/config/topics/orders/more")
     await world.write(*(Create(path=path) for path in (strange[0], strange[1], f"{strange[1]}/state")))
     await world.write(*new_topic("audit", [1]))
-    view = await world.until(topics={"orders", "audit"}, online=2)
+    view = await world.wait_until(topics={"orders", "audit"}, online=2)
     assert view.malformed == {}
 
 
@@ -264,9 +264,9 @@ async def test_a_child_that_comes_while_the_list_is_on_its_way_ends_no_watch() -
     observer.start()
     world = World(zookeeper=zookeeper, observer=observer, observing=observing, other=other)
     try:
-        await world.until(topics={"late"})
+        await world.wait_until(topics={"late"})
         await world.write(*new_topic("later", [1]))
-        await world.until(topics={"late", "later"})
+        await world.wait_until(topics={"late", "later"})
     finally:
         await observer.stop()
 
@@ -303,30 +303,30 @@ async def test_a_request_that_makes_no_sense_is_still_in_the_way(world: World) -
 
 async def test_one_topic_that_makes_no_sense_hides_no_other(world: World) -> None:
     await world.write(Create(path=paths.topic(TopicName("broken")), data=b"{}"), *new_topic("orders", [1]))
-    view = await world.until(topics={"orders"})
+    view = await world.wait_until(topics={"orders"})
     assert paths.topic(TopicName("broken")) in view.malformed
     repaired = topic((assign([1]), None), name="broken")
     await world.write(SetData(path=paths.topic(TopicName("broken")), data=codecs.encode_topic(repaired.assignment)))
-    assert (await world.until(topics={"orders", "broken"})).malformed == {}
+    assert (await world.wait_until(topics={"orders", "broken"})).malformed == {}
 
 
 async def test_a_topics_configuration_counts_for_its_partitions(world: World) -> None:
     config = Create(path=paths.topic_config(ORDERS), data=codecs.encode_config({"min.insync.replicas": "2"}))
     await world.write(config, *new_topic("orders", [1, 2]))
-    await world.until(topics={"orders"}, under_min_isr=0)
+    await world.wait_until(topics={"orders"}, under_min_isr=0)
     await world.write(SetData(path=ORDERS_0, data=state(1, [1]), version=ANY_VERSION))
-    await world.until(under_min_isr=1)
+    await world.wait_until(under_min_isr=1)
     await world.write(SetData(path=config.path, data=codecs.encode_config({}), version=ANY_VERSION))
-    await world.until(under_min_isr=0, under_replicated=1)
+    await world.wait_until(under_min_isr=0, under_replicated=1)
 
 
 async def test_a_min_isr_default_of_the_cluster_counts_too(world: World) -> None:
     await world.write(*new_topic("orders", [1, 2]), SetData(path=paths.CONFIG, data=b"", version=ANY_VERSION))
     await world.write(SetData(path=ORDERS_0, data=state(1, [1]), version=ANY_VERSION))
-    await world.until(topics={"orders"}, under_min_isr=0)
+    await world.wait_until(topics={"orders"}, under_min_isr=0)
     defaults = codecs.encode_config({"min.insync.replicas": "2"})
     await world.write(Create(path=paths.BROKER_CONFIGS), Create(path=paths.broker_config(None), data=defaults))
-    await world.until(under_min_isr=1)
+    await world.wait_until(under_min_isr=1)
 
 
 @pytest.mark.parametrize("number", ["9" * 4400, "٣", "-1", "two"])
@@ -334,7 +334,7 @@ async def test_a_min_isr_that_is_no_number_is_none(world: World, number: str) ->
     config = codecs.encode_config({"min.insync.replicas": number})
     await world.write(Create(path=paths.topic_config(ORDERS), data=config), *new_topic("orders", [1, 2]))
     await world.write(Create(path=paths.BROKER_CONFIGS), Create(path=paths.broker_config(None), data=config))
-    await world.until(topics={"orders"}, under_min_isr=0)
+    await world.wait_until(topics={"orders"}, under_min_isr=0)
 
 
 async def test_a_topic_with_one_bad_entry_is_left_to_a_person(world: World) -> None:
@@ -343,24 +343,24 @@ async def test_a_topic_with_one_bad_entry_is_left_to_a_person(world: World) -> N
         Create(path=paths.topic(TopicName("broken")), data=b'{"partitions":{"0":[1],"1":[2147483648]}}'),
         *new_topic("orders", [1]),
     )
-    view = await world.until(topics={"orders"})
+    view = await world.wait_until(topics={"orders"})
     assert "from 0 to 2147483647" in view.malformed[paths.topic(TopicName("broken"))]
 
 
 @pytest.mark.parametrize("fault", ["drop_connection", "expire"])
 async def test_what_changes_during_an_outage_is_in_the_view_afterwards(world: World, fault: str) -> None:
     await world.write(*new_topic("orders", [1, 2]))
-    await world.until(topics={"orders"}, under_replicated=0)
+    await world.wait_until(topics={"orders"}, under_replicated=0)
     getattr(world.zookeeper, fault)(world.observing)
     await world.write(SetData(path=ORDERS_0, data=state(1, [1]), version=ANY_VERSION), *new_topic("audit", [1]))
-    await world.until(topics={"orders", "audit"}, under_replicated=1)
+    await world.wait_until(topics={"orders", "audit"}, under_replicated=1)
     await world.write(SetData(path=ORDERS_0, data=state(1, [1, 2]), version=ANY_VERSION))
-    await world.until(under_replicated=0)
+    await world.wait_until(under_replicated=0)
 
 
 async def test_while_zookeeper_is_away_the_last_view_stays_and_says_that_it_is_old(world: World) -> None:
     await world.write(*new_topic("orders", [1, 2]))
-    await world.until(topics={"orders"})
+    await world.wait_until(topics={"orders"})
     world.zookeeper.disconnect(world.observing)
     async with asyncio.timeout(DEADLINE_S):
         away = await world.observer.wait_for(lambda each: each.trouble is not None)
@@ -369,20 +369,20 @@ async def test_while_zookeeper_is_away_the_last_view_stays_and_says_that_it_is_o
     with pytest.raises(NotCurrent):
         await world.observer.refresh(timeout_s=0.01)
     world.zookeeper.reconnect(world.observing)
-    await world.until(topics={"orders"})
+    await world.wait_until(topics={"orders"})
 
 
 async def test_a_view_names_the_topics_that_are_not_as_in_the_one_before(world: World) -> None:
     audit = new_topic("audit", [1, 2])
     await world.write(*new_topic("orders", [1, 2]), *audit)
-    await world.until(topics={"orders", "audit"}, online=2)
+    await world.wait_until(topics={"orders", "audit"}, online=2)
     first = await world.observer.refresh()
     await world.write(SetData(path=ORDERS_0, data=state(1, [1]), version=ANY_VERSION))
-    second = await world.until(under_replicated=1)
+    second = await world.wait_until(under_replicated=1)
     assert second.version == first.version + 1
     assert second.changed == {ORDERS}
     await world.write(*(Delete(path=op.path) for op in reversed(audit)))
-    third = await world.until(topics={"orders"})
+    third = await world.wait_until(topics={"orders"})
     assert TopicName("audit") in third.changed
     assert ORDERS not in third.changed
 
@@ -390,26 +390,26 @@ async def test_a_view_names_the_topics_that_are_not_as_in_the_one_before(world: 
 async def test_the_counts_that_are_kept_are_those_of_the_topics_whatever_happens(world: World) -> None:
     audit = new_topic("audit", [1, 2], [2, 1])
     await world.write(*new_topic("orders", [1, 2]), *audit)
-    views = [await world.until(topics={"orders", "audit"}, online=3)]
+    views = [await world.wait_until(topics={"orders", "audit"}, online=3)]
     await world.write(SetData(path=ORDERS_0, data=state(2, [2]), version=ANY_VERSION))
-    views.append(await world.until(non_preferred_leader=1, under_replicated=1))
+    views.append(await world.wait_until(non_preferred_leader=1, under_replicated=1))
     defaults = codecs.encode_config({"min.insync.replicas": "2"})
     await world.write(Create(path=paths.BROKER_CONFIGS), Create(path=paths.broker_config(None), data=defaults))
-    views.append(await world.until(under_min_isr=1))
+    views.append(await world.wait_until(under_min_isr=1))
     await world.write(*(Delete(path=op.path) for op in reversed(audit)))
-    views.append(await world.until(topics={"orders"}))
+    views.append(await world.wait_until(topics={"orders"}))
     for view in views:
         assert view.known_counts == sum_counts(topic.counts for topic in view.topics.values())
 
 
 async def test_what_is_read_again_and_is_as_it_was_has_not_changed(world: World) -> None:
     await world.write(*new_topic("orders", [1, 2]))
-    before = await world.until(topics={"orders"}, online=1)
+    before = await world.wait_until(topics={"orders"}, online=1)
     world.zookeeper.disconnect(world.observing)
     async with asyncio.timeout(DEADLINE_S):
         await world.observer.wait_for(lambda each: each.trouble is not None)
     world.zookeeper.reconnect(world.observing)
-    await world.until(topics={"orders"})
+    await world.wait_until(topics={"orders"})
     after = await world.observer.refresh()
     assert after.version > before.version
     assert after.changed == frozenset()
@@ -457,7 +457,7 @@ async def test_a_zookeeper_that_cannot_be_reached_is_tried_again() -> None:
 
 
 async def test_an_error_that_nobody_expected_is_reported_and_everything_is_read_again(world: World) -> None:
-    await world.until(topics=set())
+    await world.wait_until(topics=set())
     reported: list[Observation] = []
 
     def stumble(observation: Observation) -> None:
@@ -469,9 +469,9 @@ async def test_an_error_that_nobody_expected_is_reported_and_everything_is_read_
     await world.write(*new_topic("orders", [1]))
     async with asyncio.timeout(DEADLINE_S):
         await world.observer.wait_for(lambda each: each.trouble == "ValueError: nobody expected that")
-    await world.until(topics={"orders"})
+    await world.wait_until(topics={"orders"})
     await world.write(*new_topic("events", [1]))
-    await world.until(topics={"orders", "events"})
+    await world.wait_until(topics={"orders", "events"})
 
 
 async def test_own_writes_are_in_the_view_after_a_refresh_of_their_paths(world: World) -> None:

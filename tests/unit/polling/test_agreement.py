@@ -52,7 +52,7 @@ class Looks:
         self._cluster = KnownCluster()
         self._agreement = Agreement(self._cluster)
         self._written, self._now_s = 10, 0.0
-        self._agreement.of(round_of({}, self._asked()))
+        self._agreement.of(round_of({}, self._make_asked()))
         self._take(topics, moves)
 
     def look(
@@ -66,16 +66,16 @@ class Looks:
     ) -> Agreed:
         self._now_s += 0.1
         self._written = self._written + 1 if written is None else written
-        round_ = round_of(topics, self._asked(), self._written - 1)
+        round_ = round_of(topics, self._make_asked(), self._written - 1)
         agreed = self._agreement.of(replace(round_, earlier=earlier, before=before, after=after))
         self._take(self._agreement.held_back(topics, agreed.doubtful), agreed.moves)
         return agreed
 
-    def shown(self) -> tuple[int, ...]:
+    def list_shown(self) -> tuple[int, ...]:
         """The replicas of the first partition as they are known."""
         return tuple(map(int, self._cluster.topics[ORDERS].partitions[PartitionId(0)].replicas))
 
-    def _asked(self) -> Asked:
+    def _make_asked(self) -> Asked:
         return Asked(replace(QUORUM, written=self._written), self._now_s)
 
     def _take(self, topics: Topics, moves: Moves) -> None:
@@ -134,15 +134,15 @@ class TestDoubt:
         for _ in range(3):  # the log does not grow
             agreed = looks.look(shows(3, 2, 1), written=11)
             assert agreed == Agreed({}, frozenset({FIRST}), is_first_in_doubt=False)
-            assert looks.shown() == (1, 2)
+            assert looks.list_shown() == (1, 2)
         assert looks.look(shows(3, 2, 1), written=12).doubtful == set()
-        assert looks.shown() == (3, 2, 1)
+        assert looks.list_shown() == (3, 2, 1)
 
     def test_what_is_in_doubt_holds_back_no_other_partition(self) -> None:
         looks = Looks(shows(1, 2, p1=(1, 2)), {})
         assert looks.look(shows(3, 2, 1, p1=(4, 5))).doubtful == {FIRST}
         assert looks.look(shows(3, 2, p1=(6, 5, 4))).doubtful == {tp(ORDERS, 1)}
-        assert looks.shown() == (3, 2)
+        assert looks.list_shown() == (3, 2)
 
     @pytest.mark.parametrize("replicas", [(1, 2), (2, 1), (3, 2), (1,)])
     def test_as_many_or_fewer_are_in_no_doubt(self, replicas: tuple[int, ...]) -> None:

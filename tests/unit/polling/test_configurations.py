@@ -46,7 +46,7 @@ class Watched:
             self.known.take_configs(found, 2)
         return [*self.quorum.keys]
 
-    def of(self, name: TopicName) -> dict[str, str]:
+    def read_config(self, name: TopicName) -> dict[str, str]:
         return dict(self.known.config_of(name).own)
 
 
@@ -68,7 +68,7 @@ async def test_a_key_that_is_set_for_some_topic_is_searched_at_all_and_whose_has
         found.quorum.topics[LAST].config["retention.ms"] = "7"
         asked = await found.search()
         assert asked == [("min.insync.replicas", "retention.ms")] * GROUPS + [None]
-        assert found.of(LAST) == {"retention.ms": "7"}
+        assert found.read_config(LAST) == {"retention.ms": "7"}
         assert await found.look() == [], "nothing is suspected any longer"
 
 
@@ -76,17 +76,17 @@ async def test_a_key_that_nobody_had_set_is_found_by_reading_all_and_searched_fr
     async with watch_configs() as found:
         found.quorum.topics[LAST].config["retention.ms"] = "7"
         assert await found.search() == [None] * GROUPS
-        assert found.of(LAST) == {"retention.ms": "7"}
+        assert found.read_config(LAST) == {"retention.ms": "7"}
         found.quorum.topics[FIRST].config["retention.ms"] = "8"
         assert await found.search() == [("min.insync.replicas", "retention.ms")] * GROUPS + [None]
-        assert found.of(FIRST) == {"retention.ms": "8"}
+        assert found.read_config(FIRST) == {"retention.ms": "8"}
 
 
 async def test_where_a_search_finds_nothing_all_are_read() -> None:
     async with watch_configs(retention_ms="5") as found:
         found.quorum.topics[LAST].config["segment.ms"] = "7"
         assert (await found.search())[GROUPS:] == [None] * GROUPS
-        assert found.of(LAST) == {"segment.ms": "7"}
+        assert found.read_config(LAST) == {"segment.ms": "7"}
 
 
 async def test_of_many_keys_those_that_most_topics_set_are_searched() -> None:
@@ -112,9 +112,9 @@ async def test_a_search_that_breaks_off_hides_nothing_from_the_next_one() -> Non
 
         with pytest.raises(AnswerLost):
             await found.search()
-        assert found.of(FIRST) == {"retention.ms": "5"}
+        assert found.read_config(FIRST) == {"retention.ms": "5"}
         await found.search()
-        assert found.of(FIRST) == {"retention.ms": "7"}
+        assert found.read_config(FIRST) == {"retention.ms": "7"}
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -137,4 +137,4 @@ async def test_however_changes_follow_each_other_a_suspicion_ends_with_all_known
                     await found.look()
             else:
                 await found.search()
-            assert found.of(name) == config
+            assert found.read_config(name) == config

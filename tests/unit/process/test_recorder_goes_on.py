@@ -96,7 +96,7 @@ class Recording:
     metrics_port: int
     running: asyncio.Task[None]
 
-    async def until(self, is_so: Callable[[list[Line]], bool]) -> list[Line]:
+    async def wait_until(self, is_so: Callable[[list[Line]], bool]) -> list[Line]:
         """The records without those of snapshots, once they are so."""
         async with asyncio.timeout(DEADLINE_S):
             while not is_so(lines := changes(self.journal)):
@@ -142,24 +142,24 @@ async def test_it_asks_brokers_from_what_cannot_be_read_on_and_neither_loses_nor
     cluster = Cluster()
     async with serve(cluster) as bootstrap:
         async with record(bootstrap, tmp_path) as followed:
-            await followed.until(lambda lines: begins(lines) == 1)
+            await followed.wait_until(lambda lines: begins(lines) == 1)
             cluster.quorum.append(logs.batch(8, logs.partition_change(0, isr=[1])))
-            await followed.until(lambda lines: offsets(lines) == [8])
+            await followed.wait_until(lambda lines: offsets(lines) == [8])
             assert await followed.metric("kontroller_recorder_polls") == 0
         cluster.quorum.most_batches = 4  # what cannot be read is behind what is read to find the journal's end
         cluster.quorum.append(logs.batch(9, logs.partition_change(0, isr=[1, 2])))
         cluster.quorum.append(WHAT_IS_UNREADABLE[which][0])
         async with record(bootstrap, tmp_path) as again:
-            lines = await again.until(lambda lines: begins(lines) == 2)
+            lines = await again.wait_until(lambda lines: begins(lines) == 2)
             assert offsets(lines) == [8, 9]
             assert await again.metric("kontroller_recorder_polls") == 1
             cluster.change(isr=(2,), leader_epoch=2)
-            await again.until(lambda lines: offsets(lines) == [8, 9, None])
+            await again.wait_until(lambda lines: offsets(lines) == [8, 9, None])
         async with record(bootstrap, tmp_path) as stays:
-            await stays.until(lambda lines: begins(lines) == 3)
+            await stays.wait_until(lambda lines: begins(lines) == 3)
             assert await stays.metric("kontroller_recorder_polls") == 1
             cluster.change(isr=(1, 2), leader_epoch=3)
-            lines = await stays.until(lambda lines: offsets(lines) == [8, 9, None, None])
+            lines = await stays.wait_until(lambda lines: offsets(lines) == [8, 9, None, None])
     folded = fold(read(tmp_path))
     assert (folded.findings, folded.gaps) == ([], [])
     assert folded.image is not None

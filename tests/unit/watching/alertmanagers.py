@@ -57,7 +57,7 @@ class StrictAlertmanager:
         if self._runner is not None:
             await self._runner.cleanup()
 
-    def firing(self, now_s: float) -> list[dict[str, str]]:
+    def list_firing(self, now_s: float) -> list[dict[str, str]]:
         """The labels of what fires: an alert ends at its `endsAt`, also by itself."""
         now = datetime.fromtimestamp(now_s, UTC)
         return [it["labels"] for it in self.alerts.values() if datetime.fromisoformat(it["endsAt"]) > now]

@@ -101,11 +101,11 @@ async def test_one_about_a_whole_cluster_has_no_topic_and_no_partition(server: S
 async def test_it_fires_until_it_is_over_and_is_told_of_once_more_then(server: StrictAlertmanager, told: Told) -> None:
     told.post(alarm())
     await told.receiver.send()
-    assert len(server.firing(NOW_S)) == 1
+    assert len(server.list_firing(NOW_S)) == 1
     told.clock.now_s += 10
     told.post(alarm(state="cleared"))
     await told.receiver.send()
-    assert server.firing(NOW_S + 11) == []
+    assert server.list_firing(NOW_S + 11) == []
     await told.receiver.send()
     assert len(server.requests) == 2
     assert told.receiver.pending == 0
@@ -120,8 +120,8 @@ async def test_what_stands_is_sent_again_before_it_would_end_by_itself(server: S
                 told.clock.now_s += 0.05
                 count = len(server.requests)
                 await wait_until(lambda count=count: len(server.requests) > count)  # type: ignore[misc]
-                assert len(server.firing(told.clock.now_s)) == 1
-        assert server.firing(told.clock.now_s + 0.3) == []
+                assert len(server.list_firing(told.clock.now_s)) == 1
+        assert server.list_firing(told.clock.now_s + 0.3) == []
 
 
 @pytest.mark.parametrize(
@@ -136,7 +136,7 @@ async def test_a_bad_clock_makes_no_alert_that_is_refused_or_lies_in_the_future(
     told.clock.now_s -= 3600  # and this machine's clock is set back
     told.post(alarm(state="cleared", began_us=began_us))
     await told.receiver.send()
-    assert server.firing(NOW_S + 1) == []
+    assert server.list_firing(NOW_S + 1) == []
 
 
 async def test_while_it_is_away_alarms_wait_and_it_learns_of_all_as_they_are_by_then(
@@ -154,7 +154,7 @@ async def test_while_it_is_away_alarms_wait_and_it_learns_of_all_as_they_are_by_
         told.clock.now_s += 1
         await server.start()
         await wait_until(lambda: told.receiver.pending == 0)
-    assert [labels["topic"] for labels in server.firing(told.clock.now_s)] == ["new"]
+    assert [labels["topic"] for labels in server.list_firing(told.clock.now_s)] == ["new"]
 
 
 @pytest.mark.parametrize("status", [404, 401, 429, 500, 503, 302])
@@ -178,7 +178,7 @@ async def test_what_is_refused_for_good_is_counted_and_does_not_stop_the_rest(
     await told.receiver.send()
     told.post(alarm("b"))
     await told.receiver.send()
-    assert (told.receiver.dropped, [labels["topic"] for labels in server.firing(NOW_S)]) == (1, ["b"])
+    assert (told.receiver.dropped, [labels["topic"] for labels in server.list_firing(NOW_S)]) == (1, ["b"])
 
 
 async def test_thousands_go_in_batches(server: StrictAlertmanager, told: Told) -> None:

@@ -113,7 +113,7 @@ async def test_it_tells_everybody_and_ends_in_order(journal: Path, tmp_path: Pat
         write(journal, lead(2, 0.2, 1))
         writing = asyncio.create_task(keep_alive(journal, 3, 0.2))
         await asyncio.to_thread(wait_until, lambda: len(list_told()) == 4, process)
-        await asyncio.to_thread(wait_until, lambda: server.firing(time.time()) == [], process)
+        await asyncio.to_thread(wait_until, lambda: server.list_firing(time.time()) == [], process)
         await asyncio.to_thread(end, process)
         writing.cancel()
     await server.stop()

@@ -25,7 +25,7 @@ class Pair:
     def is_ready(self, timeout_s: float) -> bool:
         return bool(select_with_tls(selector_select, [self.client], [], [], timeout_s)[0])
 
-    def received(self, size: int) -> bytes:
+    def receive(self, size: int) -> bytes:
         """What kazoo's loop reads of so many bytes."""
         content = b""
         while len(content) < size:
@@ -58,9 +58,9 @@ def pair(contexts: tuple[ssl.SSLContext, ssl.SSLContext]) -> Iterator[Pair]:
 
 def test_what_came_in_one_record_is_ready_though_nothing_more_arrives(pair: Pair) -> None:
     pair.server.sendall(b"one" + b"two")
-    assert pair.received(3) == b"one"
+    assert pair.receive(3) == b"one"
     assert pair.is_ready(0)
-    assert pair.received(3) == b"two"
+    assert pair.receive(3) == b"two"
 
 
 def test_what_is_no_content_makes_nothing_ready(pair: Pair) -> None:
@@ -70,7 +70,7 @@ def test_what_is_no_content_makes_nothing_ready(pair: Pair) -> None:
         assert selector.select(5), "there is nothing that could be taken for content"
     assert not pair.is_ready(0)
     pair.server.sendall(b"content")
-    assert pair.received(7) == b"content"
+    assert pair.receive(7) == b"content"
 
 
 @pytest.mark.parametrize("size", [0, 1, 16_384, 16_385, 3 << 20])
@@ -78,14 +78,14 @@ def test_everything_is_received_in_its_order(pair: Pair, size: int) -> None:
     content = bytes(number % 251 for number in range(size))
     with ThreadPoolExecutor(1) as other:
         sending = other.submit(pair.server.sendall, content)
-        assert pair.received(size) == content
+        assert pair.receive(size) == content
         sending.result(5)
 
 
 def test_the_end_is_ready_and_empty_when_all_before_it_is_read(pair: Pair) -> None:
     pair.server.sendall(b"last")
     pair.server.shutdown(socket.SHUT_RDWR)
-    assert pair.received(4) == b"last"
+    assert pair.receive(4) == b"last"
     assert pair.is_ready(5)
     assert pair.client.recv(1) == b""
 

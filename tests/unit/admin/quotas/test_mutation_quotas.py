@@ -62,7 +62,7 @@ class House:
     def set_rate(self, rate: object, user: str | None = "alice", client_id: str | None = None) -> None:
         set_rate(self.cluster.zk, Entity(user, client_id), rate)
 
-    async def answered(self, request: Any, caller: Caller = ALICE, client_id: str = "app") -> bytes | Throttled:
+    async def answer(self, request: Any, caller: Caller = ALICE, client_id: str = "app") -> bytes | Throttled:
         (api,) = (api for api in self.assembly.apis("PLAINTEXT") if api.key == request.__api_key__)
         content = encode_request(request, 1, client_id)[4:]
         asking = asyncio.create_task(api.respond(read_request_head(content), content, caller))
@@ -73,7 +73,7 @@ class House:
 
     async def ask(self, request: Any, caller: Caller = ALICE, client_id: str = "app") -> tuple[list[ErrorCode], int]:
         """The error of each part, and how many milliseconds who asks is to wait; he is not heard for as long."""
-        answer = await self.answered(request, caller, client_id)
+        answer = await self.answer(request, caller, client_id)
         frame = answer.frame if isinstance(answer, Throttled) else answer
         response: Any = decode_response(load_response_schema(request.__api_key__, request.__version__), frame[4:])
         parts = next(getattr(response, name) for name in ("topics", "responses", "results") if hasattr(response, name))

@@ -91,7 +91,7 @@ class ScriptedBroker:
         answer = scripted.pop(0) if scripted else self.cluster.answers[key]
         return answer(self, request) if callable(answer) else answer
 
-    def asked_of(self, key: int) -> list[Any]:
+    def list_requests(self, key: int) -> list[Any]:
         """What came to it of one API."""
         return [request for request in self.asked if request.__api_key__ == key]
 

@@ -65,7 +65,7 @@ def rates_deleted(cluster: ScriptedCluster) -> dict[str, list[str]]:
     return {
         str(resource.resource_name): [str(config.name) for config in resource.configs]
         for broker in cluster.brokers.values()
-        for request in broker.asked_of(INCREMENTAL_ALTER_CONFIGS)
+        for request in broker.list_requests(INCREMENTAL_ALTER_CONFIGS)
         for resource in request.resources
         if all(config.config_operation == 1 for config in resource.configs)
     }
@@ -80,7 +80,7 @@ async def test_what_else_is_throttled_of_a_topic_stays_so_and_a_list_that_is_not
     operations = {
         str(config.name): int(config.config_operation)
         for broker in cluster.brokers.values()
-        for request in broker.asked_of(INCREMENTAL_ALTER_CONFIGS)
+        for request in broker.list_requests(INCREMENTAL_ALTER_CONFIGS)
         for resource in request.resources
         if resource.resource_name == "orders"
         for config in resource.configs
@@ -132,7 +132,7 @@ async def test_a_broker_that_has_not_heard_yet_of_its_throttle_does_not_keep_it(
     """As where a move is refused right after it was throttled."""
     admin = cluster.client()
     await admin.throttle_reassignment(TO_3, 1000)
-    first, *_ = cluster[1].asked_of(INCREMENTAL_ALTER_CONFIGS)
+    first, *_ = cluster[1].list_requests(INCREMENTAL_ALTER_CONFIGS)
     assert first.resources[0].resource_name == "orders", "whatever is set then is found by what its topics have"
     cluster.topic_configs["orders"] = {"leader.replication.throttled.replicas": "0:1,0:2"}
     await admin.unthrottle_reassignment(TO_3)
@@ -150,7 +150,7 @@ async def test_nothing_is_left_out_of_a_throttle_because_a_broker_does_not_know_
 
     cluster[2].answers[METADATA] += [metadata, hears]
     await cluster.client().throttle_reassignment(TO_3, 1000)
-    assert {b for b in cluster.brokers if cluster[b].asked_of(INCREMENTAL_ALTER_CONFIGS)} == {1, 2, 3}
+    assert {b for b in cluster.brokers if cluster[b].list_requests(INCREMENTAL_ALTER_CONFIGS)} == {1, 2, 3}
     cluster.topics = {}
     with pytest.raises(Refused, match="orders-0: unknown topic or partition"):
         await cluster.client().throttle_reassignment(TO_3, 1000)
@@ -172,7 +172,7 @@ async def test_a_broker_that_hears_late_of_a_move_s_end_is_no_failure(cluster: S
 async def test_what_moves_elsewhere_has_failed_without_a_second_look(cluster: ScriptedCluster) -> None:
     cluster[1].answers[LIST_REASSIGNMENTS].append(make_moves(target=(4, 1), all_=(4, 1, 2)))
     assert list((await cluster.client().verify_reassign_partitions(TO_3)).values()) == [Progress.FAILED]
-    assert len(cluster[1].asked_of(LIST_REASSIGNMENTS)) == 1
+    assert len(cluster[1].list_requests(LIST_REASSIGNMENTS)) == 1
 
 
 async def test_each_partition_of_a_wait_has_time_to_be_known_where_it_is(cluster: ScriptedCluster) -> None:
@@ -206,7 +206,7 @@ async def test_a_long_wait_looks_less_often_where_a_look_takes_long(cluster: Scr
     cluster[1].delay_s = 0.2
     with pytest.raises(Unreachable):
         await cluster.client().wait_for_reassignment(TO_3, timeout_ms=3_000)
-    assert len(cluster[1].asked_of(LIST_REASSIGNMENTS)) <= 2
+    assert len(cluster[1].list_requests(LIST_REASSIGNMENTS)) <= 2
 
 
 async def test_a_server_whose_time_was_over_may_have_done_it(cluster: ScriptedCluster) -> None:

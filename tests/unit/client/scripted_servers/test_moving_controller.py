@@ -82,13 +82,13 @@ class Moves:
                 if self.closes:
                     return None
                 if self.finds_none and key != API_VERSIONS:
-                    return self._refused(request, ErrorCode.stale_controller_epoch)
+                    return self._refuse(request, ErrorCode.stale_controller_epoch)
         if broker.id != cluster.controller and key not in ANY_SERVER:
-            return self._refused(request, ErrorCode.not_controller)
+            return self._refuse(request, ErrorCode.not_controller)
         answer: Answer = usual(broker, request) if callable(usual) else usual
         return answer
 
-    def _refused(self, request: RequestPayload, code: ErrorCode) -> Answer:
+    def _refuse(self, request: RequestPayload, code: ErrorCode) -> Answer:
         key = int(request.__api_key__)
         return fill_response(load_response_schema(key, int(request.__version__)), code, of_parts=key in SAID_BY_PARTS)
 
@@ -171,7 +171,7 @@ async def test_updates_of_features_are_sent_as_the_controller_that_has_come_take
         cluster[1].answers[UPDATE_FEATURES].append(fill_response(response, ErrorCode.not_controller))
         cluster[3].ranges[UPDATE_FEATURES] = (0, 1)
         await cluster.client().update_features([FeatureUpdate(feature=name, level=1) for name in "fg"])
-        sent = cluster[3].asked_of(UPDATE_FEATURES)
+        sent = cluster[3].list_requests(UPDATE_FEATURES)
         assert [(each.__version__, each.validate_only) for each in sent] == [(1, True), (1, False)]
 
 
@@ -192,5 +192,5 @@ async def test_updates_of_features_go_on_where_the_controller_that_takes_them_ha
         cluster[1].answers[UPDATE_FEATURES].append(gives_the_role_up)
         cluster[3].answers[API_VERSIONS].append(gives_it_back)
         await cluster.client().update_features([FeatureUpdate(feature=name, level=1) for name in "fg"])
-        assert [each.__version__ for each in cluster[1].asked_of(UPDATE_FEATURES)] == [2, 2]
-        assert not cluster[3].asked_of(UPDATE_FEATURES)
+        assert [each.__version__ for each in cluster[1].list_requests(UPDATE_FEATURES)] == [2, 2]
+        assert not cluster[3].list_requests(UPDATE_FEATURES)

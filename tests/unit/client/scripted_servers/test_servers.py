@@ -99,7 +99,7 @@ async def test_a_controller_that_hangs_is_left_for_the_one_that_is_it_then(clust
     await admin.list_reassignments()
     cluster[1].hangs, cluster.controller = True, 3
     await admin.create_topic("new", 1, 1, timeout_ms=15_000)
-    assert len(cluster[3].asked_of(CREATE_TOPICS)) == 1
+    assert len(cluster[3].list_requests(CREATE_TOPICS)) == 1
 
 
 @pytest.mark.parametrize("is_known", [True, False])
@@ -154,7 +154,7 @@ async def test_a_broker_that_hangs_on_the_users_is_left_for_the_next(
     cluster[2].delay_s = 1.0
     cluster[2].answers[DESCRIBE_SCRAM].append(hangs_from_now_on)
     assert await admin.list_scram_users(timeout_ms=15_000) == {}
-    assert cluster[3].asked_of(DESCRIBE_SCRAM)
+    assert cluster[3].list_requests(DESCRIBE_SCRAM)
 
 
 @pytest.mark.parametrize("ranges", [KAFKA_2_8, KAFKA_4], ids=["2.8", "4.0"])
@@ -179,7 +179,7 @@ async def test_an_api_that_the_server_does_not_know_is_named(cluster: ScriptedCl
     with pytest.raises(Unsupported, match="cannot be asked: it does not know ListPartitionReassignments at all"):
         await cluster.client().list_reassignments()
     await cluster.client().create_topic("orders", 3, 2)
-    assert cluster[1].asked_of(CREATE_TOPICS)[0].__version__ == 4
+    assert cluster[1].list_requests(CREATE_TOPICS)[0].__version__ == 4
 
 
 async def test_a_request_that_an_old_version_cannot_say_is_not_sent(cluster: ScriptedCluster) -> None:
@@ -200,10 +200,10 @@ async def test_updates_of_features_are_as_safe_as_the_controller_has_them(cluste
     both = [FeatureUpdate(feature="f", level=1), FeatureUpdate(feature="g", level=1)]
     with pytest.raises(Unsupported, match="ask for one at a time"):
         await admin.update_features(both)
-    assert not cluster[1].asked_of(UPDATE_FEATURES)
+    assert not cluster[1].list_requests(UPDATE_FEATURES)
     await admin.update_features([FeatureUpdate(feature="f", level=1, type=UpdateType.ADD_OR_UPDATE)])
     await admin.delete_features(["f"])
-    sent = cluster[1].asked_of(UPDATE_FEATURES)
+    sent = cluster[1].list_requests(UPDATE_FEATURES)
     assert [(each.__version__, each.feature_updates[0].allow_downgrade) for each in sent] == [(0, False), (0, True)]
     speaks(cluster, -1)
     with pytest.raises(Unsupported, match="takes no updates of features"):

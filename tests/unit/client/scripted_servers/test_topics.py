@@ -52,7 +52,7 @@ async def test_a_controller_that_is_no_broker_is_given_no_replica(cluster: Scrip
         return
     with pytest.raises(InvalidArgument, match=r"orders-0 would have a replica on \[1\], which are no live brokers"):
         await admin.alter_topic("orders", None, "3:1", added_configs={"a": "b"})
-    assert not cluster[1].asked_of(INCREMENTAL_ALTER_CONFIGS)
+    assert not cluster[1].list_requests(INCREMENTAL_ALTER_CONFIGS)
 
 
 async def test_a_broker_alters_a_configuration_where_the_controller_ends_the_connection(
@@ -62,7 +62,7 @@ async def test_a_broker_alters_a_configuration_where_the_controller_ends_the_con
     cluster[1].answers[INCREMENTAL_ALTER_CONFIGS] += [None, None]
     altered = await cluster.client().alter_topic("orders", added_configs={"a": "b"})
     assert altered.error is None
-    assert [request.validate_only for request in cluster[2].asked_of(INCREMENTAL_ALTER_CONFIGS)] == [True, False]
+    assert [request.validate_only for request in cluster[2].list_requests(INCREMENTAL_ALTER_CONFIGS)] == [True, False]
 
 
 async def test_a_topic_whose_creation_took_too_long_may_be_there(cluster: ScriptedCluster) -> None:

@@ -38,7 +38,7 @@ class Run:
         self.tokens.wait_for_others(self.said.append)
 
     @contextmanager
-    def waiting_for(self, count: int) -> Iterator[list[Hold]]:
+    def wait_for(self, count: int) -> Iterator[list[Hold]]:
         """Its tokens, which it asks for beside the block; they must be there when the block has ended."""
         got: list[Hold] = []
         thread = threading.Thread(target=lambda: got.append(self.tokens.take(count)), daemon=True)
@@ -59,7 +59,7 @@ def test_a_run_gets_what_fits_beside_the_others_without_waiting(folder: Path) ->
 def test_a_run_waits_until_its_tokens_are_given_back_and_says_once_whom_it_waits_for(folder: Path) -> None:
     first, second = Run(folder), Run(folder)
     hold = first.tokens.take(6)
-    with second.waiting_for(3) as got:
+    with second.wait_for(3) as got:
         assert not got
         hold.give_back()
     said = f"Waiting for other servers on this machine to end: process {os.getpid()} holds 6 of 8 tokens"
@@ -80,14 +80,14 @@ def test_a_run_waits_again_after_it_has_given_everything_back(folder: Path) -> N
     with first.tokens.holding(8):
         pass
     hold = second.tokens.take(8)
-    with first.waiting_for(1):
+    with first.wait_for(1):
         hold.give_back()
 
 
 def test_a_request_for_more_than_there_are_waits_until_it_is_alone(folder: Path) -> None:
     first, second = Run(folder), Run(folder)
     hold = first.tokens.take(1)
-    with second.waiting_for(12) as got:
+    with second.wait_for(12) as got:
         assert not got
         hold.give_back()
 
@@ -95,7 +95,7 @@ def test_a_request_for_more_than_there_are_waits_until_it_is_alone(folder: Path)
 def test_a_small_request_does_not_overtake_a_large_one(folder: Path) -> None:
     first, large, small = Run(folder), Run(folder), Run(folder)
     hold = first.tokens.take(4)
-    with large.waiting_for(6) as got, small.waiting_for(3) as overtaking:
+    with large.wait_for(6) as got, small.wait_for(3) as overtaking:
         assert not got
         assert not overtaking
         hold.give_back()
@@ -108,7 +108,7 @@ def test_a_command_that_a_person_watches_does_not_wait_but_counts(folder: Path) 
     demo, tests = Tokens(folder, 8), Run(folder)
     demo.take(8)
     hold = demo.take(2)
-    with tests.waiting_for(1) as got:
+    with tests.wait_for(1) as got:
         hold.give_back()
         demo.take(1).give_back()
         assert not got
@@ -121,7 +121,7 @@ def test_the_hold_of_a_killed_process_vanishes(folder: Path) -> None:
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as holder:
         assert holder.stdout is not None
         holder.stdout.readline()
-        with Run(folder).waiting_for(1) as got:
+        with Run(folder).wait_for(1) as got:
             assert not got
             holder.kill()
     assert len(list(folder.glob("*.hold"))) == 1

@@ -34,7 +34,7 @@ async def test_who_begins_to_work_judges_by_what_it_works_on_and_keeps_no_second
         (own,) = around.sessions
         around.runtime.when_it_works(looking.close)
         around.runtime.begin_work()
-        await around.until_said(CLUSTER, "Reconciled")
+        await around.wait_for_reason(CLUSTER, "Reconciled")
         assert not own.is_connected
         assert (await judge.judge(WRONG)).refusal is not None
         assert await looking.access() is around.runtime.working_access()
@@ -62,7 +62,7 @@ async def test_a_cluster_that_nobody_names_any_more_is_read_no_more() -> None:
         await judge.judge(WRONG)
         (own,) = around.sessions
         await around.api.remove(Key(*CLUSTER))
-        await around.until(lambda: around.runtime.store.get(CLUSTER) is None)
+        await around.wait_until(lambda: around.runtime.store.get(CLUSTER) is None)
         judgement = await judge.judge(WRONG)
         assert judgement.refusal is None
         assert "ClusterNotFound" in judgement.warnings[0]

@@ -88,7 +88,7 @@ class Operated(ABC):
     def kafka(self) -> Mapping[str, Any]:
         """What of the Kafka cluster does not depend on the moment."""
 
-    async def until(self, condition: Callable[[], object]) -> None:
+    async def wait_until(self, condition: Callable[[], object]) -> None:
         async with asyncio.timeout(_LONGEST_S):
             while not condition():  # noqa: ASYNC110 - the conditions are those of many scenarios
                 await asyncio.sleep(0.1)
@@ -104,7 +104,7 @@ class Operated(ABC):
         found: Raw = (self.api.peek(key) or {}).get("status", {})
         return found
 
-    def said(self, key: Key, type_: str = "Ready") -> str | None:
+    def find_reason(self, key: Key, type_: str = "Ready") -> str | None:
         """The reason of a condition, where it is about the present generation."""
         found = self.api.peek(key) or {"metadata": {"generation": 0}}
         said = [each for each in self.status(key).get("conditions", ()) if each["type"] == type_]
@@ -112,7 +112,7 @@ class Operated(ABC):
 
     def is_ready(self, key: Key) -> bool:
         conditions = {each["type"]: each["status"] for each in self.status(key).get("conditions", ())}
-        return self.said(key) is not None and conditions["Ready"] == "True"
+        return self.find_reason(key) is not None and conditions["Ready"] == "True"
 
     async def delete(self, key: Key) -> None:
         """What `kubectl delete` does: the object goes now, or when its finalizer does."""
@@ -158,7 +158,7 @@ class Operated(ABC):
         self._died.set()
         return await life.never()
 
-    async def until_quiet(self) -> None:
+    async def wait_until_quiet(self) -> None:
         """Waits until nobody has written anything for some time."""
         known = len(self.writes)
         for _ in range(_MOST_ROUNDS):
@@ -183,9 +183,9 @@ class _MortalApi:
     @asynccontextmanager
     async def watch(self, kind: str, namespace: str | None, version: str) -> AsyncIterator[AsyncIterator[Change]]:
         async with self._world.api.watch(kind, namespace, version) as changes:
-            yield self._heard(changes)
+            yield self._hear(changes)
 
-    async def _heard(self, changes: AsyncIterator[Change]) -> AsyncIterator[Change]:
+    async def _hear(self, changes: AsyncIterator[Change]) -> AsyncIterator[Change]:
         async for change in changes:
             if self._world.late_s:
                 await asyncio.sleep(self._world.late_s)

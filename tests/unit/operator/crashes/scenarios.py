@@ -5,19 +5,19 @@ from tests.unit.operator.crashes.operated import Operated
 
 async def a_topic_gets_other_replicas(world: Operated) -> None:
     key = await world.apply("KafkaTopic", "orders", {"replicaAssignment": [[1, 2], [2, 3]]})
-    await world.until(lambda: world.is_ready(key))
+    await world.wait_until(lambda: world.is_ready(key))
     await world.apply("KafkaTopic", "orders", {"replicaAssignment": [[4, 5], [5, 6]]})
-    await world.until(lambda: world.is_ready(key))
+    await world.wait_until(lambda: world.is_ready(key))
 
 
 async def a_topic_goes_to_another_object(world: Operated) -> None:
     spec = {"topicName": "orders", "partitions": 1, "replicationFactor": 2, "deletionPolicy": "Delete"}
     owner = await world.apply("KafkaTopic", "owner", spec)
-    await world.until(lambda: world.is_ready(owner))
+    await world.wait_until(lambda: world.is_ready(owner))
     heir = await world.apply("KafkaTopic", "heir", {**spec, "config": {"retention.ms": "1000"}})
-    await world.until(lambda: world.said(heir) == "ResourceConflict")
+    await world.wait_until(lambda: world.find_reason(heir) == "ResourceConflict")
     topic_id = world.status(owner)["topicId"]
     await world.delete(owner)
-    await world.until(lambda: world.is_ready(heir))
+    await world.wait_until(lambda: world.is_ready(heir))
     assert world.api.peek(owner) is None
     assert world.status(heir)["topicId"] == topic_id

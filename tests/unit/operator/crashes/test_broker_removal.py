@@ -50,7 +50,7 @@ async def mark(world: AnyWorld, *brokers: int) -> None:
 async def pin(world: AnyWorld) -> Key:
     """A topic of which a partition has to be on broker 4."""
     pinned = await world.apply("KafkaTopic", "pinned", {"replicaAssignment": PINNED, "driftPolicy": "Enforce"})
-    await world.until(lambda: world.is_ready(pinned))
+    await world.wait_until(lambda: world.is_ready(pinned))
     return pinned
 
 
@@ -60,21 +60,21 @@ def test_a_broker_is_removed_and_nobody_moves_anything_back(install: Install) ->
         async with install() as world, run_beside(world.operate()):
             pinned = await pin(world)
             free = await world.apply("KafkaTopic", "free", {"partitions": 12, "replicationFactor": 2})
-            await world.until(lambda: world.is_ready(free))
+            await world.wait_until(lambda: world.is_ready(free))
             assert 4 in holders(world, "free")
             before = str(world.cluster.topic("free"))
 
             drain = await world.apply("PartitionReassignment", "drain-4", {"drainBrokers": [4]})
-            await world.until(lambda: world.said(drain) == "PinnedByTopic")
-            await world.until_quiet()
+            await world.wait_until(lambda: world.find_reason(drain) == "PinnedByTopic")
+            await world.wait_until_quiet()
             assert message(world, drain).startswith("KafkaTopic shop/pinned would move replicas back to broker 4 ")
             assert str(world.cluster.topic("free")) == before, "something moved"
 
             await mark(world, 4)
-            await world.until(lambda: world.said(pinned) == "BrokerToBeRemoved")
+            await world.wait_until(lambda: world.find_reason(pinned) == "BrokerToBeRemoved")
             assert not world.is_ready(pinned)
-            await world.until(lambda: world.status(drain).get("phase") == "Completed")
-            await world.until_quiet()
+            await world.wait_until(lambda: world.status(drain).get("phase") == "Completed")
+            await world.wait_until_quiet()
             assert 4 not in holders(world, "free", "pinned")
             assert events(world, "DriftCorrected") == []
             assert len(events(world, "AssignmentOverruled")) == 1
@@ -82,22 +82,22 @@ def test_a_broker_is_removed_and_nobody_moves_anything_back(install: Install) ->
 
             more = await world.apply("KafkaTopic", "more", {"partitions": 12, "replicationFactor": 3})
             await world.apply("KafkaTopic", "free", {"partitions": 24, "replicationFactor": 3})
-            await world.until(lambda: world.is_ready(more) and world.is_ready(free))
-            await world.until(lambda: len(world.cluster.topic("free").partitions) == 24)
-            await world.until_quiet()
+            await world.wait_until(lambda: world.is_ready(more) and world.is_ready(free))
+            await world.wait_until(lambda: len(world.cluster.topic("free").partitions) == 24)
+            await world.wait_until_quiet()
             assert 4 not in holders(world, "free", "pinned", "more")
-            await world.until(lambda: rows(world)[4] == ("Registered", "Empty"))
+            await world.wait_until(lambda: rows(world)[4] == ("Registered", "Empty"))
             assert "broker 4 to be removed has no replicas and gets none: safe to stop for good" in message(
                 world, CLUSTER
             )
 
             world.cluster.kill_broker(4)
-            await world.until(lambda: 4 not in rows(world))
-            assert world.said(CLUSTER, "Degraded") == "Healthy"
+            await world.wait_until(lambda: 4 not in rows(world))
+            assert world.find_reason(CLUSTER, "Degraded") == "Healthy"
             await world.apply("KafkaTopic", "pinned", {"replicaAssignment": [[3, 1], [1, 2]], "driftPolicy": "Enforce"})
-            await world.until(lambda: world.is_ready(pinned))
+            await world.wait_until(lambda: world.is_ready(pinned))
             await mark(world)
-            await world.until_quiet()
+            await world.wait_until_quiet()
             assert all(map(world.is_ready, (pinned, free, more)))
 
     run_fast(remove())
@@ -110,10 +110,10 @@ def test_a_broker_that_is_to_stay_after_all_gets_its_pinned_replicas_back(instal
             pinned = await pin(world)
             await mark(world, 4)
             drain = await world.apply("PartitionReassignment", "drain-4", {"drainBrokers": [4]})
-            await world.until(lambda: world.status(drain).get("phase") == "Completed")
+            await world.wait_until(lambda: world.status(drain).get("phase") == "Completed")
             assert 4 not in holders(world, "pinned")
             await mark(world)
-            await world.until(lambda: world.is_ready(pinned) and 4 in holders(world, "pinned"))
+            await world.wait_until(lambda: world.is_ready(pinned) and 4 in holders(world, "pinned"))
 
     run_fast(keep())
 
@@ -125,12 +125,12 @@ def test_a_move_and_a_topic_that_pins_its_partition_never_fight(install: Install
             pinned = await pin(world)
             targets = [{"topic": "pinned", "partition": 0, "replicas": [3, 1]}]
             move = await world.apply("PartitionReassignment", "pinned-to-3", {"partitions": targets})
-            await world.until(lambda: world.said(move) == "PinnedByTopic")
+            await world.wait_until(lambda: world.find_reason(move) == "PinnedByTopic")
             assert "KafkaTopic shop/pinned would move pinned-0 back" in message(world, move)
             reported = {"replicaAssignment": PINNED, "driftPolicy": "Report"}
             await world.apply("KafkaTopic", "pinned", reported)
-            await world.until(lambda: world.status(move).get("phase") == "Completed")
-            await world.until(lambda: message(world, pinned).startswith("moved by kpr/pinned-to-3 and left so: "))
+            await world.wait_until(lambda: world.status(move).get("phase") == "Completed")
+            await world.wait_until(lambda: message(world, pinned).startswith("moved by kpr/pinned-to-3 and left so: "))
             assert world.is_ready(pinned)
             assert events(world, "DriftCorrected") == []
 

@@ -27,32 +27,32 @@ UNCLEAN = {"topics": ["orders"], "electionType": "Unclean", "acknowledgeDataLoss
 async def a_topic_is_created_and_grows(world: World) -> None:
     spec = {"partitions": 2, "replicationFactor": 3, "config": {"retention.ms": "1000"}}
     key = await world.apply("KafkaTopic", "orders", spec)
-    await world.until(lambda: world.is_ready(key))
+    await world.wait_until(lambda: world.is_ready(key))
     await world.apply("KafkaTopic", "orders", {**spec, "partitions": 4, "config": {"retention.ms": "2000"}})
-    await world.until(lambda: world.is_ready(key) and len(world.cluster.topic("orders").partitions) == 4)
+    await world.wait_until(lambda: world.is_ready(key) and len(world.cluster.topic("orders").partitions) == 4)
 
 
 async def a_topic_gets_a_new_order_of_its_replicas(world: World) -> None:
     key = await world.apply("KafkaTopic", "orders", {"replicaAssignment": [[1, 2], [2, 3]]})
-    await world.until(lambda: world.is_ready(key))
+    await world.wait_until(lambda: world.is_ready(key))
     await world.apply("KafkaTopic", "orders", {"replicaAssignment": [[2, 1], [2, 3]]})
-    await world.until(lambda: world.is_ready(key) and (world.led(tp("orders", 0)) or (0,))[0] == 2)
+    await world.wait_until(lambda: world.is_ready(key) and (world.find_leader(tp("orders", 0)) or (0,))[0] == 2)
 
 
 async def a_topic_is_deleted_with_its_object(world: World) -> None:
     spec = {"partitions": 2, "replicationFactor": 2, "deletionPolicy": "Delete"}
     key = await world.apply("KafkaTopic", "orders", spec)
-    await world.until(lambda: world.is_ready(key))
+    await world.wait_until(lambda: world.is_ready(key))
     await world.delete(key)
-    await world.until(lambda: world.api.peek(key) is None)
-    await world.until(lambda: not world.cluster.exists(paths.topic("orders")))  # type: ignore[arg-type]
+    await world.wait_until(lambda: world.api.peek(key) is None)
+    await world.wait_until(lambda: not world.cluster.exists(paths.topic("orders")))  # type: ignore[arg-type]
 
 
 async def partitions_move(world: World) -> None:
     world.cluster.create_topic("orders", [1, 2], [2, 3])
     targets = [{"topic": "orders", "partition": number, "replicas": [4, 5]} for number in (0, 1)]
     key = await world.apply("PartitionReassignment", "move", {"partitions": targets})
-    await world.until(lambda: world.status(key).get("phase") == "Completed")
+    await world.wait_until(lambda: world.status(key).get("phase") == "Completed")
 
 
 async def partitions_move_one_after_the_other(world: World) -> None:
@@ -60,9 +60,9 @@ async def partitions_move_one_after_the_other(world: World) -> None:
     targets = [{"topic": "orders", "partition": number, "replicas": [4, 5]} for number in (0, 1)]
     spec = {"partitions": targets, "maxConcurrentPartitions": 1}
     key = await world.apply("PartitionReassignment", "move", {**spec, "suspend": True})
-    await world.until(lambda: world.status(key).get("phase") == "Suspended")
+    await world.wait_until(lambda: world.status(key).get("phase") == "Suspended")
     await world.apply("PartitionReassignment", "move", spec)
-    await world.until(lambda: world.status(key).get("phase") == "Completed")
+    await world.wait_until(lambda: world.status(key).get("phase") == "Completed")
 
 
 async def partitions_move_as_soon_as_others_are_done(world: World) -> None:
@@ -74,11 +74,11 @@ async def partitions_move_as_soon_as_others_are_done(world: World) -> None:
     ]
     spec = {"partitions": targets, "maxConcurrentPartitions": 2, "throttle": {"bytesPerSecond": 5000}}
     key = await world.apply("PartitionReassignment", "move", spec)
-    await world.until(lambda: (world.status(key).get("counts") or {}).get("done") == 3)
+    await world.wait_until(lambda: (world.status(key).get("counts") or {}).get("done") == 3)
     assert world.status(key)["counts"]["moving"] == 1
     assert rates_of(world, 6) == ["5000", "5000"]
     world.cluster.broker(6).resume()
-    await world.until(lambda: world.status(key).get("phase") == "Completed")
+    await world.wait_until(lambda: world.status(key).get("phase") == "Completed")
     assert not world.cluster.zk.tree.children(paths.THROTTLES)
 
 
@@ -87,15 +87,15 @@ async def two_moves_overlap(world: World) -> None:
     world.cluster.create_topic("orders", [1, 2], [2, 3])
     world.cluster.broker(6).hang()
     first = await world.apply("PartitionReassignment", "first", {"partitions": [target(0, 4, 6)]}, uid="first")
-    await world.until(lambda: (world.status(first).get("counts") or {}).get("moving") == 1)
+    await world.wait_until(lambda: (world.status(first).get("counts") or {}).get("moving") == 1)
     both = {"partitions": [target(0, 5, 4), target(1, 5, 4)]}
     second = await world.apply("PartitionReassignment", "second", both, uid="second")
-    await world.until(lambda: world.said(second) == "WaitingForOtherReassignment")
+    await world.wait_until(lambda: world.find_reason(second) == "WaitingForOtherReassignment")
     assert world.status(second)["counts"]["done"] == 1
     assert "for shop/first" in next(row["message"] for row in world.status(second)["partitions"] if "message" in row)
     world.cluster.broker(6).resume()
-    await world.until(lambda: world.status(first).get("phase") == "Completed")
-    await world.until(lambda: world.status(second).get("phase") == "Completed")
+    await world.wait_until(lambda: world.status(first).get("phase") == "Completed")
+    await world.wait_until(lambda: world.status(second).get("phase") == "Completed")
 
 
 def target(partition: int, *replicas: int) -> dict[str, Any]:
@@ -113,14 +113,14 @@ async def partitions_move_in_windows(world: World) -> None:
     targets = [{"topic": "orders", "partition": number, "replicas": [4, 5]} for number in (0, 1)]
     spec = {"partitions": targets, "maxConcurrentPartitions": 1, "schedule": {"windows": windows}}
     key = await world.apply("PartitionReassignment", "move", spec)
-    await world.until(lambda: (world.status(key).get("counts") or {}).get("moving") == 1)
+    await world.wait_until(lambda: (world.status(key).get("counts") or {}).get("moving") == 1)
     assert first <= world.now() < first + timedelta(minutes=1)
-    await world.until(lambda: world.said(key) == "OutsideWindow")
+    await world.wait_until(lambda: world.find_reason(key) == "OutsideWindow")
     world.cluster.broker(5).resume()
-    await world.until(lambda: world.status(key)["counts"]["done"] == 1)
-    await world.until(lambda: world.cluster.topic("orders").partitions[PartitionId(1)].is_being_reassigned)
+    await world.wait_until(lambda: world.status(key)["counts"]["done"] == 1)
+    await world.wait_until(lambda: world.cluster.topic("orders").partitions[PartitionId(1)].is_being_reassigned)
     assert second <= world.now() < second + timedelta(minutes=1)
-    await world.until(lambda: world.status(key).get("phase") == "Completed")
+    await world.wait_until(lambda: world.status(key).get("phase") == "Completed")
 
 
 async def a_move_is_approved(world: World) -> None:
@@ -128,15 +128,15 @@ async def a_move_is_approved(world: World) -> None:
     targets = [{"topic": "orders", "partition": number, "replicas": [4, 5]} for number in (0, 1)]
     spec = {"partitions": targets, "approval": "Required"}
     key = await world.apply("PartitionReassignment", "move", spec)
-    await world.until(lambda: world.status(key).get("phase") == "AwaitingApproval")
+    await world.wait_until(lambda: world.status(key).get("phase") == "AwaitingApproval")
     await world.apply("PartitionReassignment", "move", {**spec, "approvedPlan": world.status(key)["planHash"]})
-    await world.until(lambda: world.status(key).get("phase") == "Completed")
+    await world.wait_until(lambda: world.status(key).get("phase") == "Completed")
 
 
 async def a_broker_is_emptied(world: World) -> None:
     world.cluster.create_topic("orders", [1, 2], [2, 3], [3, 4])
     key = await world.apply("PartitionReassignment", "empty", {"drainBrokers": [2], "maxConcurrentPartitions": 1})
-    await world.until(lambda: world.status(key).get("phase") == "Completed")
+    await world.wait_until(lambda: world.status(key).get("phase") == "Completed")
     assert not any(2 in each.replicas for each in world.cluster.topic("orders").partitions.values())
 
 
@@ -149,12 +149,12 @@ async def a_move_is_taken_back(world: World) -> None:
     world.cluster.broker(5).hang()
     targets = [{"topic": "orders", "partition": number, "replicas": [4, 5]} for number in (0, 1)]
     key = await world.apply("PartitionReassignment", "move", {"partitions": targets})
-    await world.until(lambda: (world.status(key).get("counts") or {}).get("moving") == 2)
+    await world.wait_until(lambda: (world.status(key).get("counts") or {}).get("moving") == 2)
     await world.delete(key)
     # Not before: while the operator tries again, the copies would be done, and there would be nothing to take back.
-    await world.until(lambda: not _is_moving(world))
+    await world.wait_until(lambda: not _is_moving(world))
     world.cluster.broker(5).resume()
-    await world.until(lambda: world.api.peek(key) is None)
+    await world.wait_until(lambda: world.api.peek(key) is None)
 
 
 async def partitions_move_with_a_limit(world: World) -> None:
@@ -166,12 +166,12 @@ async def partitions_move_with_a_limit(world: World) -> None:
     targets = [{"topic": "orders", "partition": number, "replicas": [4, 5]} for number in (0, 1)]
     spec = {"partitions": targets, "throttle": {"bytesPerSecond": 5000}}
     key = await world.apply("PartitionReassignment", "move", spec)
-    await world.until(lambda: (world.status(key).get("counts") or {}).get("moving") == 2)
+    await world.wait_until(lambda: (world.status(key).get("counts") or {}).get("moving") == 2)
     await world.apply("PartitionReassignment", "move", {**spec, "throttle": {"bytesPerSecond": 6000}})
-    await world.until(lambda: world.status(key).get("throttle") == {"bytesPerSecond": 6000, "isSet": True})
+    await world.wait_until(lambda: world.status(key).get("throttle") == {"bytesPerSecond": 6000, "isSet": True})
     assert rates_of(world, 4) == ["6000", "6000"]
     world.cluster.broker(5).resume()
-    await world.until(lambda: world.status(key).get("phase") == "Completed")
+    await world.wait_until(lambda: world.status(key).get("phase") == "Completed")
     assert rates_of(world, 1) == ["77"]
     assert rates_of(world, 4) == []
     assert not world.cluster.zk.tree.children(paths.THROTTLES)
@@ -183,13 +183,13 @@ async def a_move_with_a_limit_is_taken_back(world: World) -> None:
     target = {"topic": "orders", "partition": 0, "replicas": [4, 5]}
     limit = {"bytesPerSecond": 5000}
     key = await world.apply("PartitionReassignment", "move", {"partitions": [target], "throttle": limit})
-    await world.until(lambda: (world.status(key).get("counts") or {}).get("moving") == 1)
+    await world.wait_until(lambda: (world.status(key).get("counts") or {}).get("moving") == 1)
     assert rates_of(world, 1) == ["5000", "5000"], "it began without its limit"
     await world.delete(key)
     # Not before: while the operator tries again, the copies would be done, and there would be nothing to take back.
-    await world.until(lambda: not _is_moving(world))
+    await world.wait_until(lambda: not _is_moving(world))
     world.cluster.broker(5).resume()
-    await world.until(lambda: world.api.peek(key) is None)
+    await world.wait_until(lambda: world.api.peek(key) is None)
     assert rates_of(world, 1) == []
     assert not world.cluster.zk.tree.children(paths.THROTTLES)
 
@@ -197,13 +197,13 @@ async def a_move_with_a_limit_is_taken_back(world: World) -> None:
 async def a_large_partition_moves(world: World) -> None:
     """It is copied for half a minute, so the status comes to show how long it takes."""
     world.cluster.create_topic("orders", [1, 2])
-    await world.until(lambda: world.led(tp("orders", 0)) == (1, [1, 2]))
+    await world.wait_until(lambda: world.find_leader(tp("orders", 0)) == (1, [1, 2]))
     for number in (1, 2):
         world.cluster.broker(number).log_bytes[tp("orders", 0)] = 40_000
     target = {"topic": "orders", "partition": 0, "replicas": [2, 4]}
     key = await world.apply("PartitionReassignment", "move", {"partitions": [target]})
-    await world.until(lambda: "timeLeft" in world.status(key).get("progress", {}))
-    await world.until(lambda: world.status(key).get("phase") == "Completed")
+    await world.wait_until(lambda: "timeLeft" in world.status(key).get("progress", {}))
+    await world.wait_until(lambda: world.status(key).get("phase") == "Completed")
     assert "progress" not in world.status(key)
 
 
@@ -215,49 +215,49 @@ def rates_of(world: World, broker: int) -> list[str]:
 
 async def leaders_are_given_back(world: World) -> None:
     world.cluster.create_topic("orders", [1, 2], [1, 3])
-    await world.until(lambda: are_led(world, 1))
+    await world.wait_until(lambda: are_led(world, 1))
     world.cluster.bounce_broker(1)
-    await world.until(lambda: are_led(world, 2))
+    await world.wait_until(lambda: are_led(world, 2))
     key = await world.apply("PreferredElection", "back", {"topics": ["orders"]})
-    await world.until(lambda: world.status(key).get("phase") == "Completed")
+    await world.wait_until(lambda: world.status(key).get("phase") == "Completed")
 
 
 async def a_run_that_was_missed_is_made_up_for(world: World) -> None:
     world.cluster.create_topic("orders", [1, 2], [1, 3])
-    await world.until(lambda: are_led(world, 1))
+    await world.wait_until(lambda: are_led(world, 1))
     world.cluster.bounce_broker(1)
-    await world.until(lambda: are_led(world, 2))
+    await world.wait_until(lambda: are_led(world, 2))
     missed = {"phase": "Scheduled", "nextRunTime": "2020-01-01T00:00:00Z"}
     key = await world.apply("PreferredElection", "yearly", YEARLY, status=missed)
-    await world.until(lambda: world.status(key).get("lastRunResult") == "Completed")
+    await world.wait_until(lambda: world.status(key).get("lastRunResult") == "Completed")
     assert are_led(world, 1)
 
 
 async def a_leader_is_elected_out_of_the_isr(world: World) -> None:
     world.cluster.create_topic("orders", [1, 2])
-    await world.until(lambda: world.led(tp("orders", 0)) == (1, [1, 2]))
+    await world.wait_until(lambda: world.find_leader(tp("orders", 0)) == (1, [1, 2]))
     world.cluster.kill_broker(2)
-    await world.until(lambda: world.led(tp("orders", 0)) == (1, [1]))
+    await world.wait_until(lambda: world.find_leader(tp("orders", 0)) == (1, [1]))
     world.cluster.kill_broker(1)
-    await world.until(lambda: world.led(tp("orders", 0)) == (-1, [1]))
+    await world.wait_until(lambda: world.find_leader(tp("orders", 0)) == (-1, [1]))
     world.cluster.start_broker(2)
     key = await world.apply("PreferredElection", "unclean", UNCLEAN)
-    await world.until(lambda: world.status(key).get("phase") == "Completed")
-    assert world.led(tp("orders", 0)) == (2, [2])
+    await world.wait_until(lambda: world.status(key).get("phase") == "Completed")
+    assert world.find_leader(tp("orders", 0)) == (2, [2])
 
 
 def are_led(world: World, first_leader: int) -> bool:
     """Whether all replicas of both partitions are in sync, and the first one has this leader."""
-    known = [world.led(tp("orders", number)) for number in (0, 1)]
+    known = [world.find_leader(tp("orders", number)) for number in (0, 1)]
     return all(each is not None and len(each[1]) == 2 for each in known) and known[0] == (first_leader, [1, 2])
 
 
 async def a_feature_is_finalized_and_given_up(world: World) -> None:
     features = {"features": [{"name": "f", "maxVersionLevel": 2}], "deletionPolicy": "Delete"}
     key = await world.apply("FeatureSet", "features", features)
-    await world.until(lambda: world.is_ready(key))
+    await world.wait_until(lambda: world.is_ready(key))
     await world.delete(key)
-    await world.until(lambda: world.api.peek(key) is None)
+    await world.wait_until(lambda: world.api.peek(key) is None)
 
 
 async def run_to_the_end(scenario: Scenario, *writes: int, mishap: Mishap = Mishap.DEATH) -> tuple[End, list[str]]:
@@ -265,11 +265,11 @@ async def run_to_the_end(scenario: Scenario, *writes: int, mishap: Mishap = Mish
     async with installation() as world:
         async with run_beside(world.operate(writes, mishap)):
             await scenario(world)
-            await world.until_quiet()
+            await world.wait_until_quiet()
         assert world.mishaps == len(writes)
         end, written = world.end(), list(world.writes)
         async with run_beside(world.operate()):
-            await world.until_quiet()
+            await world.wait_until_quiet()
         assert world.writes == written
         return end, written
 

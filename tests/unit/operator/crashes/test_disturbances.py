@@ -72,10 +72,10 @@ async def run_disturbed(scenario: Scenario, disturbances: Sequence[Disturbance])
             async with run_beside(disturb(world, disturbances)):
                 await scenario(world)
             await calm(world)
-            await world.until_quiet()
+            await world.wait_until_quiet()
         end, written = world.end(), list(world.writes)
         async with run_beside(world.operate()):
-            await world.until_quiet()
+            await world.wait_until_quiet()
         assert world.writes == written
         return end
 

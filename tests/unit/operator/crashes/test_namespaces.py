@@ -52,9 +52,9 @@ def test_a_namespace_with_every_kind_is_gone_within_a_quarter_of_an_hour(
                 began_s = asyncio.get_running_loop().time()
                 await asyncio.sleep(60)
                 if not restarts:
-                    await world.until(lambda: not world.api.objects)
+                    await world.wait_until(lambda: not world.api.objects)
             async with run_beside(world.operate()):
-                await world.until(lambda: not world.api.objects)
+                await world.wait_until(lambda: not world.api.objects)
             assert asyncio.get_running_loop().time() - began_s < _LONGEST_S
 
     run_fast(scenario())
@@ -66,13 +66,13 @@ async def _every_kind(world: World) -> list[Key]:
     kept = {"deletionPolicy": "Delete"}
     topic = await world.apply("KafkaTopic", "orders", {"partitions": 2, "replicationFactor": 2, **kept})
     features = await world.apply("FeatureSet", "features", {"features": [{"name": "f", "maxVersionLevel": 2}], **kept})
-    await world.until(lambda: world.is_ready(topic) and world.is_ready(features))
+    await world.wait_until(lambda: world.is_ready(topic) and world.is_ready(features))
     world.cluster.broker(5).hang()
     target = {"topic": "moving", "partition": 0, "replicas": [4, 5]}
     move = await world.apply("PartitionReassignment", "move", {"partitions": [target]})
-    await world.until(lambda: (world.status(move).get("counts") or {}).get("moving") == 1)
+    await world.wait_until(lambda: (world.status(move).get("counts") or {}).get("moving") == 1)
     election = await world.apply("PreferredElection", "nightly", {"allPartitions": True, "schedule": "0 3 * * *"})
-    await world.until(lambda: world.said(election) is not None)
+    await world.wait_until(lambda: world.find_reason(election) is not None)
     assert {key.kind for key, raw in world.api.objects.items() if raw["metadata"].get("finalizers")} >= {
         "KafkaTopic",
         "FeatureSet",

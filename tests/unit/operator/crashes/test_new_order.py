@@ -18,7 +18,7 @@ Install = Callable[[], AbstractAsyncContextManager[Any]]
 def leaders(world: World | QuorumWorld) -> list[int]:
     """The leaders of the partitions of `orders`."""
     partitions = [tp("orders", number) for number in (0, 1)]
-    led = [world.led(at) if isinstance(world, World) else world.cluster.find_leadership(at) for at in partitions]
+    led = [world.find_leader(at) if isinstance(world, World) else world.cluster.find_leadership(at) for at in partitions]
     return [each[0] for each in led if each is not None]
 
 
@@ -27,10 +27,10 @@ def test_the_first_replica_of_a_new_order_leads(install: Install) -> None:
     async def reorder() -> None:
         async with install() as world, run_beside(world.operate()):
             key = await world.apply("KafkaTopic", "orders", {"replicaAssignment": [[1, 2], [2, 3]]})
-            await world.until(lambda: world.is_ready(key) and leaders(world) == [1, 2])
+            await world.wait_until(lambda: world.is_ready(key) and leaders(world) == [1, 2])
             await world.apply("KafkaTopic", "orders", {"replicaAssignment": [[2, 1], [2, 3]]})
-            await world.until(lambda: world.is_ready(key) and leaders(world) == [2, 2])
-            await world.until_quiet()
+            await world.wait_until(lambda: world.is_ready(key) and leaders(world) == [2, 2])
+            await world.wait_until_quiet()
             (move,) = [each for each in world.api.objects if each.kind == "PartitionReassignment"]
             assert world.status(move)["phase"] == "Completed"
 

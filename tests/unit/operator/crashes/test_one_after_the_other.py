@@ -27,22 +27,22 @@ async def two_objects_at_once(world: Any) -> None:
     world.cluster.create_topic("orders", [1, 2])
     moves = [await _move(world, name, *to) for name, to in {"first": (3, 4), "second": (5, 6)}.items()]
     for move in moves:
-        await world.until(lambda move=move: world.status(move).get("phase") in ("Completed", "Failed"))
+        await world.wait_until(lambda move=move: world.status(move).get("phase") in ("Completed", "Failed"))
     assert [world.status(move)["phase"] for move in moves] == ["Completed", "Completed"]
 
 
 async def a_topic_that_wants_more_replicas_as_a_move_ends(world: Any) -> None:
     spec = {"partitions": 1, "replicationFactor": 2}
     topic = await world.apply("KafkaTopic", "orders", spec)
-    await world.until(lambda: world.is_ready(topic))
+    await world.wait_until(lambda: world.is_ready(topic))
     (present,) = replicas_of(world)
     elsewhere = [number for number in range(1, 7) if number not in present][:2]
     move = await _move(world, "move", *elsewhere)
-    await world.until(lambda: world.status(move).get("phase") in ("Running", "Completed"))
+    await world.wait_until(lambda: world.status(move).get("phase") in ("Running", "Completed"))
     await world.apply("KafkaTopic", "orders", {**spec, "replicationFactor": 3})
-    await world.until(lambda: world.status(topic).get("replicationFactor") == 3)
-    await world.until(lambda: world.said(topic) == "Reconciled")
-    await world.until_quiet()
+    await world.wait_until(lambda: world.status(topic).get("replicationFactor") == 3)
+    await world.wait_until(lambda: world.find_reason(topic) == "Reconciled")
+    await world.wait_until_quiet()
     assert world.status(move)["phase"] == "Completed"
     assert len(replicas_of(world)[0]) == 3
 
@@ -53,7 +53,7 @@ async def run_in_turns(
     async with install() as world:
         async with run_beside(world.operate(writes, mishap)):
             await scenario(world)
-            await world.until_quiet()
+            await world.wait_until_quiet()
         return world.writes
 
 

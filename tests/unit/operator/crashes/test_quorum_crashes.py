@@ -34,23 +34,23 @@ OF_ANOTHER_LEADER = tuple(
 async def a_topic_is_created_grows_and_is_configured(world: QuorumWorld) -> None:
     spec = {"partitions": 2, "replicationFactor": 3, "config": {"retention.ms": "1000"}}
     key = await world.apply("KafkaTopic", "orders", spec)
-    await world.until(lambda: world.is_ready(key))
+    await world.wait_until(lambda: world.is_ready(key))
     await world.apply("KafkaTopic", "orders", {**spec, "partitions": 4, "config": {"flush.ms": "2000"}})
-    await world.until(lambda: world.is_ready(key) and len(world.cluster.topics["orders"].partitions) == 4)
+    await world.wait_until(lambda: world.is_ready(key) and len(world.cluster.topics["orders"].partitions) == 4)
 
 
 async def a_topic_gets_a_new_order_of_its_replicas(world: QuorumWorld) -> None:
     key = await world.apply("KafkaTopic", "orders", {"replicaAssignment": [[1, 2], [2, 3]]})
-    await world.until(lambda: world.is_ready(key))
+    await world.wait_until(lambda: world.is_ready(key))
     await world.apply("KafkaTopic", "orders", {"replicaAssignment": [[2, 1], [2, 3]]})
-    await world.until(lambda: world.is_ready(key) and (world.cluster.find_leadership(tp("orders", 0)) or (0,))[0] == 2)
+    await world.wait_until(lambda: world.is_ready(key) and (world.cluster.find_leadership(tp("orders", 0)) or (0,))[0] == 2)
 
 
 async def a_topic_is_deleted_with_its_object(world: QuorumWorld) -> None:
     key = await world.apply("KafkaTopic", "orders", {"replicaAssignment": [[1, 2]], "deletionPolicy": "Delete"})
-    await world.until(lambda: world.is_ready(key))
+    await world.wait_until(lambda: world.is_ready(key))
     await world.delete(key)
-    await world.until(lambda: world.api.peek(key) is None)
+    await world.wait_until(lambda: world.api.peek(key) is None)
     assert "orders" not in world.cluster.topics, "the object went before its topic"
 
 
@@ -58,7 +58,7 @@ async def partitions_move_one_after_the_other(world: QuorumWorld) -> None:
     world.cluster.create_topic("orders", [1, 2], [2, 3])
     targets = [{"topic": "orders", "partition": number, "replicas": [4, 5]} for number in (0, 1)]
     key = await world.apply("PartitionReassignment", "move", {"partitions": targets, "maxConcurrentPartitions": 1})
-    await world.until(lambda: world.status(key).get("phase") == "Completed")
+    await world.wait_until(lambda: world.status(key).get("phase") == "Completed")
 
 
 async def a_move_is_taken_back(world: QuorumWorld) -> None:
@@ -66,11 +66,11 @@ async def a_move_is_taken_back(world: QuorumWorld) -> None:
     world.cluster.broker(5).hang()
     targets = [{"topic": "orders", "partition": number, "replicas": [4, 5]} for number in (0, 1)]
     key = await world.apply("PartitionReassignment", "move", {"partitions": targets})
-    await world.until(lambda: (world.status(key).get("counts") or {}).get("moving") == 2)
+    await world.wait_until(lambda: (world.status(key).get("counts") or {}).get("moving") == 2)
     await world.delete(key)
-    await world.until(lambda: not any(each.is_moving for each in world.cluster.topics["orders"].partitions))
+    await world.wait_until(lambda: not any(each.is_moving for each in world.cluster.topics["orders"].partitions))
     world.cluster.broker(5).resume()
-    await world.until(lambda: world.api.peek(key) is None)
+    await world.wait_until(lambda: world.api.peek(key) is None)
 
 
 async def a_move_that_a_person_takes_back_is_not_asked_for_again(world: QuorumWorld) -> None:
@@ -78,10 +78,10 @@ async def a_move_that_a_person_takes_back_is_not_asked_for_again(world: QuorumWo
     world.cluster.broker(5).hang()
     target = {"topic": "orders", "partition": 0, "replicas": [4, 5]}
     key = await world.apply("PartitionReassignment", "move", {"partitions": [target]})
-    await world.until(lambda: (world.status(key).get("counts") or {}).get("moving") == 1)
+    await world.wait_until(lambda: (world.status(key).get("counts") or {}).get("moving") == 1)
     partition.cancel(world.cluster.brokers)
     world.cluster.broker(5).resume()
-    await world.until(lambda: world.status(key).get("phase") == "Failed")
+    await world.wait_until(lambda: world.status(key).get("phase") == "Failed")
     assert partition.replicas == (1, 2)
 
 
@@ -90,7 +90,7 @@ async def leaders_are_given_back(world: QuorumWorld) -> None:
     world.cluster.bounce_broker(1)
     assert world.cluster.find_leadership(tp("orders", 0)) == (2, [1, 2])
     key = await world.apply("PreferredElection", "back", {"topics": ["orders"]})
-    await world.until(lambda: world.status(key).get("phase") == "Completed")
+    await world.wait_until(lambda: world.status(key).get("phase") == "Completed")
     assert world.cluster.find_leadership(tp("orders", 0)) == (1, [1, 2])
 
 
@@ -102,7 +102,7 @@ async def a_leader_is_elected_out_of_the_isr(world: QuorumWorld) -> None:
     assert world.cluster.find_leadership(tp("orders", 0)) == (-1, [1])
     spec = {"topics": ["orders"], "electionType": "Unclean", "acknowledgeDataLoss": True}
     key = await world.apply("PreferredElection", "unclean", spec)
-    await world.until(lambda: world.status(key).get("phase") == "Completed")
+    await world.wait_until(lambda: world.status(key).get("phase") == "Completed")
     assert world.cluster.find_leadership(tp("orders", 0)) == (2, [2])
 
 
@@ -110,12 +110,12 @@ async def features_are_upgraded_and_given_up(world: QuorumWorld) -> None:
     names = {"metadata.version": 27, "f": 2}
     features = [{"name": name, "maxVersionLevel": level} for name, level in names.items()]
     key = await world.apply("FeatureSet", "features", {"features": features})
-    await world.until(lambda: world.is_ready(key))
+    await world.wait_until(lambda: world.is_ready(key))
     given_up = {"features": features[1:], "deletionPolicy": "Delete"}
     await world.apply("FeatureSet", "features", given_up)
-    await world.until(lambda: world.is_ready(key))
+    await world.wait_until(lambda: world.is_ready(key))
     await world.delete(key)
-    await world.until(lambda: world.api.peek(key) is None)
+    await world.wait_until(lambda: world.api.peek(key) is None)
 
 
 async def run_to_the_end(
@@ -130,11 +130,11 @@ async def run_to_the_end(
         world.code, world.leaderless_at = code, leaderless_at
         async with run_beside(world.operate(writes, mishap)):
             await scenario(world)
-            await world.until_quiet()
+            await world.wait_until_quiet()
         assert world.mishaps == len(writes)
         end, written = world.end(), list(world.writes)
         async with run_beside(world.operate()):
-            await world.until_quiet()
+            await world.wait_until_quiet()
         assert world.writes[len(written) :] == []
         told: list[Any] = [event["reason"] for event in world.api.events]
         assert "TopicAdopted" not in told

@@ -75,12 +75,12 @@ async def follow(world: Operated, policy: str, edits: Sequence[Edit]) -> tuple[K
     """Make the edits; return the object and its last spec."""
     before = spec = {**FIRST, "driftPolicy": policy}
     key = await world.apply("KafkaTopic", "orders", spec)
-    await world.until(lambda: world.is_ready(key))
+    await world.wait_until(lambda: world.is_ready(key))
     for pause_s, what, value in edits:
         await asyncio.sleep(pause_s)
         before, spec = spec, edit(spec, before, what, value)
         await world.apply("KafkaTopic", "orders", spec)
-    await world.until_quiet()
+    await world.wait_until_quiet()
     return key, spec
 
 
@@ -118,7 +118,7 @@ def assert_as_said(world: Operated, key: Key, spec: Raw) -> None:
         assert replicas == spec["replicaAssignment"]
     assert {len(each) for each in replicas} == {spec.get("replicationFactor", 2)}
     assert config_of(world) == spec.get("config", {})
-    assert (world.said(key), world.said(key, "Drifted")) == ("Reconciled", "InSync")
+    assert (world.find_reason(key), world.find_reason(key, "Drifted")) == ("Reconciled", "InSync")
     assert world.status(key).get("drift", []) == []
 
 
@@ -139,7 +139,7 @@ async def pass_through(
             assert blame(world) == []
         async with run_beside(world.operate()):
             written = len(world.writes)
-            await world.until_quiet()
+            await world.wait_until_quiet()
             assert world.writes[written:] == []
             await _change_elsewhere(world, key, spec)
 
@@ -148,10 +148,10 @@ async def _change_elsewhere(world: Operated, key: Key, spec: Raw) -> None:
     """The drift policy of the last spec decides about what another hand changes."""
     spec = {**spec, "config": {"retention.ms": "3000"}}
     await world.apply("KafkaTopic", "orders", spec)
-    await world.until(lambda: world.is_ready(key))
-    await world.until_quiet()
+    await world.wait_until(lambda: world.is_ready(key))
+    await world.wait_until_quiet()
     set_elsewhere(world, {"retention.ms": "7"})
-    await world.until_quiet()
+    await world.wait_until_quiet()
     is_enforced = spec["driftPolicy"] == "Enforce"
     assert config_of(world) == {"retention.ms": "3000" if is_enforced else "7"}
     assert blame(world)

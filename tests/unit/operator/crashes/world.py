@@ -73,7 +73,7 @@ class World(Operated):
             "topics": {
                 name: {str(at): str(each) for at, each in cluster.topic(name).partitions.items()} for name in topics
             },
-            "leaders": {str(at): str(self.led(at)) for name in topics for at in self.partitions(name)},
+            "leaders": {str(at): str(self.find_leader(at)) for name in topics for at in self.partitions(name)},
             "configs": {name: str(cluster.data(paths.topic_config(name))) for name in topics},
             "limits": {
                 "wanted": [*(tree.children(paths.THROTTLES) or ())],
@@ -90,7 +90,7 @@ class World(Operated):
     def partitions(self, topic: str) -> list[TopicPartition]:
         return [tp(topic, number) for number in self.cluster.topic(topic).partitions]
 
-    def led(self, partition: TopicPartition) -> tuple[int, list[int]] | None:
+    def find_leader(self, partition: TopicPartition) -> tuple[int, list[int]] | None:
         """The leader and the ISR; None where there was none yet."""
         if not self.cluster.exists(paths.partition_state(partition)):
             return None

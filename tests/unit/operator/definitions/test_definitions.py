@@ -113,7 +113,7 @@ def test_a_move_that_is_suspended_stays_so_over_a_rollback_of_its_definition(is_
         async with installation() as world:
             async with run_beside(world.operate()):
                 key = await suspend_move(world)
-                await world.until(lambda: world.status(key).get("phase") == "Suspended")
+                await world.wait_until(lambda: world.status(key).get("phase") == "Suspended")
                 if not is_started_anew:
                     await hold_move(world, key)
             if is_started_anew:
@@ -127,17 +127,17 @@ def test_a_move_that_is_suspended_stays_so_over_a_rollback_of_its_definition(is_
 async def hold_move(world: World, key: Key) -> None:
     """The definition is rolled back for hours, and comes again; the move is as it was, and can go on."""
     world.api.dropped[MOVE] = "suspend"
-    await world.until(lambda: "spec.suspend" in (trouble(world) or ""))
+    await world.wait_until(lambda: "spec.suspend" in (trouble(world) or ""))
     written = [each for each in world.writes if str(key) in each]
     await asyncio.sleep(timedelta(hours=3).total_seconds())
     assert [each for each in world.writes if str(key) in each] == written
     assert not has_begun(world)
     world.api.dropped.clear()
-    await world.until(lambda: trouble(world) is None)
+    await world.wait_until(lambda: trouble(world) is None)
     await asyncio.sleep(timedelta(hours=1).total_seconds())
     assert not has_begun(world)
     await world.apply(MOVE, "move", {"partitions": [TARGET]})
-    await world.until(lambda: has_begun(world) and world.status(key)["phase"] == "Completed")
+    await world.wait_until(lambda: has_begun(world) and world.status(key)["phase"] == "Completed")
 
 
 def test_a_cluster_tells_of_it_and_a_deletion_does_not_wait_for_ever() -> None:
@@ -145,14 +145,14 @@ def test_a_cluster_tells_of_it_and_a_deletion_does_not_wait_for_ever() -> None:
         async with installation() as world, run_beside(world.operate()):
             world.cluster.create_topic("orders", [1, 2])
             key = await world.apply(MOVE, "move", {"partitions": [{**TARGET, "replicas": [4, 9]}]})
-            await world.until(lambda: world.status(key).get("phase") is not None)
+            await world.wait_until(lambda: world.status(key).get("phase") is not None)
             await world.api.keep({**world.api.objects[key], "metadata": _add_finalizer(world.api.objects[key])})
             world.api.dropped["KafkaCluster"] = "allowedNamespaces"
-            await world.until(lambda: any(each["reason"] == "DefinitionOutdated" for each in world.api.events))
+            await world.wait_until(lambda: any(each["reason"] == "DefinitionOutdated" for each in world.api.events))
             await world.delete(key)
             await asyncio.sleep(timedelta(minutes=9).total_seconds())
             assert world.api.peek(key) is not None
-            await world.until(lambda: world.api.peek(key) is None)
+            await world.wait_until(lambda: world.api.peek(key) is None)
 
     run_fast(play())
 

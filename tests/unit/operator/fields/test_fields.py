@@ -58,7 +58,7 @@ def test_whatever_a_field_says_the_status_is_true_and_the_object_can_be_deleted(
                 await _see(world, key, spec, what)
                 if not _is_gone(world, key):
                     await world.delete(key)
-                await world.until(partial(_is_gone, world, key))
+                await world.wait_until(partial(_is_gone, world, key))
 
     run_fast(walk())
 
@@ -80,7 +80,7 @@ def test_whatever_a_field_has_said_for_a_while_the_object_is_ready_when_it_is_as
 async def _install() -> AsyncIterator[World]:
     async with installation() as world, run_beside(world.operate()):
         world.cluster.create_topic("there", [1, 2])
-        await world.until(lambda: world.is_ready(CLUSTER))
+        await world.wait_until(lambda: world.is_ready(CLUSTER))
         yield world
 
 
@@ -102,7 +102,7 @@ async def _wait_until_judged(world: World, key: Key) -> None:
     """Waits until the operator has made up its mind about an object, or has tried to for a while."""
     for _ in range(_PATIENCE_S):
         await asyncio.sleep(1)
-        if world.said(key) not in (None, Reason.PROGRESSING):
+        if world.find_reason(key) not in (None, Reason.PROGRESSING):
             return
 
 

@@ -25,25 +25,25 @@ class SimulatedLease:
         return self.lease
 
     async def create(self, claim: Claim, timeout_s: float) -> Lease:
-        await self._before_write()
+        await self._prepare_write()
         if self.lease is not None:
             raise ObjectChanged("409 it is there already")
-        return self._written(Lease(uid=f"uid-{next(self._numbers)}", version="", claim=claim))
+        return self._write(Lease(uid=f"uid-{next(self._numbers)}", version="", claim=claim))
 
     async def write(self, known: Lease, claim: Claim, timeout_s: float) -> Lease:
-        await self._before_write()
+        await self._prepare_write()
         if self.lease is None:
             raise ObjectGone("404 no lease")
         if (self.lease.uid, self.lease.version) != (known.uid, known.version):
             raise ObjectChanged("409 it has changed")
-        return self._written(replace(self.lease, claim=claim))
+        return self._write(replace(self.lease, claim=claim))
 
     def label(self) -> None:
         """What `kubectl label` does: another version, and nothing else."""
         assert self.lease is not None
         self.lease = replace(self.lease, version=str(next(self._numbers)))
 
-    async def _before_write(self) -> None:
+    async def _prepare_write(self) -> None:
         happens, self.before_next_write = self.before_next_write, None
         if happens is not None:
             await happens()
@@ -53,7 +53,7 @@ class SimulatedLease:
         if self.refuses is not None:
             raise self.refuses
 
-    def _written(self, lease: Lease) -> Lease:
+    def _write(self, lease: Lease) -> Lease:
         self.lease = replace(lease, version=str(next(self._numbers)))
         if self.loses_next_answer:
             self.loses_next_answer = False

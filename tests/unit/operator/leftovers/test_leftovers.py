@@ -74,7 +74,7 @@ async def test_a_leftover_that_the_api_server_could_not_take_is_kept_once_it_can
     await recorder.post(GOING, LEFT)
     assert read_kept(api) == []
     api.trouble = None
-    await Operating().until(lambda: read_kept(api))
+    await Operating().wait_until(lambda: read_kept(api))
     await recorder.close()
 
 
@@ -87,14 +87,14 @@ async def test_what_is_no_leftover_is_on_record_nowhere() -> None:
 async def test_a_topic_whose_cluster_goes_before_it_is_a_leftover_and_counted() -> None:
     topic = {"partitions": 1, "replicationFactor": 1, "deletionPolicy": "Delete"}
     async with run_operator(raw("KafkaTopic", topic, name="orders"), missing_cluster_grace_s=0) as around:
-        await around.until(lambda: (around.api.peek(ORDERS) or {})["status"].get("counts"))
-        await around.until(lambda: FINALIZER in (around.api.peek(CLUSTER) or {})["metadata"].get("finalizers", []))
+        await around.wait_until(lambda: (around.api.peek(ORDERS) or {})["status"].get("counts"))
+        await around.wait_until(lambda: FINALIZER in (around.api.peek(CLUSTER) or {})["metadata"].get("finalizers", []))
         known = around.api.peek(CLUSTER) or {}
         forced = {"annotations": {"kontroller.dev/delete-before-dependents": "true"}}
         await around.api.keep({**known, "metadata": {**known["metadata"], **forced}})
         for key in (CLUSTER, ORDERS):
             await around.api.remove(key)
-            await around.until(lambda key=key: around.peek_gone(key))  # type: ignore[misc]  # bound at once
+            await around.wait_until(lambda key=key: around.peek_gone(key))  # type: ignore[misc]  # bound at once
         assert {(each.kind, each.reason) for each in read_kept(around.api)} == {
             ("KafkaCluster", "DeletedBeforeDependents"),
             ("KafkaTopic", "ClusterGone"),
@@ -107,10 +107,10 @@ async def test_a_cluster_does_not_wait_for_an_object_that_only_a_foreign_finaliz
         "KafkaTopic", {"partitions": 1, "replicationFactor": 1}, name="orders", finalizers=["example.com/foreign"]
     )
     async with run_operator(topic) as around:
-        await around.until(lambda: FINALIZER in (around.api.peek(CLUSTER) or {})["metadata"].get("finalizers", []))
+        await around.wait_until(lambda: FINALIZER in (around.api.peek(CLUSTER) or {})["metadata"].get("finalizers", []))
         for key in (ORDERS, CLUSTER):
             await around.api.remove(key)
-        await around.until(lambda: around.peek_gone(CLUSTER))
+        await around.wait_until(lambda: around.peek_gone(CLUSTER))
         assert not around.peek_gone(ORDERS)
 
 

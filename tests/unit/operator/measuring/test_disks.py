@@ -133,8 +133,8 @@ def test_brokers_are_asked_once_a_minute_and_the_status_is_written_only_if_a_per
                 rows = world.status(CLUSTER).get("brokers", ())
                 return {each["id"]: each["disk"]["usedPercent"] for each in rows if "disk" in each}
 
-            await world.until(lambda: read_shown() == {1: 19, 2: 96})
-            assert world.said(CLUSTER, "Degraded") == "DiskNearlyFull"
+            await world.wait_until(lambda: read_shown() == {1: 19, 2: 96})
+            assert world.find_reason(CLUSTER, "Degraded") == "DiskNearlyFull"
             assert world.is_ready(CLUSTER)
             await asyncio.sleep(1)
             before = len(world.writes)
@@ -148,8 +148,8 @@ def test_brokers_are_asked_once_a_minute_and_the_status_is_written_only_if_a_per
             assert 5 <= len(times) <= 6
             assert all(later - earlier >= 60 for earlier, later in pairwise(times))
             world.disks[2] = make_response(directory("/data", 1000, 400))
-            await world.until(lambda: read_shown() == {1: 19, 2: 60})
-            assert world.said(CLUSTER, "Degraded") == "Healthy"
+            await world.wait_until(lambda: read_shown() == {1: 19, 2: 60})
+            assert world.find_reason(CLUSTER, "Degraded") == "Healthy"
             assert [each["reason"] for each in world.api.events].count("DiskNearlyFull") == 1
 
     run_fast(scenario())
@@ -158,10 +158,10 @@ def test_brokers_are_asked_once_a_minute_and_the_status_is_written_only_if_a_per
 def test_a_cluster_whose_brokers_say_nothing_of_disks_is_as_well_as_before() -> None:
     async def scenario() -> None:
         async with installation() as world, run_beside(world.operate()):
-            await world.until(lambda: world.disks_asked)
+            await world.wait_until(lambda: world.disks_asked)
             await asyncio.sleep(90)
             assert world.is_ready(CLUSTER)
-            assert world.said(CLUSTER, "Degraded") == "Healthy"
+            assert world.find_reason(CLUSTER, "Degraded") == "Healthy"
             assert not any("disk" in each for each in world.status(CLUSTER)["brokers"])
 
     run_fast(scenario())

@@ -56,7 +56,7 @@ WANTED: dict[str, tuple[str, dict[str, Any], list[str]]] = {
 
 
 async def wait_next_steps(world: World, key: Key) -> list[str]:
-    await world.until(lambda: "nextSteps" in world.status(key))
+    await world.wait_until(lambda: "nextSteps" in world.status(key))
     await asyncio.sleep(30)
     found: list[str] = world.status(key)["nextSteps"]
     return found
@@ -73,15 +73,17 @@ def test_a_paused_object_says_what_would_be_done_and_nothing_is(
     async def story() -> None:
         async with installation() as world, run_beside(world.operate()):
             world.cluster.create_topic("orders", [1, 2], [2, 3])
-            await world.until(lambda: world.led(tp("orders", 0)) == (1, [1, 2]))
+            await world.wait_until(lambda: world.find_leader(tp("orders", 0)) == (1, [1, 2]))
             world.cluster.bounce_broker(1)
-            await world.until(lambda: world.led(tp("orders", 0)) == (2, [1, 2]))
+            await world.wait_until(lambda: world.find_leader(tp("orders", 0)) == (2, [1, 2]))
             key = await world.apply(kind, "asked", spec, **PAUSED)
             assert await wait_next_steps(world, key) == words
             assert list_kafka_writes(world) == []
             await world.apply(kind, "asked", spec)
-            await world.until(lambda: "nextSteps" not in world.status(key) and world.said(key, "Paused") is None)
-            await world.until(lambda: bool(list_kafka_writes(world)) == any("wait" not in each for each in words))
+            await world.wait_until(
+                lambda: "nextSteps" not in world.status(key) and world.find_reason(key, "Paused") is None
+            )
+            await world.wait_until(lambda: bool(list_kafka_writes(world)) == any("wait" not in each for each in words))
 
     run_fast(story())
 
@@ -93,7 +95,7 @@ def test_what_a_paused_object_says_is_written_once_and_follows_the_cluster() -> 
             key = await world.apply("PartitionReassignment", "asked", move, **PAUSED)
             assert await wait_next_steps(world, key) == ["wait, UnknownTopic: the cluster has no topic later"]
             world.cluster.create_topic("later", [1, 2])
-            await world.until(lambda: world.status(key)["nextSteps"] == ["move 1 partition: later-0"])
+            await world.wait_until(lambda: world.status(key)["nextSteps"] == ["move 1 partition: later-0"])
             written = [each for each in world.writes if str(key) in each]
             await asyncio.sleep(600)
             assert [each for each in world.writes if str(key) in each] == written
@@ -109,7 +111,7 @@ def test_a_namespace_is_not_told_of_steps_that_it_may_not_have_done() -> None:
             world.cluster.create_topic("orders", [1, 2])
             move = {"partitions": [{"topic": "orders", "partition": 0, "replicas": [4, 5]}]}
             key = await world.apply("PartitionReassignment", "asked", move, **PAUSED)
-            await world.until(lambda: world.status(key).get("conditions"))
+            await world.wait_until(lambda: world.status(key).get("conditions"))
             await asyncio.sleep(30)
             assert not [each for each in world.status(key).get("nextSteps", ()) if each.startswith("move")]
 

@@ -281,9 +281,9 @@ class TestUnrest:
 
 async def test_an_operator_posts_an_event_when_a_broker_goes() -> None:
     async with run_operator() as around:
-        await around.until_said(CLUSTER, "Reconciled")
+        await around.wait_for_reason(CLUSTER, "Reconciled")
         await around.write(Delete(path=paths.broker(BrokerId(3))))
-        await around.until(lambda: around.events("BrokersGone"))
+        await around.wait_until(lambda: around.events("BrokersGone"))
         (event,) = around.events("BrokersGone")
         assert (event["involvedObject"]["name"], event["type"]) == ("demo", "Warning")
         assert event["message"] == "broker 3 is not registered any more"

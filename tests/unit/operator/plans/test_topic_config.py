@@ -185,7 +185,7 @@ class TestRemoved:
 
 
 class TestThrottles:
-    def throttled(self, *, moving: bool = True) -> TopicView:
+    def make_throttled(self, *, moving: bool = True) -> TopicView:
         lists = {LEADER: "0:1,00:2", FOLLOWER: "0:3"}
         state = (assign([2, 3, 1], [3], [1]) if moving else assign([1, 2]), lead(1, [1, 2]))
         return topic(state, (assign([2, 3]), lead(2, [2, 3])), config={**NAMED, **lists})
@@ -193,12 +193,12 @@ class TestThrottles:
     @pytest.mark.parametrize("moving", [True, False])
     @pytest.mark.parametrize("policy", ["Keep", "Remove"])
     def test_the_lists_of_a_move_are_neither_shown_nor_removed(self, policy: str, moving: bool) -> None:
-        found = plan(settle(undeclaredConfigPolicy=policy), view(self.throttled(moving=moving)))
+        found = plan(settle(undeclaredConfigPolicy=policy), view(self.make_throttled(moving=moving)))
         assert list_written(found) == []
         assert (found.status.undeclared_config.total, found.status.drift) == (0, ())
 
     def test_other_keys_are_removed_and_the_lists_stay(self) -> None:
-        live = self.throttled()
+        live = self.make_throttled()
         found = plan(settle(**REMOVE), view(replace(live, config={**live.config, "retention.ms": "1"})))
         assert list_written(found) == [dict(live.config)]
 
@@ -213,10 +213,10 @@ class TestThrottles:
     def test_what_an_earlier_spec_has_set_is_taken_back_when_nothing_moves(self) -> None:
         """An operator that took such keys may have set them."""
         status = {**settle().status.to_kubernetes(), "configKeys": ["cleanup.policy", FOLLOWER, LEADER]}
-        during = plan(kafka_topic({"config": NAMED}, status=status, generation=2), view(self.throttled()))
+        during = plan(kafka_topic({"config": NAMED}, status=status, generation=2), view(self.make_throttled()))
         assert (list_written(during), during.status.config_keys) == ([], ("cleanup.policy", FOLLOWER, LEADER))
         resource = kafka_topic({"config": NAMED}, status=status_of(during), generation=2)
-        after = plan(resource, view(self.throttled(moving=False)))
+        after = plan(resource, view(self.make_throttled(moving=False)))
         assert list_written(after) == [NAMED]
 
 

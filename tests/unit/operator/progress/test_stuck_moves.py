@@ -22,7 +22,7 @@ DRAIN: Raw = {"drainBrokers": [4]}
 
 async def one_replica_on_broker_4(world: World, log_bytes: int = 2_000) -> None:
     world.cluster.create_topic("single", [4])
-    await world.until(lambda: world.led(PARTITION) == (4, [4]))
+    await world.wait_until(lambda: world.find_leader(PARTITION) == (4, [4]))
     world.cluster.broker(4).log_bytes[PARTITION] = log_bytes
 
 
@@ -37,8 +37,8 @@ def events(world: World, reason: str, kind: str = "PartitionReassignment") -> li
 
 async def wait_until_stuck(world: World, key: Key, reason: str) -> str:
     """Waits for a reason, checks that all says the same and that it is told once; returns the row's message."""
-    await world.until(lambda: world.said(key) == reason)
-    assert world.said(key, "Reconciling") == reason
+    await world.wait_until(lambda: world.find_reason(key) == reason)
+    assert world.find_reason(key, "Reconciling") == reason
     assert world.status(key)["phase"] == "Running"
     message: str = row(world, key)["message"]
     await asyncio.sleep(60)
@@ -49,7 +49,7 @@ async def wait_until_stuck(world: World, key: Key, reason: str) -> str:
 
 
 async def wait_until_done(world: World, key: Key) -> None:
-    await world.until(lambda: world.status(key).get("phase") == "Completed")
+    await world.wait_until(lambda: world.status(key).get("phase") == "Completed")
     assert "message" not in row(world, key)
 
 
@@ -65,7 +65,7 @@ def test_a_partition_without_a_leader_names_the_broker_to_start(spec: Raw) -> No
         async with operate() as world:
             await one_replica_on_broker_4(world)
             world.cluster.kill_broker(4)
-            await world.until(lambda: world.led(PARTITION) == (-1, [4]))
+            await world.wait_until(lambda: world.find_leader(PARTITION) == (-1, [4]))
             key = await world.apply("PartitionReassignment", "off", spec)
             message = await wait_until_stuck(world, key, "PartitionsOffline")
             assert message == "has no leader, so nothing can be copied: start broker 4, which was in sync last"
@@ -80,7 +80,7 @@ def test_a_broker_that_is_to_get_a_replica_and_goes_away_is_named() -> None:
         async with operate() as world:
             await one_replica_on_broker_4(world, 30_000)
             key = await world.apply("PartitionReassignment", "off", SPEC)
-            await world.until(lambda: world.status(key).get("progress"))
+            await world.wait_until(lambda: world.status(key).get("progress"))
             world.cluster.kill_broker(1)
             message = await wait_until_stuck(world, key, "BrokersMissing")
             assert message == "waits for its new replica on broker 1, which is not registered: start it"
@@ -159,10 +159,10 @@ def test_a_topic_in_deletion_names_the_broker_that_still_has_its_log() -> None:
         async with operate() as world:
             spec = {"partitions": 1, "replicationFactor": 6, "deletionPolicy": "Delete"}
             key = await world.apply("KafkaTopic", "orders", spec)
-            await world.until(lambda: world.is_ready(key))
+            await world.wait_until(lambda: world.is_ready(key))
             world.cluster.kill_broker(4)
             await world.delete(key)
-            await world.until(lambda: events(world, "TopicBeingDeleted", "KafkaTopic"))
+            await world.wait_until(lambda: events(world, "TopicBeingDeleted", "KafkaTopic"))
             (event,) = events(world, "TopicBeingDeleted", "KafkaTopic")
             assert event["message"] == (
                 "topic orders is being deleted: broker 4 is not registered and still has to delete its log of it: start it"
@@ -170,7 +170,7 @@ def test_a_topic_in_deletion_names_the_broker_that_still_has_its_log() -> None:
             ready = next(each for each in world.status(key)["conditions"] if each["type"] == "Ready")
             assert ready["message"] == event["message"]
             world.cluster.start_broker(4)
-            await world.until(lambda: world.api.peek(key) is None)
+            await world.wait_until(lambda: world.api.peek(key) is None)
             assert len(events(world, "TopicBeingDeleted", "KafkaTopic")) == 1
 
     run_fast(scenario())

@@ -20,12 +20,12 @@ TARGET = {"topic": "orders", "partition": 0, "replicas": [2, 4]}
 async def a_move_begins(world: World, log_bytes: int, spec: Raw | None = None) -> Key:
     """The partition goes from the brokers 1 and 2, which have it, to 2 and 4."""
     world.cluster.create_topic("orders", [1, 2])
-    await world.until(lambda: (found := world.cluster.leader_of(PARTITION)) is not None and found.id == 1)
-    await world.until(lambda: len(world.cluster.leadership(PARTITION)[1]) == 2)
+    await world.wait_until(lambda: (found := world.cluster.leader_of(PARTITION)) is not None and found.id == 1)
+    await world.wait_until(lambda: len(world.cluster.leadership(PARTITION)[1]) == 2)
     for number in (1, 2):
         world.cluster.broker(number).log_bytes[PARTITION] = log_bytes
     key = await world.apply("PartitionReassignment", "move", {"partitions": [TARGET], **(spec or {})})
-    await world.until(lambda: world.status(key).get("phase") == "Running")
+    await world.wait_until(lambda: world.status(key).get("phase") == "Running")
     return key
 
 
@@ -35,7 +35,7 @@ def progress(world: World, key: Key) -> dict[str, Any]:
 
 
 async def end(world: World, key: Key) -> float:
-    await world.until(lambda: world.status(key).get("phase") == "Completed")
+    await world.wait_until(lambda: world.status(key).get("phase") == "Completed")
     return asyncio.get_running_loop().time()
 
 
@@ -65,7 +65,7 @@ def test_a_broker_is_asked_and_the_status_written_at_most_every_ten_seconds() ->
     async def scenario() -> None:
         async with installation() as world, run_beside(world.operate()):
             key = await a_move_begins(world, 60_000)
-            await world.until(lambda: progress(world, key))
+            await world.wait_until(lambda: progress(world, key))
             before, began = len(world.writes), asyncio.get_running_loop().time()
             while asyncio.get_running_loop().time() < began + 40:
                 assert world.runtime is not None
@@ -102,11 +102,11 @@ def test_what_is_not_known_any_more_is_not_shown_any_more_and_comes_back() -> No
     async def scenario() -> None:
         async with installation() as world, run_beside(world.operate()):
             key = await a_move_begins(world, 90_000)
-            await world.until(lambda: "timeLeft" in progress(world, key))
+            await world.wait_until(lambda: "timeLeft" in progress(world, key))
             world.silent.add(1)
-            await world.until(lambda: not progress(world, key))
+            await world.wait_until(lambda: not progress(world, key))
             world.silent.clear()
-            await world.until(lambda: "timeLeft" in progress(world, key))
+            await world.wait_until(lambda: "timeLeft" in progress(world, key))
             await end(world, key)
 
     run_fast(scenario())
@@ -118,7 +118,7 @@ def test_a_failed_log_directory_that_may_hold_the_new_replica_leaves_it_unknown(
             world.cluster.broker(4).offline.add(tp("others", 0))
             world.cluster.broker(4).offline.add(PARTITION)
             key = await a_move_begins(world, 20_000)
-            await world.until(lambda: len(world.sizes_asked) > 3)
+            await world.wait_until(lambda: len(world.sizes_asked) > 3)
             assert progress(world, key) == {}
             world.cluster.broker(4).offline.clear()
 
@@ -130,15 +130,15 @@ def test_a_paused_move_shows_none_and_its_next_operator_measures_anew() -> None:
         async with installation() as world:
             async with run_beside(world.operate()):
                 key = await a_move_begins(world, 90_000)
-                await world.until(lambda: "timeLeft" in progress(world, key))
+                await world.wait_until(lambda: "timeLeft" in progress(world, key))
             known = progress(world, key)
             async with run_beside(world.operate()):
-                await world.until(lambda: progress(world, key) != known)
+                await world.wait_until(lambda: progress(world, key) != known)
                 assert set(progress(world, key)) == {"bytesLeft"}, "it was not measured, or taken away in between"
-                await world.until(lambda: "timeLeft" in progress(world, key))
+                await world.wait_until(lambda: "timeLeft" in progress(world, key))
                 annotations = {"kontroller.dev/pause": "true"}
                 await world.apply("PartitionReassignment", "move", {"partitions": [TARGET]}, annotations=annotations)
-                await world.until(lambda: world.said(key) == "Paused")
+                await world.wait_until(lambda: world.find_reason(key) == "Paused")
                 assert progress(world, key) == {}
                 await world.apply("PartitionReassignment", "move", {"partitions": [TARGET]})
                 await end(world, key)
@@ -150,9 +150,9 @@ def test_a_move_that_is_deleted_is_measured_no_more() -> None:
     async def scenario() -> None:
         async with installation() as world, run_beside(world.operate()):
             key = await a_move_begins(world, 90_000)
-            await world.until(lambda: progress(world, key))
+            await world.wait_until(lambda: progress(world, key))
             await world.delete(key)
-            await world.until(lambda: world.api.peek(key) is None)
+            await world.wait_until(lambda: world.api.peek(key) is None)
             asked = len(world.sizes_asked)
             await asyncio.sleep(60)
             assert len(world.sizes_asked) == asked

@@ -62,14 +62,14 @@ class Operating:
         for session in self.sessions:
             self.zookeeper.reconnect(session)
 
-    async def until(self, condition: Callable[[], object], deadline_s: float = DEADLINE_S) -> None:
+    async def wait_until(self, condition: Callable[[], object], deadline_s: float = DEADLINE_S) -> None:
         async with asyncio.timeout(deadline_s):
             while not condition():  # noqa: ASYNC110 - the conditions are those of many tests
                 await asyncio.sleep(0.005)
 
-    async def until_quiet(self) -> None:
+    async def wait_until_quiet(self) -> None:
         """Waits until the operator has seen all that was written, its own writes too, and looks at nothing."""
-        await self.until(self._is_quiet)
+        await self.wait_until(self._is_quiet)
 
     def _is_quiet(self) -> bool:
         has_seen_all = self.api.is_held_by(self.runtime.store)
@@ -83,12 +83,12 @@ class Operating:
     def peek_gone(self, key: Key) -> bool:
         return self.api.peek(key) is None
 
-    async def looked_at(self, key: Key, times: int = 2) -> None:
+    async def wait_until_looked_at(self, key: Key, times: int = 2) -> None:
         """Waits until the operator has looked at an object again, so many times."""
         for _ in range(times):
             wanted = self.looks(key.kind) + 1
             self.runtime.look_at((key,))
-            await self.until(partial(self._has_looked, key.kind, wanted))
+            await self.wait_until(partial(self._has_looked, key.kind, wanted))
 
     def _has_looked(self, kind: str, times: float) -> bool:
         return self.looks(kind) >= times
@@ -99,8 +99,8 @@ class Operating:
         samples = [sample for metric in metrics for sample in metric.samples if sample.name.endswith("_total")]
         return sum(sample.value for sample in samples if sample.labels["kind"] == kind)
 
-    async def until_said(self, key: Key, reason: str) -> None:
-        await self.until(lambda: self.condition(key).get("reason") == reason)
+    async def wait_for_reason(self, key: Key, reason: str) -> None:
+        await self.wait_until(lambda: self.condition(key).get("reason") == reason)
 
     def events(self, reason: str) -> list[dict[str, Any]]:
         return [each for each in self.api.events if each["reason"] == reason]

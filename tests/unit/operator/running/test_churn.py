@@ -42,26 +42,26 @@ async def test_a_short_outage_of_zookeeper_writes_only_kafka_clusters() -> None:
     names = [f"t{number}" for number in range(20)]
     async with run_operator(*map(a_topic, names), unreachable_grace_s=0) as around:
         keys = [Key("KafkaTopic", "shop", name) for name in names]
-        await around.until(lambda: all((around.api.peek(key) or {})["status"].get("counts") for key in keys))
-        await around.until_said(CLUSTER, "PartitionsOffline")
+        await around.wait_until(lambda: all((around.api.peek(key) or {})["status"].get("counts") for key in keys))
+        await around.wait_for_reason(CLUSTER, "PartitionsOffline")
         before = writes_of(around, "KafkaTopic")
         around.take_zookeeper_away()
-        await around.until_said(CLUSTER, "ZooKeeperUnavailable")
+        await around.wait_for_reason(CLUSTER, "ZooKeeperUnavailable")
         for key in keys:
-            await around.looked_at(key, 1)
+            await around.wait_until_looked_at(key, 1)
         around.bring_zookeeper_back()
-        await around.until_said(CLUSTER, "PartitionsOffline")
+        await around.wait_for_reason(CLUSTER, "PartitionsOffline")
         for key in keys:
-            await around.looked_at(key, 1)
+            await around.wait_until_looked_at(key, 1)
         assert writes_of(around, "KafkaTopic") == before
 
 
 async def test_what_is_asked_of_the_controller_has_no_other_topic_looked_at() -> None:
     names = [f"t{number}" for number in range(20)]
     async with run_operator(*map(a_topic, names)) as around:
-        await around.until(lambda: all(_is_counted(around, name) for name in names))
-        await around.until_said(CLUSTER, "PartitionsOffline")
-        await around.looked_at(CLUSTER)
+        await around.wait_until(lambda: all(_is_counted(around, name) for name in names))
+        await around.wait_for_reason(CLUSTER, "PartitionsOffline")
+        await around.wait_until_looked_at(CLUSTER)
         before = around.looks("KafkaTopic")
         partitions = [TopicPartition(TopicName(name), PartitionId(0)) for name in names[:5]]
         request = {tp: (BrokerId(2),) for tp in partitions}
@@ -77,7 +77,7 @@ async def test_what_is_asked_of_the_controller_has_no_other_topic_looked_at() ->
         )
         assert around.looks("KafkaTopic") == before
         await _write_and_wait(around, Create(path=paths.delete_topic(TopicName("t7"))))
-        await around.until_said(Key("KafkaTopic", "shop", "t7"), "TopicBeingDeleted")
+        await around.wait_for_reason(Key("KafkaTopic", "shop", "t7"), "TopicBeingDeleted")
         assert around.looks("KafkaTopic") - before <= 2
 
 
@@ -90,23 +90,23 @@ async def test_what_is_about_all_topics_is_not_planned_again_for_each_that_chang
     async with watch_objects(drain) as around:
         await around.write(Create(path=paths.topic(TopicName("t0")), data=data))
         around.runtime.begin_work()
-        await around.until_said(MOVE, "Suspended")
+        await around.wait_for_reason(MOVE, "Suspended")
         before = around.looks("PartitionReassignment")
         for number in range(1, 8):
             await _write_and_wait(around, Create(path=paths.topic(TopicName(f"t{number}")), data=data))
         assert around.looks("PartitionReassignment") - before <= 2
-        await around.until(lambda: _counts(around).get("total") == 8)
+        await around.wait_until(lambda: _counts(around).get("total") == 8)
         monkeypatch.setattr(runtime, "_ABOUT_ALL_S", 1000)
         looks = around.looks("PartitionReassignment")
         await around.write(Create(path=paths.REASSIGN_PARTITIONS, data=codecs.encode_reassignment({})))
-        await around.until(lambda: around.looks("PartitionReassignment") > looks)
+        await around.wait_until(lambda: around.looks("PartitionReassignment") > looks)
 
 
 async def _write_and_wait(around: Operating, op: Create | SetData) -> None:
     """Writes something, and waits until the operator has looked at its cluster because of it."""
     looks = around.looks("KafkaCluster")
     await around.write(op)
-    await around.until(lambda: around.looks("KafkaCluster") > looks)
+    await around.wait_until(lambda: around.looks("KafkaCluster") > looks)
 
 
 def _is_counted(around: Operating, name: str) -> bool:
@@ -115,9 +115,9 @@ def _is_counted(around: Operating, name: str) -> bool:
 
 async def test_a_topic_from_nothing_to_ready_is_two_statuses() -> None:
     async with run_operator() as around:
-        await around.until_said(CLUSTER, "Reconciled")
+        await around.wait_for_reason(CLUSTER, "Reconciled")
         await around.api.apply(a_topic(ORDERS))
-        await around.until(lambda: around.zookeeper.tree.read(paths.topic(ORDERS)) is not None)
+        await around.wait_until(lambda: around.zookeeper.tree.read(paths.topic(ORDERS)) is not None)
         partition = TopicPartition(ORDERS, PartitionId(0))
         await around.write(
             Create(path=paths.partitions(ORDERS)),
@@ -125,57 +125,57 @@ async def test_a_topic_from_nothing_to_ready_is_two_statuses() -> None:
             Create(path=paths.partition_state(partition), data=_encode_state(1)),
         )
         key = Key("KafkaTopic", "shop", ORDERS)
-        await around.until_said(key, "Reconciled")
-        await around.looked_at(key)
+        await around.wait_for_reason(key, "Reconciled")
+        await around.wait_until_looked_at(key)
         assert writes_of(around, "KafkaTopic") == 2
 
 
 async def test_what_grows_in_a_cluster_is_said_now_and_then_and_in_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(object_writer, "_LEAST_BETWEEN_PROGRESS_S", 0.5)
     async with run_operator() as around:
-        await around.until_said(CLUSTER, "Reconciled")
+        await around.wait_for_reason(CLUSTER, "Reconciled")
         before = writes_of(around, "KafkaCluster")
         data = codecs.encode_topic(TopicAssignment(topic_id=ORDERS_ID, partitions={}))
         for number in range(20):
             await around.write(Create(path=paths.topic(TopicName(f"t{number}")), data=data))
-            await around.until(partial(_sees_topics, around, number + 1))
-        await around.until(lambda: (around.api.peek(CLUSTER) or {})["status"]["counts"].get("topics") == 20)
+            await around.wait_until(partial(_sees_topics, around, number + 1))
+        await around.wait_until(lambda: (around.api.peek(CLUSTER) or {})["status"]["counts"].get("topics") == 20)
         assert writes_of(around, "KafkaCluster") - before < 20
 
 
 async def test_what_a_user_changes_goes_before_all_that_are_looked_at_again() -> None:
     names = [f"t{number}" for number in range(50)]
     async with run_operator(*map(a_topic, names), workers=1) as around:
-        await around.until(lambda: all(around.condition(Key("KafkaTopic", "shop", name)) for name in names))
-        await around.until_quiet()
+        await around.wait_until(lambda: all(around.condition(Key("KafkaTopic", "shop", name)) for name in names))
+        await around.wait_until_quiet()
         looks = _looks_of(around)
         around.runtime._queue.add_unhurried(Key("KafkaTopic", "shop", name) for name in names)
         around.runtime.look_at([Key("KafkaTopic", "shop", "t49")])
-        await around.until(lambda: set(names) <= set(looks))
+        await around.wait_until(lambda: set(names) <= set(looks))
         assert looks.index("t49") <= 2
 
 
 async def test_what_is_said_of_a_cluster_has_none_of_its_objects_looked_at_and_its_spec_all() -> None:
     async with run_operator(a_topic("one")) as around:
         one = Key("KafkaTopic", "shop", "one")
-        await around.until_said(one, "PartitionsOffline")
-        await around.looked_at(one)
+        await around.wait_for_reason(one, "PartitionsOffline")
+        await around.wait_until_looked_at(one)
         looks = _looks_of(around)
         await around.write(Create(path=paths.topic(ORDERS), data=_orders(2, 0)))
-        await around.until(lambda: (around.api.peek(CLUSTER) or {})["status"]["counts"]["topics"] == 2)
-        await around.looked_at(CLUSTER)
+        await around.wait_until(lambda: (around.api.peek(CLUSTER) or {})["status"]["counts"]["topics"] == 2)
+        await around.wait_until_looked_at(CLUSTER)
         assert "one" not in looks
         spec = {"zookeeper": {"connect": CONNECT}, "allowedNamespaces": []}
         await around.api.apply(raw("KafkaCluster", spec, name="demo"))
-        await around.until(lambda: "one" in looks)
+        await around.wait_until(lambda: "one" in looks)
 
 
 async def test_thousands_of_looks_that_wait_for_nothing_let_others_in_between() -> None:
     names = [f"t{number}" for number in range(20)]
     async with run_operator(*map(a_topic, names), workers=1) as around:
         keys = [Key("KafkaTopic", "shop", name) for name in names]
-        await around.until(lambda: all(around.condition(key).get("reason") == "PartitionsOffline" for key in keys))
-        await around.looked_at(CLUSTER)
+        await around.wait_until(lambda: all(around.condition(key).get("reason") == "PartitionsOffline" for key in keys))
+        await around.wait_until_looked_at(CLUSTER)
         looks = _looks_of(around)
         around.runtime.look_at(keys)
         seen = set()
@@ -187,9 +187,9 @@ async def test_thousands_of_looks_that_wait_for_nothing_let_others_in_between() 
 
 async def test_a_long_outage_is_said_by_every_object() -> None:
     async with run_operator(a_topic("one"), unreachable_grace_s=0, objects_unreachable_grace_s=0) as around:
-        await around.until_said(CLUSTER, "PartitionsOffline")
+        await around.wait_for_reason(CLUSTER, "PartitionsOffline")
         around.take_zookeeper_away()
-        await around.until_said(Key("KafkaTopic", "shop", "one"), "ZooKeeperUnavailable")
+        await around.wait_for_reason(Key("KafkaTopic", "shop", "one"), "ZooKeeperUnavailable")
 
 
 def _orders(partitions: int, done: int) -> bytes:
@@ -219,16 +219,16 @@ async def test_the_progress_of_a_large_move_is_written_now_and_then_and_its_end_
             ),
         )
         await around.api.apply(raw("PartitionReassignment", {"partitions": targets}, name="move"))
-        await around.until(lambda: _counts(around).get("moving") == count)
-        await around.looked_at(MOVE)
+        await around.wait_until(lambda: _counts(around).get("moving") == count)
+        await around.wait_until_looked_at(MOVE)
         before = writes_of(around, "PartitionReassignment")
         for done in range(1, 6):
             await around.write(SetData(path=paths.topic(ORDERS), data=_orders(count, done), version=ANY_VERSION))
-            await around.until(partial(_is_seen, around, done))
-            await around.looked_at(MOVE)
+            await around.wait_until(partial(_is_seen, around, done))
+            await around.wait_until_looked_at(MOVE)
         assert writes_of(around, "PartitionReassignment") - before <= 1
         await around.write(SetData(path=paths.topic(ORDERS), data=_orders(count, count), version=ANY_VERSION))
-        await around.until_said(MOVE, "Completed")
+        await around.wait_for_reason(MOVE, "Completed")
         assert _counts(around)["done"] == count
 
 
@@ -317,9 +317,9 @@ async def test_an_event_that_the_api_server_could_not_take_is_posted_once_it_can
     api.trouble = ApiUnavailable("a blip")
     for reason in ("ReassignmentCompleted", "TopicAdopted", "TopicAdopted"):
         await recorder.post(stored, Notice(reason=reason, message="once only"))
-    await Operating().until(lambda: api.requests["create_event"] > 4)
+    await Operating().wait_until(lambda: api.requests["create_event"] > 4)
     api.trouble = None
-    await Operating().until(lambda: len(api.events) == 2)
+    await Operating().wait_until(lambda: len(api.events) == 2)
     assert [each["reason"] for each in api.events] == ["ReassignmentCompleted", "TopicAdopted"]
     await recorder.close()
 
@@ -341,12 +341,12 @@ async def test_each_drift_of_a_topic_is_told_and_counted_in_one_event() -> None:
         key = Key("KafkaTopic", "shop", ORDERS)
         await around.api.apply(raw("KafkaTopic", {**a_topic(ORDERS)["spec"], "config": {"retention.ms": "1"}}))
         for told in range(3):
-            await around.until(lambda: _config(around).get("retention.ms") == "1")
-            await around.until(lambda: around.condition(key, "Drifted").get("status") == "False")
+            await around.wait_until(lambda: _config(around).get("retention.ms") == "1")
+            await around.wait_until(lambda: around.condition(key, "Drifted").get("status") == "False")
             await around.write(
                 SetData(path=path, data=codecs.encode_config({"retention.ms": "2"}), version=ANY_VERSION)
             )
-            await around.until(partial(_has_told_more_than, around, told))
+            await around.wait_until(partial(_has_told_more_than, around, told))
         (event,) = around.events("DriftCorrected")
         assert event["count"] == 3
 
@@ -364,10 +364,10 @@ def _config(around: Operating) -> dict[str, str]:
 async def test_a_topic_s_own_moves_expire() -> None:
     async with run_operator(a_topic(ORDERS)) as around:
         key = Key("KafkaTopic", "shop", ORDERS)
-        await around.until(lambda: (around.api.peek(key) or {})["status"].get("counts"))
+        await around.wait_until(lambda: (around.api.peek(key) or {})["status"].get("counts"))
         spec = {**a_topic(ORDERS)["spec"], "replicationFactor": 2}
         await around.api.apply(raw("KafkaTopic", spec))
-        await around.until(lambda: around.api.all("PartitionReassignment"))
+        await around.wait_until(lambda: around.api.all("PartitionReassignment"))
         (move,) = around.api.all("PartitionReassignment")
         assert move["spec"]["ttlSecondsAfterFinished"] == 24 * 3600
 
@@ -387,14 +387,14 @@ async def test_a_cluster_that_takes_long_to_read_is_not_out_of_reach(monkeypatch
 
     monkeypatch.setattr(Operating, "connect", slowly)
     async with run_operator() as around:
-        await around.until(lambda: around.sessions)
-        await around.looked_at(CLUSTER)
+        await around.wait_until(lambda: around.sessions)
+        await around.wait_until_looked_at(CLUSTER)
         around.runtime._access._trouble_since[AtZooKeeper(CONNECT)] = 0.0  # it has taken as long as the machine is up
-        await around.looked_at(CLUSTER)
+        await around.wait_until_looked_at(CLUSTER)
         assert around.condition(CLUSTER)["reason"] == "Progressing"
         assert writes_of(around, "KafkaCluster") == 1
         is_read.set()
-        await around.until_said(CLUSTER, "Reconciled")
+        await around.wait_for_reason(CLUSTER, "Reconciled")
 
 
 async def test_a_chroot_that_is_not_there_is_said_and_not_made(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -403,7 +403,7 @@ async def test_a_chroot_that_is_not_there_is_said_and_not_made(monkeypatch: pyte
 
     monkeypatch.setattr(Operating, "connect", lambda _self, connect: refuse(connect))
     async with run_operator(unreachable_grace_s=0) as around:
-        await around.until_said(CLUSTER, "ChrootNotFound")
+        await around.wait_for_reason(CLUSTER, "ChrootNotFound")
         assert "there is no /kafak" in around.condition(CLUSTER)["message"]
         assert around.condition(CLUSTER)["status"] == "False"
 

@@ -23,12 +23,12 @@ def finalizers(around: Operating) -> list[str]:
 
 
 async def wait_until_held(around: Operating) -> None:
-    await around.until(lambda: FINALIZER in finalizers(around))
+    await around.wait_until(lambda: FINALIZER in finalizers(around))
 
 
 async def test_a_cluster_without_objects_has_no_finalizer_and_gets_it_with_the_first_one() -> None:
     async with run_operator() as around:
-        await around.until_said(CLUSTER, "Reconciled")
+        await around.wait_for_reason(CLUSTER, "Reconciled")
         assert finalizers(around) == []
         await around.api.apply(a_topic())
         await wait_until_held(around)
@@ -38,23 +38,23 @@ async def test_a_deleted_cluster_says_what_it_waits_for_and_goes_when_that_is_go
     async with run_operator(a_topic()) as around:
         await wait_until_held(around)
         await around.api.remove(CLUSTER)
-        await around.until_said(CLUSTER, "WaitingForDependents")
+        await around.wait_for_reason(CLUSTER, "WaitingForDependents")
         message = around.condition(CLUSTER)["message"]
         assert message.startswith("being deleted: 1 KafkaTopic (shop/orders) refers to it. Delete these first.")
         (event,) = around.events("WaitingForDependents")
         assert (event["type"], event["message"]) == ("Warning", message)
         await around.api.remove(ORDERS)
-        await around.until(lambda: around.peek_gone(CLUSTER))
+        await around.wait_until(lambda: around.peek_gone(CLUSTER))
 
 
 async def test_the_topic_of_an_object_that_is_deleted_with_its_cluster_is_deleted_first() -> None:
     async with run_operator(a_topic(deletionPolicy="Delete")) as around:
         await wait_until_held(around)
-        await around.until(lambda: around.zookeeper.tree.read(paths.topic(TopicName("orders"))))
-        await around.until(lambda: (around.api.peek(ORDERS) or {})["status"].get("counts"))
+        await around.wait_until(lambda: around.zookeeper.tree.read(paths.topic(TopicName("orders"))))
+        await around.wait_until(lambda: (around.api.peek(ORDERS) or {})["status"].get("counts"))
         for key in (CLUSTER, ORDERS):
             await around.api.remove(key)
-        await around.until(lambda: around.zookeeper.tree.read(paths.delete_topic(TopicName("orders"))))
+        await around.wait_until(lambda: around.zookeeper.tree.read(paths.delete_topic(TopicName("orders"))))
         assert not around.peek_gone(CLUSTER)
 
 
@@ -62,10 +62,10 @@ async def test_the_annotation_lets_a_cluster_go_before_its_objects_and_an_event_
     async with run_operator(a_topic()) as around:
         await wait_until_held(around)
         await around.api.remove(CLUSTER)
-        await around.until_said(CLUSTER, "WaitingForDependents")
+        await around.wait_for_reason(CLUSTER, "WaitingForDependents")
         known = around.api.peek(CLUSTER) or {}
         await around.api.keep({**known, "metadata": {**known["metadata"], "annotations": FORCE}})
-        await around.until(lambda: around.peek_gone(CLUSTER))
+        await around.wait_until(lambda: around.peek_gone(CLUSTER))
         (event,) = around.events("DeletedBeforeDependents")
         assert "their topics and data stay: 1 KafkaTopic (shop/orders)" in event["message"]
 
@@ -75,6 +75,6 @@ async def test_a_cluster_that_is_out_of_reach_waits_as_well() -> None:
         await wait_until_held(around)
         around.take_zookeeper_away()
         await around.api.remove(CLUSTER)
-        await around.until_said(CLUSTER, "WaitingForDependents")
-        await around.looked_at(CLUSTER)
+        await around.wait_for_reason(CLUSTER, "WaitingForDependents")
+        await around.wait_until_looked_at(CLUSTER)
         assert not around.peek_gone(CLUSTER)

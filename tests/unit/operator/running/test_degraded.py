@@ -42,7 +42,7 @@ def writes(around: Operating) -> int:
 
 async def create_orders(around: Operating) -> None:
     """Creates a topic with one partition, which has replicas on all three brokers."""
-    await around.until_said(CLUSTER, "Reconciled")
+    await around.wait_for_reason(CLUSTER, "Reconciled")
     assignment = TopicAssignment(topic_id=ORDERS_ID, partitions={PartitionId(0): assign([1, 2, 3])})
     await around.write(
         Create(path=paths.topic(ORDERS), data=codecs.encode_topic(assignment)),
@@ -50,7 +50,7 @@ async def create_orders(around: Operating) -> None:
         Create(path=paths.partition(ORDERS_0)),
         Create(path=paths.partition_state(ORDERS_0), data=encode_state([1, 2, 3])),
     )
-    await around.until(lambda: status(around)["counts"]["partitions"] == 1)
+    await around.wait_until(lambda: status(around)["counts"]["partitions"] == 1)
     assert read_degraded(around)["status"] == "False"
 
 
@@ -58,22 +58,22 @@ async def change_isr(around: Operating, *isr: int) -> None:
     """Changes the ISR of the partition, and waits until the operator has looked at its cluster because of it."""
     looks = around.looks("KafkaCluster")
     await around.write(SetData(path=paths.partition_state(ORDERS_0), data=encode_state(isr), version=ANY_VERSION))
-    await around.until(lambda: around.looks("KafkaCluster") > looks)
+    await around.wait_until(lambda: around.looks("KafkaCluster") > looks)
 
 
 async def test_a_dead_broker_is_named_at_once_although_counts_have_to_wait(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(object_writer, "_LEAST_BETWEEN_PROGRESS_S", NEVER_S)
     async with run_operator() as around:
-        await around.until_said(CLUSTER, "Reconciled")
+        await around.wait_for_reason(CLUSTER, "Reconciled")
         await around.write(Delete(path=BROKER_3))
-        await around.until(lambda: read_degraded(around)["status"] == "True")
+        await around.wait_until(lambda: read_degraded(around)["status"] == "True")
         assert (read_degraded(around)["reason"], read_degraded(around)["message"]) == (
             "BrokersMissing",
             "broker 3 is missing",
         )
         assert around.condition(CLUSTER)["status"] == "True"
         assert states(around) == {1: "Registered", 2: "Registered", 3: "Missing"}
-        await around.until(lambda: around.events("BrokersGone"))
+        await around.wait_until(lambda: around.events("BrokersGone"))
 
 
 async def test_a_broker_that_is_back_is_registered_again_and_the_cluster_is_well(
@@ -85,10 +85,10 @@ async def test_a_broker_that_is_back_is_registered_again_and_the_cluster_is_well
         await around.write(Delete(path=BROKER_3))
         await change_isr(around, 1, 2)
         words = "broker 3 is missing; 1 of 1 partition under-replicated"
-        await around.until(lambda: read_degraded(around)["message"] == words)
+        await around.wait_until(lambda: read_degraded(around)["message"] == words)
         await around.write(Create(path=BROKER_3, data=codecs.encode_broker(broker(3))))
         await change_isr(around, 1, 2, 3)
-        await around.until(lambda: read_degraded(around)["status"] == "False")
+        await around.wait_until(lambda: read_degraded(around)["status"] == "False")
         assert states(around) == {1: "Registered", 2: "Registered", 3: "Registered"}
 
 
@@ -107,20 +107,20 @@ async def test_a_cluster_out_of_sight_is_not_known_to_be_degraded() -> None:
     async with run_operator(unreachable_grace_s=0) as around:
         await create_orders(around)
         await around.write(Delete(path=BROKER_3))
-        await around.until(lambda: read_degraded(around)["status"] == "True")
+        await around.wait_until(lambda: read_degraded(around)["status"] == "True")
         around.take_zookeeper_away()
-        await around.until(lambda: read_degraded(around)["status"] == "Unknown")
+        await around.wait_until(lambda: read_degraded(around)["status"] == "Unknown")
         assert states(around)[3] == "Missing", "what was seen last stays"
         around.bring_zookeeper_back()
-        await around.until(lambda: read_degraded(around)["status"] == "True")
+        await around.wait_until(lambda: read_degraded(around)["status"] == "True")
 
 
 async def test_a_paused_cluster_stays_as_it_was_last_seen() -> None:
     async with run_operator() as around:
         await create_orders(around)
         await around.write(Delete(path=BROKER_3))
-        await around.until(lambda: read_degraded(around)["status"] == "True")
+        await around.wait_until(lambda: read_degraded(around)["status"] == "True")
         paused = raw("KafkaCluster", {}, name="demo", annotations={"kontroller.dev/pause": "true"})
         await around.api.apply({**paused, "spec": {"zookeeper": {"connect": CONNECT}}})
-        await around.until_said(CLUSTER, "Paused")
+        await around.wait_for_reason(CLUSTER, "Paused")
         assert read_degraded(around)["status"] == "True"

@@ -46,10 +46,10 @@ async def delete(around: Operating, key: Key, *, ago: timedelta = DELETION_PATIE
 @pytest.mark.parametrize("key", SPECS, ids=lambda key: key.kind)
 async def test_every_kind_is_let_go_while_zookeeper_is_away(key: Key) -> None:
     async with run_operator(make_raw(key), **NO_WAIT) as around:
-        await around.until(lambda: around.condition(key))
+        await around.wait_until(lambda: around.condition(key))
         around.take_zookeeper_away()
         await delete(around, key)
-        await around.until(lambda: around.peek_gone(key))
+        await around.wait_until(lambda: around.peek_gone(key))
         (event,) = around.events("ClusterUnreachable")
         assert event["type"] == "Warning"
         assert "out of reach" in event["message"]
@@ -58,30 +58,30 @@ async def test_every_kind_is_let_go_while_zookeeper_is_away(key: Key) -> None:
 @pytest.mark.usefixtures("_has_tried")
 async def test_an_object_waits_for_zookeeper_before_it_is_let_go() -> None:
     async with run_operator(make_raw(ORDERS), **NO_WAIT) as around:
-        await around.until(lambda: around.condition(ORDERS))
+        await around.wait_until(lambda: around.condition(ORDERS))
         around.take_zookeeper_away()
         await delete(around, ORDERS, ago=DELETION_PATIENCE - timedelta(seconds=30))
-        await around.until_said(ORDERS, "ZooKeeperUnavailable")
-        await around.looked_at(ORDERS)
+        await around.wait_for_reason(ORDERS, "ZooKeeperUnavailable")
+        await around.wait_until_looked_at(ORDERS)
         assert not around.peek_gone(ORDERS)
 
 
 async def test_an_operator_that_was_away_tries_before_it_gives_up() -> None:
     async with run_operator(make_raw(ORDERS), **NO_WAIT) as around:
-        await around.until(lambda: around.condition(ORDERS))
+        await around.wait_until(lambda: around.condition(ORDERS))
         around.take_zookeeper_away()
         await delete(around, ORDERS, ago=timedelta(days=1))
-        await around.until_said(ORDERS, "ZooKeeperUnavailable")
-        await around.looked_at(ORDERS)
+        await around.wait_for_reason(ORDERS, "ZooKeeperUnavailable")
+        await around.wait_until_looked_at(ORDERS)
         assert not around.peek_gone(ORDERS)
 
 
 async def test_a_topic_that_nobody_deletes_is_left_to_the_cluster_with_its_mark() -> None:
     async with run_operator(make_raw(ORDERS)) as around:
-        await around.until(lambda: around.zookeeper.tree.read(paths.topic(TopicName("orders"))))
-        await around.until(lambda: (around.api.peek(ORDERS) or {})["status"].get("counts"))
+        await around.wait_until(lambda: around.zookeeper.tree.read(paths.topic(TopicName("orders"))))
+        await around.wait_until(lambda: (around.api.peek(ORDERS) or {})["status"].get("counts"))
         await delete(around, ORDERS)
-        await around.until(lambda: around.peek_gone(ORDERS))
+        await around.wait_until(lambda: around.peek_gone(ORDERS))
         assert around.zookeeper.tree.read(paths.delete_topic(TopicName("orders"))) is not None
         assert "marked for deletion" in around.events("DeletionUnfinished")[0]["message"]
 
@@ -89,7 +89,7 @@ async def test_a_topic_that_nobody_deletes_is_left_to_the_cluster_with_its_mark(
 @pytest.mark.usefixtures("_has_tried")
 async def test_a_deletion_that_zookeeper_refuses_again_and_again_ends(monkeypatch: pytest.MonkeyPatch) -> None:
     async with run_operator(make_raw(ORDERS)) as around:
-        await around.until(lambda: (around.api.peek(ORDERS) or {})["status"].get("counts"))
+        await around.wait_until(lambda: (around.api.peek(ORDERS) or {})["status"].get("counts"))
 
         async def refuse(_ops: Any) -> None:
             raise AccessRefused("an ACL of /admin/delete_topics")
@@ -97,38 +97,38 @@ async def test_a_deletion_that_zookeeper_refuses_again_and_again_ends(monkeypatc
         for session in around.sessions:
             monkeypatch.setattr(session, "transact", refuse)
         await delete(around, ORDERS)
-        await around.until(lambda: around.peek_gone(ORDERS))
+        await around.wait_until(lambda: around.peek_gone(ORDERS))
         assert "AccessRefused: an ACL" in around.events("DeletionUnfinished")[0]["message"]
 
 
 @pytest.mark.parametrize("key", SPECS, ids=lambda key: key.kind)
 async def test_an_object_that_cannot_be_read_says_which_field_and_can_be_deleted(key: Key) -> None:
     async with run_operator(make_raw(key, fromTheFuture=1)) as around:
-        await around.until_said(key, "InvalidSpec")
+        await around.wait_for_reason(key, "InvalidSpec")
         assert "spec.fromTheFuture" in around.condition(key)["message"]
         assert around.condition(key)["status"] == "False"
         assert around.condition(key, "Stalled")["status"] == "True"
         assert len(around.events("InvalidSpec")) == 1
         writes = len(around.api.status_patches)
-        await around.looked_at(key)
+        await around.wait_until_looked_at(key)
         assert len([each for each, _ in around.api.status_patches[writes:] if each == key]) == 0
         await around.api.remove(key)
-        await around.until(lambda: around.peek_gone(key))
+        await around.wait_until(lambda: around.peek_gone(key))
         assert "cannot be read" in around.events("InvalidSpec")[-1]["message"]
 
 
 async def test_an_object_that_can_be_read_again_goes_on() -> None:
     async with run_operator(make_raw(ORDERS, fromTheFuture=1)) as around:
-        await around.until_said(ORDERS, "InvalidSpec")
+        await around.wait_for_reason(ORDERS, "InvalidSpec")
         await around.api.apply(make_raw(ORDERS))
-        await around.until(lambda: around.condition(ORDERS).get("reason") not in (None, "InvalidSpec"))
+        await around.wait_until(lambda: around.condition(ORDERS).get("reason") not in (None, "InvalidSpec"))
         assert around.condition(ORDERS, "Stalled") == {}
 
 
 async def test_an_unreadable_status_is_left_as_another_version_wrote_it() -> None:
     async with run_operator() as around:
         await around.api.apply({**make_raw(MOVE), "status": {"phase": "Levitating", "observedGeneration": 1}})
-        await around.until_said(MOVE, "InvalidSpec")
+        await around.wait_for_reason(MOVE, "InvalidSpec")
         assert "status.phase" in around.condition(MOVE)["message"]
         assert (around.api.peek(MOVE) or {})["status"]["phase"] == "Levitating"
 
@@ -136,12 +136,12 @@ async def test_an_unreadable_status_is_left_as_another_version_wrote_it() -> Non
 async def test_a_topic_whose_policy_became_delete_too_late_stays_and_an_event_says_so() -> None:
     retained = raw("KafkaTopic", {**SPECS[ORDERS], "deletionPolicy": "Retain"}, name="orders")
     async with run_operator(retained, **NO_WAIT) as around:
-        await around.until(lambda: around.condition(ORDERS).get("reason") == "PartitionsOffline")
+        await around.wait_until(lambda: around.condition(ORDERS).get("reason") == "PartitionsOffline")
         around.take_zookeeper_away()
-        await around.until_said(ORDERS, "ZooKeeperUnavailable")
+        await around.wait_for_reason(ORDERS, "ZooKeeperUnavailable")
         await around.api.apply(raw("KafkaTopic", SPECS[ORDERS], name="orders"))
         await around.api.remove(ORDERS)
-        await around.until(lambda: around.events("TopicRetained"))
+        await around.wait_until(lambda: around.events("TopicRetained"))
         (event,) = around.events("TopicRetained")
         assert event["type"] == "Warning"
         assert event["message"] == (
@@ -161,14 +161,14 @@ OWNED: dict[Key, tuple[type[KafkaTopic | FeatureSet], dict[str, Any], str]] = {
 async def test_a_topic_that_its_object_retains_goes_to_the_other_object_and_both_say_so() -> None:
     retained = {"partitions": 1, "replicationFactor": 1}
     async with run_operator(raw("KafkaTopic", retained, name="orders")) as around:
-        await around.until(lambda: (around.api.peek(ORDERS) or {})["status"].get("counts"))
+        await around.wait_until(lambda: (around.api.peek(ORDERS) or {})["status"].get("counts"))
         heir = Key("KafkaTopic", "shop", "z-heir")
         await around.api.apply(raw("KafkaTopic", {**retained, "topicName": "orders"}, name=heir.name))
-        await around.until_said(heir, "ResourceConflict")
+        await around.wait_for_reason(heir, "ResourceConflict")
         topic_id = (around.api.peek(ORDERS) or {})["status"]["topicId"]
         await around.api.remove(ORDERS)
-        await around.until(lambda: (around.api.peek(heir) or {})["status"].get("topicId") == topic_id)
-        await around.until(lambda: len(around.events("TopicHandedOver")) == 2)
+        await around.wait_until(lambda: (around.api.peek(heir) or {})["status"].get("topicId") == topic_id)
+        await around.wait_until(lambda: len(around.events("TopicHandedOver")) == 2)
         told = {each["involvedObject"]["name"]: each["message"] for each in around.events("TopicHandedOver")}
         assert told == {
             "orders": "topic orders stays with its data: shop/z-heir takes it over",

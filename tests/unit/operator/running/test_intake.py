@@ -59,19 +59,19 @@ class Fed:
         self.task.cancel()
         await asyncio.gather(self.task, return_exceptions=True)
 
-    async def until(self, condition: Callable[[], bool]) -> None:
+    async def wait_until(self, condition: Callable[[], bool]) -> None:
         async with asyncio.timeout(10):
             while not condition():  # noqa: ASYNC110 - the conditions are those of many tests
                 await asyncio.sleep(0)
 
-    async def taken(self) -> None:
+    async def wait_until_taken(self) -> None:
         """Waits until all that was handed over is taken in."""
-        await self.until(self.intake._handed.empty)
+        await self.wait_until(self.intake._handed.empty)
         await asyncio.sleep(0)
 
-    async def in_step(self) -> None:
+    async def wait_until_in_step(self) -> None:
         """Waits until the store holds what there is, and nothing else."""
-        await self.until(lambda: self.api.is_held_by(self.store, "KafkaTopic"))
+        await self.wait_until(lambda: self.api.is_held_by(self.store, "KafkaTopic"))
 
 
 @pytest.fixture
@@ -93,9 +93,9 @@ async def watched(fed: Fed) -> Fed:
 async def test_what_was_listed_and_what_happens_afterwards_is_known(watched: Fed) -> None:
     await watched.api.apply(a_topic("late"))
     await watched.api.apply(a_topic("early", partitions=2))
-    await watched.in_step()
+    await watched.wait_until_in_step()
     await watched.api.remove(key("early"))
-    await watched.in_step()
+    await watched.wait_until_in_step()
     assert watched.changed == ["early", "late", "early"]
     assert watched.gone == ["early"]
 
@@ -106,7 +106,7 @@ async def test_deletions_that_no_watch_saw_are_told_after_the_next_listing(watch
     await watched.api.apply(a_topic("late"))
     await watched.api.compact()
     await watched.watcher.start(watched.intake, [TOPICS])
-    await watched.in_step()
+    await watched.wait_until_in_step()
     assert watched.gone == ["early"]
 
 
@@ -117,10 +117,10 @@ async def test_all_is_known_only_when_every_object_of_the_first_listing_came(fed
         fed.intake.begin_listing(stream)
     fed.intake.end_listing(TOPICS, {"one", "two"})
     fed.intake.hand_event(None, a_topic("one", uid="one"))
-    await fed.taken()
+    await fed.wait_until_taken()
     assert not waiting.done()
     fed.intake.end_listing(Stream("FeatureSet", None), set())
-    await fed.taken()
+    await fed.wait_until_taken()
     assert not waiting.done()
     fed.intake.hand_event(None, a_topic("two", uid="two"))
     await waiting
@@ -131,7 +131,7 @@ async def test_what_is_created_while_a_listing_is_on_its_way_stays_known(fed: Fe
     fed.intake.begin_listing(TOPICS)
     fed.store.put(await fed.api.create(a_topic("created")))
     fed.intake.end_listing(TOPICS, set())
-    await fed.taken()
+    await fed.wait_until_taken()
     assert fed.store.get(key("created")) is not None
 
 
@@ -140,7 +140,7 @@ async def test_what_is_created_between_two_listings_is_not_gone_by_the_first(fed
     fed.intake.end_listing(TOPICS, set())
     fed.store.put(await fed.api.create(a_topic("created")))
     fed.intake.begin_listing(TOPICS)
-    await fed.taken()
+    await fed.wait_until_taken()
     assert fed.store.get(key("created")) is not None
 
 
@@ -149,7 +149,7 @@ async def test_an_answer_that_comes_after_the_deletion_brings_no_object_back(wat
     assert stored is not None
     answer = await watched.api.patch_status(stored.raw, {"topicName": "early"})
     await watched.api.remove(key("early"))
-    await watched.in_step()
+    await watched.wait_until_in_step()
     watched.store.update(answer)
     assert watched.store.get(key("early")) is None
 
@@ -157,13 +157,13 @@ async def test_an_answer_that_comes_after_the_deletion_brings_no_object_back(wat
 async def test_a_late_event_brings_no_object_back_after_a_deletion_or_a_listing_without_it(fed: Fed) -> None:
     fed.intake.hand_event("ADDED", a_topic("deleted", uid="one", resourceVersion="1"))
     fed.intake.hand_event("ADDED", a_topic("missed", uid="two", resourceVersion="2"))
-    await fed.taken()
+    await fed.wait_until_taken()
     fed.intake.hand_event("DELETED", a_topic("deleted", uid="one", resourceVersion="3"))
     fed.intake.begin_listing(TOPICS)
     fed.intake.end_listing(TOPICS, set())
     fed.intake.hand_event("MODIFIED", a_topic("deleted", uid="one", resourceVersion="2"))
     fed.intake.hand_event("MODIFIED", a_topic("missed", uid="two", resourceVersion="4"))
-    await fed.taken()
+    await fed.wait_until_taken()
     assert fed.store.keys() == []
     assert fed.gone == ["deleted", "missed"]
 
@@ -172,7 +172,7 @@ async def test_late_events_of_an_earlier_object_do_not_touch_its_namesake(fed: F
     fed.intake.hand_event("ADDED", a_topic(uid="new", resourceVersion="30"))
     for type_, version in ((None, "10"), ("MODIFIED", "15"), ("DELETED", "20")):
         fed.intake.hand_event(type_, a_topic(uid="old", resourceVersion=version))
-    await fed.taken()
+    await fed.wait_until_taken()
     stored = fed.store.get(key())
     assert stored is not None
     assert stored.uid == "new"
@@ -185,7 +185,7 @@ async def test_a_comparison_with_a_listing_finds_what_came_and_what_went(fed: Fe
     for number in range(5):
         await fed.api.apply(a_topic(f"late-{number}"))
     await fed.intake.list_all(fed.api, TOPICS)
-    await fed.in_step()
+    await fed.wait_until_in_step()
     assert fed.gone == ["early"]
     await fed.intake.list_all(fed.api, TOPICS)
     assert len(fed.changed) == 6
@@ -196,7 +196,7 @@ async def test_a_comparison_brings_nothing_back_that_went_while_it_was_on_its_wa
         watched.api.before_listing_arrives = None
         await watched.api.apply(a_topic("early", partitions=3))
         await watched.api.remove(key("early"))
-        await watched.in_step()
+        await watched.wait_until_in_step()
 
     watched.api.before_listing_arrives = remove
     await watched.intake.list_all(watched.api, TOPICS)
@@ -238,10 +238,10 @@ async def test_whatever_happens_in_whatever_order_the_store_ends_with_what_there
         late += await _happens(fed, what, key(f"t{number}"))
         if number % 2:
             await asyncio.sleep(0)
-    await fed.in_step()
+    await fed.wait_until_in_step()
     for answer in late:
         fed.store.update(answer)
-    await fed.in_step()
+    await fed.wait_until_in_step()
     await fed.end()
     gone = {name for name in fed.gone if fed.api.peek(key(name)) is None}
     seen = {name for name in fed.changed if fed.api.peek(key(name)) is None}

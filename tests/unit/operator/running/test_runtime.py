@@ -33,17 +33,17 @@ def has_topic(around: Operating, name: str) -> bool:
 async def test_what_users_apply_is_seen_by_the_watch_and_comes_about() -> None:
     async with run_operator(a_topic("early")) as around:
         await around.api.apply(a_topic())
-        await around.until(lambda: has_topic(around, "early") and has_topic(around, "orders"))
-        await around.until_said(CLUSTER, "Reconciled")
+        await around.wait_until(lambda: has_topic(around, "early") and has_topic(around, "orders"))
+        await around.wait_for_reason(CLUSTER, "Reconciled")
 
 
 async def test_replicas_move_as_the_topic_says() -> None:
     how = {"throttle": {"bytesPerSecond": 5000}, "maxConcurrentPartitions": 1}
     async with run_operator(a_topic()) as around:
-        await around.until(lambda: has_topic(around, "orders"))
-        await around.until_said(ORDERS, "PartitionsOffline")
+        await around.wait_until(lambda: has_topic(around, "orders"))
+        await around.wait_for_reason(ORDERS, "PartitionsOffline")
         await around.api.apply(a_topic(spec={"replicationFactor": 2, "reassignment": how}, generation=2))
-        await around.until(lambda: around.runtime.store.keys("PartitionReassignment"))
+        await around.wait_until(lambda: around.runtime.store.keys("PartitionReassignment"))
         (key,) = around.runtime.store.keys("PartitionReassignment")
         spec = (around.api.peek(key) or {})["spec"]
         assert {name: spec.get(name) for name in how} == how
@@ -51,15 +51,15 @@ async def test_replicas_move_as_the_topic_says() -> None:
 
 async def test_the_operator_is_ready_as_long_as_it_sees_its_objects() -> None:
     async with run_operator() as around:
-        await around.until_said(CLUSTER, "Reconciled")
+        await around.wait_for_reason(CLUSTER, "Reconciled")
         assert around.runtime.trouble is None
         assert around.runtime.is_stuck() is None
         around.api.missing_kinds.add("FeatureSet")
         for _ in range(5):
             await around.api.interrupt(ApiUnavailable("the watches end"))
-        await around.until(lambda: "CustomResourceDefinitions" in (around.runtime.trouble or ""))
+        await around.wait_until(lambda: "CustomResourceDefinitions" in (around.runtime.trouble or ""))
         around.api.missing_kinds.clear()
-        await around.until(lambda: around.runtime.trouble is None)
+        await around.wait_until(lambda: around.runtime.trouble is None)
 
 
 async def test_an_operator_that_waits_for_its_definitions_is_alive_and_not_ready() -> None:
@@ -68,7 +68,7 @@ async def test_an_operator_that_waits_for_its_definitions_is_alive_and_not_ready
     watcher = SimulatedWatcher(around.api)
     runtime = OperatorRuntime(OperatorSettings(all_namespaces=True), around.api, watcher, around.connect)
     beginning = asyncio.create_task(runtime.start())
-    await around.until(lambda: "CustomResourceDefinitions" in (runtime.trouble or ""))
+    await around.wait_until(lambda: "CustomResourceDefinitions" in (runtime.trouble or ""))
     assert runtime.is_stuck() is None
     around.api.missing_kinds.clear()
     await beginning
@@ -122,19 +122,19 @@ async def test_an_api_server_that_is_away_at_the_start_is_waited_for() -> None:
 
 async def test_what_no_watch_told_is_found_by_the_next_comparison_with_a_listing() -> None:
     async with run_operator(a_topic(), resync_interval_s=0.05) as around:
-        await around.until_said(CLUSTER, "Reconciled")
+        await around.wait_for_reason(CLUSTER, "Reconciled")
         await around.watcher.stop()
         await around.api.remove(ORDERS)
         await around.api.apply(a_topic("late"))
-        await around.until(lambda: around.runtime.store.get(ORDERS) is None)
-        await around.until(lambda: has_topic(around, "late"))
+        await around.wait_until(lambda: around.runtime.store.get(ORDERS) is None)
+        await around.wait_until(lambda: has_topic(around, "late"))
 
 
 async def test_a_background_task_that_ended_is_no_health() -> None:
     async with run_operator() as around:
         task = next(iter(around.runtime._tasks))
         task.cancel()
-        await around.until(task.done)
+        await around.wait_until(task.done)
         assert task.get_name() in (around.runtime.is_stuck() or "")
 
 
@@ -156,16 +156,16 @@ async def test_probes_say_what_is_wrong() -> None:
 
 async def test_the_views_of_clusters_that_are_gone_are_gone() -> None:
     async with run_operator() as around:
-        await around.until_said(CLUSTER, "Reconciled")
+        await around.wait_for_reason(CLUSTER, "Reconciled")
         assert around.runtime._last_views
         await around.api.remove(CLUSTER)
-        await around.until(lambda: not around.runtime._last_views)
+        await around.wait_until(lambda: not around.runtime._last_views)
 
 
 async def test_an_object_stays_known_when_something_else_is_not_found(monkeypatch: pytest.MonkeyPatch) -> None:
     """A subresource, a namespace of an event, an owned object: none of them is the object itself."""
     async with run_operator(a_topic()) as around:
-        await around.until(lambda: (around.api.peek(ORDERS) or {})["status"].get("counts"))
+        await around.wait_until(lambda: (around.api.peek(ORDERS) or {})["status"].get("counts"))
 
         async def not_found(_raw: Any, _patch: Any) -> Any:
             raise ObjectGone("404 no such subresource")
@@ -173,8 +173,8 @@ async def test_an_object_stays_known_when_something_else_is_not_found(monkeypatc
         with monkeypatch.context() as missing:
             missing.setattr(around.api, "patch_status", not_found)
             await around.api.apply(a_topic(spec={"partitions": 2}))
-            await around.until(lambda: around.api.requests["get"])
-        await around.until(lambda: (around.api.peek(ORDERS) or {})["status"]["counts"]["partitions"] == 2)
+            await around.wait_until(lambda: around.api.requests["get"])
+        await around.wait_until(lambda: (around.api.peek(ORDERS) or {})["status"]["counts"]["partitions"] == 2)
 
 
 async def test_an_object_that_fails_again_and_again_holds_up_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -187,7 +187,7 @@ async def test_an_object_that_fails_again_and_again_holds_up_no_other(monkeypatc
             return plan(handler, resource, *rest)
 
         monkeypatch.setattr(TopicHandler, "plan", stumbles)
-        await around.looked_at(Key("KafkaTopic", "shop", "bad"))
+        await around.wait_until_looked_at(Key("KafkaTopic", "shop", "bad"))
         await around.api.apply(a_topic())
-        await around.until(lambda: has_topic(around, "orders"))
+        await around.wait_until(lambda: has_topic(around, "orders"))
         assert around.runtime.is_stuck() is None

@@ -29,9 +29,9 @@ async def test_who_stands_by_follows_and_neither_writes_nor_connects() -> None:
     async with watch_objects(a_topic("early")) as around:
         await around.api.apply(a_topic("orders"))
         await around.api.remove(Key("KafkaTopic", "shop", "early"))
-        await around.until(lambda: count_topics(around) == 1)
+        await around.wait_until(lambda: count_topics(around) == 1)
         await around.api.apply(a_topic("another"))
-        await around.until(lambda: count_topics(around) == 2)
+        await around.wait_until(lambda: count_topics(around) == 2)
         assert set(around.api.requests) <= READS
         assert around.sessions == []
         assert around.runtime.trouble is None
@@ -44,8 +44,8 @@ async def test_who_begins_to_work_does_what_came_meanwhile_without_a_listing() -
         await around.api.apply(a_topic("orders"))
         listed = around.api.requests["list"]
         around.runtime.begin_work()
-        await around.until(lambda: around.zookeeper.tree.read(paths.topic(TopicName("orders"))) is not None)
-        await around.until_said(CLUSTER, "Reconciled")
+        await around.wait_until(lambda: around.zookeeper.tree.read(paths.topic(TopicName("orders"))) is not None)
+        await around.wait_for_reason(CLUSTER, "Reconciled")
         assert around.api.requests["list"] == listed
         assert read_samples(around, "kontroller_operator_leader") == [1]
         assert read_samples(around, "kontroller_operator_conditions")
@@ -56,4 +56,4 @@ async def test_who_stands_by_and_cannot_follow_is_not_ready() -> None:
         around.api.missing_kinds.add("FeatureSet")
         for _ in range(5):
             await around.api.interrupt(ApiUnavailable("the watches end"))
-        await around.until(lambda: "CustomResourceDefinitions" in (around.runtime.trouble or ""))
+        await around.wait_until(lambda: "CustomResourceDefinitions" in (around.runtime.trouble or ""))

@@ -88,7 +88,7 @@ class Operated:
                     return result
                 await self._changed.wait()
 
-    async def changed(self) -> None:
+    async def wait_for_change(self) -> None:
         """Waits until something new is known of a cluster."""
         async with asyncio.timeout(DEADLINE_S):
             await self._changed.wait()

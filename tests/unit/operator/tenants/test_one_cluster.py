@@ -99,7 +99,7 @@ async def test_a_topic_waits_until_it_is_known_which_cluster_it_is(operating: Ca
     assert zookeeper.tree.read(paths.topic_config(TopicName("orders"))) is None
     await zookeeper.session().transact(write_cluster_id("a-cluster"))
     while operated.ready(key)["reason"] == Reason.CLUSTER_NOT_IDENTIFIED:
-        await operated.changed()
+        await operated.wait_for_change()
         await operated.look(key)
     assert retention(zookeeper) == ("1", 0)
 
@@ -111,7 +111,7 @@ async def test_another_cluster_behind_the_same_address_gets_nothing(
     await other.transact([SetData(path=paths.CLUSTER_ID, data=b'{"version":"1","id":"another"}')])
     cluster = Key("KafkaCluster", "platform", "one")
     while operated.ready(cluster)["reason"] != Reason.CLUSTER_CHANGED:
-        await operated.changed()
+        await operated.wait_for_change()
         await operated.look(cluster)
     key = await operated.add("KafkaTopic", "orders", make_spec("1"))
     await operated.look(key)
@@ -119,7 +119,7 @@ async def test_another_cluster_behind_the_same_address_gets_nothing(
     assert operated.condition(key, "Stalled") is not None
     await other.transact([Delete(path=paths.CLUSTER_ID)])
     while operated.ready(key).get("reason") != Reason.CLUSTER_NOT_IDENTIFIED:
-        await operated.changed()
+        await operated.wait_for_change()
         await operated.look(key)
     assert zookeeper.tree.read(paths.topic_config(TopicName("orders"))) is None
 

@@ -66,7 +66,7 @@ async def create_again(operated: Operated, connect: str = "second", **metadata: 
 async def look_until_read(operated: Operated, key: Key) -> Key:
     """Looks at an object until its cluster has been read."""
     while (await operated.reconciler.reconcile(key)).word == "withheld":
-        await operated.changed()
+        await operated.wait_for_change()
     return key
 
 

@@ -57,5 +57,5 @@ async def test_what_does_not_overlap_waits_for_nothing(operated: Operated) -> No
 async def test_what_a_tool_asked_for_is_nobody_s(operated: Operated) -> None:
     data = codecs.encode_reassignment(make_request({0: [1, 3]}).partitions)
     await operated.sessions[0].transact([Create(path=paths.REASSIGN_PARTITIONS, data=data)])
-    await operated.changed()
+    await operated.wait_for_change()
     assert "which no PartitionReassignment has asked for" in await message_of(operated, "second", make_spec("orders"))

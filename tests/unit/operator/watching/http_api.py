@@ -46,7 +46,7 @@ class HttpApi:
         configuration.api_key_prefix = {"BearerToken": "Bearer"}
         return configuration  # type: ignore[no-any-return]  # the hook is typed as None
 
-    def asked(self, part: str) -> int:
+    def count_requests(self, part: str) -> int:
         """How many requests there were with this in them."""
         return sum(part in path for _, path in self.requests)
 

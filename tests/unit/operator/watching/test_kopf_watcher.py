@@ -48,7 +48,7 @@ class Watched:
     async def _tell(self, _changed: Any, gone: Any) -> None:
         self.gone += [each.key.name for each in gone]
 
-    async def until(self, condition: Callable[[], object]) -> None:
+    async def wait_until(self, condition: Callable[[], object]) -> None:
         async with asyncio.timeout(60):
             while not condition():  # noqa: ASYNC110 - the conditions are those of many tests
                 await asyncio.sleep(0.01)
@@ -92,9 +92,9 @@ async def test_what_is_listed_and_what_happens_is_known_and_nothing_is_written(
     async with watch(monkeypatch) as around:
         assert around.store.get(key("early")) is not None
         await around.http.api.apply(a_topic("late", partitions=2))
-        await around.until(lambda: around.store.get(key("late")))
+        await around.wait_until(lambda: around.store.get(key("late")))
         await around.http.api.remove(key("early"))
-        await around.until(lambda: around.gone == ["early"])
+        await around.wait_until(lambda: around.gone == ["early"])
         assert {method for method, _ in around.http.requests} == {"GET"}
         objects = [path for _, path in around.http.requests if path.count("/") > 3]
         assert all("/namespaces/shop/" in path for path in objects), "no right is needed elsewhere"
@@ -105,12 +105,12 @@ async def test_what_went_unseen_is_gone_after_a_version_that_is_too_old(monkeypa
     async with watch(monkeypatch) as around:
         around.http.faults.extend([500] * len(WATCHING))
         await around.http.end_watches()
-        await around.until(lambda: not around.http.faults)
+        await around.wait_until(lambda: not around.http.faults)
         await around.http.api.remove(key("early"))
         await around.http.api.apply(a_topic("late"))
         await around.http.api.compact()
-        await around.until(lambda: around.gone == ["early"])
-        await around.until(lambda: around.store.get(key("late")))
+        await around.wait_until(lambda: around.gone == ["early"])
+        await around.wait_until(lambda: around.store.get(key("late")))
 
 
 @pytest.mark.parametrize("status", [403, 429, 500, 503])
@@ -120,10 +120,10 @@ async def test_an_api_server_that_refuses_for_a_while_is_said_and_waited_for(
     async with watch(monkeypatch) as around:
         around.http.faults.extend([status] * len(WATCHING))
         await around.http.end_watches()
-        await around.until(lambda: f"answers {status}" in (around.watcher.trouble or ""))
-        await around.until(lambda: around.watcher.trouble is None)
+        await around.wait_until(lambda: f"answers {status}" in (around.watcher.trouble or ""))
+        await around.wait_until(lambda: around.watcher.trouble is None)
         await around.http.api.apply(a_topic("late"))
-        await around.until(lambda: around.store.get(key("late")))
+        await around.wait_until(lambda: around.store.get(key("late")))
 
 
 async def test_credentials_that_are_no_longer_valid_are_loaded_again_or_end_the_process(
@@ -134,10 +134,10 @@ async def test_credentials_that_are_no_longer_valid_are_loaded_again_or_end_the_
     async with watch(monkeypatch) as around:
         around.http.faults.append(401)
         await around.http.end_watches()
-        await around.until(lambda: not around.http.faults)
+        await around.wait_until(lambda: not around.http.faults)
         await around.http.api.apply(a_topic("late"))
         keeping = asyncio.create_task(around.end())
-        await around.until(lambda: around.store.get(key("late")) or keeping.done())
+        await around.wait_until(lambda: around.store.get(key("late")) or keeping.done())
         keeping.cancel()
 
 
@@ -146,7 +146,7 @@ async def test_every_request_has_the_token_of_the_moment(monkeypatch: pytest.Mon
         assert around.http.tokens[-1] == "Bearer one"
         around.http.token = "two"
         await around.http.end_watches()
-        await around.until(lambda: around.http.tokens[-1] == "Bearer two")
+        await around.wait_until(lambda: around.http.tokens[-1] == "Bearer two")
         assert around.watcher.trouble is None
 
 
@@ -185,5 +185,5 @@ async def test_kopf_is_blocked_by_no_work_of_the_operator(monkeypatch: pytest.Mo
         asked = len(around.http.requests)
         await around.http.end_watches()
         time.sleep(0.2)  # noqa: ASYNC251 - the operator's loop is busy
-        await around.until(lambda: len(around.http.requests) >= asked + len(WATCHING))
+        await around.wait_until(lambda: len(around.http.requests) >= asked + len(WATCHING))
         assert around.watcher.trouble is None

@@ -62,14 +62,14 @@ def test_a_move_begins_when_the_window_opens_after_hours_in_which_nothing_is_wri
     async def play(world: World) -> None:
         opens_at = round_to_minutes(world, 120)
         key = await a_move(world, daily(opens_at, 60))
-        await world.until(lambda: world.said(key) == "OutsideWindow")
+        await world.wait_until(lambda: world.find_reason(key) == "OutsideWindow")
         await asyncio.sleep(10)
         written = [each for each in world.writes if str(key) in each]
         await asyncio.sleep(1.5 * 3600)
         assert [each for each in world.writes if str(key) in each] == written
         begun_at = await begins_at(world, timedelta(hours=2))
         assert timedelta() <= begun_at - opens_at <= timedelta(seconds=3), "it waited for a resync"
-        await world.until(lambda: world.status(key)["phase"] == "Completed")
+        await world.wait_until(lambda: world.status(key)["phase"] == "Completed")
 
     story(play)
 
@@ -88,9 +88,9 @@ def test_a_status_that_is_written_slowly_does_not_begin_a_move_behind_the_window
 
         monkeypatch.setattr(world.api, "patch_status", slowly)
         key = await a_move(world, {"windows": [{"schedule": f"{opens_at:%M} * * * *", "durationMinutes": 1}]})
-        await world.until(lambda: world.status(key).get("startTime"))
+        await world.wait_until(lambda: world.status(key).get("startTime"))
         assert world.now() > opens_at + timedelta(minutes=1)
-        await world.until(lambda: world.said(key) == "OutsideWindow")
+        await world.wait_until(lambda: world.find_reason(key) == "OutsideWindow")
         assert not has_begun(world)
         monkeypatch.undo()
         following = opens_at + timedelta(hours=1)
@@ -105,7 +105,7 @@ def test_a_clock_that_is_wrong_begins_a_move_by_that_much_too_early_or_too_late(
         world.clock_error = ahead
         opens_at = round_to_minutes(world, 60)
         key = await a_move(world, daily(opens_at, 30))
-        await world.until(lambda: world.said(key) == "OutsideWindow")
+        await world.wait_until(lambda: world.find_reason(key) == "OutsideWindow")
         error = ahead % timedelta(days=1)
         begun_at = await begins_at(world, timedelta(days=1))
         late = (begun_at - opens_at + error) % timedelta(days=1)
@@ -120,7 +120,7 @@ def test_a_clock_that_is_set_right_leaves_nothing_of_its_error(ahead: timedelta)
         world.clock_error = ahead
         opens_at = round_to_minutes(world, 60)
         key = await a_move(world, daily(opens_at, 30))
-        await world.until(lambda: world.said(key) == "OutsideWindow")
+        await world.wait_until(lambda: world.find_reason(key) == "OutsideWindow")
         await asyncio.sleep(60)
         world.clock_error = timedelta()
         begun_at = await begins_at(world, timedelta(hours=3))
@@ -133,13 +133,13 @@ def test_a_paused_object_says_what_would_be_done_also_when_the_window_opens_and_
     async def play(world: World) -> None:
         opens_at = round_to_minutes(world, 3)
         key = await a_move(world, daily(opens_at, 2), **PAUSED)
-        await world.until(lambda: world.status(key).get("nextSteps"))
+        await world.wait_until(lambda: world.status(key).get("nextSteps"))
         (words,) = world.status(key)["nextSteps"]
         assert words.startswith("wait, OutsideWindow: ")
         assert f"{opens_at:%Y-%m-%dT%H:%M:00Z}" in words
-        await world.until(lambda: world.status(key)["nextSteps"] == ["move 1 partition: orders-0"])
+        await world.wait_until(lambda: world.status(key)["nextSteps"] == ["move 1 partition: orders-0"])
         assert timedelta() <= world.now() - opens_at <= timedelta(seconds=3)
-        await world.until(lambda: world.status(key)["nextSteps"][0].startswith("wait, OutsideWindow"))
+        await world.wait_until(lambda: world.status(key)["nextSteps"][0].startswith("wait, OutsideWindow"))
         assert timedelta(minutes=2) <= world.now() - opens_at <= timedelta(minutes=2, seconds=3)
         assert not has_begun(world)
 

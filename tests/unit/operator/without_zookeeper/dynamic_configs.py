@@ -51,7 +51,7 @@ class DynamicConfigs:
         topics = ((topic, tuple(sorted(values.items()))) for topic, values in sorted(self.topics.items()))
         return tuple(sorted(self.defaults.items())), tuple(topics)
 
-    def seen(self, *topics: str) -> Configs:
+    def show(self, *topics: str) -> Configs:
         """As who asks for throttles is shown it."""
         shown = {name: value if name.endswith(".rate") else None for name, value in self.defaults.items()}
         return Configs(
@@ -122,14 +122,14 @@ class ConfiguredCluster:
                     error_code=ErrorCode.none, api_keys=(), throttle_time=NO_TIME, finalized_features_epoch=i64(applied)
                 )
             case DescribeConfigsRequest():
-                results = tuple(self._described(each) for each in request.resources)
+                results = tuple(self._describe(each) for each in request.resources)
                 return DescribeConfigsResponse(throttle_time=NO_TIME, results=results)
             case IncrementalAlterConfigsRequest():
-                return self._altered(request)
+                return self._alter(request)
             case _:
                 raise AssertionError(request)
 
-    def _described(self, asked: Any) -> DescribeConfigsResult:
+    def _describe(self, asked: Any) -> DescribeConfigsResult:
         configs = self.decided[len(self.decided) - 1 - self.behind]
         is_topic = asked.resource_type == 2
         values: Values | None = configs.topics.get(asked.resource_name) if is_topic else configs.defaults
@@ -143,7 +143,7 @@ class ConfiguredCluster:
             configs=tuple(_setting(name, (values or {}).get(name), is_topic=is_topic) for name in names),
         )
 
-    def _altered(self, request: IncrementalAlterConfigsRequest) -> IncrementalAlterConfigsResponse:
+    def _alter(self, request: IncrementalAlterConfigsRequest) -> IncrementalAlterConfigsResponse:
         self.before_write()
         self.writes += 1
         after = self.configs.copy()

@@ -55,12 +55,12 @@ SAME = {tp("orders", 0): move([3], [2])}
 def sets(owner: str, moves: dict[TopicPartition, Move], rate: int) -> Act:
     topics = sorted({each.topic for each in moves})
     throttle = Throttle(bytes_per_second=rate, moves=moves)
-    return lambda configs: changes_to_set(owner, throttle, configs.seen(*topics))
+    return lambda configs: changes_to_set(owner, throttle, configs.show(*topics))
 
 
 def removes(owner: str, moves: dict[TopicPartition, Move]) -> Act:
     topics = sorted({each.topic for each in moves})
-    return lambda configs: changes_to_remove(owner, moves.keys(), configs.seen(*topics))
+    return lambda configs: changes_to_remove(owner, moves.keys(), configs.show(*topics))
 
 
 def apply_acts(configs: DynamicConfigs, *acts: Act) -> DynamicConfigs:

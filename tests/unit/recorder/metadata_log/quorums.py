@@ -102,15 +102,15 @@ class Quorum:
                 partition = request.topics[0].partitions[0]
                 if self.end <= partition.fetch_offset and self.decided == self.end:
                     await asyncio.sleep(_WAIT_S)
-                return self._fetched(int(partition.fetch_offset), int(partition.current_leader_epoch))
+                return self._answer_fetch(int(partition.fetch_offset), int(partition.current_leader_epoch))
             case 18:
                 return _versions()
             case 55:
-                return self._described()
+                return self._answer_describe()
             case _:
                 return self._piece(int(request.topics[0].partitions[0].position))
 
-    def _fetched(self, offset: int, epoch: int) -> FetchResponse:
+    def _answer_fetch(self, offset: int, epoch: int) -> FetchResponse:
         self.fetched_from.append(offset)
         code = self.refusals.pop(0) if self.refusals else ErrorCode.none
         if code is ErrorCode.none and epoch != self.epoch:
@@ -142,7 +142,7 @@ class Quorum:
             responses=(FetchableTopicResponse(topic_id=UUID(int=1), partitions=(partition,)),),
         )
 
-    def _described(self) -> DescribeQuorumResponse:
+    def _answer_describe(self) -> DescribeQuorumResponse:
         partition = PartitionData(
             partition_index=i32(0),
             error_code=self.quorum_code,

@@ -84,12 +84,12 @@ def test_changes_of_the_isr_are_counted_and_what_they_left_is_seen() -> None:
         assert value(cluster, "under_replicated_partitions") == 0
         cluster.network.cut(A, B)
         await cluster.produce(A, "one", acks=1)
-        await cluster.until_in_sync(A, A)
+        await cluster.wait_until_in_sync(A, A)
         assert (value(cluster, "isr_shrinks_total"), value(cluster, "isr_expands_total")) == (1, 0)
         assert value(cluster, "under_replicated_partitions") == 1
         assert value(cluster, "under_min_isr_partitions") == 1
         cluster.network.mend()
-        await cluster.until_in_sync(A, A, B)
+        await cluster.wait_until_in_sync(A, A, B)
         assert (value(cluster, "isr_shrinks_total"), value(cluster, "isr_expands_total")) == (1, 1)
         assert value(cluster, "under_min_isr_partitions") == 0
 

@@ -288,17 +288,17 @@ class Cluster:
         log = self.partition(broker, topic_partition).log
         return log.read(log.log_start_offset, 1 << 30, below=log.log_end_offset)
 
-    async def until(self, condition: Callable[[], bool], *, within_ms: float = 120_000) -> None:
+    async def wait_until(self, condition: Callable[[], bool], *, within_ms: float = 120_000) -> None:
         """Lets time pass until something is so."""
         deadline_ms = self.clock.monotonic_ms() + within_ms
         while not condition():
             assert self.clock.monotonic_ms() < deadline_ms, "it never came"
             await self.clock.sleep_ms(20)
 
-    async def until_in_sync(self, leader: BrokerId, *members: BrokerId) -> None:
+    async def wait_until_in_sync(self, leader: BrokerId, *members: BrokerId) -> None:
         """Until the leader knows that these are the ISR, and no other change is under way."""
         partition = self.partition(leader)
-        await self.until(lambda: set(partition.isr) == set(members) and partition.proposed is None)
+        await self.wait_until(lambda: set(partition.isr) == set(members) and partition.proposed is None)
 
 
 def command(

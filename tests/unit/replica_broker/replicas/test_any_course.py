@@ -106,9 +106,9 @@ class Course:
         leader = cluster.controller.states[ORDERS].leader
         assert leader != NO_LEADER
         await asyncio.gather(*self.producing)
-        await cluster.until_in_sync(leader, *BROKERS)
+        await cluster.wait_until_in_sync(leader, *BROKERS)
         await cluster.produce(leader, "the end")
-        await cluster.until(
+        await cluster.wait_until(
             lambda: all(
                 cluster.partition(each).high_watermark == cluster.partition(leader).replica.end_offset
                 for each in BROKERS

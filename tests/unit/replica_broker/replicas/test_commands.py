@@ -167,7 +167,7 @@ def test_a_replica_that_is_stopped_and_kept_follows_nobody_until_the_next_comman
         assert cluster.values(B) == ["one"]
         assert cluster.partition(A).isr == (A,)
         await cluster.elect(A, [A])
-        await cluster.until_in_sync(A, A, B)
+        await cluster.wait_until_in_sync(A, A, B)
         assert cluster.values(B) == ["one", "two"]
 
     run_fast(play(scenario, Cluster()))
@@ -201,7 +201,7 @@ def test_truncated_to_the_high_watermark_as_the_seed_has_it_a_follower_cuts_what
         cluster.start(A, B)
         await cluster.create(A, B)
         await cluster.produce(A, "one")
-        await cluster.until(lambda: cluster.partition(B).high_watermark == 1)
+        await cluster.wait_until(lambda: cluster.partition(B).high_watermark == 1)
         await cluster.produce(A, "two")
         assert cluster.partition(B).high_watermark == 1
         cluster.network.stop(A)
@@ -230,7 +230,7 @@ def test_what_only_the_old_leader_has_is_cut_by_leader_epochs_and_nothing_else()
         cluster.network.mend()
         cluster.start(A)
         await cluster.tell()
-        await cluster.until_in_sync(B, A, B)
+        await cluster.wait_until_in_sync(B, A, B)
         assert cluster.values(A) == cluster.values(B) == ["one", "two", "of B"]
 
     run_fast(play(scenario, Cluster()))

@@ -114,7 +114,7 @@ def test_a_follower_that_hangs_is_waited_for_until_the_time_is_over_and_deletes_
         assert answer == Deleted(low_watermark=0, error_code=ErrorCode.request_timed_out)
         assert starts(cluster) == [4, 4, 0]
         cluster.network.mend()
-        await cluster.until(lambda: starts(cluster) == [4, 4, 4])
+        await cluster.wait_until(lambda: starts(cluster) == [4, 4, 4])
         assert await delete_records(cluster, 4) == Deleted(low_watermark=4)
 
     run_fast(play(scenario, Cluster()))
@@ -125,7 +125,7 @@ def test_a_follower_that_dies_meanwhile_is_not_waited_for() -> None:
         await start_replicas(cluster)
         cluster.network.cut(A, C)
         waiting = asyncio.create_task(delete_records(cluster, 4, timeout_ms=600_000))
-        await cluster.until(lambda: starts(cluster)[:2] == [4, 4])
+        await cluster.wait_until(lambda: starts(cluster)[:2] == [4, 4])
         assert not waiting.done()
         await cluster.crash(C)
         cluster.running[A].on_brokers_changed()
@@ -139,7 +139,7 @@ def test_who_waits_for_a_leader_that_is_none_any_more_is_told_so() -> None:
         await start_replicas(cluster)
         cluster.network.cut(A, C)
         waiting = asyncio.create_task(delete_records(cluster, 4, timeout_ms=600_000))
-        await cluster.until(lambda: starts(cluster)[:2] == [4, 4])
+        await cluster.wait_until(lambda: starts(cluster)[:2] == [4, 4])
         await cluster.elect(B, [A, B, C])
         assert (await waiting).error_code is ErrorCode.not_leader_or_follower
 

@@ -49,7 +49,7 @@ def test_one_change_is_under_way_at_a_time() -> None:
         assert [isr.isr for isr in writer.asked] == [(A,)]
         assert (cluster.partition(A).isr, cluster.partition(A).high_watermark) == ((A, B), 0)
         writer.answers[0].set_result(make_written(writer.asked[0]))
-        await cluster.until_in_sync(A, A)
+        await cluster.wait_until_in_sync(A, A)
         assert (cluster.partition(A).partition_epoch, cluster.partition(A).high_watermark) == (1, 1)
 
     run_fast(play(scenario, cluster))
@@ -62,7 +62,7 @@ def test_an_answer_of_an_earlier_epoch_of_the_leader_counts_for_nothing() -> Non
         cluster.start(A)
         await cluster.create(A, B)
         await cluster.produce(A, "one", acks=1)
-        await cluster.until(lambda: bool(writer.asked))
+        await cluster.wait_until(lambda: bool(writer.asked))
         await cluster.elect(A, [A, B])
         writer.answers[0].set_result(make_written(writer.asked[0], partition_epoch=9))
         await asyncio.sleep(1)
@@ -80,7 +80,7 @@ def test_a_state_of_another_leader_or_from_before_is_not_taken_over(leader_epoch
         cluster.start(A)
         await cluster.create(A, B)
         await cluster.produce(A, "one", acks=1)
-        await cluster.until(lambda: bool(writer.asked))
+        await cluster.wait_until(lambda: bool(writer.asked))
         answer = make_written(writer.asked[0], leader_epoch=leader_epoch, partition_epoch=partition_epoch)
         writer.answers[0].set_result(answer)
         await asyncio.sleep(100)
@@ -98,7 +98,7 @@ def test_what_is_uncertain_is_written_again_as_it_was_until_another_epoch_begins
         cluster.start(A)
         await cluster.create(A, B)
         for number in range(3):
-            await cluster.until(lambda number=number: len(writer.asked) == number + 1)  # type: ignore[misc]
+            await cluster.wait_until(lambda number=number: len(writer.asked) == number + 1)  # type: ignore[misc]
             writer.answers[-1].set_exception(IsrWriteUncertain("lost"))
         assert writer.asked[0] == writer.asked[1] == writer.asked[2]
         await cluster.elect(A, [A, B])
@@ -116,7 +116,7 @@ def test_a_leader_that_is_refused_for_good_proposes_nothing_more_in_that_epoch()
         cluster.start(A)
         await cluster.create(A, B)
         await cluster.produce(A, "one", acks=1)
-        await cluster.until(lambda: bool(writer.asked))
+        await cluster.wait_until(lambda: bool(writer.asked))
         writer.answers[0].set_result(IsrRefused(error_code=ErrorCode.invalid_update_version))
         await asyncio.sleep(300)
         assert len(writer.asked) == 1

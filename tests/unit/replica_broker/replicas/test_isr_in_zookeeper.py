@@ -78,7 +78,7 @@ def test_a_leader_takes_out_who_is_gone_and_takes_in_who_is_back_by_writing_the_
         assert (await world.state()).leader_and_isr.isr == (A,)
         cluster.start(B)
         await cluster.tell(brokers=[B])
-        await cluster.until_in_sync(A, A, B)
+        await cluster.wait_until_in_sync(A, A, B)
         state = await world.state()
         assert (state.leader_and_isr.isr, state.partition_epoch) == ((A, B), 2)
         assert cluster.partition(A).partition_epoch == 2
@@ -105,7 +105,7 @@ def test_a_stale_leader_commits_nothing_as_its_write_is_refused() -> None:
         await cluster.tell(brokers=[A])
         with pytest.raises(NotLeader):
             await stale
-        await cluster.until_in_sync(B, A, B, C)
+        await cluster.wait_until_in_sync(B, A, B, C)
         assert cluster.values(A) == ["committed", "of B"]
 
     run_fast(play(scenario, world.cluster))

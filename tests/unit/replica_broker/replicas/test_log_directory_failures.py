@@ -77,7 +77,7 @@ def test_a_directory_that_fails_in_a_checkpoint_takes_its_replicas_offline() -> 
         cluster.start(A)
         await two_partitions(cluster, A)
         break_directory(cluster)
-        await cluster.until(lambda: cluster.partition(A).is_offline)
+        await cluster.wait_until(lambda: cluster.partition(A).is_offline)
         assert cluster.directory_failures == [A]
         assert not cluster.partition(A, ORDERS_1).is_offline
 
@@ -89,7 +89,7 @@ def test_a_new_partition_is_created_beside_a_failed_directory_only_where_it_is_n
         cluster.start(A)
         await two_partitions(cluster, A)
         break_directory(cluster)
-        await cluster.until(lambda: cluster.partition(A).is_offline)
+        await cluster.wait_until(lambda: cluster.partition(A).is_offline)
         later = ORDERS._replace(partition=2)  # type: ignore[arg-type]
         await cluster.create(A, topic_partition=later)
         assert later not in cluster.running[A].hosted

@@ -37,7 +37,7 @@ def test_what_is_acknowledged_is_on_all_replicas() -> None:
         for broker in (A, B, C):
             assert cluster.values(broker) == ["one", "two", "three"]
         assert cluster.partition(A).high_watermark == 3
-        await cluster.until(lambda: cluster.partition(B).high_watermark == 3)
+        await cluster.wait_until(lambda: cluster.partition(B).high_watermark == 3)
 
     run_fast(play(scenario, Cluster()))
 
@@ -73,7 +73,7 @@ def test_a_follower_that_comes_back_joins_the_isr_again() -> None:
         await cluster.produce(A, "one")
         cluster.start(B)
         await cluster.tell()
-        await cluster.until_in_sync(A, A, B)
+        await cluster.wait_until_in_sync(A, A, B)
         assert cluster.values(B) == ["one"]
 
     run_fast(play(scenario, Cluster()))
@@ -94,7 +94,7 @@ def test_a_follower_joins_the_isr_of_a_partition_that_is_written_to_all_the_time
                 await asyncio.sleep(0.001)
 
         writing = asyncio.create_task(keep_writing())
-        await cluster.until_in_sync(A, A, B)
+        await cluster.wait_until_in_sync(A, A, B)
         writing.cancel()
 
     run_fast(play(scenario, Cluster()))
@@ -112,7 +112,7 @@ def test_too_few_in_sync_refuse_what_asks_for_all_of_them_and_nothing_else() -> 
         assert cluster.partition(A).high_watermark == 0
         cluster.start(B)
         await cluster.tell()
-        await cluster.until(lambda: cluster.partition(A).high_watermark == 1)
+        await cluster.wait_until(lambda: cluster.partition(A).high_watermark == 1)
 
     run_fast(play(scenario, Cluster()))
 
@@ -166,7 +166,7 @@ def test_a_stale_leader_commits_nothing() -> None:
         await cluster.elect(B, [B, C], tells=[B, C])
         stale = asyncio.create_task(cluster.produce(A, "stale", timeout_ms=300_000))
         await cluster.produce(B, "of B")
-        await cluster.until(lambda: any(isr.leader == A for isr in cluster.controller.writes))
+        await cluster.wait_until(lambda: any(isr.leader == A for isr in cluster.controller.writes))
         await asyncio.sleep(100)
         assert not stale.done()
         assert cluster.partition(A).high_watermark == 1
@@ -175,7 +175,7 @@ def test_a_stale_leader_commits_nothing() -> None:
         await cluster.tell(brokers=[A])
         with pytest.raises(NotLeader):
             await stale
-        await cluster.until_in_sync(B, A, B, C)
+        await cluster.wait_until_in_sync(B, A, B, C)
         assert cluster.values(A) == cluster.values(B) == ["committed", "of B"]
 
     run_fast(play(scenario, Cluster()))
@@ -192,14 +192,14 @@ def test_an_isr_is_certain_only_when_its_answer_came_and_both_count_until_then()
         cluster.start(B)
         await cluster.tell()
         partition = cluster.partition(A)
-        await cluster.until(lambda: partition.proposed is not None)
+        await cluster.wait_until(lambda: partition.proposed is not None)
         assert partition.maximal_isr == {A, B}
         assert partition.isr == (A,)
         await cluster.crash(B)
         with pytest.raises(ReplicationTimedOut):
             await cluster.produce(A, "two")
         cluster.controller.deaf_to.clear()
-        await cluster.until(lambda: partition.high_watermark == 2)
+        await cluster.wait_until(lambda: partition.high_watermark == 2)
 
     run_fast(play(scenario, Cluster()))
 
@@ -215,7 +215,7 @@ def test_nothing_is_committed_without_a_member_while_it_is_uncertain_whether_it_
         await cluster.crash(B)
         partition = cluster.partition(A)
         await cluster.produce(A, "only on A", acks=1)
-        await cluster.until(lambda: partition.proposed is not None)
+        await cluster.wait_until(lambda: partition.proposed is not None)
         assert partition.proposed is not None
         assert partition.proposed.isr == (A,)
         await cluster.produce(A, "this, too", acks=1)
@@ -223,7 +223,7 @@ def test_nothing_is_committed_without_a_member_while_it_is_uncertain_whether_it_
         assert partition.maximal_isr == {A, B}
         assert partition.high_watermark == 1
         cluster.controller.deaf_to.clear()
-        await cluster.until(lambda: partition.high_watermark == 3)
+        await cluster.wait_until(lambda: partition.high_watermark == 3)
 
     run_fast(play(scenario, Cluster()))
 
@@ -234,10 +234,10 @@ def test_who_may_not_join_is_not_waited_for() -> None:
         cluster.controller.ineligible.add(B)
         await cluster.create(A, B, isr=[A])
         await cluster.produce(A, "one")
-        await cluster.until(lambda: len(cluster.controller.writes) > 1)
+        await cluster.wait_until(lambda: len(cluster.controller.writes) > 1)
         assert cluster.partition(A).isr == (A,)
         cluster.controller.ineligible.clear()
-        await cluster.until_in_sync(A, A, B)
+        await cluster.wait_until_in_sync(A, A, B)
 
     run_fast(play(scenario, Cluster()))
 
@@ -247,8 +247,10 @@ def test_a_leader_that_was_elected_uncleanly_reports_that_it_recovered() -> None
         cluster.start(A, B)
         await cluster.create(A, B)
         await cluster.elect(B, [B], is_clean=False)
-        await cluster.until(lambda: cluster.controller.states[ORDERS].recovery_state is LeaderRecoveryState.RECOVERED)
-        await cluster.until_in_sync(B, A, B)
+        await cluster.wait_until(
+            lambda: cluster.controller.states[ORDERS].recovery_state is LeaderRecoveryState.RECOVERED
+        )
+        await cluster.wait_until_in_sync(B, A, B)
 
     run_fast(play(scenario, Cluster()))
 
@@ -403,7 +405,7 @@ def test_a_new_leader_does_not_say_what_is_committed_before_it_knows() -> None:
         with pytest.raises(OffsetNotAvailable):
             cluster.running[B].list_offset(ORDERS, LATEST, current_leader_epoch=NO_EPOCH)
         await cluster.tell(brokers=[C])
-        await cluster.until(lambda: cluster.partition(B).high_watermark == 1)
+        await cluster.wait_until(lambda: cluster.partition(B).high_watermark == 1)
 
     run_fast(play(scenario, Cluster()))
 
@@ -438,7 +440,7 @@ def test_a_follower_of_nobody_waits_for_a_leader() -> None:
         assert not cluster.partition(B).is_leader
         cluster.start(A)
         await cluster.elect(A, [A])
-        await cluster.until_in_sync(A, A, B)
+        await cluster.wait_until_in_sync(A, A, B)
 
     run_fast(play(scenario, Cluster()))
 
@@ -452,7 +454,7 @@ def test_followers_live_through_a_network_that_is_cut_and_mended() -> None:
         await cluster.produce(A, "two", timeout_ms=60_000)
         assert cluster.partition(A).isr == (A,)
         cluster.network.mend()
-        await cluster.until_in_sync(A, A, B)
+        await cluster.wait_until_in_sync(A, A, B)
         assert cluster.values(B) == ["one", "two"]
 
     run_fast(play(scenario, Cluster()))
@@ -469,7 +471,7 @@ def test_a_follower_that_lacks_what_its_leader_has_deleted_begins_anew() -> None
         cluster.partition(A).log.raise_log_start(3)
         cluster.start(B)
         await cluster.tell()
-        await cluster.until_in_sync(A, A, B)
+        await cluster.wait_until_in_sync(A, A, B)
         assert cluster.partition(B).log.log_start_offset == 3
         assert cluster.messages(B) == {3: "four"}
 
@@ -481,7 +483,7 @@ def test_a_follower_that_starts_again_believes_its_checkpoint_and_no_more() -> N
         cluster.start(A, B)
         await cluster.create(A, B)
         await cluster.produce(A, "one")
-        await cluster.until(lambda: cluster.partition(B).high_watermark == 1)
+        await cluster.wait_until(lambda: cluster.partition(B).high_watermark == 1)
         await asyncio.sleep(6)
         await cluster.produce(A, "two")
         await cluster.crash(B)
@@ -574,7 +576,7 @@ def test_after_an_unclean_election_the_new_leader_s_log_is_the_partition() -> No
         await cluster.produce(B, "other two")
         cluster.start(A)
         await cluster.tell()
-        await cluster.until_in_sync(B, A, B)
+        await cluster.wait_until_in_sync(B, A, B)
         assert cluster.values(A) == cluster.values(B) == ["one", "other two"]
         assert cluster.log_bytes(A) == cluster.log_bytes(B)
 
@@ -592,7 +594,7 @@ def test_who_is_too_many_bytes_behind_leaves_the_isr_where_that_is_limited() -> 
         await cluster.crash(C)
         for _ in range(20):
             await cluster.produce(A, "x" * 100, acks=1)
-        await cluster.until(lambda: cluster.partition(A).isr == (A, B))
+        await cluster.wait_until(lambda: cluster.partition(A).isr == (A, B))
         assert cluster.partition(A).high_watermark == 21
 
     run_fast(play(scenario, Cluster(settings=make_settings)))
@@ -605,11 +607,11 @@ def test_what_is_old_and_committed_is_deleted() -> None:
         await cluster.create(A, B)
         for number in range(10):
             await cluster.produce(A, f"{number} " + "x" * 100)
-        await cluster.until(lambda: cluster.partition(A).log.log_start_offset > 0, within_ms=400_000)
+        await cluster.wait_until(lambda: cluster.partition(A).log.log_start_offset > 0, within_ms=400_000)
         start = cluster.partition(A).log.log_start_offset
         assert (await cluster.consume(A, 0)).error_code is ErrorCode.offset_out_of_range
         await cluster.produce(A, "later")
-        await cluster.until(lambda: cluster.partition(B).log.log_start_offset == start)
+        await cluster.wait_until(lambda: cluster.partition(B).log.log_start_offset == start)
 
     run_fast(play(scenario, Cluster()))
 

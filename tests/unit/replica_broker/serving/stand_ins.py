@@ -23,7 +23,7 @@ class StandInReplicas:
     asked: list[Any] = field(default_factory=list)
     hosted: Mapping[TopicPartition, Any] = field(default_factory=dict)
 
-    def as_replicas(self) -> Replicas:
+    def cast_to_replicas(self) -> Replicas:
         return cast(Replicas, self)
 
     async def append(self, where: TopicPartition, records: bytes, *, acks: int, timeout_ms: int) -> Appended:

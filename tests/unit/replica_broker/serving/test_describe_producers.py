@@ -36,7 +36,7 @@ def test_each_partition_is_described_or_refused_for_itself() -> None:
     )
     transacting.replace({7: state, 8: ProducerState(epoch=0, last_timestamp_ms=60)})
     replicas = StandInReplicas(written_by={FIRST: transacting, SECOND: NotLeader(SECOND, "this broker has no replica")})
-    response = describe_producers.on_describe_producers(replicas.as_replicas(), make_request(0, 1))
+    response = describe_producers.on_describe_producers(replicas.cast_to_replicas(), make_request(0, 1))
     first, second = response.topics[0].partitions
     assert [
         (one.producer_id, one.producer_epoch, one.last_sequence, one.last_timestamp, one.coordinator_epoch)
@@ -52,7 +52,7 @@ def test_an_answer_has_no_more_than_it_may_and_what_is_named_twice_is_described_
 ) -> None:
     monkeypatch.setattr(describe_producers, "MOST_PRODUCERS", 3)
     replicas = StandInReplicas(written_by={FIRST: states(1, 2), SECOND: states(3, 4)})
-    response = describe_producers.on_describe_producers(replicas.as_replicas(), make_request(0, 0, 1))
+    response = describe_producers.on_describe_producers(replicas.cast_to_replicas(), make_request(0, 0, 1))
     first, again, second = response.topics[0].partitions
     assert len(first.active_producers) == 2
     assert (again.error_code, again.error_message) == (ErrorCode.invalid_request, "it is named twice")

@@ -52,7 +52,7 @@ def make_produce(
 
 
 async def answers(told: Node, replicas: StandInReplicas, request: ProduceRequest) -> list[Any]:
-    response = await produce.on_produce(told, "PLAINTEXT", replicas.as_replicas(), request)
+    response = await produce.on_produce(told, "PLAINTEXT", replicas.cast_to_replicas(), request)
     assert response is not None
     for version in range(produce.VERSIONS.min, produce.VERSIONS.max + 1):
         assert produce.VERSIONS.encoded(produce.VERSIONS.lowered(response, version), 1)
@@ -110,9 +110,12 @@ async def test_acks_that_do_not_exist_are_refused() -> None:
 
 async def test_who_wants_no_acks_gets_no_answer_and_loses_the_connection_where_something_is_wrong() -> None:
     replicas = StandInReplicas(appended={FIRST: APPENDED, SECOND: NotLeader(SECOND, "no")})
-    assert await produce.on_produce(node(ORDERS), "PLAINTEXT", replicas.as_replicas(), make_produce(0, acks=0)) is None
+    assert (
+        await produce.on_produce(node(ORDERS), "PLAINTEXT", replicas.cast_to_replicas(), make_produce(0, acks=0))
+        is None
+    )
     with pytest.raises(NoAnswerNow, match="not_leader_or_follower"):
-        await produce.on_produce(node(ORDERS), "PLAINTEXT", replicas.as_replicas(), make_produce(0, 1, acks=0))
+        await produce.on_produce(node(ORDERS), "PLAINTEXT", replicas.cast_to_replicas(), make_produce(0, 1, acks=0))
 
 
 FETCHED = Fetched(high_watermark=9, last_stable_offset=9, log_start_offset=1, records=b"batches")
@@ -151,7 +154,7 @@ async def test_each_version_is_answered_with_the_topic_as_it_was_asked_for(versi
     newest: Any = make_fetch_by_name() if version < 13 else make_fetch_by_id()
     request: Any = converted(newest, load_request_schema(1, version))
     replicas = StandInReplicas(fetched={FIRST: FETCHED})
-    response: Any = await fetch.on_fetch(node(ORDERS), "PLAINTEXT", replicas.as_replicas(), request)
+    response: Any = await fetch.on_fetch(node(ORDERS), "PLAINTEXT", replicas.cast_to_replicas(), request)
     (answered,) = response.responses
     assert response.__version__ == version
     assert (answered.topic if version < 13 else answered.topic_id) == ("orders" if version < 13 else ORDERS_ID)
@@ -163,7 +166,7 @@ async def test_each_version_is_answered_with_the_topic_as_it_was_asked_for(versi
 async def test_a_follower_is_known_by_its_id_and_told_where_its_log_parts() -> None:
     replicas = StandInReplicas(fetched={FIRST: Fetched(diverging_epoch=EpochEnd(LeaderEpoch(1), 2))})
     response: Any = await fetch.on_fetch(
-        node(ORDERS), "PLAINTEXT", replicas.as_replicas(), make_fetch_by_id(replica_id=2)
+        node(ORDERS), "PLAINTEXT", replicas.cast_to_replicas(), make_fetch_by_id(replica_id=2)
     )
     (asked,) = replicas.asked
     assert asked.is_from_follower
@@ -174,14 +177,14 @@ async def test_a_follower_is_known_by_its_id_and_told_where_its_log_parts() -> N
 
 async def test_a_topic_id_that_nobody_has_told_of_is_unknown() -> None:
     response: Any = await fetch.on_fetch(
-        node(ORDERS), "PLAINTEXT", StandInReplicas().as_replicas(), make_fetch_by_id(topic_id=UUID(int=99))
+        node(ORDERS), "PLAINTEXT", StandInReplicas().cast_to_replicas(), make_fetch_by_id(topic_id=UUID(int=99))
     )
     assert response.responses[0].partitions[0].error_code is ErrorCode.unknown_topic_id
 
 
 async def test_there_are_no_sessions() -> None:
     response: Any = await fetch.on_fetch(
-        node(ORDERS), "PLAINTEXT", StandInReplicas().as_replicas(), make_fetch_by_id(session_id=7)
+        node(ORDERS), "PLAINTEXT", StandInReplicas().cast_to_replicas(), make_fetch_by_id(session_id=7)
     )
     assert (response.error_code, response.session_id) == (ErrorCode.fetch_session_id_not_found, 0)
 
@@ -199,7 +202,7 @@ async def test_records_are_deleted_of_each_partition_for_itself_and_not_of_inter
         topics=(topic_of("orders", (0, 7), (1, -1)), topic_of("__consumer_offsets", (0, 1))),
         timeout=i32Timedelta.parse(timedelta(seconds=3)),
     )
-    response = await delete_records.on_delete_records(replicas.as_replicas(), request)
+    response = await delete_records.on_delete_records(replicas.cast_to_replicas(), request)
     assert [
         (topic.name, one.partition_index, one.low_watermark, one.error_code)
         for topic in response.topics

@@ -61,7 +61,7 @@ def served() -> Served:
     told = node(topic("orders", [state(0, 3)]))
     told.supported_features = {"f": FeatureRange(min_version=0, max_version=3)}
     told.finalized_features = FinalizedFeatures(features={"f": 2}, epoch=6)
-    replicas = StandInReplicas().as_replicas()
+    replicas = StandInReplicas().cast_to_replicas()
     return Served(
         node=told,
         replicas=replicas,

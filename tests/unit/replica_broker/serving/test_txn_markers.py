@@ -39,7 +39,7 @@ async def test_each_partition_of_each_marker_is_answered_for_itself(is_commit: b
         topics=topics,
         coordinator_epoch=i32(1),
     )
-    answer = await on_write_txn_markers(replicas.as_replicas(), WriteTxnMarkersRequest(markers=(marker,)))
+    answer = await on_write_txn_markers(replicas.cast_to_replicas(), WriteTxnMarkersRequest(markers=(marker,)))
     (of_producer,) = answer.markers
     assert [[one.error_code for one in topic.partitions] for topic in of_producer.topics] == [
         [ErrorCode.none, ErrorCode.not_leader_or_follower],

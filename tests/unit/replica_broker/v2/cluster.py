@@ -61,7 +61,7 @@ class Cluster:
         """Brokers begin, or begin again with what is on their disks, and are registered on return."""
         for broker in brokers:
             await self.spawn(broker)
-        await self.until(lambda: all(self.nodes[broker].epoch != UNREGISTERED for broker in brokers))
+        await self.wait_until(lambda: all(self.nodes[broker].epoch != UNREGISTERED for broker in brokers))
 
     async def spawn(self, broker: BrokerId) -> None:
         session = self.sessions[broker] = self.zookeeper.session()
@@ -119,8 +119,8 @@ class Cluster:
     async def create(self, *replicas: BrokerId) -> None:
         """The topic with one partition, which is led and in sync on return."""
         await self.admin.create_topic(TOPIC, assignment={ORDERS.partition: replicas})
-        await self.until_led()
-        await self.until_isr(*replicas)
+        await self.wait_until_led()
+        await self.wait_until_isr(*replicas)
 
     async def znodes(self, where: TopicPartition = ORDERS) -> PartitionZnodes:
         return await read_partition(self.zk, where)
@@ -160,7 +160,7 @@ class Cluster:
         log = self.partition(broker).log
         return values_in(log.read(log.log_start_offset, 1 << 30, below=log.log_end_offset))
 
-    async def until(self, is_so: Callable[[], bool | Awaitable[bool]], *, within_ms: float = 120_000) -> None:
+    async def wait_until(self, is_so: Callable[[], bool | Awaitable[bool]], *, within_ms: float = 120_000) -> None:
         """Lets time pass until something is so."""
         deadline_ms = self.clock.monotonic_ms() + within_ms
         while True:
@@ -170,7 +170,7 @@ class Cluster:
             assert self.clock.monotonic_ms() < deadline_ms, "it never came"
             await self.clock.sleep_ms(20)
 
-    async def until_led(self, *, not_by: BrokerId | None = None) -> BrokerId:
+    async def wait_until_led(self, *, not_by: BrokerId | None = None) -> BrokerId:
         """Until a broker leads, open to clients."""
 
         async def is_led() -> bool:
@@ -179,14 +179,14 @@ class Cluster:
                 return False
             return ORDERS in self.running[leader.broker_id].opened
 
-        await self.until(is_led)
+        await self.wait_until(is_led)
         return await self.leader()
 
-    async def until_isr(self, *members: BrokerId, where: TopicPartition = ORDERS) -> None:
+    async def wait_until_isr(self, *members: BrokerId, where: TopicPartition = ORDERS) -> None:
         async def is_so() -> bool:
             return set((await self.znodes(where)).isr) == set(members)
 
-        await self.until(is_so)
+        await self.wait_until(is_so)
 
 
 async def play(scenario: Callable[[Cluster], Awaitable[None]], cluster: Cluster | None = None) -> None:

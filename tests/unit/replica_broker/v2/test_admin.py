@@ -41,11 +41,11 @@ def test_clients_are_told_what_is_created_and_that_there_is_no_controller() -> N
             state = metadata.partition(ORDERS)
             return state is not None and (state.leader, set(state.isr)) == (A, {A, B})
 
-        await cluster.until(is_told)
+        await cluster.wait_until(is_told)
         assert metadata.controller is None
         assert set(metadata.brokers) == {A, B}
         await cluster.admin.delete_topic(TOPIC)
-        await cluster.until(lambda: ORDERS not in metadata)
+        await cluster.wait_until(lambda: ORDERS not in metadata)
 
     run_fast(play(scenario))
 
@@ -54,7 +54,7 @@ def test_of_a_topic_that_changes_in_one_partition_no_other_is_read_again() -> No
     async def scenario(cluster: Cluster) -> None:
         await cluster.start(A, B)
         await cluster.admin.create_topic(TOPIC, num_partitions=3, replication_factor=2)
-        await cluster.until_isr(A, B)
+        await cluster.wait_until_isr(A, B)
         await cluster.clock.sleep_ms(10_000)
         view = cluster.brokers[A]._view
         looked_at: list[TopicPartition] = []
@@ -66,7 +66,7 @@ def test_of_a_topic_that_changes_in_one_partition_no_other_is_read_again() -> No
 
         view.read_changed = note_looks  # type: ignore[method-assign]
         await cluster.zk.transact([SetData(path=paths.isr(ORDERS), data=b"1")])
-        await cluster.until(lambda: bool(looked_at))
+        await cluster.wait_until(lambda: bool(looked_at))
         said = cluster.nodes[A].metadata.partition(ORDERS)
         assert (looked_at, said and said.isr) == ([ORDERS], (A,))
 
@@ -92,7 +92,7 @@ def test_a_partition_is_added_to_a_topic_and_deleted_again() -> None:
         await cluster.start(A, B)
         await cluster.create(A, B)
         await cluster.admin.add_partition(added, (B, A))
-        await cluster.until(lambda: added in cluster.running[B].opened)
+        await cluster.wait_until(lambda: added in cluster.running[B].opened)
         await cluster.admin.delete_partition(added)
         assert not await cluster.exists(paths.partition(added))
         assert not cluster.has_log(A, added)
@@ -108,9 +108,9 @@ def test_a_failed_creation_is_cleaned_up_and_the_topic_can_be_created() -> None:
         cluster.admin._timeout_ms = 3_000
         with pytest.raises(AdminFailed, match=r"cannot create partition orders-0: .* within 3000 ms"):
             await cluster.admin.create_topic(TOPIC, assignment={ORDERS.partition: (A, B)})
-        await cluster.until(lambda: cluster.has_log(A))
+        await cluster.wait_until(lambda: cluster.has_log(A))
         assert await cluster.admin.clean_failed_topic_creation_attempts() == [TOPIC]
-        await cluster.until(lambda: not cluster.has_log(A))
+        await cluster.wait_until(lambda: not cluster.has_log(A))
         assert not await cluster.exists(paths.topic(TOPIC))
         assert not await cluster.exists(paths.topic_reassignment(TOPIC))
         await cluster.start(B)
@@ -131,9 +131,9 @@ def test_a_partition_that_failed_to_be_added_is_cleaned_up_by_its_deletion() -> 
         cluster.admin._timeout_ms = 2_000
         with pytest.raises(AdminFailed, match="not all of"):
             await cluster.admin.add_partition(added, (A, B))
-        await cluster.until(lambda: cluster.has_log(A, added))
+        await cluster.wait_until(lambda: cluster.has_log(A, added))
         await cluster.admin.delete_partition(added)
-        await cluster.until(lambda: not cluster.has_log(A, added))
+        await cluster.wait_until(lambda: not cluster.has_log(A, added))
         assert not await cluster.exists(paths.partition(added))
         assert cluster.has_log(A)
 
@@ -155,7 +155,7 @@ def test_a_start_for_a_topic_that_is_gone_leads_nobody_in_circles() -> None:
         await cluster.start(A)
         await cluster.admin._write_reassigned(ORDERS, (A,))
         await send_state_change(cluster.zk, "start-replica", ORDERS, A, NO_EPOCH, bound=BOUND)
-        await cluster.until(lambda: ORDERS in cluster.brokers[A]._hosting.started)
+        await cluster.wait_until(lambda: ORDERS in cluster.brokers[A]._hosting.started)
         await cluster.clock.sleep_ms(1_000)
         assert await cluster.admin.clean_failed_topic_creation_attempts() == [TOPIC]
         await cluster.create(A)
@@ -181,14 +181,14 @@ def test_a_reassignment_goes_to_its_end(target: tuple[BrokerId, ...]) -> None:
         await cluster.create(A, B)
         await cluster.produce(A, "one")
         await cluster.admin.reassign(ORDERS, target)
-        leader = await cluster.until_led()
+        leader = await cluster.wait_until_led()
         assert leader in target
-        await cluster.until_isr(*target)
+        await cluster.wait_until_isr(*target)
         await cluster.produce(leader, "two")
         znodes = await cluster.znodes()
         assert (znodes.replicas, znodes.reassigned) == (target, None)
         for broker in (A, B, C, D):
-            await cluster.until(lambda broker=broker: cluster.has_log(broker) == (broker in target))  # type: ignore[misc]
+            await cluster.wait_until(lambda broker=broker: cluster.has_log(broker) == (broker in target))  # type: ignore[misc]
         assert [cluster.values(broker) for broker in target] == [["one", "two"]] * len(target)
         assert not await cluster.exists(paths.topic_reassignment(TOPIC))
 
@@ -203,13 +203,13 @@ def test_a_reassignment_outlives_its_leader() -> None:
         await cluster.admin.reassign(ORDERS, (B, C), waits=False)
         await cluster.clock.sleep_ms(1_000)
         await cluster.kill(A)
-        await cluster.until_led(not_by=A)
+        await cluster.wait_until_led(not_by=A)
         await cluster.start(C)
 
         async def is_over() -> bool:
             return (await cluster.znodes()).replicas == (B, C)
 
-        await cluster.until(is_over)
+        await cluster.wait_until(is_over)
         assert cluster.values(C) == ["one"]
         await cluster.start(A)
         assert not cluster.has_log(A)
@@ -241,7 +241,7 @@ def test_a_deletion_without_a_leader_fails_and_happens_when_there_is_one() -> No
         with pytest.raises(AdminFailed, match="cannot delete orders-0 within 1000 ms"):
             await cluster.admin.delete_topic(TOPIC)
         await cluster.start(A)
-        await cluster.until(lambda: not cluster.has_log(A))
+        await cluster.wait_until(lambda: not cluster.has_log(A))
         await cluster.admin.delete_topic(TOPIC)
         assert not await cluster.exists(paths.topic(TOPIC))
 

@@ -87,13 +87,13 @@ def test_nothing_acknowledged_is_lost(seed: int) -> None:
             await course.step()
         await course._mend()
         await course.start_with_all_directories()
-        leader = await cluster.until_led()
-        await cluster.until_isr(*ALL)
+        leader = await cluster.wait_until_led()
+        await cluster.wait_until_isr(*ALL)
         await cluster.produce(leader, "the last one", acks=1)
         expected = cluster.values(leader)
         assert [value for value in expected if value in course.acknowledged] == course.acknowledged
         for broker in ALL:
-            await cluster.until(
+            await cluster.wait_until(
                 lambda broker=broker: (  # type: ignore[misc]
                     ORDERS in cluster.running[broker].hosted and cluster.values(broker) == expected
                 )

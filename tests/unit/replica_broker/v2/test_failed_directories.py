@@ -14,7 +14,7 @@ async def have_on_one_alone(cluster: Cluster) -> None:
     await cluster.create(A, B)
     await cluster.kill(B)
     await cluster.produce(A, "on one alone", acks=1)
-    await cluster.until_isr(A)
+    await cluster.wait_until_isr(A)
 
 
 def test_a_leader_whose_directory_fails_gives_up_and_leaves_the_isr_in_one_step() -> None:
@@ -25,8 +25,8 @@ def test_a_leader_whose_directory_fails_gives_up_and_leaves_the_isr_in_one_step(
         cluster.break_directory(A)
         with pytest.raises(StorageFailed):
             await cluster.produce(A, "refused")
-        leader = await cluster.until_led(not_by=A)
-        await cluster.until_isr(B, C)
+        leader = await cluster.wait_until_led(not_by=A)
+        await cluster.wait_until_isr(B, C)
         await cluster.produce(leader, "by the next one")
         assert cluster.values(leader) == ["acknowledged", "by the next one"]
         (cur,) = await cluster.zk.read_many([paths.cur(ORDERS)])
@@ -49,8 +49,8 @@ def test_the_last_one_in_sync_gives_up_and_stays_in_the_isr_until_its_log_is_bac
         assert (znodes.leader, znodes.isr) == (None, (A,))
         await cluster.kill(A)
         await cluster.start(A)
-        assert await cluster.until_led() == A
-        await cluster.until_isr(A, B)
+        assert await cluster.wait_until_led() == A
+        await cluster.wait_until_isr(A, B)
         assert cluster.values(B) == ["on one alone"]
 
     run_fast(play(scenario))

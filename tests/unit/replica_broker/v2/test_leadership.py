@@ -36,7 +36,7 @@ def test_others_race_only_when_the_preferred_replica_had_its_time() -> None:
         cluster.admin._timeout_ms = 100
         with pytest.raises(Exception, match="not all of"):
             await cluster.admin.create_topic(ORDERS.topic, assignment={ORDERS.partition: (A, B, C)})
-        leader = await cluster.until_led()
+        leader = await cluster.wait_until_led()
         assert leader in (B, C)
         assert cluster.clock.monotonic_ms() - began_ms >= cluster.settings.preferred_replica_time_ms
 
@@ -50,12 +50,12 @@ def test_nothing_acknowledged_is_lost_when_the_leader_is_killed() -> None:
         for number in range(5):
             await cluster.produce(A, f"before {number}")
         await cluster.kill(A)
-        leader = await cluster.until_led(not_by=A)
+        leader = await cluster.wait_until_led(not_by=A)
         await cluster.produce(leader, "after")
         expected = [f"before {number}" for number in range(5)] + ["after"]
         assert cluster.values(leader) == expected
         await cluster.start(A)
-        await cluster.until_isr(A, B, C)
+        await cluster.wait_until_isr(A, B, C)
         assert cluster.values(A) == expected
         znodes = await cluster.znodes()
         assert znodes.leader is not None
@@ -74,8 +74,8 @@ def test_a_new_leader_starts_the_replica_of_a_broker_that_has_closed_its_own() -
         await cluster.brokers[C]._hosting.close_replica(ORDERS)
         assert not cluster.has_log(C)
         await cluster.kill(A)
-        leader = await cluster.until_led(not_by=A)
-        await cluster.until_isr(B, C)
+        leader = await cluster.wait_until_led(not_by=A)
+        await cluster.wait_until_isr(B, C)
         assert leader == B
         assert cluster.values(C) == ["one"]
 
@@ -88,14 +88,14 @@ def test_who_is_not_in_the_isr_never_leads() -> None:
         await cluster.create(A, B)
         await cluster.kill(B)
         await cluster.produce(A, "only on one", acks=1)
-        await cluster.until_isr(A)
+        await cluster.wait_until_isr(A)
         await cluster.kill(A)
         await cluster.start(B)
         await cluster.clock.sleep_ms(60_000)
         assert (await cluster.znodes()).leader is None
         await cluster.start(A)
-        assert await cluster.until_led() == A
-        await cluster.until_isr(A, B)
+        assert await cluster.wait_until_led() == A
+        await cluster.wait_until_isr(A, B)
         assert cluster.values(B) == ["only on one"]
 
     run_fast(play(scenario))
@@ -108,7 +108,7 @@ def test_a_leader_without_a_live_follower_opens_after_the_time_to_keep_in_sync_a
         cluster.network.cut(B, C)
         began_ms = cluster.clock.monotonic_ms()
         await cluster.kill(A)
-        leader = await cluster.until_led(not_by=A)
+        leader = await cluster.wait_until_led(not_by=A)
         assert cluster.clock.monotonic_ms() - began_ms >= cluster.settings.keep_in_sync_time_ms
         (cur,) = await cluster.zk.read_many([paths.cur(ORDERS)])
         assert cur is not None
@@ -124,7 +124,7 @@ def test_clients_wait_while_a_leader_waits_for_its_followers() -> None:
         await cluster.create(A, B, C)
         cluster.network.cut(B, C)
         await cluster.kill(A)
-        await cluster.until(lambda: any(cluster.partition(broker).is_leader for broker in (B, C)))
+        await cluster.wait_until(lambda: any(cluster.partition(broker).is_leader for broker in (B, C)))
         leader = next(broker for broker in (B, C) if cluster.partition(broker).is_leader)
         assert ORDERS not in cluster.running[leader].opened
         with pytest.raises(NotLeader):
@@ -140,13 +140,13 @@ def test_a_leader_that_is_replaced_while_it_waits_to_write_the_isr_takes_part_in
         await cluster.create(A, B, C)
         cluster.network.cut(B, C)
         await cluster.kill(A)
-        await cluster.until(lambda: any(cluster.partition(broker).is_leader for broker in (B, C)))
+        await cluster.wait_until(lambda: any(cluster.partition(broker).is_leader for broker in (B, C)))
         leader = next(broker for broker in (B, C) if cluster.partition(broker).is_leader)
         cluster.partition(leader).proposed = ProposedIsr((leader,))  # one that is refused, as it is too late
         cluster.zookeeper.expire(cluster.sessions[leader])
         cluster.network.mend()
-        await cluster.until(lambda: {cluster.partition(broker).leader_epoch for broker in (B, C)} == {3})
-        await cluster.until_isr(B, C)
+        await cluster.wait_until(lambda: {cluster.partition(broker).leader_epoch for broker in (B, C)} == {3})
+        await cluster.wait_until_isr(B, C)
 
     run_fast(play(scenario))
 
@@ -162,12 +162,12 @@ def test_only_with_hw_at_the_end_messages_become_visible_that_nobody_else_has(
         await cluster.start(A, B)
         await cluster.create(A, B)
         await cluster.produce(A, "replicated")
-        await cluster.until(lambda: cluster.partition(B).high_watermark == 1)
+        await cluster.wait_until(lambda: cluster.partition(B).high_watermark == 1)
         await cluster.kill(B)
         await cluster.produce(A, "on the leader alone", acks=1)
         cluster.zookeeper.expire(cluster.sessions[A])
-        await cluster.until(lambda: cluster.partition(A).leader_epoch == 2)
-        await cluster.until_led()
+        await cluster.wait_until(lambda: cluster.partition(A).leader_epoch == 2)
+        await cluster.wait_until_led()
         assert cluster.partition(A).high_watermark == visible
 
     run_fast(play(scenario, Cluster(settings)))
@@ -179,10 +179,12 @@ def test_a_leader_whose_session_ended_can_write_nothing_any_more() -> None:
         await cluster.create(A, B, C)
         cluster.zookeeper.disconnect(cluster.sessions[A])
         cluster.zookeeper.expire(cluster.sessions[A])
-        leader = await cluster.until_led(not_by=A)
+        leader = await cluster.wait_until_led(not_by=A)
         await cluster.produce(leader, "by the new one")
         assert (await cluster.znodes()).epoch == 2
         cluster.zookeeper.reconnect(cluster.sessions[A])
-        await cluster.until(lambda: cluster.partition(A).leader_epoch == 2 and cluster.values(A) == ["by the new one"])
+        await cluster.wait_until(
+            lambda: cluster.partition(A).leader_epoch == 2 and cluster.values(A) == ["by the new one"]
+        )
 
     run_fast(play(scenario))

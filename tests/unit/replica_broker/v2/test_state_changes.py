@@ -81,7 +81,7 @@ def test_a_start_of_an_earlier_epoch_is_ignored_and_one_of_the_present_starts_th
         await cluster.start(A, B)
         await cluster.create(A, B)
         await cluster.kill(A)
-        await cluster.until_led(not_by=A)
+        await cluster.wait_until_led(not_by=A)
         hosting = cluster.brokers[B]._hosting
         started: list[TopicPartition] = []
         start_replica = hosting.start_replica
@@ -92,10 +92,10 @@ def test_a_start_of_an_earlier_epoch_is_ignored_and_one_of_the_present_starts_th
 
         hosting.start_replica = note_start  # type: ignore[method-assign]
         await send(cluster, START, B, 1)
-        await cluster.until(lambda: is_consumed(cluster, B))
+        await cluster.wait_until(lambda: is_consumed(cluster, B))
         assert started == []
         await send(cluster, START, B, 2)
-        await cluster.until(lambda: is_consumed(cluster, B))
+        await cluster.wait_until(lambda: is_consumed(cluster, B))
         assert started == [ORDERS]
 
     run_fast(play(scenario))
@@ -112,10 +112,10 @@ def test_who_reads_the_start_of_a_new_partition_when_it_has_a_leader_already_sta
         async def is_led() -> bool:
             return (await cluster.znodes()).leader is not None
 
-        await cluster.until(is_led)
+        await cluster.wait_until(is_led)
         began_ms = cluster.clock.monotonic_ms()
         await send(cluster, START, B, NO_EPOCH)
-        await cluster.until_isr(A, B)
+        await cluster.wait_until_isr(A, B)
         assert cluster.clock.monotonic_ms() - began_ms < V2Settings().keep_in_sync_time_ms / 2
 
     run_fast(play(scenario))
@@ -131,7 +131,7 @@ def test_what_makes_no_sense_and_what_is_not_hosted_here_is_thrown_away() -> Non
         await cluster.zk.transact([Create(path=f"{paths.state(A)}/request-x", data=b"nonsense")])
         await send(cluster, START, A, 1, OTHER)
         await send(cluster, CLOSE, A, 1, OTHER)
-        await cluster.until(lambda: is_consumed(cluster, A))
+        await cluster.wait_until(lambda: is_consumed(cluster, A))
         with pytest.raises(NotReplicaForPartition, match="not on broker 1"):
             await cluster.brokers[A]._hosting.start_replica(OTHER)
 
@@ -145,9 +145,9 @@ def test_a_close_of_an_old_epoch_counts_and_an_assigned_replica_begins_anew() ->
         await cluster.produce(A, "one")
         before = cluster.partition(B)
         await send(cluster, CLOSE, B, 0)
-        await cluster.until(lambda: is_consumed(cluster, B))
-        await cluster.until(lambda: ORDERS in cluster.running[B].hosted and cluster.partition(B) is not before)
-        await cluster.until(lambda: cluster.values(B) == ["one"])
+        await cluster.wait_until(lambda: is_consumed(cluster, B))
+        await cluster.wait_until(lambda: ORDERS in cluster.running[B].hosted and cluster.partition(B) is not before)
+        await cluster.wait_until(lambda: cluster.values(B) == ["one"])
 
     run_fast(play(scenario))
 
@@ -169,7 +169,7 @@ def test_a_broker_registers_last() -> None:
             await register()
 
         registration.register = register_and_check  # type: ignore[method-assign]
-        await cluster.until(lambda: bool(at_registration))
+        await cluster.wait_until(lambda: bool(at_registration))
         assert at_registration == [(True, 0)]
 
     run_fast(play(scenario))
@@ -204,19 +204,19 @@ def test_znodes_that_make_no_sense_stop_their_partition_alone_and_only_until_the
         await cluster.start(A, B)
         await cluster.create(A, B)
         await cluster.admin.create_topic(OTHER.topic, assignment={OTHER.partition: (B, A)})
-        await cluster.until_isr(A, B, where=OTHER)
+        await cluster.wait_until_isr(A, B, where=OTHER)
         await cluster.zk.transact([SetData(path=paths.replicas(OTHER), data=b"B and A")])
         await cluster.zk.transact([Create(path=paths.topic_reassignment(TOPIC))])
         await cluster.zk.transact([Create(path=paths.reassignment(ORDERS), data=b"to the other one")])
         await send(cluster, START, A, 1, OTHER)
-        await cluster.until(lambda: is_consumed(cluster, A))
+        await cluster.wait_until(lambda: is_consumed(cluster, A))
         await cluster.kill(B)
         await cluster.clock.sleep_ms(40_000)
         await cluster.produce(A, "one")
         await cluster.zk.transact([SetData(path=paths.replicas(OTHER), data=b"2,1")])
-        await cluster.until(lambda: OTHER in cluster.running[A].opened)
+        await cluster.wait_until(lambda: OTHER in cluster.running[A].opened)
         await cluster.zk.transact([SetData(path=paths.reassignment(ORDERS), data=b"1")])
-        await cluster.until_isr(A)
+        await cluster.wait_until_isr(A)
 
     run_fast(play(scenario))
 
@@ -228,10 +228,10 @@ def test_a_broker_whose_session_ended_starts_up_again_and_registers_anew() -> No
         before = cluster.nodes[B].epoch
         await send(cluster, CLOSE, B, 0, OTHER)
         cluster.zookeeper.expire(cluster.sessions[B])
-        await cluster.until(lambda: cluster.nodes[B].epoch > before)
+        await cluster.wait_until(lambda: cluster.nodes[B].epoch > before)
         assert await list_queued(cluster, B) == []
         await cluster.produce(A, "one")
-        await cluster.until(lambda: cluster.values(B) == ["one"])
+        await cluster.wait_until(lambda: cluster.values(B) == ["one"])
 
     run_fast(play(scenario))
 
@@ -245,7 +245,7 @@ def test_losing_the_connection_for_a_moment_changes_nothing() -> None:
         await cluster.clock.sleep_ms(2_000)
         assert await list_queued(cluster, B) != []
         cluster.zookeeper.reconnect(cluster.sessions[B])
-        await cluster.until(lambda: is_consumed(cluster, B))
+        await cluster.wait_until(lambda: is_consumed(cluster, B))
         assert (await cluster.znodes()).epoch == 1
 
     run_fast(play(scenario))

@@ -107,11 +107,11 @@ class Site:
             "ssl.truststore.location": str(self.authority.certificate),
         }
 
-    def secured(self, protocol: str) -> SecuredListener:
+    def make_secured(self, protocol: str) -> SecuredListener:
         return SecuredListener(self.file, "SECURE", protocol, self.users)
 
     @asynccontextmanager
-    async def listening(self, protocol: str, *apis: Api, **limits: int) -> AsyncIterator[Listener]:
+    async def listen(self, protocol: str, *apis: Api, **limits: int) -> AsyncIterator[Listener]:
         """With ApiVersions and ControlledShutdown, which agrees to all."""
         acceptor = Acceptor(
             host="127.0.0.1",
@@ -122,7 +122,7 @@ class Site:
                 *apis,
             ],
             relay_targets=None,
-            secured=self.secured(protocol),
+            secured=self.make_secured(protocol),
         )
         listener = Listener([acceptor], limits=ListenerLimits(**limits), gate=self.judge)
         await listener.start()
@@ -137,7 +137,7 @@ class Site:
             context.load_cert_chain(shown.certificate, shown.key)
         return context
 
-    async def asked(
+    async def ask(
         self, listener: Listener, *, tls: ssl.SSLContext | None = None, login: Login | None = None
     ) -> Principal:
         """Connects, asks for a controlled shutdown, and says who the listener took the client for."""

@@ -105,14 +105,14 @@ async def open_talk(listener: Listener) -> AsyncIterator[Talk]:
 
 @pytest.mark.parametrize("mechanism", MECHANISMS)
 async def test_who_knows_the_password_is_known_by_his_name(open_site: Site, mechanism: str) -> None:
-    async with open_site.listening("SASL_PLAINTEXT") as listener:
-        assert await open_site.asked(listener, login=login(mechanism)) == Principal.user(ALICE)
+    async with open_site.listen("SASL_PLAINTEXT") as listener:
+        assert await open_site.ask(listener, login=login(mechanism)) == Principal.user(ALICE)
         assert open_site.judge.seen[-1].is_authenticated
 
 
 async def test_logins_of_one_address_have_so_many_places_and_who_has_logged_in_takes_none(open_site: Site) -> None:
     async with (
-        open_site.listening("SASL_PLAINTEXT", max_unauthenticated_connections_per_address=2) as listener,
+        open_site.listen("SASL_PLAINTEXT", max_unauthenticated_connections_per_address=2) as listener,
         open_talk(listener) as one,
         open_talk(listener) as two,
     ):
@@ -136,19 +136,19 @@ async def test_a_login_goes_before_a_certificate(
         **open_site.tls(server),
         "listener.name.secure.ssl.client.auth": "required",
     })  # fmt: skip
-    async with open_site.listening("SASL_SSL") as listener:
-        asking = open_site.asked(listener, tls=open_site.client_tls(client), login=login(mechanism))
+    async with open_site.listen("SASL_SSL") as listener:
+        asking = open_site.ask(listener, tls=open_site.client_tls(client), login=login(mechanism))
         assert await asking == Principal.user(ALICE)
         with pytest.raises(CannotConnect):
-            await open_site.asked(listener, tls=open_site.client_tls(), login=login(mechanism))
+            await open_site.ask(listener, tls=open_site.client_tls(), login=login(mechanism))
 
 
 async def test_who_logs_in_needs_no_certificate_unless_that_is_said_of_the_listener_alone(
     open_site: Site, server: CertificateFiles
 ) -> None:
     open_site.write({**PROPERTIES, **open_site.tls(server), "ssl.client.auth": "required"})
-    async with open_site.listening("SASL_SSL") as listener:
-        asking = open_site.asked(listener, tls=open_site.client_tls(), login=login("PLAIN"))
+    async with open_site.listen("SASL_SSL") as listener:
+        asking = open_site.ask(listener, tls=open_site.client_tls(), login=login("PLAIN"))
         assert await asking == Principal.user(ALICE)
 
 
@@ -162,10 +162,10 @@ async def test_who_does_not_know_the_password_is_told_so_and_so_is_who_is_not_kn
         if mechanism == "PLAIN"
         else f"Authentication failed during authentication due to invalid credentials with SASL mechanism {mechanism}"
     )
-    async with open_site.listening("SASL_PLAINTEXT") as listener:
+    async with open_site.listen("SASL_PLAINTEXT") as listener:
         for _ in range(3):
             with pytest.raises(NotAdmitted, match=words):
-                await open_site.asked(listener, login=login(mechanism, user, password))
+                await open_site.ask(listener, login=login(mechanism, user, password))
     lines = [line for line in logged if line["event"] == "connection closed: no login"]
     assert [line["error"] for line in lines] == [f"{mechanism}: wrong name or password"]
     assert not any(secret in str(logged) for secret in (PASSWORD, "wrong'", "nobody's"))
@@ -174,22 +174,22 @@ async def test_who_does_not_know_the_password_is_told_so_and_so_is_who_is_not_kn
 
 async def test_a_user_of_one_scram_mechanism_does_not_log_in_by_the_other(open_site: Site) -> None:
     del open_site.users.known["SCRAM-SHA-256", ALICE]
-    async with open_site.listening("SASL_PLAINTEXT") as listener:
-        assert await open_site.asked(listener, login=login("SCRAM-SHA-512")) == Principal.user(ALICE)
+    async with open_site.listen("SASL_PLAINTEXT") as listener:
+        assert await open_site.ask(listener, login=login("SCRAM-SHA-512")) == Principal.user(ALICE)
         with pytest.raises(NotAdmitted):
-            await open_site.asked(listener, login=login("SCRAM-SHA-256"))
+            await open_site.ask(listener, login=login("SCRAM-SHA-256"))
 
 
 async def test_passwords_that_change_are_needed_at_the_next_login(open_site: Site) -> None:
-    async with open_site.listening("SASL_PLAINTEXT") as listener:
+    async with open_site.listen("SASL_PLAINTEXT") as listener:
         open_site.users.known["SCRAM-SHA-256", ALICE] = make_stored("SCRAM-SHA-256", "another")
         open_site.write(
             {**PROPERTIES, "listener.name.secure.plain.sasl.jaas.config": JAAS.replace(PASSWORD, "another")}
         )
         for mechanism in ("PLAIN", "SCRAM-SHA-256"):
             with pytest.raises(NotAdmitted):
-                await open_site.asked(listener, login=login(mechanism))
-            asking = open_site.asked(listener, login=login(mechanism, password="another"))
+                await open_site.ask(listener, login=login(mechanism))
+            asking = open_site.ask(listener, login=login(mechanism, password="another"))
             assert await asking == Principal.user(ALICE)
 
 
@@ -197,15 +197,15 @@ async def test_where_credentials_are_out_of_reach_nobody_is_told_that_he_is_wron
     open_site: Site, logged: list[Any]
 ) -> None:
     open_site.users.is_out_of_reach = True
-    async with open_site.listening("SASL_PLAINTEXT") as listener:
+    async with open_site.listen("SASL_PLAINTEXT") as listener:
         with pytest.raises(OutOfReach):
-            await open_site.asked(listener, login=login("SCRAM-SHA-256"))
+            await open_site.ask(listener, login=login("SCRAM-SHA-256"))
     assert [line["error"] for line in logged if line["log_level"] == "warning"] == ["ZooKeeper is gone"]
 
 
 async def test_a_mechanism_that_is_not_enabled_is_refused_with_those_that_are(open_site: Site) -> None:
     open_site.write({**PROPERTIES, "listener.name.secure.sasl.enabled.mechanisms": "SCRAM-SHA-512, SCRAM-SHA-256"})
-    async with open_site.listening("SASL_PLAINTEXT") as listener, open_talk(listener) as talk:
+    async with open_site.listen("SASL_PLAINTEXT") as listener, open_talk(listener) as talk:
         answer = await talk.handshake("PLAIN")
         assert answer.error_code is ErrorCode.unsupported_sasl_mechanism
         assert answer.mechanisms == ("SCRAM-SHA-512", "SCRAM-SHA-256")
@@ -213,7 +213,7 @@ async def test_a_mechanism_that_is_not_enabled_is_refused_with_those_that_are(op
 
 
 async def test_before_a_login_versions_are_told_and_nothing_else_is_done(open_site: Site, logged: list[Any]) -> None:
-    async with open_site.listening("SASL_PLAINTEXT") as listener:
+    async with open_site.listen("SASL_PLAINTEXT") as listener:
         async with open_talk(listener) as talk:
             asked = ApiVersionsRequest(client_software_name="a", client_software_version="1")
             assert await talk.say(asked) is not None
@@ -232,14 +232,14 @@ async def test_before_a_login_versions_are_told_and_nothing_else_is_done(open_si
 
 
 async def test_a_handshake_in_the_middle_of_a_login_is_told_to_be_out_of_place(open_site: Site) -> None:
-    async with open_site.listening("SASL_PLAINTEXT") as listener, open_talk(listener) as talk:
+    async with open_site.listen("SASL_PLAINTEXT") as listener, open_talk(listener) as talk:
         await talk.handshake()
         assert (await talk.handshake()).error_code is ErrorCode.illegal_sasl_state
         assert not await talk.is_served()
 
 
 async def test_clients_of_before_2018_log_in_by_frames_that_are_no_requests(open_site: Site) -> None:
-    async with open_site.listening("SASL_PLAINTEXT") as listener:
+    async with open_site.listen("SASL_PLAINTEXT") as listener:
         async with open_talk(listener) as talk:
             assert await talk.say(SaslHandshakeRequest0(mechanism="PLAIN")) is not None
             assert await talk.say_bytes(with_length(PLAIN_LOGIN)) == b""
@@ -251,7 +251,7 @@ async def test_clients_of_before_2018_log_in_by_frames_that_are_no_requests(open
 
 
 async def test_oldest_requests_of_a_login_are_answered_in_their_version(open_site: Site) -> None:
-    async with open_site.listening("SASL_PLAINTEXT") as listener, open_talk(listener) as talk:
+    async with open_site.listen("SASL_PLAINTEXT") as listener, open_talk(listener) as talk:
         await talk.handshake()
         answer = await talk.say(SaslAuthenticateRequest0(auth_bytes=PLAIN_LOGIN))
         assert answer is not None
@@ -260,7 +260,7 @@ async def test_oldest_requests_of_a_login_are_answered_in_their_version(open_sit
 
 
 async def test_who_wants_to_be_taken_for_somebody_else_is_not(open_site: Site) -> None:
-    async with open_site.listening("SASL_PLAINTEXT") as listener, open_talk(listener) as talk:
+    async with open_site.listen("SASL_PLAINTEXT") as listener, open_talk(listener) as talk:
         await talk.handshake()
         answer = await talk.authenticate(b"bob\0alice\0a secret")
         assert answer.error_code is ErrorCode.sasl_authentication_failed
@@ -274,7 +274,7 @@ LIMITED = {**PROPERTIES, "connections.max.reauth.ms": "60000"}
 
 
 async def test_a_session_without_a_limit_lasts_for_ever(open_site: Site) -> None:
-    async with open_site.listening("SASL_PLAINTEXT") as listener, open_talk(listener) as talk:
+    async with open_site.listen("SASL_PLAINTEXT") as listener, open_talk(listener) as talk:
         await talk.handshake()
         assert (await talk.authenticate()).session_lifetime.total_seconds() == 0
         assert await talk.is_served()
@@ -290,14 +290,14 @@ async def test_a_session_without_a_limit_lasts_for_ever(open_site: Site) -> None
 )
 async def test_a_session_is_told_how_long_it_lasts(open_site: Site, further: dict[str, str], seconds: int) -> None:
     open_site.write({**LIMITED, **further})
-    async with open_site.listening("SASL_PLAINTEXT") as listener, open_talk(listener) as talk:
+    async with open_site.listen("SASL_PLAINTEXT") as listener, open_talk(listener) as talk:
         await talk.handshake()
         assert (await talk.authenticate()).session_lifetime.total_seconds() == seconds
 
 
 async def test_a_session_is_renewed_on_its_connection(open_site: Site) -> None:
     open_site.write(LIMITED)
-    async with open_site.listening("SASL_PLAINTEXT") as listener, open_talk(listener) as talk:
+    async with open_site.listen("SASL_PLAINTEXT") as listener, open_talk(listener) as talk:
         for _ in range(3):
             await talk.handshake()
             assert (await talk.authenticate()).error_code is ErrorCode.none
@@ -318,7 +318,7 @@ async def test_a_session_is_renewed_by_the_same_mechanism_for_the_same_principal
     open_site: Site, mechanism: str, message: bytes, words: str
 ) -> None:
     open_site.write(LIMITED)
-    async with open_site.listening("SASL_PLAINTEXT") as listener, open_talk(listener) as talk:
+    async with open_site.listen("SASL_PLAINTEXT") as listener, open_talk(listener) as talk:
         await talk.handshake()
         await talk.authenticate()
         await talk.handshake(mechanism)
@@ -331,7 +331,7 @@ async def test_a_session_is_renewed_by_the_same_mechanism_for_the_same_principal
 
 async def test_a_session_that_is_over_ends_with_the_next_request_unless_that_renews_it(open_site: Site) -> None:
     open_site.write({**PROPERTIES, "connections.max.reauth.ms": "1"})
-    async with open_site.listening("SASL_PLAINTEXT") as listener, open_talk(listener) as talk:
+    async with open_site.listen("SASL_PLAINTEXT") as listener, open_talk(listener) as talk:
         await talk.handshake()
         await talk.authenticate()
         await asyncio.sleep(0.01)  # what lasts for a millisecond is over then
@@ -345,7 +345,7 @@ async def test_a_session_that_is_over_ends_with_the_next_request_unless_that_ren
 
 
 async def test_a_message_of_a_login_may_not_be_large(open_site: Site) -> None:
-    async with open_site.listening("SASL_PLAINTEXT") as listener:
+    async with open_site.listen("SASL_PLAINTEXT") as listener:
         async with open_talk(listener) as talk:
             assert await talk.say_bytes(struct.pack(">i", login_module.MAX_BYTES + 1)) is None
         async with open_talk(listener) as talk:
@@ -355,7 +355,7 @@ async def test_a_message_of_a_login_may_not_be_large(open_site: Site) -> None:
 
 async def test_who_does_not_log_in_in_time_is_disconnected(open_site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(login_module, "TIMEOUT_S", 0.1)
-    async with open_site.listening("SASL_PLAINTEXT") as listener:
+    async with open_site.listen("SASL_PLAINTEXT") as listener:
         async with open_talk(listener) as silent:
             assert await silent.say_bytes(b"") is None
         async with open_talk(listener) as slow:
@@ -388,21 +388,21 @@ _FRAMES = st.one_of(
 async def test_whatever_strangers_send_nobody_is_admitted_and_nothing_fails(
     open_site: Site, frames: list[bytes], logged: list[Any]
 ) -> None:
-    async with open_site.listening("SASL_PLAINTEXT") as listener:
+    async with open_site.listen("SASL_PLAINTEXT") as listener:
         async with open_talk(listener) as talk:
             talk.writer.write(b"".join(frames))
             talk.writer.write_eof()
             async with asyncio.timeout(DEADLINE_S):
                 with suppress(OSError):
                     await talk.reader.read()
-        assert await open_site.asked(listener, login=login("PLAIN")) == Principal.user(ALICE)
+        assert await open_site.ask(listener, login=login("PLAIN")) == Principal.user(ALICE)
         assert len(open_site.judge.seen) == 1
         open_site.judge.seen.clear()
     assert not [line for line in logged if line["log_level"] == "error"]
 
 
 async def test_what_is_not_passed_on_ends_the_connection_and_is_said_once(open_site: Site, logged: list[Any]) -> None:
-    async with open_site.listening("SASL_PLAINTEXT") as listener:
+    async with open_site.listen("SASL_PLAINTEXT") as listener:
         for _ in range(3):
             async with open_talk(listener) as talk:
                 await talk.handshake()
@@ -413,7 +413,7 @@ async def test_what_is_not_passed_on_ends_the_connection_and_is_said_once(open_s
 
 
 async def test_what_strangers_send_again_and_again_is_said_once(open_site: Site, logged: list[Any]) -> None:
-    async with open_site.listening("SASL_PLAINTEXT") as listener:
+    async with open_site.listen("SASL_PLAINTEXT") as listener:
         for number in range(3):
             async with open_talk(listener) as talk:
                 assert await talk.say_bytes(struct.pack(">i", login_module.MAX_BYTES + 1 + number)) is None

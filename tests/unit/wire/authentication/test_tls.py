@@ -30,8 +30,8 @@ async def test_who_shows_no_certificate_is_anonymous_where_none_is_asked_for(
     site: Site, server: CertificateFiles, client: CertificateFiles
 ) -> None:
     site.write(site.tls(server))
-    async with site.listening("SSL") as listener:
-        assert await site.asked(listener, tls=site.client_tls(client)) == ANONYMOUS
+    async with site.listen("SSL") as listener:
+        assert await site.ask(listener, tls=site.client_tls(client)) == ANONYMOUS
         assert not site.judge.seen[-1].is_authenticated
 
 
@@ -40,8 +40,8 @@ async def test_who_shows_a_certificate_is_named_by_its_subject(
     site: Site, server: CertificateFiles, client: CertificateFiles, client_auth: str
 ) -> None:
     site.write({**site.tls(server), "ssl.client.auth": client_auth})
-    async with site.listening("SSL") as listener:
-        assert await site.asked(listener, tls=site.client_tls(client)) == Principal.user("CN=client")
+    async with site.listen("SSL") as listener:
+        assert await site.ask(listener, tls=site.client_tls(client)) == Principal.user("CN=client")
         assert site.judge.seen[-1].is_authenticated
 
 
@@ -55,8 +55,8 @@ async def test_rules_say_what_a_subject_is_called_and_those_of_a_listener_go_bef
         "ssl.principal.mapping.rules": "DEFAULT",
         "listener.name.secure.ssl.principal.mapping.rules": "RULE:^CN=(.*)$/$1/U, DEFAULT",
     })  # fmt: skip
-    async with site.listening("SSL") as listener:
-        assert await site.asked(listener, tls=site.client_tls(client)) == Principal.user("CLIENT")
+    async with site.listen("SSL") as listener:
+        assert await site.ask(listener, tls=site.client_tls(client)) == Principal.user("CLIENT")
 
 
 async def test_a_certificate_that_no_rule_names_is_not_admitted(
@@ -64,17 +64,17 @@ async def test_a_certificate_that_no_rule_names_is_not_admitted(
 ) -> None:
     rules = {"ssl.client.auth": "required", "ssl.principal.mapping.rules": "RULE:^CN=other$/x/"}
     site.write({**site.tls(server), **rules})
-    async with site.listening("SSL") as listener:
+    async with site.listen("SSL") as listener:
         with pytest.raises((CannotConnect, asyncio.IncompleteReadError, OSError)):
-            await site.asked(listener, tls=site.client_tls(client))
+            await site.ask(listener, tls=site.client_tls(client))
         await wait_until(lambda: list_reasons(logged))
     assert list_reasons(logged) == ["its certificate names nobody: no rule applies to the certificate of CN=client"]
 
 
 async def test_where_one_is_requested_who_shows_none_is_anonymous(site: Site, server: CertificateFiles) -> None:
     site.write({**site.tls(server), "ssl.client.auth": "requested"})
-    async with site.listening("SSL") as listener:
-        assert await site.asked(listener, tls=site.client_tls()) == ANONYMOUS
+    async with site.listen("SSL") as listener:
+        assert await site.ask(listener, tls=site.client_tls()) == ANONYMOUS
         assert not site.judge.seen[-1].is_authenticated
 
 
@@ -82,9 +82,9 @@ async def test_where_one_is_required_who_shows_none_is_not_admitted(
     site: Site, server: CertificateFiles, logged: list[Any]
 ) -> None:
     site.write({**site.tls(server), "ssl.client.auth": "required"})
-    async with site.listening("SSL") as listener:
+    async with site.listen("SSL") as listener:
         with pytest.raises(CannotConnect):
-            await site.asked(listener, tls=site.client_tls())
+            await site.ask(listener, tls=site.client_tls())
         await wait_until(lambda: list_reasons(logged))
     assert list_reasons(logged) == ["it shows no certificate, and ssl.client.auth is required"]
 
@@ -95,9 +95,9 @@ async def test_a_certificate_of_another_authority_is_not_admitted(
 ) -> None:
     stranger = make_certificate(site.folder, "localhost")
     site.write({**site.tls(server), "ssl.client.auth": client_auth})
-    async with site.listening("SSL") as listener:
+    async with site.listen("SSL") as listener:
         with pytest.raises(CannotConnect):
-            await site.asked(listener, tls=site.client_tls(stranger))
+            await site.ask(listener, tls=site.client_tls(stranger))
         await wait_until(lambda: list_reasons(logged))
     (why,) = list_reasons(logged)
     assert why.startswith("its certificate is not accepted: self")
@@ -112,17 +112,17 @@ async def test_who_is_not_admitted_is_told_why_by_tls(
     nobody.maximum_version = newest
     stranger = site.client_tls(make_certificate(site.folder, "localhost"))
     stranger.maximum_version = newest
-    async with site.listening("SSL") as listener:
+    async with site.listen("SSL") as listener:
         for context, words in ((nobody, "alert"), (stranger, "alert unknown ca")):
             with pytest.raises(NotAdmitted, match=words):
-                await site.asked(listener, tls=context)
+                await site.ask(listener, tls=context)
 
 
 async def test_who_speaks_plaintext_to_it_is_told_apart_in_the_log(
     site: Site, server: CertificateFiles, logged: list[Any]
 ) -> None:
     site.write(site.tls(server))
-    async with site.listening("SSL") as listener:
+    async with site.listen("SSL") as listener:
         for _ in range(3):
             reader, writer = await asyncio.open_connection("127.0.0.1", listener.port)
             writer.write(SHUTDOWN)
@@ -136,9 +136,9 @@ async def test_who_speaks_plaintext_to_it_is_told_apart_in_the_log(
 
 async def test_who_speaks_tls_to_plaintext_is_told_apart_in_the_log(site: Site, logged: list[Any]) -> None:
     site.write({"sasl.enabled.mechanisms": "SCRAM-SHA-256"})
-    async with site.listening("SASL_PLAINTEXT") as listener:
+    async with site.listen("SASL_PLAINTEXT") as listener:
         with pytest.raises(CannotConnect):
-            await site.asked(listener, tls=site.client_tls())
+            await site.ask(listener, tls=site.client_tls())
     (error,) = (line["error"] for line in logged if line["event"] == "connection closed: bad request")
     assert "so begins TLS, and PLAINTEXT is spoken here" in error
 
@@ -147,20 +147,20 @@ async def test_half_open_handshakes_are_counted_and_end_in_time_and_disturb_nobo
     site: Site, server: CertificateFiles, logged: list[Any]
 ) -> None:
     site.write(site.tls(server))
-    async with site.listening("SSL", max_connections_per_address=3, tls_handshake_timeout_ms=2_000) as listener:
+    async with site.listen("SSL", max_connections_per_address=3, tls_handshake_timeout_ms=2_000) as listener:
         silent = [await asyncio.open_connection("127.0.0.1", listener.port) for _ in range(2)]
-        assert await site.asked(listener, tls=site.client_tls()) == ANONYMOUS
+        assert await site.ask(listener, tls=site.client_tls()) == ANONYMOUS
         await wait_until(lambda: len(listener._connections) == 2)
         silent.append(await asyncio.open_connection("127.0.0.1", listener.port))
         await wait_until(lambda: len(listener._connections) == 3)
         with pytest.raises(CannotConnect):
-            await site.asked(listener, tls=site.client_tls())
+            await site.ask(listener, tls=site.client_tls())
         async with asyncio.timeout(DEADLINE_S):
             for reader, writer in silent:
                 assert await reader.read() == b""
                 writer.close()
         await wait_until(lambda: not listener._connections)
-        assert await site.asked(listener, tls=site.client_tls()) == ANONYMOUS
+        assert await site.ask(listener, tls=site.client_tls()) == ANONYMOUS
     assert list_reasons(logged) == ["it left in the middle of its handshake, or took too long"]
 
 
@@ -169,36 +169,36 @@ async def test_handshakes_of_one_address_have_so_many_places_and_give_them_back(
 ) -> None:
     site.write(site.tls(server))
     limits = {"max_unauthenticated_connections_per_address": 2, "tls_handshake_timeout_ms": 60_000}
-    async with site.listening("SSL", **limits) as listener:
+    async with site.listen("SSL", **limits) as listener:
         silent = [await asyncio.open_connection("127.0.0.1", listener.port) for _ in range(2)]
         await wait_until(lambda: len(listener._connections) == 2)
         with pytest.raises(CannotConnect):
-            await site.asked(listener, tls=site.client_tls())
+            await site.ask(listener, tls=site.client_tls())
         assert list_reasons(logged, TOO_MANY) == ["the address has 2 connections"]
         for _, writer in silent:
             writer.close()
         await wait_until(lambda: not listener._connections)
-        assert await site.asked(listener, tls=site.client_tls()) == ANONYMOUS
+        assert await site.ask(listener, tls=site.client_tls()) == ANONYMOUS
 
 
 async def test_all_handshakes_together_have_so_many_places(site: Site, server: CertificateFiles) -> None:
     site.write(site.tls(server))
     limits = {"max_unauthenticated_connections": 2, "tls_handshake_timeout_ms": 60_000}
-    async with site.listening("SSL", **limits) as listener:
+    async with site.listen("SSL", **limits) as listener:
         silent = [
             await asyncio.open_connection("127.0.0.1", listener.port, local_addr=(f"127.0.0.{number}", 0))
             for number in (2, 3)
         ]
         await wait_until(lambda: len(listener._connections) == 2)
         with pytest.raises(CannotConnect):
-            await site.asked(listener, tls=site.client_tls())
+            await site.ask(listener, tls=site.client_tls())
         for _, writer in silent:
             writer.close()
 
 
 async def test_who_is_done_with_the_handshake_takes_no_place_of_others(site: Site, server: CertificateFiles) -> None:
     site.write(site.tls(server))
-    async with site.listening("SSL", max_unauthenticated_connections_per_address=1) as listener:
+    async with site.listen("SSL", max_unauthenticated_connections_per_address=1) as listener:
         served = []
         for _ in range(5):
             reader, writer = await asyncio.open_connection("localhost", listener.port, ssl=site.client_tls())
@@ -214,7 +214,7 @@ async def test_who_is_done_with_the_handshake_takes_no_place_of_others(site: Sit
 async def test_what_arrives_with_the_last_of_a_handshake_is_not_lost(site: Site, server: CertificateFiles) -> None:
     """Whoever logs in speaks at once, and more at once than is read ahead."""
     site.write(site.tls(server))
-    async with site.listening("SSL") as listener:
+    async with site.listen("SSL") as listener:
         reader, writer = await asyncio.open_connection("localhost", listener.port, ssl=site.client_tls())
         writer.write(SHUTDOWN * 2_000)
         async with asyncio.timeout(DEADLINE_S):
@@ -226,7 +226,7 @@ async def test_what_arrives_with_the_last_of_a_handshake_is_not_lost(site: Site,
 async def test_a_renewed_certificate_is_shown_to_the_next_who_connects(site: Site, authority: Authority) -> None:
     shown = authority.issue("renewed", "localhost")
     site.write(site.tls(shown))
-    async with site.listening("SSL") as listener:
+    async with site.listen("SSL") as listener:
         before = await read_certificate(site, listener)
         authority.issue("renewed", "localhost").store()
         assert await read_certificate(site, listener) != before
@@ -237,7 +237,7 @@ async def test_a_broken_file_leaves_what_was_there_before_until_it_is_whole(
 ) -> None:
     shown = authority.issue("rotated", "localhost")
     site.write(site.tls(shown))
-    async with site.listening("SSL") as listener:
+    async with site.listen("SSL") as listener:
         before = await read_certificate(site, listener)
         shown.store().write_text("half of a certifi")
         assert await read_certificate(site, listener) == before
@@ -256,10 +256,10 @@ async def test_only_the_versions_of_tls_that_are_enabled_are_served(
     site.write({**site.tls(server), "ssl.enabled.protocols": "TLSv1.3"})
     old = site.client_tls()
     old.maximum_version = ssl.TLSVersion.TLSv1_2
-    async with site.listening("SSL") as listener:
-        assert await site.asked(listener, tls=site.client_tls()) == ANONYMOUS
+    async with site.listen("SSL") as listener:
+        assert await site.ask(listener, tls=site.client_tls()) == ANONYMOUS
         with pytest.raises(CannotConnect):
-            await site.asked(listener, tls=old)
+            await site.ask(listener, tls=old)
         await wait_until(lambda: list_reasons(logged))
     assert list_reasons(logged) == ["it has no version of TLS that is served"]
 
@@ -268,7 +268,7 @@ async def test_connections_are_closed_at_once_where_the_controller_resigns(
     site: Site, server: CertificateFiles
 ) -> None:
     site.write(site.tls(server))
-    async with site.listening("SSL") as listener:
+    async with site.listen("SSL") as listener:
         idle = await asyncio.open_connection("localhost", listener.port, ssl=site.client_tls())
         half = await asyncio.open_connection("127.0.0.1", listener.port)
         await wait_until(lambda: len(listener._connections) == 2)

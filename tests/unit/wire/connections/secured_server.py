@@ -92,7 +92,7 @@ class _Client:
                 return self._handshake(decode_request(SaslHandshakeRequest, content).mechanism)
             case 36:
                 return self._authenticate(decode_request(SaslAuthenticateRequest, content).auth_bytes)
-        return self._asked()
+        return self._answer()
 
     def _handshake(self, mechanism: str) -> SaslHandshakeResponse:
         own = self._server.mechanism
@@ -112,7 +112,7 @@ class _Client:
             self._until_s = asyncio.get_running_loop().time() + (lifetime_s or 3600)
         return _make_authenticate_response(ErrorCode.none, None, answer, lifetime_s)
 
-    def _asked(self) -> ResponsePayload | None:
+    def _answer(self) -> ResponsePayload | None:
         if self._server.mechanism is not None:
             if self._until_s is None:
                 return None
@@ -146,7 +146,7 @@ class _Scram:
     def answer(self, said: bytes) -> bytes | None:
         if self._exchange is None:
             mechanism = ScramMechanism(self._server.mechanism or "SCRAM-SHA-256")
-            self._exchange = mechanism.make_server(lambda user: self._known(mechanism, user))
+            self._exchange = mechanism.make_server(lambda user: self._make_auth_info(mechanism, user))
             self._exchange.set_client_first(said.decode())
             first: str = self._exchange.get_server_first()
             return first.replace("i=4096", f"i={self._server.iterations}").encode()
@@ -158,7 +158,7 @@ class _Scram:
         final: str = self._exchange.get_server_final()
         return final.encode() if self._server.knows_the_password else b"v=AAAA"
 
-    def _known(self, mechanism: ScramMechanism, user: str) -> Any:
+    def _make_auth_info(self, mechanism: ScramMechanism, user: str) -> Any:
         self._user = user
         return mechanism.make_auth_info(self._server.passwords.get(user, "none"), 4096)
 

@@ -65,7 +65,7 @@ class Answered:
         return api.refuse(request, ErrorCode.none)
 
     @asynccontextmanager
-    async def listening(self, **limits: int) -> AsyncIterator[Listener]:
+    async def listen(self, **limits: int) -> AsyncIterator[Listener]:
         apis = [OwnedApi(api.versions, self.answer, api.refuse) for api in (*CLIENT_APIS, *BROKER_APIS)]
         acceptor = Acceptor(host="127.0.0.1", port=0, apis=apis, relay_targets=lambda: ())
         listener = Listener([acceptor], limits=ListenerLimits(**limits))
@@ -122,7 +122,7 @@ async def peak_memory() -> AsyncIterator[Callable[[], int]]:
 async def test_millions_of_items_are_refused_before_any_of_them_is_made(request_frame: bytes) -> None:
     answered = Answered()
     with capture_logs() as logged:
-        async with answered.listening() as listener, connect(listener) as peer, peak_memory() as peak:
+        async with answered.listen() as listener, connect(listener) as peer, peak_memory() as peak:
             peer.send(request_frame)
             assert await peer.receive() is None
             assert peak() < 10 * len(request_frame)
@@ -132,7 +132,7 @@ async def test_millions_of_items_are_refused_before_any_of_them_is_made(request_
 
 async def test_an_api_with_an_error_for_the_whole_request_refuses_too_many_items_in_its_own_words() -> None:
     answered = Answered()
-    async with answered.listening() as listener, connect(listener) as peer:
+    async with answered.listen() as listener, connect(listener) as peer:
         assert await read_reassign_error(peer, 200_000) is ErrorCode.invalid_request
         await read_reassign_error(peer, 1)
         assert len(answered.requests) == 1, "the connection goes on"
@@ -160,7 +160,7 @@ async def test_only_what_any_broker_answers_alike_is_put_to_one_when_it_is_too_m
 
 async def test_more_entries_than_an_api_takes_are_refused_one_by_one() -> None:
     answered = Answered()
-    async with answered.listening() as listener, connect(listener) as peer:
+    async with answered.listen() as listener, connect(listener) as peer:
         peer.send(validate_nameless(5_001))
         response = decode_response(CreateTopicsResponse, await peer.answer())
         assert [topic.error_code for topic in response.topics] == [ErrorCode.invalid_request] * 5_001
@@ -169,14 +169,14 @@ async def test_more_entries_than_an_api_takes_are_refused_one_by_one() -> None:
 
 async def test_the_largest_reassignment_of_tools_is_served() -> None:
     answered = Answered()
-    async with answered.listening() as listener, connect(listener) as peer:
+    async with answered.listen() as listener, connect(listener) as peer:
         assert await read_reassign_error(peer, 100_000) is ErrorCode.none
         assert len(answered.requests) == 1
 
 
 async def test_what_tools_send_at_the_most_is_served() -> None:
     answered = Answered()
-    async with answered.listening() as listener, connect(listener) as peer:
+    async with answered.listen() as listener, connect(listener) as peer:
         names = b"".join(b"\x08" + b"t%06d" % number for number in range(20_000))
         peer.send(frame(DELETE_TOPICS, 5, unsigned_varint(20_001) + names + struct.pack(">i", 1000) + b"\0"))
         await peer.answer()
@@ -191,7 +191,7 @@ async def test_a_request_that_is_too_large_for_its_api_is_refused_before_its_bod
     cases = {CONTROLLED_SHUTDOWN: 64 * 1024, CREATE_TOPICS: 8 * MB}
     for api_key, limit in cases.items():
         with capture_logs() as logged:
-            async with Answered().listening() as listener, connect(listener) as peer:
+            async with Answered().listen() as listener, connect(listener) as peer:
                 peer.send(struct.pack(">ihhi", limit + 1, api_key, 3, 5))
                 assert await peer.receive() is None
         assert warnings(logged) == [("connection closed: bad request", "FrameTooLarge")]
@@ -284,7 +284,7 @@ async def test_so_many_requests_of_a_kind_are_in_flight_and_more_wait_unread() -
 async def test_strangers_who_take_their_time_to_send_hold_up_no_broker_and_no_administrator() -> None:
     answered = Answered()
     async with (
-        answered.listening(strangers_bytes=60_000) as listener,
+        answered.listen(strangers_bytes=60_000) as listener,
         connect(listener) as slow,
         connect(listener) as patient,
     ):

@@ -63,7 +63,7 @@ class Operated:
         self.notices.extend(plan.notices)
         return plan
 
-    def until(self, end: datetime) -> None:
+    def look_until(self, end: datetime) -> None:
         """Looks as often as the plans ask for it; leaders go wrong again after each run."""
         looks = 0
         while self.now < end:
@@ -87,7 +87,7 @@ def make_time(hour: int, minute: int = 0, day: int = 15) -> datetime:
 class TestTheSchedule:
     def test_runs_each_time_that_it_is_due(self) -> None:
         operated = Operated()
-        operated.until(make_time(15, 30))
+        operated.look_until(make_time(15, 30))
         assert operated.runs == [make_time(13), make_time(14), make_time(15)]
 
     def test_says_when_it_runs_next_and_what_became_of_the_last_run(self) -> None:
@@ -114,7 +114,7 @@ class TestTheSchedule:
 
     def test_never_ends(self) -> None:
         operated = Operated()
-        operated.until(make_time(14, 30))
+        operated.look_until(make_time(14, 30))
         assert operated.resource.ending is None
         assert not {each.type for each in operated.status.conditions} & {ConditionType.COMPLETE, ConditionType.FAILED}
 
@@ -163,7 +163,7 @@ class TestARunThatWasMissed:
         operated = Operated()
         operated.look()
         operated.now = make_time(17, 20, day=18)
-        operated.until(make_time(18, 30, day=18))
+        operated.look_until(make_time(18, 30, day=18))
         assert operated.runs == [make_time(17, 20, day=18), make_time(18, day=18)]
 
     def test_goes_on_after_a_restart_and_begins_no_second_time(self) -> None:
@@ -176,7 +176,7 @@ class TestARunThatWasMissed:
         operated.look()
         assert operated.status.phase is ElectionPhase.SCHEDULED
         assert operated.status.last_run_time == make_time(13)
-        operated.until(make_time(13, 50))
+        operated.look_until(make_time(13, 50))
         assert operated.runs == [make_time(13)]
 
     def test_while_another_run_lasted_is_left_out(self) -> None:
@@ -212,12 +212,12 @@ class TestClocks:
     @pytest.mark.parametrize("back", [timedelta(seconds=20), timedelta(minutes=59), timedelta(hours=9)])
     def test_that_are_set_back_run_nothing_twice_in_a_row(self, back: timedelta) -> None:
         operated = Operated(schedule="0 3 * * *")
-        operated.until(make_time(3, day=16))
+        operated.look_until(make_time(3, day=16))
         operated.look()
         assert operated.runs == [make_time(3, day=16)]
         operated.now -= back
         operated.cluster = OUT_OF_BALANCE
-        operated.until(make_time(3, day=17))
+        operated.look_until(make_time(3, day=17))
         assert operated.runs == [make_time(3, day=16)]
 
     def test_that_are_set_back_during_a_run_do_not_repeat_it(self) -> None:
@@ -234,17 +234,17 @@ class TestClocks:
         operated.look()
         operated.now += timedelta(days=365)
         ahead = operated.now
-        operated.until(ahead + timedelta(minutes=20))
+        operated.look_until(ahead + timedelta(minutes=20))
         assert operated.runs == [ahead]
         operated.now = make_time(12, 50)
-        operated.until(make_time(15, 30))
+        operated.look_until(make_time(15, 30))
         assert operated.runs[1:] == [make_time(14), make_time(15)], "at 13:00 the last run may just have been"
 
     def test_far_in_the_past_wait_without_a_loop(self) -> None:
         operated = Operated()
-        operated.until(make_time(13, 30))
+        operated.look_until(make_time(13, 30))
         operated.now = datetime(1971, 1, 1, tzinfo=UTC)
-        operated.until(operated.now + timedelta(hours=3))
+        operated.look_until(operated.now + timedelta(hours=3))
         assert len(operated.runs) == 2
 
 
@@ -293,7 +293,7 @@ class TestSuspension:
         operated.now = make_time(15, 20)
         operated.look()
         operated.change(suspend=False)
-        operated.until(make_time(16, 10))
+        operated.look_until(make_time(16, 10))
         assert operated.runs == [make_time(16)]
 
     def test_lets_a_run_go_on(self) -> None:
@@ -311,7 +311,7 @@ class TestSuspension:
 class TestEvents:
     def test_tell_of_each_run_that_elected_somebody(self) -> None:
         operated = Operated()
-        operated.until(make_time(14, 30))
+        operated.look_until(make_time(14, 30))
         assert [notice.reason for notice in operated.notices] == ["ElectionCompleted"] * 2
         assert len({notice.occurrence for notice in operated.notices}) == 2
 

@@ -189,13 +189,13 @@ def test_a_broker_that_goes_before_its_turn_holds_back_its_partitions_alone() ->
 
 
 class TestWhatTheControllerRefuses:
-    def looked_at(self, kind: RefusalKind, cluster: ClusterView) -> tuple[Operated, Plan[Any]]:
+    def look_at(self, kind: RefusalKind, cluster: ClusterView) -> tuple[Operated, Plan[Any]]:
         move = Operated()
         context = reply_to(move.look(BEFORE), p1=(kind, "no"))
         return move, move.look(cluster, context)
 
     def test_for_good_fails_alone_and_the_others_go_on(self) -> None:
-        move, plan = self.looked_at(RefusalKind.IMPOSSIBLE, view(topic(OURS, HOME, OURS)))
+        move, plan = self.look_at(RefusalKind.IMPOSSIBLE, view(topic(OURS, HOME, OURS)))
         assert (plan.steps, plan.status.phase, ready(plan).reason) == ((), PHASE.RUNNING, Reason.PROGRESSING)
         assert rows(plan)[1] == (STEP.FAILED, "was refused by the controller: no")
         assert move.look(view(topic(OURS, HOME, OURS))).steps == ()
@@ -207,7 +207,7 @@ class TestWhatTheControllerRefuses:
         [(RefusalKind.UNKNOWN, Reason.UNKNOWN_TOPIC), (RefusalKind.NOT_NOW, Reason.REQUEST_REFUSED)],
     )
     def test_for_now_is_asked_for_again_later_and_nothing_else_is(self, kind: RefusalKind, reason: Reason) -> None:
-        move, plan = self.looked_at(kind, view(topic(OURS, HOME, OURS)))
+        move, plan = self.look_at(kind, view(topic(OURS, HOME, OURS)))
         assert (plan.steps, plan.look_again_in_s) == ((), 5.0)
         assert rows(plan)[1] == (STEP.WAITING, "was refused by the controller: no")
         assert "orders-1 was refused by the controller: no" in ready(plan).message
@@ -222,7 +222,7 @@ class TestWhatTheControllerRefuses:
 
     def test_for_a_broker_that_has_gone_meanwhile_waits_for_that(self) -> None:
         cluster = view(topic(HOME, HOME, HOME), brokers=(1, 2, 3, 4))
-        _, plan = self.looked_at(RefusalKind.IMPOSSIBLE, cluster)
+        _, plan = self.look_at(RefusalKind.IMPOSSIBLE, cluster)
         assert rows(plan)[1] == (STEP.WAITING, "waits for broker 5, which is not registered: start it")
 
     def test_makes_room_for_the_next_one(self) -> None:
@@ -231,7 +231,7 @@ class TestWhatTheControllerRefuses:
         assert list_asked(move.look(BEFORE, context)) == [{1: (4, 5)}]
 
     def test_and_the_cluster_shows_under_way_all_the_same_is_under_way(self) -> None:
-        _, plan = self.looked_at(RefusalKind.IMPOSSIBLE, view(topic(OURS, OURS, OURS)))
+        _, plan = self.look_at(RefusalKind.IMPOSSIBLE, view(topic(OURS, OURS, OURS)))
         assert rows(plan)[1] == (STEP.CATCHING_UP, None)
 
 

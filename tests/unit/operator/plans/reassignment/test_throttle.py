@@ -139,10 +139,10 @@ class TestWhileNothingOfItMoves:
 
 
 class TestWhatKafkaDoesNotDo:
-    def troubled(self, step: SetThrottle | RemoveThrottle, reason: Reason, context: Context = FRESH) -> Context:
+    def add_trouble(self, step: SetThrottle | RemoveThrottle, reason: Reason, context: Context = FRESH) -> Context:
         return replace(context, throttles=(ThrottleReply(step=step, trouble="no rights", reason=reason),))
 
-    def begun(self) -> tuple[PartitionReassignment, SetThrottle]:
+    def begin(self) -> tuple[PartitionReassignment, SetThrottle]:
         began = plan_reassignment(make_limited(5000), BEFORE, FRESH)
         (step,) = began.steps
         assert isinstance(step, SetThrottle)
@@ -159,8 +159,8 @@ class TestWhatKafkaDoesNotDo:
     def test_a_limit_that_cannot_be_set_holds_the_move_back_and_says_why(
         self, reason: Reason, condition: ConditionType
     ) -> None:
-        move, step = self.begun()
-        plan = plan_reassignment(move, BEFORE, self.troubled(step, reason))
+        move, step = self.begin()
+        plan = plan_reassignment(move, BEFORE, self.add_trouble(step, reason))
         assert (plan.steps, ready(plan).reason, plan.look_again_in_s) == ((), reason, 5)
         assert ready(plan).message == "its limit cannot be set: no rights"
         assert plan.status.condition(condition) is not None
@@ -168,8 +168,8 @@ class TestWhatKafkaDoesNotDo:
         assert kinds(plan_reassignment(make_limited(5000, status_of(plan)), BEFORE, FRESH)) == [SetThrottle]
 
     def test_what_came_of_it_after_that_counts(self) -> None:
-        move, step = self.begun()
-        context = self.troubled(step, Reason.BROKERS_UNAVAILABLE, replace(FRESH, done=(step,)))
+        move, step = self.begin()
+        context = self.add_trouble(step, Reason.BROKERS_UNAVAILABLE, replace(FRESH, done=(step,)))
         context = replace(context, throttles=(*context.throttles, ThrottleReply(step=step)))
         assert kinds(plan_reassignment(move, BEFORE, context)) == [SubmitReassignment]
 
@@ -178,14 +178,14 @@ class TestWhatKafkaDoesNotDo:
         (step,) = plan_reassignment(move, THERE, FRESH).steps
         assert isinstance(step, RemoveThrottle)
         assert step.partitions == {ZERO}
-        held = plan_reassignment(move, THERE, self.troubled(step, Reason.REQUEST_REFUSED))
+        held = plan_reassignment(move, THERE, self.add_trouble(step, Reason.REQUEST_REFUSED))
         assert (held.steps, held.status.phase) == ((), ReassignmentPhase.RUNNING)
         assert ready(held).message == "its limit cannot be removed: no rights"
         deleted = make_limited(5000, make_running_status(), **DELETED)
         for later, phase in ((1, ReassignmentPhase.RUNNING), (11, ReassignmentPhase.CANCELLED)):
             now = NOW + timedelta(minutes=later)
             plan = plan_reassignment(
-                deleted, BEFORE, self.troubled(step, Reason.REQUEST_REFUSED, replace(FRESH, now=now))
+                deleted, BEFORE, self.add_trouble(step, Reason.REQUEST_REFUSED, replace(FRESH, now=now))
             )
             assert (plan.steps, plan.status.phase) == ((), phase)
             assert ("ThrottleLeft" in [each.reason for each in plan.notices]) is (later == 11)
