@@ -21,7 +21,7 @@ import pytest
 LIMIT_S: Final = 5.0
 _UNLIMITED: Final = ("real", "spark", "nightly")
 _WORK_S: Final = 0.015
-"""What `_work_s` returns on an idle development machine."""
+"""The result of `_work_s` on an idle development machine."""
 
 
 class CpuLimit:

@@ -1,4 +1,4 @@
-"""One Spark for all tests of the pipeline. Whatever lies in this folder is marked `spark`."""
+"""One Spark session for all tests of the pipeline. All tests in this folder are marked `spark`."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,10 +10,11 @@ from devcluster.running.tokens import SPARK, machine_tokens
 from kontroller.history.session import local_session
 
 _TIMEOUT_S = 2400
-"""The first test that asks for the session or for a shared table waits for it; on two cores that do more besides, only what
-hangs takes so long. What comes after it in the process fails, too: it reads the answer to what was interrupted."""
+"""The first test that asks for the session or for a shared table waits for it. On two busy cores only a hang takes this
+long. All later tests in the process then fail, too, because they read the answer to the interrupted call."""
 _NOTHING_COMPILED = {"spark.sql.codegen.factoryMode": "NO_CODEGEN"}
-"""A fifth of a fold of some dozen records is what compiles their expressions. The tests of the commands compile them."""
+"""Compiling the expressions takes a fifth of the time of a fold of some dozen records. The tests of the commands do
+compile them."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -61,7 +61,7 @@ from kontroller.history.transforms.known_spans import find_known_spans
 
 START_US = 1_767_225_600_000_000  # 2026-01-01
 ALIVE_INTERVAL_MS = 4 * 3_600_000
-"""It is quiet for hours in these histories, and nobody was silent."""
+"""These histories are quiet for hours, and that is no silence."""
 BROKERS = tuple(BrokerId(number) for number in range(1, 6))
 NAMES = tuple(TopicName(name) for name in ("orders", "billing.invoices", "audit", "übung"))
 
@@ -87,7 +87,7 @@ class RandomCluster:
         self._begin_term()
 
     def live(self, events: int) -> None:
-        """So many things happen, and then the state is known."""
+        """Let that many events happen, and make the state known afterwards."""
         for _ in range(events):
             self._now_us += self._rng.choice((3, 40, 900, 20_000, 300_000)) * self._rng.randrange(1, 50) * 1000
             weights, causes, happenings = zip(*self._happenings(), strict=True)
@@ -101,14 +101,14 @@ class RandomCluster:
 
     @property
     def checksum(self) -> int:
-        """Of the live state."""
+        """Return the checksum of the live state."""
         image = fold_lines(
             RecordEncoder().lines(Snapshot(context=self._context("test"), state=copy_of(self.state)))
         ).image
         assert image is not None
         return image.checksum()
 
-    # What may happen, and how likely it is
+    # The possible events, and the weight of each
 
     def _happenings(self) -> Iterator[tuple[int, str, Callable[[], None]]]:
         yield 10, "broker_failed", self._fail
@@ -228,7 +228,7 @@ class RandomCluster:
         self._write(Snapshot(context=self._context(cause), state=copy_of(self.state)))
 
     def _lose_records(self) -> None:
-        """What happens is dropped, and the next thing is a snapshot, at once or after more that nobody can place."""
+        """Drop records of events. A snapshot follows, at once or after more records that nobody can place."""
         context = self._context("alter_partition")
         self._alter_isr()
         self._fail()
@@ -260,7 +260,7 @@ class RandomCluster:
         self._write(RecorderStarted(context=self._context("controller_failover")))
         self._snapshot()
 
-    # How it is written down
+    # The encoding of records
 
     def _begin_term(self) -> None:
         self._epoch += 1
@@ -294,10 +294,11 @@ class RandomCluster:
             is_inferred=self._is_recorded,
         )
 
-    # What a controller does
+    # The actions of a controller
 
     def _react(self) -> None:
-        """Elects leaders where they are missing: in sync where one is, sometimes an unclean one, else none."""
+        """Elect a leader for each partition that lacks one: a replica in sync if there is one, else sometimes an
+        unclean leader, else none."""
         for partition in self.state.all_partitions():
             replicas = self.state.assignment(partition).replicas
             live = tuple(broker for broker in replicas if broker in self.state.brokers)
@@ -383,7 +384,7 @@ def random_cluster(seed: int, *, cluster_id: str, events: int = 200, **how: bool
 
 
 def fold_lines(lines: Iterable[bytes]) -> Folded:
-    """What lines come to by the pure fold, which knows nothing of Spark."""
+    """Fold lines with the pure fold, which does not use Spark."""
     numbered = enumerate(lines, start=1)
     return fold(check(parse(Position(segment="memory", line=number), text.rstrip(b"\n")) for number, text in numbered))
 
@@ -404,7 +405,8 @@ def make_events(spark: SparkSession, *journals: Iterable[bytes]) -> DataFrame:
 
 
 def ingest_lines(lines: DataFrame) -> tuple[DataFrame, DataFrame]:
-    """Events and findings of lines, by the production transforms; what was checked is kept first, as a job does."""
+    """Return events and findings of lines, by the production transforms. The checked lines are kept first, as a job
+    does."""
     recorded, unreadable = journal_lines.judge(journal_lines.check_lines(lines).localCheckpoint())
     events, repeated = deduplicate(recorded.localCheckpoint())
     return events, unreadable.unionByName(repeated)

@@ -1,4 +1,5 @@
-"""What is taken of several journals of an epoch, what is known then, and what is said of the rest."""
+"""Several journals of one epoch: the records that are taken from each, the known times, and the findings about the
+rest."""
 
 from collections import Counter
 from collections.abc import Callable
@@ -41,7 +42,7 @@ def seldom(name: str) -> Folders:
 
 
 def a_lost_while(name: str) -> Folders:
-    """What a controller lost of its journal is little."""
+    """Return journals of which the controller's own lost only a little."""
     return {
         "controller": controller(name).begin().alive(3.0).lose(3.1).alive(6.0).lines,
         "recorder": recorder(name).begin().alive(6.0).lines,
@@ -49,7 +50,7 @@ def a_lost_while(name: str) -> Folders:
 
 
 def fill_gap(name: str) -> Folders:
-    """While the controller could not write, a recorder beside it took a snapshot."""
+    """A recorder took a snapshot while the controller could not write."""
     return {
         "controller": controller(name).begin().alive(2.0).lose(3.0).alive(6.0).lines,
         "recorder": recorder(name).begin().alive(2.5).snapshot().lead(2, 2.75).alive(5.0).lines,
@@ -57,7 +58,7 @@ def fill_gap(name: str) -> Folders:
 
 
 def one_after_the_other(name: str) -> Folders:
-    """A recorder that has no disk of its own is started anew, and counts from 0 again."""
+    """A recorder without a disk of its own is restarted, and counts from 0 again."""
     return {
         "first": recorder(name).begin().alive(3.0).lines,
         "second": recorder(name).begin(3.5).lead(2, 4.0).alive(6.0).lines,
@@ -65,7 +66,7 @@ def one_after_the_other(name: str) -> Folders:
 
 
 def cut_into_two_folders(name: str) -> Folders:
-    """Each half of a controller's journal is less than what the recorder saw, and both together are more."""
+    """Each half of a controller's journal is less than what the recorder saw; both together are more."""
     own = controller(name).begin().alive(6.0).lines
     half = len(own) // 2
     return {
@@ -126,7 +127,7 @@ SCENES: dict[str, tuple[Callable[[str], Folders], dict[str, str], list[Hours]]] 
     "copies": (copies, {"own": ALL, "copy": ALL, "part": ALL}, [(0, 2)]),
     "two controllers": (two_controllers, {"first": NONE, "second": ALL}, [(0, 5)]),
 }  # fmt: skip
-"""What was written, how much of each folder is taken, and when the state is known then."""
+"""Each scene: the journals, how much of each folder is taken, and the hours in which the state is known."""
 FOLDERS = {name: make(name) for name, (make, _, _) in SCENES.items()}
 
 
@@ -137,7 +138,7 @@ class Outcome:
     spans: list[Row]
 
     def count_taken(self, name: str) -> Counter[str]:
-        """How many records of each folder."""
+        """Count the records that were taken of each folder."""
         return Counter(row.journal.rsplit("/", 1)[1] for row in self.events if row.cluster_id == name)
 
     def select_findings(self, name: str, problem: str) -> list[Row]:

@@ -1,4 +1,4 @@
-"""A history that is kept: whatever order journals come in, how often, and however an ingest ended, it is the same."""
+"""A kept history is the same, in whatever order and however often journals come, and however an ingest ended."""
 
 import os
 import re
@@ -32,7 +32,7 @@ from tests.spark.unchangeable import unchangeable
 
 SEED = 5
 MADE_OF_MARKS = (EVENTS, KNOWN_SPANS, FINDINGS)
-"""Accounts, spans and doubts are found by Python, from marks, of which there are a few for each epoch or span."""
+"""Python computes accounts, spans and doubts from marks, of which there are a few for each epoch or span."""
 Write = Callable[..., Any]
 
 
@@ -65,7 +65,7 @@ def take_in(kept: KeptHistory, some: Iterable[bytes]) -> None:
 
 
 def rows_of(kept: KeptHistory) -> list[list[tuple[object, ...]]]:
-    """The rows of what depends on everything, in the tables' order."""
+    """Return the rows of the tables that depend on everything, in the tables' order."""
     tables = (EVENTS, KNOWN_SPANS, PARTITION_INTERVALS)
     return [
         [tuple(row) for row in kept.store.read(table).drop("source").sort(*table.order).collect()] for table in tables
@@ -74,7 +74,7 @@ def rows_of(kept: KeptHistory) -> list[list[tuple[object, ...]]]:
 
 @pytest.fixture(scope="module")
 def plans() -> dict[str, str]:
-    """How Spark made each table of `at_once`, by name."""
+    """Return the plans by which Spark made the tables of `at_once`, by name."""
     return {}
 
 

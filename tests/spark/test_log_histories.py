@@ -1,4 +1,4 @@
-"""What is known of a cluster whose past is in Kafka's text logs alone, which have no snapshots."""
+"""The known history of a cluster whose past is in Kafka's text logs alone, which have no snapshots."""
 
 import gzip
 import hashlib
@@ -86,7 +86,7 @@ FOUND = {
         (0, 5, False, None), (5, 5, True, -1), (5, 9, False, None), (9, 20, True, 1), (20, 20, True, 1),
     ],
 }  # fmt: skip
-"""Of the one partition: seconds, whether it is known, and its leader."""
+"""The history of the one partition: seconds, whether the state is known, and its leader."""
 
 
 @pytest.fixture(scope="module")
@@ -148,7 +148,7 @@ def begin_of(logs: Path, folder: Path) -> None:
 
 @pytest.fixture(scope="module")
 def logs(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Folders of logs, in one of which is a line that nobody can read."""
+    """Return folders of logs. One of them has a line that nobody can read."""
     folder = tmp_path_factory.mktemp("logs") / "logs"
     shutil.copytree(SAMPLE, folder)
     (folder / "broker-3" / "state-change.log.2026-11-21-12").write_text(STRANGE)

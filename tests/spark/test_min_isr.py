@@ -1,5 +1,5 @@
-"""How many replicas must be in sync: what the topic says, else its leader, else all brokers, whenever that changes; and
-never more than there are replicas."""
+"""The effective `min.insync.replicas`: the topic's value, else its leader's, else all brokers'. It may change at any
+time, and is never more than the number of replicas."""
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
@@ -33,7 +33,7 @@ CONFIGURED: Mapping[str, Sequence[Said]] = {
     "a second replica that is being added": [("topic", "orders", 0, ENDED, "3")],
 }
 Answer = tuple[int, int, int, int, str]
-"""Broker, its epoch, when it registered, when it answered, and what its file says."""
+"""Broker, its epoch, when it registered, when it answered, and the value in its file."""
 FILES: Mapping[str, Sequence[Answer]] = {
     "the leaders' files": [(1, 7, 0, 5, "3"), (2, 8, 0, 60, "4")],
     "the leaders' files, for a while": [(1, 7, 0, 5, "3"), (2, 8, 0, 60, "4")],
@@ -41,7 +41,7 @@ FILES: Mapping[str, Sequence[Answer]] = {
     "all brokers": [(1, 7, 0, 5, "3")],
 }
 REPLICAS = {"one replica": [1], "a second replica that is being added": [1, 2]}
-"""Those that are assigned, of whatever reassignment; of the others nobody recorded them."""
+"""Assigned replicas, also during a reassignment. Nobody recorded those of the other partitions."""
 WANTED = {
     "nobody said it": [(0, 50, 1), (50, ENDED, 1)],
     "all brokers": [(0, 50, 2), (50, ENDED, 2)],

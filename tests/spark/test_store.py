@@ -63,7 +63,7 @@ def write_days_late(store: Store, *days: int, after: int) -> None:
 
 
 def intervals_of_one_partition(spark: SparkSession, count: int) -> DataFrame:
-    cluster_id = "if(id < 0, null, 'c')"  # as from a file: Spark does not sort by what it knows to be a constant
+    cluster_id = "if(id < 0, null, 'c')"  # as from a file: Spark does not sort by a constant
     known = {"cluster_id": cluster_id, "topic": "'t'", "partition": "0", "began": "timestamp_micros(id)", "seq": "id"}
     types = {field.name: field.dataType.simpleString() for field in PARTITION_INTERVALS.schema}
     return spark.range(count).selectExpr(
@@ -76,7 +76,7 @@ def days_in(store: Store) -> list[int]:
 
 
 def digests(store: Store) -> dict[str, str]:
-    """Of each day's data; Spark gives the files new names each time."""
+    """Return the digests of each day's data. Spark gives the files new names each time."""
     return {
         path.parent.parent.name: hashlib.sha256(path.read_bytes()).hexdigest()
         for _, part in store.at_present.all_parts()
@@ -85,7 +85,7 @@ def digests(store: Store) -> dict[str, str]:
 
 
 def list_changes(store: Store) -> Sequence[str]:
-    """What is in the folder of the table, by the number of the change that wrote it."""
+    """List the files in the folder of the table, by the number of the change that wrote them."""
     return sorted(path.name.partition("-")[0] for path in Path(store.path(VISITS)).glob("[0-9]*-*"))
 
 

@@ -1,4 +1,4 @@
-"""What the watch says of short histories, and that neither their batches nor what comes again have a part in it."""
+"""The alarms of a watch over short histories. They do not depend on the batches, nor on records that come twice."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -41,7 +41,7 @@ def describe_alarm(alarm: Alarm) -> Said:
 
 
 class Memory:
-    """What a watch keeps between batches."""
+    """The state that a watch keeps between batches."""
 
     def __init__(self) -> None:
         self.course = Course()
@@ -93,7 +93,7 @@ def history(changes: list[tuple[float, dict[str, Any]]]) -> list[Fields]:
 
 
 def expect_alarms(records: list[Fields]) -> list[Said]:
-    """What should be said, from the state after each record of the whole history."""
+    """Return the expected alarms, from the state after each record of the whole history."""
     states: dict[int, tuple[int, list[int]]] = {}
     open_: dict[int, tuple[str | None, float, int]] = {}
     wanted, alarms = 1, []

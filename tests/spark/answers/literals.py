@@ -15,7 +15,7 @@ from kontroller.history.schemas import BROKER_INTERVALS, EVENTS, KNOWN_SPANS, PA
 
 Row: TypeAlias = dict[str, Any]
 Step: TypeAlias = tuple[float, Row | None]
-"""When it began, and what changed; None: from then on the state is unknown."""
+"""The time at which the step begins, and its changes. None: the state is unknown from then on."""
 
 DAY: Final = 86_400
 DAY_1: Final = datetime(2026, 1, 1, tzinfo=UTC)
@@ -45,7 +45,8 @@ def day(number: int) -> date:
 
 
 def partition(*steps: Step, until: float, topic: str = "t", number: int = 0, is_last: bool = True) -> list[Row]:
-    """The intervals of one partition. A step says what changed; `is_last` False: it was deleted at the end."""
+    """Return the intervals of one partition. A step says what changed. `is_last` False: the partition was deleted at
+    the end."""
     state, rows, epoch, seq = dict(HEALTHY), [], 1, None
     for (began, changes), (ended, _) in pairwise([*steps, (until, None)]):
         row = {
@@ -79,7 +80,7 @@ def broker(number: int, rack: str | None, began: float, ended: float, **more: An
 
 
 def span(began: float, ended: float, **more: Any) -> Row:
-    """With all records of its epoch, unless `more` says otherwise."""
+    """Return a span that has all records of its epoch, unless `more` says otherwise."""
     row = {"span": next(_seqs), "controller_epoch": 1, "first_seq": 0, "last_seq": 10**9, "has_time": True}
     return row | {"began": make_time(began), "ended": make_time(ended), "ended_by": "end"} | more
 
@@ -100,10 +101,10 @@ def table(spark: SparkSession, schema_of: Table, clusters: Mapping[str, Iterable
 
 
 class Histories:
-    """What is asked about: clusters by their names."""
+    """The histories of clusters, by their names."""
 
     def __init__(self, spark: SparkSession, clusters: Mapping[str, Sequence[Row]]) -> None:
-        """Rows are told apart by what they have."""
+        """Clusters must have different rows, because rows are told apart by their values."""
         kinds: dict[Table, dict[str, list[Row]]] = {
             kind: defaultdict(list) for kind in (PARTITION_INTERVALS, BROKER_INTERVALS, KNOWN_SPANS, EVENTS)
         }

@@ -30,7 +30,8 @@ Figures: TypeAlias = dict[tuple[Any, ...], Counter[str]]
 
 @dataclass(frozen=True, slots=True)
 class Grid:
-    """Of one cluster, by hour: each partition's state (None: there is none), each broker's rack (None: not registered)."""
+    """The state of one cluster by hour: each partition's state (None: it does not exist), each broker's rack (None: not
+    registered)."""
 
     partitions: dict[tuple[str, int], list[Row | None]] = field(default_factory=dict)
     racks: dict[int, list[str | None]] = field(default_factory=dict)
@@ -67,7 +68,7 @@ def _state(choose: random.Random) -> Row | None:
 
 
 def intervals(grid: Grid, choose: random.Random) -> Iterator[Row]:
-    """With some without length, as several changes of one moment leave them."""
+    """Return the intervals of the grid, and some of no length, as several changes in one moment leave them."""
     for (topic, number), hours in grid.partitions.items():
         for began, ended, state in _runs(hours):
             base = {"topic": topic, "partition": number, "began": make_time(began), "controller_epoch": 1}
@@ -114,7 +115,7 @@ def cells() -> Iterator[tuple[str, Grid, int, str, int, Row]]:
 
 
 def rack(grid: Grid, number: int, hour: int) -> str:
-    """Where the broker is registered, or was last, or will be first."""
+    """Return the rack under which the broker is registered, or was last, or will be first."""
     racks = grid.racks[number]
     nearest = [*reversed(racks[: hour + 1]), *racks[hour + 1 :]]
     return next((found for found in nearest if found is not None), "")

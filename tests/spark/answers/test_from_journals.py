@@ -1,4 +1,4 @@
-"""From a journal's lines to answers: random clusters, whose journals are also followed line by line without Spark."""
+"""From a journal's lines to answers: Spark's answers for random clusters equal those of a follower without Spark."""
 
 import json
 from collections import Counter
@@ -39,7 +39,7 @@ def answered(spark: SparkSession) -> dict[Table, DataFrame]:
 
 @dataclass(slots=True)
 class Follower:
-    """What a journal's records say of each topic's time, in microseconds, one record after the other."""
+    """Sums up each topic's time by the records of a journal, one record after the other, in microseconds."""
 
     existed: Counter[str] = field(default_factory=Counter)
     leaderless: Counter[str] = field(default_factory=Counter)

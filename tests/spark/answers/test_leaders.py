@@ -1,4 +1,4 @@
-"""Who led: leadership by day, unclean elections, and the controllers."""
+"""The answers about leaders: leadership by day, unclean elections, and the controllers."""
 
 import pytest
 from pyspark.sql import SparkSession

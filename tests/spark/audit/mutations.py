@@ -1,4 +1,4 @@
-"""What may go wrong with a cluster, one thing each: a change of the records of `story`, and what proves it."""
+"""Faults of a cluster, one each: a change of the records of `story`, and the records that prove it."""
 
 from collections.abc import Callable, Sequence
 from datetime import timedelta
@@ -12,13 +12,13 @@ Mutation = Callable[[list[Record]], Proof]
 
 
 def one(records: Sequence[Record], nth: int = 0, **fields: Any) -> Record:
-    """The n-th change of which these fields are told so."""
+    """Return the n-th change that has these fields."""
     found = [r for r in records if not r["snapshot"] and all(r.get(name) == value for name, value in fields.items())]
     return found[nth]
 
 
 def find_former(records: Sequence[Record], record: Record) -> Record:
-    """The record of the same thing before, be it an entry of a snapshot."""
+    """Return the previous record of the same thing, which may be an entry of a snapshot."""
     same = ("kind", "topic", "partition", "broker")
     earlier = records[: records.index(record)]
     return next(r for r in reversed(earlier) if all(r.get(name) == record.get(name) for name in same))
@@ -36,7 +36,7 @@ def change(nth: int = 0, *, proven_by_former: bool = False, wanted: dict[str, An
 
 
 def prove_change(wanted: dict[str, Any], nth: int = 0, **fields: Any) -> Mutation:
-    """As `change`, and the record before proves it as well."""
+    """Return a mutation as `change` does, which the previous record proves as well."""
     return change(nth, proven_by_former=True, wanted=wanted, **fields)
 
 
@@ -162,4 +162,4 @@ MUTATIONS: Final[dict[str, tuple[str, Mutation]]] = {
     "two controllers of one epoch": ("OneControllerPerEpoch", _second_controller),
     "a controller that goes on after its time": ("NoneActsAfterItsTime", _zombie),
 }  # fmt: skip
-"""What goes wrong, the invariant that it breaks, and how."""
+"""Each fault: the invariant that it breaks, and the mutation that makes it."""

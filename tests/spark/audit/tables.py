@@ -18,7 +18,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 @dataclass(slots=True)
 class Tables:
-    """What the audit reads, as rows."""
+    """The tables that the audit reads, as rows."""
 
     events: list[Record] = field(default_factory=list)
     spans: list[Record] = field(default_factory=list)
@@ -54,7 +54,7 @@ def _event(line: dict[str, Any], origin: str, cluster_id: str | None) -> Record:
 
 
 def _spans(events: list[Record]) -> list[Record]:
-    """From the end of a snapshot to the last record before a gap, another epoch, or the end."""
+    """Return the known spans: from the end of a snapshot to the last record before a gap, another epoch, or the end."""
     spans: list[Record] = []
     current: Record | None = None
     for event in events:

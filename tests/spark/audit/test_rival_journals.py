@@ -15,7 +15,7 @@ from tests.spark.journal_scenes import Folders, controller, make_lines, recorder
 
 
 def two_controllers(name: str) -> Folders:
-    """Of an epoch with two controllers, each elects somebody else when broker 1 fails."""
+    """Return the journals of an epoch with two controllers. Each elects another leader when broker 1 fails."""
     return {
         "first": controller(name, who=1).begin().lead(2, 0.1).alive(1.0).lines,
         "second": controller(name, who=2).begin(0.05).lead(3, 0.2).alive(0.3).lines,
@@ -47,7 +47,8 @@ def record_beside(name: str) -> Folders:
 
 
 def copies(name: str) -> Folders:
-    """A topic is created anew; of the two copies each has lost some, and a third one is whole."""
+    """Return three copies of a journal in which a topic is created again: two of them have lost some records, one is
+    whole."""
     own = controller(name).begin().lead(2, 0.1).create_again(9).lead(1, 0.2).alive(1.0).lines
     return {"own": own, "begin": own[: len(own) // 3], "end": own[-len(own) // 2 :]}
 
@@ -72,7 +73,7 @@ SCENES: dict[str, tuple[Callable[[str], Folders], set[str]]] = {
     "copies and parts": (copies, set()),
     "a controller that was restarted": (restart_controller, set()),
 }  # fmt: skip
-"""What was written, and what it breaks."""
+"""Each scene: the function that writes its journals, and the invariants that these break."""
 
 
 @pytest.fixture(scope="module")

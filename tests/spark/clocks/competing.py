@@ -1,7 +1,6 @@
-"""What happened to a cluster in one term, and several journals of it, as Hypothesis draws them: the controller's, which
-lost some of it, those of recorders, which slept or came late, and parts of copies. All of them are honest, and their
-clocks right.
-"""
+"""The history of a cluster in one term, and several journals of it, drawn by Hypothesis: the controller's journal,
+which lost some records, those of recorders, which slept or started late, and parts of copies. All of them are honest,
+and their clocks are right."""
 
 from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
@@ -13,7 +12,7 @@ from tests.spark.clocks.oracle import SECOND, Record
 
 LONGEST_S: Final = 1500
 LATE_S: Final = 0.5
-"""By how much a recorder sees later what happens."""
+"""The delay with which a recorder sees a change, in seconds."""
 
 
 class Change(NamedTuple):
@@ -36,7 +35,7 @@ class Term(NamedTuple):
     whole: int
 
     def leader(self, partition: int, at_us: int) -> int:
-        """Who led then."""
+        """Return the partition's leader at that time."""
         at_s = at_us / SECOND - START_S
         led = [change.leader for change in self.changes if change.partition == partition and change.at_s <= at_s]
         return led[-1] if led else 1
@@ -66,7 +65,7 @@ def terms(draw: st.DrawFn) -> Term:
 
 
 def write_as_controller(changes: Sequence[Change], watches: Sequence[Watch]) -> list[Record]:
-    """What is between two watches is lost, and the journal says so; a snapshot follows."""
+    """Write the journal of a controller. It loses the changes between two watches and says so; a snapshot follows."""
     journal = Journal()
     for number, watch in enumerate(watches):
         journal.now_s = watch.from_s
@@ -81,7 +80,8 @@ def write_as_controller(changes: Sequence[Change], watches: Sequence[Watch]) -> 
 
 
 def write_as_recorder(changes: Sequence[Change], watches: Sequence[Watch]) -> list[Record]:
-    """Between two watches it slept: afterwards it finds what is different, and nobody knows since when."""
+    """Write the journal of a recorder that sleeps between two watches. It then finds the differences, and nobody knows
+    their times."""
     journal = Journal(is_recorded=True)
     known = _state(changes, watches[0].from_s)
     for number, watch in enumerate(watches):

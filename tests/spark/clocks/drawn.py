@@ -62,7 +62,7 @@ def journals(draw: st.DrawFn) -> list[Record]:
 
 
 def examples(strategy: st.SearchStrategy[T], count: int) -> list[T]:
-    """What is drawn together, as one run of Spark takes as long for all as for one."""
+    """Draw all examples at once, because one run of Spark takes as long for all of them as for one."""
     found: list[T] = []
 
     @settings(

@@ -1,4 +1,4 @@
-"""What the pipeline makes of journals, from their lines on, all clusters in one run."""
+"""The tables that the pipeline makes from lines of journals. All clusters go through one run."""
 
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
@@ -22,7 +22,7 @@ from tests.spark.histories import make_events
 
 @dataclass(slots=True)
 class Folded:
-    """By cluster."""
+    """The results, by cluster."""
 
     timelines: dict[str, dict[int, Timeline]] = field(default_factory=lambda: defaultdict(dict))
     findings: dict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
@@ -32,7 +32,7 @@ class Folded:
 
 
 def fold_journals(spark: SparkSession, journals: Mapping[str, Sequence[Sequence[Record]]]) -> Folded:
-    """Of each cluster, whose journals are each in a folder of its own."""
+    """Fold the journals of each cluster. Each journal is in a folder of its own."""
     folders = [lines(records, name) for name, of_cluster in journals.items() for records in of_cluster]
     events = make_events(spark, *folders).localCheckpoint()
     intervals = _intervals(spark, events)

@@ -13,14 +13,14 @@ PARTITIONS: Final = (0, 1)
 
 
 class Journal:
-    """What controllers write down one after the other. Times are seconds; `now_s` is the right one."""
+    """The records that controllers write one after the other. Times are seconds; `now_s` is the right time."""
 
     def __init__(self, *, alive_s: int = 10, is_recorded: bool = False, epoch: int = 1) -> None:
         """`epoch`: of the first term."""
         self.records: list[Record] = []
         self.now_s: float = 0
         self.ahead_s: float = 0
-        """By how much the clock of the controller's machine is ahead."""
+        """The seconds that the clock of the controller's machine is ahead."""
         self._alive_s = alive_s
         self._is_recorded = is_recorded
         self._epoch = epoch - 1
@@ -42,7 +42,7 @@ class Journal:
         return self
 
     def live(self, seconds: float) -> "Journal":
-        """Nothing happens, and the journal says so each alive interval."""
+        """Let time pass without changes. The journal gets a record at each alive interval."""
         until_s = self.now_s + seconds
         while self.now_s < until_s:
             self.now_s = min(self.now_s + self._alive_s, until_s)
@@ -63,18 +63,18 @@ class Journal:
         return self._write("leadership", cause, partition=partition, delta=delta, **_OF_TOPIC, **more)
 
     def know(self, partition: int, leader: int) -> "Journal":
-        """What the next snapshot says, of a change that is not recorded here."""
+        """Let the next snapshot show a change that is not recorded here."""
         self._version += self._leaders[partition] != leader
         self._leaders[partition] = leader
         return self
 
     def delete(self, partition: int) -> "Journal":
-        """Nobody writes down that it is gone; the next snapshot does not have it."""
+        """Delete the partition without a record. The next snapshot does not have it."""
         del self._leaders[partition]
         return self
 
     def create(self, partition: int) -> "Journal":
-        """None of its replicas is alive, so nobody leads it yet."""
+        """Create the partition. None of its replicas is alive, so it has no leader yet."""
         self._leaders[partition] = -1
         return self._write("assignment", "topics_changed", partition=partition, delta=_ASSIGNED, **_OF_TOPIC)
 

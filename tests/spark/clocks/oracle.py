@@ -1,5 +1,5 @@
-"""What is known of a history, worked out from the plain list of its records: the definitions of docs/pipeline.md, to which
-what Spark makes of it is compared."""
+"""The known times of a history, computed from the plain list of its records by the definitions of docs/pipeline.md.
+Spark's results are compared with these."""
 
 from collections.abc import Iterator, Sequence
 from itertools import groupby, pairwise
@@ -7,13 +7,13 @@ from typing import Any, Final
 
 Record = dict[str, Any]
 Timeline = list[tuple[int, int, int | None]]
-"""Of a partition: from when, to when (microseconds), and its leader: -1 is none, None is unknown."""
+"""The states of a partition: from when, to when (microseconds), and its leader. -1 is none, None is unknown."""
 SECOND: Final = 1_000_000
 YEAR: Final = 366 * 86_400 * SECOND
 
 
 def timelines(records: Sequence[Record], *, silence_s: int) -> dict[int, Timeline]:
-    """Of each partition, of the records of a cluster in their order."""
+    """Return the timeline of each partition, by the records of a cluster in their order."""
     known: list[tuple[int, int, dict[int, int], list[tuple[int, int, int]]]] = []
     leaders: dict[int, int] | None = None
     latest = last_bound = is_known = 0
@@ -58,7 +58,7 @@ def states(partition: int, known: Any, again: Sequence[int]) -> Iterator[tuple[i
 
 
 def tidy(timeline: Iterator[tuple[int, int, int | None]]) -> Timeline:
-    """Without what has no length; what says the same as before it goes on."""
+    """Drop stretches without length, and join neighbours that say the same."""
     lasting = (state for state in timeline if state[0] < state[1])
     same = (list(run) for _, run in groupby(lasting, key=lambda state: state[2]))
     return [(run[0][0], run[-1][1], run[0][2]) for run in same]
@@ -70,7 +70,8 @@ def says(record: Record) -> Iterator[tuple[int, int]]:
 
 
 def pieces(records: Sequence[Record], silence_s: int) -> Iterator[tuple[int, int, bool, Sequence[Record]]]:
-    """The records between two breaks: their bounds in time, whether what was known before is forgotten, and they."""
+    """Return the records between two breaks: their bounds in time, True if they forget the state before, and the
+    records."""
     forgets, steps = [True], [True]
     for before, record in pairwise(records):
         passed = record["event_time_us"] - before["event_time_us"]
@@ -88,7 +89,8 @@ def pieces(records: Sequence[Record], silence_s: int) -> Iterator[tuple[int, int
 
 
 def select_runs(runs: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Of each run, when it may have been: those that fit one after the other and cover most are taken at their word."""
+    """Return the bounds in time of each run. Runs that fit one after the other and cover most keep their times; the
+    others have no length."""
     best: list[tuple[int, list[int]]] = []
     for number, (began, ended) in enumerate(runs):
         before = [

@@ -22,7 +22,7 @@ WRITES = ("DELETE FROM {}", "VACUUM {}", "VACUUM {} RETAIN 0 HOURS")
 
 
 def read_table(spark: SparkSession, path: Path, copies: Path) -> dict[str, object]:
-    """What is to be seen of a table."""
+    """Return the columns that divide a table and the number of its files. Copy its rows to a folder."""
     name = f"delta.`{path}`"
     spark.table(name).write.parquet(str(copies / path.name))
     detail = spark.sql(f"DESCRIBE DETAIL {name}").collect()[0]
@@ -31,7 +31,7 @@ def read_table(spark: SparkSession, path: Path, copies: Path) -> dict[str, objec
 
 
 def read_versions(spark: SparkSession, path: Path) -> dict[str, object]:
-    """What is to be seen of its versions, and what comes of writing to it."""
+    """Return the generations that the table history names, the rows of the first version, and the errors of writes."""
     name = f"delta.`{path}`"
     history = spark.sql(f"DESCRIBE HISTORY {name}").orderBy("version").collect()
     first = spark.read.format("delta").option("versionAsOf", history[0].version).load(str(path))

@@ -61,7 +61,7 @@ def copies(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def seen(kept: KeptHistory, copies: Path) -> dict[str, dict[str, Any]]:
-    """What Delta's library sees, by table."""
+    """Read all tables with Delta's own library; return the results by table."""
     line = [sys.executable, "-m", delta_reader.__name__, kept.location, str(copies), delta_jars()]
     ended = subprocess.run(line, cwd=ROOT, capture_output=True, text=True, check=False)
     assert ended.returncode == 0, ended.stderr[-3000:]

@@ -1,5 +1,5 @@
-"""Journals of several clusters that arrive in pieces: late, twice, in any order, some of them from before their cluster had
-an id. What arrives in which round is drawn from a seed."""
+"""Journals of several clusters that arrive in pieces: late, twice, in any order, some of them from before their cluster
+had an id. A seed decides what arrives in which round."""
 
 import json
 import random
@@ -29,7 +29,7 @@ Folders = Mapping[str, Sequence[bytes]]
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """What arrives together: the lines of journals, and of which clusters that says something new."""
+    """The pieces that arrive together: the lines of journals, and the clusters about which they say something new."""
 
     folders: dict[str, list[bytes]] = field(default_factory=lambda: defaultdict(list))
     news: set[str] = field(default_factory=set)
@@ -105,7 +105,7 @@ def _random() -> Iterator[Folders]:
 
 
 def _make_competing() -> Iterator[Folders]:
-    """Epochs of which several have a journal, and one whose journal is in two folders."""
+    """Make epochs with several journals, and one epoch whose journal is in two folders."""
     own = controller("both").begin().alive(0.2).lose(0.4).lead(2, 0.6).alive(0.8)
     seen = recorder("both").begin().alive(0.3).snapshot().lead(-1, 0.5).alive(0.7)
     first, second = (controller("two", who=who).begin().alive(hours).lines for who, hours in ((1, 0.5), (2, 0.4)))
@@ -115,8 +115,8 @@ def _make_competing() -> Iterator[Folders]:
 
 
 def _make_nameless() -> Iterator[list[bytes]]:
-    """Of a journal whose cluster has no id yet: then it has one, and nobody knows whose they are when a second cluster
-    writes to it."""
+    """Make a journal whose cluster has no id yet. It gets one, and its owner becomes unknown when a second cluster
+    writes to the journal."""
     records = Journal().begin().live(60).records
     half = len(records) // 2
     yield [line.replace(b'"cluster_id": ""', b'"cluster_id": null') for line in lines(records[:half], "")]

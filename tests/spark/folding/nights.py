@@ -1,5 +1,5 @@
-"""Journals that go on over midnight and arrive in order, so that only their tails are folded; and such of which the tail
-says something of what was before."""
+"""Journals that go on over midnight and arrive in order, so that only their tails are folded; and journals whose tail
+says something about the time before."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
@@ -16,7 +16,7 @@ DAY_S: Final = 86_400
 MIDNIGHT_US: Final = (START_S + DAY_S) * SECOND
 _DRAWN: Final = 10
 _BEFORE_S: Final = 120
-"""For how long before midnight something is recorded."""
+"""The seconds before midnight in which something is recorded."""
 
 DOUBTFUL: Final = (
     "a number of the evening again", "another alive interval", "resigned at midnight", "ahead before midnight",
@@ -25,7 +25,7 @@ DOUBTFUL: Final = (
 
 Pieces = Sequence[Sequence[bytes]]
 Arriving = Mapping[str, Pieces]
-"""What arrives one after the other, by journal."""
+"""The pieces that arrive one after the other, by journal."""
 
 
 def evening(*, is_recorded: bool = False) -> Journal:
@@ -36,7 +36,7 @@ def evening(*, is_recorded: bool = False) -> Journal:
 
 
 def quiet() -> Journal:
-    """Several nights without an end of what is known."""
+    """Return several nights through which the state stays known."""
     journal = Journal(alive_s=3600).begin()
     for leader in (2, 1, -1):
         journal.live(DAY_S - 7200).snapshot().live(7200 + 60).lead(0, leader)
@@ -44,7 +44,7 @@ def quiet() -> Journal:
 
 
 def draw_nights() -> Iterator[Arriving]:
-    """Whatever clocks, silences, losses and terms come after midnight, in three pieces."""
+    """Draw nights with clock errors, silences, losses and changes of terms after midnight, in three pieces."""
     found: list[tuple[list[Record], list[int]]] = []
     numbers = st.integers(0, 99)
     steps_of = st.lists(drawn.STEPS, min_size=2, max_size=9)
@@ -80,7 +80,8 @@ def all_kinds() -> Iterator[Arriving]:
 
 
 def doubtful() -> Iterator[Arriving]:
-    """Tails that say something of what was before midnight. Each would be told otherwise by its tail alone."""
+    """Return tails that say something about the time before midnight. Folded alone, each of them would give another
+    result."""
     for name, journal in _doubtful():
         yield {f"/{name}": _cut_at_midnight(lines(journal.records, name), journal)}
     rival = evening().live(30)

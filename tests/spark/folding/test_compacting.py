@@ -1,4 +1,4 @@
-"""What a history keeps no more: what is left says the same, and goes on as if nothing had been left out."""
+"""Compacting a history: what is left says the same, and the history goes on as if nothing had been dropped."""
 
 import json
 import shutil
@@ -36,7 +36,7 @@ def snapshots_of(seed: int, cluster_id: str, times: int = SNAPSHOTS, **how: bool
 
 
 def spoil_checksums(written: Sequence[bytes]) -> list[bytes]:
-    """Each of its snapshots has another checksum than what it says."""
+    """Give each snapshot a checksum that is not its own."""
     return [
         json.dumps({**record, "checksum": record["checksum"] ^ 1}).encode() if "checksum" in record else line
         for line, record in ((line, json.loads(line)) for line in written)
@@ -66,15 +66,15 @@ Rows = dict[str, list[tuple[object, ...]]]
 
 
 def all_that_is_said(kept: KeptHistory) -> Rows:
-    """The rows of every layer, of every answer, and the violations. Without what names or counts records: entries of
-    snapshots that are there no more, or, of copies of parts, again."""
+    """Return the rows of every layer and every answer, and the violations. Columns that name or count records are left
+    out: entries of snapshots are dropped, and copies of parts repeat records."""
     answers = {table.name: rows.drop("records") for table, rows in answer_all(kept.layers()).items()}
     violations = {VIOLATIONS.name: kept.audit().drop("evidence")}
     return layers_of(kept) | _rows(answers | violations)
 
 
 def layers_of(kept: KeptHistory) -> Rows:
-    """The rows of every layer but what was recorded."""
+    """Return the rows of every layer except the recorded events."""
     return _rows({table.name: rows for table, rows in kept.layers().items() if table != EVENTS})
 
 
@@ -93,7 +93,8 @@ JOURNALS: Journals = {
 
 
 LATER = snapshots_of(1, "whole", SNAPSHOTS + 8, has_gaps=False)[len(JOURNALS["/whole"]) :]
-"""Of the same day as the last records of the whole one, which has been known since before that day's midnight."""
+"""Records of the same day as the last ones of the whole journal, whose state has been known since before that day's
+midnight."""
 LAST_DAY = "2026-01-04"
 
 
@@ -122,7 +123,7 @@ def entries_of(kept: KeptHistory, cluster: str) -> int:
 
 
 class TestEntriesOfSnapshots:
-    """In the order of the tests: each leaves the history for the next."""
+    """These tests run in order: each leaves the history for the next one."""
 
     def test_those_that_are_proven_go(self, plain: KeptHistory, compacted: tuple[KeptHistory, Compacted]) -> None:
         kept, gone = compacted

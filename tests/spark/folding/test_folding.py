@@ -1,4 +1,4 @@
-"""What is folded again after each ingest: what is new, and nothing else; and it comes to what one fold of all comes to."""
+"""Each ingest folds again what is new, and nothing else. The result equals one fold of everything."""
 
 import hashlib
 from collections.abc import Callable, Iterator, Mapping
@@ -25,7 +25,7 @@ from tests.spark.folding.nights import quiet
 
 LOGS = Path(__file__).parents[1] / "data" / "text_logs"
 BROKERS = {0: 1, 2: 3}
-"""Whose logs are taken in, in which rounds."""
+"""The broker whose logs are ingested, by round."""
 SAME_JOURNAL = {"", "first", "second"}
 """Clusters of one journal that has records without a cluster."""
 
@@ -33,7 +33,7 @@ OF_ALL = {JOURNALS.name, TALLIES.name}
 """Tables that are not divided."""
 BY_DAY = {EVENTS.name, CHANGES.name}
 Digests = Mapping[str, str]
-"""What is in each file of the layers, by its table, part and folder."""
+"""The digest of each file of the layers, by its table, part and folder."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +76,7 @@ def kept(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> KeptH
 
 @pytest.fixture(scope="module")
 def choices() -> Iterator[list[Choice]]:
-    """What each fold made anew, as it is decided."""
+    """Note the parts that each fold decides to compute again."""
     made: list[Choice] = []
 
     def note_choice(*how: Any) -> Choice:
@@ -138,7 +138,7 @@ def test_records_without_a_cluster_go_to_the_one_of_their_journal_and_back_when_
 
 
 class TestAfterwards:
-    """In the order of the tests: each leaves the history as a whole."""
+    """These tests run in order: each leaves the history whole."""
 
     @pytest.fixture(autouse=True)
     def _folded(self, folded: list[Folded]) -> None:
@@ -191,14 +191,14 @@ class TestAfterwards:
 
 
 def _is_of_earlier_days(table: str, part: Part) -> bool:
-    """Of the last snapshot before midnight the day before is read."""
+    """Return True if no fold reads the part. For the last snapshot before midnight, a fold reads the day before, too."""
     return (table == RAW_EVENTS.name and _is_before(part, {"quiet": "2026-01-04"})) or (
         table == EVENTS.name and _is_before(part, {"quiet": "2026-01-03"})
     )
 
 
 def _is_before(part: Part, days: Mapping[str, str]) -> bool:
-    """Whether a part is of one of these clusters, and of a day before its own."""
+    """Return True if the part is of one of these clusters, and of a day before the cluster's own."""
     day, of_cluster = date_of(part), days.get(cluster_of(part))
     return of_cluster is not None and day is not None and day < of_cluster
 

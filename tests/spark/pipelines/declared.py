@@ -40,7 +40,7 @@ def project_with_journals(folder: Path) -> Path:
 
 
 def spark_pipelines(command: str, project: Path, *options: str, **variables: str) -> Sequence[str]:
-    """What Spark's own tool prints. It starts `python`, and looks for Spark beside it."""
+    """Run Spark's own tool and return its output. The tool starts `python`, and looks for Spark next to it."""
     environment = {
         **os.environ,
         **variables,
@@ -57,7 +57,8 @@ def spark_pipelines(command: str, project: Path, *options: str, **variables: str
 
 
 def leave_out_what_follows_events(project: Path) -> None:
-    """Spark plans whatever is declared, also what a run does not refresh."""
+    """Remove the tables that follow from the events. Spark plans everything that is declared, even if a run does not
+    refresh it."""
     definitions = project / "definitions.py"
     until, found, _ = definitions.read_text().partition("@dp.temporary_view\ndef marks")
     assert found

@@ -1,4 +1,5 @@
-"""What comes from the topic is in the history once, however it is cut, how often it comes, and whatever files say, too."""
+"""Records of the topic are in the history once, however they are cut into batches, how often they come, and what files
+contain."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -34,7 +35,7 @@ def test_topic_and_files_go_into_one_history_in_which_nothing_is_lost_and_nothin
 
 
 def ingest_topic(kept: KeptHistory, folder: Path, name: str, batches: Sequence[Sequence[bytes]]) -> None:
-    """Takes in batches as the stream of a topic gives them, from its beginning, as without a checkpoint."""
+    """Ingest the batches as the stream of a topic delivers them, from its beginning, as if there were no checkpoint."""
     spark = kept.store.spark
     for number, batch in enumerate(batches):
         make_lines(spark, batch).coalesce(1).write.parquet(str(folder / name / f"{number}"))

@@ -1,4 +1,4 @@
-"""The windows of a plan, and what of a history each of them is over."""
+"""The windows of a plan, and the part of a history that each of them covers."""
 
 import re
 from collections.abc import Iterator
@@ -19,7 +19,8 @@ class Window:
     keys: frozenset[str]
     """Names of the columns that say which rows are together, in one task."""
     is_over_alone: frozenset[str]
-    """"topic": its rows are what topics say of themselves, and nothing of their partitions; "broker": as brokers do."""
+    """Contains "topic" if the rows are about topics alone and not about their partitions, "broker" if about brokers
+    alone."""
     sums_by: frozenset[str]
     """The columns by which its rows are sums; none: they are no sums."""
     text: str
@@ -27,7 +28,7 @@ class Window:
 
 @dataclass(slots=True, kw_only=True)
 class _Step:
-    """What a plan does, with the rows of the steps below it."""
+    """A step of a plan, with the rows of the steps below it."""
 
     text: str
     below: "list[_Step]" = field(default_factory=list)
@@ -76,7 +77,7 @@ def _window(step: _Step) -> Window | None:
 
 
 def _inputs(step: _Step) -> Iterator[_Step]:
-    """The steps that its rows come from, without what is joined to them; until several kinds of rows are united."""
+    """Return the steps that produce the rows, without joined inputs, up to the first union of several kinds of rows."""
     while step.below:
         yield step
         if step.text.startswith("Union"):

@@ -1,4 +1,4 @@
-"""How the commands make their tables: whatever topic or partition most records are of, no task has all of them."""
+"""The plans of the commands' tables: no task gets all records, even if most are of one topic or partition."""
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -19,11 +19,11 @@ from tests.spark.histories import random_cluster
 from tests.spark.planned.plans import Window, windows
 
 WITHIN_TOPICS = {"partition", "partition_key", "hour"}
-"""What divides the rows of a topic."""
+"""The columns that divide the rows of a topic."""
 
 
 def is_over_most_of_a_history(window: Window) -> bool:
-    """Whether all that is recorded of the partitions of one topic, or more, comes together in one task."""
+    """Return True if one task gets all records about the partitions of one topic, or more."""
     if window.keys & WITHIN_TOPICS or not window.keys & {"topic", "topic_key"}:
         return False
     is_of_sums = bool(window.sums_by) and window.sums_by <= window.keys | {"hour"}
@@ -80,7 +80,7 @@ def test_the_audit_has_no_window_over_what_a_broker_was_chosen_for(made: Mapping
 
 @pytest.mark.usefixtures("made")
 class TestWhatIsFound:
-    """The sums that are by topic and day, and the lives of topics, are small; what is not would be found."""
+    """The sums by topic and day, and the lives of topics, are small. A window over anything else is found."""
 
     def test_a_window_over_the_partitions_of_a_topic(self, history: KeptHistory) -> None:
         events = history.store.read(EVENTS).where("kind IN ('topic', 'leadership')")

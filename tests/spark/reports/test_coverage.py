@@ -1,4 +1,4 @@
-"""What two rows for each interval come to is what one would count piece by piece."""
+"""The two rows for each interval add up to what counting piece by piece gives."""
 
 from random import Random
 

@@ -1,4 +1,4 @@
-"""Kafka's logs of a night in which clocks are changed: times are what they were, whatever local time says twice."""
+"""Kafka's logs of a night in which clocks are set back: the times are right, although local time repeats an hour."""
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
@@ -23,9 +23,9 @@ AUTUMN = datetime(2026, 10, 25, 1, tzinfo=UTC)  # 03:00 in Berlin, which becomes
 SPRING = datetime(2026, 3, 29, 1, tzinfo=UTC)
 LORD_HOWE = datetime(2026, 4, 4, 15, tzinfo=UTC)  # 02:00 there, which becomes 01:30
 Line = tuple[float, str]
-"""Minutes from the moment at which clocks are changed, and what is said."""
+"""Minutes from the moment at which clocks are changed, and the text of the line."""
 Hosts = Mapping[str, Sequence[Line]]
-"""By host and file."""
+"""The lines of a log, by host and file."""
 
 CHATTER = "[Broker id={0}] Add 1 partitions and deleted 0 partitions from metadata cache (state.change.logger)"
 BALANCE = "[Controller id=1] Processing automatic preferred replica leader election (kafka.controller.KafkaController)"
@@ -111,11 +111,11 @@ SCENES: dict[str, tuple[str, datetime, Hosts]] = {
 }  # fmt: skip
 """The zone, when clocks are changed in it (or elsewhere), and the logs."""
 OFF_BY = timedelta(milliseconds=6)
-"""Each second line of a file is so much earlier than its place, as lines of two threads are."""
+"""Each second line of a file is this much earlier than its place, as lines of two threads are."""
 
 
 def write_logs(folder: Path, zone: str, changed_at: datetime, hosts: Hosts, until: float = 1e9) -> Path:
-    """What brokers there write until so many minutes after clocks are changed."""
+    """Write the logs of brokers in that time zone, up to `until` minutes after clocks are changed."""
     for name, lines in hosts.items():
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)

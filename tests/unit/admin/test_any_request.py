@@ -1,7 +1,7 @@
-"""Whatever is asked, in whatever version: there is one answer, of the right form, and the controller goes on.
+"""Every request, in every version, gets one answer of the right form, and the controller goes on.
 
-The requests are made from the fields of their types, with names, ids and numbers that a cluster has and that it does not
-have, with nulls where the version has them, and pass as bytes through the whole way that a client's request takes.
+The requests are made from the fields of their types, with names, ids and numbers that a cluster has and that it does
+not have, and with nulls in versions that have them. They pass as bytes through the whole path of a client's request.
 """
 
 import asyncio
@@ -33,7 +33,7 @@ from tests.unit.wire.codecs.strategies import PRIMITIVES, TEXT, messages
 A_DAY_MS = 24 * 3600 * 1000
 NAMES = ("orders", "moving", "doomed", "new", "", ".", "..", "a/b", "x" * 300, "__consumer_offsets", "orders.x", "\0")
 NOT_IN_CHARGE = {ErrorCode.not_controller, ErrorCode.stale_controller_epoch}
-"""How it is said; the second in the response to ControlledShutdown alone."""
+"""The errors of a controller without the role. Only the response to ControlledShutdown has the second one."""
 CONFIGS = ("retention.ms", "cleanup.policy", "unclean.leader.election.enable", "true", "-1", "no.such.key")
 
 numbers = st.sampled_from((-2, -1, 0, 1, 2, 3, 4, 1000))
@@ -49,9 +49,10 @@ LIKELY = {
 
 
 async def busy_cluster(cluster: Cluster) -> None:
-    """Three brokers, a topic at rest, one that is moved and one whose deletion waits for a broker that is down.
+    """Set up three brokers, a topic at rest, one that is moved and one whose deletion waits for a broker that is down.
 
-    Requests may wait for weeks, in which it is looked at the brokers seldom, as nothing is to be seen there."""
+    Requests may wait for weeks, in which the brokers are rarely polled, because nothing changes there.
+    """
     cluster.settings = replace(cluster.settings, brokers_timeout_ms=30 * A_DAY_MS)
     cluster.start_brokers(1, 2, 3, 4)
     await cluster.serve()
@@ -80,7 +81,7 @@ async def exchange(cluster: Cluster, api: AnyServedApi, request: RequestPayload)
 
 
 def request_type(api: AnyServedApi, version: int) -> Any:
-    """The message of that version as kio has it, also where values are read from its bytes."""
+    """Return kio's message type of that version, also if the controller reads values from the bytes itself."""
     return ASKED_ISRS[version] if api.versions is older_isr_changes.VERSIONS else api.versions.request_type(version)
 
 

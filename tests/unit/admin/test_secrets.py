@@ -1,4 +1,4 @@
-"""What must stay secret stands in no log line and no error, in no encoding, whatever goes wrong."""
+"""Secrets stand in no log line and no error, in no encoding, even if something goes wrong."""
 
 import base64
 import dataclasses
@@ -53,7 +53,7 @@ ALTER_CONFIGS = IncrementalAlterConfigsRequest(
 
 
 def encodings(secret: bytes) -> Iterator[str]:
-    """All the ways in which somebody may have written bytes down; of base64 what does not depend on its neighbours."""
+    """Return all usual encodings of these bytes. Of base64, only the part that does not depend on neighbouring bytes."""
     yield repr(secret)[2:-1]
     yield secret.decode("latin-1")
     yield secret.decode(errors="replace")

@@ -1,4 +1,4 @@
-"""A cluster that answers what drains and probes ask, and whose brokers and replicas a test moves as it likes."""
+"""A cluster that answers the requests of drains and probes. A test moves its brokers and replicas as it likes."""
 
 import asyncio
 from dataclasses import dataclass, field
@@ -41,7 +41,7 @@ class SimulatedTopic:
     isr: list[int]
     min_insync_replicas: int = 2
     error_code: ErrorCode = ErrorCode.none
-    """What DescribeConfigs says of it; a controller passes over topics that are being deleted."""
+    """The error that DescribeConfigs returns for the topic. A controller passes over topics that are being deleted."""
     adding: list[int] = field(default_factory=list)
     """The replicas that a reassignment adds."""
 
@@ -53,13 +53,13 @@ class AnsweringCluster:
     topics: dict[str, SimulatedTopic]
     alive: list[int] = field(default_factory=lambda: [1, 2, 3])
     refusals: list[ErrorCode] = field(default_factory=list)
-    """What the next ControlledShutdowns are answered instead."""
+    """The errors of the next answers to ControlledShutdown."""
     reassignments_refusal: ErrorCode = ErrorCode.none
-    """What ListPartitionReassignments is answered."""
+    """The error of the answer to ListPartitionReassignments."""
     has_quorum: bool = False
-    """Whether its brokers are without ZooKeeper."""
+    """True if the brokers have no ZooKeeper."""
     quorum_refusal: ErrorCode = ErrorCode.none
-    """What DescribeQuorum is answered."""
+    """The error of the answer to DescribeQuorum."""
     behind_ms: dict[int, int | None] = field(default_factory=lambda: {QUORUM_LEADER: 0})
     """The controllers that vote, and how far each is behind."""
     shutdowns: int = 0

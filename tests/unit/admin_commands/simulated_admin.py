@@ -39,15 +39,15 @@ def make_move(origin: Sequence[int], target: Sequence[int]) -> Ongoing:
 
 @dataclass(slots=True)
 class SimulatedCluster:
-    """What commands find, and what they have asked for."""
+    """The state that commands find, and the requests that they sent."""
 
     present: dict[TopicPartition, tuple[BrokerId, ...]] = field(default_factory=lambda: {ORDERS: replicas(1, 2)})
     moves: dict[TopicPartition, Ongoing] = field(default_factory=dict)
     ends_by_itself: bool = True
-    """Whether what begins to move comes to its target while somebody waits for it."""
+    """True if a move completes while somebody waits for it."""
     is_throttled: bool = False
     fails: dict[str, list[BaseException]] = field(default_factory=dict)
-    """What the next calls of these names raise."""
+    """The errors that the next calls of these names raise."""
     features: dict[str, int] = field(default_factory=dict)
     changes_meanwhile: dict[str, int] = field(default_factory=dict)
     """Levels that are there from the second description on."""
@@ -172,7 +172,7 @@ class SimulatedAdmin(AdminClient):
 
 @contextmanager
 def replace_cluster(monkeypatch: pytest.MonkeyPatch) -> Iterator[SimulatedCluster]:
-    """Commands that run meanwhile have this cluster."""
+    """Replace the cluster of commands that run inside the block by this one."""
     cluster = SimulatedCluster()
     with monkeypatch.context() as patch:
         patch.setattr(admin_client, "AdminClient", lambda properties: SimulatedAdmin(cluster, properties))
@@ -181,12 +181,12 @@ def replace_cluster(monkeypatch: pytest.MonkeyPatch) -> Iterator[SimulatedCluste
 
 
 def kontroller(*arguments: str, stdin: str | None = None) -> Result:
-    """A command, run in this process; without `stdin` nobody is there to confirm anything."""
+    """Run a command in this process. Without `stdin` nobody can confirm anything."""
     return CliRunner().invoke(main, arguments, input=stdin)
 
 
 def plan(targets: Mapping[TopicPartition, Sequence[int]]) -> tuple[str, str, str]:
-    """The option of a plan, and what is to be given on standard input."""
+    """Return the option of a plan, and the text for standard input."""
     return "--reassignment-json-file", "-", reassignment_json(targets)
 
 

@@ -1,4 +1,4 @@
-"""What the checks of an installation find, and what they say is wrong."""
+"""The findings of the checks of an installation, and their texts."""
 
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
@@ -45,7 +45,7 @@ class SimulatedMembers:
     controller_answers: ErrorCode | None = ErrorCode.none
     """None: it does not answer."""
     quorum: DescribeQuorumResponse | None = None
-    """What is said of it, where there is one."""
+    """The answer to DescribeQuorum, if there is a quorum."""
     asked: int = 1
     topics: tuple[MetadataResponseTopic, ...] = ()
 

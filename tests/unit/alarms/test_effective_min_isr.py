@@ -68,7 +68,7 @@ def config(seq: int, at: float, kind: str, broker: int | None, min_isr: int | No
 
 
 def find_min_isr(*configs: Seen) -> int:
-    """What is asked of a partition that broker 1 leads."""
+    """Return the effective `min.insync.replicas` of a partition that broker 1 leads."""
     watch = new_watch()
     see_all(watch, lead(0, 0, 1), *configs)
     (replicas,) = watch.topics["t"].partitions.values()

@@ -1,4 +1,4 @@
-"""What is told of while nothing is written, which is when it matters most; and that an old history is not waited for."""
+"""Alarms are raised even if nothing is written, which is when they matter most. An old history is not waited for."""
 
 from tests.unit.alarms.watching import alive, lead, new_watch, see_all, wait_seconds
 

@@ -1,4 +1,4 @@
-"""What a fleet received becomes seconds; only what was new to a broker counts."""
+"""The requests of a fleet as seconds: a measurement ends with the last request that had news for a broker."""
 
 import pytest
 from hypothesis import given

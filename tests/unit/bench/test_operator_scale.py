@@ -1,4 +1,5 @@
-"""What the benchmark of the operator reads off servers and objects, and what the controller on paper writes."""
+"""The values that the benchmark of the operator reads from servers and objects, and the writes of its simulated
+controller."""
 
 from typing import Any
 from uuid import UUID

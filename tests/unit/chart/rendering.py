@@ -37,7 +37,7 @@ ALL_OF_IT: Final = (
     "deletionGuard.enabled=true,webhook.enabled=true,webhook.certificate.certManager.enabled=true",
 )
 MAY_BE_NOTHING: Final = {"resources", "podSecurityContext", "securityContext", "labels"}
-"""What has a default and is of use without it: limits of nobody's, contexts that OpenShift fills in."""
+"""Values that have a default and are useful without it: resource limits, and contexts that OpenShift fills in."""
 
 ECHO = """#!/bin/sh
 printf "%s\\n" "$(basename "$0")" "$@" > "$ARGUMENTS"
@@ -52,7 +52,8 @@ _Loader: Final = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 @cache
 def helm(*arguments: str) -> str:
-    """Return what Helm prints; raises CommandError. A command line runs once, so a file that it names must not change."""
+    """Return Helm's output; raise CommandError if Helm fails. Each command line runs once, so files that it names must
+    not change."""
     folders = ("HELM_CACHE_HOME", "HELM_CONFIG_HOME", "HELM_DATA_HOME", "KUBECONFIG")
     done = subprocess.run(
         [str(HELM.path()), *arguments],
@@ -126,7 +127,7 @@ def options_of(*words: str) -> set[str]:
 
 
 def run_as_pod(command: Sequence[str], pod_name: str, folder: Path, variables: Mapping[str, str] = {}) -> list[str]:
-    """Runs a container's command with programs that only write down what they were called with; returns that."""
+    """Run a container's command with stub programs that only write down their arguments; return these."""
     for program in ("kontroller", "kafka-server-start.sh", "zookeeper-server-start.sh"):
         (folder / program).write_text(ECHO)
         (folder / program).chmod(0o755)

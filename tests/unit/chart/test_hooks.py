@@ -1,4 +1,4 @@
-"""What Helm runs itself: a check after an install, the checks of `helm test`, and what each of them may do."""
+"""The pods that Helm runs: a check after an install, the checks of `helm test`, and the rights of each."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What Prometheus and Grafana get: it is there when asked for, finds what it is about, and says what to do."""
+"""The objects for Prometheus and Grafana: they exist on request, select the right things, and alerts say what to do."""
 
 import json
 import re

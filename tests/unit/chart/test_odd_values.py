@@ -1,4 +1,4 @@
-"""Values and names as they come in large clusters: long, several alike, nothing where something was."""
+"""Values and names as they occur in large clusters: long ones, similar ones, empty ones where there was a value."""
 
 import json
 from collections.abc import Iterator
@@ -38,7 +38,7 @@ def find_optional(known: dict[str, Any], given: dict[str, Any], path: str) -> It
 
 
 def names(objects: list[Object]) -> set[tuple[str, str]]:
-    """What would be the same object in one namespace."""
+    """Return the kind and name of each object, which must be unique in a namespace."""
     return {(each["kind"], each["metadata"]["name"]) for each in objects if each["kind"] != "CustomResourceDefinition"}
 
 

@@ -1,4 +1,4 @@
-"""What the pods run: commands and options that exist, and scripts that do what they are for, run by a real shell."""
+"""The commands, options and scripts of the pods: the commands and options exist, and a real shell runs the scripts."""
 
 import json
 import re
@@ -28,7 +28,7 @@ POD_DNS_NAME = f"kontroller-controller-0.kontroller-controller.{RELEASE_NAMESPAC
 
 
 def fill_in_pod(value: str) -> str:
-    """The value of a variable with what Kubernetes fills in for the first controller."""
+    """Replace variables in a value as Kubernetes does for the first controller."""
     return value.replace("$(POD_NAME)", "kontroller-controller-0").replace("$(POD_IP)", "10.1.2.3")
 
 

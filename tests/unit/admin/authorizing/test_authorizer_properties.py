@@ -1,4 +1,4 @@
-"""Which properties say that ACLs are asked, and which are refused."""
+"""The properties that turn ACLs on, and those that are refused."""
 
 import pytest
 

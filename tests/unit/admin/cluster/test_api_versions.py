@@ -1,4 +1,4 @@
-"""What clients are answered that they may ask: the broker's answer, amended by what the controller answers itself."""
+"""The answer to ApiVersions: the broker's answer, amended by the APIs that the controller answers itself."""
 
 from datetime import timedelta
 from typing import Any
@@ -83,7 +83,8 @@ def test_features_are_the_brokers_where_supported_and_the_controllers_where_fina
 async def test_without_a_broker_what_would_be_passed_on_is_offered_and_nothing_that_is_refused(
     view: ClusterView,
 ) -> None:
-    """What is not offered a client holds, for as long as it is connected, to be nowhere: stock ones fail for good."""
+    """For as long as it is connected, a client takes an API that is not offered to exist nowhere: Kafka's own clients
+    then fail for good."""
     otherwise = question(view, 3).otherwise
     assert otherwise is not None
     offered = ranges_of(await otherwise())

@@ -1,4 +1,4 @@
-"""What the controller asks brokers in its own name: whom, how often, and for whom it does so."""
+"""Requests to brokers in the controller's own name: which brokers it asks, how often, and for which callers."""
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence

@@ -1,4 +1,4 @@
-"""What the controller answers about its cluster, version by version: Metadata and DescribeCluster."""
+"""The controller's answers about its cluster, version by version: Metadata and DescribeCluster."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -33,7 +33,8 @@ def view(cluster: Cluster, cluster_id: str | None = "the-cluster") -> ClusterVie
 def request(
     version: int, names: Sequence[str | None] | None = None, *, ids: Sequence[TopicId] = (), **fields: Any
 ) -> Any:
-    """A request for topics by name or by id, for all where neither is given, that creates none where it can say so."""
+    """Make a request for topics by name or by id, or for all topics if neither is given. If the version allows it, the
+    request creates no topics."""
     kind: Any = load_request_schema(3, version)
     topic = import_module(kind.__module__).MetadataRequestTopic
     topics: Any = () if version == 0 else None
@@ -143,7 +144,7 @@ async def test_a_topic_with_neither_name_nor_id_spoils_the_request_as_it_does_fo
 
 
 async def test_the_controller_has_a_rack_where_every_broker_has_one(orders: Cluster) -> None:
-    """Brokers create no topic by themselves where some of the brokers that they know have a rack and some have not."""
+    """Brokers create no topic automatically if some of the brokers that they know have a rack and others have none."""
 
     def rack_of_controller(*racks: str | None) -> str | None:
         known = view(orders)

@@ -25,7 +25,7 @@ def begin(cluster: Cluster) -> "asyncio.Task[Any]":
 
 
 def code(answer: "asyncio.Task[Any]") -> ErrorCode:
-    """What was answered about the one partition."""
+    """Return the error code in the answer about the one partition."""
     (topic,) = answer.result().replica_election_results
     (result,) = topic.partition_result
     error: ErrorCode = result.error_code
@@ -39,7 +39,7 @@ def give_log(cluster: Cluster, broker: int, epoch: int, offset: int) -> None:
 
 @pytest.fixture
 async def offline() -> AsyncIterator[Cluster]:
-    """Of the replicas 1, 2 and 3 only the last was in sync, and it is dead; 2 has a longer log than 1."""
+    """Make a cluster in which only replica 3 of 1, 2 and 3 was in sync, and it is dead; 2 has a longer log than 1."""
     async with simulate_cluster() as cluster:
         cluster.start_brokers(1, 2, 3)
         await cluster.serve()
@@ -134,7 +134,8 @@ async def test_nobody_is_asked_where_that_is_set(offline: Cluster) -> None:
 
 
 async def test_an_unclean_election_that_the_topic_allows_asks_nobody(offline: Cluster) -> None:
-    """It would delay what is to be over at once, and is not one person's decision about one moment."""
+    """Asking would delay an election that is to be over at once, and that is not one person's decision about one
+    moment."""
     offline.alter_config("topics/orders", {"unclean.leader.election.enable": "true"})
     await offline.settle(passing_ms=0)
     assert offline.leadership(ORDERS) == (1, [1])

@@ -1,4 +1,4 @@
-"""Which buckets are remembered, and for how long."""
+"""The buckets that are remembered, and for how long."""
 
 import pytest
 
@@ -7,7 +7,7 @@ from controller_core.model.quotas.entities import Entity
 from controller_core.model.quotas.token_bucket import Limit, charged
 
 LIMIT = Limit(rate_per_s=1e-6, burst=1.1e-5)
-"""So low that hardly anything of what is owed is paid within an hour."""
+"""A rate so low that hardly any debt is paid within an hour."""
 
 
 class Clock:

@@ -1,4 +1,5 @@
-"""What is charged to whom for which request, over the controller's listener: as with Kafka, and by its versions."""
+"""Controller mutation quotas at the controller's listener: the charge of each request, and who pays, as in Kafka and by
+version."""
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping
@@ -47,7 +48,7 @@ ALICE, BOB = (
 SLOW = 0.001
 """A bucket is full with 0.011."""
 OWED_MS = 989_000
-"""For one partition."""
+"""The debt for one partition."""
 
 
 @dataclass
@@ -72,7 +73,8 @@ class House:
         return answer
 
     async def ask(self, request: Any, caller: Caller = ALICE, client_id: str = "app") -> tuple[list[ErrorCode], int]:
-        """The error of each part, and how many milliseconds who asks is to wait; he is not heard for as long."""
+        """Send a request. Return the error of each part, and the throttle time in milliseconds, in which the caller is
+        not served."""
         answer = await self.answer(request, caller, client_id)
         frame = answer.frame if isinstance(answer, Throttled) else answer
         response: Any = decode_response(load_response_schema(request.__api_key__, request.__version__), frame[4:])

@@ -1,4 +1,4 @@
-"""Which quota counts for somebody, as ZooKeeper has them, and those that make no sense."""
+"""The quota of a user or client, as ZooKeeper has it, and quotas that make no sense."""
 
 import asyncio
 import json

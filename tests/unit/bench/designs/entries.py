@@ -30,7 +30,7 @@ def encode_close(*paths: str) -> bytes:
 
 
 def entry(kind: int, content: bytes, *, time_ms: int = 1_000) -> bytes:
-    """What is decoded: a header and the transaction, with what ZooKeeper puts behind it."""
+    """Return the bytes that are decoded: a header and the transaction, with the digest that ZooKeeper appends."""
     return struct.pack(">qiqqi", SESSION, 4, 9, time_ms, kind) + content + DIGEST
 
 
@@ -39,7 +39,7 @@ def add_frame(content: bytes) -> bytes:
 
 
 def write_log(folder: Path, *entries: bytes, name: str = "log.1", ahead: int = 100) -> Path:
-    """A server's data folder with one log, and zeros behind what was written."""
+    """Write a server's data folder with one log, and zeros after its entries."""
     file = folder / "version-2" / name
     file.parent.mkdir(exist_ok=True)
     file.write_bytes(b"ZKLG" + bytes(12) + b"".join(map(add_frame, entries)) + bytes(ahead))

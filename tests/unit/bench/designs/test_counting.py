@@ -1,4 +1,4 @@
-"""What is counted of transactions, of ZooKeeper's own counters, and of requests."""
+"""The counts of transactions, of ZooKeeper's own counters, and of requests."""
 
 import json
 from collections.abc import Iterable

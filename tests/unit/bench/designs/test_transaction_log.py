@@ -1,4 +1,4 @@
-"""What is read off ZooKeeper's transaction log while the server writes it."""
+"""The reader of ZooKeeper's transaction log reads it while the server writes it."""
 
 from pathlib import Path
 

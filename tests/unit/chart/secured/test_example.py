@@ -29,7 +29,7 @@ SECURED: Final = ("--values", str(EXAMPLES / "secured-values.yaml"))
 FILES: Final = "/etc/kontroller/connection"
 FILE: Final = f"--properties={FILES}/server.properties"
 STORES: Final = {"tls-combined.pem", "ca.crt"}
-"""What the Secrets of certificates have."""
+"""The keys of the Secrets of certificates."""
 
 
 def render_example(*values: str) -> list[Object]:
@@ -42,7 +42,7 @@ def example(name: str) -> list[Object]:
 
 
 def connection() -> dict[str, dict[str, str]]:
-    """By file: the properties of the example's Secret."""
+    """Return the properties of the example's Secret, by file."""
     (secret,) = example("secured-connection.yaml")
     return {name: properties(text) for name, text in secret["stringData"].items()}
 

@@ -1,4 +1,5 @@
-"""Who may connect to whom. Nothing enforces it here; that the selectors and ports fit the pods is what can be shown."""
+"""The connections that the network policies allow. Nothing enforces them in these tests; they show that selectors and
+ports fit the pods."""
 
 import json
 
@@ -30,14 +31,14 @@ def policy(component: str, *values: str) -> Object:
 
 
 def peers(spec: Object, port: str) -> list[Object] | None:
-    """Who may connect to a port: empty where nobody may, None where everybody may."""
+    """Return the peers that may connect to a port: empty if none may, None if all may."""
     rules = [each for each in spec["ingress"] if {"port": port} in each["ports"]]
     found: list[Object] | None = rules[0].get("from") if rules else []
     return found
 
 
 def selects(selector: Object, labels: dict[str, str]) -> bool:
-    """Whether a label selector takes labels."""
+    """Return True if a label selector matches the labels."""
     wanted = selector.get("matchLabels", {}).items() <= labels.items()
     return wanted and all(labels.get(each["key"]) in each["values"] for each in selector.get("matchExpressions", ()))
 

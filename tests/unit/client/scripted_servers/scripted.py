@@ -56,11 +56,11 @@ class ScriptedBroker:
         default_factory=lambda: dict.fromkeys({*range(80)} - {DESCRIBE_QUORUM}, (0, 99))
     )
     hangs: bool = False
-    """Whether it takes connections and says nothing."""
+    """True if it accepts connections and never answers."""
     delay_s: float = 0.0
     asked: list[RequestPayload] = field(default_factory=list)
     answers: dict[int, list[Answer | Handler]] = field(default_factory=lambda: defaultdict(list))
-    """What it answers next to an API, before what all answer to it."""
+    """The next answers to an API, which precede those that all servers give."""
     configs: dict[str, str] = field(default_factory=dict)
     """Its dynamic ones."""
     is_broker: bool = True
@@ -92,13 +92,13 @@ class ScriptedBroker:
         return answer(self, request) if callable(answer) else answer
 
     def list_requests(self, key: int) -> list[Any]:
-        """What came to it of one API."""
+        """Return the requests of one API that arrived."""
         return [request for request in self.asked if request.__api_key__ == key]
 
 
 @dataclass(slots=True)
 class ScriptedCluster:
-    """Servers, who of them is the controller, and which topics there are."""
+    """The servers, the one that is the controller, and the topics."""
 
     brokers: dict[int, ScriptedBroker] = field(default_factory=dict)
     controller: int = 1
@@ -181,7 +181,7 @@ def describe_configs(broker: ScriptedBroker, request: Any) -> DescribeConfigsRes
 
 
 def speaks(cluster: ScriptedCluster, update_features: int) -> None:
-    """Servers say that they speak UpdateFeatures up to this version, where they are asked for features, and answer it."""
+    """Make the servers offer UpdateFeatures up to this version, and answer requests for features."""
     if update_features >= 0:
         updated = load_response_schema(UPDATE_FEATURES, update_features)
         cluster.answers[UPDATE_FEATURES] = fill_response(updated, has_parts=False)

@@ -58,11 +58,12 @@ class Moves:
 
     at: int
     closes: bool = False
-    """Whether the connection ends, as when its process is killed. Else it says that it is not the controller."""
+    """True if the connection ends, as when its process is killed. Otherwise it answers that it is not the controller.
+    """
     finds_none: bool = False
-    """Whether it has written nothing, as there is no controller any more, though it has not heard that it is none."""
+    """True if it does not know yet that it has lost the role, and wrote nothing because there is no controller."""
     got: list[RequestPayload] = field(default_factory=list)
-    """What controllers were asked for."""
+    """The requests that controllers received."""
 
     def happen_in(self, cluster: ScriptedCluster) -> None:
         for key in OF_THE_CONTROLLER:
@@ -94,7 +95,7 @@ class Moves:
 
 
 async def end_call(call: str, moves: Moves) -> Any:
-    """What a call ends with, or its error."""
+    """Return the result or the error of a call."""
     async with start_cluster() as cluster:
         cluster.topics = {"orders": [[1, 2]]}
         speaks(cluster, 1)
@@ -108,14 +109,15 @@ async def end_call(call: str, moves: Moves) -> Any:
 
 
 def error_of(end: Any) -> AdminError | None:
-    """The error of a call, or of a part of what it ended with."""
+    """Return the error of a call, or of a part of its result."""
     if isinstance(end, Mapping):
         return next((each for each in end.values() if isinstance(each, AdminError)), None)
     return end if isinstance(end, AdminError) else getattr(end, "error", None)
 
 
 def changes(request: RequestPayload) -> bool:
-    """Whether it may not be done twice; what is set for a topic may, and any broker is asked for it."""
+    """Return True if the request must not be sent twice. Changes of a topic's configuration may, because any broker
+    takes them."""
     if int(request.__api_key__) == INCREMENTAL_ALTER_CONFIGS:
         return any(each.resource_type != TOPIC for each in getattr(request, "resources", ()))
     return int(request.__api_key__) in CHANGES and not getattr(request, "validate_only", False)
@@ -156,7 +158,8 @@ async def test_a_call_whose_controller_dies_may_have_been_done_or_goes_on_where_
 
 
 async def test_updates_of_features_are_sent_as_the_controller_that_has_come_takes_them() -> None:
-    """What was begun with one that takes all or none is begun anew with one that has them validated first."""
+    """An update that began at a controller that takes all or none is sent again, validated first, to one that needs
+    that."""
     async with start_cluster() as cluster:
         speaks(cluster, 2)
         takes_all_or_none = cluster.answers[API_VERSIONS]

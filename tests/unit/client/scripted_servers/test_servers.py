@@ -1,4 +1,5 @@
-"""Which servers a call asks: none that hangs keeps it from the others, and none is asked what it does not speak."""
+"""The servers that a call asks: a hanging server does not block the others, and no server is asked in a version that it
+lacks."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -32,7 +33,7 @@ KAFKA_2_8 = {
     3: (0, 11), 18: (0, 3), 19: (0, 7), 20: (0, 6), 32: (0, 4), 35: (0, 2), 37: (0, 3), 43: (0, 2), 44: (0, 1), 45: (0, 0),
     46: (0, 0), 50: (0, 0), 51: (0, 0), 57: (0, 0),
 }  # fmt: skip
-"""What a broker of that version says it speaks, of what the client asks."""
+"""The versions that Kafka 2.8 offers of the APIs that the client uses."""
 KAFKA_4 = {
     3: (0, 13), 18: (0, 4), 19: (2, 7), 20: (1, 6), 32: (1, 4), 35: (1, 4), 37: (0, 3), 43: (0, 2), 44: (0, 1), 45: (0, 1),
     46: (0, 0), 50: (0, 0), 51: (0, 0), 57: (0, 2),
@@ -106,7 +107,7 @@ async def test_a_controller_that_hangs_is_left_for_the_one_that_is_it_then(clust
 async def test_a_controller_that_hangs_on_a_question_is_asked_no_more_when_another_is_it(
     cluster: ScriptedCluster, monkeypatch: pytest.MonkeyPatch, *, is_known: bool
 ) -> None:
-    """Even where the only server that was named is the one that hangs."""
+    """This holds even if the only server that was named hangs."""
     monkeypatch.setattr("kontroller.client.cluster.PATIENCE_MS", 500)
     admin = cluster.client(1 if is_known else 2, socket_connection_setup_timeout_ms=500)
     await admin.list_reassignments()
@@ -183,7 +184,7 @@ async def test_an_api_that_the_server_does_not_know_is_named(cluster: ScriptedCl
 
 
 async def test_a_request_that_an_old_version_cannot_say_is_not_sent(cluster: ScriptedCluster) -> None:
-    """By default an old Metadata would create the topics that are asked about."""
+    """An old Metadata request would create the topics that it names."""
     for broker in cluster.brokers.values():
         broker.ranges[METADATA] = (0, 3)
     with pytest.raises(
@@ -194,7 +195,7 @@ async def test_a_request_that_an_old_version_cannot_say_is_not_sent(cluster: Scr
 
 
 async def test_updates_of_features_are_as_safe_as_the_controller_has_them(cluster: ScriptedCluster) -> None:
-    """Nobody who wants all or none is given less because a server is older."""
+    """A user who wants all or none gets no weaker guarantee from an older server."""
     admin = cluster.client()
     speaks(cluster, 0)
     both = [FeatureUpdate(feature="f", level=1), FeatureUpdate(feature="g", level=1)]
