@@ -1,4 +1,4 @@
-"""How many examples a slow property test runs."""
+"""The number of examples of slow property tests."""
 
 from typing import Any
 

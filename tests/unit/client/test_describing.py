@@ -1,4 +1,4 @@
-"""What is made of a cluster's answers: its nodes, and where partitions are that move."""
+"""The descriptions that the client makes from a cluster's answers: its nodes, and the places of moving partitions."""
 
 import pytest
 from kio.schema.errors import ErrorCode
@@ -13,7 +13,7 @@ from tests.unit.admin_commands.answering_cluster import CONTROLLER, QUORUM_LEADE
 
 @pytest.fixture
 def cluster(monkeypatch: pytest.MonkeyPatch) -> AnsweringCluster:
-    """Whoever calls asks it."""
+    """Return a cluster that answers all calls of the client."""
     answering = AnsweringCluster(
         {"still": SimulatedTopic([1, 2], [1, 2]), "moving": SimulatedTopic([3, 1, 2], [1, 2], adding=[3])}
     )

@@ -1,4 +1,4 @@
-"""Whether partitions are led by their preferred replicas, as a broker's metadata tells it."""
+"""The client finds out from a broker's metadata if partitions are led by their preferred replicas."""
 
 from typing import cast
 

@@ -1,4 +1,4 @@
-"""How far a move is, in words."""
+"""The progress of a move, in words."""
 
 from kontroller.cli.administering.progress import Speed
 

@@ -1,4 +1,4 @@
-"""What the shell completes, from the commands and from what the cluster has."""
+"""The completions of the shell, from the commands and from the cluster."""
 
 import pytest
 import typer

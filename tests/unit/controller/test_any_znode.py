@@ -1,8 +1,8 @@
-"""Whatever stands in any znode, written before a controller takes over or while it leads: everything else is served.
+"""Any content may be in any znode, before a controller takes over or while it leads: everything else is served.
 
 Hypothesis writes any bytes, any JSON, and well-formed content with one value that its type cannot hold, into znodes of
-every kind, beside a cluster at work. A topic that is created afterwards has its leader, nobody resigned over it, and every
-request that a broker got is one that can be read. Only an unreadable `/controller_epoch` ends a process (`test_role`).
+every kind, while a cluster works. A topic that is created afterwards has its leader, no controller resigned, and every
+broker can read all its requests. Only an unreadable `/controller_epoch` ends a process (`test_role`).
 """
 
 import asyncio
@@ -116,7 +116,7 @@ class Znode:
 
 
 def _places(value: object, above: tuple[object, ...] = ()) -> Iterator[tuple[object, ...]]:
-    """Where something may be replaced: every field and every item, at any depth."""
+    """Yield the places at which a value may be replaced: every field and every item, at any depth."""
     items: Sequence[tuple[object, object]] = ()
     if isinstance(value, dict):
         items = list(value.items())
@@ -158,7 +158,8 @@ def oddly_named(draw: st.DrawFn) -> Znode:
 
 
 def _keeps_brokers_out(znode: Znode) -> bool:
-    """Brokers that do not support what is finalized are none to a new controller (KIP-584): nothing is wrong with that."""
+    """Return True if the znode finalizes features. A new controller ignores brokers that do not support them (KIP-584),
+    which is no error."""
     if znode.path != paths.FEATURE:
         return False
     try:
@@ -253,7 +254,7 @@ def test_whatever_is_written_before_a_takeover_a_new_topic_is_served(written: li
 
 @pytest.mark.parametrize("path", sorted(WELL_FORMED))
 def test_the_well_formed_content_is_used(path: str) -> None:
-    """What is spoiled above is content that would be taken: else nothing would be learned from spoiling it."""
+    """The content that the tests above spoil is used if it is intact; otherwise spoiling it would prove nothing."""
 
     async def run() -> None:
         async with simulate_cluster() as cluster:

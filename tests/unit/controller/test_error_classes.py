@@ -1,4 +1,4 @@
-"""What follows from an error that no operation has an answer for: one policy for each class of them."""
+"""The policy for errors that no operation handles: one for each class of them."""
 
 from collections.abc import Sequence
 
@@ -45,7 +45,7 @@ def a_request(cluster: Cluster) -> AllocateProducerIdsRequest:
 
 
 def count_errors(process: Process, event: str) -> dict[Fault, float]:
-    """How many of the events failed by which class."""
+    """Return the number of failed events by class of their errors."""
     found = {fault: process.metric("kontroller_event_errors_total", event=event, fault=fault.value) for fault in Fault}
     return {fault: number for fault, number in found.items() if number}
 
@@ -102,7 +102,7 @@ async def test_who_is_deposed_ends_its_term_gives_nothing_back_and_looks_at_the_
     assert_sound(served)
 
 
-# What ends the process
+# Errors that end the process
 
 
 async def test_a_process_that_zookeeper_is_out_of_reach_for_says_so_in_its_last_term() -> None:
@@ -127,7 +127,7 @@ async def test_access_that_is_refused_ends_the_process_and_the_term_before_it(se
     assert process.unexpected_errors == 0
 
 
-# What is one request's alone
+# Errors of a single request
 
 
 async def test_a_request_that_always_loses_its_race_is_answered_with_a_retriable_error_and_nobody_else_is_held_up(
@@ -186,7 +186,7 @@ async def test_a_request_that_may_have_changed_something_ends_the_term(served: C
     served.surprises_expected = True
 
 
-# What comes again
+# Errors that are retried
 
 
 async def test_a_periodic_event_that_failed_and_changed_nothing_is_handled_again_later(served: Cluster) -> None:

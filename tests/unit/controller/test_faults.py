@@ -1,7 +1,7 @@
-"""Every procedure, interrupted everywhere: at each write to ZooKeeper and at each control request.
+"""Every procedure is interrupted everywhere: at each write to ZooKeeper and at each control request.
 
 The interruption is the death of the controller, after which another one takes over, or the loss of its connection to
-ZooKeeper before or after the write was applied. Each time the cluster must end where it would have ended anyway.
+ZooKeeper before or after the write was applied. Each time the cluster must end in the same state as without it.
 """
 
 import asyncio
@@ -31,11 +31,11 @@ OLD, NEW = {1, 2, 3}, {4, 5, 6}
 
 
 class Procedure(ABC):
-    """What is asked for, and how it must end."""
+    """A request, and the state in which it must end."""
 
     brokers: tuple[int, ...] = (1, 2, 3)
     steps_at_least = 1
-    """How many writes it takes, at the least: an interruption that never happens shows nothing."""
+    """The minimum number of writes. An interruption that never happens would prove nothing."""
 
     async def prepare(self, cluster: Cluster) -> None:
         cluster.start_brokers(*self.brokers)
@@ -76,7 +76,7 @@ class Reassignment(Procedure):
 
 
 class ThrottledReassignment(Reassignment):
-    """Its throttle is set before, and gone with it, whoever is the controller then."""
+    """The throttle is set first, and removed with the reassignment by the controller of that time."""
 
     async def prepare(self, cluster: Cluster) -> None:
         await super().prepare(cluster)
@@ -212,7 +212,8 @@ class TopicDeletion(Procedure):
 
 
 class DeletionOfMoving(TopicDeletion):
-    """Of a topic with one partition that is being moved, throttled, and one whose old replicas are being deleted."""
+    """The deletion of a topic with one partition that is being moved, throttled, and one whose old replicas are being
+    deleted."""
 
     brokers = (1, 2, 3, 4, 5, 6)
     steps_at_least = 5
@@ -255,7 +256,8 @@ class PartitionAdded(Procedure):
 
 
 class PartitionsRemoved(Procedure):
-    """The last two of a topic, of which the upper one has a replica on a broker that is down, and returns."""
+    """The removal of the last two partitions of a topic. The upper one has a replica on a broker that is down, and
+    returns."""
 
     steps_at_least = 6
 
@@ -397,9 +399,8 @@ class TakeOver(Procedure):
 
 
 class FeatureUpdate(Procedure):
-    """A new controller finds features of an old format and a broker that does not support them, and is asked to lower one.
-
-    Whoever asks and gets no answer looks first, and asks again where it is not done."""
+    """A new controller finds features of an old format and a broker that does not support them, and is asked to lower
+    one. A client that gets no answer reads the features, and asks again if they have not changed."""
 
     brokers = (1, 2)
     steps_at_least = 3

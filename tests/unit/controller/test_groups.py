@@ -1,4 +1,4 @@
-"""What is done for very many partitions is done a group at a time, and comes to the same."""
+"""Operations on very many partitions run one group at a time, with the same result."""
 
 import asyncio
 from collections.abc import Callable, Sequence
@@ -46,7 +46,7 @@ def expect_without_broker_1(number: int) -> tuple[int, list[int]]:
 
 
 def shrink(cluster: Cluster, partition: TopicPartition, *, leader: int, isr: Sequence[int]) -> AlterPartitionRequest:
-    """What a leader asks when others of its ISR do not keep up."""
+    """Send the request of a leader that removes lagging members from its ISR."""
     broker = cluster.broker(leader)
     topic_id = cluster.topic(partition.topic).topic_id
     assert topic_id is not None

@@ -1,8 +1,8 @@
-"""Whatever happens, in whatever order: what never may happen does not, and a cluster at rest is sound.
+"""In any order of events the invariants hold, and a cluster at rest is sound.
 
-Hypothesis makes up what happens to a cluster: brokers die and return, people ask for things, controllers crash, sessions
-expire and answers get lost, with or without rests in between. Every write to ZooKeeper is watched for what may lose
-messages or confuse a broker; and every now and then everything is left to come to rest, and compared.
+Hypothesis chooses the events: brokers die and return, users send requests, controllers crash, sessions expire and
+answers get lost, with or without rests in between. Every write to ZooKeeper is checked for changes that may lose
+messages or confuse a broker. Now and then the cluster comes to rest, and its state is compared.
 """
 
 import asyncio
@@ -59,7 +59,7 @@ KINDS: Final[tuple[type[ControlRequest], ...]] = (LeaderAndIsrRequest, UpdateMet
 
 
 class Writes:
-    """Watches every write of a partition's state for what must never be written."""
+    """Checks every write of a partition's state for changes that must never be written."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
@@ -115,13 +115,13 @@ class ClusterMachine(RuleBasedStateMachine):
         self.writes = Writes(self.cluster)
         self.journal = self.cluster.journal = MemoryJournal()
         self.stopping: set[int] = set()
-        """Brokers that asked to be relieved: they stop before long, whatever they were answered."""
+        """Brokers whose controlled shutdown has begun: they stop soon, whatever the answer."""
         self.asked: list[asyncio.Task[Any]] = []
         self.expired: set[int] = set()
         """Brokers whose processes live on without a session."""
         self.is_broken = False
         self.has_history = True
-        """Whether no controller epoch was used twice."""
+        """True if no controller epoch was used twice."""
 
     def run(self, act: Coroutine[Any, Any, object]) -> None:
         try:
@@ -131,7 +131,8 @@ class ClusterMachine(RuleBasedStateMachine):
             raise
 
     def do(self, *, rest: bool) -> None:
-        """What was done takes its course; without a rest only its first turns, so that the next thing comes in between."""
+        """Let the last event run its course. Without a rest, it gets only its first turns, so that the next event
+        interrupts it."""
         self.run(self.cluster.settle() if rest else asyncio.sleep(0))
 
     @initialize()
@@ -263,7 +264,7 @@ class ClusterMachine(RuleBasedStateMachine):
 
     @rule(name=topics, partition=st.integers(0, 3), replicas=st.none() | replica_lists, rest=st.booleans())
     def ask_to_reassign(self, name: str, partition: int, replicas: list[int] | None, rest: bool) -> None:
-        """By a client's request; without replicas, to take a reassignment back. Nobody may be there to answer."""
+        """Send a client's request. Without replicas it cancels the reassignment. There may be no controller to answer."""
 
         async def act() -> None:
             process = self.cluster.processes[-1]
@@ -344,7 +345,7 @@ class ClusterMachine(RuleBasedStateMachine):
         lose = self.cluster.zk.lose_next_response if is_applied else self.cluster.zk.fail_before_apply
         lose(session, after_writes=step - 1)
 
-    # What must hold
+    # The invariants
 
     @precondition(lambda self: self.cluster.processes)
     @rule()
@@ -408,7 +409,7 @@ TestCluster.settings = examples(15, stateful_step_count=30)
 
 
 class GroupsOfOne(ClusterMachine):
-    """The same where each partition is a group of its own: long events pause all the time, and requests are let in."""
+    """The same with each partition in a group of its own: long events pause often, and requests run in between."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -422,9 +423,10 @@ TestClusterInGroupsOfOne.settings = TestCluster.settings
 
 
 class FewRequestsWait(ClusterMachine):
-    """The same where brokers are out of reach for a while, and most of what they are to be sent is dropped meanwhile.
+    """The same with brokers that are out of reach for a while, for which most requests are dropped.
 
-    Never most of them, or the role would be given away."""
+    Never most of the brokers, because the controller would give up the role.
+    """
 
     def __init__(self) -> None:
         super().__init__()
@@ -464,7 +466,7 @@ TestClusterWhereFewRequestsWait.settings = TestCluster.settings
 
 
 class BrokersRefuse(ClusterMachine):
-    """The same where brokers refuse what they are sent, and somebody lowers the controller epoch in ZooKeeper."""
+    """The same with brokers that refuse requests, and a user who lowers the controller epoch in ZooKeeper."""
 
     @rule(number=brokers, error=st.sampled_from(REFUSALS), rest=st.booleans())
     def refuse_the_next(self, number: int, error: ErrorCode, rest: bool) -> None:

@@ -48,7 +48,8 @@ async def served(cluster: Cluster) -> Cluster:
 async def test_a_controller_that_does_not_know_whether_it_was_elected_acts_if_it_was(
     cluster: Cluster, write: int, is_applied: bool
 ) -> None:
-    """KAFKA-13407: `/controller` names us since the connection was lost in the election, and nobody acts."""
+    """KAFKA-13407: `/controller` names this process because the connection was lost in the election, and no process
+    acts."""
     cluster.start_brokers(1, 2)
     cluster.create_topic("orders", [1, 2])
     process = cluster.start_controller()
@@ -63,7 +64,7 @@ async def test_a_controller_that_does_not_know_whether_it_was_elected_acts_if_it
     assert_sound(cluster)
 
 
-# What brokers are sent
+# Requests to brokers
 
 
 async def test_a_stop_carries_the_leader_epoch_that_it_was_decided_under(served: Cluster) -> None:
@@ -93,7 +94,7 @@ async def test_the_metadata_has_the_epoch_that_a_reassignment_raised(served: Clu
 
 
 async def test_only_replicas_that_are_added_are_new(served: Cluster) -> None:
-    """KAFKA-10314: one that was there must not be created anew beside a directory that is offline for a moment."""
+    """KAFKA-10314: an existing replica must not be created again while its directory is offline for a moment."""
     for number in (1, 2, 3, 4):
         served.broker(number).requests.clear()
     served.request_reassignment({ORDERS: [2, 3, 4]})
@@ -220,7 +221,7 @@ async def test_a_stop_without_deletion_ends_no_deletion(served: Cluster) -> None
 
 
 async def calls_during(act: Awaitable[None]) -> int:
-    """How many Python functions are called until it is done: a measure of work that no other process disturbs."""
+    """Count the calls of Python functions until the work is done. Other processes do not disturb this measure."""
     calls = 0
 
     def count(_frame: FrameType, event: str, _argument: object) -> None:
@@ -255,6 +256,6 @@ async def work(topics: int, step: str) -> int:
 
 @pytest.mark.parametrize("step", ["a broker dies", "a broker starts", "a takeover"])
 async def test_twice_the_partitions_are_twice_the_work(step: str) -> None:
-    """KAFKA-10794, KAFKA-17061: what concerns all partitions was computed again for each of them."""
+    """KAFKA-10794, KAFKA-17061: values of all partitions were computed again for each of them."""
     few, many = await work(100, step), await work(200, step)
     assert many < 2.5 * few

@@ -1,7 +1,7 @@
-"""Twice the partitions of one topic are twice the work, whatever happens to them.
+"""Twice the partitions of one topic are twice the work.
 
-All of them are in one znode and in one plan, so what looks at either for each of them takes very long. Work is counted, and
-so no other process disturbs: functions that are called, and bytes that ZooKeeper is sent and asked for.
+All of them are in one znode and in one plan, so code that reads either for each of them is quadratic. The tests count
+work: calls of functions, and bytes to and from ZooKeeper. So other processes do not disturb them.
 """
 
 import asyncio
@@ -25,13 +25,13 @@ from simulation.zookeeper_tree import ZnodeTree
 
 FEW: Final = 300
 AT_MOST: Final = 2.6
-"""How many times as much work twice the partitions may be: what is done once makes it less than two, the digits of their
-numbers more."""
+"""The highest factor of the work for twice the partitions. Work that is done once makes it less than two, the longer
+numbers of partitions make it more."""
 
 
 @dataclass(slots=True)
 class Work:
-    """What was done for an act."""
+    """The work that an act took."""
 
     calls: int = 0
     zookeeper_bytes: int = 0
@@ -72,7 +72,7 @@ async def work_of(act: Awaitable[object], cluster: Cluster) -> Work:
 
 
 Step = Callable[[Cluster, list[TopicPartition]], Awaitable[Awaitable[object]]]
-"""Brings a cluster with a topic to where the act may begin; returns the act."""
+"""Brings a cluster with a topic to the state before the act; returns the act."""
 
 
 async def work(count: int, step: Step) -> Work:
@@ -281,7 +281,7 @@ async def test_twice_the_partitions_of_a_topic_are_twice_the_work(step: Step) ->
 
 
 async def test_a_topic_is_decoded_once_while_its_partitions_are_reassigned(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What the controller wrote itself it need not read again, however often it rewrites it."""
+    """The controller does not read back its own writes, however often it rewrites the topic."""
     decoded: list[TopicName] = []
     decode = codecs.decode_topic
 

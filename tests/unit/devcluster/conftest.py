@@ -1,4 +1,4 @@
-"""What tests of processes share."""
+"""Fixtures for tests of processes."""
 
 import signal
 from collections.abc import Iterator
@@ -8,7 +8,7 @@ import pytest
 
 
 class Interrupted(Exception):
-    """What Ctrl-C is elsewhere."""
+    """Stands for the KeyboardInterrupt of Ctrl-C."""
 
 
 @pytest.fixture

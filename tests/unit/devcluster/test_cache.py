@@ -1,4 +1,4 @@
-"""What was built once is found again, and an interrupted or failed build leaves nothing behind."""
+"""The cache finds what was built once. An interrupted or failed build leaves nothing behind."""
 
 import threading
 from concurrent.futures import ThreadPoolExecutor

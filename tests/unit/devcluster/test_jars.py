@@ -1,4 +1,4 @@
-"""What is run is what was meant: each jar has its checksum, and there is none besides."""
+"""Only the intended jars run: each has its checksum, and there are no others."""
 
 import hashlib
 from pathlib import Path

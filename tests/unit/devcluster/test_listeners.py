@@ -1,4 +1,4 @@
-"""What brokers with several listeners have in their files."""
+"""The properties files of brokers with several listeners."""
 
 from devcluster.clusters.listeners import EACH_APART, ONE_FOR_ALL
 

@@ -29,7 +29,7 @@ class Message:
 
 @dataclass(slots=True)
 class Client:
-    """As librdkafka's. One that is stuck keeps what it is given until that is purged."""
+    """A producer like librdkafka's. One that is stuck keeps its messages until they are purged."""
 
     is_stuck: bool
     kept: list[tuple[str, OnDelivery]] = field(default_factory=list)
@@ -57,7 +57,7 @@ class Client:
 
 
 def load_of(*clients: Client, until: Callable[[AckedProducer], bool], delivery_timeout_ms: int = 60_000) -> LoadReport:
-    """What a load reports that takes one client after the other."""
+    """Return the report of a load that uses one client after the other."""
     following = iter(clients)
     producer = AckedProducer(
         "nowhere:1",

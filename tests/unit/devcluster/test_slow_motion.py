@@ -14,11 +14,11 @@ Step = float | str
 
 
 class Refused(ZkError):
-    """What ZooKeeper says to the second write."""
+    """The error of ZooKeeper at the second write."""
 
 
 class Session:
-    """A ZooKeeper that notes what it is sent, and refuses what is written to `/second`."""
+    """A session of ZooKeeper that notes all writes, and refuses those to `/second`."""
 
     def __init__(self, steps: list[Step]) -> None:
         self._steps = steps

@@ -1,4 +1,4 @@
-"""What Spark fetches by itself is what was tried."""
+"""Spark fetches exactly the versions that were tested."""
 
 import re
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What fuzzing found worth keeping is read again, each input by itself, with its memory measured."""
+"""The corpus of fuzzing is read again, each input alone, and its memory is measured."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Who cannot enter root file systems learns what to do instead."""
+"""A user who cannot enter root file systems learns what to do instead."""
 
 import os
 

@@ -1,4 +1,4 @@
-"""What the Containerfiles say reaches the images that are built without an engine."""
+"""The instructions of the Containerfiles reach the images that are built without an engine."""
 
 import re
 from pathlib import Path

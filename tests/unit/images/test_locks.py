@@ -1,4 +1,4 @@
-"""What is installed is pinned: locks hold what pyproject.toml asks for, agree with one another and name no index."""
+"""All installed packages are pinned: locks hold what pyproject.toml asks for, agree with one another and name no index."""
 
 import re
 import tomllib
@@ -19,7 +19,7 @@ EXTRAS: dict[str, list[str]] = PYPROJECT["project"]["optional-dependencies"]
 GROUPS: dict[str, list[str]] = PYPROJECT["dependency-groups"]
 DEMO = [*PYPROJECT["project"]["dependencies"], *EXTRAS["journal-topic"]]
 RUNTIME = [*DEMO, *GROUPS["image"]]
-# What each lock file is for.
+# The purpose of each lock file.
 WANTED = {
     "build": GROUPS["build"],
     "demo": DEMO,

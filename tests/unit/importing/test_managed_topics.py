@@ -1,4 +1,4 @@
-"""Which topics have a KafkaTopic already: of this KafkaCluster, or of another one for the same Kafka cluster."""
+"""Topics that already have a KafkaTopic: of this KafkaCluster, or of another one for the same Kafka cluster."""
 
 import pytest
 

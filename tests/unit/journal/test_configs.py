@@ -33,7 +33,7 @@ def notify(cluster: Cluster, notification: bytes) -> None:
 
 
 def image_of(cluster: Cluster, journal: MemoryJournal) -> Image:
-    """What the journal comes to, which is what the controller and ZooKeeper have."""
+    """Return the fold of the journal; assert that it equals the state of the controller and of ZooKeeper."""
     folded = assert_journal_folds_to(cluster.active.term.state, journal)
     assert_configs_are_recorded(cluster)
     assert folded.image is not None
@@ -108,7 +108,7 @@ async def test_a_new_term_begins_with_the_configurations_as_they_are() -> None:
         journal = await add_journal(cluster)
         cluster.create_topic("orders", [1, 2], config=MIN_ISR)
         await cluster.settle()
-        # Nobody is notified of these.
+        # this writes no notification
         cluster.put(paths.topic_config(TopicName("orders")), codecs.encode_config(UNCLEAN))
         cluster.put(paths.broker_config(None), codecs.encode_config(MIN_ISR))
         await cluster.processes[-1].kill()

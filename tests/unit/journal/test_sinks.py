@@ -1,4 +1,4 @@
-"""What the writer relies on of every place that lines go to: files, and a topic of librdkafka's own broker in memory."""
+"""The guarantees that the writer needs from every sink: files, and a topic of librdkafka's own broker in memory."""
 
 from abc import ABC, abstractmethod
 from contextlib import closing
@@ -19,14 +19,14 @@ TOPIC = "controller-journal"
 
 
 class Subject(ABC):
-    """A kind of sink, one that fails, and what has arrived in the first."""
+    """A kind of sink, a failing sink, and the lines that arrived in the first."""
 
     sink: Sink
     failing: Sink
 
     @abstractmethod
     def lines(self, count: int) -> list[bytes]:
-        """That many lines, in their order; all of them where there are fewer."""
+        """Return that many lines in their order, or all of them if there are fewer."""
 
 
 class Files(Subject):

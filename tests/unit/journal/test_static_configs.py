@@ -1,4 +1,4 @@
-"""What brokers' own files say is in the journal, where they answer; nothing waits for those that do not."""
+"""The configurations in brokers' own files are in the journal if the brokers answer. Nothing waits for the others."""
 
 from collections.abc import Collection, Mapping
 
@@ -19,7 +19,7 @@ from tests.unit.journal.memory import MemoryJournal, assert_journal_folds_to
 from tests.unit.journal.test_term_journal import lines
 
 ASKED_MS = 12_000
-"""By then the journal was looked after."""
+"""The time by which the periodic work on the journal has run."""
 
 
 async def add_journal(cluster: Cluster, *brokers: int) -> MemoryJournal:
@@ -32,7 +32,7 @@ async def add_journal(cluster: Cluster, *brokers: int) -> MemoryJournal:
 
 
 def read_said(journal: MemoryJournal) -> list[tuple[int | None, int | None, dict[str, str] | None]]:
-    """Broker, its epoch, and what it said."""
+    """Return the broker, its epoch, and its configuration, for each record."""
     recorded = lines(journal, Kind.BROKER_STATIC_CONFIG)
     return [(line.broker, line.delta.broker_epoch, line.delta.config) for line in recorded if line.delta]
 

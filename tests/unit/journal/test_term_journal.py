@@ -1,4 +1,4 @@
-"""What the controller does is in its journal, and the fold of the journal is the controller's state."""
+"""The journal contains all actions of the controller, and its fold is the controller's state."""
 
 import asyncio
 from collections.abc import Callable

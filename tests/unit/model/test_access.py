@@ -1,4 +1,4 @@
-"""Who may ask what, by address: brokers, administrators, keepers of credentials, anybody."""
+"""The requests that are allowed by address: for brokers, administrators, keepers of credentials, and all others."""
 
 from ipaddress import ip_network
 

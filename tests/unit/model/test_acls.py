@@ -1,4 +1,4 @@
-"""What ACLs decide, compared with a decision that is spelled out from Kafka's documentation, entry by entry."""
+"""Decisions by ACLs, compared with decisions that follow Kafka's documentation entry by entry."""
 
 from dataclasses import dataclass, field
 from ipaddress import ip_address
@@ -52,7 +52,7 @@ class Acls:
 def is_expected(
     acls: dict[Pattern, frozenset[Entry]], rules: AuthorizerRules, who: Caller, operation: Operation, resource: Resource
 ) -> bool:
-    """By the documentation: `AclOperation`, `PatternType`, and the security chapter."""
+    """Return the decision by the documentation: `AclOperation`, `PatternType`, and the security chapter."""
 
     def is_about(pattern: Pattern) -> bool:
         if pattern.type is not resource.type:

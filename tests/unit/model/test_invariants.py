@@ -1,4 +1,4 @@
-"""What holds of every partition, whoever is assigned, in sync and alive: Hypothesis draws them."""
+"""The invariants of every partition, for any assigned, in-sync and live replicas that Hypothesis draws."""
 
 from hypothesis import given
 from hypothesis import strategies as st

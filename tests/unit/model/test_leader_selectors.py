@@ -1,4 +1,4 @@
-"""Who leads, by each of the selectors of the specification."""
+"""The choices of each of the leader selectors of the specification."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""What throttles put into configurations, and that nothing of it is left there, nor anything of the others taken away."""
+"""The entries that throttles put into configurations. All of them are removed later, and no others."""
 
 import pytest
 from hypothesis import given

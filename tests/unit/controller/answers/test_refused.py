@@ -19,7 +19,7 @@ ORDERS, MORE = tp("orders"), tp("more")
 
 
 def find_refusing_brokers(cluster: Cluster) -> dict[int, str]:
-    """What `/readyz` says of brokers that have not obeyed."""
+    """Return the brokers that have not obeyed, and why, from the details of `/readyz`."""
     details = cluster.active.controller.readiness().details["brokers_not_obeying"]
     assert isinstance(details, dict)
     assert cluster.active.metric("kontroller_brokers_not_obeying") == len(details)
@@ -187,7 +187,7 @@ async def test_refusals_are_counted_by_request_error_and_meaning(served: Cluster
     assert served.active.metric("kontroller_broker_refusals_total", **labels) == 1
 
 
-# Controller epochs of which ZooKeeper has no trace
+# Controller epochs that left no trace in ZooKeeper
 
 
 def make_brokers_know(cluster: Cluster, epoch: int) -> None:

@@ -9,7 +9,7 @@ from simulation.turns import turns_during
 
 
 async def turns_of_the_loop(items: int, weight: Callable[[int], int] | None = None) -> int:
-    """How often something else has had its turn meanwhile."""
+    """Count the turns of another task while the items are processed."""
 
     async def look() -> list[int]:
         return [item async for item in (sliced(range(items)) if weight is None else sliced(range(items), weight))]

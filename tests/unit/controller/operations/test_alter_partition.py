@@ -1,4 +1,5 @@
-"""AlterPartition: what a leader may ask, and the error codes of what it may not, in the order of Kafka's checks."""
+"""AlterPartition: the requests that a leader may send, and the error codes of the others, in the order of Kafka's
+checks."""
 
 from dataclasses import dataclass, replace
 from uuid import UUID
@@ -192,7 +193,7 @@ async def test_a_broker_that_is_shutting_down_does_not_join_again(served: Cluste
 
 
 async def test_a_leader_that_shuts_down_lets_another_replica_join_and_hands_over(cluster: Cluster) -> None:
-    """Nobody was in sync when it first asked, so it still leads."""
+    """No other replica was in sync when it first asked, so it still leads."""
     cluster.start_brokers(1, 2, 3)
     await cluster.serve()
     cluster.create_topic("orders", [1, 2])
@@ -237,7 +238,7 @@ class OlderLeader:
     cluster: Cluster
 
     async def asks(self, *isr: int) -> object:
-        """What comes of its request for an ISR, under the epochs that hold."""
+        """Send the leader's request for an ISR under the current epochs; return the outcome."""
         state = self.cluster.state(ORDERS)
         leader_epoch, partition_epoch = int(state.leader_and_isr.leader_epoch), int(state.partition_epoch)
         asked = request(self.cluster, isr, sender=2, leader_epoch=leader_epoch, partition_epoch=partition_epoch)

@@ -1,4 +1,4 @@
-"""`on_partition_reassignment` of seed 000: from OAR by way of OAR + RAR to RAR, and what can come in between."""
+"""`on_partition_reassignment` of seed 000: from OAR through OAR + RAR to RAR, and the events that may interrupt it."""
 
 from collections.abc import Sequence
 
@@ -33,7 +33,7 @@ async def served(cluster: Cluster) -> Cluster:
 
 
 def assert_moved(cluster: Cluster, target: Sequence[int], *, gone: Sequence[int] = ()) -> None:
-    """`orders` is where it should be, and nothing is left of where it was."""
+    """Assert that `orders` is on its target, and nothing is left on the old brokers."""
     assert cluster.list_replicas(ORDERS) == list(target)
     assert not cluster.assignment(ORDERS).is_being_reassigned
     leader, isr = cluster.leadership(ORDERS)
@@ -112,7 +112,7 @@ async def test_every_broker_is_sent_it_again_after_the_new_assignment_is_written
 
 
 class NotedStops(list[ControlRequest]):
-    """What a broker is sent; the ISR in ZooKeeper is recorded whenever it is to stop a replica."""
+    """The requests to a broker. For each request that stops a replica, the ISR in ZooKeeper is noted."""
 
     def __init__(self, cluster: Cluster) -> None:
         self.isrs: list[list[int]] = []
@@ -315,7 +315,7 @@ async def test_a_replaced_target_may_drop_the_leader_while_others_are_in_sync(se
 
 
 async def test_a_target_that_would_delete_every_replica_in_sync_is_refused(served: Cluster) -> None:
-    """What only these have would be lost: 1, 2 and 3 are dead and behind."""
+    """The records that only these replicas have would be lost: 1, 2 and 3 are dead and behind."""
     served.request_reassignment({ORDERS: [4, 5, 6]})
     await served.settle()
     await served.join_isr(ORDERS, 4)
@@ -349,7 +349,7 @@ async def test_a_target_that_dies_and_returns_is_waited_for(served: Cluster) -> 
 
 
 async def test_a_move_to_the_last_replica_in_sync_ends_when_its_broker_starts(served: Cluster) -> None:
-    """Nobody can lead it before that, and no ISR changes afterwards: only the start can take it up again."""
+    """Before the start no broker can lead it, and afterwards no ISR changes. So only the start can continue the move."""
     for broker in (1, 3, 2):
         served.kill_broker(broker)
         await served.settle()

@@ -1,4 +1,4 @@
-"""Throttles are set, changed and removed, whoever dies meanwhile, and end with the reassignments that they are for."""
+"""Throttles are set, changed and removed, also if processes die in between, and end with their reassignments."""
 
 import asyncio
 from collections.abc import Callable, Coroutine
@@ -289,7 +289,7 @@ async def test_one_of_many_moves_ends_with_the_last(served: Cluster) -> None:
 
 
 async def test_one_for_moves_beside_those_that_run_stays_until_they_have_begun_and_ended_too(served: Cluster) -> None:
-    """What runs may end between the limit and the request for the others: they must not begin without it."""
+    """A running move may end between the limit and the request for the others. These must not begin without the limit."""
     zk = await throttle_topics(served)
     served.request_reassignment({ORDERS: [4, 5, 6]})
     await served.settle()
@@ -344,7 +344,7 @@ async def test_scribbled_throttles_do_not_hold_up_a_reassignment(served: Cluster
             await set_throttle(zk, OWNER, MOVES, 7)
 
 
-# Whoever sets it dies
+# The process that sets the throttle dies
 
 Act = Callable[[ZkSession], Coroutine[Any, Any, None]]
 

@@ -1,4 +1,4 @@
-"""What the log of state changes says of partitions that changed alike, or could not."""
+"""The lines of the state change log for partitions that changed alike, or could not change."""
 
 from simulation.cluster import Cluster, tp
 

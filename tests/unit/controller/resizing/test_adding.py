@@ -26,7 +26,7 @@ async def served(cluster: Cluster) -> Cluster:
 
 
 def reasons(cluster: Cluster) -> list[str]:
-    """Why partitions were not added, as the log has it."""
+    """Return the logged reasons why partitions were not added."""
     return [
         str(entry.get("reason", entry.get("error")))
         for entry in cluster.logs

@@ -1,4 +1,4 @@
-"""The last partitions of topics are removed, as `/admin/partitions_remove` asks, where all brokers are ours."""
+"""The last partitions of topics are removed at `/admin/partitions_remove`, if all brokers are Kontroller's."""
 
 import pytest
 
@@ -28,7 +28,7 @@ async def ours(cluster: Cluster) -> Cluster:
 
 
 def reasons(cluster: Cluster) -> list[str]:
-    """Why partitions were not removed, as the log has it."""
+    """Return the logged reasons why partitions were not removed."""
     return [entry["reason"] for entry in cluster.logs if entry["event"] == "partitions are not removed"]
 
 

@@ -1,4 +1,4 @@
-"""Who has the role when somebody asks for another holder, and that nothing stale, strange or unreadable moves it."""
+"""A requested holder gets the role. Stale, strange or unreadable requests do not move it."""
 
 from dataclasses import replace
 
@@ -19,7 +19,7 @@ STANDBY = BrokerId(2000)
 
 
 def request(cluster: Cluster, op: Create) -> None:
-    """Asks for another holder, as a command does whose session lives on."""
+    """Request another holder, like a command whose session stays alive."""
     parents: list[WriteOp] = [] if cluster.exists(paths.KONTROLLER) else [Create(path=paths.KONTROLLER)]
     cluster.write(*parents, op, owner=cluster.zk.new_session_id())
 
@@ -162,7 +162,7 @@ async def test_brokers_that_get_the_role_again_and_again_keep_it_for_longer_each
     assert process.is_active
 
 
-# What is no request
+# Znodes that are not a request
 
 
 @pytest.mark.parametrize(

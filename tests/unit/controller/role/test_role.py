@@ -1,4 +1,4 @@
-"""Who is the controller: taking the role, standing by, losing it, and what others see of that."""
+"""The controller role: winning it, standing by, losing it, and how other processes see that."""
 
 import asyncio
 
@@ -314,7 +314,7 @@ class AtRead(list[Exception]):
 async def test_whatever_a_request_took_in_before_it_met_an_error_is_not_half_served(
     served: Cluster, read: int, is_grown: bool
 ) -> None:
-    """It asks for what was created a moment ago, and of which the controller knows nothing yet."""
+    """The request names a topic that was created a moment ago, of which the controller does not know yet."""
     served.surprises_expected = True
     served.create_topic("there", [1, 2])
     await served.settle()

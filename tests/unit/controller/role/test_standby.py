@@ -227,7 +227,7 @@ class Late(DelegatingSession):
     def __init__(self, session: SimulatedSession) -> None:
         super().__init__(session)
         self.meanwhile: list[tuple[str, Callable[[], object]]] = []
-        """What happens at the next reads of paths, in order."""
+        """The events that happen at the next reads of paths, in order."""
 
     async def read_many(self, paths: Sequence[str]) -> list[ZkNode | None]:
         nodes = await super().read_many(paths)
@@ -239,7 +239,7 @@ class Late(DelegatingSession):
 
 
 async def late_standby(cluster: Cluster) -> tuple[Late, Standby]:
-    """A standby that has not begun, beside a controller with a topic, and its session."""
+    """Start a standby late, next to a controller with a topic; return it and its session."""
     cluster.start_brokers(1, 2)
     await cluster.serve()
     cluster.create_topic("orders", [1, 2])
@@ -298,7 +298,7 @@ async def test_unreadable_znodes_are_left_to_whoever_takes_over(cluster: Cluster
     assert second.term.state.states[ORDERS] == cluster.state(ORDERS)
 
 
-# Whatever happens before
+# Any history before the failover
 
 Act = Callable[[Cluster], object]
 
@@ -348,9 +348,10 @@ acts = st.one_of(
 )
 turns = st.integers(0, 12)
 histories = st.lists(st.tuples(acts, st.none() | turns), max_size=5)
-"""What happens, and after how many turns of the event loop the next thing does; None: when all is at rest."""
+"""The events, and the turns of the event loop before the next one. None: the next one waits until all is at rest."""
 rude_histories = st.lists(acts | st.builds(remove, names), max_size=5)
-"""With topics that somebody removes without asking, which leaves brokers with what a later controller does not know of."""
+"""Histories in which topics are also removed without a request, so that brokers have replicas unknown to a later
+controller."""
 
 
 async def live_through(cluster: Cluster, history: Sequence[tuple[Act, int | None]]) -> None:
@@ -365,7 +366,8 @@ async def live_through(cluster: Cluster, history: Sequence[tuple[Act, int | None
 async def takeover(
     history: Sequence[tuple[Act, int | None]], *, hot: bool
 ) -> tuple[dict[BrokerId, list[ControlRequest]], dict[str, Any]]:
-    """What a second controller sends each broker first, and what it then has in memory, after the first died at rest."""
+    """Return the first requests of a second controller to each broker, and its state in memory, after the first one
+    died at rest."""
     async with simulate_cluster() as cluster:
         cluster.settings = replace(cluster.settings, hot_standby=hot)
         first, second = await serve_by_two(cluster)
@@ -392,8 +394,8 @@ async def takeover(
 
 
 def _comparable(request: ControlRequest) -> ControlRequest:
-    """Epochs of brokers are those of ZooKeeper's transactions, of which a standby that is hot makes one more; and the
-    order of topics makes no difference to a broker."""
+    """Remove the differences that do not matter to a broker. A hot standby makes one more transaction of ZooKeeper,
+    from which broker epochs come. The order of topics does not matter."""
     topics: Any = tuple(sorted(request.topic_states, key=lambda topic: topic.topic_name))
     return replace(request, broker_epoch=BrokerEpoch(0), topic_states=topics)
 
@@ -406,7 +408,7 @@ def test_a_hot_takeover_sends_and_knows_the_same_as_a_cold_one(history: list[Act
 
 
 SMALLER_SUCCESSOR: Final = (toggle(1), toggle(1), delete("orders"), create("orders", [[1]]))
-"""A broker that starts after it is sent a request to forget a partition of a topic of which it knows nothing yet."""
+"""After these events, a starting broker is asked to forget a partition of a topic that it does not know yet."""
 
 
 @examples(20)

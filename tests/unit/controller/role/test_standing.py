@@ -37,7 +37,7 @@ def read_log(cluster: Cluster, event: str) -> list[str]:
 
 
 def poison(cluster: Cluster) -> None:
-    """Every election in the topic `orders` meets an error that nobody understands."""
+    """Make every election in the topic `orders` raise an unexpected error."""
     cluster.surprises_expected = True
 
     def refuse(ops: Sequence[WriteOp]) -> None:
@@ -48,7 +48,7 @@ def poison(cluster: Cluster) -> None:
 
 
 def let_kafka_fill_in(cluster: Cluster, number: int) -> None:
-    """A broker takes the role whenever nobody has it, as Kafka's brokers do."""
+    """Let a broker take the role whenever it is free, as Kafka's brokers do."""
 
     def fill_in() -> None:
         if not cluster.exists(paths.CONTROLLER):
@@ -120,7 +120,7 @@ async def test_a_good_term_forgives_those_that_failed_before(cluster: Cluster) -
 
 
 def read_unsupported(cluster: Cluster) -> tuple[BrokerId, ...]:
-    """What the controller says of itself."""
+    """Return the unsupported brokers that the controller reports about itself."""
     data = cluster.data(paths.process(CONTROLLER))
     assert data is not None
     return codecs.decode_process("", data).unsupported_brokers

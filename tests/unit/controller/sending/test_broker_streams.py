@@ -1,4 +1,4 @@
-"""What waits for a broker is bounded, in order, and never lost: what it missed it is sent anew."""
+"""The queue of requests for a broker is bounded and in order. Nothing is lost: missed requests are sent again."""
 
 import pytest
 

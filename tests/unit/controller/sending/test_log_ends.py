@@ -1,4 +1,4 @@
-"""How far logs reach: what is asked of a broker until it is known, and what of one that does not answer."""
+"""Log end offsets: the controller asks a broker until it knows them, also if the broker does not answer."""
 
 import asyncio
 import random
@@ -20,7 +20,7 @@ TIMEOUT_MS = 5000
 
 
 class Logs:
-    """A broker with logs, each of which is the ends of its epochs, and the link to it."""
+    """A broker with logs, each of which is a list of its epochs' end offsets, and the link to it."""
 
     def __init__(self, number: int, logs: Mapping[TopicPartition, Sequence[tuple[int, int]]]) -> None:
         self.broker = Broker(id=BrokerId(number), epoch=BrokerEpoch(1), endpoints=())
@@ -28,7 +28,7 @@ class Logs:
         self._state = SimulatedReplicas(self.broker.id, log_epochs=self.logs)
         self.questions = 0
         self.refusals = 0
-        """Of how many questions it knows nothing at first."""
+        """The number of questions that it cannot answer at first."""
         self.is_away = False
         self.raises: Exception | None = None
 

@@ -1,6 +1,6 @@
-"""What brokers are sent of partitions is written as bytes at once, and is what objects of kio would say.
+"""Entries of partitions are encoded to bytes directly, and equal what kio writes.
 
-The reference is the plain way: an object for each entry, made from the state, and written by kio.
+The reference is an object for each entry, made from the state and written by kio.
 """
 
 from collections import defaultdict
@@ -67,7 +67,7 @@ TOPICS = [TopicName("a"), TopicName("b"), TopicName("ü" * 100)]
 
 @dataclass
 class Sent:
-    """Takes what a batch sends."""
+    """Collects the requests that a batch sends."""
 
     requests: list[tuple[BrokerId, ControlRequest]]
 

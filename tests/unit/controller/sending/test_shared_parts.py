@@ -1,4 +1,4 @@
-"""What is the same for all brokers is made once, however many there are: counted, not timed."""
+"""The parts of requests that are the same for all brokers are made once. The tests count, they do not measure time."""
 
 from collections import Counter
 from typing import Any
@@ -35,7 +35,7 @@ CHANGED = TopicPartition(TopicName("orders"), PartitionId(0))
 
 
 def cluster_of(brokers: list[BrokerId], *, replicas: int) -> ClusterState:
-    """Brokers, the first of which have the replicas of one partition."""
+    """Return a cluster of these brokers. The first ones have the replicas of the one partition."""
     state = ClusterState()
     for broker in brokers:
         endpoint = Endpoint(listener="PLAINTEXT", security_protocol="PLAINTEXT", host=f"broker-{broker}", port=9092)
@@ -53,7 +53,7 @@ def cluster_of(brokers: list[BrokerId], *, replicas: int) -> ClusterState:
 
 
 class Sent:
-    """Writes what a batch sends, as each broker's stream does."""
+    """Writes the requests of a batch, as each broker's stream does."""
 
     def __init__(self) -> None:
         self.requests: list[ControlRequest] = []
@@ -72,7 +72,7 @@ def list_requests_after_a_change(number: int, *, replicas: int = 3) -> list[Cont
 
 
 def hashes_after_a_change(number: int, monkeypatch: pytest.MonkeyPatch) -> Counter[type[Any]]:
-    """How often brokers were compared with what a cache has, or put into one, for one changed partition."""
+    """Count how often brokers are compared with a cache's entries, or added to a cache, after one partition changed."""
     counted: Counter[type[Any]] = Counter()
     with monkeypatch.context() as patched:
         for kind in (UpdateMetadataBroker, UpdateMetadataEndpoint, LeaderAndIsrLiveLeader):

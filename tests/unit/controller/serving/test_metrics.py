@@ -1,4 +1,4 @@
-"""What an operator of Kafka watches follows what happens."""
+"""The metrics that operators of Kafka watch follow the events of the cluster."""
 
 from simulation.cluster import Cluster, tp
 

@@ -1,8 +1,6 @@
-"""The cluster's state changes by its own methods alone, and a leadership takes effect in one place.
-
-mypy refuses what changes a `Mapping` or a `Set`, or sets what is `Final`. Here it is held that the state shows nothing
-else, and that nobody reaches behind it.
-"""
+"""The cluster's state changes only through its own methods, and a leadership takes effect in one place. mypy refuses
+code that changes a `Mapping` or a `Set`, or sets a `Final`. These tests show that the state exposes nothing else, and
+that no module uses its private parts."""
 
 import ast
 from collections.abc import Iterator
@@ -67,7 +65,7 @@ def test_nobody_reaches_behind_the_state() -> None:
 
 
 def uses(path: Path) -> set[str]:
-    """What a module uses of that by which a leadership takes effect."""
+    """Return the names in a module by which a leadership takes effect."""
     used = set()
     for node in ast.walk(ast.parse(path.read_text())):
         name = node.id if isinstance(node, ast.Name) else node.attr if isinstance(node, ast.Attribute) else ""

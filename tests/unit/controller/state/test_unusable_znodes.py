@@ -1,4 +1,4 @@
-"""What is wrong in a znode stays with it: it is said once and counted, the rest is served, and nothing of it is lost."""
+"""An error in a znode stays local: it is logged once and counted, the rest is served, and no content is lost."""
 
 import orjson
 import pytest
@@ -31,7 +31,7 @@ def count_reports(cluster: Cluster, event: str) -> int:
 
 
 def spoil(cluster: Cluster, partition: str, replicas: object) -> None:
-    """Rewrites one entry of the topic's znode, as no tool should."""
+    """Rewrite one entry of the topic's znode, as no tool should."""
     content = orjson.loads(cluster.data(paths.topic(ORDERS)) or b"")
     content["partitions"][partition] = replicas
     cluster.put(paths.topic(ORDERS), orjson.dumps(content))
@@ -251,7 +251,7 @@ async def test_producer_ids_end_where_their_type_ends(served: Cluster) -> None:
 
 @pytest.mark.parametrize("is_known", [True, False])
 async def test_an_id_that_two_topics_have_is_that_of_the_older_one(served: Cluster, is_known: bool) -> None:
-    """Somebody copied a znode: what brokers ask for the one must not be done to the other."""
+    """Somebody copied a znode. Requests about one topic must not change the other."""
     copied = served.data(paths.topic(ORDERS)) or b""
     if not is_known:
         await served.active.kill()

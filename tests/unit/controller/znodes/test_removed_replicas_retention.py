@@ -1,4 +1,4 @@
-"""What brokers have to delete that do not come back is remembered for long, and not for ever."""
+"""Pending deletions of brokers that do not come back are remembered for long, and not for ever."""
 
 import asyncio
 
@@ -20,7 +20,7 @@ DAY_MS = 60_000
 
 @pytest.fixture(autouse=True)
 def short_days(monkeypatch: pytest.MonkeyPatch) -> None:
-    """In a real one much else happens that takes its time to simulate."""
+    """Shorten the days, because simulating the events of a real day takes long."""
     monkeypatch.setattr(removed_replicas_retention, "DAY_MS", DAY_MS)
 
 

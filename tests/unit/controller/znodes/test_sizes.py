@@ -1,4 +1,4 @@
-"""Znodes near the size that ZooKeeper takes: what does not fit is refused in words, and nothing else suffers from it."""
+"""Znodes near the size limit of ZooKeeper: a larger one is refused with a message, and nothing else suffers."""
 
 from bisect import bisect_left
 from collections.abc import Iterable
@@ -21,7 +21,7 @@ from controller_core.zk.session import Create, ZkNode, ZkVersion
 from simulation.cluster import Cluster, alter_reassignments, ids, tp
 
 SMALL_LIMIT = 100_000
-"""What ZooKeeper takes in most of these tests: the smaller it is, the fewer partitions reach it."""
+"""The size limit of most of these tests: the smaller it is, the fewer partitions reach it."""
 OLD, NEW = (50001, 50002, 50003), (50004, 50005, 50006)
 """Large ids make large znodes of few partitions."""
 
@@ -55,7 +55,7 @@ def list_partitions(name: str, numbers: Iterable[int]) -> list[TopicPartition]:
 
 
 COUNT = 1250
-"""At rest their znode is half of what ZooKeeper takes, and all of them on their way are too many."""
+"""At rest their znode is half of the limit. If all of them move, it is too large."""
 
 
 @pytest.fixture
@@ -104,7 +104,7 @@ async def test_of_a_plan_the_part_that_does_not_fit_is_taken_out_and_said(large:
 
 
 async def test_a_plan_near_the_limit_with_one_refused_entry_goes_on(served: Cluster) -> None:
-    """It is larger than a transaction of many groups, and what is left of it is written back in one piece."""
+    """The plan is larger than a transaction of many groups, and the rest of it is written back in one piece."""
     served.zk.jute_maxbuffer_bytes = DEFAULT_JUTE_MAXBUFFER_BYTES
     await served.active.kill()
     name = "n" * 249
@@ -120,7 +120,8 @@ async def test_a_plan_near_the_limit_with_one_refused_entry_goes_on(served: Clus
 
 
 async def test_a_plan_too_large_to_be_written_back_stays_and_stops_nothing(served: Cluster) -> None:
-    """The servers take more than we do; who wrote it knows, and we do not."""
+    """The servers accept more than the limit of the controller. The user who wrote the plan knows that; the controller
+    does not."""
     served.create_topic("orders", *[OLD] * 2)
     await served.settle()
     absent = {tp("absent", number): NEW for number in range(2000)}
@@ -234,7 +235,7 @@ async def test_a_topic_that_cannot_be_mended_is_left_alone_and_the_others_are_se
     await assert_serves(served)
 
 
-# What else is written
+# Other writes
 
 
 def test_a_state_that_could_not_be_written_again_is_none() -> None:

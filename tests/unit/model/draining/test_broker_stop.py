@@ -1,4 +1,4 @@
-"""Which partitions a broker has to wait for before it may stop, and how the waiting is reported."""
+"""The partitions that a broker waits for before it stops, and the report of the waiting."""
 
 import pytest
 

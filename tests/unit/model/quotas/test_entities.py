@@ -1,4 +1,4 @@
-"""Whose quota counts, and who shares it: Kafka's order."""
+"""The quota that counts, and the callers that share it, in Kafka's order."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Which partitions may come and go, so that the numbers of a topic's partitions have no gaps."""
+"""The partitions that may be added and removed, so that the numbers of a topic's partitions have no gaps."""
 
 from collections.abc import Set
 

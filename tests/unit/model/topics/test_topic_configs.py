@@ -1,4 +1,5 @@
-"""What a broker would choke on is refused before it is in ZooKeeper: as Kafka's own classes judge it, and no more."""
+"""Values that a broker would choke on are refused before they reach ZooKeeper, exactly as Kafka's own classes judge
+them."""
 
 import subprocess
 from functools import cache
