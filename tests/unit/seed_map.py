@@ -1,10 +1,7 @@
-"""What the seed map says, row by row, and what of it is not so: modules, functions and tests that do not exist, tests of
-another kind.
-
-A row has three cells: a part of the specification, where it lives, and what shows it. In the second cell a function stands
-behind its module; where the cell names no module, it is the last one of the rows above. In the third cell a letter says of
-what kind the tests behind it are, and *the same* stands for the tests of the row above.
-"""
+"""The checker of the seed map: it finds modules, functions and tests in a row that do not exist, and tests of another
+kind. A row has three cells: a part of the specification, its place in the code, and the tests that show it. In the
+second cell a function stands behind its module. If the cell names no module, it is the last one of the rows above. In
+the third cell a letter gives the kind of the tests behind it, and *the same* stands for the tests of the row above."""
 
 import ast
 import re
@@ -43,10 +40,10 @@ class Checker:
     _module: Path | None = None
     _has_tests: bool = False
     named: set[str] = field(default_factory=set)
-    """What was found so far."""
+    """The names that were found so far."""
 
     def problems(self, row: Row) -> list[str]:
-        """What a row names that is not there, in words; none where all is as it says."""
+        """Return the wrong statements of a row, in words; none if all names exist."""
         if row.section != self._section:
             self._section, self._module, self._has_tests = row.section, None, False
         return [*self._where(row.where), *self._check_shown_by(row.shown_by)]
@@ -76,7 +73,8 @@ class Checker:
         return next((folder / token for folder in folders if (folder / token).exists()), None)
 
     def _is_defined(self, name: str) -> bool:
-        """Whether the module defines it; one that says of which class it is may be of another module of its package."""
+        """Return True if the module defines the name. A name that includes its class may be defined in another
+        module."""
         if self._module is None or self._module.suffix not in (".py", ""):
             return False
         package = self._module if self._module.is_dir() else self._module.parent
@@ -173,7 +171,7 @@ def _list_defined(scope: ast.Module | ast.ClassDef, prefix: str) -> Iterator[str
 
 
 def _own_attributes(init: ast.FunctionDef) -> Iterator[str]:
-    """What is assigned to attributes of `self`."""
+    """Yield the names of attributes of `self` that are assigned."""
     for node in ast.walk(init):
         if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
             yield node.attr

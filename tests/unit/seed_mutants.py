@@ -12,7 +12,7 @@ class SeedMutant:
     """The begin of the row's first cell."""
     module: str
     code: str
-    """What the module has exactly once."""
+    """A text that occurs exactly once in the module."""
     instead: str
 
 

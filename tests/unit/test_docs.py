@@ -1,4 +1,4 @@
-"""What the documents name exists: tests, modules, alerts, commands, metrics, log lines, settings."""
+"""All names in the documents exist: tests, modules, alerts, commands, metrics, log lines, settings."""
 
 import re
 from pathlib import Path
@@ -20,7 +20,7 @@ VERSIONS = (ROOT / "docs" / "versions.md").read_text()
 OPERATIONS = (ROOT / "docs" / "operations.md").read_text()
 VALUES = yaml.safe_load((ROOT / "charts" / "kontroller" / "values.yaml").read_text())
 STATUS_FIELDS = {"controller.kind", "controller.epoch", "zookeeper.connect"}
-"""Of a KafkaCluster, or of the brokers; they look like values of the chart."""
+"""Fields of a KafkaCluster, or of the brokers, that look like values of the chart."""
 SOURCES = [
     path.read_text() for folder in ("controller_core", "operator") for path in sorted((ROOT / folder).rglob("*.py"))
 ]
@@ -58,7 +58,7 @@ def test_what_works_with_which_release_of_kafka_has_something_that_shows_it() ->
 
 
 def slug(heading: str) -> str:
-    """The anchor of a heading, as GitHub makes it."""
+    """Return the anchor of a heading, as GitHub makes it."""
     return re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
 
 

@@ -1,4 +1,4 @@
-"""The seed map names only what there is, and tests of the kind that it says; and its checker finds what is not so."""
+"""The seed map names only existing things, and tests of the kind that it says. Its checker finds the errors."""
 
 from pathlib import Path
 
@@ -26,7 +26,7 @@ A_TEST = "U `unit/test_seed_map.py::test_no_part_of_the_map_was_overlooked`"
 
 
 def problems(where: str, shown_by: str = A_TEST, *, above: tuple[tuple[str, str], ...] = ()) -> list[str]:
-    """What is found wrong with a row, below others of its section."""
+    """Return the errors of a row, below others of its section."""
     checker = Checker(root=ROOT)
     for cells in above:
         checker.problems(Row(section="s", part="above", where=cells[0], shown_by=cells[1]))

@@ -191,7 +191,8 @@ class TestAfterwards:
 
 
 def _is_of_earlier_days(table: str, part: Part) -> bool:
-    """Return True if no fold reads the part. For the last snapshot before midnight, a fold reads the day before, too."""
+    """Return True if no fold reads the part. For the last snapshot before midnight, a fold reads the day before,
+    too."""
     return (table == RAW_EVENTS.name and _is_before(part, {"quiet": "2026-01-04"})) or (
         table == EVENTS.name and _is_before(part, {"quiet": "2026-01-03"})
     )

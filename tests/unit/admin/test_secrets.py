@@ -53,7 +53,8 @@ ALTER_CONFIGS = IncrementalAlterConfigsRequest(
 
 
 def encodings(secret: bytes) -> Iterator[str]:
-    """Return all usual encodings of these bytes. Of base64, only the part that does not depend on neighbouring bytes."""
+    """Return all usual encodings of these bytes. Of base64, only the part that does not depend on neighbouring
+    bytes."""
     yield repr(secret)[2:-1]
     yield secret.decode("latin-1")
     yield secret.decode(errors="replace")

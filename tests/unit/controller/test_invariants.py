@@ -264,7 +264,8 @@ class ClusterMachine(RuleBasedStateMachine):
 
     @rule(name=topics, partition=st.integers(0, 3), replicas=st.none() | replica_lists, rest=st.booleans())
     def ask_to_reassign(self, name: str, partition: int, replicas: list[int] | None, rest: bool) -> None:
-        """Send a client's request. Without replicas it cancels the reassignment. There may be no controller to answer."""
+        """Send a client's request. Without replicas it cancels the reassignment. There may be no controller to
+        answer."""
 
         async def act() -> None:
             process = self.cluster.processes[-1]

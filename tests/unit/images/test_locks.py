@@ -1,4 +1,5 @@
-"""All installed packages are pinned: locks hold what pyproject.toml asks for, agree with one another and name no index."""
+"""All installed packages are pinned: locks hold what pyproject.toml asks for, agree with one another and name no
+index."""
 
 import re
 import tomllib

@@ -31,7 +31,7 @@ SCHEMAS: dict[str, Raw] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
-    """What a watch sees: ADDED, MODIFIED or DELETED, or BOOKMARK if only time went by."""
+    """An event of a watch: ADDED, MODIFIED or DELETED, or BOOKMARK if only time passed."""
 
     type: str
     raw: Raw
@@ -55,23 +55,23 @@ class SimulatedApiServer:
         self._watches: set[asyncio.Task[Any]] = set()
         self.missing_kinds: set[str] = set()
         self.dropped: dict[str, str] = {}
-        """By kind, a field of specs that its definition does not name: nobody is shown it, and any write loses it."""
+        """By kind, a field that its definition does not name: no client sees it, and any write drops it."""
         self.deletion_timestamp = "2026-01-01T00:00:00Z"
-        """Of objects that are deleted from now on."""
+        """The timestamp of objects that are deleted from now on."""
         self.faults: deque[ApiError] = deque()
-        """Raised one after the other by the next watches, when they have seen what there was to see."""
+        """The errors of the next watches, one each. A watch raises its error when it has delivered all events."""
         self.requests: Counter[str] = Counter()
         self.watched_from: list[str] = []
         self.events: list[Raw] = []
         self.status_patches: list[tuple[Key, Raw]] = []
         self.leftovers: dict[tuple[str, str], dict[str, str]] = {}
-        """What is on record, by the namespace and the name of its ConfigMap, and by entry."""
+        """The records about leftovers, by the namespace and the name of the ConfigMap, and by entry."""
         self.before_listing_arrives: Callable[[], Awaitable[None]] | None = None
         """Happens between the moment that a listing shows and its arrival."""
         self.before_answer: Callable[[str, Key], Awaitable[None]] | None = None
         """Happens between a write and its answer."""
 
-    # what users do
+    # Actions of users
 
     async def apply(self, raw: Raw) -> Raw:
         """Creates the object, or replaces its spec and annotations."""
@@ -85,11 +85,11 @@ class SimulatedApiServer:
         return await self._store("MODIFIED", changed)
 
     async def keep(self, raw: Raw) -> Raw:
-        """Has the object from now on as it is given, whatever it was before."""
+        """Store the object as it is given, whatever it was before."""
         return await self._store("MODIFIED" if key_of(raw) in self.objects else "ADDED", deepcopy(raw))
 
     async def remove(self, key: Key) -> None:
-        """Deletes the object, or marks it where it has a finalizer."""
+        """Delete the object, or mark it if it has a finalizer."""
         known = deepcopy(self.objects[key])
         if known["metadata"].get("finalizers"):
             known["metadata"].setdefault("deletionTimestamp", self.deletion_timestamp)
@@ -103,7 +103,7 @@ class SimulatedApiServer:
         await self._store("MODIFIED", changed)
 
     async def compact(self) -> None:
-        """Forgets the history: who wants to go on from before has to list again."""
+        """Forget the history: a client that wants to go on from an old version must list again."""
         self._oldest = len(self._log)
 
     async def restart(self) -> None:
@@ -124,7 +124,7 @@ class SimulatedApiServer:
         return [raw for key, raw in self.objects.items() if key.kind == kind]
 
     def is_held_by(self, store: ObjectStore, kind: str | None = None) -> bool:
-        """Whether a store holds the objects of a kind, or all, as they are now, and no others."""
+        """Return True if a store holds exactly the present objects of a kind, or of all kinds."""
         there = {_uid_and_version(raw) for key, raw in self.objects.items() if kind in (None, key.kind)}
         held = [stored for key in store.keys(kind) if (stored := store.get(key))]
         return there == {(each.uid, each.version) for each in held}

@@ -1,4 +1,4 @@
-"""What the operator counts of a topic's partitions."""
+"""The operator's counts of a topic's partitions."""
 
 import pytest
 
@@ -19,6 +19,6 @@ from tests.unit.operator.clusters import assign, lead, topic
 def test_a_leader_asks_for_no_more_in_sync_replicas_than_are_assigned(
     replicas: list[int], adding: list[int], isr: list[int], under_min_isr: int
 ) -> None:
-    """All of them, as the leader counts them: also one that a reassignment still adds."""
+    """The assigned replicas include those that a reassignment still adds, as in the leader's count."""
     orders = topic((assign(replicas, adding), lead(1, isr)), config={"min.insync.replicas": "2"})
     assert count_partitions(orders).under_min_isr == under_min_isr

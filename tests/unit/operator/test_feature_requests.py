@@ -1,4 +1,4 @@
-"""Who owns a feature, where the controller is asked, and what its answers mean."""
+"""The owner of a feature, the address of the controller, and the meaning of its answers."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -40,7 +40,7 @@ STEP = UpdateFeatures(
 
 
 class Controller:
-    """A controller that answers every request the same way, and remembers what it was asked."""
+    """A controller that answers every request the same way, and notes its requests."""
 
     def __init__(self, answer: UpdateFeaturesResponse | RequestError) -> None:
         self._answer = answer

@@ -1,4 +1,4 @@
-"""Which namespace is meant where none is given."""
+"""The default namespace: that of the context in the kubeconfig."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""What is kept of an object that a real API server shows."""
+"""The parts of an object of a real API server that the operator keeps."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -26,14 +26,14 @@ KEPT = raw("KafkaTopic", {"partitions": 1})
 
 
 class _Answering:
-    """Answers whatever it is asked."""
+    """Gives the same answer to all requests."""
 
     async def ask(self, _method: str, path: str, **named: Any) -> Any:
         is_list = path.endswith("kafkatopics") and "limit" in (named.get("query") or {})
         return {"items": [SHOWN], "metadata": {"resourceVersion": "7"}} if is_list else SHOWN
 
     async def close(self) -> None:
-        """Nothing is open."""
+        """Do nothing: no connection is open."""
 
 
 async def test_the_book_of_who_set_which_field_is_not_kept() -> None:
@@ -48,7 +48,7 @@ async def test_the_book_of_who_set_which_field_is_not_kept() -> None:
 
 
 class _Refusing:
-    """Says of each request what it was, and answers with these HTTP statuses."""
+    """Notes the kind of each request, and answers with these HTTP statuses."""
 
     def __init__(self, *statuses: int) -> None:
         self._statuses = list(statuses)

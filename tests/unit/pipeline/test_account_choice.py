@@ -1,4 +1,4 @@
-"""What is taken of several accounts of an epoch, in minutes and without Spark."""
+"""The choice among several accounts of an epoch, in minutes and without Spark."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,5 @@
-"""Which journals are one account, and when an account knows the state, of the few records that matter for it."""
+"""The journals that are one account, and the times in which an account knows the state, from the few records that
+matter."""
 
 from collections.abc import Iterator
 

@@ -1,4 +1,4 @@
-"""Which runs of records are believed, and where those are that are not."""
+"""The runs of records that are believed, and the places of the others."""
 
 from collections.abc import Sequence
 from itertools import pairwise
@@ -12,7 +12,7 @@ HOUR = 3_600_000_000
 
 
 def hours(*runs: tuple[float, float]) -> list[tuple[float, float, bool]]:
-    """Where runs are placed that began and ended at these hours."""
+    """Return the places of runs that began and ended at these hours."""
     found = place_runs([Run(round(began * HOUR), round(ended * HOUR)) for began, ended in runs])
     return [(place.began_us / HOUR, place.ended_us / HOUR, place.is_believed) for place in found]
 
@@ -59,8 +59,8 @@ RUNS = st.lists(st.tuples(st.integers(0, 30), st.integers(0, 12)).map(lambda run
 
 
 def best_row(runs: Sequence[Run]) -> list[int]:
-    """By comparing each run with all before it: in its row comes before it the one with which most is covered until it
-    begins, of several the latest."""
+    """Return the best row by comparing each run with all before it. The run before it in its row is the one with the
+    highest coverage until it begins, of several the latest."""
     covered: list[int] = []
     rows: list[list[int]] = []
     for number, run in enumerate(runs):

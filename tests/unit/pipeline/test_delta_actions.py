@@ -1,4 +1,4 @@
-"""What a log of Delta Lake says of a store's parts, and what is left of it."""
+"""The actions in a log of Delta Lake about a store's parts, and the parts that remain."""
 
 import json
 

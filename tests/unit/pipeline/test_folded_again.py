@@ -1,4 +1,4 @@
-"""Which clusters are folded again when something new came: also those whose records named no cluster."""
+"""The clusters that are folded again after new records, also those whose records named no cluster."""
 
 import ast
 from collections.abc import Iterator
@@ -20,7 +20,7 @@ PAIRS = st.sets(st.tuples(st.sampled_from(["", "a", "b", "c"]), st.sampled_from(
 
 
 def owners(pairs: set[Pair]) -> dict[str, str]:
-    """Whose the records without a cluster are in each journal that has some."""
+    """Return the owner of the records without a cluster, for each journal that has such records."""
     named = {journal: {cluster for cluster, of in pairs if of == journal and cluster} for _, journal in pairs}
     nameless = {journal for cluster, journal in pairs if not cluster}
     return {journal: min(named[journal]) if len(named[journal]) == 1 else "" for journal in nameless}
@@ -58,7 +58,7 @@ def test_the_code_that_makes_the_layers_is_all_that_it_imports_but_for_where_the
     root = Path(kontroller.history.__file__).parents[2]
     code_files = {str(file.relative_to(root)) for file in code()}
     assert {"kontroller/history/transforms/intervals.py", "controller_core/model/wording.py"} <= code_files
-    own = [file for file in code() if "kontroller/history" in file.as_posix()]  # of others only what it imports matters
+    own = [file for file in code() if "kontroller/history" in file.as_posix()]  # of others, only imported files count
     found = {name for file in own for name in list_imported(file) if (root / name).is_file()}
     assert {name for name in found - code_files if not name.startswith(ELSEWHERE)} == set()
 

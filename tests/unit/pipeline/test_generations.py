@@ -1,4 +1,4 @@
-"""What a store is at a moment, as a value in a file; and the locks of who changes and who reads it."""
+"""The generation of a store as a value in a file, and the locks of its writers and readers."""
 
 import os
 import signal

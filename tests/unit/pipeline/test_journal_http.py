@@ -1,4 +1,4 @@
-"""A journal that a controller serves is copied, and the copy follows it whatever happens to either."""
+"""A served journal is copied over HTTP, and the copy follows it even if either side restarts."""
 
 import asyncio
 import threading
@@ -53,7 +53,7 @@ def serve(*routes: web.RouteDef) -> Iterator[str]:
 
 @pytest.fixture
 def url(served: Path) -> Iterator[str]:
-    """Where the production routes serve it."""
+    """Serve the journal with the production routes; yield its address."""
     with serve(*journal_routes(served)) as address:
         yield f"{address}/journal"
 

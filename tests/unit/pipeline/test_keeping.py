@@ -1,4 +1,4 @@
-"""How tables are kept is chosen once, and holds."""
+"""The format of tables is chosen once, and stays."""
 
 import pytest
 

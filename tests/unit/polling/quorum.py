@@ -41,7 +41,8 @@ QUICK: Final = Pace(while_moving_s=0.01, usual_s=0.01, longest_quiet_s=0.02, aft
 
 @dataclass
 class Topic:
-    """A topic: the replicas of each partition, all in sync unless `isr` says who is, and led by the first of those."""
+    """A topic: the replicas of each partition, all in sync unless `isr` names the members, and led by the first of
+    those."""
 
     replicas: list[tuple[int, ...]]
     config: dict[str, str] = field(default_factory=dict)
@@ -52,40 +53,40 @@ class Topic:
 
 @dataclass
 class Quorum:
-    """What one broker answers, as which the whole cluster is known."""
+    """The answers of one broker, which stands for the whole cluster."""
 
     topics: dict[str, Topic] = field(default_factory=dict)
     moves: dict[tuple[str, int], tuple[tuple[int, ...], tuple[int, ...]]] = field(default_factory=dict)
-    """What is added to and removed from a partition's replicas."""
+    """The replicas that are added to and removed from a partition."""
     features: dict[str, int] = field(default_factory=lambda: {"metadata.version": 25})
     leader: int = 101
     epoch: int = 4
     decided: int = 10
-    """How far the controllers have decided."""
+    """The offset up to which the controllers have decided."""
     undecided: int = 0
-    """How many records their leader has written besides."""
+    """The number of further records that their leader has written."""
     idle_records: int = 0
-    """How many records of nothing they write between two questions about them."""
+    """The number of no-op records that they write between two questions about them."""
     behind: int = 0
-    """How far the broker is behind them."""
+    """The number of records that the broker is behind them."""
     log_dirs: tuple[bool, ...] = ()
-    """The broker's log directories: whether each is cordoned. Empty where it is too old to say so."""
+    """The broker's log directories: True if the directory is cordoned. Empty if the broker is too old to say."""
     knows_quorum: bool = True
     is_away: bool = False
-    """Whether it closes connections instead of answering."""
+    """True if it closes connections instead of answering."""
     unanswered: set[int] = field(default_factory=set)
-    """What is asked and never answered."""
+    """The APIs that it never answers."""
     failures: int = 0
-    """How many of the next answers are closed connections."""
+    """The number of the next requests at which it closes the connection."""
     asked: Counter[int] = field(default_factory=Counter)
     sizes: Counter[int] = field(default_factory=Counter)
     keys: list[tuple[str, ...] | None] = field(default_factory=list)
-    """Of configurations that were asked for, one request after the other; None for all."""
+    """The keys of configurations that were asked for, one request after the other. None: all keys."""
     address: Address = NOBODY
     also: dict[int, Address] = field(default_factory=dict)
     """Other live brokers."""
     before_answer: dict[int, Any] = field(default_factory=dict)
-    """What happens before an API is answered, once."""
+    """The events before an API is answered, once each."""
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         while (content := await read_frame(reader)) is not None:

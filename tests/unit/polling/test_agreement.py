@@ -1,4 +1,5 @@
-"""What moves at the moment that a broker shows, while the controllers say what no broker has heard of yet."""
+"""The moves that count at the moment that a broker shows, while the controllers report moves that no broker has heard
+of yet."""
 
 from dataclasses import replace
 from uuid import UUID
@@ -46,7 +47,8 @@ def round_of(topics: Topics, asked: Asked, position: int = 9) -> Round:
 
 
 class Looks:
-    """What is agreed on, look after look. The controllers write a record before each, unless `written` says what."""
+    """The agreed moves, look after look. The controllers write a record before each look, unless `written` says
+    otherwise."""
 
     def __init__(self, topics: Topics, moves: Moves) -> None:
         self._cluster = KnownCluster()

@@ -1,4 +1,4 @@
-"""What brokers say of themselves is asked again now and then."""
+"""The brokers' descriptions of themselves are refreshed now and then."""
 
 from controller_core.model.ids import BrokerEpoch, BrokerId
 from controller_core.model.metadata import Broker, Endpoint
@@ -13,7 +13,7 @@ def broker_of(quorum: Quorum) -> Broker:
 
 
 async def cordons_seen(*, all_again_s: float) -> tuple[list[bool], int]:
-    """Whether the broker is cordoned, twice: it is no more the second time. And how often it was asked."""
+    """Return the broker's cordon at two looks, before and after it is removed, and the number of requests."""
     quorum, seen = Quorum(log_dirs=(True,)), []
     async with serve(quorum) as open_kept:
         client, _ = open_kept()

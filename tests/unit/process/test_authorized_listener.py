@@ -1,4 +1,5 @@
-"""What the controller's listener answers whom where ACLs are asked: the gate, the parts of requests, and what is shown."""
+"""The answers of the controller's listener with ACLs on: the gate, the parts of requests, and the parts of answers that
+are shown."""
 
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, replace
@@ -86,7 +87,7 @@ class House:
     assembly: ListenerAssembly
     registry: CollectorRegistry
     broker: Server
-    """Whom the controller asks itself."""
+    """The broker that the controller asks itself."""
 
     async def why_not(self, api_key: int, who: Caller) -> ErrorCode | None:
         return await self.assembly.gate(AccessRules()).why_not(api_key, who)

@@ -1,4 +1,4 @@
-"""What the process answers, and passes on, to those who come by one of its listeners."""
+"""The answers of the process to clients of one of its listeners, and the requests that it relays."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -127,7 +127,7 @@ async def test_nothing_is_passed_on_to_a_listener_that_does_not_speak_plaintext(
 async def test_at_a_listener_that_is_not_plaintext_nothing_is_passed_on_and_the_same_is_offered(
     assembly: ListenerAssembly, tmp_path: Path
 ) -> None:
-    """What is not offered clients take for what the cluster will never do."""
+    """Clients take an API that is not offered for one that the cluster will never have."""
     file = tmp_path / "server.properties"
     file.write_text("sasl.enabled.mechanisms=SCRAM-SHA-512\n")
     secured = SecuredListener(file, "INTERNAL", "SASL_PLAINTEXT", ZkScramCredentials(SimulatedZooKeeper().session()))
@@ -214,7 +214,7 @@ async def test_who_asks_for_the_cluster_while_a_term_begins_is_told_of_all_broke
 
 
 async def test_who_asks_what_may_be_asked_while_a_term_begins_is_answered_when_brokers_are_known() -> None:
-    """Before, nobody could be asked what is passed on, and clients held that to be nowhere."""
+    """Before that, no broker is known to relay to, and clients would take relayed APIs for missing."""
     async with simulate_cluster() as cluster:
         register(cluster, 1, endpoint("PLAINTEXT", "10.1.0.1", 1))
         process = await cluster.serve()

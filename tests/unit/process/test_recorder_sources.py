@@ -1,4 +1,5 @@
-"""Whom a recorder looks at: the log of the controllers where that can be read, else brokers; and what is refused first."""
+"""The source of a recorder: the log of the controllers if it can be read, else the brokers. Unusable settings are
+refused first."""
 
 from pathlib import Path
 from typing import Any

@@ -1,4 +1,4 @@
-"""Which cause is guessed where the effects alone can show it, and that all of them are described."""
+"""The causes that are guessed from effects alone. All of them are documented."""
 
 from pathlib import Path
 

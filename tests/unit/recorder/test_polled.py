@@ -1,4 +1,4 @@
-"""What a recorder writes of a cluster that it can only ask: nothing is invented, and what is untold is -1."""
+"""The journal of a cluster that can only be polled: nothing is invented, and unknown numbers are -1."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -27,7 +27,7 @@ class Polled:
         self.recorder = Recorder(looker, self.journal, SystemClock(), Settings())
 
     async def look(self) -> list[Line]:
-        """What a look adds to the journal."""
+        """Return the lines that a look adds to the journal."""
         known = len(self.journal.lines)
         await self.recorder.look()
         return [entry.line for entry in self.journal.entries()[known:] if isinstance(entry, Record)]

@@ -1,4 +1,4 @@
-"""What a recorder sees of a simulated cluster with our controller, and how it records it."""
+"""A recorder sees a simulated cluster with Kontroller's controller, and records it."""
 
 import asyncio
 import json
@@ -142,7 +142,7 @@ async def test_a_topic_that_is_replaced_between_two_looks_is_recorded_as_another
         watched = await serve(cluster, 1, 2)
         cluster.remove_topic("orders")
         for broker in cluster.brokers.values():
-            broker.logs.clear()  # or else nobody could serve the next topic
+            broker.logs.clear()  # otherwise no broker could serve the next topic
         cluster.create_topic("orders", [2, 1], [1, 2])
         kinds = {line.kind for line in await watched.look()}
         assert kinds == {"leadership_removed", "topic_removed", "topic", "assignment", "leadership"}

@@ -15,7 +15,7 @@ from tests.unit.journal.memory import MemoryJournal, assert_journal_folds_to
 
 
 class ReadOnlySession(DelegatingSession):
-    """Refuses to write. `meanwhile` happens once, before the next states of partitions are read."""
+    """A session that refuses to write. `meanwhile` runs once, before the next states of partitions are read."""
 
     def __init__(self, session: ZkSession) -> None:
         super().__init__(session)
@@ -42,7 +42,7 @@ class Settings:
 
 
 class Watched:
-    """A cluster whose journal somebody writes who only looks on."""
+    """A cluster whose journal a recorder writes."""
 
     def __init__(self, cluster: Cluster, settings: Settings | None = None, timeout_ms: int = 1000) -> None:
         self.cluster = cluster
@@ -53,7 +53,7 @@ class Watched:
         self.recorder = Recorder(looker, self.journal, cluster.clock, settings or Settings())
 
     async def look(self) -> list[Line]:
-        """What a look adds to the journal, once nobody has anything left to do."""
+        """Return the lines that a look adds to the journal, once all processes are at rest."""
         known = len(self.journal.lines)
         await self.cluster.settle()
         await self.recorder.look()

@@ -1,4 +1,4 @@
-"""What a browser would make of a page: its elements, attributes and text."""
+"""A page as a browser reads it: its elements, attributes and text."""
 
 from html.parser import HTMLParser
 
@@ -6,7 +6,7 @@ VOID = {"meta", "link", "br", "img", "input", "hr"}
 
 
 class Page(HTMLParser):
-    """Fails where elements are not closed in order."""
+    """Reads a page. Fails if elements are not closed in order."""
 
     def __init__(self, source: str) -> None:
         super().__init__(convert_charrefs=True)

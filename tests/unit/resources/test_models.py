@@ -1,4 +1,4 @@
-"""What the models make of objects, as the API server stores them and as other versions of the operator wrote them."""
+"""The models of objects that the API server stores, and that other versions of the operator wrote."""
 
 from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path

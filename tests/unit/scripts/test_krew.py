@@ -57,7 +57,7 @@ SCHEMA = {
         },
     },
 }
-"""What krew's validation of a manifest holds it to (pkg/index/validation)."""
+"""The rules of krew's validation of a manifest (pkg/index/validation)."""
 
 
 def test_the_manifest_is_as_krew_wants_it() -> None:

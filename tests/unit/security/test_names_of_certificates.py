@@ -1,4 +1,4 @@
-"""What the subject of a certificate is called: as Java writes it, and by the rules of the cluster."""
+"""The name of a certificate's subject: as Java writes it, and by the rules of the cluster."""
 
 from pathlib import Path
 
@@ -10,7 +10,7 @@ from devcluster.building.toolchain import require, run
 
 
 def subject(folder: Path, written: str, *options: str) -> str:
-    """Of a certificate that openssl makes for it."""
+    """Return the name of the subject in a certificate that openssl makes."""
     certificate = folder / "certificate.der"
     run(
         [

@@ -1,4 +1,4 @@
-"""What brokers' logs say of deletions that Kafka's own controller did not bring about."""
+"""The lines in brokers' logs about deletions that Kafka's own controller did not cause."""
 
 from devcluster.soak.kafka_faults import undeleted_replicas
 

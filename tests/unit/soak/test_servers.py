@@ -1,5 +1,4 @@
-"""The servers of the soak: what they may be asked in which state, and that none dies unnoticed. The servers are
-`sleep`s."""
+"""The servers of the soak: the actions that each state allows, and none dies unnoticed. The servers are `sleep`s."""
 
 import os
 import signal
@@ -93,7 +92,7 @@ EXPIRED = "kafka.zookeeper.ZooKeeperClientExpiredException: Session expired\n\ta
 
 
 class Reluctant(Sleeper):
-    """Its next start ends with these last words in its log, where there are any."""
+    """A server whose next start ends with these last words in its log, if there are any."""
 
     last_words = ""
 
@@ -107,7 +106,7 @@ class Reluctant(Sleeper):
 
 
 def starts_after(folder: Path, last_words: str) -> bool:
-    """Whether a server that is down starts, though its first try ends with these last words."""
+    """Return True if a stopped server starts, although its first try ends with these last words."""
     with Reluctant(folder / "log") as reluctant:
         reluctant.kill()
         reluctant.last_words = last_words

@@ -1,4 +1,4 @@
-"""Which directories on a broker's disk are logs."""
+"""The directories on a broker's disk that are logs."""
 
 from pathlib import Path
 

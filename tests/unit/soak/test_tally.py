@@ -1,4 +1,4 @@
-"""What the soak counts."""
+"""The counts of the soak."""
 
 from pathlib import Path
 

@@ -34,7 +34,7 @@ async def serve(*routes: web.RouteDef) -> AsyncIterator[str]:
 
 
 def tokens_of(folder: Path, token: str = TOKEN) -> JournalTokens:
-    """What a reader shows who has this token in a file of the folder's."""
+    """Return the tokens of a reader that has this token in a file of the folder."""
     (folder / "token").write_text(token)
     return JournalTokens.parse([str(folder / "token")], [])
 

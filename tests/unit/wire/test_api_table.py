@@ -14,9 +14,9 @@ from simulation.zookeeper import SimulatedZooKeeper
 LAST_OF_3_9: Final = 87
 NOT_IN_KIO: Final = {4: "LeaderAndIsr", 5: "StopReplica", 6: "UpdateMetadata", 7: "ControlledShutdown"}
 RENAMED: Final = {74: "ListClientMetricsResources"}
-"""By what Kafka 4 made of it, which is what kio knows."""
+"""The new name in Kafka 4, which kio uses."""
 OF_ZOOKEEPER_BROKERS: Final = {*range(52), 56, 57, 58, 60, 61, 65, 66, 67, 68, 69}
-"""What `common/message/*.json` of Kafka 3.9.1 has with the listener `zkBroker`."""
+"""The requests in `common/message/*.json` of Kafka 3.9.1 with the listener `zkBroker`."""
 
 
 async def never(*_: object) -> object:
@@ -55,7 +55,7 @@ CHANGES_BROKERS: Final = {
     "DeleteRecords", "CreateAcls", "DeleteAcls", "AlterConfigs", "CreateDelegationToken", "RenewDelegationToken",
     "ExpireDelegationToken", "DeleteGroups", "OffsetDelete", "AlterClientQuotas",
 }  # fmt: skip
-"""What tools of administrators ask of any broker, and so may ask of the controller."""
+"""The requests that tools of administrators send to any broker, and so also to the controller."""
 
 
 def test_what_changes_the_cluster_is_not_passed_on_for_everybody() -> None:

@@ -1,4 +1,4 @@
-"""The faults that a simulated broker is given. How it judges requests is in tests/contract."""
+"""The faults of a simulated broker. Its judgement of requests is tested in tests/contract."""
 
 import asyncio
 from collections.abc import AsyncIterator

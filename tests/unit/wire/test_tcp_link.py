@@ -1,4 +1,4 @@
-"""The link to a broker over a socket: what it does when the broker misbehaves. The good case is in tests/contract."""
+"""The link to a broker over a socket, when the broker misbehaves. The good case is in tests/contract."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping
@@ -32,7 +32,7 @@ def right(content: bytes) -> bytes:
 
 
 def answer_versions(newest: Mapping[int, int]) -> Callable[[bytes], bytes]:
-    """What a broker of these newest versions answers to ApiVersions."""
+    """Return a script that answers ApiVersions with these newest versions."""
     return lambda content: encode_response(told_versions(newest), read_request_head(content).correlation_id)
 
 
@@ -40,9 +40,11 @@ told = answer_versions(OF_KAFKA_3_9)
 
 
 class Server:
-    """Answers with what `script` makes of a request; None closes the connection instead, b"" says nothing.
+    """A server that answers requests by `script`.
 
-    What it speaks, which each connection asks first, it tells as `tells` says."""
+    None closes the connection instead, b"" sends no answer. Each connection first asks for the versions, which `tells`
+    answers.
+    """
 
     def __init__(self) -> None:
         self.script: Callable[[bytes], bytes | None] = right

@@ -1,4 +1,4 @@
-"""Read, decide, write, and again where somebody else was faster: it ends, and nobody's write is lost."""
+"""Read, decide, write, and retry after a conflict: the loop ends, and no write is lost."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
@@ -185,7 +185,7 @@ def test_a_refusal_that_will_be_the_same_the_next_time_is_raised() -> None:
         conflicts_in({"a": NodeExists(op), "b": TransactionFailed(op)})
 
 
-# What must be there
+# Required entries
 
 
 async def test_what_is_missing_is_created_parents_first_and_the_rest_left_alone(zk: ZkSession) -> None:

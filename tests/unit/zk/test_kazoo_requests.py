@@ -1,4 +1,4 @@
-"""What a server answers to reads is taken apart at the right places, one by one and in bulk."""
+"""Servers' answers to reads are split at the right places, one by one and in bulk."""
 
 import struct
 from typing import Final
@@ -7,7 +7,8 @@ from controller_core.zk.kazoo.requests import GetNode, MultiRead
 from controller_core.zk.session import SessionId, ZkNode, ZkVersion
 
 STAT: Final = struct.Struct("!qqqqiiiqiiq")
-"""Of a `Stat`: czxid, mzxid, ctime, mtime, version, cversion, aversion, ephemeralOwner, dataLength, numChildren, pzxid."""
+"""The fields of a `Stat`: czxid, mzxid, ctime, mtime, version, cversion, aversion, ephemeralOwner, dataLength,
+numChildren, pzxid."""
 NODE: Final = ZkNode(b"data", 1 << 40, 2 << 40, ZkVersion(7), SessionId(3 << 40), 1_700_000_000_000)
 
 

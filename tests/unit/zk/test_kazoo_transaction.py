@@ -41,7 +41,7 @@ def convert_to_kazoo(op: WriteOp, chroot: str) -> object:
 
 
 def make_answer(ops: list[WriteOp], names: list[str]) -> bytes:
-    """What a server answers to a transaction that it applied."""
+    """Return a server's answer to a transaction that it applied."""
     answer = b""
     for op, name in zip(ops, names, strict=True):
         match op:

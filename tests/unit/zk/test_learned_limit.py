@@ -19,7 +19,7 @@ class Time:
 
 
 async def try_write(session: LearnedLimitSession, create: Create = LARGE) -> type[Exception] | None:
-    """What becomes of a write."""
+    """Try a write; return None, or the type of its error."""
     assert await session.wait_connected(PATIENCE_MS)
     try:
         await session.transact([create])

@@ -17,7 +17,7 @@ from devcluster.clusters.certificates import make_certificate
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pair:
-    """A client, as kazoo uses it, and the server that it speaks to."""
+    """A client, as kazoo uses it, and its server."""
 
     client: TlsSocket
     server: ssl.SSLSocket
@@ -26,7 +26,7 @@ class Pair:
         return bool(select_with_tls(selector_select, [self.client], [], [], timeout_s)[0])
 
     def receive(self, size: int) -> bytes:
-        """What kazoo's loop reads of so many bytes."""
+        """Return that many bytes, read as kazoo's loop does."""
         content = b""
         while len(content) < size:
             assert self.is_ready(5)

@@ -1,4 +1,4 @@
-"""What a file of properties says of how ZooKeeper is reached, and what is said of one that cannot be used."""
+"""The settings of ZooKeeper connections in a file of properties, and the errors about a file that cannot be used."""
 
 import ssl
 from pathlib import Path

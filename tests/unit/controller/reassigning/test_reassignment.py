@@ -349,7 +349,8 @@ async def test_a_target_that_dies_and_returns_is_waited_for(served: Cluster) -> 
 
 
 async def test_a_move_to_the_last_replica_in_sync_ends_when_its_broker_starts(served: Cluster) -> None:
-    """Before the start no broker can lead it, and afterwards no ISR changes. So only the start can continue the move."""
+    """Before the start no broker can lead it, and afterwards no ISR changes. So only the start can continue the
+    move."""
     for broker in (1, 3, 2):
         served.kill_broker(broker)
         await served.settle()

@@ -289,7 +289,8 @@ async def test_one_of_many_moves_ends_with_the_last(served: Cluster) -> None:
 
 
 async def test_one_for_moves_beside_those_that_run_stays_until_they_have_begun_and_ended_too(served: Cluster) -> None:
-    """A running move may end between the limit and the request for the others. These must not begin without the limit."""
+    """A running move may end between the limit and the request for the others. These must not begin without the
+    limit."""
     zk = await throttle_topics(served)
     served.request_reassignment({ORDERS: [4, 5, 6]})
     await served.settle()

@@ -1,4 +1,4 @@
-"""What the API server is answered over HTTPS, whatever it or somebody else sends."""
+"""The webhook's answers to the API server over HTTPS, for any request that it or somebody else sends."""
 
 import asyncio
 import ssl
@@ -22,7 +22,7 @@ TOPIC = raw("KafkaTopic", {"partitions": 1})
 
 @dataclass
 class Answering:
-    """kopf, which answers as told, and what it was asked; and where the webhook is served."""
+    """A kopf stub with scripted answers, which notes its requests; and the address of the webhook."""
 
     refusal: str | None = None
     code: int = 422
@@ -32,7 +32,7 @@ class Answering:
     port: int = 0
 
     async def review(self, request: Any, **_: Any) -> Any:
-        """What kopf does with a question."""
+        """Answer a review like kopf."""
         asked = request["request"]
         self.heard.append((asked["object"], asked["oldObject"]))
         await self.is_held.wait()

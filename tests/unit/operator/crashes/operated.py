@@ -1,8 +1,8 @@
-"""What is around an operator with mishaps, whatever its Kafka cluster is: an API server, the time, and its writes.
+"""The surroundings of an operator with mishaps, for any Kafka cluster: an API server, the time, and its writes.
 
-All that is ours is production code; time is the loop's own (`simulation.fast_loop`). The operator dies after a write that
-was carried out and of which it never learns, wherever that went: Kubernetes, ZooKeeper or the controller. Then another one
-is started, which knows nothing but what it finds. Or it lives, and the request or the answer of a write is lost.
+The operator is production code; time is the loop's own (`simulation.fast_loop`). The operator dies after a write that
+was carried out and of which it never learns, to Kubernetes, ZooKeeper or the controller. Then another one is started,
+which knows only what it finds. Or it lives, and the request or the answer of a write is lost.
 """
 
 import asyncio
@@ -34,7 +34,7 @@ _QUIET_S = 30.0
 _MOST_ROUNDS = 10
 NIGHTLY = pytest.mark.nightly("runs the scenario once for each of its writes, which takes seconds")
 End = dict[str, str]
-"""What is there when nobody has anything left to do."""
+"""The state when no operator has anything left to do."""
 
 
 def mostly_nightly(scenarios: Sequence[T], *always: T) -> list[Any]:
@@ -44,7 +44,7 @@ def mostly_nightly(scenarios: Sequence[T], *always: T) -> list[Any]:
 
 
 class Mishap(Enum):
-    """What happens at a write."""
+    """A mishap at a write."""
 
     DEATH = "the operator dies after it"
     LOST_ANSWER = "its answer is lost"
@@ -52,7 +52,7 @@ class Mishap(Enum):
 
 
 class Operated(ABC):
-    """What is around the operator, and the operators that there were."""
+    """The surroundings of the operator, and all operators that ran there."""
 
     momentary: tuple[str, ...] = (
         "lastTransitionTime",
@@ -68,17 +68,17 @@ class Operated(ABC):
         self.api = SimulatedApiServer()
         self.clock = LoopClock()
         self.life = Life()
-        """Of the present operator; of those before nothing is left."""
+        """The life of the present operator. Nothing is left of former ones."""
         self.writes: list[str] = []
-        """What operators wrote, in order."""
+        """The writes of the operators, in order."""
         self.mishap = Mishap.DEATH
         self.mishaps = 0
         self._died = asyncio.Event()
         self.runtime: OperatorRuntime | None = None
         self.clock_error = timedelta()
-        """By how much the operator's clock is ahead."""
+        """The time that the operator's clock is ahead."""
         self.late_s = 0.0
-        """After how long the operator hears of what happens, and then only of what came of it."""
+        """The seconds after which the operator hears of a change. It then sees only the newest state."""
 
     @abstractmethod
     def new_operator(self, api: ObjectApi, now: Callable[[], datetime]) -> OperatorRuntime:
@@ -86,7 +86,7 @@ class Operated(ABC):
 
     @abstractmethod
     def kafka(self) -> Mapping[str, Any]:
-        """What of the Kafka cluster does not depend on the moment."""
+        """Return the state of the Kafka cluster, without values that depend on the moment."""
 
     async def wait_until(self, condition: Callable[[], object]) -> None:
         async with asyncio.timeout(_LONGEST_S):
@@ -105,7 +105,7 @@ class Operated(ABC):
         return found
 
     def find_reason(self, key: Key, type_: str = "Ready") -> str | None:
-        """The reason of a condition, where it is about the present generation."""
+        """Return the reason of a condition, if the condition is about the present generation."""
         found = self.api.peek(key) or {"metadata": {"generation": 0}}
         said = [each for each in self.status(key).get("conditions", ()) if each["type"] == type_]
         return said[0]["reason"] if said and said[0]["observedGeneration"] == found["metadata"]["generation"] else None
@@ -115,7 +115,7 @@ class Operated(ABC):
         return self.find_reason(key) is not None and conditions["Ready"] == "True"
 
     async def delete(self, key: Key) -> None:
-        """What `kubectl delete` does: the object goes now, or when its finalizer does."""
+        """Delete an object as `kubectl delete` does: at once, or when its finalizer is removed."""
         self.api.deletion_timestamp = self.now().strftime("%Y-%m-%dT%H:%M:%SZ")
         await self.api.remove(key)
 
@@ -124,8 +124,8 @@ class Operated(ABC):
         return datetime.fromtimestamp(self.clock.now_ms() / 1000, UTC)
 
     async def operate(self, writes: Sequence[int] = (), mishap: Mishap = Mishap.DEATH) -> None:
-        """Has operators at work. After so many writes something happens to the first one, to the second one, and so on;
-        nothing happens to the last one."""
+        """Run operators. A mishap happens to the first one after the first number of writes, to the second one after
+        the second, and so on. Nothing happens to the last one."""
         self.mishap = mishap
         for last_write in (*writes, None):
             self.life, self._died = Life(last_write=last_write), asyncio.Event()
@@ -140,9 +140,11 @@ class Operated(ABC):
                 await self.runtime.stop()
 
     async def write(self, name: str, act: Act[T], lose: Callable[[bool], Awaitable[T]]) -> T:
-        """A write of the present operator: one that is dead writes nothing, and one that dies learns nothing.
+        """Carry out a write of the present operator.
 
-        `lose` does it, or (False) does not, and fails as what loses its answer, or its request, does."""
+        A dead operator writes nothing, and one that dies learns nothing. `lose` carries the write out (True) or not
+        (False), and fails like a lost answer or a lost request.
+        """
         life = self.life
         if life.is_over:
             await life.never()
@@ -159,7 +161,7 @@ class Operated(ABC):
         return await life.never()
 
     async def wait_until_quiet(self) -> None:
-        """Waits until nobody has written anything for some time."""
+        """Wait until there have been no writes for some time."""
         known = len(self.writes)
         for _ in range(_MOST_ROUNDS):
             await asyncio.sleep(_QUIET_S)
@@ -169,13 +171,13 @@ class Operated(ABC):
         raise AssertionError(f"it writes on and on: {self.writes[-10:]}")
 
     def end(self) -> End:
-        """What of Kafka and of the objects does not depend on the moment at which it was written."""
+        """Return the state of Kafka and of the objects, without values that depend on the time of a write."""
         objects = {str(key): raw for key, raw in self.api.objects.items()}
         return {**_flat(self.kafka(), "kafka", self.momentary), **_flat(objects, "", self.momentary)}
 
 
 class _MortalApi:
-    """The API server, as an operator sees it to whom something happens."""
+    """The API server as an operator with mishaps sees it."""
 
     def __init__(self, world: Operated) -> None:
         self._world = world
@@ -224,7 +226,7 @@ def _flat(value: Any, path: str, left_out: Sequence[str]) -> End:
 
 
 def differences(after: End, before: End) -> dict[str, tuple[str | None, str | None]]:
-    """Where two ends are not the same."""
+    """Return the places at which two ends differ."""
     found = {path: (after.get(path), before.get(path)) for path in {**after, **before}}
     return {path: (one, other) for path, (one, other) in found.items() if one != other}
 

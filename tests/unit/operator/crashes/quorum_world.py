@@ -1,4 +1,4 @@
-"""A cluster without ZooKeeper in the place of the brokers and the ZooKeeper of `world`, and what may be answered there."""
+"""A cluster without ZooKeeper, in the place of the brokers and the ZooKeeper of `world`, and its possible answers."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
@@ -45,7 +45,7 @@ class QuorumWorld(Operated):
         self.leaderless_at: int | None = None
         """The write at which the controllers lose their leader, for some time."""
         self.code: ErrorCode | None = None
-        """What is answered in place of a mishap, where it is one to a request for changes."""
+        """The error that a request for changes gets in place of a mishap."""
 
     def new_operator(self, api: ObjectApi, now: Callable[[], datetime]) -> OperatorRuntime:
         return OperatorRuntime(

@@ -1,7 +1,7 @@
 """An operator that dies after any of its writes leaves nothing half done: the next one comes to the same end.
 
-Each scenario is run once to count its writes, and then once for each of them, with an operator that dies after it, or whose
-request or answer is lost there. What is in Kafka and in Kubernetes at the end is the same, and an operator that is started
+Each scenario runs once to count its writes, and then once for each of them, with an operator that dies after it, or
+whose request or answer is lost there. Kafka and Kubernetes are the same at the end, and an operator that is started
 then writes nothing at all.
 """
 
@@ -99,7 +99,7 @@ async def two_moves_overlap(world: World) -> None:
 
 
 def target(partition: int, *replicas: int) -> dict[str, Any]:
-    """Where a partition of `orders` is to be."""
+    """Return the target of a partition of `orders`."""
     return {"topic": "orders", "partition": partition, "replicas": [*replicas]}
 
 
@@ -151,14 +151,14 @@ async def a_move_is_taken_back(world: World) -> None:
     key = await world.apply("PartitionReassignment", "move", {"partitions": targets})
     await world.wait_until(lambda: (world.status(key).get("counts") or {}).get("moving") == 2)
     await world.delete(key)
-    # Not before: while the operator tries again, the copies would be done, and there would be nothing to take back.
+    # Not before: while the operator retries, the copies would complete, and there would be nothing to take back.
     await world.wait_until(lambda: not _is_moving(world))
     world.cluster.broker(5).resume()
     await world.wait_until(lambda: world.api.peek(key) is None)
 
 
 async def partitions_move_with_a_limit(world: World) -> None:
-    """Somebody else's limit stands on one of the brokers, and one of the topic's own settings beside it."""
+    """One of the brokers has a limit that another tool set, and the topic has a setting of its own."""
     world.cluster.create_topic("orders", [1, 2], [2, 3], config={"retention.ms": "7"})
     theirs = codecs.encode_config({"leader.replication.throttled.rate": "77"})
     world.cluster.put(f"{paths.BROKER_CONFIGS}/1", theirs)
@@ -186,7 +186,7 @@ async def a_move_with_a_limit_is_taken_back(world: World) -> None:
     await world.wait_until(lambda: (world.status(key).get("counts") or {}).get("moving") == 1)
     assert rates_of(world, 1) == ["5000", "5000"], "it began without its limit"
     await world.delete(key)
-    # Not before: while the operator tries again, the copies would be done, and there would be nothing to take back.
+    # Not before: while the operator retries, the copies would complete, and there would be nothing to take back.
     await world.wait_until(lambda: not _is_moving(world))
     world.cluster.broker(5).resume()
     await world.wait_until(lambda: world.api.peek(key) is None)
@@ -247,7 +247,7 @@ async def a_leader_is_elected_out_of_the_isr(world: World) -> None:
 
 
 def are_led(world: World, first_leader: int) -> bool:
-    """Whether all replicas of both partitions are in sync, and the first one has this leader."""
+    """Return True if all replicas of both partitions are in sync, and the first partition has this leader."""
     known = [world.find_leader(tp("orders", number)) for number in (0, 1)]
     return all(each is not None and len(each[1]) == 2 for each in known) and known[0] == (first_leader, [1, 2])
 
@@ -261,7 +261,7 @@ async def a_feature_is_finalized_and_given_up(world: World) -> None:
 
 
 async def run_to_the_end(scenario: Scenario, *writes: int, mishap: Mishap = Mishap.DEATH) -> tuple[End, list[str]]:
-    """What is there at the end, and what was written until then. What has come to an end is not written to again."""
+    """Return the state at the end, and the writes until then. Resources that have ended are not written to again."""
     async with installation() as world:
         async with run_beside(world.operate(writes, mishap)):
             await scenario(world)

@@ -1,8 +1,8 @@
-"""An operator that sees everything late, in part, or not at all for a while comes to the end that it would have come to.
+"""An operator that sees everything late, in part, or not at all for a while comes to the same end.
 
-While a scenario runs, watches of the API server are cut or have to list again, what they tell comes late and leaves out
-what was in between, ZooKeeper's watches fire late, and ZooKeeper is out of reach. When that is over, all is as if it had
-not been, and neither this operator nor the next one has anything left to write.
+While a scenario runs, watches of the API server are cut or must list again, their events come late and without those in
+between, ZooKeeper's watches fire late, and ZooKeeper is out of reach. Afterwards the state is as without disturbances,
+and neither this operator nor the next one has anything left to write.
 """
 
 import asyncio
@@ -66,7 +66,7 @@ async def calm(world: World) -> None:
 
 
 async def run_disturbed(scenario: Scenario, disturbances: Sequence[Disturbance]) -> End:
-    """What is there at the end; nothing is left to write for anybody."""
+    """Return the state at the end. No operator has anything left to write."""
     async with installation() as world:
         async with run_beside(world.operate()):
             async with run_beside(disturb(world, disturbances)):

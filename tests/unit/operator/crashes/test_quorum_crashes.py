@@ -1,8 +1,6 @@
-"""Without ZooKeeper, too, an operator that dies after any of its writes leaves nothing half done and does nothing twice.
-
-As in `test_crashes`; and whatever the controllers answer that is no verdict comes to the same end, whether they have done
-what they were asked or not.
-"""
+"""Without ZooKeeper, too, an operator that dies after any of its writes leaves nothing half done and does nothing
+twice. As in `test_crashes`. In addition, answers of the controllers that are no verdict lead to the same end, no matter
+if the request was carried out."""
 
 from collections.abc import Awaitable, Callable
 from typing import Any
@@ -125,7 +123,7 @@ async def run_to_the_end(
     code: ErrorCode | None = None,
     leaderless_at: int | None = None,
 ) -> tuple[End, QuorumWorld]:
-    """What is there at the end; what has come to an end is not written to again."""
+    """Return the state at the end. Resources that have ended are not written to again."""
     async with quorum_installation() as world:
         world.code, world.leaderless_at = code, leaderless_at
         async with run_beside(world.operate(writes, mishap)):

@@ -1,7 +1,7 @@
-"""Whatever is edited in a KafkaTopic, and taken back, ends as the last spec says, and nobody else is blamed for it.
+"""Edits of a KafkaTopic that are taken back end as the last spec says, and blame nobody else.
 
-Edits come at any moment of the moves that earlier ones have begun, operators die after any of their writes, and each drift
-policy comes to the same. What somebody else changes afterwards is drift as ever.
+Edits come at any moment of the moves that earlier ones have begun, operators die after any of their writes, and each
+drift policy comes to the same end. Later changes by others are drift as ever.
 """
 
 import asyncio
@@ -23,7 +23,7 @@ from tests.unit.operator.crashes.world import World, installation
 
 AnyWorld = TypeVar("AnyWorld", bound=Operated)
 Edit = tuple[float, str, Any]
-"""After how many seconds what is edited, and to which value."""
+"""The seconds before an edit, the edited field, and its value."""
 POLICIES: Final = ("Enforce", "Report", "Ignore")
 BLAME: Final = ("elsewhere", "DriftCorrected", "another tool", '"phase": "Failed"')
 FIRST: Final[Raw] = {"partitions": 3, "replicationFactor": 2, "reassignment": {"maxConcurrentPartitions": 1}}
@@ -145,7 +145,7 @@ async def pass_through(
 
 
 async def _change_elsewhere(world: Operated, key: Key, spec: Raw) -> None:
-    """The drift policy of the last spec decides about what another hand changes."""
+    """The drift policy of the last spec decides about a change that somebody else makes."""
     spec = {**spec, "config": {"retention.ms": "3000"}}
     await world.apply("KafkaTopic", "orders", spec)
     await world.wait_until(lambda: world.is_ready(key))

@@ -52,7 +52,7 @@ class World(Operated):
         self.silent: set[int] = set()
         """The brokers that never say how large their logs are."""
         self.disks: dict[int, DescribeLogDirsResponse] = {}
-        """What brokers say of their disks; those that are missing are of a release that says nothing."""
+        """The brokers' answers about their disks. Brokers that are missing here have a release that cannot answer."""
         self.disks_asked: list[tuple[float, int]] = []
         """When which broker was asked for its disks, in the loop's time."""
         self.idle: set[int] = set()
@@ -66,7 +66,7 @@ class World(Operated):
         )
 
     def kafka(self) -> Mapping[str, Any]:
-        """What is in the znodes."""
+        """Return the state in the znodes."""
         cluster, tree = self.cluster, self.cluster.zk.tree
         topics = [TopicName(name) for name in tree.children(paths.TOPICS) or ()]
         return {
@@ -91,14 +91,14 @@ class World(Operated):
         return [tp(topic, number) for number in self.cluster.topic(topic).partitions]
 
     def find_leader(self, partition: TopicPartition) -> tuple[int, list[int]] | None:
-        """The leader and the ISR; None where there was none yet."""
+        """Return the leader and the ISR, or None if there was none yet."""
         if not self.cluster.exists(paths.partition_state(partition)):
             return None
         leader, isr = self.cluster.leadership(partition)
         return leader, sorted(isr)
 
     def take_zookeeper_away(self) -> None:
-        """From the operator, that is: brokers and controller may be away as well."""
+        """Take ZooKeeper away from the operator. Brokers and the controller may lose it as well."""
         self.is_zookeeper_away = True
         for session in self._sessions:
             self.cluster.zk.disconnect(session)
@@ -109,7 +109,7 @@ class World(Operated):
             self.cluster.zk.reconnect(session)
 
     def hear(self, tell: Callable[[], object]) -> None:
-        """Has the operator told of something, now or later."""
+        """Tell the operator of an event, now or later."""
         self._unheard.append(tell)
         if self.late_s:
             asyncio.get_running_loop().call_later(self.late_s, self.hear_all)
@@ -117,7 +117,8 @@ class World(Operated):
             self.hear_all()
 
     def hear_all(self) -> None:
-        """Whoever reads a znode has heard before of all that happened until then: ZooKeeper promises that."""
+        """Deliver all events up to now. ZooKeeper promises that a client hears of a change before it reads the new
+        data."""
         while self._unheard:
             self._unheard.popleft()()
 
@@ -135,7 +136,7 @@ class World(Operated):
 
 
 class _MortalSession(MortalSession):
-    """A session of which every transaction counts as a write of the operator."""
+    """A session whose transactions count as writes of the operator."""
 
     def __init__(self, session: SimulatedSession, world: World) -> None:
         super().__init__(session, world.life)
@@ -260,7 +261,7 @@ async def _replicate(world: World) -> None:
 
 
 def _copy(cluster: Cluster, idle: set[int], most_bytes: int) -> None:
-    """Every follower copies so much of each partition, or what is left of it."""
+    """Let every follower copy that many bytes of each partition, or the rest of it."""
     for broker in (each for each in cluster.brokers.values() if each.id not in idle):
         for partition in filter(broker.follows, broker.replicas):
             size, leader = broker.log_bytes.get(partition, 0), cluster.leader_of(partition)

@@ -1,6 +1,6 @@
-"""Whatever a field says, the status is true afterwards, nothing fails unexpectedly, and the object can be deleted.
+"""With any value in a field, the status is true, nothing fails unexpectedly, and the object can be deleted.
 
-The API server refuses most of what is wrong here; it was another version's, or nobody's, when a definition was rolled back.
+The API server refuses most wrong values. An object with them may still exist after a definition was rolled back.
 """
 
 import asyncio
@@ -111,7 +111,7 @@ def _is_gone(world: World, key: Key) -> bool:
 
 
 def _untrue(world: World, key: Key) -> list[str]:
-    """What is wrong with what an object's status says."""
+    """Return the statements of an object's status that are untrue."""
     if _is_gone(world, key):
         return []  # its time was over at once
     said = world.status(key).get("conditions", [])
@@ -137,7 +137,7 @@ def _untrue(world: World, key: Key) -> list[str]:
 
 
 def _differences(world: World, key: Key) -> list[str]:
-    """What of a topic that is said to be as wanted is not."""
+    """Return the differences between a topic and the spec that its status calls fulfilled."""
     spec = (world.api.peek(key) or {})["spec"]
     name = TopicName(spec.get("topicName") or key.name)
     assigned = [list(each.replicas) for each in world.cluster.topic(name).partitions.values()]

@@ -1,6 +1,6 @@
-"""Every field of a resource with values that it may have, at the edge of what it may have, and beyond.
+"""Every field of a resource, with allowed values, values at the edge, and values beyond it.
 
-The walk goes through the OpenAPI schema of a definition, so a field that is new is walked through too.
+The walk goes through the OpenAPI schema of a definition, so it covers new fields, too.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -14,7 +14,7 @@ _LARGEST_WALKED = 10_000
 
 
 def walk_fields(schema: Mapping[str, Any], base: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
-    """What is changed, and the spec with it: one field at a time."""
+    """Yield each change with the changed spec: one field at a time."""
     for path, field in _fields(schema, ()):
         for value in _values(field):
             spec = deepcopy(dict(base))
@@ -56,7 +56,7 @@ _LENGTHS = (("minLength", 0), ("maxLength", 0), ("minLength", -1), ("maxLength",
 
 
 def _put(spec: Any, path: Path, value: Value) -> bool:
-    """Sets a field; False where the base has nothing that it could be in."""
+    """Set a field. Return False if the base has no place for it."""
     *above, name = path
     for each in above:
         if isinstance(spec, dict) and isinstance(each, str):

@@ -14,7 +14,7 @@ class SimulatedLease:
 
     lease: Lease | None = None
     refuses: ApiError | None = None
-    """What every request meets."""
+    """The error of every request."""
     loses_next_answer: bool = False
     before_next_write: Callable[[], Awaitable[object]] | None = None
     """Happens between the moment in which somebody decides to write and the write."""
@@ -39,7 +39,7 @@ class SimulatedLease:
         return self._write(replace(self.lease, claim=claim))
 
     def label(self) -> None:
-        """What `kubectl label` does: another version, and nothing else."""
+        """Give the Lease a new version and change nothing else, like `kubectl label`."""
         assert self.lease is not None
         self.lease = replace(self.lease, version=str(next(self._numbers)))
 

@@ -1,4 +1,5 @@
-"""Who leads: one at most at any time, somebody soon, whatever clocks, strangers and lost answers do."""
+"""Leader election: at most one leader at any time, and a new one soon, with any clocks, other writers and lost
+answers."""
 
 import asyncio
 from dataclasses import dataclass, field, replace
@@ -270,7 +271,7 @@ STEPS = st.lists(
 
 @given(STEPS)
 async def test_never_do_two_lead(steps: list[tuple[str, float]]) -> None:
-    """Whatever happens, in whatever order, and however long one of them does not get to its work."""
+    """This holds for events in any order, and even if one elector does not get to run for long."""
     two = Two()
     for what, seconds in steps:
         await _step(two, what, seconds)

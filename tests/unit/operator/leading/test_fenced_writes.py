@@ -1,4 +1,4 @@
-"""What a process that has lost its lease still writes: nothing, to nobody, however late."""
+"""A process that has lost its lease writes nothing more, to any server, however late."""
 
 import asyncio
 from collections.abc import Sequence
@@ -23,7 +23,7 @@ TOPIC = Create(path="/a-topic")
 
 @dataclass
 class Right:
-    """The right to write, as a test gives and takes it."""
+    """The right to write, which a test gives and takes."""
 
     is_held: bool = True
     is_confirmed: bool = True
@@ -58,7 +58,8 @@ async def test_a_leader_writes_as_if_there_were_no_fence() -> None:
 
 
 async def test_the_next_leader_s_session_ends_the_writes_of_the_one_before_wherever_they_are() -> None:
-    """Also of one that does not know yet, or whose writes were on their way when it was stopped."""
+    """This includes a session that does not know yet, or whose writes were on their way when its process was
+    stopped."""
     zookeeper = SimulatedZooKeeper()
     old = await make_session(zookeeper, Right(is_confirmed=False))
     await make_session(zookeeper, Right())

@@ -1,4 +1,4 @@
-"""What a KafkaCluster says of itself."""
+"""The status of a KafkaCluster."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""What a status says when nothing more is done for the object: it is paused, or its one run is over."""
+"""The status of an object for which nothing more is done: it is paused, or its one run is over."""
 
 from dataclasses import replace
 from datetime import timedelta

@@ -1,4 +1,4 @@
-"""What is changed again and again is put right ever more rarely, and the object says with whom it is at odds."""
+"""A setting that is changed again and again is corrected ever more rarely, and the object names the opponent."""
 
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
@@ -34,7 +34,7 @@ class Contested:
     corrected_at_s: list[float] = field(default_factory=list)
     events: set[tuple[str, str]] = field(default_factory=set)
     series: dict[str, tuple[str, int]] = field(default_factory=dict)
-    """Of each reason of an event, the newest series and count."""
+    """For each reason of an event, the newest series and count."""
 
     def look(self, retention_ms: str | None, spec: dict[str, Any] | None = None) -> Plan[Any]:
         resource = kafka_topic(spec or WANTED, status=self.status, generation=self.generation)

@@ -1,4 +1,4 @@
-"""What is done for a KafkaTopic, by what is there and what its policies allow."""
+"""The plans for a KafkaTopic, by the state of the topic and the policies of the object."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -52,7 +52,7 @@ def settle(spec: dict[str, Any] | None = None, *, cluster: ClusterView | None = 
 
 
 def _again(before: KafkaTopic, spec: dict[str, Any], **metadata: Any) -> KafkaTopic:
-    """The object with another spec, as it comes after the one before."""
+    """Return the object with another spec, and the status that the plan before wrote."""
     return kafka_topic(spec, status=before.status.to_kubernetes(), **{"generation": 2, **metadata})
 
 
@@ -290,7 +290,7 @@ class TestChanges:
         if was_seen:
             before = kafka_topic(spec, status=status_of(plan(before, drifted)))
         edited = _again(before, {**spec, **edit})
-        for _ in range(2):  # also while the edit is under way, and where an operator begins anew
+        for _ in range(2):  # also during the edit, and if an operator starts again
             altered = plan(edited, drifted)
             assert [step.config for step in altered.steps if isinstance(step, AlterTopicConfig)] == (
                 [{"retention.ms": "5", "segment.ms": "9"}] if "config" in edit else []

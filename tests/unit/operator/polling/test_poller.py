@@ -1,4 +1,5 @@
-"""The view of a cluster without ZooKeeper: what brokers say is shown, what was done is seen, and a look costs little."""
+"""The view of a cluster without ZooKeeper: it shows the brokers' answers and the operator's own changes, and a look is
+cheap."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
@@ -21,7 +22,7 @@ from tests.unit.polling.quorum import API_VERSIONS, CONFIGS, METADATA, MOVES, QU
 ORDERS = TopicName("orders")
 DEADLINE_S = 60.0
 SOON_LOST_MS = 500
-"""How long an answer is waited for that never comes."""
+"""The timeout for an answer that never comes."""
 
 
 @asynccontextmanager
@@ -43,13 +44,14 @@ async def wait_until(condition: Callable[[], object]) -> None:
 
 
 async def wait_asked_again(quorum: Quorum) -> None:
-    """Waits until the controllers were asked some times more what moves."""
+    """Wait until the controllers were asked about moves some more times."""
     asked = quorum.asked[MOVES]
     await wait_until(lambda: quorum.asked[MOVES] > asked + 3)
 
 
 async def refresh_in_doubt(quorum: Quorum, poller: ClusterPoller) -> asyncio.Task[ClusterView]:
-    """One that waits, as the partition has more replicas than before, and the controllers' leader has not written all."""
+    """Start a refresh that waits, because the partition has more replicas than before and the controllers' leader has
+    not written all."""
     await first_view(poller)
     quorum.undecided = 1
     quorum.topics[ORDERS].replicas = [(3, 2, 1)]
@@ -144,7 +146,7 @@ async def test_a_move_that_begins_between_two_answers_is_never_taken_for_other_r
             quorum.topics[ORDERS].replicas = [(3, 2, 1)]
             quorum.moves[ORDERS, 0] = ((3,), (1,))
 
-        quorum.before_answer[METADATA] = begin  # the controllers were asked what moves before
+        quorum.before_answer[METADATA] = begin  # the controllers were asked about moves before
         await wait_until(lambda: seen)
     assert [each.is_being_reassigned for each in seen] == [True]
 
@@ -175,7 +177,7 @@ async def test_replicas_of_a_move_that_nobody_saw_are_shown_when_the_broker_has_
 
 
 async def test_a_leader_that_is_elected_in_the_middle_of_a_look_is_heard_out_as_well() -> None:
-    """What its log has grown by when it was elected is none of what it knows."""
+    """Its log has grown by its own election. This growth does not show that all earlier records are decided."""
     quorum = Quorum(topics={ORDERS: Topic([(1, 2)])})
     async with run_poller(quorum) as poller:
         waiting = await refresh_in_doubt(quorum, poller)

@@ -32,7 +32,7 @@ _PARENTS = (
 
 @dataclass
 class Operating:
-    """What is around the operator."""
+    """The surroundings of the operator."""
 
     api: SimulatedApiServer = field(default_factory=SimulatedApiServer)
     zookeeper: SimulatedZooKeeper = field(default_factory=SimulatedZooKeeper)
@@ -94,7 +94,7 @@ class Operating:
         return self.looks(kind) >= times
 
     def looks(self, kind: str) -> float:
-        """How often the operator has looked at objects of a kind."""
+        """Return how often the operator has looked at objects of a kind."""
         metrics = self.runtime.metrics.reconciliations.collect()
         samples = [sample for metric in metrics for sample in metric.samples if sample.name.endswith("_total")]
         return sum(sample.value for sample in samples if sample.labels["kind"] == kind)

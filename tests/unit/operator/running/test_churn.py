@@ -1,4 +1,4 @@
-"""What is written to the API server follows from what happens: little where little does, and nothing twice."""
+"""The writes to the API server follow from events: few events cause few writes, and nothing is written twice."""
 
 import asyncio
 from collections.abc import Callable, Sequence
@@ -193,7 +193,7 @@ async def test_a_long_outage_is_said_by_every_object() -> None:
 
 
 def _orders(partitions: int, done: int) -> bytes:
-    """A topic of which so many partitions have moved from broker 1 to 2, and the others are on their way."""
+    """Return a topic of which that many partitions have moved from broker 1 to 2, and the others are moving."""
     moved = [(assign([2]), None)] * done
     moving = [(assign([2, 1], adding=[2], removing=[1]), None)] * (partitions - done)
     return codecs.encode_topic(topic(*moved, *moving).assignment)
@@ -233,7 +233,7 @@ async def test_the_progress_of_a_large_move_is_written_now_and_then_and_its_end_
 
 
 def _is_seen(around: Operating, done: int) -> bool:
-    """Whether the operator's view shows that so many partitions have moved."""
+    """Return True if the operator's view shows that that many partitions have moved."""
     view = around.runtime._last_views.get(AtZooKeeper(CONNECT))
     return view is not None and view.counts.reassigning == view.counts.partitions - done
 

@@ -13,7 +13,7 @@ PATIENCE_S = 30.0
 
 
 class Controllers:
-    """One of them is away, and whoever asks it learns that late."""
+    """Controllers of which some may be away. A request to these fails late."""
 
     def __init__(self) -> None:
         self.is_away = True
@@ -39,7 +39,7 @@ class _Client:
 
 
 async def ask(reach: ControllerReach, bootstrap: Sequence[Address] = HERE) -> tuple[str, float]:
-    """What is answered, and after how many seconds."""
+    """Return the answer, and the seconds that it took."""
     loop = asyncio.get_running_loop()
     began_s = loop.time()
     client: Any = reach.client(bootstrap)

@@ -145,7 +145,7 @@ async def kafka_cluster(
 
 
 def write_cluster_id(cluster_id: str) -> list[WriteOp]:
-    """Writes the id of a cluster, as its first broker does."""
+    """Write the id of a cluster, as its first broker does."""
     return [Create(path=paths.CLUSTER_ID, data=b'{"version":"1","id":"%s"}' % cluster_id.encode())]
 
 
@@ -169,7 +169,7 @@ def _make_broker(number: int, cluster_id: str | None, protocol: str) -> Broker:
 
 
 def _host(zookeeper: SimulatedZooKeeper) -> str:
-    """Where the brokers of a cluster are."""
+    """Return the host of the cluster's brokers."""
     node = zookeeper.tree.read(paths.broker(BrokerId(1)))
     assert node is not None
     return codecs.decode_broker(BrokerId(1), node).endpoints[0].host

@@ -1,4 +1,5 @@
-"""Who is shown the credentials of a file: the servers that it names, and nobody whom a KafkaCluster names."""
+"""The credentials of a file are shown to the servers that the file names, and to no server that a KafkaCluster
+names."""
 
 from pathlib import Path
 

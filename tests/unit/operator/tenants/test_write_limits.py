@@ -1,4 +1,5 @@
-"""One object that is too large for ZooKeeper costs nobody the connection, and says what to change."""
+"""An object that is too large for ZooKeeper costs no other object the connection, and its status says what to
+change."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -154,7 +155,7 @@ async def test_an_election_is_asked_for_in_parts_that_fit(operating: Callable[..
 
 
 class TestMeasuring:
-    """What fits is measured in whole requests."""
+    """Room is measured in whole requests."""
 
     ORDERS = tuple(TopicPartition(TopicName("orders"), PartitionId(number)) for number in range(1000))
 
@@ -170,7 +171,7 @@ class TestMeasuring:
         assert WriteLimits().fitting((), make_step) == ()
 
     def test_a_topic_must_have_room_for_both_its_old_replicas_and_the_new_ones(self) -> None:
-        """Otherwise a controller begins what it cannot write down."""
+        """Otherwise a controller would begin a move that it cannot write down."""
         cluster = view(healthy(*([1, 2, 3] for _ in range(1000))))
         targets = {each: tuple(map(BrokerId, (4, 5, 6))) for each in self.ORDERS}
         some = {each: targets[each] for each in self.ORDERS[:100]}

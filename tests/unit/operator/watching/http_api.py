@@ -21,7 +21,7 @@ _KINDS = {kind.definition.plural: name for name, kind in KIND_CLASSES.items()}
 
 @dataclass
 class HttpApi:
-    """Serves the objects of a simulated API server, and fails as it is told."""
+    """Serves the objects of a simulated API server over HTTP, and fails on demand."""
 
     api: SimulatedApiServer = field(default_factory=SimulatedApiServer)
     faults: deque[int] = field(default_factory=deque)
@@ -30,9 +30,9 @@ class HttpApi:
     """Methods and paths, with queries."""
     port: int = 0
     token: str = "one"
-    """With which clients are to log in from now on."""
+    """The token with which clients must log in from now on."""
     tokens: list[str] = field(default_factory=list)
-    """With which they did, for each request."""
+    """The token of each request."""
     _hurry: asyncio.Event = field(default_factory=asyncio.Event)
 
     @property
@@ -47,11 +47,11 @@ class HttpApi:
         return configuration  # type: ignore[no-any-return]  # the hook is typed as None
 
     def count_requests(self, part: str) -> int:
-        """How many requests there were with this in them."""
+        """Return the number of requests with this text in their path."""
         return sum(part in path for _, path in self.requests)
 
     async def end_watches(self) -> None:
-        """Ends all watches, as the API server does after their time."""
+        """End all watches, as the API server does after a time."""
         self._hurry.set()
         await asyncio.sleep(0)
         self._hurry = asyncio.Event()

@@ -1,6 +1,6 @@
-"""The dynamic configurations of a cluster without ZooKeeper in memory, as far as throttles are concerned.
+"""The dynamic configurations of a cluster without ZooKeeper in memory, as far as throttles need them.
 
-How Kafka changes them: each resource as a whole or not at all, lists by what is added to and taken from them, and an empty
+As in Kafka, each resource changes as a whole or not at all, lists change by added and removed entries, and an empty
 list is not the same as none.
 """
 
@@ -30,7 +30,7 @@ Values = dict[str, str]
 
 
 class DynamicConfigs:
-    """What was set. Names of topics that are not in it are those of none."""
+    """The configurations that were set. A topic that is not in it does not exist."""
 
     def __init__(self, *topics: str, defaults: Values | None = None) -> None:
         self.defaults: Values = defaults or {}
@@ -52,7 +52,7 @@ class DynamicConfigs:
         return tuple(sorted(self.defaults.items())), tuple(topics)
 
     def show(self, *topics: str) -> Configs:
-        """As who asks for throttles is shown it."""
+        """Return the configurations as a client that asks for throttles sees them."""
         shown = {name: value if name.endswith(".rate") else None for name, value in self.defaults.items()}
         return Configs(
             defaults=shown, topics={TopicName(each): dict(self.topics[each]) for each in topics if each in self.topics}
@@ -65,7 +65,7 @@ class DynamicConfigs:
                 self.alter(topic, [(each.setting, each.operation, each.value) for each in changed])
 
     def alter(self, topic: str | None, changes: Iterable[tuple[str, int, str | None]]) -> str | None:
-        """Changes one resource; why not, where Kafka refuses it."""
+        """Change one resource. Return the reason if Kafka refuses it."""
         values = dict(self.defaults if topic is None else self.topics[topic])
         for name, operation, value in changes:
             items = [item for item in values.get(name, "").split(",") if item]
@@ -98,9 +98,9 @@ class ConfiguredCluster:
         self.decided = [configs]
         """All that there ever was; the last one holds."""
         self.behind = 0
-        """By how many of them the broker is behind. Each question for how far it is lets it come one nearer."""
+        """The number of changes that the broker is behind. Each question about its progress lets it catch up by one."""
         self.refuses: ErrorCode | None = None
-        """What it says to who reads a configuration."""
+        """The error of the answer to a client that reads a configuration."""
         self.refuses_writes: ErrorCode | None = None
         self.refuses_quorum: ErrorCode | None = None
         self.before_write: Callable[[], None] = lambda: None
@@ -172,7 +172,7 @@ class ConfiguredCluster:
 
 
 def _setting(name: str, value: str | None, *, is_topic: bool) -> DescribeConfigsResourceResult:
-    """Kafka shows no value of what it does not know, and a default of what it does."""
+    """Return the setting: Kafka shows no value of an unknown one, and the default of a known one."""
     is_known = "replication.throttled" in name
     source = 5 if value is None else 1 if is_topic else 3
     return DescribeConfigsResourceResult(

@@ -1,4 +1,5 @@
-"""Who is shown the credentials of a client's file: the servers that it names, and nobody whom a KafkaCluster names."""
+"""The credentials of a client's file are shown to the servers that the file names, and to no server that a KafkaCluster
+names."""
 
 import os
 from pathlib import Path
@@ -29,7 +30,7 @@ def file(tmp_path: Path) -> Path:
 
 
 def rewritten(file: Path, text: str) -> None:
-    """At another time than before, which a clock may not tell."""
+    """Rewrite the file with another modification time, because the clock may be too coarse to show the change."""
     before = file.stat().st_mtime_ns
     file.write_text(text)
     os.utime(file, ns=(before + 10**9, before + 10**9))

@@ -1,8 +1,7 @@
-"""Whoever changes what at the same time, and whoever dies in between: limits hold, go with their moves, and leave what
-others have set.
+"""With concurrent changes and deaths of operators, limits hold, go with their moves, and leave the settings of others.
 
-A small checker goes through all that can happen: in any order operators look and write, die between any two of these and
-begin anew, and somebody else changes something at any moment.
+A small model checker goes through all histories: in any order operators look and write, die between any two of these
+and start again, and somebody else changes something at any moment.
 """
 
 from collections.abc import Callable, Iterator
@@ -64,7 +63,7 @@ def removes(owner: str, moves: dict[TopicPartition, Move]) -> Act:
 
 
 def apply_acts(configs: DynamicConfigs, *acts: Act) -> DynamicConfigs:
-    """As it is after all of these, one after the other."""
+    """Return the configurations after all of these acts, one after the other."""
     configs = configs.copy()
     for act in acts:
         for _ in range(10):
@@ -82,13 +81,13 @@ def fresh(**defaults: str) -> DynamicConfigs:
 
 
 def replicas(configs: DynamicConfigs, topic: str, name: str) -> list[str]:
-    """What a list says, as Kafka reads it."""
+    """Return the entries of a list as Kafka reads them."""
     items = [item for item in configs.topics[topic].get(name, "").split(",") if item]
     return sorted(f"{int(partition)}:{broker}" for partition, _, broker in (item.partition(":") for item in items))
 
 
 def rates(configs: DynamicConfigs) -> list[int | None]:
-    """As Kafka reads them."""
+    """Return the rates as Kafka reads them."""
     return [int(configs.defaults[name]) if name in configs.defaults else None for name in (LEADER_RATE, FOLLOWER_RATE)]
 
 
@@ -198,7 +197,7 @@ class TestBesideOthers:
 
 @dataclass(frozen=True)
 class State:
-    """The configurations, and of each operator what it has decided and not written yet; None: it looks next."""
+    """The configurations, and the changes that each operator has decided and not written yet. None: it looks next."""
 
     configs: DynamicConfigs
     pending: tuple[Changes | None, ...]
@@ -211,10 +210,11 @@ class State:
 
 
 def ends(configs: DynamicConfigs, acts: list[Act], disturb: Disturb | None = None) -> Iterator[DynamicConfigs]:
-    """All that the configurations can have come to when every operator has seen that nothing is left to do.
+    """Return all possible configurations when every operator has seen that nothing is left to do.
 
-    An operator that dies has decided nothing; it begins anew by looking. An empty list is taken away in the moment in which
-    it is looked at: Kafka has no condition for that."""
+    An operator that dies has decided nothing; it starts again with a look. An empty list is removed at the moment of
+    the look, because Kafka has no condition for that.
+    """
     start = State(configs, (None,) * len(acts), (False,) * len(acts), 1 if disturb else 0)
     known, open_states = {start.key()}, [start]
     while open_states:

@@ -1,4 +1,4 @@
-"""What is asked of a controller about topics, and what its answer comes to."""
+"""The requests to a controller about topics, and the results of its answers."""
 
 from collections.abc import Callable
 from datetime import timedelta
@@ -56,7 +56,7 @@ DELETE = MarkTopicForDeletion(topic=ORDERS, topic_id=ORDERS_ID)
 
 
 def answers(code: ErrorCode, message: str | None) -> dict[type, Any]:
-    """What a controller answers to each of the requests, by the step."""
+    """Return a controller's answers to each of the requests, by the step."""
     name = WireTopicName(ORDERS)
     said: dict[str, Any] = {"error_code": code, "error_message": message}
     return {
@@ -131,7 +131,7 @@ async def test_a_topic_is_deleted_by_its_id() -> None:
 
 
 def make_metadata(code: ErrorCode) -> MetadataResponse:
-    """What a broker says of one topic that it is asked for."""
+    """Return a broker's answer about one topic."""
     topic = MetadataResponseTopic(error_code=code, name=WireTopicName(ORDERS), topic_id=None, partitions=())
     return MetadataResponse(throttle_time=NO_TIME, brokers=(), controller_id=WireBrokerId(1), topics=(topic,))
 

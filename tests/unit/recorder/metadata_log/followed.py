@@ -1,4 +1,4 @@
-"""A recorder that follows the log of a quorum, and what it would find of its journal when it is started again."""
+"""A recorder that follows the log of a quorum, and the journal that it finds after a restart."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -27,7 +27,7 @@ class Followed:
         self.recorder = Recorder(looker, journal, SystemClock(), Settings(), ended=ended, records_clock=looker.clock)
 
     async def look(self) -> list[Line]:
-        """What the journal gets until the log is read to its end."""
+        """Return the lines that the journal gets until the log is read to its end."""
         known = len(self.journal.lines)
         while not await self.recorder.look():
             pass
@@ -45,7 +45,7 @@ class Followed:
 
 
 def cluster() -> Quorum:
-    """Three brokers, of which the third is fenced, and a topic of one partition."""
+    """Return three brokers, of which the third is fenced, and a topic of one partition."""
     quorum = Quorum()
     quorum.append(logs.leader_change(0, 101, epoch=1))
     quorum.append(
@@ -69,7 +69,7 @@ async def follow_quorum(quorum: Quorum) -> AsyncIterator[Followed]:
 
 
 def make_ended(lines: list[Line]) -> Ended:
-    """What a recorder finds in the directory of one that was killed after these lines."""
+    """Return the end of the journal that a recorder finds in the directory of one that was killed after these lines."""
     last = lines[-1]
     position = position_of(last.correlation_id)
     assert position is not None

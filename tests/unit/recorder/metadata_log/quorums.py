@@ -48,7 +48,7 @@ _WAIT_S: Final = 0.02
 
 @dataclass
 class Quorum:
-    """What is asked of a quorum, and what it answers."""
+    """A quorum: the requests to it, and its answers."""
 
     leader: int = 101
     epoch: int = 1
@@ -59,17 +59,17 @@ class Quorum:
     start: int = 0
     """The first offset that the log still has."""
     most_batches: int | None = None
-    """How many batches one answer has at most."""
+    """The maximum number of batches in one answer."""
     snapshot: tuple[int, int, bytes] | None = None
     """Its end, the epoch of its end, and its bytes."""
     diverging: tuple[int, int] | None = None
-    """The epoch and offset where the log differs from what was fetched; said once."""
+    """The epoch and offset at which the log differs from the fetched one. It is said once."""
     refusals: list[ErrorCode] = field(default_factory=list)
-    """What the next fetches are answered with."""
+    """The errors of the next fetches."""
     quorum_code: ErrorCode = ErrorCode.none
     tells_listeners: bool = True
     voters: tuple[int, ...] | None = None
-    """Of whom it is said where they listen; None: of the leader."""
+    """The voters whose addresses are known. None: the leader alone."""
     fetched_from: list[int] = field(default_factory=list)
     address: Address = field(default_factory=lambda: Address("127.0.0.1", 1))
 
@@ -205,7 +205,7 @@ async def serve(quorum: Quorum) -> AsyncIterator[None]:
 
 
 def log_of(quorum: Quorum) -> MetadataLog:
-    """What follows the quorum."""
+    """Return a log that follows the quorum."""
     return MetadataLog(RequestClient([quorum.address], negotiates=True, timeout_ms=2_000), lambda _: None, "here")
 
 

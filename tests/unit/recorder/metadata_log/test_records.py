@@ -1,4 +1,4 @@
-"""What the bytes of a metadata log say: batches as they arrive, records by their schemas, and nothing that is not clear."""
+"""Reading the bytes of a metadata log: batches as they arrive, records by their schemas, and no guesses."""
 
 import gzip
 from contextlib import suppress

@@ -1,4 +1,4 @@
-"""Where a log cannot be read: all before is recorded, whatever comes in one answer, and what to do is said."""
+"""An unreadable log: all records before are recorded, however answers are cut, and the error says what to do."""
 
 import gzip
 

@@ -31,7 +31,7 @@ def open_log(
 
 
 def all_bytes(log: Log) -> bytes:
-    """What the log has, read batch by batch from its start."""
+    """Return the bytes of the log, read batch by batch from its start."""
     found, offset = b"", log.log_start_offset
     while data := log.read(offset, 1, below=log.log_end_offset):
         found += data

@@ -1,4 +1,4 @@
-"""Several log directories: whose they are, which one has what, and that others live on where one fails."""
+"""Several log directories: their owner, their partitions, and the others go on if one fails."""
 
 import asyncio
 import subprocess
@@ -29,7 +29,7 @@ OTHER_ID = TopicId(UUID("11111111-2222-3333-4444-666666666666"))
 
 
 class Told(list[OfflineDirectory]):
-    """What the owner of the replicas was told, in its own thread."""
+    """The calls to the owner of the replicas, in its own thread."""
 
     def __init__(self) -> None:
         super().__init__()

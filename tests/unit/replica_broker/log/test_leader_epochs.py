@@ -1,4 +1,4 @@
-"""Which leader wrote from where on, and what a follower that asks is told."""
+"""The start offset of each leader epoch, and the answers to followers that ask."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What a batch is, and what is none: bytes come from anybody."""
+"""Valid and invalid batches: the bytes may come from anybody."""
 
 import struct
 
@@ -16,7 +16,7 @@ from tests.unit.replica_broker.log.batches import CONTROL, NOW_MS, TRANSACTIONAL
 
 
 def patch_field(data: bytes, at: int, form: str, value: int) -> bytes:
-    """With another number in a field, and the CRC that belongs to it."""
+    """Put another number into a field, and fix the CRC."""
     written = bytearray(data)
     struct.pack_into(form, written, at, value)
     struct.pack_into(">I", written, 17, crc32c(bytes(written[21:])))

@@ -1,4 +1,4 @@
-"""After an unclean end a log has what was flushed, and perhaps more: what was appended first, in whole batches."""
+"""After an unclean end a log has all flushed batches, and perhaps some of the next ones, in order and whole."""
 
 from collections.abc import Callable
 from contextlib import suppress
@@ -205,7 +205,7 @@ _steps = st.one_of(
 
 @dataclass(slots=True)
 class Course:
-    """What a process does with a log before the machine crashes, and what is owed then."""
+    """The actions of a process on a log before the machine crashes, and the records that must survive."""
 
     appended: list[bytes] = field(default_factory=list)
     flushed: int = 0

@@ -1,4 +1,4 @@
-"""What a broker asks of the controller, and what it makes of a controller that is gone or is none any more."""
+"""The requests of a broker to the controller, and its reactions if the controller is gone or has lost the role."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
@@ -61,7 +61,7 @@ NOT_CONTROLLER = ControlledShutdownResponse(error_code=ErrorCode.not_controller,
 
 @dataclass(slots=True)
 class Controller:
-    """Answers in turn what a test says, and notes what it was asked."""
+    """Answers in turn as a test says, and notes its requests."""
 
     answers: list[Any] = field(default_factory=list)
     asked: list[Any] = field(default_factory=list)
@@ -84,7 +84,7 @@ def node() -> Node:
 
 @pytest.fixture
 async def controller(node: Node) -> AsyncIterator[Controller]:
-    """Told to the broker by UpdateMetadata, as its id 9."""
+    """Return the controller that UpdateMetadata named to the broker, with id 9."""
     found = Controller()
     versions: Sequence[Versions[Any]] = (
         older_isr_changes.VERSIONS,

@@ -1,4 +1,4 @@
-"""Whether a broker may be a member, by what the cluster has finalized."""
+"""The finalized features of the cluster decide if a broker may be a member."""
 
 import asyncio
 

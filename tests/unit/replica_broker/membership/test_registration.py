@@ -1,4 +1,4 @@
-"""How a broker registers, and whose registration it waits for."""
+"""The registration of a broker, and the older registrations that it waits for."""
 
 import asyncio
 

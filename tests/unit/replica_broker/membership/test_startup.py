@@ -1,4 +1,4 @@
-"""What a broker finds in ZooKeeper before it joins."""
+"""The state that a broker reads from ZooKeeper before it joins."""
 
 from pathlib import PurePath
 from uuid import UUID

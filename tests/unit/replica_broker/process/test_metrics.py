@@ -1,4 +1,4 @@
-"""What a broker's process tells of itself: what it counted, and how its replicas are."""
+"""The metrics of a broker's process: its counters, and the state of its replicas."""
 
 import re
 import socket
@@ -27,12 +27,12 @@ from tests.unit.replica_broker.serving.stand_ins import StandInReplicas
 
 
 def value(cluster: Cluster, name: str, **labels: str) -> float | None:
-    """What a scrape of A says."""
+    """Return a value from a scrape of A."""
     return cluster.counters[A].registry.get_sample_value(f"kontroller_broker_{name}", labels)
 
 
 def observe(cluster: Cluster) -> None:
-    """Has A's replicas looked at, too."""
+    """Add the gauges of A's replicas, too."""
     node = Node(id=A, cluster_id="cluster", epoch=BrokerEpoch(7))
     gauges = ReplicaGauges(node=node, replicas=cluster.running[A], directories=cluster.directories[A])
     cluster.counters[A].registry.register(gauges)

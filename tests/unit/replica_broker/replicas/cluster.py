@@ -52,7 +52,7 @@ TIMEOUT_MS = 10_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class State:
-    """What the state znode and the topic's znode say of a partition."""
+    """The contents of the state znode and of the topic's znode about a partition."""
 
     replicas: tuple[BrokerId, ...]
     isr: tuple[BrokerId, ...]
@@ -64,7 +64,7 @@ class State:
 
 @dataclass(slots=True)
 class Controller:
-    """The states, and who writes them: on the condition of their versions, as ZooKeeper does it."""
+    """The states and their writer, which checks versions as ZooKeeper does."""
 
     states: dict[TopicPartition, State] = field(default_factory=dict)
     deaf_to: set[BrokerId] = field(default_factory=set)
@@ -159,7 +159,7 @@ class Cluster:
         self._settings = settings or (lambda broker: ReplicaSettings(broker_id=broker, flush_interval_ms=None))
 
     def start(self, *brokers: BrokerId) -> None:
-        """Brokers begin, or begin again with what is on their disks."""
+        """Start brokers, or restart them with the contents of their disks."""
         for broker in brokers:
             disk = self.disks.setdefault(broker, SimulatedDisk())
             directories = LogDirectories.open(
@@ -188,7 +188,7 @@ class Cluster:
             self.running[broker] = replicas
 
     async def crash(self, broker: BrokerId, *, loses_power: bool = False) -> None:
-        """The process ends at once; its disk has what was written, or, after a loss of power, what was flushed."""
+        """End the process at once. Its disk keeps the written data, or the flushed data after a loss of power."""
         replicas = self.running[broker]
         self.network.stop(broker)
         disk = self.disks[broker]
@@ -224,7 +224,7 @@ class Cluster:
         is_clean: bool = True,
         tells: Iterable[BrokerId] | None = None,
     ) -> None:
-        """Another leader, of which all replicas that run are told, or only some."""
+        """Elect another leader, and tell all running replicas, or only some."""
         self.controller.elect(topic_partition, leader, isr, is_clean=is_clean)
         await self.tell(topic_partition, brokers=tells)
 
@@ -270,7 +270,7 @@ class Cluster:
         return appended.first_offset
 
     async def consume(self, broker: BrokerId, offset: int, *, max_wait_ms: int = 0, min_bytes: int = 1) -> Fetched:
-        """What a consumer gets."""
+        """Return the records that a consumer gets."""
         asked = Fetch(
             partitions={ORDERS: Asked(offset=offset, max_bytes=1 << 20)}, max_wait_ms=max_wait_ms, min_bytes=min_bytes
         )
@@ -289,14 +289,14 @@ class Cluster:
         return log.read(log.log_start_offset, 1 << 30, below=log.log_end_offset)
 
     async def wait_until(self, condition: Callable[[], bool], *, within_ms: float = 120_000) -> None:
-        """Lets time pass until something is so."""
+        """Let time pass until the condition is true."""
         deadline_ms = self.clock.monotonic_ms() + within_ms
         while not condition():
             assert self.clock.monotonic_ms() < deadline_ms, "it never came"
             await self.clock.sleep_ms(20)
 
     async def wait_until_in_sync(self, leader: BrokerId, *members: BrokerId) -> None:
-        """Until the leader knows that these are the ISR, and no other change is under way."""
+        """Wait until the leader knows that these are the ISR, and no other change is under way."""
         partition = self.partition(leader)
         await self.wait_until(lambda: set(partition.isr) == set(members) and partition.proposed is None)
 

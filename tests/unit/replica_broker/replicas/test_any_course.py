@@ -1,9 +1,7 @@
-"""Whatever happens, in any order: nothing that was acknowledged is lost while a replica in sync survives, and the logs
-agree on what is committed.
-
-Processes crash and keep what they wrote, as it is in the page cache; a machine that loses power loses what was not flushed,
-all that is, and is out of the ISR before it comes back, as its session is over. Elections are clean.
-"""
+"""In any order of events, no acknowledged record is lost while a replica in sync survives, and the logs agree on
+committed records. Processes crash and keep their writes, because these are in the page cache. A machine that loses
+power loses all unflushed writes, and is out of the ISR before it comes back, because its session has expired. Elections
+are clean."""
 
 import asyncio
 from collections.abc import Iterable
@@ -26,7 +24,7 @@ BROKERS = (A, B, C)
 
 @dataclass(slots=True)
 class Course:
-    """What has happened so far."""
+    """The events so far."""
 
     cluster: Cluster
     acknowledged: dict[int, str] = field(default_factory=dict)
@@ -35,7 +33,7 @@ class Course:
     producing: set[asyncio.Task[None]] = field(default_factory=set)
 
     def broker(self, who: int) -> BrokerId:
-        """The leader, where there is one, and who is so many after it."""
+        """Return the leader, or the broker that many places after it. Without a leader, count from the first broker."""
         leader = self.cluster.controller.states[ORDERS].leader
         return BROKERS[((BROKERS.index(leader) if leader in BROKERS else 0) + who) % len(BROKERS)]
 
@@ -63,7 +61,7 @@ class Course:
         state = self.cluster.controller.states[ORDERS]
         others = [member for member in state.isr if member != broker and member in self.cluster.running]
         if broker not in self.cluster.running or (loses_power and not others):
-            return  # nobody else could be elected, so it would be in the ISR with what it lost
+            return  # no other broker could be elected, so it would be in the ISR although it lost records
         await self.cluster.crash(broker, loses_power=loses_power)
         if loses_power:
             await self.elect(None)
@@ -122,7 +120,7 @@ class Course:
 
 
 WHO = st.integers(0, 2)
-"""The leader as the controller has it, the next broker, and the one after: so that what matters happens often."""
+"""The leader as the controller knows it, the next broker, and the one after: so the interesting events are frequent."""
 ACTIONS = st.one_of(
     st.tuples(st.just("produce"), st.just(0), st.sampled_from([-1, -1, 1])),
     st.tuples(st.just("produce"), WHO, st.sampled_from([-1, 1])),

@@ -1,4 +1,4 @@
-"""How many bytes a follower is behind, by what a leader noted of its appends."""
+"""The number of bytes that a follower is behind, by the leader's notes of its appends."""
 
 from hypothesis import given
 from hypothesis import strategies as st

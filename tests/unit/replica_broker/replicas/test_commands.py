@@ -1,4 +1,4 @@
-"""What the controller commands: judged partition by partition, and obeyed where the epoch is larger."""
+"""The controller's commands: judged partition by partition, and obeyed if the epoch is larger."""
 
 import asyncio
 from dataclasses import replace
@@ -212,7 +212,8 @@ def test_truncated_to_the_high_watermark_as_the_seed_has_it_a_follower_cuts_what
 
 
 def test_what_only_the_old_leader_has_is_cut_by_leader_epochs_and_nothing_else() -> None:
-    """KIP-101: what B has above its high watermark was committed by A, and stays; what only A has, goes."""
+    """KIP-101: the records that B has above its high watermark were committed by A, and stay. The records that only A
+    has are removed."""
 
     async def scenario(cluster: Cluster) -> None:
         cluster.start(A, B)

@@ -1,4 +1,4 @@
-"""What a leader makes of answers to its ISRs that come late, or say something else than was asked."""
+"""A leader's handling of answers to its ISR changes that come late, or that confirm something else."""
 
 import asyncio
 from dataclasses import dataclass, field
@@ -14,7 +14,7 @@ from tests.unit.replica_broker.replicas.cluster import A, B, Cluster, play
 
 @dataclass(slots=True)
 class Slow:
-    """An `IsrWriter` that answers when a test says so, and what it says."""
+    """An `IsrWriter` that answers at the test's signal, and its answers."""
 
     asked: list[IsrToWrite] = field(default_factory=list)
     answers: list["asyncio.Future[IsrWritten | IsrRefused]"] = field(default_factory=list)

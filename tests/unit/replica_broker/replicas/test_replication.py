@@ -1,4 +1,4 @@
-"""Leaders and followers together: what is appended, fetched, committed, and acknowledged."""
+"""Leaders and followers together: records are appended, fetched, committed, and acknowledged."""
 
 import asyncio
 from uuid import UUID
@@ -505,7 +505,7 @@ def test_a_log_that_parts_from_the_leader_s_is_told_where() -> None:
         await cluster.elect(A, [A, B])
         asked = Asked(offset=5, max_bytes=100, current_leader_epoch=LeaderEpoch(2), last_fetched_epoch=LeaderEpoch(1))
         answer = (await cluster.running[A].fetch(Fetch(partitions={ORDERS: asked}, replica_id=B)))[ORDERS]
-        assert answer.diverging_epoch == EpochEnd(LeaderEpoch(0), 1)  # nothing was written in epoch 1
+        assert answer.diverging_epoch == EpochEnd(LeaderEpoch(0), 1)  # no record was written in epoch 1
         assert answer.records == b""
         assert cluster.partition(A).followers[B].end_offset != 5
 
@@ -561,7 +561,7 @@ def test_a_new_leader_is_followed_at_once() -> None:
 
 
 def test_after_an_unclean_election_the_new_leader_s_log_is_the_partition() -> None:
-    """What only the old leader had is lost, also where it was committed: all replicas agree again."""
+    """The records that only the old leader had are lost, even committed ones, and all replicas agree again."""
 
     async def scenario(cluster: Cluster) -> None:
         cluster.start(A, B)

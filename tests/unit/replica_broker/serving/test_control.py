@@ -1,4 +1,4 @@
-"""Whose commands are obeyed."""
+"""The controllers whose commands are obeyed."""
 
 import asyncio
 from collections.abc import Iterable

@@ -1,4 +1,4 @@
-"""Where groups are sent, as every broker computes it."""
+"""The coordinator of each group, as every broker computes it."""
 
 from typing import Any
 

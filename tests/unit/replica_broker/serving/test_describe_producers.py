@@ -1,4 +1,4 @@
-"""Who wrote to partitions, told to tools, and never more than an answer may have."""
+"""The producers of partitions in answers to tools. No answer exceeds its limit."""
 
 from collections import deque
 

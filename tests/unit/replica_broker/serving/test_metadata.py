@@ -1,4 +1,4 @@
-"""What is known of the cluster, and what clients are told of it in each version."""
+"""A broker's knowledge of the cluster, and its answers to clients in each version."""
 
 from typing import Any
 from uuid import UUID

@@ -1,4 +1,4 @@
-"""What a coordinator hears of the markers that it asks for."""
+"""The answers to a coordinator that sends transaction markers."""
 
 import pytest
 from kio.schema.types import ProducerId

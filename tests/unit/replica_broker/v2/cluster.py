@@ -58,7 +58,7 @@ class Cluster:
         self.admin = Admin(self.zk, timeout_ms=30_000, bound=BOUND)
 
     async def start(self, *brokers: BrokerId) -> None:
-        """Brokers begin, or begin again with what is on their disks, and are registered on return."""
+        """Start brokers, or restart them with the contents of their disks. They are registered on return."""
         for broker in brokers:
             await self.spawn(broker)
         await self.wait_until(lambda: all(self.nodes[broker].epoch != UNREGISTERED for broker in brokers))
@@ -94,7 +94,7 @@ class Cluster:
         self._tasks[broker] = noticed(self.brokers[broker].run(), name=f"broker {broker}")
 
     async def kill(self, broker: BrokerId) -> None:
-        """The process ends at once; its disk has what was written. Its session expires."""
+        """End the process at once. Its disk keeps the written data. Its session expires."""
         self.network.stop(broker)
         disk = self.disks[broker]
         after = SimulatedDisk()
@@ -140,11 +140,11 @@ class Cluster:
         return (await self.zk.read_many([path]))[0] is not None
 
     def has_log(self, broker: BrokerId, where: TopicPartition = ORDERS) -> bool:
-        """Whether anything of the partition is on the disk."""
+        """Return True if the disk has a directory of the partition."""
         return any(self.disks[broker].exists(folder / str(where)) for folder in (FOLDER, OTHER_FOLDER))
 
     def break_directory(self, broker: BrokerId) -> None:
-        """The log directory that has the partition fails in whatever is done with it next."""
+        """Make the log directory of the partition fail at its next use."""
         path = str(self.directories[broker].find_path(ORDERS))
         self.disks[broker].broken = lambda each: each.startswith(path)
 
@@ -161,7 +161,7 @@ class Cluster:
         return values_in(log.read(log.log_start_offset, 1 << 30, below=log.log_end_offset))
 
     async def wait_until(self, is_so: Callable[[], bool | Awaitable[bool]], *, within_ms: float = 120_000) -> None:
-        """Lets time pass until something is so."""
+        """Let time pass until the condition is true."""
         deadline_ms = self.clock.monotonic_ms() + within_ms
         while True:
             found = is_so()
@@ -171,7 +171,7 @@ class Cluster:
             await self.clock.sleep_ms(20)
 
     async def wait_until_led(self, *, not_by: BrokerId | None = None) -> BrokerId:
-        """Until a broker leads, open to clients."""
+        """Wait until a broker leads, and is open to clients."""
 
         async def is_led() -> bool:
             leader = (await self.znodes()).leader

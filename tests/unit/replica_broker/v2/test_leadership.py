@@ -1,4 +1,4 @@
-"""Who leads in design v2, who follows, and what is committed."""
+"""Design v2: the leader, the followers, and the committed records."""
 
 import pytest
 
@@ -142,7 +142,7 @@ def test_a_leader_that_is_replaced_while_it_waits_to_write_the_isr_takes_part_in
         await cluster.kill(A)
         await cluster.wait_until(lambda: any(cluster.partition(broker).is_leader for broker in (B, C)))
         leader = next(broker for broker in (B, C) if cluster.partition(broker).is_leader)
-        cluster.partition(leader).proposed = ProposedIsr((leader,))  # one that is refused, as it is too late
+        cluster.partition(leader).proposed = ProposedIsr((leader,))  # one that is refused, because it is too late
         cluster.zookeeper.expire(cluster.sessions[leader])
         cluster.network.mend()
         await cluster.wait_until(lambda: {cluster.partition(broker).leader_epoch for broker in (B, C)} == {3})

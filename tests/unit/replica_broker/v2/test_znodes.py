@@ -1,4 +1,4 @@
-"""What is read back from the znodes of design v2, and what makes no sense there."""
+"""The decoding of the znodes of design v2, and of contents that make no sense."""
 
 from uuid import UUID
 

@@ -1,4 +1,4 @@
-"""What the ledger keeps, in which order the nights run, and which rows a release waits for."""
+"""The rows of the ledger, the order of the nights, and the rows that a release waits for."""
 
 from datetime import UTC, datetime, timedelta
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Which cases the lists of the levels select."""
+"""The cases that the lists of the levels select."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""Which test files a change selects, and why."""
+"""The test files that a change selects, and the reasons."""
 
 from collections.abc import Sequence
 from datetime import UTC, datetime

@@ -40,7 +40,7 @@ ALICE: Final = "alice"
 def make_stored(
     mechanism_name: str, password: str = PASSWORD, *, salt: bytes = b"salt for a test", iterations: int = 4096
 ) -> StoredCredential:
-    """As Kafka stores it."""
+    """Return the credential as Kafka stores it."""
     (mechanism,) = (each for each in SCRAM_MECHANISMS.values() if each.name == mechanism_name)
     salted = hashlib.pbkdf2_hmac(mechanism.digest, password.encode(), salt, iterations)
     return read_credential(credential(mechanism, SaltedPassword(salt=salt, salted=salted, iterations=iterations)))
@@ -48,7 +48,7 @@ def make_stored(
 
 @dataclass
 class Users:
-    """Those who log in by SCRAM."""
+    """The users that log in by SCRAM."""
 
     known: dict[tuple[str, str], StoredCredential] = field(default_factory=dict)
     is_out_of_reach: bool = False
@@ -63,7 +63,7 @@ class Users:
 
 @dataclass
 class Judge(Gate):
-    """Lets all do everything, and remembers who asked."""
+    """Allows everything, and remembers the callers."""
 
     seen: list[Caller] = field(default_factory=list)
 
@@ -84,7 +84,7 @@ async def _versions(_: RequestPayload) -> ResponsePayload:
 
 
 class Site:
-    """What a listener named SECURE is told, and who comes to it."""
+    """The settings of a listener named SECURE, and its clients."""
 
     def __init__(self, folder: Path, authority: Authority) -> None:
         self.folder = folder
@@ -94,7 +94,7 @@ class Site:
         self.judge = Judge()
 
     def write(self, properties: Mapping[str, str]) -> None:
-        """Replaces the properties at once, as a mounted Secret is."""
+        """Replace the properties atomically, like a mounted Secret."""
         new = self.file.with_suffix(".new")
         new.write_text("".join(f"{name}={value}\n" for name, value in properties.items()))
         new.replace(self.file)
@@ -112,7 +112,7 @@ class Site:
 
     @asynccontextmanager
     async def listen(self, protocol: str, *apis: Api, **limits: int) -> AsyncIterator[Listener]:
-        """With ApiVersions and ControlledShutdown, which agrees to all."""
+        """Run a listener with ApiVersions and with ControlledShutdown, which agrees to all requests."""
         acceptor = Acceptor(
             host="127.0.0.1",
             port=0,
@@ -140,7 +140,7 @@ class Site:
     async def ask(
         self, listener: Listener, *, tls: ssl.SSLContext | None = None, login: Login | None = None
     ) -> Principal:
-        """Connects, asks for a controlled shutdown, and says who the listener took the client for."""
+        """Connect, request a controlled shutdown, and return the principal that the listener saw."""
         connection = await open_connection(
             "localhost" if tls else "127.0.0.1",
             listener.port,

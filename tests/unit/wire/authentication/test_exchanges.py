@@ -1,4 +1,4 @@
-"""What a server says to who logs in, message by message, against scramp's client and by the RFC's own example."""
+"""The server's messages of a SCRAM login, one by one, against scramp's client and by the RFC's own example."""
 
 import contextlib
 import hashlib
@@ -32,7 +32,7 @@ async def log_in(exchange: ScramExchange, login: Login) -> str | None:
 
 
 def final(mechanism: str, first: str, challenge: bytes, *, binding: bytes = b"n,,", password: str = PASSWORD) -> bytes:
-    """What a client of few scruples says last."""
+    """Return the final message of a client that may cheat."""
     digest = "sha256" if mechanism.endswith("256") else "sha512"
     said = dict(part.split("=", 1) for part in challenge.decode().split(","))
     unproved = f"c={b64encode(binding).decode()},r={said['r']}"

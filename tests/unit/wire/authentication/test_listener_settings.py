@@ -1,4 +1,4 @@
-"""What a listener cannot be, by its properties: said in words, with the property, and without secrets."""
+"""Invalid properties of a listener: the error names the property, and shows no secrets."""
 
 import ssl
 from collections.abc import Mapping

@@ -1,4 +1,5 @@
-"""A listener with logins: who is admitted, by what, for how long, and what is answered to whom before."""
+"""A listener with logins: the accepted users and mechanisms, the lifetime of a session, and the answers before a
+login."""
 
 import asyncio
 import struct
@@ -54,7 +55,7 @@ def login(mechanism: str, user: str = ALICE, password: str = PASSWORD) -> Login:
 
 @pytest.fixture
 def open_site(site: Site) -> Site:
-    """Where alice logs in by all that there is."""
+    """Return a site at which alice can log in by every mechanism."""
     site.write(PROPERTIES)
     for mechanism in MECHANISMS[1:]:
         site.users.known[mechanism, ALICE] = make_stored(mechanism)
@@ -62,14 +63,14 @@ def open_site(site: Site) -> Site:
 
 
 class Talk:
-    """A connection on which a client says what it likes."""
+    """A connection on which a client sends what it likes."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.reader = reader
         self.writer = writer
 
     async def say(self, request: RequestPayload) -> bytes | None:
-        """The answer; None where the connection was closed instead."""
+        """Return the answer, or None if the connection was closed instead."""
         return await self.say_bytes(encode_request(request, 3, "client"))
 
     async def say_bytes(self, data: bytes) -> bytes | None:
@@ -334,14 +335,14 @@ async def test_a_session_that_is_over_ends_with_the_next_request_unless_that_ren
     async with open_site.listen("SASL_PLAINTEXT") as listener, open_talk(listener) as talk:
         await talk.handshake()
         await talk.authenticate()
-        await asyncio.sleep(0.01)  # what lasts for a millisecond is over then
+        await asyncio.sleep(0.01)  # a lifetime of a millisecond is over then
         await talk.handshake()
         assert (await talk.authenticate()).error_code is ErrorCode.none
         await asyncio.sleep(0.01)
         assert not await talk.is_served()
 
 
-# What strangers send
+# Requests of strangers
 
 
 async def test_a_message_of_a_login_may_not_be_large(open_site: Site) -> None:

@@ -1,4 +1,4 @@
-"""What servers say of a quorum of controllers: whether they know any, and who leads it."""
+"""Servers' answers about a quorum of controllers: if they know one, and its leader."""
 
 from collections.abc import Mapping
 from datetime import timedelta
@@ -22,7 +22,7 @@ CONTROLLED_SHUTDOWN, DESCRIBE_QUORUM = 7, 55
 
 
 def make_api_versions(*, has_quorum: bool) -> ApiVersionsResponse:
-    """Of a broker without ZooKeeper, or of one with it."""
+    """Return the APIs of a broker without ZooKeeper, or of one with it."""
     key = DESCRIBE_QUORUM if has_quorum else CONTROLLED_SHUTDOWN
     known = ApiVersion(api_key=i16(key), min_version=i16(0), max_version=i16(3))
     return ApiVersionsResponse(error_code=ErrorCode.none, api_keys=(known,), throttle_time=NO_TIME)
@@ -34,7 +34,7 @@ def quorum_decided(offset: int) -> DescribeQuorumResponse:
 
 
 def quorum_led_by(leader: int, error_code: ErrorCode = ErrorCode.none, *, committed: int = 0) -> DescribeQuorumResponse:
-    """In epoch 5; -1: nobody leads it."""
+    """Return an answer about the quorum in epoch 5. Leader -1: it has none."""
     partition = PartitionData(
         partition_index=i32(0),
         error_code=ErrorCode.none,
@@ -49,7 +49,7 @@ def quorum_led_by(leader: int, error_code: ErrorCode = ErrorCode.none, *, commit
 
 
 def votes_in(behind_ms: Mapping[int, int | None], error_code: ErrorCode = ErrorCode.none) -> DescribeVotesResponse:
-    """The voters, and how far each is behind the leader, who is not behind; None: nothing is known of it."""
+    """Return the voters, and how far each is behind the leader, which is at 0. None: nothing is known of the voter."""
     now_ms = 1_700_000_000_000
     voters = tuple(
         ReplicaState(

@@ -24,26 +24,27 @@ METADATA: Final = 3
 API_VERSIONS: Final = 18
 NO_TIME: Final = i32Timedelta.parse(timedelta())
 NOBODY: Final = Address("127.0.0.1", 1)
-"""Nothing listens on this port."""
+"""An address on which no server listens."""
 _NEWEST_METADATA: Final = 11
-"""Of Kafka 2.8."""
+"""The newest Metadata of Kafka 2.8."""
 
 
 class Server:
-    """A server that says who is the controller, and answers other requests with what comes next in its script.
+    """A server that names the controller, and answers other requests with the next item of its script.
 
-    A string of bytes is sent as it is, None closes the connection instead, and b"" says nothing at all; a Metadata that
-    Kafka 2.8 does not know closes it, as there. Who asks which versions it speaks is told that it speaks all."""
+    Bytes are sent as they are, None closes the connection instead, and b"" sends no answer at all. A Metadata version
+    that Kafka 2.8 does not know closes the connection, as there. ApiVersions is answered with all versions.
+    """
 
     def __init__(self) -> None:
         self.address = NOBODY
         self.controllers: list[Server] = []
-        """Who it says is the controller, question by question; the last one stays."""
+        """The controllers that it names, question by question. The last one stays."""
         self.script: list[ResponsePayload | bytes | None] = []
         self.asked: list[int] = []
         self.writers: list[asyncio.StreamWriter] = []
         self.is_silent = False
-        """Whether it answers nothing at all."""
+        """True if it answers no requests."""
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.writers.append(writer)
@@ -80,7 +81,7 @@ class Server:
 
 
 def spoken(ranges: Mapping[int, tuple[int, int]]) -> ApiVersionsResponse:
-    """What a server says that speaks these versions."""
+    """Return the ApiVersions answer of a server with these versions."""
     return ApiVersionsResponse(
         error_code=ErrorCode.none,
         api_keys=tuple(

@@ -24,7 +24,7 @@ PRIMITIVES: dict[str, st.SearchStrategy[Any]] = {
 
 
 Primitives = Mapping[str, st.SearchStrategy[Any]]
-"""What a field of each of Kafka's types may hold."""
+"""The values of a field of each of Kafka's types."""
 
 
 def messages(entity_type: Any, primitives: Primitives = PRIMITIVES) -> st.SearchStrategy[Any]:

@@ -1,4 +1,4 @@
-"""What leaders of older brokers ask for ISRs, and hear: as Kafka's definitions of the versions have it."""
+"""ISR requests of leaders on older brokers, and the answers, by Kafka's definitions of the versions."""
 
 import struct
 from typing import Any

@@ -1,4 +1,4 @@
-"""What the properties of a broker say of its listeners, for who connects to them: as brokers read it, without a secret."""
+"""The listeners in a broker's properties, for clients that connect to them: as brokers read them, without a secret."""
 
 from pathlib import Path
 from typing import Final

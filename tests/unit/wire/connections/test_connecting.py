@@ -1,4 +1,5 @@
-"""Connections that are secured: who is admitted, who is told what, what is read anew, and when a session is renewed."""
+"""Secured connections: the servers that are accepted, the secrets that they see, the files that are read again, and the
+renewal of sessions."""
 
 import asyncio
 import ssl
@@ -39,7 +40,7 @@ LOCAL: Final = ("localhost", "IP:127.0.0.1")
 
 
 class Files:
-    """An authority, a file of properties, and what it names."""
+    """A certificate authority, a file of properties, and the files that it names."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -49,7 +50,7 @@ class Files:
         self.tell()
 
     def tell(self, mechanism: str = "PLAIN", user: str = "alice", password: str | None = None, **changed: str) -> None:
-        """Has the file say who logs in, with alice's certificate, but for what is changed."""
+        """Write a file in which alice logs in with her certificate, except for the given changes."""
         secret = USERS[user] if password is None else password
         properties = {
             "sasl.mechanism.inter.broker.protocol": mechanism,
@@ -62,7 +63,7 @@ class Files:
         written(self.file, {**properties, **{name.replace("_", "."): value for name, value in changed.items()}})
 
     def server_context(self, *names: str, days: int = 2) -> ssl.SSLContext:
-        """Of a server that wants certificates of the authority."""
+        """Return the TLS context of a server that requires certificates of the authority."""
         made = self.authority.issue("broker", *(names or LOCAL), days=days)
         context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH, cafile=self.authority.certificate)
         context.load_cert_chain(made.certificate, made.key)
@@ -97,7 +98,7 @@ def files(certified: Files) -> Files:
 
 
 async def refusal(link: BrokerLink) -> str:
-    """Why a link sends nothing."""
+    """Return the reason why a link sends nothing."""
     with pytest.raises(NotConnected) as refused:
         await link.send(REQUEST)
     assert not any(secret in str(refused.value) for secret in ("secret", "wrong"))

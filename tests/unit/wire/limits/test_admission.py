@@ -1,4 +1,4 @@
-"""How many may connect, and what is kept for brokers and for the controller's own connections."""
+"""The limit of connections, and the places that are reserved for brokers and for the controller's own connections."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What requests and connections may take at the controller's port, over real sockets, with the production tables."""
+"""The limits of requests and connections at the controller's port, over real sockets, with the production tables."""
 
 import asyncio
 import struct
@@ -54,7 +54,7 @@ CREATE_TOPICS, DELETE_TOPICS, ALTER_REASSIGNMENTS, CONTROLLED_SHUTDOWN = 19, 20,
 
 
 class Answered:
-    """All that the controller answers in turn, with a count of what comes as far as that."""
+    """Answers all APIs of the controller, and counts the requests that arrive."""
 
     def __init__(self) -> None:
         self.requests: list[RequestPayload] = []
@@ -338,7 +338,7 @@ async def test_a_broker_that_stops_within_its_answer_is_not_waited_for() -> None
                 assert await peer.reader.read() == struct.pack(">i", 100) + METADATA[8:12]
 
 
-# Who asks
+# Rights of callers
 
 
 class StrictGate:
@@ -425,7 +425,7 @@ async def test_nothing_is_passed_on_where_the_relay_is_switched_off() -> None:
     assert "--no-relay" in refused["error"]
 
 
-# Who connects
+# Limits of connections
 
 
 async def test_a_thousand_connections_that_ask_nothing_leave_room_for_brokers_and_for_us() -> None:

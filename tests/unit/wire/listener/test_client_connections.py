@@ -1,4 +1,4 @@
-"""The controller's own port, over real sockets: what is answered here, what is relayed, and what ends a connection."""
+"""The controller's own port, over real sockets: local answers, relayed requests, and the ends of connections."""
 
 import asyncio
 import struct
@@ -88,7 +88,7 @@ class Peer:
 
 
 class ScriptedBroker:
-    """A broker that keeps what it receives and answers with what `script` makes of it."""
+    """A broker that keeps its requests, and answers them by `script`."""
 
     def __init__(self) -> None:
         self.address = Address("127.0.0.1", 0)
@@ -220,7 +220,7 @@ def metadata_of(cluster_id: str) -> MetadataResponse:
 
 
 def ask_broker(answer: AskBroker | None) -> Callable[[RequestPayload], Awaitable[AskBroker]]:
-    """What answers a local API with a question to a broker, or with nothing."""
+    """Return a handler of a local API that asks a broker this question, or gives no answer."""
 
     async def on_request(_: RequestPayload) -> AskBroker:
         if answer is None:
@@ -419,7 +419,7 @@ async def test_thousands_of_requests_at_once_hold_up_nobody(logged: list[Any]) -
         assert warnings(logged) == []
 
 
-# What is answered here, perhaps with the help of a broker
+# Local answers, some of them with the help of a broker
 
 
 async def test_what_changes_nothing_is_asked_of_the_next_broker_when_one_is_silent(
@@ -728,7 +728,7 @@ ENVELOPE: bytes = encode_request(
     2,
     "x",
 )
-"""A broker takes what is inside for a request of the principal that the envelope names."""
+"""A broker takes the request in the envelope as one of the principal that the envelope names."""
 
 
 @pytest.mark.parametrize("command", [UPDATE_METADATA, ENVELOPE], ids=["UpdateMetadata", "Envelope"])

@@ -1,4 +1,4 @@
-"""Which server is asked next for a connection, at which address, and how long an answer is waited for."""
+"""The next server of a connection, its address, and the timeout for an answer."""
 
 import asyncio
 from collections import Counter
@@ -18,7 +18,7 @@ Server = tuple[str, str, int]
 
 @pytest.fixture
 def attempts(monkeypatch: pytest.MonkeyPatch) -> list[Server]:
-    """The attempts to connect, as name, address and port. Each of them fails."""
+    """Note the attempts to connect, as name, address and port. Each of them fails."""
     made: list[Server] = []
 
     def refuse(_connection: object, host: str, address: str, port: int) -> None:

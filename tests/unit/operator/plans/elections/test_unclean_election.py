@@ -1,4 +1,4 @@
-"""An unclean election gives a leader to partitions that have none, and to no others, and says what that may have cost."""
+"""An unclean election gives a leader to partitions without one, and to no others, and says what records may be lost."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -51,7 +51,7 @@ def list_asked(plan: Plan[Any]) -> list[int]:
 
 
 def answer_step(first: Plan[Any], refused: dict[int, str] | None = None, trouble: str | None = None) -> Context:
-    """What the next plan of the same look knows."""
+    """Return the context of the next plan in the same reconciliation."""
     (step,) = first.steps
     assert isinstance(step, ElectUnclean)
     named = tuple((tp(number), said) for number, said in (refused or {}).items())
@@ -162,7 +162,7 @@ class TestARestart:
         assert plan.notices[0].reason == "UncleanLeaderElected"
 
     def test_leaves_what_had_a_leader_when_it_began_alone(self) -> None:
-        """Nobody has looked at what it would lose."""
+        """Nobody has judged the loss of records there."""
         first = look(view(topic(LEADERLESS, *[LED] * 600)), topics=[ORDERS])
         worse = view(topic(LEADERLESS, *[LED] * 599, (assign([9, 2]), lead(-1, [9]))))
         plan = look(worse, first, FRESH)
@@ -178,7 +178,7 @@ class TestARestart:
 
 
 class Controller:
-    """A controller that answers every request the same way, and remembers what it was asked."""
+    """A controller that answers every request the same way, and notes its requests."""
 
     def __init__(self, answer: ElectLeadersResponse | RequestError) -> None:
         self._answer = answer

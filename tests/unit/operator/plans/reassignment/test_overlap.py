@@ -1,4 +1,4 @@
-"""Each partition of a move goes its own way: what holds one back, or is refused, disturbs no other."""
+"""Each partition of a move goes its own way: one that is held back or refused does not disturb the others."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
@@ -30,7 +30,7 @@ def tp(number: int) -> TopicPartition:
 
 
 def reply_to(plan: Plan[Any], trouble: str | None = None, **refused: tuple[RefusalKind, str]) -> Context:
-    """What is known after the plan's request; partitions that are not refused began, unless there was trouble."""
+    """Return the context after the plan's request. Partitions that are not refused began, unless there was trouble."""
     (step,) = plan.steps
     assert isinstance(step, SubmitReassignment)
     refusals = {tp(int(name[1:])): Refusal(kind=kind, said=said) for name, (kind, said) in refused.items()}

@@ -1,4 +1,4 @@
-"""A reassignment is asked for once, whatever happens in between, and every step of seed 000's table shows."""
+"""A reassignment is requested once, with any events in between, and the status shows every step of seed 000's table."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -42,7 +42,7 @@ def make_request(targets: dict[int, Sequence[int]]) -> ReassignmentPlan:
 
 
 def list_asked(plan: Plan[Any]) -> list[dict[int, tuple[int, ...]]]:
-    """What the plan asks the cluster for."""
+    """Return the requests of the plan."""
     return [
         {tp.partition: to for tp, to in step.partitions.items()}
         for step in plan.steps
