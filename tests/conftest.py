@@ -1,6 +1,6 @@
 """Real servers for the tests that ask for them: started at the first use, one of each for the whole run.
 
-Whatever asks for a real server is marked `real` by that alone, so `-m "not real"` never starts one. The options that
+A test that asks for a real server is marked `real` by that alone, so `-m "not real"` never starts one. The options that
 select the cases of a level of checks are those of `tests/levels.py`.
 """
 
@@ -31,8 +31,8 @@ hypothesis.settings.register_profile("derandomized", derandomize=True, deadline=
 hypothesis.settings.register_profile("nightly", derandomize=False, deadline=None, max_examples=500, print_blob=True)
 hypothesis.settings.load_profile(os.environ.get("KONTROLLER_HYPOTHESIS", "derandomized"))
 
-# Fixtures that make a test a real one, and what the cache has to hold for them beside Kafka; `pytest.mark.real(Part.X)`
-# names more.
+# Fixtures that make a test a real one, and the parts of the cache that they need besides Kafka.
+# `pytest.mark.real(Part.X)` names more.
 _REAL_FIXTURES: dict[str, tuple[Part, ...]] = {
     "servers_folder": (),
     "kubernetes_api": (*API_SERVER, Part.HELM),
@@ -41,7 +41,7 @@ _REAL_FIXTURES: dict[str, tuple[Part, ...]] = {
 _KEPT_LOGS = pytest.StashKey[list[str]]()
 
 _REAL_TIMEOUT_S = LONGEST_WAIT_S + 60
-"""A wait for real servers ends by itself if nothing moves, and says what it waited for: pytest interrupts it later."""
+"""A wait for real servers ends on its own if nothing moves, and says what it waited for: pytest interrupts it later."""
 
 _chroots = itertools.count(1)
 
@@ -104,7 +104,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_sessionstart(session: pytest.Session) -> None:
-    """Makes tests wait until their servers fit beside those of other runs. Waiting is not of a test's time."""
+    """Make tests wait until their servers fit beside those of other runs. The wait does not count as a test's time."""
 
     def say(text: str) -> None:
         capture = session.config.pluginmanager.get_plugin("capturemanager")

@@ -130,7 +130,7 @@ class Ran:
 
 
 class MaySelectNone:
-    """Has a run pass if nothing was left to run, as of files whose cases are all nightly."""
+    """Makes a run pass if no case was left to run, for example because all cases of the files are nightly."""
 
     def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
         if exitstatus == pytest.ExitCode.NO_TESTS_COLLECTED:

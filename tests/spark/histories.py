@@ -1,8 +1,8 @@
-"""Journals of random clusters, written by the production encoder: whatever a seed decides, the state is known afterwards.
+"""Journals of random clusters, written by the production encoder.
 
-A `RandomCluster` does what controllers, brokers and users do, and obeys what the controller guarantees: epochs rise, an
-elected leader was in sync unless the election was unclean, topics are known before their partitions. So an audit of it
-must find nothing, and the fold of its lines must come to its live state.
+For any seed, the state is known afterwards. A `RandomCluster` acts like controllers, brokers and users, and keeps the
+controller's guarantees: epochs rise, an elected leader was in sync unless the election was unclean, topics are known
+before their partitions. So an audit of it must find nothing, and the fold of its lines must equal its live state.
 """
 
 import random
@@ -248,7 +248,7 @@ class RandomCluster:
             self._snapshot()
             del self.lines[-self._rng.randrange(1, 4) :]  # killed in the middle of a snapshot
         self._now_us += self._rng.randrange(1, 600) * 1_000_000
-        self.state.changes.is_open = False  # what happens now is written down by nobody
+        self.state.changes.is_open = False  # nobody writes down the next events
         self._rng.choice((self._fail, self._start, self._delete, self._create, self._alter_isr))()
         self._begin_term()
 

@@ -1,4 +1,4 @@
-"""Journals of one partition, said in hours: who wrote, from when to when, who led, and what was lost."""
+"""Journals of one partition, in hours: the writers, their times, the leaders, and the losses."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -66,7 +66,7 @@ class Writer:
         return self
 
     def follow(self, other: "Writer") -> "Writer":
-        """Finds what another one left."""
+        """Start from the state that another writer left."""
         self._state |= other._state
         return self
 
@@ -95,7 +95,7 @@ class Writer:
         return self
 
     def lose(self, until: float) -> "Writer":
-        """Could not write until then, says so, and begins anew."""
+        """Lose all records until that time, say so, and begin again with a snapshot."""
         self.hours = until
         self._write("gap", dropped=3)
         self._seq += 2

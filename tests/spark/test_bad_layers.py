@@ -1,4 +1,4 @@
-"""Whatever is wrong with the input has its finding, ends no job, and leaves the rest of the history as it was."""
+"""Any fault of the input has its finding, ends no job, and leaves the rest of the history as it was."""
 
 import json
 from collections import Counter
@@ -14,7 +14,7 @@ from kontroller.history.transforms.lines import IN_FULL, IN_FULL_IN_SNAPSHOTS
 from tests.spark.histories import keep_lines, random_cluster, rows
 
 Journals = dict[str, bytes]
-"""By folder, below that of the cluster."""
+"""The lines by folder, below that of the cluster."""
 DAY_US = 86_400_000_000
 HISTORY = [json.loads(line) for line in random_cluster(1, cluster_id="c", events=40, has_gaps=False).lines]
 
@@ -39,7 +39,7 @@ def shift_times(moved: Callable[[int], int]) -> Journals:
 
 
 def add_recorder(count: int) -> Journals:
-    """The beginning of an epoch as somebody saw it who only looked on."""
+    """Return the beginning of an epoch as a recorder saw it."""
     epoch = HISTORY[-1]["controller_epoch"]
     seen = [
         record | {"inferred": True, "cause": "guessed"} for record in HISTORY if record["controller_epoch"] == epoch
@@ -109,7 +109,7 @@ CASES: dict[str, tuple[Journals, dict[str, int], bool | None]] = {
 def outcome(
     spark: SparkSession, tmp_path_factory: pytest.TempPathFactory
 ) -> tuple[dict[str, Counter[str]], dict[str, object]]:
-    """Of each case, a cluster of its name: its findings, and its partitions' intervals."""
+    """Return the findings of each case, which is a cluster of its name, and the intervals of its partitions."""
     root = tmp_path_factory.mktemp("journals")
     for name, (journals, _, _) in CASES.items():
         for folder, data in journals.items():

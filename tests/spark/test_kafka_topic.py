@@ -1,4 +1,4 @@
-"""Without the jars for Kafka, it is said what to do. The rest needs brokers: tests/real/pipeline."""
+"""Without the jars for Kafka, the error says what to do. The rest needs brokers: tests/real/pipeline."""
 
 from collections.abc import Callable
 

@@ -1,4 +1,4 @@
-"""Spark comes to what the pure fold comes to, and to what was alive, however a history arrives."""
+"""Spark's result equals that of the pure fold and the live state, for any order of arrival."""
 
 import json
 import random
@@ -31,7 +31,7 @@ CLUSTERS = 300
 
 @pytest.fixture(scope="module")
 def clusters() -> dict[str, RandomCluster]:
-    """Random clusters, every seventh of which was only looked on at."""
+    """Return random clusters. Every seventh one has only a recorder."""
     return {
         f"c{seed}": random_cluster(seed, cluster_id=f"c{seed}", events=15, is_recorded=seed % 7 == 0)
         for seed in range(CLUSTERS)

@@ -1,4 +1,4 @@
-"""A folder that nothing can be removed from or renamed into, whoever asks."""
+"""A folder in which nobody can remove or rename anything."""
 
 import os
 import subprocess
@@ -11,7 +11,7 @@ import pytest
 
 @contextmanager
 def unchangeable(folder: Path) -> Iterator[None]:
-    """For root, whom permissions do not keep from anything, by the flag that makes a folder immutable."""
+    """Make a folder immutable by its flag, because permissions do not stop root."""
     if os.geteuid() == 0:
         command = ["chattr", "+i", str(folder)]
         if subprocess.run(command, check=False, capture_output=True).returncode:  # a fixed command

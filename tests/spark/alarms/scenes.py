@@ -1,4 +1,4 @@
-"""Short histories and the alarms that they should give: what the watch is asked alone, and Spark with all at once.
+"""Short histories and the alarms that they should give, for the watch alone, and for Spark with all of them at once.
 
 A scene is a list of batches of records; its name becomes its cluster's. Times are seconds.
 """
@@ -11,7 +11,7 @@ START_US = 1_700_000_000_000_000
 
 
 def record(seq: int, at: float, kind: str, *, epoch: int = 1, **fields: Any) -> Fields:
-    """A row of `events` without its cluster; what is not given is null."""
+    """Return a row of `events` without its cluster. Missing fields are null."""
     named = {"controller_epoch": epoch, "seq": seq, "event_time_us": START_US + round(at * 1e6), "kind": kind}
     return {**named, "cause": "brokers_changed", **fields}
 
@@ -227,5 +227,5 @@ SCENES = {
         {make_said("leaderless", "raised", -86_360, -86_330, 4)},
     ),
 }
-"""For alarms after 30 seconds without a leader, and after 20 with too few in sync; a controller writes every 20 seconds,
-and is silent after 60."""
+"""The expected alarms after 30 seconds without a leader, and after 20 with too few members in sync. A controller writes
+every 20 seconds, and is silent after 60."""

@@ -17,7 +17,7 @@ MOST_BATCHES = max(len(scene.batches) for scene in SCENES.values())
 
 
 def write_batch(folder: Path, number: int) -> None:
-    """The batch of that number of every scene that has one, as one file, younger than those before."""
+    """Write the batch of that number of every scene that has one, as one file, younger than the earlier ones."""
     lines = []
     for name, scene in SCENES.items():
         for fields in scene.batches[number] if number < len(scene.batches) else ():

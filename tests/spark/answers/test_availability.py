@@ -19,7 +19,7 @@ DIED = [
     span(0, 1000),
     event(99, "broker_removed", broker=1, correlation_id="1-5", seq=5000, took_us=40_000),
 ]
-"""Broker 1, of which the controller heard 40 ms before it had elected others."""
+"""The failure of broker 1. The controller heard of it 40 ms before it had elected other leaders."""
 
 CLUSTERS = {
     "over two midnights": partition((0, {}), (DAY - 100, NO_LEADER), (2 * DAY + 50, HEALED), until=3 * DAY),

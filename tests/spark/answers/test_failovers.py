@@ -20,7 +20,8 @@ def see(when: float, number: int, seq: int, broker_epoch: int, **more: object) -
 
 
 def lead(number: int, *elections: tuple[float, int, int], until: float = 100) -> list[Row]:
-    """A partition that broker 1 led at first; elections: when, who, seq of the record. All by the event of GONE."""
+    """Return a partition that broker 1 led at first. An election is a time, a leader, and the number of the record. All
+    of them belong to the event of GONE."""
     steps = [(when, {"leader": leader, "seq": seq} | GONE) for when, leader, seq in elections]
     return partition((0, {"seq": 1}), *steps, until=until, number=number)
 

@@ -1,4 +1,4 @@
-"""Each invariant is broken once, and is found with the records that prove it; where nothing is wrong nothing is found."""
+"""Each invariant is broken once, and is found with the records that prove it. A sound history gives no findings."""
 
 import re
 from collections.abc import Sequence
@@ -31,7 +31,7 @@ def proofs() -> dict[str, Proof]:
 
 @pytest.fixture(scope="module")
 def found(spark: SparkSession, proofs: dict[str, Proof]) -> Sequence[Row]:
-    """The violations of all clusters, each of which has one thing wrong with it."""
+    """Return the violations of all clusters, each of which has one fault."""
     tables = Tables()
     tables.add(story(), cluster_id=SOUND)
     for cluster_id, (_, mutate) in MUTATIONS.items():

@@ -9,11 +9,11 @@ from tests.spark.audit.tables import Tables
 
 _UNTOLD: Final = ("partition_epoch", "state_controller_epoch", "broker_epoch")
 TOLD_AGAIN: Final = 40
-"""So many records say nothing of what they were told, and those after them do."""
+"""The number of records without epochs. Later records have them again."""
 
 
 def _untell(record: dict[str, Any]) -> None:
-    """As who polls writes it."""
+    """Remove the epochs from a record, as a recorder that polls writes it."""
     record |= {name: -1 for name in _UNTOLD if record.get(name) is not None}
     if "leader_recovery_state" in record:
         record["leader_recovery_state"] = 0

@@ -1,4 +1,5 @@
-"""Several honest journals of one term: what is said is true, about as much as any of them knows; copies change nothing."""
+"""Several honest journals of one term: the result is true, and covers about as much as any of them knows. Copies change
+nothing."""
 
 from collections.abc import Iterator
 from typing import Final
@@ -31,7 +32,7 @@ def sum_known_us(timeline: Timeline) -> int:
 
 
 def untrue(term: Term, partition: int, timeline: Timeline) -> Iterator[tuple[int, int, int]]:
-    """States that are said to be known, and were not so; a recorder may say a little later what happened."""
+    """Return the states that are wrongly said to be known. A recorder may report an event a little late."""
     for began, ended, leader in timeline:
         if leader is None:
             continue

@@ -1,4 +1,4 @@
-"""Histories whose clocks were wrong, or whose writers fell silent: what is said of them, second by second."""
+"""Histories with wrong clocks or silent writers, and the expected result, second by second."""
 
 from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
@@ -58,7 +58,7 @@ def recorder_frozen() -> Case:
 
 
 def recorder_blind() -> Case:
-    """For less than what counts as silence."""
+    """The recorder is blind for less time than counts as silence."""
     journal = Journal(is_recorded=True).begin().live(100).wait(30).lead(0, 2, cause="unobserved")
     journal.lead(1, 2, cause="unobserved").live(100)
     return Case(journal, [(0, 100, 1), (100, 130, None), (130, 230, 2)])

@@ -1,4 +1,4 @@
-"""The declared pipeline comes to what the batch comes to, from the same journals."""
+"""The declared pipeline and the batch make the same tables from the same journals."""
 
 from pathlib import Path
 

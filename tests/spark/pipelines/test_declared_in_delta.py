@@ -38,7 +38,7 @@ def test_tables_in_delta_hold_what_the_batch_comes_to_also_after_a_second_run(
 
 
 def use_delta(project: Path) -> None:
-    """Has the tables up to the events kept in Delta, and a copy of these in Parquet, as this Spark has no Delta to read it
+    """Keep the tables up to the events in Delta, and copy these to Parquet, because this Spark has no Delta to read it
     with."""
     leave_out_what_follows_events(project)
     keep_in("delta", project, "read_back.sql")

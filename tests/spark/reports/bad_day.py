@@ -88,7 +88,8 @@ class Cluster:
                 self.change(at, key, replace(old, isr=(*old.isr, broker), cause="alter_partition", unclean=False))
 
     def lose(self, at: datetime, broker: int, cause: str = "broker_failed") -> None:
-        """Everything that it leads goes to another of the ISR, or to nobody; before it goes, if it asked for that."""
+        """Let the broker fail: every partition that it leads gets another leader of the ISR, or none. If it asked for
+        that, this happens before it goes."""
         self.away.add(broker)
         self.interval(broker, self.registered.pop(broker), at)
         led = [key for key in self.history if self.state(key).leader == broker]
@@ -128,7 +129,7 @@ class Cluster:
             self.tables["failovers"][-1].update(nothing, partitions=0, moved=0)
 
     def back(self, at: datetime, broker: int) -> None:
-        """It leads again what nobody led, and is in sync a minute later."""
+        """Let the broker return: it leads the partitions without a leader, and is in sync a minute later."""
         self.away.discard(broker)
         self.registered[broker] = at
         for key in self.history:
@@ -282,7 +283,7 @@ def reassignments(cluster: Cluster, day: datetime) -> None:
 
 
 def partition_intervals(cluster: Cluster) -> None:
-    """Cut by what is unknown; incidents of the same."""
+    """Return the intervals, cut by the unknown times, with the incidents."""
     hole = tuple(cluster.tables["known_spans"][number][side] for number, side in ((0, "ended"), (1, "began")))
     for (topic, partition), unordered in cluster.history.items():
         changes = sorted(unordered, key=lambda change: change[0])

@@ -10,7 +10,7 @@ QUICK = {
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     "spark.sql.codegen.wholeStage": "false",
 }
-"""For many queries of few rows, which take longer to compile than to run."""
+"""Settings for many queries of few rows, which take longer to compile than to run."""
 
 
 @pytest.fixture(scope="module", autouse=True)

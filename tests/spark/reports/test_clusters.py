@@ -1,4 +1,5 @@
-"""A page of several clusters: each has a row, also one that fell silent before the period, and what is drawn is bounded."""
+"""A page of several clusters: each has a row, even one that fell silent before the period, and the size of the drawing
+is bounded."""
 
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime, timedelta
@@ -105,7 +106,7 @@ def test_what_was_not_audited_has_no_count_of_violations(given: Mapping[str, Dat
 def test_flaps_and_findings_of_the_period_before_are_compared(given: Mapping[str, DataFrame]) -> None:
     before = figures_before(given, LAST_DAY)
     assert before is not None
-    assert before.counts["findings"] == 1  # not those of no known time, which are in every period
+    assert before.counts["findings"] == 1  # without those of unknown time, which are in every period
     assert before.counts["flaps"] == 0
     half = DAY_1 + timedelta(hours=2, minutes=30)
     later = figures_before(given, Period(began=half, ended=half + timedelta(hours=1)))
@@ -122,7 +123,7 @@ def test_without_intervals_flaps_are_not_compared(given: Mapping[str, DataFrame]
 def test_the_page_draws_few_clusters_and_leads_to_all(given: Mapping[str, DataFrame], tmp_path: Path) -> None:
     limits = Limits(clusters=2, brokers=2, table_rows=3)
     written = write_report(given, tmp_path, period=LAST_DAY, limits=limits, options=Options())
-    assert written.clusters == 3  # of which something lies in the period
+    assert written.clusters == 3  # clusters with data in the period
     source = written.page.read_text()
     assert "3 of 4 clusters need attention" in source
     assert "silent since 2026-02-28 23:00:00" in source

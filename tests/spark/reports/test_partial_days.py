@@ -1,4 +1,4 @@
-"""A report is of exactly its period, also where that is an hour of a day, or begins and ends in the middle of days."""
+"""A report covers exactly its period, even an hour of a day, or a period that begins and ends in the middle of days."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack

@@ -69,7 +69,7 @@ def test_each_section_says_what_happened(texts: dict[str, str]) -> None:
     assert "broker 3 (eu-west-1c)" in texts["incidents"]
     assert "First 12 of 15" in texts["incidents"]
     assert "broker_failed" in texts["failovers"]
-    assert "orders (2), payments (2)" in texts["failovers"]  # what the broker led when it was lost
+    assert "orders (2), payments (2)" in texts["failovers"]  # the partitions that the broker led when it was lost
     assert "orders-3 stalled" in texts["reassignments"]
     assert "3, 9" in texts["exposure"]  # the partitions of orders that were alone
     assert "1002, epoch 18" in texts["controllers"]

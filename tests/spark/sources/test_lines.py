@@ -1,4 +1,4 @@
-"""Every single thing that may be wrong with a line is found as what it is, when it is taken in among good lines."""
+"""Every possible fault of a line is found and named correctly among good lines."""
 
 import json
 from collections.abc import Iterator
@@ -35,7 +35,7 @@ def list_needed(kind: str, *, in_snapshot: bool) -> list[str]:
 
 
 def good(kind: str, *, in_snapshot: bool = False) -> Line:
-    """A record that has what it needs and nothing else."""
+    """Return a record that has the required fields and no others."""
     line = ENVELOPE | {"kind": kind} | ({"snapshot": True} if in_snapshot else {})
     for name in list_needed(kind, in_snapshot=in_snapshot):
         place, _, field = name.rpartition(".")
@@ -53,7 +53,7 @@ def drop_field(line: Line, name: str) -> Line:
 
 
 def bad() -> Iterator[tuple[Line | str, str, str]]:
-    """Lines, what is wrong with each, and what its finding says."""
+    """Return lines, the fault of each, and the text of its finding."""
     for kind in KINDS:
         for name in (*ENVELOPE, "kind"):
             if name != "cluster_id":
@@ -78,7 +78,7 @@ def bad() -> Iterator[tuple[Line | str, str, str]]:
 
 
 def number_lines(lines: list[Line | str]) -> list[str]:
-    """With a number of its own each, where that is not what is wrong."""
+    """Give each line a number of its own, unless the number is its fault."""
     return [
         line if isinstance(line, str) else json.dumps({"seq": number} | line)
         for number, line in enumerate(lines, start=1)

@@ -1,4 +1,4 @@
-"""AlterUserScramCredentials: what brokers will find in a user's configuration."""
+"""AlterUserScramCredentials: the credentials that brokers will find in a user's configuration."""
 
 import hashlib
 from base64 import b64decode

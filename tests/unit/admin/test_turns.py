@@ -1,4 +1,4 @@
-"""The largest requests: sockets are served meanwhile. Turns of the event loop are counted, not time."""
+"""The event loop serves sockets during the largest requests. The tests count its turns, not time."""
 
 import asyncio
 from collections.abc import AsyncIterator

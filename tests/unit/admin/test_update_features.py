@@ -1,4 +1,4 @@
-"""UpdateFeatures: what is finalized is supported by every live broker, and what is refused or fails is not written."""
+"""UpdateFeatures: every live broker supports the finalized levels, and a refused or failed update writes nothing."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
@@ -472,7 +472,7 @@ UP, DOWN = UpgradeType.UPGRADE, UpgradeType.SAFE_DOWNGRADE
 
 
 class TestAllOrNothing:
-    """From version 2 on."""
+    """All or nothing, from version 2 on."""
 
     async def test_all_that_may_be_is_written_at_once(self, served: Cluster) -> None:
         _, before = read_finalized(served)

@@ -1,4 +1,4 @@
-"""The command as it is called: what it refuses, how it ends, and what it loads."""
+"""The command line: refused arguments, exit codes, and loaded modules."""
 
 import signal
 import stat
@@ -23,7 +23,7 @@ EVERYTHING = {
 
 
 def commands(group: Any, *path: str) -> Iterator[tuple[str, ...]]:
-    """Every command, as the words that it is called by."""
+    """Return every command, as the words of its call."""
     for name, command in group.commands.items():
         yield (*path, name)
         yield from commands(command, *path, name) if hasattr(command, "commands") else ()
@@ -128,7 +128,7 @@ def test_a_probe_loads_neither_the_operator_nor_the_controller() -> None:
     """It is started every few seconds beside every broker."""
     script = (
         "import sys, os\n"
-        "sys.modules['hypothesis'] = None\n"  # kio takes it where it is installed, as it is for tests
+        "sys.modules['hypothesis'] = None\n"  # kio imports it if it is installed, as it is for tests
         "from kontroller.command_line import main\n"
         "os._exit = lambda code: sys.exit(print(*sorted({name.split('.')[0] for name in sys.modules})))\n"
         f"main(['ready', *{EVERYTHING['ready']!r}])\n"

@@ -12,7 +12,7 @@ PROJECT = Path(__file__).parents[3]
 
 @pytest.fixture
 def env(tmp_path: Path) -> dict[str, str]:
-    """In which there is a `kontroller`, as installing it makes one."""
+    """Return an environment with a `kontroller` on the PATH, as an installation makes one."""
     command = tmp_path / "kontroller"
     command.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m kontroller "$@"\n')
     command.chmod(0o755)

@@ -19,7 +19,7 @@ LONG_S = 60.0
 
 @dataclass
 class Attempt:
-    """A drain that looks again all the time, and what it said."""
+    """A drain that looks again without a pause, and its output."""
 
     cluster: AnsweringCluster
     broker: int = 1
@@ -231,7 +231,7 @@ async def test_a_broker_that_ends_meanwhile_has_nothing_to_hand_over() -> None:
 
 
 async def test_a_controller_that_has_lost_its_role_is_asked_again() -> None:
-    """Kafka's answers STALE_CONTROLLER_EPOCH where others say NOT_CONTROLLER."""
+    """Kafka's controllers answer STALE_CONTROLLER_EPOCH, others NOT_CONTROLLER."""
     cluster = AnsweringCluster(whole(), refusals=[ErrorCode.stale_controller_epoch, ErrorCode.unknown_server_error])
     await Attempt(cluster).run()
     assert cluster.shutdowns == 3

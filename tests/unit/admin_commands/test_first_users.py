@@ -1,4 +1,5 @@
-"""Users that are in ZooKeeper before there is a broker: who is made, who is left as he is, and what is told of it."""
+"""Users that are created in ZooKeeper before the first broker starts: new ones, existing ones, and the
+notifications."""
 
 import hashlib
 from pathlib import Path
@@ -29,7 +30,7 @@ ALICE: Final = FirstUser(name="alice", password="a wonderland's secret")
 
 @pytest.fixture
 def session() -> SimulatedSession:
-    """Of a cluster in which there is nothing yet."""
+    """Return a session of an empty cluster."""
     return SimulatedZooKeeper().session()
 
 
@@ -40,7 +41,7 @@ async def config_of(session: SimulatedSession, user: str) -> dict[str, str]:
 
 
 async def read_notifications(session: SimulatedSession) -> list[str]:
-    """Of whom brokers are told that something has changed."""
+    """Return the users about whom brokers are notified."""
     (names,) = await session.children_many([paths.CONFIG_CHANGES])
     nodes = await session.read_many([f"{paths.CONFIG_CHANGES}/{name}" for name in sorted(names or ())])
     return [node.data.decode() for node in nodes if node is not None]

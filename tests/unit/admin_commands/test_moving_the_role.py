@@ -1,4 +1,4 @@
-"""`hand-over` and `take-over`: what they find in the way, and how they move the role, over simulated servers."""
+"""`hand-over` and `take-over`: the obstacles that they find, and how they move the role, over simulated servers."""
 
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace

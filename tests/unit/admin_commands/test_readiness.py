@@ -1,4 +1,4 @@
-"""A broker is asked whether it is ready, and the controller only where that depends on a reassignment."""
+"""A broker answers if it is ready. The controller is asked only if that depends on a reassignment."""
 
 import asyncio
 from collections.abc import Callable
@@ -22,7 +22,7 @@ LONG_S = 60.0
 
 @dataclass
 class AskedBroker:
-    """A broker that answers for itself, beside a controller that may not."""
+    """A broker that answers for itself, and a controller that may not answer."""
 
     broker: SimulatedControllerClient
     controller: SimulatedControllerClient
@@ -47,7 +47,7 @@ def make_asked_broker(
 
 
 def make_receiving_cluster() -> AnsweringCluster:
-    """Broker 1 gets a replica of `moved`; whatever else it has is in sync."""
+    """Return a cluster in which broker 1 gets a replica of `moved`. Its other replicas are in sync."""
     return AnsweringCluster(
         {"orders": SimulatedTopic([1, 2, 3], [2, 1, 3]), "moved": SimulatedTopic([1, 2, 3], [2, 3], adding=[1])}
     )

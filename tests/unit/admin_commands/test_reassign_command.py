@@ -1,4 +1,4 @@
-"""`kontroller reassign`: what it leaves, what it clears, and what it says, however a move ends."""
+"""`kontroller reassign`: the limits and moves that it leaves or removes, and its output, for every end of a move."""
 
 from collections.abc import Iterator
 

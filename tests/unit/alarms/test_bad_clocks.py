@@ -1,4 +1,4 @@
-"""Clocks that are ahead, behind, set, or in 1970: trouble is told of in time all the same, and nothing else is."""
+"""Clocks that are ahead, behind, set, or in 1970: alarms are in time all the same, and there are no false ones."""
 
 import pytest
 from hypothesis import given

@@ -1,4 +1,4 @@
-"""The watch as Spark's operator, without Spark: what it keeps between batches, and what its timers do."""
+"""The watch as Spark's operator, without Spark: the state between batches, and the timers."""
 
 from collections.abc import Iterable, Iterator
 from typing import Any

@@ -1,4 +1,4 @@
-"""The data that measurements begin from is what a controller leaves: our own codecs read it."""
+"""The data set of the measurements is what a controller leaves: Kontroller's codecs read it."""
 
 import json
 from collections import Counter
@@ -24,7 +24,7 @@ def node(data: str) -> ZkNode:
 
 
 def states() -> dict[TopicPartition, PartitionState]:
-    """Of all topics but the probed one."""
+    """Return the states of all topics except the probed one."""
     znodes = write_dataset()
     found = {}
     for number in range(dataset.topics_of(PARTITIONS)):

@@ -15,7 +15,7 @@ SESSIONS = 3
 
 
 class Watched(DelegatingSession):
-    """Counts what is asked, and how much of it at once."""
+    """Counts the requests, and the most that were open at once."""
 
     under_way = 0
     most_under_way = 0

@@ -1,4 +1,4 @@
-"""The watch on what the controllers write: given the journals that there are, without rights, found by Prometheus."""
+"""The pod of `history watch`: it gets the journals of the release, has no rights, and Prometheus finds it."""
 
 import json
 from typing import Final

@@ -1,4 +1,4 @@
-"""Assignments as people and Kafka's tools write them; what is wrong is said with what to write instead."""
+"""Assignments as people and Kafka's tools write them. The error about a wrong one says what to write instead."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""The calls for code without an event loop: the same ones, and an end for who still waits when the client is closed."""
+"""The calls for code without an event loop: the same calls, and waiting ones end when the client is closed."""
 
 import inspect
 import socket

@@ -1,4 +1,4 @@
-"""docs/cli.md is what the commands say of themselves, with an example of each."""
+"""docs/cli.md has the help texts of the commands, with an example of each."""
 
 from kontroller.cli.administering.examples import EXAMPLES
 from kontroller.cli.administering.groups import GROUPS

@@ -139,7 +139,7 @@ def test_a_file_that_is_none_of_properties_is_refused(tmp_path: Path, content: b
 
 
 def test_who_names_a_truststore_trusts_nobody_else(files: CertificateFiles) -> None:
-    """As in Java: the authorities of the system are for who names none."""
+    """As in Java, the authorities of the system count only if no truststore is named."""
     pinned = files.certificate.read_text()
     for given in (
         {"ssl.truststore.type": "PEM", "ssl.truststore.location": str(files.certificate)},

@@ -1,4 +1,4 @@
-"""`on_controller_failover` of seed 000: what a new controller finds, and what it makes of it."""
+"""`on_controller_failover` of seed 000: the state that a new controller finds, and its actions."""
 
 import pytest
 

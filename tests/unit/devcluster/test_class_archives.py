@@ -1,4 +1,4 @@
-"""Archives of classes: each program takes its own, and where none could be made all starts without."""
+"""Archives of classes: each program takes its own. If none could be made, all start without one."""
 
 from collections.abc import Sequence
 from pathlib import Path

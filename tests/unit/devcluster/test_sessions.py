@@ -1,4 +1,4 @@
-"""The password of a ZooKeeper session is what ZooKeeper makes of the session's id."""
+"""The password of a ZooKeeper session follows from the session's id, as in ZooKeeper."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""A broker that is none answers what it is to answer, and closes the connection where it has no answer."""
+"""A stand-in for a broker gives its prepared answers, and closes the connection if it has none."""
 
 import struct
 

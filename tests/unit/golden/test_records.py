@@ -1,4 +1,4 @@
-"""The records of `tests/golden`, and what is known to differ from them."""
+"""The records of `tests/golden`, and their known differences."""
 
 from collections.abc import Iterator
 from importlib import import_module

@@ -1,4 +1,4 @@
-"""Layers and archives are the same whenever their files are, and hold what a step changed."""
+"""Layers and archives are reproducible from the same files, and hold the changes of a step."""
 
 import gzip
 import hashlib

@@ -1,4 +1,4 @@
-"""The lists of parts that images carry say what the images are built from."""
+"""The software bills of materials in images list the parts from which the images are built."""
 
 import json
 import re

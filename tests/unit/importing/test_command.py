@@ -1,4 +1,4 @@
-"""`kontroller import` as it is called: what it refuses, and how it ends."""
+"""The command `kontroller import`: refused arguments, and exit codes."""
 
 import pytest
 import yaml

@@ -1,4 +1,5 @@
-"""Topics of a cluster as KafkaTopics: equal to what is there, and what cannot be said is not lost."""
+"""Topics of a cluster as KafkaTopics: equal to the cluster, and settings that no KafkaTopic can express are
+reported."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace

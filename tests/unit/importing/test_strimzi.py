@@ -1,4 +1,4 @@
-"""KafkaTopics of Strimzi's as ours: whatever they say is kept or told."""
+"""KafkaTopics of Strimzi's as ours: every field is kept or reported."""
 
 from io import StringIO
 from typing import Any

@@ -1,4 +1,4 @@
-"""The writer never holds anybody up and never raises; what is missing is known; what was torn is healed."""
+"""The writer never blocks and never raises. Gaps are known, and torn files are repaired."""
 
 import os
 import resource
@@ -157,7 +157,7 @@ def test_a_disk_that_hangs_does_not_hold_up_the_end_of_the_process(tmp_path: Pat
 
 @contextmanager
 def files_no_larger_than(size: int) -> Iterator[Callable[[], None]]:
-    """Lets writes beyond a size fail as they do on a full disk: with a part of them written."""
+    """Let writes beyond a size fail as on a full disk: a part of them is written."""
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
 

@@ -1,4 +1,4 @@
-"""Partitions as Hypothesis draws them: an assignment, the leadership of some of its replicas, and who is alive."""
+"""Partitions as Hypothesis draws them: an assignment, the leadership of some of its replicas, and the live brokers."""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,4 @@
-"""ACLs as ZooKeeper has them: read, watched, and what becomes of those that make no sense."""
+"""ACLs as ZooKeeper has them: read, watched, and the handling of those that make no sense."""
 
 import asyncio
 import json
@@ -47,7 +47,7 @@ def notify(cluster: Cluster, name: str, *, is_prefix: bool = False) -> None:
 
 
 def change(cluster: Cluster, name: str, data: bytes, *, is_prefix: bool = False) -> None:
-    """As a broker does it."""
+    """Change ACLs as a broker does."""
     put(cluster, f"{paths.PREFIXED_ACLS if is_prefix else paths.ACLS}/Topic/{name}", data)
     notify(cluster, name, is_prefix=is_prefix)
 
@@ -63,7 +63,7 @@ def may_read(table: AclTable, name: str) -> bool:
 
 
 async def wait_until_readable(acls: KnownAcls, name: str) -> None:
-    """By whatever table is the present one then."""
+    """Wait until the present table allows to read the topic."""
     async with asyncio.timeout(20):
         while not may_read(await acls.table(), name):  # noqa: ASYNC110 - nothing says when it is known
             await asyncio.sleep(0.01)
@@ -162,7 +162,7 @@ async def test_what_has_changed_while_the_connection_was_lost_is_known_afterward
     acls.begin()
     await acls.table()
     cluster.zk.expire(session)
-    put(cluster, f"{paths.ACLS}/Topic/one", acl(READ))  # and whoever notified of it did so before, and took it away
+    put(cluster, f"{paths.ACLS}/Topic/one", acl(READ))  # its notification has come and gone
     await wait_until_readable(acls, "one")
 
 

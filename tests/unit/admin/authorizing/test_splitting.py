@@ -1,4 +1,4 @@
-"""Requests of several parts: what is refused does not reach the controller, and each part has its own answer, in order."""
+"""Requests of several parts: refused parts do not reach the controller, and each part has its own answer, in order."""
 
 from collections import Counter
 from collections.abc import Callable

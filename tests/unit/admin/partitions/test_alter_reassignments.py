@@ -1,4 +1,4 @@
-"""AlterPartitionReassignments: what Kafka's tools and client libraries ask for, and what they are answered (KIP-455)."""
+"""AlterPartitionReassignments: the requests of Kafka's tools and client libraries, and the answers (KIP-455)."""
 
 import asyncio
 from collections.abc import Sequence
@@ -190,7 +190,8 @@ async def test_what_is_cancelled_has_its_order_again(served: Cluster, restarts: 
 
 
 async def test_a_new_replica_that_leads_hands_over_first(served: Cluster) -> None:
-    """4 came to lead because the old replicas were away; nobody is ever without a leader, nor is 4 in the ISR alone."""
+    """4 came to lead because the old replicas were away. The partition always has a leader, and 4 is never in the ISR
+    alone."""
     await ask(served, {ORDERS: [4, 5, 6]})
     await served.join_isr(ORDERS, 4)
     for number in (1, 2, 3):

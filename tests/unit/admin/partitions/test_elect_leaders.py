@@ -1,4 +1,4 @@
-"""ElectLeaders: who is elected, and the error code of each partition where nobody is."""
+"""ElectLeaders: the elected leaders, and the error code of each partition without one."""
 
 from collections.abc import AsyncIterator
 from datetime import timedelta

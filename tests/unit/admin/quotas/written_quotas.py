@@ -20,5 +20,5 @@ def put(zookeeper: SimulatedZooKeeper, path: str, data: bytes) -> None:
 
 
 def set_rate(zookeeper: SimulatedZooKeeper, entity: Entity, rate: object) -> None:
-    """Lets so many partitions a second be changed, by names as they stand in paths."""
+    """Set the rate of partition changes a second. The names of the entity stand in paths."""
     put(zookeeper, paths.quota(*entity), json.dumps({"version": 1, "config": {RATE: str(rate)}}).encode())

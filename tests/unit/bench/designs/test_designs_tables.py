@@ -1,4 +1,4 @@
-"""The tables of both designs beside each other, and what stands in docs/performance.md."""
+"""The tables of both designs side by side, and their copies in docs/performance.md."""
 
 from pathlib import Path
 from typing import Any

@@ -1,4 +1,4 @@
-"""One description of a connection, for everybody who has one: also for what reads a topic, and for `helm test`."""
+"""All connections have one description, including the reader of a topic and `helm test`."""
 
 from typing import Final
 

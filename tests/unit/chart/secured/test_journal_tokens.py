@@ -1,4 +1,4 @@
-"""The token of a journal that is served: who has it, as a file, and that each journal is shown its own alone."""
+"""The token of a served journal: the pods that have it as a file. Each journal is shown only its own token."""
 
 from typing import Final
 
@@ -30,7 +30,7 @@ def pods(objects: list[Object]) -> dict[str, Object]:
 
 
 def secrets(pod: Object, container: Object) -> dict[str, str]:
-    """By the files `token` that a container finds: the Secrets that they are of."""
+    """Return the Secret of each file `token` that a container has."""
     volumes = {each["name"]: each["secret"]["secretName"] for each in pod["volumes"] if "secret" in each}
     mounts = [each for each in container["volumeMounts"] if each["name"] in volumes]
     assert all(each["readOnly"] for each in mounts)
@@ -38,7 +38,7 @@ def secrets(pod: Object, container: Object) -> dict[str, str]:
 
 
 def find_tokens(pod: Object, container: Object) -> dict[str, str]:
-    """By journal: the Secret whose token is shown to it."""
+    """Return the Secret whose token is shown to each journal."""
     start = "--journal-token-file="
     options = [each.removeprefix(start).split("=") for each in container["args"] if each.startswith(start)]
     files = secrets(pod, container)

@@ -1,4 +1,5 @@
-"""The example where everybody logs in by SCRAM: users are made before brokers start, and passwords are in files alone."""
+"""The example in which all clients log in by SCRAM: users are created before brokers start, and passwords are only in
+files."""
 
 import re
 from pathlib import Path
@@ -18,7 +19,7 @@ STORES: Final = {"tls-combined.pem", "ca.crt"}
 
 
 def files() -> dict[str, dict[str, str]]:
-    """By name the Secrets of the example."""
+    """Return the Secrets of the example, by name."""
     documents = yaml.safe_load_all((EXAMPLES / "secured-logins-connection.yaml").read_text())
     return {each["metadata"]["name"]: each["stringData"] for each in documents}
 

@@ -7,7 +7,7 @@ from kontroller.client.features import FeatureUpdate
 
 
 def every_call(admin: AdminClient) -> dict[str, Callable[[], Awaitable[object]]]:
-    """By name, as it is made of the topic `orders`, which is there."""
+    """Return every call by name, made for the existing topic `orders`."""
     move = '{"partitions":[{"topic":"orders","partition":0,"replicas":[1,2]}]}'
     return {
         "describe_cluster": admin.describe_cluster,

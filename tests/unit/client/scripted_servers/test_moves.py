@@ -61,7 +61,7 @@ def make_moves(
 
 
 def rates_deleted(cluster: ScriptedCluster) -> dict[str, list[str]]:
-    """By broker or topic, of what the configurations were that were deleted."""
+    """Return the names of the deleted configurations, by broker or topic."""
     return {
         str(resource.resource_name): [str(config.name) for config in resource.configs]
         for broker in cluster.brokers.values()
@@ -74,7 +74,7 @@ def rates_deleted(cluster: ScriptedCluster) -> dict[str, list[str]]:
 async def test_what_else_is_throttled_of_a_topic_stays_so_and_a_list_that_is_not_there_is_begun(
     cluster: ScriptedCluster,
 ) -> None:
-    """Kafka 2.8 appends to nothing what it cannot read."""
+    """Kafka 2.8 turns an append to a missing list into a value that it cannot read."""
     cluster.topic_configs["orders"] = {"leader.replication.throttled.replicas": "7:1"}
     await cluster.client().throttle_reassignment(TO_3, 1000)
     operations = {
@@ -129,7 +129,7 @@ async def test_a_broker_that_is_dead_is_missed_only_where_its_topics_are_throttl
 
 
 async def test_a_broker_that_has_not_heard_yet_of_its_throttle_does_not_keep_it(cluster: ScriptedCluster) -> None:
-    """As where a move is refused right after it was throttled."""
+    """This happens if a move is refused right after it was throttled."""
     admin = cluster.client()
     await admin.throttle_reassignment(TO_3, 1000)
     first, *_ = cluster[1].list_requests(INCREMENTAL_ALTER_CONFIGS)
@@ -176,7 +176,7 @@ async def test_what_moves_elsewhere_has_failed_without_a_second_look(cluster: Sc
 
 
 async def test_each_partition_of_a_wait_has_time_to_be_known_where_it_is(cluster: ScriptedCluster) -> None:
-    """Though another one was not where it should be in the look before."""
+    """Each has its time, even if another one was not yet on its target at the last look."""
     two = TO_3.replace("]}]}", ']},{"topic":"orders","partition":1,"replicas":[3]}]}')
     cluster.topics = {"orders": [[1, 2], [1]]}
     looks: list[list[list[int]]] = [[[1, 2], [3]], [[3, 1], [1]], [[3, 1], [1]], [[3, 1], [3]]]
@@ -192,7 +192,7 @@ async def test_each_partition_of_a_wait_has_time_to_be_known_where_it_is(cluster
 
 
 async def test_a_move_and_the_wait_for_it_have_one_time(cluster: ScriptedCluster) -> None:
-    """The wait has what the move has left, some 1.5 of 2.5 s."""
+    """The wait has the rest of the move's time, some 1.5 of 2.5 s."""
     cluster.answers[LIST_REASSIGNMENTS] = make_moves()
     cluster[1].delay_s = 1
     started = asyncio.get_running_loop().time()

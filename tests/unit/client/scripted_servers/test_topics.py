@@ -1,4 +1,4 @@
-"""Topics that are altered: what can be known is refused before anything is done, and a step that fails has its name."""
+"""Altering topics: errors that can be known are refused before any change, and a step that fails has its name."""
 
 from collections.abc import AsyncIterator
 

@@ -33,7 +33,7 @@ OF_REQUESTS, OF_PARTITIONS = (answer_meanings.__doc__ or "").split("error of a p
 
 
 def rows(table: str) -> Iterator[tuple[type[ControlRequest], ErrorCode, Meaning]]:
-    """The meaning of each error in answers to each request, as a table has it."""
+    """Return the meaning of each error in answers to each request, from a table."""
     said: dict[tuple[type[ControlRequest], ErrorCode], Meaning] = {}
     for requests, errors, words in re.findall(r"^\| ([\w, ]+) \| (.+?) \| (.+?) \|$", table, re.MULTILINE):
         for request in REQUESTS if requests == "any" else requests.split(", "):

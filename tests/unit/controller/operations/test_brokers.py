@@ -141,7 +141,7 @@ async def test_a_broker_that_returns_follows_and_joins_the_isr_again(served: Clu
 
 
 async def test_a_starting_broker_learns_of_its_peers_before_it_is_sent_whom_to_follow(served: Cluster) -> None:
-    """And of all partitions; what follows is about its own replicas alone."""
+    """It also learns of all partitions. The requests after that are about its own replicas alone."""
     served.create_topic("elsewhere", [1, 2])
     served.create_topic("waiting", [3])
     await served.settle()

@@ -48,7 +48,7 @@ async def test_leaderships_move_followers_stop_and_a_lonely_replica_is_left_alon
 async def test_a_replica_that_led_until_now_is_not_stopped_and_one_that_followed_is_stopped_once(
     served: Cluster,
 ) -> None:
-    """As by Kafka's controller: the first one knows from LeaderAndIsr that it leads no more."""
+    """Like Kafka's controller: the first broker knows from LeaderAndIsr that it no longer leads."""
     await served.shut_down(1)
     sent = served.broker(1).requests_of(StopReplicaRequest)
     assert [topic.topic_name for request in sent for topic in request.topic_states] == ["followed"]

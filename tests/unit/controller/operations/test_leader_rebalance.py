@@ -116,7 +116,7 @@ async def test_a_broker_may_miss_some_of_its_leaderships(cluster: Cluster, misse
 
 
 async def test_a_partition_without_replicas_stops_nobody(cluster: Cluster) -> None:
-    """Whoever emptied the list; Kafka's tools refuse to."""
+    """Some other program emptied the list; Kafka's tools refuse to."""
     cluster.settings = ProcessSettings(auto_leader_rebalance_enable=True)
     cluster.start_brokers(1, 2)
     await cluster.serve()

@@ -16,7 +16,7 @@ HIT, SPARED, ALONE = tp("hit"), tp("spared"), tp("alone")
 
 @pytest.fixture
 async def served(cluster: Cluster) -> Cluster:
-    """Three brokers; 1 leads `hit`, `spared` and `alone`, the last of which nobody else has."""
+    """Start three brokers; 1 leads `hit`, `spared` and `alone`, of which it has the only replica of the last."""
     cluster.start_brokers(1, 2, 3)
     await cluster.serve()
     cluster.create_topic("hit", [1, 2, 3])

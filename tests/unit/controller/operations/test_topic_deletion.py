@@ -246,7 +246,7 @@ async def test_a_deletion_ends_a_reassignment_in_its_last_steps(served: Cluster,
 
 @pytest.mark.parametrize("replaced", [True, False], ids=["replaced", "cancelled"])
 async def test_a_reassignment_that_a_deletion_ended_cannot_be_altered(served: Cluster, replaced: bool) -> None:
-    """As with Kafka, where taking one back is asking for the origin: there is no such partition any more."""
+    """As with Kafka, where cancelling is a request for the original replicas: the partition does not exist."""
     served.request_reassignment({ORDERS: [3, 4]})
     await served.settle()
     served.kill_broker(4)

@@ -1,4 +1,4 @@
-"""A copy of a request that a dead connection left is handled when it is too late: it changes nothing any more."""
+"""A copy of a request from a dead connection that is handled too late changes nothing."""
 
 from collections.abc import Sequence
 
@@ -138,7 +138,7 @@ async def test_what_is_on_its_way_to_other_brokers_while_the_epoch_rises_is_answ
 
 
 async def test_nothing_is_raised_where_no_copy_can_come_late(served: Cluster) -> None:
-    """Nothing was sent, or the broker has started anew, or what was lost is no deletion."""
+    """Nothing was sent, or the broker has restarted, or the lost request deletes nothing."""
     before = epoch_in_zookeeper(served)
     served.request_deletion("orders")
     served.kill_broker(2)

@@ -1,4 +1,5 @@
-"""Brokers with several listeners: where they are sent that the controller is, and what is said where they find nobody."""
+"""Brokers with several listeners: the controller's address that each of them gets, and the log if they find no
+controller."""
 
 from collections.abc import Mapping
 from typing import Final

@@ -34,7 +34,7 @@ def queries(panels: Iterable[dict[str, list[dict[str, str]]]]) -> Iterator[str]:
 
 
 async def list_exported(cluster: Cluster) -> set[str]:
-    """The names of what a controller with a cluster, and an operator, show."""
+    """Return the names of the metrics of a controller with a cluster, and of an operator."""
     cluster.start_brokers(1, 2, 3)
     await cluster.serve()
     operator, store = OperatorMetrics(), ObjectStore()

@@ -1,4 +1,4 @@
-"""The requests that a process has taken: each is answered once, and nothing is made that nobody gets."""
+"""The open requests of a process: each is answered once, and no answer is made that no client gets."""
 
 from kio.schema.errors import ErrorCode
 from kio.static.protocol import RequestPayload

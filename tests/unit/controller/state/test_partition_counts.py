@@ -44,7 +44,7 @@ def assert_counted(state: ClusterState) -> None:
 
 
 def change(state: ClusterState, data: st.DataObject) -> None:
-    """Changes the state by one of its methods, as operations do."""
+    """Change the state by one of its methods, as operations do."""
     brokers, names = st.sampled_from(BROKERS), sorted(state.topics)
     absent = sorted(set(TOPICS) - set(names))
     known = list(state.all_partitions())

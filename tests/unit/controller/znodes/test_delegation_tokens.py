@@ -19,7 +19,7 @@ DAY_MS = 86_400_000
 
 
 def token(expiry_ms: int, max_ms: int | None = None) -> bytes:
-    """As brokers write one."""
+    """Return a token as brokers write it."""
     return json.dumps(
         {
             "version": 1,

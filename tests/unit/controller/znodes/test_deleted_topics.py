@@ -1,4 +1,4 @@
-"""No broker goes on telling clients of a topic that was deleted, whatever it missed."""
+"""No broker goes on telling clients of a deleted topic, even if it missed requests."""
 
 import orjson
 import pytest

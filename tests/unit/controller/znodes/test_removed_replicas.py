@@ -1,4 +1,4 @@
-"""The list of removed replicas: no log is left that nobody owns, and none is deleted that somebody does."""
+"""The list of removed replicas: no log without an owner is left, and no log with an owner is deleted."""
 
 from collections.abc import Callable
 
@@ -124,7 +124,7 @@ async def test_the_next_topic_of_that_name_with_no_replica_there(served: Cluster
 
 
 async def test_a_good_log_is_kept_where_only_the_answer_to_a_former_deletion_was_lost(served: Cluster) -> None:
-    """Another controller in between knows nothing of the list, and lets the next topic be served beside the entry."""
+    """Another controller in between does not know the list, and lets the next topic be served beside the entry."""
     await move_away_from_dead_3(served)
     await delete_orders(served)
     former = entries(served)
@@ -146,7 +146,7 @@ async def test_a_good_log_is_kept_where_only_the_answer_to_a_former_deletion_was
 
 
 async def test_a_topic_that_lost_its_id_loses_no_log(served: Cluster) -> None:
-    """The brokers refuse it until the id is restored, but nobody entered their logs into the list."""
+    """The brokers refuse it until the id is restored, but no entry of the list names their logs."""
     await served.active.kill()
     content = served.topic("orders")
     served.remove_topic("orders")
@@ -254,7 +254,7 @@ async def test_what_a_broker_that_dies_while_it_deletes_still_has_is_listed(serv
 
 
 async def test_the_last_replica_in_sync_is_kept_though_it_is_listed_as_removed(served: Cluster) -> None:
-    """Other hands took 1 out of AR while nobody else was in sync."""
+    """Another program took 1 out of AR while no other replica was in sync."""
     for number in (3, 2):
         served.kill_broker(number)
         await served.settle()
@@ -386,7 +386,7 @@ async def test_a_controller_that_died_before_the_dropped_leader_left_is_followed
 
 @pytest.mark.parametrize("partitions", [{"0": [1, 2, 3, 1 << 31]}, "garbled"])
 async def test_a_log_that_may_be_assigned_again_by_other_hands_is_kept(served: Cluster, partitions: object) -> None:
-    """The topic's znode says something of the partition that makes no sense: nobody knows whose the log is."""
+    """The topic's znode has an invalid value for the partition, so the owner of the log is unknown."""
     await move_away_from_dead_3(served)
     await served.active.kill()
     content = orjson.loads(served.data(paths.topic(ORDERS.topic)) or b"")

@@ -46,7 +46,7 @@ def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def use_go(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> UseGo:
-    """Puts a Go first on the PATH that does as it is told when it builds, in the folder of the module."""
+    """Put a fake Go first on the PATH. Its builds do what the test says, in the folder of the module."""
 
     def use(build: str) -> None:
         program = tmp_path / "go"

@@ -79,7 +79,7 @@ def test_time_counts_less_while_processors_are_wanted(machine: Machine) -> None:
 
 
 def test_a_machine_that_stands_still_gets_its_looks_all_the_same(machine: Machine) -> None:
-    """It sleeps for 40 s where 50 ms were meant: that is one look, not the end."""
+    """It sleeps for 40 s instead of 50 ms: that is one look, not the end."""
     machine.wakes_late_s = 40
     _, looks, complaint = machine.wait(1.0)
     assert looks > 15, complaint

@@ -1,4 +1,4 @@
-"""Nothing that was started is left over, not even what was only starting."""
+"""No process is left over, not even one that was only starting."""
 
 import os
 import signal

@@ -39,7 +39,7 @@ class Run:
 
     @contextmanager
     def wait_for(self, count: int) -> Iterator[list[Hold]]:
-        """Its tokens, which it asks for beside the block; they must be there when the block has ended."""
+        """Ask for tokens during the block, and yield the list of them. They must be there when the block has ended."""
         got: list[Hold] = []
         thread = threading.Thread(target=lambda: got.append(self.tokens.take(count)), daemon=True)
         thread.start()

@@ -1,4 +1,4 @@
-"""A way to a server passes everything on, and one direction of it no more where it is to be silent."""
+"""A way to a server passes everything on, and stops passing one direction when that is silenced."""
 
 import socket
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""When a broker is ready, and what it lacks otherwise."""
+"""The readiness of a broker, and the reasons if it is not ready."""
 
 import pytest
 

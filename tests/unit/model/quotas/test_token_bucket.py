@@ -1,4 +1,4 @@
-"""A bucket of tokens: what fits, what is refused, how long it takes; and numbers and clocks that are not ordinary."""
+"""A token bucket: accepted and refused amounts, waiting times; and unusual numbers and clocks."""
 
 from math import isfinite
 

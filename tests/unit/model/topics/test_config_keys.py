@@ -1,4 +1,5 @@
-"""Each key of a topic's configuration has one owner, and what no spec may declare is said with what to change."""
+"""Each key of a topic's configuration has one owner. The error about a key that no spec may declare says what to
+change."""
 
 from collections.abc import Mapping
 

@@ -1,4 +1,4 @@
-"""Replicas on the controller's own id are put where a broker is."""
+"""Replicas on the controller's own id are moved to a broker."""
 
 from controller_core.model.ids import BrokerId, PartitionId
 from controller_core.model.metadata import ReplicaAssignment
