@@ -1,4 +1,4 @@
-"""When Python looks for garbage: never while anything that wants quiet goes on, whoever else ends meanwhile."""
+"""Python's garbage collection: it never runs while any work asks for quiet, even if other work ends."""
 
 import gc
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""Background work: an error is passed to somebody, and what has to go on goes on."""
+"""Background work: errors are passed to a handler, and work that must go on goes on."""
 
 import asyncio
 import re

@@ -145,7 +145,7 @@ def feature_set(levels: Mapping[str, int], spec: Mapping[str, Any] | None = None
 
 
 def status_of(plan: Plan[Any]) -> dict[str, Any]:
-    """The status that a plan writes, as it comes back with the object."""
+    """Return the status that a plan writes, as the object has it at the next look."""
     status: Status = plan.status
     return status.to_kubernetes()
 

@@ -1,4 +1,4 @@
-"""Whatever stands in any znode: the operator's view shows the topics that make sense, and names the znodes that do not."""
+"""With any content in any znode, the operator's view shows the topics that make sense, and names the bad znodes."""
 
 from hypothesis import given
 

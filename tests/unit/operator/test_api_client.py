@@ -29,7 +29,7 @@ def _no_proxies(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @asynccontextmanager
 async def serve(answer: web.Response) -> AsyncIterator[tuple[Configuration, list[web.Request]]]:
-    """An API server that gives one answer; the configuration to ask it, and what it was asked."""
+    """Run an API server that gives one answer; yield the configuration of its client, and its requests."""
     asked: list[web.Request] = []
 
     async def respond(request: web.Request) -> web.Response:
@@ -75,7 +75,7 @@ async def test_a_client_goes_by_the_proxy_of_the_kubeconfig_before_that_of_the_e
 async def test_a_netrc_is_nothing_to_it(
     monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    """With a password for the same machine the library would refuse to send the token of the kubeconfig."""
+    """If there is a password for the same machine, the library would refuse to send the token of the kubeconfig."""
     netrc = tmp_path_factory.mktemp("home") / "netrc"
     netrc.write_text("machine 127.0.0.1 login somebody password of-something-else\n")
     monkeypatch.setenv("NETRC", str(netrc))

@@ -1,7 +1,5 @@
-"""A FeatureSet and the production controller: what the one asks for, the other does, over a simulated ZooKeeper.
-
-The view is made of the simulated znodes by the code that makes it of real ones; the request passes as bytes.
-"""
+"""A FeatureSet and the production controller over a simulated ZooKeeper: the controller does what the FeatureSet asks
+for. The view is made of the simulated znodes by the production code; the request passes as bytes."""
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping
@@ -53,7 +51,7 @@ class Operated:
         return known.view(1)
 
     async def reconcile(self, resource: FeatureSet, rounds: int = 6) -> Plan[Any]:
-        """Looks, does, and looks again, as the operator does, until there is nothing to do."""
+        """Look, carry out the plan, and look again, like the operator, until nothing is left to do."""
         context = Context(now=NOW)
         for _ in range(rounds):
             plan = plan_feature_set(resource, self.view(), Claims(), context)

@@ -1,4 +1,5 @@
-"""The store keeps the newest of each object, whatever order they come in, and knows how they refer to each other."""
+"""The store keeps the newest version of each object, for any order of arrival, and knows the references between
+objects."""
 
 from typing import Any
 

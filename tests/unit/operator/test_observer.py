@@ -1,4 +1,4 @@
-"""The view of a cluster is current, whole, and survives whatever ZooKeeper does."""
+"""The view of a cluster is current, complete, and survives any failure of ZooKeeper."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable

@@ -1,4 +1,4 @@
-"""When a history is known, of the few marks that it has: a second opinion, and what it says of why."""
+"""The known spans of a history, by its few marks: compared with an oracle, with the reasons for their ends."""
 
 from collections.abc import Sequence
 from itertools import groupby, pairwise
@@ -17,7 +17,7 @@ SILENCE_S = 60
 
 
 def marks(records: Sequence[Record]) -> list[Mark]:
-    """As Spark finds them, of a controller's records in their order."""
+    """Return the marks that Spark finds in a controller's records, which are in order."""
     found = [_break(None, records[0])]
     for before, record in pairwise(records):
         mark = _break(before, record)
@@ -52,7 +52,7 @@ def _break(before: Record | None, record: Record) -> Mark:
 
 
 def join_spans(spans: Sequence[Span]) -> list[tuple[int, int]]:
-    """Without what has no length; what touches together."""
+    """Drop spans without length, and join those that touch."""
     times: list[tuple[int, int]] = []
     for span in (span for span in spans if span.began < span.ended):
         touches = bool(times) and times[-1][1] == span.began

@@ -1,4 +1,5 @@
-"""When later records leave what was known before a midnight as it was; and which parts of a table a tail is in."""
+"""Conditions under which later records leave the results before a midnight unchanged, and the parts of a table that a
+tail is in."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Pause, resume and cancel: what they do to which object, and what they refuse."""
+"""Pause, resume and cancel: the changed objects, and the refusals."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""`kubectl kontroller` as it is called: what is wrong about a command ends with 1, as 2 means something else."""
+"""The command `kubectl kontroller`: a usage error ends with 1, because 2 has another meaning."""
 
 import re
 from pathlib import Path

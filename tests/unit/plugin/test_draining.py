@@ -1,4 +1,4 @@
-"""A drain: its plan is shown before anything moves, and of one that nobody agrees to nothing is left."""
+"""A drain: its plan is shown before anything moves. If the user does not agree, nothing is left of it."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -25,7 +25,7 @@ FOUND = {
 
 
 class Api(SimulatedApiServer):
-    """With what the plugin asks for besides."""
+    """An API server with the further requests of the plugin."""
 
     async def patch_spec(self, key: Key, spec: Raw) -> Raw:
         changed = {**self.objects[key], "spec": {**self.objects[key]["spec"], **spec}}

@@ -1,4 +1,4 @@
-"""Configurations that were changed elsewhere: what is asked for until they are known."""
+"""Configurations that were changed elsewhere: the requests until they are known."""
 
 import random
 from collections.abc import AsyncIterator
@@ -21,7 +21,7 @@ FIRST, LAST = NAMES[0], NAMES[-1]
 
 
 class Watched:
-    """The configurations of a cluster, and what is known of them."""
+    """The configurations of a cluster, and the known ones."""
 
     def __init__(self, quorum: Quorum, client: KeptClient) -> None:
         self.quorum = quorum
@@ -36,7 +36,7 @@ class Watched:
             self.known.take_configs(found, 1)
 
     async def search(self, *, is_explained: bool = False) -> list[tuple[str, ...] | None]:
-        """Looks once, as when the log has grown; returns the keys that were asked for, request by request."""
+        """Look once, as after growth of the log; return the keys that were asked for, request by request."""
         self._configs.suspect()
         return await self.look(is_explained=is_explained)
 
@@ -52,7 +52,7 @@ class Watched:
 
 @asynccontextmanager
 async def watch_configs(**config: str) -> AsyncIterator[Watched]:
-    """`config`: what is set for the first topic."""
+    """Yield a cluster whose first topic has the configuration `config`."""
     quorum = Quorum(topics={name: Topic([(1,)]) for name in NAMES})
     quorum.topics[FIRST].config.update({key.replace("_", "."): value for key, value in config.items()})
     async with serve(quorum) as open_kept:
@@ -119,7 +119,8 @@ async def test_a_search_that_breaks_off_hides_nothing_from_the_next_one() -> Non
 
 @pytest.mark.parametrize("seed", range(20))
 async def test_however_changes_follow_each_other_a_suspicion_ends_with_all_known(seed: int) -> None:
-    """One change at a time, as the log tells of each; also back to what was before, and seen in the usual turn."""
+    """The changes come one at a time, each told by the log; some of them undo the last one, or are seen in the usual
+    turn."""
     random_ = random.Random(seed)
     async with watch_configs() as found:
         for _ in range(30):

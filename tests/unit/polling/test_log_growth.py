@@ -1,4 +1,4 @@
-"""Changes that the controllers' log tells of among what it has by itself."""
+"""Changes that the controllers' log shows among its regular growth."""
 
 import random
 from collections.abc import Callable, Iterator
@@ -9,7 +9,7 @@ from controller_core.polling.log_growth import LogGrowth
 
 
 def idle(began_s: float = 0.13, every_s: float = 0.5) -> Callable[[float], int]:
-    """The end of a log that grows by itself alone."""
+    """Return the end of a log that only grows regularly, by time."""
     return lambda now_s: int((now_s - began_s) / every_s) + 1_000
 
 

@@ -1,4 +1,4 @@
-"""A journal is opened as the settings say, and what becomes of it can be watched."""
+"""A journal is opened by the settings, and metrics show its state."""
 
 import sys
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The limits of a listener as settings: where they come from, in which order, and what is said of those that cannot be."""
+"""The limits of a listener as settings: their sources, the order of these, and the errors about invalid ones."""
 
 from pathlib import Path
 
@@ -24,7 +24,7 @@ OF_KAFKA: dict[str, object] = {
 
 @pytest.fixture(autouse=True)
 def no_settings_around(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Settings in the environment of whoever runs the tests."""
+    """Clear the settings in the environment of the person who runs the tests."""
     for name in OF_KAFKA:
         monkeypatch.delenv(f"KONTROLLER_{name.replace('.', '_').upper()}", raising=False)
 
@@ -36,7 +36,7 @@ def properties_with(folder: Path, said: dict[str, object]) -> Path:
 
 
 def load_with(folder: Path, said: dict[str, object], **given: object) -> ControllerProcessSettings:
-    """With a file of properties that says that, and settings."""
+    """Load settings with a file of these properties."""
     return load_settings({**REQUIRED, "properties": properties_with(folder, said), **given})
 
 

@@ -1,4 +1,4 @@
-"""Lines of the log are written whatever they say: one that cannot be would end the process that wrote it."""
+"""Every log line is written, with any content: one that cannot be written would end the process."""
 
 import json
 import subprocess

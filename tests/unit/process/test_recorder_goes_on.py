@@ -36,7 +36,7 @@ DEADLINE_S = 20
 
 @dataclass
 class Cluster:
-    """One server that is the only broker and leads the quorum: what it is asked, and what its log has."""
+    """A server that is the only broker and leads the quorum: its answers, and its log."""
 
     orders: asked.Topic = field(default_factory=lambda: asked.Topic([(1, 2)], topic_id=logs.ORDERS))
     brokers: asked.Quorum = field(default_factory=lambda: asked.Quorum(epoch=1))
@@ -46,7 +46,7 @@ class Cluster:
         self.brokers.topics["orders"] = self.orders
 
     def change(self, isr: tuple[int, ...], leader_epoch: int) -> None:
-        """As brokers tell it."""
+        """Change the partition as brokers show it."""
         self.orders.isr, self.orders.leader_epoch = isr, leader_epoch
         self.brokers.decided += 5
 
@@ -110,7 +110,7 @@ class Recording:
 
 @asynccontextmanager
 async def record(bootstrap: str, journal: Path) -> AsyncIterator[Recording]:
-    """Until it is killed."""
+    """Run a recorder until the end of the block, and kill it then."""
     port = reserve_port()
     given = {"bootstrap": bootstrap, "journal_directory": journal, "metrics_port": port, "look_interval_ms": 10}
     running = asyncio.create_task(run_recorder(load(RecorderProcessSettings, given)))
@@ -146,7 +146,7 @@ async def test_it_asks_brokers_from_what_cannot_be_read_on_and_neither_loses_nor
             cluster.quorum.append(logs.batch(8, logs.partition_change(0, isr=[1])))
             await followed.wait_until(lambda lines: offsets(lines) == [8])
             assert await followed.metric("kontroller_recorder_polls") == 0
-        cluster.quorum.most_batches = 4  # what cannot be read is behind what is read to find the journal's end
+        cluster.quorum.most_batches = 4  # a start reads the journal's end before it reaches the unreadable batch
         cluster.quorum.append(logs.batch(9, logs.partition_change(0, isr=[1, 2])))
         cluster.quorum.append(WHAT_IS_UNREADABLE[which][0])
         async with record(bootstrap, tmp_path) as again:

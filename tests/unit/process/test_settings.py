@@ -1,4 +1,4 @@
-"""The settings of a controller process: where they come from, and what is said of bad ones."""
+"""The settings of a controller process: their sources, and the errors about bad ones."""
 
 from collections.abc import Iterable
 from ipaddress import ip_network
@@ -15,7 +15,7 @@ REQUIRED = {"zookeeper": "localhost:2181", "id": 1000, "listen": "PLAINTEXT://lo
 
 @pytest.fixture(autouse=True)
 def no_settings_around(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Settings in the environment of whoever runs the tests."""
+    """Clear the settings in the environment of the person who runs the tests."""
     for name in ("ZOOKEEPER", "ID", "LISTEN", "ADVERTISE", "METRICS_PORT", "LOG_FORMAT"):
         monkeypatch.delenv(f"KONTROLLER_{name}", raising=False)
 

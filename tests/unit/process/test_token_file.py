@@ -1,4 +1,4 @@
-"""A token in a file: who shows it, how it is changed, and that nothing ever says what it is."""
+"""A token in a file: clients that send it are admitted, it can be rotated, and no text contains it."""
 
 from pathlib import Path
 

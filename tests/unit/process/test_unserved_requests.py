@@ -1,4 +1,4 @@
-"""A broker that asks in a version that is not served is named with what to change, not too often, and counted."""
+"""A broker that sends a version that is not served is logged with the change to make, not too often, and counted."""
 
 import struct
 

@@ -1,4 +1,4 @@
-"""Whatever is written into any znode while a recorder looks on: it goes on, and records what happens afterwards."""
+"""With any content in any znode, a recorder goes on, and records the later changes."""
 
 import asyncio
 from typing import Final

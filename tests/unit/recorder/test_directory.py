@@ -16,7 +16,7 @@ from tests.unit.recorder.test_observed import CONTEXT
 
 
 def record(directory: Path, batches: Sequence[Batch]) -> Ended:
-    """Records something, as a recorder that finds this directory; returns what it found."""
+    """Write batches like a recorder that finds this directory; return the end that it found there."""
     with recorders_directory(directory) as ended:
         writer = JournalWriter(SegmentFiles(directory, segment_bytes=1 << 20), encoder=ended.encoder())
         for batch in batches:

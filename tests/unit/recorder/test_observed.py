@@ -1,4 +1,4 @@
-"""The difference of two looks makes the one state of the other, whatever the causes that are guessed for it."""
+"""Applied to the first state, the difference of two looks gives the second one, for any guessed causes."""
 
 from hypothesis import given
 from hypothesis import strategies as st

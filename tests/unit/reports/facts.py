@@ -1,4 +1,4 @@
-"""Facts of a page, as Spark would have selected them: a small cluster with a bad minute, or as much as one likes."""
+"""Facts of a page, as Spark would have selected them: a small cluster with a bad minute, or arbitrarily many rows."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -37,7 +37,7 @@ def period_of(days: int) -> Period:
 
 
 def empty_report(days: int = 1) -> Report:
-    """Nothing is known."""
+    """Return a report in which nothing is known."""
     period = period_of(days)
     columns = {listing.name: listing for listing in LISTINGS}
     return Report(
@@ -72,7 +72,7 @@ def empty_report(days: int = 1) -> Report:
 
 
 def full_report(*, name: str = "orders", days: int = 1, topics: int = 1, brokers: int = 3, rows: int = 1) -> Report:
-    """With something in each section, everything that is a text called `name`."""
+    """Return a report with rows in each section, in which every text is `name`."""
     empty = empty_report(days)
     began = empty.period.began_us
     lost = Uptime(known_us=DAY - MINUTE, unknown_us=MINUTE, leaderless_us=41 * SECOND, under_us=HOUR)
@@ -122,7 +122,7 @@ def one_cluster(listed: Listed, name: str, period: Period) -> Listed:
 
 
 def cluster_row(name: str, period: Period, **other: Value) -> dict[str, Value]:
-    """Of a cluster that needs no look, but for `other`."""
+    """Return the row of a cluster that needs no look, except for `other`."""
     row: dict[str, Value] = {
         "cluster_id": name,
         "topics": 4,
@@ -141,7 +141,7 @@ def cluster_row(name: str, period: Period, **other: Value) -> dict[str, Value]:
 
 
 def fleet_report(clusters: int, *, days: int = 30, limits: Limits | None = None) -> Report:
-    """As full as a page of so many clusters can be; every fifth has something, and each eleventh is silent."""
+    """Return a report as full as that of so many clusters can be. Every fifth has rows, and each eleventh is silent."""
     limits = limits or Limits()
     longest = "n" * 60
     one = full_report(name=longest, days=days, topics=100_000, brokers=limits.brokers, rows=limits.table_rows)

@@ -18,9 +18,9 @@ from tests.unit.reports.html import Page
 PERIOD = period_of(1)
 MARKS = {"rect", "circle", "line", "text", "polygon"}
 MOST_MARKS, MOST_BYTES = 25_000, 6_000_000
-"""Of a page of 500 clusters and 20 years: what docs/history.md says."""
+"""The limits for a page of 500 clusters and 20 years, from docs/history.md."""
 MARKS_OF_A_CLUSTER, BYTES_OF_A_CLUSTER = 0, 1_000
-"""Of each further cluster: its row and its tile."""
+"""The limits for each further cluster: its row and its tile."""
 
 
 @cache

@@ -1,4 +1,4 @@
-"""The page is one file that needs nothing, says what it does not know, and believes no name."""
+"""The page is one file without dependencies, names the unknown, and escapes every name."""
 
 import base64
 import hashlib

@@ -1,4 +1,4 @@
-"""An episode is told in sentences that say what was recorded, and no more."""
+"""The sentences about an episode tell the records, and no more."""
 
 import re
 from pathlib import Path

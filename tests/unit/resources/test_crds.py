@@ -1,4 +1,4 @@
-"""The generated CustomResourceDefinitions: they are what the models say, and what Kubernetes calls structural."""
+"""The generated CustomResourceDefinitions: they match the models, and Kubernetes accepts them as structural."""
 
 import re
 import subprocess

@@ -17,7 +17,7 @@ SKIPPED = {"name": "unknown", "skip_reason": "Dependency not found"}
 
 @pytest.fixture
 def service_answers(monkeypatch: pytest.MonkeyPatch) -> Answer:
-    """Sets what pip-audit prints."""
+    """Set the output of pip-audit."""
 
     def answers(stdout: str, stderr: str = "") -> None:
         def run(command: list[str], **_: Any) -> subprocess.CompletedProcess[str]:

@@ -1,4 +1,4 @@
-"""krew's manifest says what krew asks for, and the hash of what is built."""
+"""krew's manifest fulfils krew's rules, and has the hash of the built archive."""
 
 import os
 import re

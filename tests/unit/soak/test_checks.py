@@ -1,4 +1,4 @@
-"""The checks at the end of the soak: silent about a sound cluster, and each one says what is wrong."""
+"""The checks at the end of the soak: silent about a sound cluster, and each one names its fault."""
 
 from dataclasses import replace
 

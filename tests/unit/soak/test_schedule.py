@@ -1,4 +1,4 @@
-"""The schedule of the soak: made by the seed alone, complete, and never asking for what cannot exist."""
+"""The schedule of the soak: made by the seed alone, complete, and without impossible events."""
 
 import itertools
 from collections.abc import Iterator

@@ -29,7 +29,7 @@ _LABEL_NAME: Final = re.compile(r"[a-zA-Z_][a-zA-Z0-9_]*")
 
 
 class StrictAlertmanager:
-    """`answers`: statuses that it gives next instead of looking at what comes; `alerts`: the newest of each, by labels."""
+    """`answers`: the next statuses, given without a look at the requests; `alerts`: the newest of each, by labels."""
 
     def __init__(self, path: str = "") -> None:
         self.requests: list[list[dict[str, Any]]] = []
@@ -45,7 +45,7 @@ class StrictAlertmanager:
         return f"http://127.0.0.1:{self.port}{self._path}"
 
     async def start(self) -> None:
-        """On the same port as before, where it was started before."""
+        """Start at a port, which stays the same after a restart."""
         application = web.Application(client_max_size=1 << 24)
         application.add_routes([web.post(f"{self._path}/api/v2/alerts", self._take)])
         self._runner = web.AppRunner(application)
@@ -58,7 +58,7 @@ class StrictAlertmanager:
             await self._runner.cleanup()
 
     def list_firing(self, now_s: float) -> list[dict[str, str]]:
-        """The labels of what fires: an alert ends at its `endsAt`, also by itself."""
+        """Return the labels of firing alerts. An alert ends at its `endsAt`, even if nobody resolves it."""
         now = datetime.fromtimestamp(now_s, UTC)
         return [it["labels"] for it in self.alerts.values() if datetime.fromisoformat(it["endsAt"]) > now]
 

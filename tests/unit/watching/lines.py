@@ -44,7 +44,7 @@ def snapshot(seq: int, at: float, *entries: dict[str, Any], cluster: str = "c1",
 
 
 class Clock:
-    """Seconds, as a test says."""
+    """A clock of seconds that a test sets."""
 
     def __init__(self, now_s: float = START_US / 1e6) -> None:
         self.now_s = now_s

@@ -133,7 +133,7 @@ async def test_a_bad_clock_makes_no_alert_that_is_refused_or_lies_in_the_future(
     told.post(alarm(began_us=began_us))
     await told.receiver.send()
     assert server.requests[0][0]["startsAt"] <= "2023-11-14T22:13:20.000000Z"
-    told.clock.now_s -= 3600  # and this machine's clock is set back
+    told.clock.now_s -= 3600  # the clock of this machine is set back
     told.post(alarm(state="cleared", began_us=began_us))
     await told.receiver.send()
     assert server.list_firing(NOW_S + 1) == []

@@ -1,4 +1,4 @@
-"""The file of what stands: whole or as before, and never taken for something that it is not."""
+"""The file of standing alarms: complete or unchanged, and no other file is taken for it."""
 
 from pathlib import Path
 

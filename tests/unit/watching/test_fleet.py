@@ -1,4 +1,4 @@
-"""Clusters that are watched together: what is told of each, when, and after a restart."""
+"""Clusters that are watched together: the alarms of each, their times, and a restart."""
 
 from collections.abc import Sequence
 
@@ -15,7 +15,7 @@ DOWN = {"topic": "t", "partition": 0, "delta": {"leader": -1, "isr": [1]}}
 
 
 class Watched:
-    """A fleet with two journals, and what it told."""
+    """A fleet with two journals, and its alarms."""
 
     def __init__(self, kept: Kept | None = None) -> None:
         self.clock, self.told = Clock(), list[str]()

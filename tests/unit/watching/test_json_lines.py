@@ -1,4 +1,4 @@
-"""Lines of JSON: each alarm once, whole, whatever the disk does."""
+"""Lines of JSON: each alarm once and complete, with any failure of the disk."""
 
 import errno
 import json

@@ -1,4 +1,4 @@
-"""A topic as the clients' own library serves it, which stands in for brokers: all messages once, and where it ends."""
+"""A topic of the client library's own mock broker: all messages come once, and the reader knows the end."""
 
 import asyncio
 from collections.abc import Iterator

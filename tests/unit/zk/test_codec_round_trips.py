@@ -1,4 +1,4 @@
-"""Whatever is encoded is decoded to the same value; whatever bytes are decoded, the only error is `MalformedZnode`."""
+"""Every value is decoded as it was encoded. For any bytes, the only error is `MalformedZnode`."""
 
 from collections.abc import Callable
 from contextlib import suppress

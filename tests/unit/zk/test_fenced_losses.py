@@ -1,4 +1,4 @@
-"""FencedWriter when the connection is lost or ZooKeeper refuses: how often it tries, what it believes, what it reports."""
+"""FencedWriter when the connection is lost or ZooKeeper refuses: its retries, its conclusions, and its reports."""
 
 from collections.abc import Sequence
 

@@ -143,8 +143,8 @@ async def test_a_lost_connection_loses_and_repeats_no_write(
 
 
 class BehindAfterALoss(DelegatingSession):
-    """The server that takes the connection over is behind: it shows what was there before, until a transaction of this
-    session has passed through the leader and come back. That is all that ZooKeeper promises."""
+    """The new server of the connection is behind: it shows the old state until a transaction of this session has passed
+    through the leader and come back. ZooKeeper promises no more."""
 
     def __init__(self, session: SimulatedSession, names: Sequence[str]) -> None:
         super().__init__(session)
@@ -252,7 +252,7 @@ async def test_a_group_larger_than_the_limits_of_a_batch_is_a_transaction_of_its
 
 
 def make_write(writer: FencedWriter, room_bytes: int) -> list[WriteOp]:
-    """A write that leaves so many bytes of what ZooKeeper takes."""
+    """Return a write that leaves that many bytes of ZooKeeper's limit."""
     empty = SetData(path="/n0", data=b"", version=V0)
     return [replace(empty, data=b"x" * (writer.room_bytes([empty]) - room_bytes))]
 

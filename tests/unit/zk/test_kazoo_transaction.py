@@ -1,4 +1,4 @@
-"""Our request for a transaction says what kazoo's says, and reads from the answer what kazoo reads."""
+"""Kontroller's request for a transaction has the same bytes as kazoo's, and its reading of the answer is the same."""
 
 import struct
 

@@ -1,4 +1,4 @@
-"""Users' credentials in ZooKeeper, as a server looks them up at each login."""
+"""Users' credentials in ZooKeeper, which a server looks up at each login."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""Whoever writes an object hears what its status would say: no where only another spec helps, else a warning."""
+"""The author of an object hears what its status would say: a refusal if only another spec helps, else a warning."""
 
 from collections.abc import AsyncIterator
 from typing import Any
@@ -20,7 +20,8 @@ CLUSTER = Key("KafkaCluster", "platform", "demo")
 
 @pytest.fixture
 async def zookeeper() -> SimulatedZooKeeper:
-    """Of three brokers and the topics `orders` and `payments.invoices`, each with one partition on 1 and 2."""
+    """Return a ZooKeeper of three brokers and the topics `orders` and `payments.invoices`, each with one partition on 1
+    and 2."""
     return await kafka_cluster("orders", "payments.invoices")
 
 

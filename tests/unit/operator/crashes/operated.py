@@ -28,7 +28,7 @@ T = TypeVar("T")
 Act = Callable[[], Awaitable[T]]
 CLUSTER = Key("KafkaCluster", "shop", "demo")
 _LONGEST_S = 600.0
-"""In the loop's time."""
+"""Seconds of the loop's time."""
 _WRITING_CALLS = ("patch_status", "set_finalizers", "create", "delete", "create_event")
 _QUIET_S = 30.0
 _MOST_ROUNDS = 10

@@ -48,7 +48,7 @@ async def mark(world: AnyWorld, *brokers: int) -> None:
 
 
 async def pin(world: AnyWorld) -> Key:
-    """A topic of which a partition has to be on broker 4."""
+    """Create a topic with a partition that must be on broker 4."""
     pinned = await world.apply("KafkaTopic", "pinned", {"replicaAssignment": PINNED, "driftPolicy": "Enforce"})
     await world.wait_until(lambda: world.is_ready(pinned))
     return pinned

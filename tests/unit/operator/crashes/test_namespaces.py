@@ -1,4 +1,4 @@
-"""A namespace with an object of every kind goes, whatever of Kafka is away, in a time that a person would wait."""
+"""A namespace with an object of every kind can be deleted in a reasonable time, even if parts of Kafka are away."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -61,7 +61,7 @@ def test_a_namespace_with_every_kind_is_gone_within_a_quarter_of_an_hour(
 
 
 async def _every_kind(world: World) -> list[Key]:
-    """Objects of which each has something to undo: a move that runs, levels and a topic to be deleted."""
+    """Create objects that all have something to undo: a move that runs, feature levels, and a topic to be deleted."""
     world.cluster.create_topic("moving", [1, 2])
     kept = {"deletionPolicy": "Delete"}
     topic = await world.apply("KafkaTopic", "orders", {"partitions": 2, "replicationFactor": 2, **kept})

@@ -1,4 +1,4 @@
-"""Whoever writes the replicas of a partition in another order gets the first one as its leader."""
+"""A user who writes the replicas of a partition in another order gets the first one as its leader."""
 
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager

@@ -22,7 +22,7 @@ TARGET = {"topic": "orders", "partition": 0, "replicas": [4, 5]}
 
 
 class Publishing(SimulatedApiServer):
-    """Says of its definitions what it is told to."""
+    """Reports the definitions that the test gives it."""
 
     def __init__(self, published: Mapping[str, Raw] | Exception) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""Renewals go on whatever the operator's event loop does."""
+"""Renewals go on even if the operator's event loop is busy."""
 
 import asyncio
 import time
@@ -39,7 +39,7 @@ async def wait_renewed(lease: SimulatedLease) -> Lease | None:
 
 
 def stay_busy(duration_s: float) -> None:
-    """Runs Python all the time, as a plan over very many partitions does."""
+    """Run Python all the time, as a plan over very many partitions does."""
     until_s = time.monotonic() + duration_s
     while time.monotonic() < until_s:
         pass

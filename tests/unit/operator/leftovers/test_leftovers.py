@@ -1,4 +1,4 @@
-"""The operator records what deleted objects leave behind, once, whatever happens to their namespace."""
+"""The operator records what deleted objects leave behind, once, even if their namespace goes."""
 
 from typing import Any
 
@@ -26,7 +26,7 @@ def read_kept(api: SimulatedApiServer) -> list[Leftover]:
 
 
 class Terminating(SimulatedApiServer):
-    """An API server that lets nobody make anything in the namespace `shop`, because that is being deleted."""
+    """An API server that refuses new objects in the namespace `shop`, because that is being deleted."""
 
     trouble: ApiUnavailable | None = None
 

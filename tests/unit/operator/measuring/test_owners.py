@@ -27,7 +27,7 @@ ENDED = {"phase": "Completed", "observedGeneration": 1, "conditions": []}
 
 
 class Limits:
-    """A cluster of which only the limits are asked for; None: nobody says them."""
+    """A cluster that is only asked for its limits. None: the answer is missing."""
 
     def __init__(self, *owners: str) -> None:
         self.found: tuple[Entry, ...] | None = tuple(
@@ -60,7 +60,7 @@ class Watching:
         self._handler = ClusterHandler(store, access, self.meter, namespaces)
 
     async def read(self) -> None:
-        """Has brokers asked, and waits for what they say."""
+        """Have the brokers asked, and wait for their answers."""
         kafka: Any = self._limits
         self.meter.look(key_of_resource(self.resource), "uid-1", kafka, VIEW, Asking())
         await asyncio.sleep(EVERY_S)

@@ -1,4 +1,4 @@
-"""A paused object of any kind says in its status what would be done for it, and that is what is done without the pause."""
+"""The status of a paused object of any kind shows the next steps, and these are the steps without the pause."""
 
 import asyncio
 from typing import Any

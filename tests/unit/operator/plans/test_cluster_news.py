@@ -27,7 +27,8 @@ ALL_LOST = view(topic(*[LOST] * 40), brokers=(1, 2, 3))
 
 
 def show(cluster: ClusterView, before: KafkaClusterStatus | None = None, now: datetime = BEGIN) -> KafkaClusterStatus:
-    """The status of a KafkaCluster that shows a view, as it comes back. `before` is what it showed last."""
+    """Return the status of a KafkaCluster that shows a view, as the API server returns it. `before` is the status
+    before."""
     resource = KafkaCluster.model_validate(
         {
             "kind": "KafkaCluster",
@@ -40,7 +41,7 @@ def show(cluster: ClusterView, before: KafkaClusterStatus | None = None, now: da
 
 
 class Watched:
-    """A cluster that is told of over time, as one operator does it."""
+    """The news of a cluster over time, as one operator sees them."""
 
     def __init__(self, cluster: ClusterView = CALM) -> None:
         self.now = BEGIN

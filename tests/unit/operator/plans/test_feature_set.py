@@ -1,4 +1,4 @@
-"""A FeatureSet asks for what every live broker supports, says what is in the way, and asks for nothing twice."""
+"""A FeatureSet asks for levels that every live broker supports, names the obstacles, and asks for nothing twice."""
 
 from dataclasses import replace
 from typing import Any
@@ -25,7 +25,7 @@ GONE: dict[str, Any] = {"deletionTimestamp": "2026-01-01T00:00:00Z", "finalizers
 
 
 def cluster(finalized: dict[str, int] | None, brokers: tuple[Broker, ...] = BROKERS, **about: Any) -> ClusterView:
-    """A cluster with these finalized levels; None: nobody has set them up."""
+    """Return a cluster with these finalized levels. None: features are not set up."""
     features = None if finalized is None else FinalizedFeatures(features=finalized, epoch=7)
     return replace(view(features=features, **about), brokers={each.id: each for each in brokers})
 
@@ -41,7 +41,7 @@ def list_asked(plan: Plan[Any]) -> list[tuple[str, int, UpgradeType]]:
 
 
 def reply(plan: Plan[Any], **changes: Any) -> FeatureReply:
-    """A reply to what a plan asks for."""
+    """Return a reply to the requests of a plan."""
     (step,) = plan.steps
     assert isinstance(step, UpdateFeatures)
     return FeatureReply(step=step, **changes)

@@ -1,4 +1,5 @@
-"""A change of a spec has an owner and a life: what the object itself has begun is no drift, and can be taken back."""
+"""A change of a spec has an owner and a life: changes that the object itself has begun are no drift, and can be taken
+back."""
 
 from typing import Any
 

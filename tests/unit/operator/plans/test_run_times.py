@@ -144,7 +144,7 @@ class TestTheNextRun:
     def test_never_runs_twice_for_one_time_and_never_stops(
         self, schedule: str, zone: str | None, looks: list[tuple[int, int, bool]]
     ) -> None:
-        """Whatever the clock does, and however late somebody looks: two runs have a time of the schedule between them."""
+        """With any clock errors and late looks, there is a time of the schedule between any two runs."""
         times = run_times(schedule, zone)
         now, recorded, last_run = NOW, None, None
         for minutes, step_hours, begins_late in looks:

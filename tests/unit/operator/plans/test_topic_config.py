@@ -141,7 +141,7 @@ class TestRemoved:
     def test_to_ask_for_it_is_a_change_of_the_spec_which_is_carried_out(self, policy: str) -> None:
         kept = plan(settle(driftPolicy=policy), make_view(BY_HAND))
         asked = edit_topic(kept, driftPolicy=policy, **REMOVE)
-        for _ in range(2):  # also if an operator begins anew before it is done
+        for _ in range(2):  # also if an operator starts again before the end
             found = plan(asked, make_view(BY_HAND))
             assert list_written(found) == [NAMED]
             assert found.notices == ()

@@ -1,4 +1,4 @@
-"""A size is one replica's, over all directories of its broker; whatever contradicts itself is no answer."""
+"""A size is one replica's, over all directories of its broker. A contradictory answer counts as none."""
 
 import asyncio
 from typing import Any

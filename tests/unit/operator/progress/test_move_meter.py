@@ -1,4 +1,4 @@
-"""A reading that comes to nothing, for whatever reason, says nothing, and the next one is due as always."""
+"""A failed reading reports nothing, and the next one is due as always."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
@@ -40,7 +40,7 @@ CLUSTER = listen(1, 2)
 
 
 class Brokers:
-    """Two brokers. The leader has 1000 bytes, and the other one nothing, where `answer` does not say something else."""
+    """Two brokers. The leader has 1000 bytes, and the other one nothing, unless `answer` says otherwise."""
 
     def __init__(self, addresses: Sequence[Address], answer: Callable[[], Awaitable[Any]]) -> None:
         self._is_leader = addresses[0].host == "broker-1"
@@ -84,7 +84,7 @@ class Measured:
         return found.bytes_left if found else None
 
     async def read(self, copy: Copy = COPY, cluster: ClusterView = CLUSTER) -> float:
-        """Has a reading made, and waits until it was; returns when the next one is due."""
+        """Have a reading made, and wait for it; return the time when the next one is due."""
         due_s = self.meter.look(self.stored, {PARTITION: copy}, cluster)
         await asyncio.sleep(TIMEOUT_S + 0.1)
         return due_s

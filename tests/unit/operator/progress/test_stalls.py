@@ -1,4 +1,4 @@
-"""Copies that do not get on are found by the sizes of replicas over five minutes, and never by what is not known."""
+"""Copies that do not progress are found by the sizes of replicas over five minutes. Unknown sizes prove nothing."""
 
 from collections.abc import Iterable, Mapping
 
@@ -26,7 +26,7 @@ def read(
     *,
     failed: Iterable[BrokerId] = (),
 ) -> Reading:
-    """Return what brokers say of two partitions; None: the first new broker names no replica."""
+    """Return the brokers' answers about two partitions. None: the first new broker names no replica."""
     sizes: dict[BrokerId, Mapping[TopicPartition, int]] = {
         LEADER: {FIRST: leader[0], SECOND: leader[1]},
         NEW: {} if new is None else {FIRST: new[0], SECOND: new[1]},

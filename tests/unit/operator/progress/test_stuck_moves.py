@@ -36,7 +36,8 @@ def events(world: World, reason: str, kind: str = "PartitionReassignment") -> li
 
 
 async def wait_until_stuck(world: World, key: Key, reason: str) -> str:
-    """Waits for a reason, checks that all says the same and that it is told once; returns the row's message."""
+    """Wait for a reason, check that all parts of the status agree and that one event tells it; return the row's
+    message."""
     await world.wait_until(lambda: world.find_reason(key) == reason)
     assert world.find_reason(key, "Reconciling") == reason
     assert world.status(key)["phase"] == "Running"

@@ -1,5 +1,5 @@
-"""A watcher over the API server in memory, which does what kopf does: it lists, watches from there on, and lists again
-after a 410 without saying what is gone."""
+"""A watcher over the API server in memory that works like kopf: it lists, watches from there on, and lists again after
+a 410 without naming deleted objects."""
 
 import asyncio
 from collections.abc import AsyncIterator, Collection

@@ -1,4 +1,4 @@
-"""No object that is being deleted waits for ever, whatever is away or broken; an event says what is left behind."""
+"""No object waits for ever for its deletion, even if parts are away or broken. An event names the leftovers."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any

@@ -1,4 +1,4 @@
-"""A store that is fed holds exactly the objects that there are, in whatever order their events come."""
+"""A store that is fed holds exactly the existing objects, for any order of events."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
@@ -30,7 +30,7 @@ def key(name: str = "orders") -> Key:
 
 @dataclass
 class Fed:
-    """A store of KafkaTopics that a watcher feeds, and what was said of it."""
+    """A store of KafkaTopics that a watcher feeds, and the changes that it reported."""
 
     api: SimulatedApiServer = field(default_factory=SimulatedApiServer)
     store: ObjectStore = field(default_factory=ObjectStore)
@@ -70,13 +70,13 @@ class Fed:
         await asyncio.sleep(0)
 
     async def wait_until_in_step(self) -> None:
-        """Waits until the store holds what there is, and nothing else."""
+        """Wait until the store holds exactly the existing objects."""
         await self.wait_until(lambda: self.api.is_held_by(self.store, "KafkaTopic"))
 
 
 @pytest.fixture
 async def fed() -> AsyncIterator[Fed]:
-    """Nothing watches."""
+    """Return a store that no watcher feeds yet."""
     fed = Fed()
     yield fed
     await fed.end()
@@ -249,7 +249,7 @@ async def test_whatever_happens_in_whatever_order_the_store_ends_with_what_there
 
 
 async def _happens(fed: Fed, what: str, where: Key) -> list[dict[str, Any]]:
-    """Has something happen; returns answers that arrive only later."""
+    """Make the event happen; return the answers that arrive only later."""
     stored, there = fed.store.get(where), fed.api.peek(where)
     if what == "apply":
         await fed.api.apply(a_topic(where.name, partitions=1 + len(fed.changed)))

@@ -1,4 +1,4 @@
-"""The operator at work: what users apply comes about, and what goes wrong with one thing is said and disturbs no other."""
+"""The operator at work: applied objects take effect, and an error of one object is reported and disturbs no other."""
 
 import asyncio
 from typing import Any

@@ -1,4 +1,4 @@
-"""An operator that stands by: it knows what the one that works knows, does nothing, and begins at once."""
+"""A standby operator knows what the active one knows, does nothing, and takes over at once."""
 
 from controller_core.model.ids import TopicName
 from controller_core.zk import paths

@@ -1,4 +1,4 @@
-"""Whoever may have a topic takes it over from an owner that is deleted, wherever that object is and whatever it says."""
+"""If the owner of a topic is deleted, any permitted object takes the topic over, in any namespace and with any spec."""
 
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -25,7 +25,7 @@ async def zookeeper() -> SimulatedZooKeeper:
 
 
 class Handing:
-    """Claimants of the topic `orders`, and what becomes of it."""
+    """The claimants of the topic `orders`, and the fate of the topic."""
 
     def __init__(self, operated: Operated, zookeeper: SimulatedZooKeeper) -> None:
         self.operated = operated
@@ -50,7 +50,7 @@ class Handing:
             self.operated.store.remove(key)
 
     async def look(self, *keys: Key) -> None:
-        """Looks at the objects, and forgets those that are gone, as a watch would."""
+        """Look at the objects, and forget those that are gone, as a watch would."""
         for key in keys:
             await self.operated.look(key)
             if self.operated.api.peek(key) is None:

@@ -1,4 +1,4 @@
-"""Two KafkaClusters for one Kafka cluster, by whatever addresses, have one owner for each topic."""
+"""Two KafkaClusters for one Kafka cluster, even with different addresses, have one owner for each topic."""
 
 from collections.abc import Callable
 from typing import Any
@@ -142,7 +142,7 @@ async def test_what_an_address_out_of_reach_was_known_to_lead_to_still_counts(
 async def test_a_copy_in_another_part_of_the_same_zookeeper_is_another_cluster(
     operating: Callable[..., Operated],
 ) -> None:
-    """It has the id of what it was copied from."""
+    """The copy has the id of its original."""
     original, copy = await kafka_cluster("orders"), await kafka_cluster("orders")
     operated = operating({"zk-0:2181": original, "zk-1:2181": copy})
     await operated.cluster("one", f"{ONE_WAY}/kafka", [{"namespace": "*"}])

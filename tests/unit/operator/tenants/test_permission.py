@@ -1,4 +1,4 @@
-"""A namespace that is held to a prefix reaches no topic of others, whatever kind of object it makes."""
+"""A namespace that is held to a prefix reaches no topic of others, with any kind of object."""
 
 from collections.abc import Callable
 from typing import Any
@@ -113,7 +113,8 @@ async def test_a_move_that_was_begun_before_the_prefix_is_not_taken_back_for_a_n
 async def test_a_plan_that_reaches_further_than_its_object_said_is_not_carried_out(
     operated: Operated, zookeeper: SimulatedZooKeeper, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whatever a planner takes its partitions from: here it takes all, though the object names a topic of its own."""
+    """This holds for any source of a planner's partitions: here it takes all topics, although the object names its own
+    one."""
     monkeypatch.setattr("controller_operator.plans.election.rows.scope", lambda _election, view: [
         TopicPartition(name, PartitionId(0)) for name in view.topics
     ])  # fmt: skip
@@ -147,7 +148,7 @@ async def test_an_object_of_another_namespace_is_no_move_of_the_topic_whose_uid_
 
 
 class TestWhoDecides:
-    """Two KafkaClusters for one Kafka cluster: the oldest one with a list says who may use it."""
+    """Two KafkaClusters for one Kafka cluster: the oldest one with a list decides which namespaces may use it."""
 
     MOVE: dict[str, Any] = MOVES_OF_OTHERS["a move"][1]
 
@@ -186,7 +187,7 @@ class TestWhoDecides:
 
 
 class TestSteps:
-    """A step says itself what it reaches."""
+    """Each step knows itself which topics it reaches."""
 
     HELD = Permission(namespace=TENANT, prefixes=(PREFIX,))
     FOREIGN = TopicPartition(TopicName("orders"), PartitionId(0))

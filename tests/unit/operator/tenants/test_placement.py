@@ -1,4 +1,5 @@
-"""KafkaClusters, KafkaTopics and moves agree about where replicas go, whatever KafkaCluster each of them refers to."""
+"""KafkaClusters, KafkaTopics and moves agree about the places of replicas, even if they refer to different
+KafkaClusters."""
 
 from collections.abc import Callable, Sequence
 from typing import Any

@@ -1,4 +1,5 @@
-"""A move that waits for another one says which: of the same Kafka cluster, whatever KafkaCluster it refers to."""
+"""A move that waits for another one names it, even if they refer to different KafkaClusters of the same Kafka
+cluster."""
 
 from collections.abc import Callable
 from typing import Any

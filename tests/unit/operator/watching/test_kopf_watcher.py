@@ -63,7 +63,7 @@ class Watched:
 
 @asynccontextmanager
 async def watch(monkeypatch: pytest.MonkeyPatch, *missing: str) -> AsyncIterator[Watched]:
-    """kopf has listed what there is: the topic `early`."""
+    """Run kopf until it has listed the existing topic `early`."""
     async with http_api() as http:
 
         async def load(_context: str | None = None) -> Configuration:

@@ -84,7 +84,7 @@ async def serve(monkeypatch: pytest.MonkeyPatch, files: CertificateFiles) -> Asy
             return http.configuration
 
         async def note(_changed: Any, _gone: Any) -> None:
-            """Nobody works on objects."""
+            """Do nothing, because no handler works on objects."""
 
         monkeypatch.setattr("controller_operator.watching.session.load_configuration", load)
         port = reserve_port()

@@ -1,4 +1,4 @@
-"""Partitions begin to move inside of a window alone; what has begun, and a deletion, waits for none."""
+"""Partitions begin to move only inside a window. Moves that have begun, and deletions, wait for none."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -39,7 +39,7 @@ class Operated:
         self.status: dict[str, Any] = {}
 
     def look(self, now: datetime, cluster: ClusterView = BEFORE, **metadata: Any) -> Plan[Any]:
-        """A look that does what comes before a request, and stops there."""
+        """Look once, with the step that precedes a request, and stop before the request."""
         context = Context(now=now, is_view_fresh=True)
         move = reassignment(TARGETS, self.spec, status=self.status, **metadata)
         plan = plan_reassignment(move, cluster, context)

@@ -1,6 +1,6 @@
-"""An operator wakes when a window opens, and begins nothing when it has closed meanwhile, whatever became of its clock.
+"""An operator wakes when a window opens, and begins nothing after it has closed, with any error of its clock.
 
-The whole installation in one process, in the loop's time.
+The whole installation runs in one process, in the loop's time.
 """
 
 import asyncio

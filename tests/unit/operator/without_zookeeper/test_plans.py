@@ -46,7 +46,7 @@ def add_reply(step: Any, **said: Any) -> Context:
 
 
 def ask_for_topic(spec: dict[str, Any] | None = None) -> tuple[KafkaTopic, CreateTopic]:
-    """An object that has asked for its topic, and what it asked for."""
+    """Return an object that has asked for its topic, and the request."""
     first = plan(kafka_topic(spec), kraft())
     (step,) = first.steps
     assert isinstance(step, CreateTopic)

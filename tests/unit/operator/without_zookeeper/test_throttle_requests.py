@@ -1,4 +1,4 @@
-"""A limit is asked for over and over until a broker that is up to date shows it, whoever dies meanwhile."""
+"""A limit is requested again until an up-to-date broker shows it, even if operators die in between."""
 
 from collections.abc import Iterator
 from typing import Any, Literal, get_args
@@ -33,7 +33,7 @@ LIMITED = {
 
 
 class DyingClient:
-    """A client of which the operator dies, or an answer is lost, at one of its writes."""
+    """A client that kills the operator, or loses an answer, at one of its writes."""
 
     def __init__(self, cluster: ConfiguredCluster, writes: int | None, *, arrives: bool = True) -> None:
         self._client = SimulatedControllerClient(lambda: cluster.answer)

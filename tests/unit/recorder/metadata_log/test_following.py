@@ -1,4 +1,4 @@
-"""A recorder that follows the log of a quorum: what it records, when, and where it goes on."""
+"""A recorder that follows the log of a quorum: the records, their times, and the place where it resumes."""
 
 from uuid import UUID
 
@@ -67,7 +67,7 @@ async def test_a_broker_that_asks_to_be_relieved_is_the_cause_of_what_it_leaves(
 async def test_a_log_that_stands_still_has_a_living_leader_as_long_as_it_answers() -> None:
     quorum = cluster()
     async with follow_quorum(quorum) as found:
-        found.looker.clock._shown_at_ms -= 12_000  # so much later
+        found.looker.clock._shown_at_ms -= 12_000  # let that much time pass
         assert list_recorded(await found.look()) == [("controller_alive", "journal_due")]
         assert found.lines()[-1].event_time_us // 1_000_000 == 13
 

@@ -21,7 +21,7 @@ LOG_APPEND_TIME: Final = 0x08
 
 @dataclass(slots=True)
 class ManualClock:
-    """A clock that goes when it is told to."""
+    """A clock that a test moves."""
 
     time_ms: int = NOW_MS
 
@@ -45,7 +45,7 @@ def record(value: bytes, *, offset_delta: int = 0, timestamp_delta_ms: int = 0, 
 
 
 def compress_records(compression: Compression, records: bytes) -> bytes:
-    """As producers compress records; snappy in the frames of Java's clients."""
+    """Compress records as producers do; snappy in the frames of Java's clients."""
     match compression:
         case Compression.GZIP:
             return gzip.compress(records, mtime=0)
@@ -77,7 +77,7 @@ def batch(
     records: bytes | None = None,
     keys: Sequence[bytes | None] | None = None,
 ) -> bytes:
-    """A batch of those values, without keys if none are given; what is given besides contradicts them."""
+    """Return a batch of those values, without keys if none are given. Further arguments contradict the records."""
     times = times_ms or [NOW_MS] * len(values)
     named = keys or [None] * len(values)
     if records is None:
@@ -105,7 +105,7 @@ def batch(
 
 
 def replicate(*values: bytes, at: int, epoch: int = EPOCH) -> bytes:
-    """As a leader of that epoch has it, from an offset on."""
+    """Return the batch as a leader of that epoch stores it, from an offset on."""
     return place_batches(batch(*values), at, LeaderEpoch(epoch), None)
 
 

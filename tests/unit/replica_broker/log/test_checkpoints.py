@@ -1,4 +1,4 @@
-"""Small files: what is written is read, and whatever is read is a value or `MalformedFile`."""
+"""Small files: a written value is read back, and any other content is a value or `MalformedFile`."""
 
 from collections.abc import Callable
 from contextlib import suppress

@@ -1,4 +1,4 @@
-"""Compressed records are read within a bound of memory, whoever compressed them."""
+"""Compressed records of any client are read within a bound of memory."""
 
 import struct
 from contextlib import suppress

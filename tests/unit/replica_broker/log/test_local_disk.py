@@ -1,4 +1,4 @@
-"""Errors of this machine's file system come as what they mean; the rest is in `tests/contract/replica_broker`."""
+"""Errors of this machine's file system are raised by their meaning. The rest is in `tests/contract/replica_broker`."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""A log keeps what it is given, in segments, and gives it back by offset and by time."""
+"""A log keeps its batches in segments, and returns them by offset and by time."""
 
 import struct
 from typing import Any

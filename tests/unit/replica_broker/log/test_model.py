@@ -1,4 +1,4 @@
-"""Whatever is done with a log, it is what a list of batches would be."""
+"""After any operations, a log equals a list of batches."""
 
 from dataclasses import dataclass, field
 
@@ -117,7 +117,7 @@ def _require_same(log: Log, model: Model, data: st.DataObject) -> None:
         max_bytes = data.draw(st.integers(0, 700))
         got, wanted = log.read(offset, max_bytes, below=below), model.read(offset, max_bytes, below)
         assert wanted.startswith(got)
-        assert bool(got) == bool(wanted)  # a read ends where its segment does
+        assert bool(got) == bool(wanted)  # a read ends at the end of its segment
     time_ms = NOW_MS + data.draw(st.integers(-1, 41))
     wanted_offset = next((it.base_offset for it in headers if it.max_timestamp_ms >= time_ms), None)
     found = log.find_offset(time_ms, below=model.end)

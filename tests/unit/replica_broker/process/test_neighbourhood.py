@@ -1,4 +1,4 @@
-"""Beside whom a broker may live: looked at before it registers."""
+"""The neighbours that a broker accepts, which it checks before it registers."""
 
 from typing import Any
 
@@ -18,7 +18,7 @@ from tests.unit.replica_broker.membership.clusters import broker, endpoint
 from tests.unit.replica_broker.process.test_settings import GIVEN
 
 REGISTERED = broker(further=(endpoint("CLIENT", 9103),))
-"""With a listener PLAINTEXT, and one CLIENT."""
+"""A broker with a listener PLAINTEXT, and one CLIENT."""
 
 
 async def make_neighbour(*, are_ours: bool = False) -> SimulatedSession:

@@ -1,4 +1,4 @@
-"""The settings of a broker: what they come to, and in which words they are refused."""
+"""The settings of a broker: their effects, and the errors about invalid ones."""
 
 from pathlib import Path
 from typing import Any

@@ -1,4 +1,4 @@
-"""Messages for tests, as a producer sends them, and what is in a log of them."""
+"""Messages for tests, as a producer sends them, and the messages in the bytes of a log."""
 
 from collections.abc import Iterable
 

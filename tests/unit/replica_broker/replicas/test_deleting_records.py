@@ -1,4 +1,4 @@
-"""Messages that somebody has deleted: by the leader, what is committed, and on all replicas that live."""
+"""Deleted records: the leader deletes committed records, and all live replicas follow."""
 
 import asyncio
 from dataclasses import replace

@@ -86,7 +86,7 @@ def test_who_lacks_something_committed_does_not_join_whatever_min_bytes_lag_allo
 
 
 def test_who_lacks_something_from_before_this_leader_does_not_join() -> None:
-    """The high watermark of a new leader may be behind what was committed."""
+    """The high watermark of a new leader may be behind records that are committed."""
     generous = replace(LAGS, min_bytes_lag=10**9)
     assert maybe_change_isr(view({B: follower(6)}, isr=(LEADER,), epoch_start=8), generous, fetching=B) is None
     assert maybe_change_isr(view({B: follower(8)}, isr=(LEADER,), epoch_start=8), generous, fetching=B) == (LEADER, B)

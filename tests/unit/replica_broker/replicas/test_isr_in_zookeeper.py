@@ -1,4 +1,4 @@
-"""Leaders that write the ISR themselves, as seed 004 has it, with ZooKeeper between them and whoever is the controller."""
+"""Leaders that write the ISR themselves, as in seed 004, with ZooKeeper between them and the controller."""
 
 import asyncio
 from dataclasses import replace

@@ -47,7 +47,7 @@ SHRUNK = IsrWritten(leader_epoch=LeaderEpoch(4), partition_epoch=PartitionEpoch(
 
 @dataclass(slots=True)
 class Channel:
-    """A controller that answers what it is told to."""
+    """A controller that gives the prepared answers."""
 
     outcomes: dict[TopicId, ErrorCode | PartitionState] = field(default_factory=dict)
     error: ErrorCode = ErrorCode.none

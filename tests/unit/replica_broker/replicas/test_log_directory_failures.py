@@ -12,7 +12,7 @@ from tests.unit.replica_broker.replicas.cluster import ORDERS, ORDERS_1, A, B, C
 
 
 def break_directory(cluster: Cluster, topic_partition: TopicPartition = ORDERS) -> None:
-    """On A, whose two partitions are in two directories."""
+    """Break the directory of A that has the partition. A's two partitions are in two directories."""
     path = str(cluster.directories[A].find_path(topic_partition))
     cluster.disks[A].broken = lambda each: each.startswith(path)
 

@@ -1,4 +1,4 @@
-"""Replicas that answer what a test says, for tests of what is made of it."""
+"""Replicas with prepared answers, for tests of the handlers that ask them."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -14,7 +14,7 @@ from replica_broker.replicas.requests import Deleted, EpochEnd, Fetch, Fetched, 
 
 @dataclass(slots=True, kw_only=True)
 class StandInReplicas:
-    """Raises where what it is to answer is an error."""
+    """Gives the prepared answers, and raises those that are errors."""
 
     appended: Mapping[TopicPartition, Appended | Exception] = field(default_factory=dict)
     fetched: Mapping[TopicPartition, Fetched] = field(default_factory=dict)

@@ -1,4 +1,4 @@
-"""Configurations that are altered through a broker: what is written, what is told, and what is refused."""
+"""Configurations that are altered through a broker: the writes, the notifications, and the refusals."""
 
 import pytest
 from kio.schema.incremental_alter_configs.v1.request import (

@@ -1,4 +1,4 @@
-"""Produce and Fetch: what becomes of messages on their way in and out, in each version."""
+"""Produce and Fetch: the handling of messages in both directions, in each version."""
 
 from datetime import timedelta
 from typing import Any

@@ -1,4 +1,4 @@
-"""All that a broker answers, over its port: what ApiVersions says is what is there."""
+"""All answers of a broker over its port: ApiVersions lists exactly the served APIs."""
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping

@@ -1,4 +1,4 @@
-"""A broker that a controller has told of a cluster, for tests of what it answers."""
+"""A broker that has received the metadata of a cluster, for tests of its answers."""
 
 from collections.abc import Iterable
 from uuid import UUID
@@ -28,7 +28,8 @@ ORDERS_ID = TopicId(UUID(int=7))
 
 
 def broker(broker_id: int, *listeners: str) -> UpdateMetadataBroker:
-    """At port 9000 and its id by its first listener, `PLAINTEXT` where none is said, and 100 more by each further one."""
+    """Return a broker. Its first listener, `PLAINTEXT` by default, is at port 9000 plus the id; each further one 100
+    higher."""
     endpoints = tuple(
         UpdateMetadataEndpoint(
             port=9000 + 100 * number + broker_id, host="here", listener=listener, security_protocol=0

@@ -1,4 +1,4 @@
-"""Whatever happens to brokers of design v2, in whatever order: what was acknowledged is on all replicas in the end."""
+"""In any order of events at brokers of design v2, acknowledged records are on all replicas in the end."""
 
 import random
 from contextlib import suppress
@@ -61,7 +61,7 @@ class Course:
         self._cluster.network.mend()
 
     async def _break_a_directory(self) -> None:
-        """Of one broker at a time, which has it back when it starts again."""
+        """Break a directory of one broker at a time, which has it back when it starts again."""
         broker = self._some_running()
         if self._broken is None and self._cluster.directories[broker].find_path(ORDERS) is not None:
             self._cluster.break_directory(broker)

@@ -1,4 +1,4 @@
-"""A log directory fails under a broker of design v2: others lead, and nobody who lost the log takes part."""
+"""A log directory fails under a broker of design v2: other brokers lead, and no broker without the log takes part."""
 
 import pytest
 
@@ -9,7 +9,7 @@ from tests.unit.replica_broker.v2.cluster import ORDERS, A, B, C, Cluster, play
 
 
 async def have_on_one_alone(cluster: Cluster) -> None:
-    """A alone is in sync, and has what B, which is dead, has not."""
+    """Let A alone be in sync, with records that B, which is dead, lacks."""
     await cluster.start(A, B)
     await cluster.create(A, B)
     await cluster.kill(B)

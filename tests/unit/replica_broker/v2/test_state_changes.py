@@ -1,4 +1,4 @@
-"""The queue of state changes, and what a broker does with what it finds there."""
+"""The queue of state changes, and a broker's handling of its entries."""
 
 from uuid import UUID
 

@@ -1,4 +1,4 @@
-"""A listener with TLS: who is admitted, who is counted, and what is said of those who are not what they should be."""
+"""A listener with TLS: the accepted and counted connections, and the log about bad certificates."""
 
 import asyncio
 import ssl
@@ -212,7 +212,7 @@ async def test_who_is_done_with_the_handshake_takes_no_place_of_others(site: Sit
 
 
 async def test_what_arrives_with_the_last_of_a_handshake_is_not_lost(site: Site, server: CertificateFiles) -> None:
-    """Whoever logs in speaks at once, and more at once than is read ahead."""
+    """A client sends its first requests right after the handshake, and more than fits into one read."""
     site.write(site.tls(server))
     async with site.listen("SSL") as listener:
         reader, writer = await asyncio.open_connection("localhost", listener.port, ssl=site.client_tls())

@@ -1,4 +1,4 @@
-"""A connection that stays open is used again; where it broke another server is asked."""
+"""An open connection is used again. If it broke, another server is asked."""
 
 from collections.abc import AsyncIterator
 

@@ -1,4 +1,4 @@
-"""Messages from strangers: what is right comes out whole, and nothing that is wrong does harm."""
+"""Messages from strangers: valid ones are decoded completely, and invalid ones do no harm."""
 
 import io
 from dataclasses import dataclass, field

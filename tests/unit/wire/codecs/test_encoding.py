@@ -137,7 +137,7 @@ def test_a_value_that_no_field_can_carry_is_the_makers_mistake(kind: str) -> Non
 def test_any_request_is_written_for_older_brokers_without_what_came_since(
     versions: CommandVersions[Any], data: st.DataObject
 ) -> None:
-    """Also where its topics are bytes from the start."""
+    """This includes requests whose topics are bytes from the start."""
     kind: Any = versions.newest
     version = data.draw(st.integers(OLDEST[kind], versions.max))
     request = data.draw(messages(kind))

@@ -1,4 +1,4 @@
-"""Frames and headers: what a connection carries, and what is no frame."""
+"""Frames and headers: valid and invalid ones."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""AlterPartition requests are read, and their answers written, quickly, and say what kio's messages say."""
+"""AlterPartition requests are read, and their answers written, quickly, with the same result as kio."""
 
 from typing import Any
 

@@ -88,7 +88,7 @@ def read_defined_fields(name: str, version: int) -> list[Any]:
 
 
 def _default_of(default: Any) -> Any:
-    """A default, which may be written as JSON in a string. Zero and false are Kafka's defaults where none is given."""
+    """Return the default, which may be JSON in a string. Kafka's defaults are zero and false if none is given."""
     return (json.loads(default) if isinstance(default, str) else default) or None
 
 

@@ -1,4 +1,4 @@
-"""Requests of every version are answered over the newest: what an older one lacks has its default."""
+"""Requests of every version are answered by the newest one: missing fields have their defaults."""
 
 from datetime import timedelta
 from typing import Any

@@ -1,4 +1,4 @@
-"""A server in this process that wants TLS, or a login, or both, and answers whoever is admitted as a broker does."""
+"""A server in this process that requires TLS, or a login, or both, and answers accepted clients like a broker."""
 
 import asyncio
 import ssl
@@ -29,7 +29,7 @@ USERS: Final = {"alice": "alice secret", "bob": "bob secret"}
 
 
 class SecuredServer:
-    """Says nothing more once it is `is_silent`, and `says` instead of any answer what is given there."""
+    """A server that stops answering if it `is_silent`, and sends `says` instead of any answer."""
 
     def __init__(self, *, tls: ssl.SSLContext | None = None, mechanism: str | None = None) -> None:
         self.tls = tls
@@ -50,7 +50,7 @@ class SecuredServer:
         self.writers: list[asyncio.StreamWriter] = []
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Until the client leaves, in whichever way."""
+        """Serve until the client leaves or the connection breaks."""
         self.writers.append(writer)
         with suppress(OSError, FrameError):
             await self._serve(reader, writer)

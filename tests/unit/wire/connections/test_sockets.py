@@ -1,4 +1,4 @@
-"""Names that hang, fail or change hold up nobody who asks for another; of several addresses one that answers is taken."""
+"""Names that hang, fail or change do not delay other names. Of several addresses, one that answers is taken."""
 
 import asyncio
 import socket

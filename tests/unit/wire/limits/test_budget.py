@@ -1,4 +1,4 @@
-"""The bytes that requests have in memory together: who waits, and that nothing is lost when one gives up."""
+"""The memory that all open requests share: the requests that wait, and nothing is lost if one gives up."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""The gate of the listener: whom it takes for a broker, and when it looks where brokers are."""
+"""The gate of the listener: the addresses of brokers, and when it looks them up."""
 
 import asyncio
 import threading

@@ -1,4 +1,4 @@
-"""A client who exceeded his quota has his answer at once, and is not heard before his time is over."""
+"""A client over its quota gets its answer at once, and is not read until its throttle time is over."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -19,7 +19,7 @@ FOR_EVER_MS = 1_000_000_000
 
 
 class Throttling:
-    """Answers everybody, and lets those wait who are to."""
+    """Answers all requests with the throttle time `throttle_ms`."""
 
     def __init__(self) -> None:
         self.throttle_ms = 0

@@ -1,4 +1,4 @@
-"""Many who ask at once: the event loop goes on meanwhile."""
+"""Many concurrent requests: the event loop goes on."""
 
 import asyncio
 import time

@@ -24,7 +24,7 @@ BALANCED = view(healthy(*[[1, 2]] * 10))
 
 
 class Operated:
-    """The object over time: each look begins with what the one before has written."""
+    """The object over time: each look begins with the status that the last one wrote."""
 
     def __init__(self, cluster: ClusterView = OUT_OF_BALANCE, **spec: Any) -> None:
         self.cluster = cluster

@@ -1,4 +1,5 @@
-"""A new order of the same replicas has the first one elected; after other moves the object says who leads."""
+"""After a new order of the same replicas the first one is elected. After other moves the object says which broker
+leads."""
 
 from dataclasses import replace
 from typing import Any

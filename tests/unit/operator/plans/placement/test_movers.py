@@ -1,4 +1,4 @@
-"""A KafkaTopic says who moved its replicas, for as long as the object that did is there."""
+"""A KafkaTopic names the object that moved its replicas, as long as that exists."""
 
 from dataclasses import replace
 from typing import Any

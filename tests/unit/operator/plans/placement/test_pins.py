@@ -1,4 +1,4 @@
-"""A move that a KafkaTopic would undo does not begin, and says which one and what to change there."""
+"""A move that a KafkaTopic would undo does not begin. Its status names the KafkaTopic and the change to make there."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""A broker that is to be removed gets no new replica, and whatever names it for one says so."""
+"""A broker that is to be removed gets no new replica, and every object that names it for one says so."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -48,7 +48,7 @@ def plan(resource: KafkaTopic, seen: ClusterView, around: Surroundings = ALONE) 
 
 
 def pin(policy: str = "Enforce", **spec: Any) -> KafkaTopic:
-    """A topic whose partition 0 has been on the brokers 4 and 1, as its replicaAssignment says."""
+    """Return a topic whose partition 0 has been on the brokers 4 and 1, as its replicaAssignment says."""
     whole = {**ASSIGNMENT, "driftPolicy": policy, **spec}
     adopted = plan(kafka_topic({**whole, "config": None}), view(healthy([4, 1], [1, 2])))
     return kafka_topic(whole, status=status_of(adopted))

@@ -1,4 +1,5 @@
-"""A running move that is deleted goes back to its original replicas; nobody else's move does; nothing hangs for ever."""
+"""A running move that is deleted goes back to its original replicas. Moves of others do not, and nothing hangs for
+ever."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -184,7 +185,7 @@ def test_pausing_lets_the_object_go_and_the_move_run() -> None:
 
 
 class Controller:
-    """A controller that answers every request the same way, and remembers what it was asked."""
+    """A controller that answers every request the same way, and notes its requests."""
 
     def __init__(self, answer: AlterPartitionReassignmentsResponse | RequestError) -> None:
         self._answer = answer

@@ -61,7 +61,7 @@ def unevenness(cluster: Cluster, after: dict[TopicPartition, Replicas]) -> int:
 
 
 def every_choice(cluster: Cluster) -> list[dict[TopicPartition, Replicas]]:
-    """Each way to replace every drained replica, and nothing else; of clusters where these are few enough to go through."""
+    """Return each way to replace every drained replica and no other, for clusters that are small enough."""
     live, assigned, drained = cluster
     options = []
     for replicas in assigned.values():

@@ -1,4 +1,4 @@
-"""Asking a controller for moves: what it says of each partition, in how many requests, and what is made of no answer."""
+"""Requests for moves: the answer for each partition, the number of requests, and the handling of lost answers."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -53,12 +53,12 @@ def step(count: int) -> SubmitReassignment:
 
 
 class Controller:
-    """Answers each request by what `answers` says of it, in order, and then that all is well."""
+    """Answers the requests by `answers`, in order, and all further ones with success."""
 
     def __init__(self, *answers: Mapping[int, ErrorCode] | ErrorCode | RequestError) -> None:
         self._answers = list(answers)
         self.words = "because of {}"
-        """Of a refusal."""
+        """The message of a refusal."""
         self.asked: list[list[int]] = []
 
     async def ask(self, request: Any, response_type: type[Any]) -> Any:

@@ -1,4 +1,4 @@
-"""A partition that has begun to move and does not get on says what it waits for, as do the conditions and one event."""
+"""The row of a partition whose move is stuck says what it waits for, and so do the conditions and one event."""
 
 from dataclasses import replace
 from datetime import timedelta

@@ -1,4 +1,5 @@
-"""So much of a move is under way as its spec says, nothing begins while it is suspended, and nothing is asked for twice."""
+"""At most as many partitions move as the spec allows, no move begins during a suspension, and none is requested
+twice."""
 
 from collections.abc import Sequence
 from dataclasses import replace

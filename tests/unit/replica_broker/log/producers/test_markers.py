@@ -1,4 +1,4 @@
-"""The ends of transactions, as the bytes that stock leaders write."""
+"""The ends of transactions, as the bytes that Kafka's leaders write."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Snapshots of producers: Kafka's bytes, one for each segment and the end, and nothing else than what the batches say."""
+"""Snapshots of producers: Kafka's bytes, one for each segment and the end, and exactly the content of the batches."""
 
 import struct
 from collections import deque
@@ -26,7 +26,7 @@ HEX = (
     "0001 67511fbd 00000001"  # a version, a CRC, one entry
     "0000000000000007 0002 0000000b 0000000000000029 00000002 000000000000c350 00000004 0000000000000027"
 )
-"""As Kafka's `ProducerStateManager` writes it."""
+"""A snapshot as Kafka's `ProducerStateManager` writes it."""
 STATE = ProducerState(
     epoch=2,
     last_timestamp_ms=50_000,

@@ -1,4 +1,4 @@
-"""Idempotent producers: what was sent again is not appended again, what leaves something out is refused."""
+"""Idempotent producers: a repeated batch is not appended again, and a gap in the sequence is refused."""
 
 import pytest
 from kio.schema.errors import ErrorCode
