@@ -82,13 +82,13 @@ def pieces(records: Sequence[Record], silence_s: int) -> Iterator[tuple[int, int
     begins = [place for place, is_step in enumerate(steps) if is_step]
     times = [record["event_time_us"] for record in records]
     runs = [(times[a], max(times[a], times[b - 1])) for a, b in pairwise([*begins, len(records)])]
-    bounds = select_runs(runs)
+    bounds = find_bounds(runs)
     cuts = [place for place in range(len(records)) if forgets[place] or steps[place]]
     for begin, end in pairwise([*cuts, len(records)]):
         yield *bounds[sum(steps[: begin + 1]) - 1], forgets[begin], records[begin:end]
 
 
-def select_runs(runs: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+def find_bounds(runs: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
     """Return the bounds in time of each run. Runs that fit one after the other and cover most keep their times; the
     others have no length."""
     best: list[tuple[int, list[int]]] = []

@@ -59,7 +59,7 @@ def lead(host: int, epoch: int, version: int) -> str:
     )
 
 
-def make_one_host(*states: Line, others: Sequence[Line] = ()) -> Hosts:
+def make_host(*states: Line, others: Sequence[Line] = ()) -> Hosts:
     return {
         "broker-1/controller.log": [(-600, elect(1, 5)), *((minutes, BALANCE) for minutes in range(-90, 90, 5))],
         "broker-1/state-change.log": sorted([*states, (600, lead(1, 5, 99)), *others]),
@@ -83,31 +83,31 @@ NOTICED_LATE: Hosts = {
     "broker-3/controller.log": [(-40, elect(3, 6))],
     "broker-3/state-change.log": [(-30, lead(3, 6, 10))],
 }
-CREATED_AGAIN: Hosts = make_one_host((-50, lead(1, 5, 7)), (-40, lead(1, 5, 0)), (-20, lose(1, 5, 1)))
+CREATED_AGAIN: Hosts = make_host((-50, lead(1, 5, 7)), (-40, lead(1, 5, 0)), (-20, lose(1, 5, 1)))
 
 FAILOVER: Sequence[Line] = ((-50, lead(1, 5, 8)), (-20, lose(1, 5, 9)), (20, lead(1, 5, 10)))
 SCENES: dict[str, tuple[str, datetime, Hosts]] = {
-    "autumn": ("Europe/Berlin", AUTUMN, make_one_host(*FAILOVER)),
+    "autumn": ("Europe/Berlin", AUTUMN, make_host(*FAILOVER)),
     "autumn, and brokers say more": (
         "Europe/Berlin", AUTUMN,
-        make_one_host(
+        make_host(
             (-50, lead(1, 5, 8)), (50, lose(1, 5, 9)), (55, lead(1, 5, 10)),
             others=[(minutes, CHATTER.format(1)) for minutes in range(-60, 60, 7)],
         ),
     ),
     "autumn, all in the first hour": (
-        "Europe/Berlin", AUTUMN, make_one_host((-59, lead(1, 5, 8)), (-50, lose(1, 5, 9)), (-10, lead(1, 5, 10))),
+        "Europe/Berlin", AUTUMN, make_host((-59, lead(1, 5, 8)), (-50, lose(1, 5, 9)), (-10, lead(1, 5, 10))),
     ),
     "autumn, two hosts": ("Europe/Berlin", AUTUMN, TWO_HOSTS),
     "autumn, a file that was rotated": ("Europe/Berlin", AUTUMN, ROTATED),
     "autumn, a controller that noticed late": ("Europe/Berlin", AUTUMN, NOTICED_LATE),
     "autumn, a topic that is created again": ("Europe/Berlin", AUTUMN, CREATED_AGAIN),
     "autumn, half an hour": (
-        "Australia/Lord_Howe", LORD_HOWE, make_one_host((-25, lead(1, 5, 8)), (-10, lose(1, 5, 9)), (10, lead(1, 5, 10))),
+        "Australia/Lord_Howe", LORD_HOWE, make_host((-25, lead(1, 5, 8)), (-10, lose(1, 5, 9)), (10, lead(1, 5, 10))),
     ),
-    "spring": ("Europe/Berlin", SPRING, make_one_host(*FAILOVER)),
-    "no change": ("UTC", AUTUMN, make_one_host(*FAILOVER)),
-    "no change on that day": ("America/New_York", AUTUMN, make_one_host(*FAILOVER)),
+    "spring": ("Europe/Berlin", SPRING, make_host(*FAILOVER)),
+    "no change": ("UTC", AUTUMN, make_host(*FAILOVER)),
+    "no change on that day": ("America/New_York", AUTUMN, make_host(*FAILOVER)),
 }  # fmt: skip
 """The zone, when clocks are changed in it (or elsewhere), and the logs."""
 OFF_BY = timedelta(milliseconds=6)

@@ -40,17 +40,17 @@ def judge(operated: Operated) -> Judge:
     return Judge(operated.store, clusters, patience_s=0.05)
 
 
-def make_asked(kind: str, spec: dict[str, Any], **metadata: Any) -> Raw:
+def make_raw(kind: str, spec: dict[str, Any], **metadata: Any) -> Raw:
     return raw(kind, {"clusterRef": REF, **spec}, **{"name": "asked", "uid": "uid-asked", **metadata})
 
 
 def a_topic(**spec: Any) -> Raw:
-    return make_asked("KafkaTopic", {"topicName": "new", "partitions": 1, "replicationFactor": 1, **spec})
+    return make_raw("KafkaTopic", {"topicName": "new", "partitions": 1, "replicationFactor": 1, **spec})
 
 
 def a_move(*replicas: int, topic: str = "orders", **spec: Any) -> Raw:
     entry = {"topic": topic, "partition": 0, "replicas": list(replicas)}
-    return make_asked("PartitionReassignment", {"partitions": [entry], **spec})
+    return make_raw("PartitionReassignment", {"partitions": [entry], **spec})
 
 
 REFUSED: dict[str, tuple[Raw, Reason]] = {
@@ -65,7 +65,7 @@ REFUSED: dict[str, tuple[Raw, Reason]] = {
     "a topic of too many partitions": (a_topic(partitions=5_000), Reason.TOO_LARGE),
     "a broker named twice": (a_move(3, 3), Reason.DUPLICATE_REPLICAS),
     "a schedule that is none": (
-        make_asked("PreferredElection", {"allPartitions": True, "schedule": "daily"}),
+        make_raw("PreferredElection", {"allPartitions": True, "schedule": "daily"}),
         Reason.INVALID_SCHEDULE,
     ),
     "windows that never open": (
@@ -73,11 +73,11 @@ REFUSED: dict[str, tuple[Raw, Reason]] = {
         Reason.INVALID_SCHEDULE,
     ),
     "a topic of others": (
-        make_asked("KafkaTopic", {"topicName": "stolen", "partitions": 1, "replicationFactor": 1}, namespace="payments"),
+        make_raw("KafkaTopic", {"topicName": "stolen", "partitions": 1, "replicationFactor": 1}, namespace="payments"),
         Reason.TOPIC_PREFIX_REQUIRED,
     ),
     "a namespace that nobody allowed": (
-        make_asked("KafkaTopic", {"topicName": "new", "partitions": 1, "replicationFactor": 1}, namespace="stranger"),
+        make_raw("KafkaTopic", {"topicName": "new", "partitions": 1, "replicationFactor": 1}, namespace="stranger"),
         Reason.NAMESPACE_NOT_ALLOWED,
     ),
     "a spec that cannot be read": (a_topic(partitions="many"), Reason.INVALID_SPEC),
@@ -99,9 +99,9 @@ FINE: dict[str, Raw] = {
         3, 1, schedule={"windows": [{"schedule": "0 0 29 2 *", "durationMinutes": 60}]}
     ),
     "a move that is to be approved": a_move(3, 1, approval="Required"),
-    "an election": make_asked("PreferredElection", {"topics": ["orders"]}),
-    "an election for later": make_asked("PreferredElection", {"allPartitions": True, "schedule": "0 3 * * *"}),
-    "what is wrong and going": make_asked("KafkaTopic", {"partitions": "many"}, deletionTimestamp="2026-01-01T00:00:00Z"),
+    "an election": make_raw("PreferredElection", {"topics": ["orders"]}),
+    "an election for later": make_raw("PreferredElection", {"allPartitions": True, "schedule": "0 3 * * *"}),
+    "what is wrong and going": make_raw("KafkaTopic", {"partitions": "many"}, deletionTimestamp="2026-01-01T00:00:00Z"),
 }  # fmt: skip
 
 
@@ -187,7 +187,7 @@ async def test_partitions_cannot_be_taken_away(operated: Operated) -> None:
 
 
 async def test_a_cluster_is_not_connected_with_to_judge_its_object(operated: Operated) -> None:
-    cluster = make_asked("KafkaCluster", {"zookeeper": {"connect": "nobody:2181"}})
+    cluster = make_raw("KafkaCluster", {"zookeeper": {"connect": "nobody:2181"}})
     del cluster["spec"]["clusterRef"]
     sessions = list(operated.sessions)
     assert await judge(operated).judge(cluster) == Judgement()
@@ -263,7 +263,7 @@ async def test_where_replicas_go_two_objects_decide_so_what_contradicts_the_othe
     await operated.add("KafkaCluster", "demo", marked, namespace="platform", generation=2)
     pinned = {"clusterRef": REF, "replicaAssignment": [[1, 2]]}
     await operated.look(await operated.add("KafkaTopic", "orders", pinned))
-    assignment = make_asked("KafkaTopic", {"topicName": "new", "replicaAssignment": [[3, 1]]})
+    assignment = make_raw("KafkaTopic", {"topicName": "new", "replicaAssignment": [[3, 1]]})
     for wanted, reason in (
         (assignment, Reason.BROKER_TO_BE_REMOVED),
         (a_move(3, 1, topic="payments.invoices"), Reason.BROKER_TO_BE_REMOVED),
