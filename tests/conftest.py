@@ -131,7 +131,7 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    """One of several processes says it to the one that prints."""
+    """Pass the folders of kept logs from a worker process to the one that prints."""
     if hasattr(session.config, "workeroutput"):
         session.config.workeroutput["kept_logs"] = session.config.stash.get(_KEPT_LOGS, [])
 

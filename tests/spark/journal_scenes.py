@@ -117,7 +117,7 @@ def recorder(cluster_id: str, **how: Any) -> Writer:
 
 
 def make_lines(spark: SparkSession, scenes: Mapping[str, Folders]) -> DataFrame:
-    """All clusters' journals together, as a source gives them (`schemas.LINES`)."""
+    """Return the journals of all clusters together, as a source gives them (`schemas.LINES`)."""
 
     def rows() -> Iterator[tuple[str, str, str, None]]:
         for cluster_id, folders in scenes.items():

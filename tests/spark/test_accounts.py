@@ -77,7 +77,7 @@ def cut_into_two_folders(name: str) -> Folders:
 
 
 def slept(name: str) -> Folders:
-    """One recorder's process stood still for most of the time; it has the larger numbers."""
+    """One recorder's process stood still for most of the time. It has the larger numbers."""
     return {
         "awake": recorder(name).begin(3.0).alive(6.0).lines,
         "asleep": recorder(name).begin().alive(0.5).silent(5.5).alive(6.0).lines,

@@ -40,7 +40,7 @@ def clusters() -> dict[str, RandomCluster]:
 
 @pytest.fixture(scope="module")
 def store(spark: SparkSession, clusters: dict[str, RandomCluster], tmp_path_factory: pytest.TempPathFactory) -> Store:
-    """All their layers, from files."""
+    """Return the layers of all clusters, from files."""
     journals, tables = tmp_path_factory.mktemp("journals"), tmp_path_factory.mktemp("tables")
     for name, cluster in clusters.items():
         folder = journals / name

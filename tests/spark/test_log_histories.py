@@ -131,7 +131,7 @@ def take_in(kept: KeptHistory, logs: Path) -> None:
 
 
 def begin_of(logs: Path, folder: Path) -> None:
-    """The same logs some time before: nothing is rotated yet, and the files do not end at the same time."""
+    """Return the same logs at an earlier time: no file is rotated yet, and the files do not end at the same time."""
     (folder / "broker-1").mkdir(parents=True)
     (folder / "broker-3").mkdir()
     rotated = gzip.decompress((logs / "broker-3" / "state-change.log.2026-11-21-13.gz").read_bytes())

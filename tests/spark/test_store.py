@@ -97,7 +97,7 @@ def files_of(store: Store, table: Table) -> set[str]:
 
 
 def files_in_log(store: Store, table: Table) -> set[str]:
-    """Those that the log of Delta Lake says it is, from its first commit on."""
+    """Return the files of the table in the log of Delta Lake, from its first commit on."""
     files: set[str] = set()
     for commit in sorted(Path(store.path(table), "_delta_log").glob("*.json")):
         for line in map(json.loads, commit.read_text().splitlines()):

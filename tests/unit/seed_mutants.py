@@ -6,7 +6,7 @@ from typing import Final
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SeedMutant:
-    """One change of one module."""
+    """A change of one module."""
 
     part: str
     """The begin of the row's first cell."""

@@ -106,7 +106,7 @@ def answered(spark: SparkSession) -> dict[Table, DataFrame]:
 
 
 def cells() -> Iterator[tuple[str, Grid, int, str, int, Row]]:
-    """Each hour of each partition that exists in it: cluster, its grid, hour, topic, number, state."""
+    """Yield each hour in which a partition exists: cluster, its grid, hour, topic, number, state."""
     for cluster, grid in GRIDS.items():
         for (topic, number), hours in grid.partitions.items():
             for hour, state in enumerate(hours):

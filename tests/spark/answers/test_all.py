@@ -1,4 +1,4 @@
-"""All answers together: every table, with its columns, and no plan that could not stand a large history."""
+"""All answers together: every table has its columns, and every plan can stand a large history."""
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession

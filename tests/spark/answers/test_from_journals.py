@@ -107,7 +107,7 @@ def follow_lines(lines: Iterable[bytes]) -> Follower:
 
 
 def total(found: Answers, cluster: str, name: str) -> Counter[str]:
-    """Over all days, by topic."""
+    """Return the sum over all days, by topic."""
     sums: Counter[str] = Counter()
     for topic, seconds in found(cluster, "topic", name):
         sums[topic] += round(seconds * US)

@@ -25,7 +25,7 @@ def find_former(records: Sequence[Record], record: Record) -> Record:
 
 
 def change(nth: int = 0, *, proven_by_former: bool = False, wanted: dict[str, Any], **fields: Any) -> Mutation:
-    """Another content of a record; None: it does not say that field."""
+    """Return a mutation that sets fields of a record. None: the record does not have the field."""
 
     def mutate(records: list[Record]) -> Proof:
         record = one(records, nth, **wanted)
@@ -47,7 +47,7 @@ UNCLEAN: Final[Record] = LOGS | {"unclean": True}
 
 
 def _second_leader(records: list[Record]) -> Proof:
-    """Between two leaders of the same epoch there was none."""
+    """Give the same epoch to two leaders, with a time without a leader in between."""
     moved = one(records, **MOVED)
     nobody = one(records, kind="leadership", topic="orders", partition=0, isr=[2, 3, 1])
     nobody |= {"leader": -1, "leader_epoch": 1}

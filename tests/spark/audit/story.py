@@ -15,8 +15,8 @@ A_WHILE_MS = 100_000
 
 @cache
 def story() -> tuple[bytes, ...]:
-    """Its lines: two terms; brokers fail, restart and return, leaders move, replicas too, an election is unclean, and a
-    partition is removed and added again, with another leader in the same leader epoch."""
+    """Return the lines of the story: two terms, in which brokers fail, restart and return, leaders and replicas move,
+    an election is unclean, and a partition is removed and added again, with another leader in the same leader epoch."""
     return asyncio.run(_play_story())
 
 

@@ -22,7 +22,7 @@ class Change(NamedTuple):
 
 
 class Watch(NamedTuple):
-    """When somebody looked on, and wrote."""
+    """A time in which the writer of a journal sees all changes."""
 
     from_s: int
     until_s: int

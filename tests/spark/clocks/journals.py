@@ -130,6 +130,6 @@ def lines(records: Iterable[Record], cluster_id: str) -> list[bytes]:
 
 
 def sort_records(records: Sequence[Record]) -> list[Record]:
-    """Each once."""
+    """Return the records in their order, each once."""
     by_place = {(record["controller_epoch"], record["seq"]): record for record in records}
     return [by_place[place] for place in sorted(by_place)]

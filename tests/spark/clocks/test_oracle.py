@@ -10,7 +10,7 @@ from tests.spark.clocks.journals import sort_records
 from tests.spark.clocks.oracle import Timeline, timelines
 
 EXAMPLES: Final = 150
-"""All of them are clusters of one run of Spark."""
+"""The number of examples. All of them are clusters of one run of Spark."""
 SILENCE_S: Final = 60
 
 

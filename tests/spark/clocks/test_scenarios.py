@@ -96,7 +96,7 @@ def ahead_for_half_an_hour() -> Case:
 
 
 def resign_late() -> Case:
-    """It was frozen, and noticed ten minutes after the next one had begun that it had lost the role."""
+    """The controller was frozen. It noticed that it had lost the role ten minutes after the next one had begun."""
     journal = Journal().begin().live(100).wait(600).resign().wait(-570).begin().live(100)
     return Case(journal, [(0, 100, 1), (100, 130, None), (130, 230, 1)])
 

@@ -44,7 +44,8 @@ class Round:
 
 
 def rounds() -> list[Round]:
-    """The same each time. Each cluster arrives in some rounds, and in the last one nothing is left to come."""
+    """Return the rounds, which are the same each time. Each cluster arrives in some of them, and all has arrived with
+    the last one."""
     rng, found = random.Random(SEED), [Round() for _ in range(ROUNDS)]
     for folders in (*_bad_clocks(), *_random(), *_make_competing()):
         for journal, written in folders.items():
@@ -99,7 +100,7 @@ def _bad_clocks() -> Iterator[Folders]:
 
 
 def _random() -> Iterator[Folders]:
-    """All kinds of records: configurations, brokers, reassignments, deletions, gaps."""
+    """Yield journals with all kinds of records: configurations, brokers, reassignments, deletions, gaps."""
     yield {"/kept": random_cluster(SEED, cluster_id="kept", events=30).lines}
     yield {"/seen": random_cluster(SEED + 1, cluster_id="seen/%", events=15, is_recorded=True).lines}
 

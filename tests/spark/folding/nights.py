@@ -72,7 +72,7 @@ def draw_nights() -> Iterator[Arriving]:
 
 
 def all_kinds() -> Iterator[Arriving]:
-    """Every kind of record, for some days; and a quiet cluster, which then goes on."""
+    """Yield every kind of record, for some days, and a quiet cluster, which then goes on."""
     yield {"/quiet": [lines(quiet().records, "quiet"), [], []]}
     written = random_cluster(DAY_S, cluster_id="grown", events=60).lines
     first, second = len(written) // 2, 3 * len(written) // 4

@@ -38,7 +38,7 @@ Digests = Mapping[str, str]
 
 @dataclass(frozen=True, slots=True)
 class Folded:
-    """After a round."""
+    """The state of a history after a round."""
 
     kept: Digests
     parts: frozenset[tuple[str, Part]]

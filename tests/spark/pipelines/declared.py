@@ -22,7 +22,7 @@ SETTINGS = {
     "spark.databricks.delta.snapshotPartitions": "2",
 }
 JAVA_OPTIONS = SMALL_SETTINGS["spark.driver.extraJavaOptions"]
-"""It is started when the tool has not read the settings yet."""
+"""The options of Java, because the tool starts it before it reads the settings."""
 
 
 def project_with_journals(folder: Path) -> Path:

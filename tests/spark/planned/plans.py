@@ -35,13 +35,14 @@ class _Step:
 
 
 def windows(rows: DataFrame) -> list[Window]:
-    """All windows of the plan by which Spark makes the rows, those of parts that they have in common as often."""
+    """Return all windows of the plan by which Spark makes the rows. A part that occurs several times in the plan counts
+    each time."""
     plan = str(rows._jdf.queryExecution().sparkPlan().toString())
     return [window for step in _steps(plan) if (window := _window(step)) is not None]
 
 
 def _steps(plan: str) -> list[_Step]:
-    """All steps of a plan that is written as a tree, three characters deeper at each step."""
+    """Return all steps of a plan, which is written as a tree, three characters deeper at each step."""
     steps: list[_Step] = []
     above: list[_Step] = []
     for line in plan.splitlines():

@@ -467,7 +467,7 @@ def complete(cluster: Cluster, table: str, row: Row) -> Row:
 
 
 def frames(spark: SparkSession, rows: dict[str, list[Row]]) -> dict[str, DataFrame]:
-    """Every table that a report reads."""
+    """Return every table that a report reads."""
     tables = (*schemas.ANSWERS, *schemas.LAYERS, schemas.VIOLATIONS)
     made = {}
     for table in tables:

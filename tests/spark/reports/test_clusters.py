@@ -66,7 +66,8 @@ def given(spark: SparkSession) -> Mapping[str, DataFrame]:
 
 
 def findings() -> list[Row]:
-    """One in each of two days, one of no known time, and one whose time is that of a clock that is not believed."""
+    """Return a finding on each of two days, one of unknown time, and one whose time comes from a clock that is not
+    believed."""
     times = (DAY_1 + timedelta(days=58, hours=1), LAST_DAY.began, None)
     rows = [{"problem": "gap", "event_time": when, "count": 1, "detail": str(when)} for when in times]
     of_1970 = datetime(1970, 1, 1, tzinfo=UTC)

@@ -17,7 +17,7 @@ from kontroller.history.sources import text_logs
 
 SAMPLE = Path(__file__).parents[1] / "data" / "text_logs"
 INTERPRETED = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
-"""To compile the plan takes far longer than to run it on these few rows."""
+"""Settings without code generation. Compiling the plan takes far longer than running it on these few rows."""
 STRANGE = "\n".join(
     (
         "[2026-11-21 14:58:47,000] INFO [Controller id=1 epoch=2] Changed partition a-0 from NewPartition to "

@@ -86,7 +86,7 @@ def request_type(api: AnyServedApi, version: int) -> Any:
 
 
 def versions_of(api: AnyServedApi) -> range:
-    """Those that kio has."""
+    """Return the versions that kio has."""
     oldest = min(ASKED_ISRS) if api.versions is older_isr_changes.VERSIONS else api.versions.min
     return range(oldest, api.versions.max + 1)
 
@@ -101,7 +101,7 @@ def response_type(request: RequestPayload) -> Any:
 
 
 def error_codes(message: Any) -> Iterator[ErrorCode]:
-    """Every error code that stands anywhere in a message."""
+    """Yield every error code in a message, at any depth."""
     for field in fields(message):
         value = getattr(message, field.name)
         for part in value if isinstance(value, tuple) else (value,):

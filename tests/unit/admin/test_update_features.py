@@ -449,7 +449,7 @@ def writes_features(ops: Sequence[WriteOp]) -> bool:
 
 
 def interfere(cluster: Cluster, *, times: int) -> None:
-    """Somebody writes `/feature` just before the controller does, so often."""
+    """Write `/feature` just before the controller does, that many times."""
     left = [times]
 
     def write(ops: Sequence[WriteOp]) -> None:

@@ -1,4 +1,4 @@
-"""Every way to write writes all states, once, on condition of version and epoch; nothing amiss passes for measured."""
+"""Every way to write writes all states, once, on condition of version and epoch. A faulty run yields no measurement."""
 
 import asyncio
 from collections.abc import Sequence

@@ -15,7 +15,7 @@ pytestmark = pytest.mark.needs(Part.HELM)
 COMPONENTS: Final = ("operator", "controller", "zookeeper", "kafka", "history", "alarms")
 COMPONENT: Final = "app.kubernetes.io/component"
 HOOKS: Final = {"api-check", "release-finalizers", "test-api", "test-cluster"}
-"""Their pods run where the operator's do, with its settings of the pod."""
+"""The hooks, whose pods run with the operator's settings of pods."""
 
 OF_PODS: Final[dict[str, tuple[str, Any]]] = {
     "nodeSelector": ("nodeSelector", {"disk": "ssd"}),

@@ -285,7 +285,7 @@ class PartitionsRemoved(Procedure):
 
 
 class SingleReassignment(Reassignment):
-    """Asked for in a znode of its own."""
+    """A reassignment that is requested in a znode of its own."""
 
     async def act(self, cluster: Cluster) -> None:
         request = paths.partition_request(paths.PARTITIONS_REASSIGNED, ORDERS)
@@ -312,7 +312,7 @@ class BrokerFailure(Procedure):
 
 
 class RollingRestart(Procedure):
-    """One broker after the other asks to be relieved, stops, and comes back."""
+    """A rolling restart: one broker after the other requests a controlled shutdown, stops, and comes back."""
 
     steps_at_least = 4
 
@@ -507,7 +507,8 @@ PROCEDURES: Final = (
     BrokerFailure, RollingRestart, PreferredElection, TakeOver, FeatureUpdate,
 )  # fmt: skip
 EACH_NIGHT: Final = (dies_before_the_request, connection_is_lost_before_the_write)
-"""There are more requests than writes, and a connection lost before a write differs little from one lost after it."""
+"""Interruptions that run each night. There are more requests than writes, and a connection lost before a write differs
+little from one lost after it."""
 
 
 def cases() -> Iterator[Any]:

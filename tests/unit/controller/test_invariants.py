@@ -390,7 +390,7 @@ class ClusterMachine(RuleBasedStateMachine):
         await self.cluster.close()
 
     async def _end(self) -> None:
-        """All brokers come back with all their logs, and then everything that was asked for is done."""
+        """Let all brokers come back with all their logs. Then every request must be carried out."""
         await self._settle()
         for number in BROKERS:
             await self._repair(number)

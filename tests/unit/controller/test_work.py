@@ -241,7 +241,7 @@ async def deletion_during_a_reassignment(cluster: Cluster, partitions: list[Topi
 
 
 async def cluster_in_sync(cluster: Cluster, partitions: list[TopicPartition], *, at_once: int) -> None:
-    """Every leader reports all replicas of its partitions, of so many in one request, and waits for no answer."""
+    """Let every leader report all replicas of its partitions, so many in one request, without waiting for answers."""
     answers = []
     for number in (1, 2, 3, 4):
         led = [partition for partition in partitions if cluster.broker(number).leads(partition)]

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Difference:
-    """One value of answers."""
+    """A known difference: one value of answers."""
 
     kafkas: Any
     ours: Any

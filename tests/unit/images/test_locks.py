@@ -33,7 +33,7 @@ WANTED = {
 
 
 def entries(lock: Path) -> Iterator[tuple[Requirement, int]]:
-    """Each pinned distribution, and how many hashes it has."""
+    """Yield each pinned distribution, and the number of its hashes."""
     for entry in re.split(r"\n(?=\S)", lock.read_text().strip()):
         pin, *hashes = entry.replace("\\\n", "").split("--hash=sha256:")
         yield Requirement(pin.strip()), len(hashes)

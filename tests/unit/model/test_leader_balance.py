@@ -1,4 +1,4 @@
-"""When leaders go back by themselves: broker by broker, above a threshold."""
+"""The automatic leader rebalance: broker by broker, above a threshold."""
 
 from controller_core.model.ids import BrokerId
 from controller_core.model.leader_balance import brokers_over

@@ -98,7 +98,7 @@ STEPS = st.lists(
 
 
 def add_theirs(config: dict[str, str], setting: str, entries: str) -> dict[str, str]:
-    """Somebody replaces their own entries of a list that may hold some of ours."""
+    """Replace the entries of another tool in a list that may hold some of ours."""
     kept = [entry for entry in config.get(setting, "").split(",") if entry.startswith(("0:", "1:"))]
     return {**config, setting: ",".join([*(entries.split(",") if entries else []), *kept])}
 

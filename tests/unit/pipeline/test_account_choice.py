@@ -20,8 +20,8 @@ Span = tuple[int, int]
 def account(
     name: str, *spans: Span, trust: int = RECORDER, snapshots: Sequence[int] = (), goes_on: bool = False
 ) -> Account:
-    """One record a minute, by whose minute it is numbered; each span begins with a snapshot, or, when the state `goes_on`,
-    only the first one does."""
+    """Return an account with one record a minute, numbered by its minute. Each span begins with a snapshot. If the
+    state `goes_on`, only the first span does."""
     starts = spans[:1] if goes_on else spans
     first = [began for began, _ in starts]
     snapshot = {span: first[0] if goes_on else span[0] for span in spans}

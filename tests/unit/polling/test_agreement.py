@@ -42,7 +42,7 @@ def shows(*replicas: int, name: TopicName = ORDERS, topic_id: TopicId = ORDERS_I
 
 
 def round_of(topics: Topics, asked: Asked, position: int = 9) -> Round:
-    """One in which nothing moves."""
+    """Return a round in which nothing moves."""
     return Round(before={}, asked=asked, topics=topics, position=position)
 
 

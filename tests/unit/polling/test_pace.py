@@ -1,4 +1,4 @@
-"""When a cluster is looked at again."""
+"""The time of the next look at a cluster."""
 
 from controller_core.polling.pace import SHARE, Credit, Pace
 

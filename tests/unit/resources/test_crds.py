@@ -37,7 +37,7 @@ def schema_of(kind: type[Resource[Any, Any]]) -> dict[str, Any]:
 
 
 def nodes(schema: dict[str, Any], path: str = "") -> Iterator[tuple[str, dict[str, Any]]]:
-    """Every schema in a schema, with its path."""
+    """Yield every schema in a schema, with its path."""
     yield path, schema
     for name, each in schema.get("properties", {}).items():
         yield from nodes(each, f"{path}.{name}")

@@ -1,4 +1,4 @@
-"""Every API has its place in the one table, and the process answers what the table says that it does."""
+"""Every API has its place in the one table, and the process answers as the table says."""
 
 from typing import Final
 

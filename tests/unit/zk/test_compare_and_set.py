@@ -147,7 +147,7 @@ def conflict(at: str) -> Conflict:
 def lose_times(
     times: dict[str, int], attempts: list[list[str]]
 ) -> Callable[[Sequence[str]], Awaitable[dict[str, Conflict]]]:
-    """Each item loses so often."""
+    """Return an attempt in which each item loses that many times."""
 
     async def attempt(items: Sequence[str]) -> dict[str, Conflict]:
         attempts.append(list(items))

@@ -25,7 +25,7 @@ TWO = {name: [Create(path=f"/{name}")] for name in ("first", "second")}
 
 
 def writer(session: DelegatingSession | SimulatedSession) -> FencedWriter:
-    """One that sends each group in a transaction of its own."""
+    """Return a writer that sends each group in a transaction of its own."""
     return FencedWriter(session, EPOCH_VERSION, ops_per_transaction=2, reconnect_timeout_ms=20)
 
 

@@ -1,4 +1,4 @@
-"""Asked as each broker is, the controller has nothing: in every version, by the listener's own way."""
+"""Requests that every broker answers for itself: the controller has no groups, logs or transactions, and says so."""
 
 from collections.abc import AsyncIterator
 from typing import Any

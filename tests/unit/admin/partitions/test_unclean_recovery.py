@@ -1,4 +1,4 @@
-"""Somebody asks for an unclean election: brokers say first how far their logs reach."""
+"""A requested unclean election: the controller first asks brokers for their log end offsets."""
 
 import asyncio
 from collections.abc import AsyncIterator

@@ -47,7 +47,7 @@ Handler = Callable[["ScriptedBroker", Any], Answer]
 
 @dataclass(slots=True)
 class ScriptedBroker:
-    """One server of it."""
+    """A server of a scripted cluster."""
 
     id: int
     cluster: "ScriptedCluster"
@@ -62,7 +62,7 @@ class ScriptedBroker:
     answers: dict[int, list[Answer | Handler]] = field(default_factory=lambda: defaultdict(list))
     """The next answers to an API, which precede those that all servers give."""
     configs: dict[str, str] = field(default_factory=dict)
-    """Its dynamic ones."""
+    """The dynamic configurations of the broker."""
     is_broker: bool = True
     """False: a controller that is listed among the brokers and keeps no logs."""
 
@@ -164,7 +164,7 @@ def metadata(broker: ScriptedBroker, request: Any) -> MetadataResponse:
 
 
 def describe_configs(broker: ScriptedBroker, request: Any) -> DescribeConfigsResponse:
-    """Those of topics, and of a broker its own."""
+    """Answer with the configurations of topics, and those of the broker itself."""
     return DescribeConfigsResponse(
         throttle_time=NO_TIME,
         results=tuple(

@@ -1,4 +1,5 @@
-"""Somebody deletes the states of partitions, or a topic and creates it again with its id: brokers know later epochs."""
+"""Somebody deletes the states of partitions, or deletes a topic and creates it again with its id. Brokers know later
+epochs."""
 
 import pytest
 

@@ -37,7 +37,7 @@ async def served(cluster: Cluster) -> Cluster:
 
 
 def configs(cluster: Cluster) -> dict[str, dict[str, str]]:
-    """All configurations that say anything."""
+    """Return all configurations that are not empty."""
     found = {
         f"{kind}/{name}": codecs.decode_config(cluster.data(f"{paths.CONFIG}/{kind}/{name}") or b"")
         for kind in ("brokers", "topics")

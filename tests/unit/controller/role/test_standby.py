@@ -57,7 +57,7 @@ async def serve_by_two(cluster: Cluster) -> tuple[Process, Process]:
 
 
 async def succeed(cluster: Cluster, dying: Process, heir: Process) -> None:
-    """One controller dies, and the one that stands by takes over."""
+    """Kill one controller, and let the standby take over."""
     await dying.kill()
     await cluster.settle()
     assert heir.is_active
@@ -66,7 +66,7 @@ async def succeed(cluster: Cluster, dying: Process, heir: Process) -> None:
 async def succeed_without_reading(
     cluster: Cluster, monkeypatch: pytest.MonkeyPatch, dying: Process, heir: Process
 ) -> None:
-    """One controller dies, and the one that stands by takes over, which knows all states already."""
+    """Kill one controller, and let the standby take over, which knows all states already and reads none."""
     reads = Reads(cluster, monkeypatch)
     await succeed(cluster, dying, heir)
     assert reads.states == 0

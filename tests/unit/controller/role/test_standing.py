@@ -1,6 +1,7 @@
-"""When a process leaves a role alone that it could take: terms fail, brokers are out of reach, KRaft migrates, one is hot.
+"""A process leaves the role alone if terms fail, brokers are out of reach, KRaft migrates, or another standby is hot.
 
-And that no two living processes have one id."""
+No two living processes have one id.
+"""
 
 import asyncio
 from collections.abc import Sequence

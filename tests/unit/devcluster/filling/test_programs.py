@@ -109,7 +109,7 @@ def test_a_given_cluster_needs_only_the_clients(monkeypatch: pytest.MonkeyPatch)
 
 
 def use_pip(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, body: str) -> None:
-    """Another Python in place of ours, which is asked for pip alone."""
+    """Replace the Python by a stub, which is only asked for pip."""
     script = tmp_path / "python"
     script.write_text(f'#!/bin/sh\necho "$@" > {tmp_path}/asked\nfor folder; do :; done\n{body}\n')
     script.chmod(0o755)

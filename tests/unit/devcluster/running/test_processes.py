@@ -15,7 +15,7 @@ from devcluster.running.processes import ConditionTimeoutError, ManagedProcess, 
 
 
 def command_lines() -> list[str]:
-    """Those of all processes, with a space after each word."""
+    """Return the command lines of all processes, with a space after each word."""
     found: list[str] = []
     for path in Path("/proc").glob("[0-9]*/cmdline"):
         with suppress(FileNotFoundError, ProcessLookupError):

@@ -1,4 +1,4 @@
-"""When servers take tokens and give them back."""
+"""Servers take tokens when they start, and give them back when they end."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -28,7 +28,7 @@ class Sleeper(Server):
 
 
 class NoRoomError(Exception):
-    """Another run would have to wait."""
+    """The error of a run that would have to wait."""
 
 
 @pytest.fixture

@@ -82,7 +82,7 @@ class Operated(ABC):
 
     @abstractmethod
     def new_operator(self, api: ObjectApi, now: Callable[[], datetime]) -> OperatorRuntime:
-        """One that sees this cluster."""
+        """Return an operator that sees this cluster."""
 
     @abstractmethod
     def kafka(self) -> Mapping[str, Any]:
@@ -215,7 +215,7 @@ class _MortalApi:
 
 
 def _flat(value: Any, path: str, left_out: Sequence[str]) -> End:
-    """Every value with its path."""
+    """Yield every value with its path."""
     if isinstance(value, Mapping):
         inside = [(f"{path} {name}", inner) for name, inner in value.items() if name not in left_out]
     elif isinstance(value, list):

@@ -35,7 +35,8 @@ class QuorumWorld(Operated):
     """See `Operated`. `asked`: the requests for changes among `writes`, by their place there, from 1."""
 
     momentary = (*Operated.momentary, "epoch")
-    """That of features is how far the cluster had come when they were read."""
+    """The fields that depend on the moment. The epoch of features is the progress of the cluster at the time of the
+    read."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -76,7 +77,7 @@ class QuorumWorld(Operated):
         }
 
     def lose_leader(self) -> None:
-        """Another controller leads after a while."""
+        """Let the controllers lose their leader, and elect another one after a while."""
         self.cluster.quorum_leader = NOBODY
         asyncio.get_running_loop().call_later(_LEADERLESS_S, self._elect)
 

@@ -195,7 +195,7 @@ async def a_move_with_a_limit_is_taken_back(world: World) -> None:
 
 
 async def a_large_partition_moves(world: World) -> None:
-    """It is copied for half a minute, so the status comes to show how long it takes."""
+    """The copy takes half a minute, so the status shows the remaining time."""
     world.cluster.create_topic("orders", [1, 2])
     await world.wait_until(lambda: world.find_leader(tp("orders", 0)) == (1, [1, 2]))
     for number in (1, 2):

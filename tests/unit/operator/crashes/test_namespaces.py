@@ -33,7 +33,7 @@ async def all_of_kafka(world: World) -> None:
 
 
 async def nothing(_world: World) -> None:
-    """All answer."""
+    """Take nothing away: all servers answer."""
 
 
 @pytest.mark.parametrize("goes_away", [nothing, zookeeper, the_controller, the_brokers, all_of_kafka])

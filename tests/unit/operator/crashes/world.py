@@ -47,14 +47,14 @@ class World(Operated):
         self.cluster.clock = self.clock
         self.cluster.zk.tree.now_ms = self.cluster.clock.now_ms
         self.sizes_asked: list[tuple[float, int]] = []
-        """When which broker was asked for the sizes of logs, in the loop's time."""
+        """The times at which brokers were asked for the sizes of logs, in the loop's time, and the brokers."""
         self._unheard: deque[Callable[[], object]] = deque()
         self.silent: set[int] = set()
         """The brokers that never say how large their logs are."""
         self.disks: dict[int, DescribeLogDirsResponse] = {}
         """The brokers' answers about their disks. Brokers that are missing here have a release that cannot answer."""
         self.disks_asked: list[tuple[float, int]] = []
-        """When which broker was asked for its disks, in the loop's time."""
+        """The times at which brokers were asked for their disks, in the loop's time, and the brokers."""
         self.idle: set[int] = set()
         """The brokers that copy nothing."""
 

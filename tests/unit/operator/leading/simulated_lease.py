@@ -10,7 +10,7 @@ from controller_operator.leading.lease import Claim, Lease
 
 @dataclass
 class SimulatedLease:
-    """One Lease, for as many processes as want it."""
+    """A Lease in memory, for any number of processes."""
 
     lease: Lease | None = None
     refuses: ApiError | None = None

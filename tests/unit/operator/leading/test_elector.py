@@ -21,7 +21,7 @@ RENEW_DEADLINE_S = 6.0
 
 @dataclass
 class Process:
-    """One that wants to lead, with a clock of its own."""
+    """A process that wants to lead, with a clock of its own."""
 
     lease: SimulatedLease
     name: str

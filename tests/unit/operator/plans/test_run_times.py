@@ -1,4 +1,4 @@
-"""When a schedule is due, on days of any length and by clocks that are set."""
+"""The times at which a schedule is due, on days of any length and by clocks that are set."""
 
 from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo
@@ -28,9 +28,9 @@ def times_of(schedule: str, zone: str, begin: datetime, number: int) -> list[str
 
 class TestDaylightSaving:
     SPRING = datetime(2026, 3, 27, 12, tzinfo=UTC)
-    """On the 29th 02:00 CET is 03:00 CEST."""
+    """Before the change to summer time: on the 29th, 02:00 CET is 03:00 CEST."""
     AUTUMN = datetime(2026, 10, 23, 12, tzinfo=UTC)
-    """On the 25th 03:00 CEST is 02:00 CET."""
+    """Before the change from summer time: on the 25th, 03:00 CEST is 02:00 CET."""
 
     @pytest.mark.parametrize(
         ("schedule", "found"),

@@ -55,7 +55,7 @@ async def operated(zookeeper: SimulatedZooKeeper, operating: Callable[..., Opera
 
 
 def requests(zookeeper: SimulatedZooKeeper) -> dict[str, Any]:
-    """All that somebody could have asked for or changed."""
+    """Return the znodes that any object could have written."""
     watched = (
         paths.REASSIGN_PARTITIONS,
         paths.PREFERRED_REPLICA_ELECTION,

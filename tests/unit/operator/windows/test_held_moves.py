@@ -32,7 +32,7 @@ PHASE = ReassignmentPhase
 
 
 class Operated:
-    """One object whose status is written after each look."""
+    """An object whose status is written after each look."""
 
     def __init__(self, **spec: Any) -> None:
         self.spec: dict[str, Any] = {"schedule": NIGHTLY, **spec}
@@ -52,7 +52,7 @@ class Operated:
 
 
 def begin_move(now: datetime = NIGHT, **spec: Any) -> Operated:
-    """One of two partitions is on its way."""
+    """Return a move of two partitions of which one has begun."""
     move = Operated(maxConcurrentPartitions=1, **spec)
     assert list_asked(move.look(now)) == [{0: (4, 5)}]
     move.look(now, start_moves(BEFORE, 0))

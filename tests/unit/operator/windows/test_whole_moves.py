@@ -17,7 +17,7 @@ from tests.unit.operator.crashes.operated import run_beside
 from tests.unit.operator.crashes.world import World, installation
 
 RESYNC = timedelta(minutes=10)
-"""After so long at most an operator looks at every object."""
+"""The longest time after which an operator looks at every object."""
 PAUSED = {"annotations": {"kontroller.dev/pause": "true"}}
 TARGET = {"topic": "orders", "partition": 0, "replicas": [4, 5]}
 
@@ -42,7 +42,7 @@ def has_begun(world: World) -> bool:
 
 
 async def begins_at(world: World, within: timedelta) -> datetime:
-    """When the partition begins to move."""
+    """Return the time at which the partition begins to move."""
     async with asyncio.timeout(within.total_seconds()):
         while not has_begun(world):  # noqa: ASYNC110 - time is the loop's own
             await asyncio.sleep(1)

@@ -96,7 +96,7 @@ class ConfiguredCluster:
 
     def __init__(self, configs: DynamicConfigs) -> None:
         self.decided = [configs]
-        """All that there ever was; the last one holds."""
+        """All configurations that there ever were. The last one counts."""
         self.behind = 0
         """The number of changes that the broker is behind. Each question about its progress lets it catch up by one."""
         self.refuses: ErrorCode | None = None

@@ -184,7 +184,7 @@ MOMENTARY = [
 
 @pytest.mark.parametrize("code", MOMENTARY)
 class TestWhatNobodyHasJudgedIsNoRefusal:
-    """It may have been done, so the asker looks at the cluster, and nothing is given up for good."""
+    """The request may have been carried out, so the operator looks at the cluster, and gives nothing up for good."""
 
     @pytest.mark.parametrize("step", [CREATE, ADD, ALTER, DELETE])
     async def test_of_a_topic(self, step: TopicStep, code: ErrorCode) -> None:

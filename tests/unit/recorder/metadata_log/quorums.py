@@ -61,7 +61,7 @@ class Quorum:
     most_batches: int | None = None
     """The maximum number of batches in one answer."""
     snapshot: tuple[int, int, bytes] | None = None
-    """Its end, the epoch of its end, and its bytes."""
+    """The snapshot: its end, the epoch of its end, and its bytes."""
     diverging: tuple[int, int] | None = None
     """The epoch and offset at which the log differs from the fetched one. It is said once."""
     refusals: list[ErrorCode] = field(default_factory=list)

@@ -199,7 +199,7 @@ class Cluster:
             await replicas.close()
 
     async def close(self) -> None:
-        """All brokers end."""
+        """End all brokers."""
         for broker in list(self.running):
             replicas = self.running[broker]
             self.network.stop(broker)
@@ -277,11 +277,11 @@ class Cluster:
         return (await self.running[broker].fetch(asked))[ORDERS]
 
     def values(self, broker: BrokerId, topic_partition: TopicPartition = ORDERS) -> list[str]:
-        """All that is in a replica's log."""
+        """Return all values in a replica's log."""
         return values_in(self.log_bytes(broker, topic_partition))
 
     def messages(self, broker: BrokerId, topic_partition: TopicPartition = ORDERS) -> dict[int, str]:
-        """The same, by offset."""
+        """Return all values in a replica's log, by offset."""
         return dict(messages_in(self.log_bytes(broker, topic_partition)))
 
     def log_bytes(self, broker: BrokerId, topic_partition: TopicPartition = ORDERS) -> bytes:

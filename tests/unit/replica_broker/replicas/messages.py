@@ -8,7 +8,7 @@ from simulation.virtual_time import START_MS
 
 
 def batch(*values: str, timestamp_ms: int = START_MS) -> bytes:
-    """One batch with a message for each value."""
+    """Return a batch with a message for each value."""
     builder = DefaultRecordBatchBuilder(
         magic=2,
         compression_type=0,

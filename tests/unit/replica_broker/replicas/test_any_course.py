@@ -38,7 +38,7 @@ class Course:
         return BROKERS[((BROKERS.index(leader) if leader in BROKERS else 0) + who) % len(BROKERS)]
 
     async def produce(self, broker: BrokerId, *, acks: int) -> None:
-        """Somebody sends to a broker that may lead, or take itself for the leader."""
+        """Send a message to a broker that may lead, or may wrongly believe so."""
         if broker not in self.cluster.running:
             return
         self.count += 1
@@ -94,7 +94,7 @@ class Course:
                 assert self.acknowledged.get(offset, log[offset]) == log[offset]
 
     async def end_well(self) -> None:
-        """All faults end. After a while all logs are the same, and have all that was acknowledged."""
+        """End all faults. After a while all logs must be equal, and have all acknowledged records."""
         cluster = self.cluster
         cluster.network.mend()
         cluster.controller.deaf_to.clear()

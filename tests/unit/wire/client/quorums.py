@@ -29,7 +29,7 @@ def make_api_versions(*, has_quorum: bool) -> ApiVersionsResponse:
 
 
 def quorum_decided(offset: int) -> DescribeQuorumResponse:
-    """All is decided below this offset."""
+    """Return an answer of a quorum that has decided all below this offset."""
     return quorum_led_by(101, committed=offset)
 
 

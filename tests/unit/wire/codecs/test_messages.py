@@ -93,7 +93,8 @@ def _default_of(default: Any) -> Any:
 
 
 def read_declared_fields(entity_type: Any) -> list[Any]:
-    """The same, from our declarations. A topic id that is None is Kafka's zero id, which is no null on the wire."""
+    """Return the same from Kontroller's declarations. A topic id that is None is Kafka's zero id, which is no null on
+    the wire."""
 
     def describe(field: Any) -> Any:
         kafka_type = field.metadata.get("kafka_type")

@@ -72,7 +72,7 @@ class Files:
 
     @asynccontextmanager
     async def link(self, server: SecuredServer, protocol: str, timeout_ms: int = 10_000) -> AsyncIterator[BrokerLink]:
-        """To a broker that has registered that its listener speaks this."""
+        """Open a link to a broker whose registered listener has this protocol."""
         endpoint = Endpoint(listener="INTERNAL", security_protocol=protocol, host="127.0.0.1", port=server.port)
         factory = tcp_link_factory(
             "INTERNAL", "1000", connect_timeout_ms=timeout_ms, security=SecuredBrokers(self.file).source

@@ -342,7 +342,7 @@ async def test_a_broker_that_stops_within_its_answer_is_not_waited_for() -> None
 
 
 class StrictGate:
-    """One address is a broker's; everybody else may ask nothing that needs a right."""
+    """A gate with one broker's address. All others may send only requests that need no right."""
 
     def __init__(self, broker: str) -> None:
         self._broker = parse_address(broker)

@@ -35,7 +35,7 @@ AT_HOME = (assign([1, 2]), lead(1, [1, 2]))
 
 
 class Operated:
-    """One object whose status is written after each look."""
+    """An object whose status is written after each look."""
 
     def __init__(self, targets: dict[int, Sequence[int]] = TARGETS, **spec: Any) -> None:
         self.targets, self.spec, self.status = targets, spec, dict[str, Any]()
