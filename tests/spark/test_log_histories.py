@@ -58,7 +58,7 @@ ELECTED: Mapping[str, object] = {
     "partition": None,
 }
 Told = Mapping[int, Sequence[tuple[int, Mapping[str, object]]]]
-"""By controller epoch: seconds, and a record."""
+"""The records of a history, by controller epoch: seconds, and a record."""
 
 HISTORIES: dict[str, Told] = {
     "created": {1: [(0, ELECTED), (5, NEW), (6, LED), (9, NOBODY)]},

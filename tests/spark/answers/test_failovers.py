@@ -168,7 +168,8 @@ def test_what_it_led_in_an_earlier_epoch_does_not_count(found: Answers) -> None:
 
 
 def test_a_leader_that_was_elected_in_an_earlier_epoch_and_stayed_counts(found: Answers) -> None:
-    """But not the one whose state was no longer known then, nor the one that another had taken over from before."""
+    """The partition whose state was unknown then does not count, nor the one that another broker had taken over
+    before."""
     names = ("partitions", "moved", "max_seconds")
     assert found("elected in one epoch, lost in the next", *names) == [(3, 2, 2)]
 

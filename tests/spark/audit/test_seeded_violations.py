@@ -41,7 +41,7 @@ def found(spark: SparkSession, proofs: dict[str, Proof]) -> Sequence[Row]:
     tables.proofs.append({**PROVEN, **FIRST, "cluster_id": SOUND})
     for cluster_id, (_, sums) in FORGETFUL.items():
         tables.proofs.append({**PROVEN, **FIRST, **sums, "cluster_id": cluster_id})
-    # To compile the plan takes far longer than to run it on these few rows.
+    # Settings without code generation. Compiling the plan takes far longer than running it on these few rows.
     for name, value in INTERPRETED.items():
         spark.conf.set(name, value)
     rows = tables.audit(spark)

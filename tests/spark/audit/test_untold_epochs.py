@@ -1,4 +1,4 @@
-"""A history of a cluster that could only be asked, and told no epochs but leaders': the audit finds nothing wrong."""
+"""A history of a cluster that was only polled, with no epochs except leaders': the audit finds nothing wrong."""
 
 from typing import Any, Final
 

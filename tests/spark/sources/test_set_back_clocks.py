@@ -13,7 +13,7 @@ from kontroller.history.schemas import EVENTS, KNOWN_SPANS, PROOFS
 from kontroller.history.sources import text_logs
 
 SETTINGS = {
-    # To compile the plans takes far longer than to run them on these few rows.
+    # Settings without code generation. Compiling the plans takes far longer than running them on these few rows.
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     # A file is read in several splits.

@@ -40,7 +40,7 @@ def refuse_missing(topic: str) -> Refused:
     return Refused(f"topic {topic}", ErrorCode.unknown_topic_or_partition, None)
 
 
-# For programs
+# Output for programs
 
 
 def test_a_topic_that_is_created_is_a_document(cluster: SimulatedCluster) -> None:

@@ -170,7 +170,7 @@ async def test_partitions_without_another_replica_are_reported_and_not_waited_fo
 
 
 async def test_a_broker_whose_others_go_at_the_same_moment_waits_for_them() -> None:
-    """Between its look and its request somebody else has left the ISR: it may not stop before a replica is back."""
+    """Between its look and its request another broker has left the ISR. It may not stop before a replica is back."""
     cluster = AnsweringCluster(whole())
     left = cluster.answer
 

@@ -35,7 +35,7 @@ PARENTS = ("/admin", paths.DELETE_TOPICS, "/brokers", paths.BROKER_IDS, paths.TO
 
 @dataclass(frozen=True)
 class World:
-    """A ZooKeeper, an observer of it with its session, and somebody else's session."""
+    """A ZooKeeper, an observer of it with its session, and the session of another client."""
 
     zookeeper: SimulatedZooKeeper
     observer: ClusterObserver

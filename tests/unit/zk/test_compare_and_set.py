@@ -50,7 +50,7 @@ async def data(zk: ZkSession, path: str = PATH) -> bytes | None:
 
 
 class Rival:
-    """Writes with somebody else's hands just before the next writes that are made."""
+    """Lets another client write just before each of the next writes."""
 
     def __init__(self, zk: ZkSession, *writes: WriteOp) -> None:
         self._zk = zk

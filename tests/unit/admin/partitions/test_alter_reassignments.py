@@ -271,7 +271,7 @@ async def test_in_the_last_steps_there_is_nothing_left_to_cancel(served: Cluster
     assert_sound(served)
 
 
-# Beside the znode
+# Requests and the znode together
 
 
 async def test_a_request_supplants_what_the_znode_asks_for_the_same_partition(served: Cluster) -> None:

@@ -140,7 +140,7 @@ async def test_a_broker_that_has_not_heard_yet_of_its_throttle_does_not_keep_it(
 
 
 async def test_nothing_is_left_out_of_a_throttle_because_a_broker_does_not_know_it(cluster: ScriptedCluster) -> None:
-    """Else it would move without one."""
+    """Otherwise the replica would move without a throttle."""
     topics, cluster.topics = cluster.topics, {}
 
     def hears(broker: ScriptedBroker, request: Any) -> Any:

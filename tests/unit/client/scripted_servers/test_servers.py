@@ -84,7 +84,7 @@ async def test_what_is_wrong_with_one_server_ends_no_call_that_another_can_answe
 
 
 async def test_a_controller_that_hangs_is_left_for_the_one_that_is_it_then(cluster: ScriptedCluster) -> None:
-    """Before it was asked for anything, so that it may be asked of the next one."""
+    """It hangs before the request is sent, so that the next one may be asked."""
     cluster[1].hangs = True
     admin = cluster.client(1, 2, socket_connection_setup_timeout_ms=1_000)
 

@@ -184,7 +184,7 @@ async def test_who_is_in_sync_and_was_dropped_by_other_hands_does_not_keep_other
 
 
 async def test_a_broker_that_is_shutting_down_does_not_join_again(served: Cluster) -> None:
-    """Else the leader would die together with it (KIP-841)."""
+    """Otherwise the leader would die together with it (KIP-841)."""
     await served.shut_down(2)
     assert served.leadership(ORDERS) == (1, [1])
     assert await served.alter_isr(ORDERS, [1, 2]) is ErrorCode.ineligible_replica

@@ -172,7 +172,7 @@ async def test_a_topic_that_is_created_and_marked_before_anyone_had_a_look_is_de
 
 
 async def test_a_mark_does_not_outlive_a_topic_that_vanished_meanwhile(served: Cluster) -> None:
-    """Else a topic of the same name would be deleted by the next controller."""
+    """Otherwise the next controller would delete a topic of the same name."""
     served.kill_broker(3)
     await served.settle()
     served.request_deletion("orders")

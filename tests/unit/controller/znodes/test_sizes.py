@@ -216,7 +216,7 @@ async def test_a_topic_is_created_up_to_the_limit_and_refused_above(served: Clus
 
 
 async def test_a_topic_that_cannot_be_mended_is_left_alone_and_the_others_are_served(served: Cluster) -> None:
-    """It lacks its id, and is too large to be written with one by us; somebody else's servers took it."""
+    """It lacks its id, and is too large for us to write it with one. Servers with a higher limit took it."""
     served.zk.jute_maxbuffer_bytes = 1 << 22
     served.create_topic("huge", *[OLD] * 4200, has_id=False)
     served.create_topic("orders", OLD)

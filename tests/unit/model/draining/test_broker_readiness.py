@@ -31,7 +31,7 @@ def test_a_broker_with_nothing_left_to_do_is_ready(replicas: list[int], isr: lis
 
 
 def test_a_partition_that_nobody_leads_is_not_waited_for() -> None:
-    """Such as one whose only replica in sync is in a failed log directory of a broker that is alive."""
+    """For example, its only replica in sync is in a failed log directory of a live broker."""
     seen = picture(place([1, 2], [2], leader=-1))
     assert why_not_ready(replace_controller(seen), BROKER) is None
 

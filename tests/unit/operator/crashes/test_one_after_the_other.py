@@ -1,5 +1,6 @@
-"""Two objects never move one partition before the first one's outcome is written, so neither takes the other for somebody
-who cancels its move: when both come at once, when one begins as the other ends, and when operators die at any write."""
+"""Two objects never move one partition before the outcome of the first one is written, so neither takes the other for a
+user who cancels its move. The tests let both come at once, let one begin as the other ends, and let operators die at
+any write."""
 
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager

@@ -17,7 +17,7 @@ class SimulatedLease:
     """The error of every request."""
     loses_next_answer: bool = False
     before_next_write: Callable[[], Awaitable[object]] | None = None
-    """Happens between the moment in which somebody decides to write and the write."""
+    """Happens between the decision to write and the write."""
     _numbers: "count[int]" = field(default_factory=lambda: count(1))
 
     async def read(self, timeout_s: float) -> Lease | None:

@@ -1,4 +1,4 @@
-"""A limit is left alone if its object is there and has not ended, or if nobody here can know that."""
+"""A limit is left alone if its object exists and has not ended, or if this operator cannot know that."""
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence

@@ -62,7 +62,7 @@ class Operated:
         await self.access.close()
 
     async def add(self, kind: str, name: str, spec: Mapping[str, Any], **metadata: Any) -> Key:
-        """Applies an object, or another spec of it, in the namespace `shop` unless told; returns its key."""
+        """Apply an object, or another spec of it, by default in the namespace `shop`; return its key."""
         applied = raw(kind, spec, name=name, **{"uid": f"uid-{kind}-{metadata.get('namespace')}-{name}", **metadata})
         if kind == "KafkaCluster":
             del applied["spec"]["clusterRef"]

@@ -127,7 +127,7 @@ async def test_another_cluster_behind_the_same_address_gets_nothing(
 async def test_what_an_address_out_of_reach_was_known_to_lead_to_still_counts(
     operated: Operated, zookeeper: SimulatedZooKeeper, operating: Callable[..., Operated]
 ) -> None:
-    """After a restart of the operator one of the addresses does not answer: the other's topics do not inherit."""
+    """After a restart of the operator one address does not answer. Topics of the other do not inherit."""
     older = await operated.add("KafkaTopic", "orders", make_spec("1"), creationTimestamp=OLDER)
     await operated.look(older)
     again = operating({"zk-1:2181": zookeeper})

@@ -28,7 +28,7 @@ TOPIC = raw("KafkaTopic", {"partitions": 1})
 
 @dataclass
 class ScriptedJudge(Judge):
-    """Judges as told, in the operator's event loop."""
+    """Gives scripted judgements, in the operator's event loop."""
 
     judgement: Judgement = field(default_factory=Judgement)
     error: Exception | None = None

@@ -44,7 +44,7 @@ class Operated:
         return self.resource.status
 
     def look(self, *, elects: bool = True) -> Plan[PreferredElectionStatus]:
-        """A look that asks, and (unless told otherwise) a controller that elects at once, and the look after that."""
+        """Look and send the request, let the controller elect at once by default, and look again."""
         context = Context(now=self.now)
         plan = self._plan(context)
         if plan.steps:
