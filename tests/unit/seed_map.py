@@ -78,6 +78,7 @@ class Checker:
         if self._module is None or self._module.suffix not in (".py", ""):
             return False
         package = self._module if self._module.is_dir() else self._module.parent
+        # a name with its class is unambiguous, so any module of the package may define it
         is_elsewhere = "." in name or self._module.is_dir()
         modules = package.rglob("*.py") if is_elsewhere else [self._module]
         if any(name in definitions(module) for module in modules):

@@ -94,6 +94,7 @@ def find_bounds(runs: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
     best: list[tuple[int, list[int]]] = []
     for number, (began, ended) in enumerate(runs):
         before = [
+            # time in which two runs overlap counts once
             (covered - max(0, runs[other][1] - began), other)
             for other, (covered, _) in enumerate(best)
             if runs[other][0] < began or runs[other][1] <= began
@@ -104,12 +105,14 @@ def find_bounds(runs: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
     begins = [runs[number][0] for number in row]
     ends = [min([runs[number][1], *begins[place + 1 :]]) for place, number in enumerate(row)]
     kept = [(began, ended, number) for began, ended, number in zip(begins, ends, row, strict=True) if began <= ended]
+    # A clock that jumps by more than a year is wrong on one side. The longer side is believed, of equal ones the later.
     far = [place for place, (a, b) in enumerate(pairwise(kept), start=1) if b[0] - a[1] > YEAR]
     sides = [kept[a:b] for a, b in pairwise([0, *far, len(kept)])]
     side = max(sides[::-1], key=lambda runs: sum(ended - began for began, ended, _ in runs))
     found, at = [], side[0][0]
     for number in range(len(runs)):
         believed = [(began, ended) for began, ended, owner in side if owner == number]
+        # a run that is not believed has no length, and lies where the last believed one ended
         found.append(believed[0] if believed else (at, at))
         at = found[-1][1]
     return found

@@ -77,6 +77,7 @@ class Writes:
         if node is None:
             return
         now = self._cluster.state(partition).leader_and_isr
+        # A znode that was created again belongs to another topic of the same name, whose epochs begin again.
         before = self._known.get((partition, node.czxid))
         self._known[partition, node.czxid] = now
         if before is None or now == before:
@@ -96,6 +97,7 @@ def _problem(before: LeaderAndIsr, now: LeaderAndIsr, *, is_clean: bool) -> str 
         return "the leader epoch fell"
     if now.leader != before.leader and now.leader_epoch == before.leader_epoch:
         return "the leader changed and the leader epoch did not rise"
+    # Only a leader knows that a follower has caught up, and it reports that within its own leader epoch.
     if is_clean and joined and (now.leader_epoch != before.leader_epoch or before.leader == NO_LEADER):
         return "somebody joined the ISR without having been reported by the leader"
     if is_clean and now.leader not in (*before.isr, NO_LEADER):

@@ -146,6 +146,7 @@ class Operated(ABC):
         (False), and fails like a lost answer or a lost request.
         """
         life = self.life
+        # a dead process gets neither an answer nor an error, so the call never returns
         if life.is_over:
             await life.never()
         life.writes += 1
@@ -155,6 +156,7 @@ class Operated(ABC):
         self.mishaps += 1
         if self.mishap is not Mishap.DEATH:
             return await lose(self.mishap is Mishap.LOST_ANSWER)
+        # the write is carried out, and the operator dies before it learns of that
         await act()
         life.is_over = True
         self._died.set()

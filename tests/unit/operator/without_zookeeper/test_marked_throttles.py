@@ -242,6 +242,7 @@ def find_following(state: State, acts: list[Act], disturb: Disturb | None) -> It
             yield replace(state, pending=replace_at(state.pending, at, None))  # it dies
         elif not state.done[at]:
             changes = act(state.configs)
+            # Removing an empty list is one step with the look, because Kafka offers no condition for it.
             if changes and all(is_tidying(topic, each) for topic, changed in changes.items() for each in changed):
                 tidied = state.configs.copy()
                 tidied.change(changes)

@@ -53,6 +53,7 @@ class Server:
             if self.is_silent:
                 self.asked.append(head.api_key)
                 continue
+            # a client may ask for versions at any time, so tests do not count these requests
             if (head.api_key, head.api_version) == (API_VERSIONS, ASK_FOR_RANGES.__version__):
                 writer.write(encode_response(spoken(dict.fromkeys(range(80), (0, 99))), head.correlation_id))
                 continue
