@@ -1,11 +1,10 @@
-"""Who may ask what of the controller, by the address that a request comes from.
+"""Access rules of the controller's listener: who may send which requests, by the address of the sender.
 
-Nobody is authenticated on the controller's listener, so the address is all there is to judge by. Brokers are known:
-each registers the hosts that it listens on. Requests that only brokers send are taken from their addresses alone: one
-ControlledShutdown for each broker, from anybody, would take all leaders away. Requests that change the cluster are
-taken from administrators' networks, and from brokers, which create topics for their clients. Credentials are the key
-to a secured cluster, so they are altered from this machine alone unless administrators' networks were named.
-Questions are answered to all.
+Without authentication the address is all there is to judge by. Brokers are known: each registers the hosts that it
+listens on. Requests that only brokers send are accepted only from their addresses; otherwise anybody could take all
+leaders away with one ControlledShutdown for each broker. Requests that change the cluster are accepted from
+administrators' networks, and from brokers, which create topics for their clients. Credentials are the key to a secured
+cluster, so only this machine may alter them, unless administrators' networks are configured. Everybody may read.
 """
 
 from collections.abc import Iterable, Set
@@ -25,11 +24,11 @@ PRIVATE: Final[tuple[Network, ...]] = (
     *map(ip_network, ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "169.254.0.0/16", "100.64.0.0/10")),
     *map(ip_network, ("fc00::/7", "fe80::/10")),
 )
-"""Networks that are not reached from the internet, as those of pods and offices are."""
+"""Networks that the internet does not reach, such as those of pods and offices."""
 
 
 class Need(Enum):
-    """Who must be asking."""
+    """The kind of sender that a request needs."""
 
     NOBODY = auto()
     """Anybody may."""
@@ -40,14 +39,14 @@ class Need(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AccessRules:
-    """Which networks belong to whom, beside the addresses of registered brokers."""
+    """The networks of brokers and administrators, in addition to the addresses of registered brokers."""
 
     brokers: tuple[Network, ...] = ()
     administrators: tuple[Network, ...] | None = None
-    """None: nobody said. Private networks then, and for credentials this machine."""
+    """None: not configured. Then private networks count as administrators', and this machine alone for credentials."""
 
     def allows(self, need: Need, address: Address, registered: Set[Address]) -> bool:
-        """Whether who asks from the address is whom it needs; `registered` are the brokers' addresses."""
+        """Return True if `need` admits a sender at the address. `registered` are the brokers' addresses."""
         match need:
             case Need.NOBODY:
                 return True
@@ -60,12 +59,12 @@ class AccessRules:
                 return _is_in(address, LOOPBACK if self.administrators is None else self.administrators)
 
     def is_brokers(self, address: Address, registered: Set[Address]) -> bool:
-        """Whether the address is a broker's."""
+        """Return True if the address belongs to a broker."""
         return address in registered or _is_in(address, self.brokers)
 
 
 def parse_address(text: str) -> Address | None:
-    """An address as sockets give it; None where it is a name. IPv4 is IPv4, also on a socket of IPv6."""
+    """Parse an address as sockets give it; return None if it is a name. An IPv4-mapped IPv6 address becomes IPv4."""
     try:
         address = ip_address(text.strip("[]").partition("%")[0])
     except ValueError:

@@ -1,10 +1,10 @@
-"""Finalized features (KIP-584): which version of a feature the whole cluster may use, and who may change that to what.
+"""Finalized features (KIP-584): the level of a feature that the whole cluster may use, and the rules for its changes.
 
-Every broker says in its registration which versions of a feature it supports; the cluster says in `/feature` up to which
-version all of them may use it. A level is finalized only where every live broker supports it, so a client that reads the
-finalized level may rely on it wherever it connects. The rules, their order and their words are those of Kafka 3.9's
-ZooKeeper controller, with two additions: a message names the brokers that stand in the way, and since Kontroller is no
-broker and supports no feature itself, "not supported" means by no live broker, where Kafka asks the one that leads.
+Every broker registers which versions of a feature it supports. `/feature` holds the level up to which the cluster may
+use it. A level is finalized only if every live broker supports it, so a client may rely on a finalized level at every
+broker. The rules, their order and their words are those of Kafka 3.9's ZooKeeper controller, with two differences. A
+message names the brokers that do not support the level. "Not supported" means "by no live broker": Kafka asks the
+broker that is the controller, but Kontroller is no broker and supports no feature itself.
 """
 
 from collections.abc import Iterable, Mapping
@@ -20,7 +20,7 @@ DELETED_LEVEL: Final = 0
 
 
 class UpgradeType(IntEnum):
-    """What an update may do to a finalized level (`FeatureUpdate.UpgradeType` of Kafka's admin client)."""
+    """The direction in which an update may change a finalized level (`FeatureUpdate.UpgradeType` of the admin client)."""
 
     UNKNOWN = 0
     UPGRADE = 1
@@ -29,13 +29,13 @@ class UpgradeType(IntEnum):
 
     @classmethod
     def of_code(cls, code: int) -> "UpgradeType":
-        """The type of a code of the wire; every code that Kafka does not know is `UNKNOWN`."""
+        """Return the type of a code on the wire; `UNKNOWN` for a code that Kafka does not know."""
         return cls(code) if code in cls.__members__.values() else cls.UNKNOWN
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FinalizedFeatures:
-    """The finalized level of each feature, and the epoch: the version of `/feature`, one more with every change."""
+    """The finalized level of each feature, and the epoch: the version of `/feature`, which rises with every change."""
 
     features: Mapping[str, int] = field(default_factory=dict)
     epoch: int
@@ -43,7 +43,7 @@ class FinalizedFeatures:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FeatureUpdate:
-    """A level that somebody wants to be finalized."""
+    """A requested level of one feature."""
 
     feature: str
     max_version_level: int
@@ -56,7 +56,7 @@ class FeatureUpdate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UpdatedFeatures:
-    """The levels after all valid updates, and why the other ones are refused."""
+    """The levels after all valid updates, and the reason for each refused one."""
 
     features: Mapping[str, int]
     refused: Mapping[str, str]
@@ -65,7 +65,7 @@ class UpdatedFeatures:
 def updated_features(
     finalized: Mapping[str, int], updates: Iterable[FeatureUpdate], brokers: Iterable[Broker]
 ) -> UpdatedFeatures:
-    """Applies the updates that are valid. A refused one holds up no other (KIP-584); each is judged by `finalized`."""
+    """Apply the valid updates. Each is judged by `finalized` alone, so a refused one holds up no other (KIP-584)."""
     live = list(brokers)
     features, refused = dict(finalized), {}
     for update in updates:
@@ -81,7 +81,7 @@ def updated_features(
 
 
 def incompatibilities(broker: Broker, finalized: Mapping[str, int]) -> list[str]:
-    """Why a broker must not join a cluster with these levels, a phrase for each feature; none where it may."""
+    """Return the reasons why a broker must not join a cluster with these levels, one for each feature; empty if it may."""
     return [
         f"{feature} is finalized at {level}, the broker supports {shown(broker.features.get(feature))}"
         for feature, level in finalized.items()
@@ -95,7 +95,7 @@ def supports(broker: Broker, feature: str, level: int) -> bool:
 
 
 def supported_by_all(feature: str, brokers: Iterable[Broker]) -> FeatureRange | None:
-    """The versions that every one of the brokers supports; None where there are none, or no brokers."""
+    """Return the versions that all of the brokers support; None if there are none, or no brokers."""
     ranges = [broker.features.get(feature) for broker in brokers]
     known = [versions for versions in ranges if versions is not None]
     if not known or len(known) < len(ranges):
@@ -106,7 +106,7 @@ def supported_by_all(feature: str, brokers: Iterable[Broker]) -> FeatureRange | 
 
 
 def in_the_way(feature: str, level: int, brokers: Iterable[Broker]) -> dict[BrokerId, str]:
-    """The brokers that do not support a level, and what each of them supports, in words."""
+    """Return the brokers that do not support a level, each with the versions that it supports, in words."""
     return {
         broker.id: f"broker {broker.id} supports {shown(broker.features.get(feature))}"
         for broker in sorted(brokers, key=lambda broker: broker.id)
@@ -115,12 +115,12 @@ def in_the_way(feature: str, level: int, brokers: Iterable[Broker]) -> dict[Brok
 
 
 def shown(versions: FeatureRange | None) -> str:
-    """A range in words."""
+    """Describe a range of versions in words."""
     return "none" if versions is None else f"{versions.min_version} to {versions.max_version}"
 
 
 def _refusal(update: FeatureUpdate, existing: int | None) -> str | None:
-    """What is wrong with an update, whatever the brokers support."""
+    """Return the reason to refuse an update for what it asks, whatever the brokers support; None if it is fine."""
     level, upgrade_type = update.max_version_level, update.upgrade_type
     if not update.feature:
         return "Feature name can not be empty."

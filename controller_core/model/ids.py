@@ -1,7 +1,7 @@
-"""The names of things: ids and epochs as types of their own, so that one is never passed for another.
+"""Ids and epochs as types of their own, so that one is never passed for another.
 
-Kafka numbers nearly everything with plain integers; a broker epoch (the czxid of a registration) in the place of a
-leader epoch is exactly the mistake that fencing exists to catch, and the type checker catches it earlier.
+Kafka uses plain integers for nearly all of them. Taking a broker epoch (the czxid of a registration) for a leader epoch
+is exactly the mistake that fencing exists to catch; the type checker catches it earlier.
 """
 
 from collections.abc import Iterable, Iterator
@@ -16,13 +16,13 @@ TopicId = NewType("TopicId", UUID)
 PartitionId = NewType("PartitionId", int)
 
 ControllerEpoch = NewType("ControllerEpoch", int)
-"""Rises by one with every controller; the value in `/controller_epoch`."""
+"""The value in `/controller_epoch`. It rises by one with every new controller."""
 BrokerEpoch = NewType("BrokerEpoch", int)
 """The czxid of a broker's registration: a broker that bounced has a larger one (KIP-380)."""
 LeaderEpoch = NewType("LeaderEpoch", int)
-"""Rises with every decision about a partition that its replicas must apply."""
+"""Rises with every decision that the replicas of a partition must apply."""
 PartitionEpoch = NewType("PartitionEpoch", int)
-"""The znode version of a partition's state: rises with every write of it."""
+"""The znode version of a partition's state. It rises with every write."""
 
 NO_LEADER: Final = BrokerId(-1)
 LEADER_DURING_DELETE: Final = BrokerId(-2)
@@ -31,7 +31,7 @@ NO_EPOCH: Final = LeaderEpoch(-1)
 UNTOLD_BROKER_EPOCH: Final = BrokerEpoch(-1)
 UNTOLD_CONTROLLER_EPOCH: Final = ControllerEpoch(-1)
 UNTOLD_PARTITION_EPOCH: Final = PartitionEpoch(-1)
-"""What an epoch is that whoever told of the thing did not tell: brokers without ZooKeeper tell none of these three."""
+"""An epoch that the source of the information did not give: brokers without ZooKeeper give none of these three."""
 EPOCH_DURING_DELETE: Final = LeaderEpoch(-2)
 
 
@@ -46,7 +46,7 @@ class TopicPartition(NamedTuple):
 
 
 def by_topic(partitions: Iterable[TopicPartition]) -> Iterator[tuple[TopicName, tuple[TopicPartition, ...]]]:
-    """The partitions of one topic after the other, in order."""
+    """Yield each topic with its partitions, both sorted."""
     for topic, of_topic in groupby(sorted(partitions), key=attrgetter("topic")):
         yield topic, tuple(of_topic)
 

@@ -1,4 +1,4 @@
-"""Which brokers' leaders should go back to their preferred replicas (Kafka's automatic leader rebalance)."""
+"""The choice of brokers for Kafka's automatic leader rebalance."""
 
 from collections.abc import Mapping
 

@@ -1,8 +1,8 @@
-"""Who leads: the four leader selectors of seed 000, and the first election of a new partition.
+"""Leader election: the four leader selectors of seed 000, and the first election of a new partition.
 
-Each selector is given what is known of one partition and answers with the new leadership and the replicas that must be
-sent it, or with a reason why there can be no such leader. A new leadership has the next leader epoch: brokers ignore
-a LeaderAndIsr request that does not raise it.
+Each selector takes what is known of one partition. It returns the new leadership and the replicas that must be sent it,
+or the reason why there can be none. A new leadership has the next leader epoch, because brokers ignore a LeaderAndIsr
+request that does not raise it.
 
 `live` are the brokers on which a replica of *this* partition can act: registered, not shutting down, and with the log
 directory of the replica online.
@@ -33,7 +33,7 @@ class Selection(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NoLeader:
-    """Why no leader can be chosen; the partition stays as it is."""
+    """The reason why no leader can be elected. The partition stays as it is."""
 
     reason: str
 
@@ -61,12 +61,12 @@ def offline_partition_leader(
     adding: Sequence[BrokerId] = (),
     log_ends: Mapping[BrokerId, LogEnd] = MappingProxyType({}),
 ) -> Selection | NoLeader:
-    """OfflinePartitionLeaderSelector: a live replica of the ISR and the live ISR.
+    """OfflinePartitionLeaderSelector: elect a live replica of the ISR; the new ISR is the live ISR.
 
-    Where no replica of the ISR is live: a live assigned replica alone, if the topic allows unclean elections. Such a leader
-    may miss acknowledged messages; it starts as RECOVERING (KIP-704). It is the one with the longest log, where it is known
-    of some how far these reach; else the first one, where a replica that a reassignment is `adding` comes after all others,
-    because its log may be empty.
+    If no replica of the ISR is live and the topic allows unclean elections, a live assigned replica leads alone. It may
+    miss acknowledged messages, so it starts as RECOVERING (KIP-704). The replica with the longest log is preferred, if
+    the ends of some logs are known. Otherwise it is the first live replica, but replicas that a reassignment is
+    `adding` come last, because their logs may be empty.
     """
     receivers, live_isr, leader = _first_in_sync(tuple(assigned), current.isr, frozenset(live))
     if leader is not None:
@@ -90,7 +90,10 @@ def offline_partition_leader(
 def _replica_outside_isr(
     live: Sequence[BrokerId], adding: Sequence[BrokerId], log_ends: Mapping[BrokerId, LogEnd]
 ) -> BrokerId:
-    """The one that leads; of equal ones the first. A log that is being copied counts only where all ends are known."""
+    """Return the replica with the longest log, the first of equals.
+
+    Added replicas count only if all log ends are known.
+    """
     if all(replica in log_ends for replica in live):
         return max(live, key=log_ends.__getitem__)
     candidates = [replica for replica in live if replica not in adding] or live
@@ -102,7 +105,10 @@ def _replica_outside_isr(
 def _first_in_sync(
     assigned: tuple[BrokerId, ...], isr: tuple[BrokerId, ...], live: frozenset[BrokerId]
 ) -> tuple[tuple[BrokerId, ...], tuple[BrokerId, ...], BrokerId | None]:
-    """The live replicas, the live ISR, and the first of both. Many partitions ask the same."""
+    """Return the live replicas, the live ISR, and the first replica in both.
+
+    Cached: many partitions have the same three.
+    """
     receivers = tuple(replica for replica in assigned if replica in live)
     live_isr = tuple(replica for replica in isr if replica in live)
     return receivers, live_isr, next((replica for replica in receivers if replica in live_isr), None)
@@ -111,7 +117,7 @@ def _first_in_sync(
 def reassigned_partition_leader(
     target: Sequence[BrokerId], current: LeaderAndIsr, live: Set[BrokerId]
 ) -> Selection | NoLeader:
-    """ReassignedPartitionLeaderSelector: a live reassigned replica of the ISR; the ISR stays as it is."""
+    """ReassignedPartitionLeaderSelector: elect a live replica of RAR that is in the ISR. The ISR stays as it is."""
     for replica in target:
         if replica in live and replica in current.isr:
             return Selection(leader_and_isr=_elect(current, replica, current.isr), receivers=tuple(target))
@@ -121,7 +127,7 @@ def reassigned_partition_leader(
 def preferred_replica_leader(
     assigned: Sequence[BrokerId], current: LeaderAndIsr, live: Set[BrokerId]
 ) -> Selection | NoLeader:
-    """PreferredReplicaPartitionLeaderSelector: the first assigned replica, if it is live and in sync; same ISR."""
+    """PreferredReplicaPartitionLeaderSelector: elect the first assigned replica if it is live and in sync. Same ISR."""
     if not assigned:
         return NoLeader(reason="no replica is assigned")
     preferred = assigned[0]
@@ -137,9 +143,10 @@ def controlled_shutdown_leader(
     live_or_shutting_down: Set[BrokerId],
     shutting_down: Set[BrokerId],
 ) -> Selection | NoLeader:
-    """ControlledShutdownLeaderSelector: a replica of the ISR that stays; the ISR without those that go.
+    """ControlledShutdownLeaderSelector: elect a replica of the ISR that stays. The new ISR is without those that go.
 
-    A replica that is shutting down is sent it as well: it must learn whom to follow until it is gone (KAFKA-7482).
+    Replicas that are shutting down receive the decision as well: until they are gone they must know which leader to
+    follow (KAFKA-7482).
     """
     receivers, isr, leader = _first_staying(
         tuple(assigned), current.isr, frozenset(live_or_shutting_down), frozenset(shutting_down)
@@ -156,16 +163,16 @@ def _first_staying(
     reachable: frozenset[BrokerId],
     shutting_down: frozenset[BrokerId],
 ) -> tuple[tuple[BrokerId, ...], tuple[BrokerId, ...], BrokerId | None]:
-    """The reachable replicas, the ISR that stays, and the first of both. Many partitions ask the same."""
+    """Return the reachable replicas, the ISR that stays, and the first replica in both. Cached, as above."""
     receivers = tuple(replica for replica in assigned if replica in reachable)
     staying = tuple(replica for replica in isr if replica not in shutting_down)
     return receivers, staying, next((replica for replica in receivers if replica in staying), None)
 
 
 def without_replicas(current: LeaderAndIsr, leaving: Set[BrokerId]) -> LeaderAndIsr | None:
-    """Replica -> OfflineReplica: the leadership without the leaving replicas, or None where nothing changes.
+    """Replica -> OfflineReplica: return the leadership without the leaving replicas; None if nothing changes.
 
-    An ISR never becomes empty: where all its members leave it stays as it is, without a leader, because they alone have
+    An ISR never becomes empty. If all its members leave, it stays as it is and has no leader, because only they have
     every acknowledged message (KAFKA-3096).
     """
     remaining = tuple([member for member in current.isr if member not in leaving])
@@ -176,7 +183,7 @@ def without_replicas(current: LeaderAndIsr, leaving: Set[BrokerId]) -> LeaderAnd
 
 
 def raised(current: LeaderAndIsr) -> LeaderAndIsr:
-    """The same leadership under the next leader epoch: what replicas need in order to apply a changed assignment."""
+    """Return the same leadership with the next leader epoch. Replicas apply a changed assignment only if it rises."""
     return _elect(current, current.leader, current.isr)
 
 
@@ -188,5 +195,5 @@ def _elect(current: LeaderAndIsr, leader: BrokerId, isr: tuple[BrokerId, ...]) -
 def _shared(
     leader: BrokerId, isr: tuple[BrokerId, ...], leader_epoch: LeaderEpoch, recovery_state: LeaderRecoveryState
 ) -> LeaderAndIsr:
-    """One for all partitions that are led alike: a broker's death decides tens of thousands, and few different ones."""
+    """Return one object for all equal leaderships. A broker's death makes tens of thousands, and few of them differ."""
     return LeaderAndIsr(leader=leader, isr=isr, leader_epoch=leader_epoch, leader_recovery_state=recovery_state)

@@ -1,10 +1,9 @@
-"""The controller's listeners: under which names brokers and clients find it, at which addresses.
+"""The controller's listeners: the names and addresses at which brokers and clients find it.
 
-Whoever looks for the controller looks under the name of a listener: brokers under `control.plane.listener.name`, or
-under `inter.broker.listener.name` where there is none (and for a controlled shutdown always under the latter); clients
-under the name of the listener that they came to the cluster by. So the controller is listed under each name that
-brokers have, either at an address for each, or at the one address that it has: then under every name that stands for the
-protocol that is spoken there, whatever brokers there are.
+Brokers and clients look for the controller under the name of a listener. Brokers use `control.plane.listener.name`, or
+`inter.broker.listener.name` if that is not set (always the latter for a controlled shutdown). Clients use the name of
+the listener by which they reached the cluster. So the controller is listed under each listener name that brokers have:
+with an address for each name, or with a single address under every name whose protocol is spoken there.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -15,15 +14,17 @@ from controller_core.model.metadata import Broker, Endpoint
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ControllerListeners:
-    """Where the controller is reached, and by which listener it reaches the brokers."""
+    """The addresses of the controller, and the brokers' listener to which it sends its requests."""
 
     endpoints: tuple[Endpoint, ...]
-    """At least one, as brokers are sent them. The first has the name of the brokers' inter-broker listener."""
+    """At least one, in the form that brokers receive. The first has the name of the brokers' inter-broker listener."""
     control_plane: str | None = None
-    """The listener of brokers that control requests go to; None: the one between brokers."""
+    """The brokers' listener for control requests. None: the inter-broker listener."""
     clients: str | None = None
-    """Where all names share one address: the listener whose addresses its clients are sent; None: the one between
-    brokers."""
+    """If all names share one address: the listener whose broker addresses clients receive.
+
+    None: the inter-broker listener.
+    """
 
     @property
     def inter_broker(self) -> str:
@@ -36,21 +37,21 @@ class ControllerListeners:
 
     @property
     def is_shared(self) -> bool:
-        """Whether one address serves all names."""
+        """True if one address serves all names."""
         return len(self.endpoints) == 1
 
     def shown_at(self, listener: str) -> str:
-        """The listener whose addresses are sent to clients that came to the socket of this one."""
+        """Return the listener whose broker addresses are sent to clients that connected to this one."""
         return self.clients or listener
 
     def endpoint(self, listener: str) -> Endpoint | None:
-        """Where clients of a listener find the controller; None where they do not."""
+        """Return the address at which clients of a listener find the controller; None if they cannot."""
         if self.is_shared:
             return replace(self.endpoints[0], listener=listener)
         return next((endpoint for endpoint in self.endpoints if endpoint.listener == listener), None)
 
     def listed(self, brokers: Iterable[Broker]) -> tuple[Endpoint, ...]:
-        """The endpoints that these brokers are sent."""
+        """Return the endpoints of the controller that these brokers are sent."""
         if not self.is_shared:
             return self.endpoints
         (own,) = self.endpoints
@@ -63,7 +64,7 @@ class ControllerListeners:
         return (own, *(replace(own, listener=name) for name in sorted(names - {own.listener})))
 
     def unserved(self, brokers: Iterable[Broker]) -> Mapping[str, str]:
-        """The listeners of brokers under which the controller is not found, each with what to change."""
+        """Return the brokers' listeners under which the controller is not found, each with the remedy."""
         brokers = list(brokers)
         found = {endpoint.listener: endpoint.security_protocol for endpoint in self.listed(brokers)}
         return {
@@ -74,13 +75,13 @@ class ControllerListeners:
         }
 
     def unknown(self, brokers: Iterable[Broker]) -> Sequence[str]:
-        """The names in the settings that none of these brokers has a listener of."""
+        """Return the listener names in the settings that none of these brokers has."""
         had = {endpoint.listener for broker in brokers for endpoint in broker.endpoints}
         named = [*(endpoint.listener for endpoint in self.endpoints), self.control_plane, self.clients]
         return [name for name in dict.fromkeys(named) if name is not None and name not in had]
 
     def _remedy(self, endpoint: Endpoint, ours: str | None) -> str:
-        """`ours`: the protocol of the controller's listener of that name, where it has one."""
+        """Return what to change. `ours` is the protocol of the controller's listener of that name, if it has one."""
         name, protocol = endpoint.listener, endpoint.security_protocol
         if ours is not None:
             return (

@@ -1,6 +1,6 @@
-"""What the controller knows of a cluster, as values: brokers, assignments and the leadership of partitions.
+"""The controller's knowledge of a cluster as values: brokers, assignments, and the leadership of partitions.
 
-Each of these is what one znode says, without its JSON: `controller_core.zk.codecs` reads and writes them, the state
+Each value is the content of one znode without its JSON. `controller_core.zk.codecs` reads and writes them, the state
 machines and selectors of this package decide over them, and `controller_core.wire` sends them to the brokers.
 """
 
@@ -24,7 +24,7 @@ from controller_core.model.ids import (
 
 
 class SecurityProtocol(IntEnum):
-    """What a listener speaks, by the name in a registration and the number in UpdateMetadata."""
+    """The security protocol of a listener: its name stands in a registration, its number in UpdateMetadata."""
 
     PLAINTEXT = 0
     SSL = 1
@@ -34,7 +34,7 @@ class SecurityProtocol(IntEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Endpoint:
-    """Where one listener of a broker is reached."""
+    """The address of one listener of a broker."""
 
     listener: str
     security_protocol: str
@@ -60,38 +60,38 @@ class Broker:
     rack: str | None = None
     features: Mapping[str, FeatureRange] = field(default_factory=dict)
     is_ours: bool = False
-    """Whether it is no stock broker but one of Kontroller's, which says so where it registers."""
+    """True for a broker of Kontroller's own, which says so in its registration; False for a stock broker."""
     unusable: tuple[str, ...] = ()
-    """What is wrong with those of its endpoints that are not among the endpoints."""
+    """The reasons why endpoints of the registration are missing in `endpoints`."""
 
     def endpoint(self, listener: str) -> Endpoint | None:
-        """The endpoint of a listener by name, or None where the broker has no such listener."""
+        """Return the endpoint of a listener by name; None if the broker has no such listener."""
         return next((endpoint for endpoint in self.endpoints if endpoint.listener == listener), None)
 
 
 class LeaderRecoveryState(IntEnum):
-    """Whether the leader was elected cleanly, or must first recover from an unclean election (KIP-704)."""
+    """RECOVERING: the leader was elected uncleanly and must recover first (KIP-704). RECOVERED: otherwise."""
 
     RECOVERED = 0
     RECOVERING = 1
 
 
 class LogEnd(NamedTuple):
-    """How far a replica's log reaches. Of two replicas the one with the greater end has more of what was written last."""
+    """The end of a replica's log. The greater of two ends belongs to the log that has more of the latest writes."""
 
     leader_epoch: LeaderEpoch
-    """The last one that the log has; -1 where it has none."""
+    """The last leader epoch in the log; -1 if it has none."""
     offset: int
-    """The first one that it does not have."""
+    """The first offset that the log does not have."""
 
 
 EndsOfLogs: TypeAlias = Mapping[TopicPartition, Mapping[BrokerId, LogEnd]]
-"""How far the logs of some replicas of partitions reach."""
+"""The ends of the logs of some replicas, by partition."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeaderAndIsr:
-    """The leadership of a partition, as a state znode says it; its version stands beside it in `PartitionState`."""
+    """The leadership of a partition as its state znode holds it. The version of the znode is in `PartitionState`."""
 
     leader: BrokerId
     isr: tuple[BrokerId, ...]
@@ -99,7 +99,7 @@ class LeaderAndIsr:
     leader_recovery_state: LeaderRecoveryState = LeaderRecoveryState.RECOVERED
 
     def __hash__(self) -> int:
-        """Of what distinguishes leaderships in practice: they are looked up by the hundred thousand."""
+        """Hash the fields that differ in practice. Leaderships are looked up by the hundred thousand."""
         return hash((self.leader, self.leader_epoch, self.isr))
 
     @property
@@ -109,7 +109,10 @@ class LeaderAndIsr:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionState:
-    """A partition's leadership as ZooKeeper holds it: who decided it, and the version that guards the next write."""
+    """A partition's leadership as ZooKeeper holds it.
+
+    It includes the epoch of the controller that decided it, and the version that guards the next write.
+    """
 
     leader_and_isr: LeaderAndIsr
     controller_epoch: ControllerEpoch
@@ -118,21 +121,21 @@ class PartitionState:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplicaAssignment:
-    """The assigned replicas (AR) of a partition, preferred first, and which of them come and go (KIP-455).
+    """The assigned replicas (AR) of a partition, preferred first, and those being added or removed (KIP-455).
 
-    While a partition is reassigned, `replicas` is the target followed by what is being removed; so
-    `target` and `origin` follow from the three lists, and a new controller finds both in the topic's znode.
+    During a reassignment `replicas` is the target followed by the replicas that are removed. So `target` and `origin`
+    follow from the three lists, and a new controller finds both in the topic's znode.
     """
 
     replicas: tuple[BrokerId, ...]
     adding: tuple[BrokerId, ...] = ()
     removing: tuple[BrokerId, ...] = ()
     origin_order: tuple[BrokerId, ...] = ()
-    """The replicas from before the reassignment in their order, where `replicas` does not say it."""
+    """The replicas from before the reassignment in their order, if `replicas` does not show that order."""
 
     @property
     def preferred(self) -> BrokerId | None:
-        """The replica that should lead; None where somebody wrote an empty list."""
+        """The replica that should lead; None if somebody wrote an empty list."""
         return next(iter(self.replicas), None)
 
     @property
@@ -141,34 +144,34 @@ class ReplicaAssignment:
 
     @property
     def target(self) -> tuple[BrokerId, ...]:
-        """RAR: the replicas when the reassignment is complete."""
+        """RAR: the replicas after the reassignment."""
         if not self.removing:
             return self.replicas
         return tuple(replica for replica in self.replicas if replica not in self.removing)
 
     @property
     def origin(self) -> tuple[BrokerId, ...]:
-        """OAR: the replicas from before the reassignment; in the order of the znode where nobody recorded theirs."""
+        """OAR: the replicas from before the reassignment, in the order of the znode if their own was not recorded."""
         replicas = tuple(replica for replica in self.replicas if replica not in self.adding)
         return self.origin_order if set(self.origin_order) == set(replicas) else replicas
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnusableEntry:
-    """What a topic's znode says of one partition, and makes no sense."""
+    """An entry of a topic's znode for one partition that makes no sense."""
 
     key: str
     """The partition as the znode names it."""
     reason: str
     said: Mapping[str, object]
-    """By the fields of the znode, as it stands there: it is written back unchanged."""
+    """The fields of the entry as they are in the znode. They are written back unchanged."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicAssignment:
-    """The content of `/brokers/topics/T`. `topic_id` is None where an old tool wrote the znode without one."""
+    """The content of `/brokers/topics/T`. `topic_id` is None if an old tool wrote the znode without one."""
 
     topic_id: TopicId | None
     partitions: Mapping[PartitionId, ReplicaAssignment]
     unusable: tuple[UnusableEntry, ...] = ()
-    """The entries that are no partitions as far as one can see."""
+    """The entries that do not describe a partition."""

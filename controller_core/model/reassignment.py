@@ -1,7 +1,7 @@
 """The arithmetic of a partition reassignment (seed 000): from OAR by way of OAR + RAR to RAR.
 
-OAR are the old assigned replicas, RAR the reassigned ones. The union is written to the topic's znode before anything
-moves and RAR alone is written last, so that a new controller finds both sets there and can go on from any step.
+OAR are the old assigned replicas, RAR the reassigned ones. Their union is written to the topic's znode before anything
+moves, and RAR alone is written last. So a new controller finds both sets there and can go on from any step.
 """
 
 from collections.abc import Sequence
@@ -13,7 +13,7 @@ from controller_core.model.metadata import LeaderAndIsr, ReplicaAssignment
 
 
 class ReassignmentStep(Enum):
-    """How far a partition's reassignment is, by what ZooKeeper holds: the rows of seed 000's table."""
+    """The progress of a partition's reassignment by what ZooKeeper holds: the rows of seed 000's table."""
 
     NOT_STARTED = "NotStarted"
     WAITING_FOR_ISR = "WaitingForIsr"
@@ -27,10 +27,11 @@ class ReassignmentStep(Enum):
 
 
 def begin_reassignment(current: ReplicaAssignment, target: Sequence[BrokerId]) -> ReplicaAssignment:
-    """The assignment with AR = RAR + OAR; where a reassignment runs already, its target is replaced.
+    """Return the assignment with AR = RAR + OAR. If a reassignment is running, the new target replaces its target.
 
-    Kafka forgets the order of OAR where the target has another one for the same replicas: 1,2,3 that goes to 3,4,2 and is
-    cancelled comes back as 3,2,1. Here it is recorded."""
+    Kafka forgets the order of OAR if the target has another order of the same replicas: 1,2,3 that goes to 3,4,2 and is
+    cancelled comes back as 3,2,1. Here the order is recorded.
+    """
     origin = current.origin
     replicas = (*target, *(replica for replica in origin if replica not in target))
     begun = ReplicaAssignment(
@@ -42,22 +43,22 @@ def begin_reassignment(current: ReplicaAssignment, target: Sequence[BrokerId]) -
 
 
 def complete_reassignment(current: ReplicaAssignment) -> ReplicaAssignment:
-    """The assignment with AR = RAR."""
+    """Return the assignment with AR = RAR."""
     return ReplicaAssignment(replicas=current.target)
 
 
 def dropped_replicas(before: ReplicaAssignment, after: ReplicaAssignment) -> tuple[BrokerId, ...]:
-    """The replicas that a replaced target no longer needs at all: they are stopped and deleted at once (KIP-455)."""
+    """Return the replicas that the new target no longer needs. They are stopped and deleted at once (KIP-455)."""
     return tuple(replica for replica in before.replicas if replica not in after.replicas)
 
 
 def all_in_sync(target: Sequence[BrokerId], leader_and_isr: LeaderAndIsr) -> bool:
-    """Whether step 4 is over: every replica in RAR has joined the ISR."""
+    """Return True if step 4 is over: every replica in RAR has joined the ISR."""
     return set(target) <= set(leader_and_isr.isr)
 
 
 def step_of(assignment: ReplicaAssignment, target: Sequence[BrokerId], state: LeaderAndIsr | None) -> ReassignmentStep:
-    """The step that a partition has reached on its way to the target."""
+    """Return the step that a partition has reached on its way to the target."""
     if not assignment.is_being_reassigned:
         done = assignment.replicas == tuple(target)
         return ReassignmentStep.COMPLETED if done else ReassignmentStep.NOT_STARTED

@@ -1,4 +1,4 @@
-"""SCRAM credentials as Kafka keeps them: from the salted password that a client sends, never the password (RFC 5802)."""
+"""SCRAM credentials as Kafka stores them (RFC 5802). A client sends the salted password, never the password."""
 
 import hashlib
 import hmac
@@ -9,19 +9,19 @@ from typing import Final
 
 MAX_ITERATIONS: Final = 16_384
 MAX_USER_NAME_LENGTH: Final = 10_000
-"""As it stands in paths."""
+"""In the encoding of znode paths."""
 _CREDENTIAL: Final = re.compile(
     r"salt=(?P<salt>[^,]+),stored_key=(?P<stored_key>[^,]+),server_key=(?P<server_key>[^,]+),iterations=(?P<iterations>\d{1,9})"
 )
 
 
 class CredentialsOutOfReach(Exception):
-    """Whether a login is right cannot be told now. Retriable."""
+    """The credentials cannot be read now, so a login cannot be judged. Retriable."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScramMechanism:
-    """One of the two mechanisms, and the fewest iterations that it allows."""
+    """One of the two mechanisms, and its minimum of iterations."""
 
     name: str
     digest: str
@@ -32,12 +32,12 @@ SCRAM_MECHANISMS: Final = {
     1: ScramMechanism(name="SCRAM-SHA-256", digest="sha256"),
     2: ScramMechanism(name="SCRAM-SHA-512", digest="sha512"),
 }
-"""By the number that requests know them by (KIP-554)."""
+"""By the number that requests use (KIP-554)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SaltedPassword:
-    """What a client sends in the place of a password."""
+    """The salted password that a client sends instead of the password."""
 
     salt: bytes = field(repr=False)
     salted: bytes = field(repr=False)
@@ -45,7 +45,10 @@ class SaltedPassword:
 
 
 def credential(mechanism: ScramMechanism, password: SaltedPassword) -> str:
-    """The credential as it stands in the user's configuration; a server can check a client by it and not pose as one."""
+    """Return the credential for the user's configuration.
+
+    A server can check a client with it, but not impersonate one.
+    """
     client_key = hmac.digest(password.salted, b"Client Key", mechanism.digest)
     stored_key = hashlib.new(mechanism.digest, client_key).digest()
     server_key = hmac.digest(password.salted, b"Server Key", mechanism.digest)
@@ -56,7 +59,7 @@ def credential(mechanism: ScramMechanism, password: SaltedPassword) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredCredential:
-    """What a server checks a client by."""
+    """A stored credential, with which a server checks a client."""
 
     salt: bytes = field(repr=False)
     stored_key: bytes = field(repr=False)
@@ -65,10 +68,10 @@ class StoredCredential:
 
 
 def read_credential(text: str) -> StoredCredential:
-    """What `credential` wrote, or Kafka. Raises `ValueError`, which does not tell what was read."""
+    """Parse a credential that `credential` or Kafka wrote. The message of a `ValueError` does not show the text."""
     found = _CREDENTIAL.fullmatch(text)
     if found is None:
-        raise ValueError("it is no credential of SCRAM: write it anew, as with kafka-configs")
+        raise ValueError("this is not a SCRAM credential: write it again, for example with kafka-configs")
     return StoredCredential(
         salt=b64decode(found["salt"]),
         stored_key=b64decode(found["stored_key"]),

@@ -1,10 +1,10 @@
-"""Replication throttles of reassignments: what must stand in the configurations, beside what others have put there.
+"""Replication throttles of reassignments: the values that configurations need, next to the values of others.
 
-A throttle has an owner, who wants so many bytes per second for some moves. Brokers find it in configurations that others
-write as well: the rates in those of the brokers, the replicas that they hold for in those of the topics (KIP-73). So what
-was put there is remembered, value by value, as a claim. What others have set is never changed: a rate that is there stays
-as it is, replicas are added to a list beside the others and taken out again, and `*`, all replicas, needs nothing added.
-Where somebody has overwritten a claimed value, it is theirs from then on.
+The owner of a throttle wants a limit in bytes per second for some moves. Brokers read throttles from configurations
+that others write as well: the rates from those of brokers, the throttled replicas from those of topics (KIP-73). So
+each value that was added is recorded as a claim. Values of others are never changed: an existing rate stays, replicas
+are added to an existing list and removed again later, and `*` (all replicas) needs no addition. If somebody overwrites
+a claimed value, it belongs to them from then on.
 """
 
 from collections import defaultdict
@@ -25,12 +25,12 @@ _LISTS: Final = (LEADER_REPLICAS, FOLLOWER_REPLICAS)
 EntityPath: TypeAlias = str
 """The configuration of a broker or a topic, relative to `/config`: `brokers/1`, `topics/orders`."""
 Values: TypeAlias = tuple[str, ...]
-"""What one setting holds of ours: a rate, or replicas such as `0:1`, partition and broker."""
+"""Our part of the value of one setting: a rate, or replicas such as `0:1`, partition and broker."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Move:
-    """Where a partition's replicas are and where they are to be: OAR and RAR."""
+    """The present and the wanted replicas of a partition: OAR and RAR."""
 
     origin: tuple[BrokerId, ...]
     target: tuple[BrokerId, ...]
@@ -42,21 +42,24 @@ class Move:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Throttle:
-    """What one owner wants: a limit to what its moves may take of each broker, on the way in and on the way out."""
+    """The limit that one owner wants for its moves, for each broker and each direction."""
 
     bytes_per_second: int
     moves: Mapping[TopicPartition, Move]
     is_begun: bool = False
-    """Whether the controller has seen any of the moves under way; when none is any more, the throttle is over."""
+    """True once the controller has had any of the moves in progress.
+
+    When none is left after that, the throttle is over.
+    """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Claim:
-    """What of one setting's value is ours."""
+    """Our part of the value of one setting."""
 
     values: Values
     is_created: bool
-    """Whether the setting was absent before, and so is removed with the last value."""
+    """True if the setting was absent before. It is then removed together with the last value."""
 
 
 Wanted: TypeAlias = Mapping[EntityPath, Mapping[str, Values]]
@@ -72,10 +75,12 @@ def topic_entity(topic: TopicName) -> EntityPath:
 
 
 def wanted_by(throttles: Iterable[Throttle]) -> Wanted:
-    """What all owners together want.
+    """Return what all owners together want.
 
-    As Kafka's tool has it: the leader's side holds for all replicas from before, the follower's for those that are added,
-    and the rates for every broker involved. Where owners want different rates, the smallest keeps every promise."""
+    As in Kafka's tool, the leader's side holds for all replicas from before, the follower's side for those that are
+    added, and the rates for every broker involved. If owners want different rates, the smallest one keeps every
+    promise.
+    """
     rates: dict[BrokerId, int] = {}
     replicas: defaultdict[EntityPath, defaultdict[str, dict[str, None]]] = defaultdict(lambda: defaultdict(dict))
     for throttle in throttles:
@@ -94,7 +99,7 @@ def wanted_by(throttles: Iterable[Throttle]) -> Wanted:
 def adjusted(
     config: Mapping[str, str], claims: Mapping[str, Claim], wanted: Mapping[str, Values]
 ) -> tuple[dict[str, str], dict[str, Claim]]:
-    """A configuration as it should be, and what of it is ours then."""
+    """Return the configuration as it should be, and our claims in it."""
     after, claimed = dict(config), {}
     for setting in dict.fromkeys((*claims, *wanted)):
         adjust = _adjusted_list if setting in _LISTS else _adjusted_rate

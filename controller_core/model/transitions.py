@@ -1,7 +1,7 @@
-"""The states of partitions and replicas, and the only ways from one to another (seed 000).
+"""The states of partitions and replicas, and the legal transitions between them (seed 000).
 
-The tables below are the specification's, line by line. What a transition does to ZooKeeper and the brokers stands in
-`controller.machines.partition_machine` and `replica_machine`; this module decides only whether it may happen.
+The tables are the specification's, line by line. This module decides only if a transition may happen;
+`controller.machines.partition_machine` and `replica_machine` carry it out in ZooKeeper and at the brokers.
 """
 
 from collections.abc import Iterable, Mapping
@@ -13,7 +13,7 @@ from controller_core.model.ids import PartitionReplica, TopicPartition
 
 
 class _Status(Enum):
-    """Members are looked up by the hundred thousand: by their identity, as there is only one of each."""
+    """Hashed by identity, because there is only one of each member, and they are looked up by the hundred thousand."""
 
     __hash__ = object.__hash__
 
@@ -62,7 +62,7 @@ Status = TypeVar("Status", PartitionStatus, ReplicaStatus)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IllegalTransition(Generic[Subject, Status]):
-    """A transition that the specification does not know. It is refused alone; others of the same event proceed."""
+    """A transition that the specification does not allow. It alone is refused; others of the same event proceed."""
 
     subject: Subject
     current: Status
@@ -77,7 +77,7 @@ def sort_partitions(
     wanted: PartitionStatus,
     current: Mapping[TopicPartition, PartitionStatus],
 ) -> tuple[list[TopicPartition], list[IllegalTransition[TopicPartition, PartitionStatus]]]:
-    """The partitions that may go to the wanted state, in their order, and those that may not."""
+    """Return the partitions that may go to the wanted state, in their order, and the illegal transitions of the others."""
     return _sort(partitions, wanted, current, PartitionStatus.NON_EXISTENT, PARTITION_TRANSITIONS)
 
 
@@ -86,7 +86,7 @@ def sort_replicas(
     wanted: ReplicaStatus,
     current: Mapping[PartitionReplica, ReplicaStatus],
 ) -> tuple[list[PartitionReplica], list[IllegalTransition[PartitionReplica, ReplicaStatus]]]:
-    """The replicas that may go to the wanted state, in their order, and those that may not."""
+    """Return the replicas that may go to the wanted state, in their order, and the illegal transitions of the others."""
     return _sort(replicas, wanted, current, ReplicaStatus.NON_EXISTENT, REPLICA_TRANSITIONS)
 
 

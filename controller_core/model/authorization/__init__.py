@@ -1,1 +1,1 @@
-"""Who asks, and what he may: principals and Kafka's ACLs, as values and decisions."""
+"""Principals and Kafka's ACLs as values, and the decisions over them."""

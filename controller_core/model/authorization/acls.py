@@ -1,8 +1,8 @@
-"""Kafka's ACLs as values: who may do, or may not do, what with which resources, from where.
+"""Kafka's ACLs as values: a principal, an operation, a resource, a host, allowed or denied.
 
-A resource is looked up by its name, by `*`, and by the beginnings of its name that are as long as some prefix with an ACL.
-Of one pattern the entries are a set, of which a decision looks up the few that would decide it. So what a decision costs
-depends neither on how many ACLs there are nor on how many entries one has, but on how many lengths prefixes have.
+A resource is looked up by its name, by `*`, and by the prefixes of its name, one for each length that some prefixed ACL
+has. The entries of one pattern are a set, in which a decision looks up the few entries that matter to it. So the cost
+of a decision depends on the number of prefix lengths, not on the number of ACLs or entries.
 """
 
 from collections.abc import Iterable
@@ -18,14 +18,14 @@ ANY_NAME: Final = "*"
 
 
 class ResourceType(Enum):
-    """What there are ACLs of that a controller looks at; Kafka has more."""
+    """The resource types whose ACLs a controller needs. Kafka has more."""
 
     TOPIC = "Topic"
     CLUSTER = "Cluster"
 
 
 class Operation(IntEnum):
-    """What may be done, by Kafka's code, which is its bit in answers."""
+    """An operation, by Kafka's code, which is also its bit in responses."""
 
     ALL = 2
     READ = 3
@@ -43,12 +43,12 @@ class Operation(IntEnum):
 
     @property
     def title(self) -> str:
-        """As ACLs in ZooKeeper and Kafka's tools write it: `DescribeConfigs`."""
+        """The name in ZooKeeper's ACLs and Kafka's tools, such as `DescribeConfigs`."""
         return self.name.title().replace("_", "")
 
 
 class Resource(NamedTuple):
-    """What somebody wants to do something with."""
+    """A resource that an operation applies to."""
 
     type: ResourceType
     name: str
@@ -61,12 +61,12 @@ THE_CLUSTER: Final = Resource(ResourceType.CLUSTER, "kafka-cluster")
 
 
 def topic(name: str) -> Resource:
-    """The resource that a topic is."""
+    """Return the resource for a topic."""
     return Resource(ResourceType.TOPIC, name)
 
 
 class Pattern(NamedTuple):
-    """Which resources an ACL is about: one, those whose names begin so, or by the name `*` all."""
+    """The resources of an ACL: one name, all names with a prefix, or all names (`*`)."""
 
     type: ResourceType
     name: str
@@ -78,13 +78,13 @@ class Entry(NamedTuple):
 
     is_allowed: bool
     principal: str
-    """Kind and name, as `Principal` writes itself."""
+    """Type and name, in the form of `Principal`."""
     operation: Operation
     host: str
 
 
 NOBODY_MAY: Final = frozenset({Entry(False, ANY_PRINCIPAL, Operation.ALL, ANY_HOST)})
-"""What counts for a resource whose ACL cannot be read."""
+"""The entries of a resource whose ACL cannot be read."""
 
 
 class AclTable:
@@ -97,7 +97,7 @@ class AclTable:
         return sum(len(one.of_names) + len(one.of_prefixes) for one in self._by_type.values())
 
     def put(self, pattern: Pattern, entries: Iterable[Entry]) -> None:
-        """Replaces the entries of a pattern. None are as no ACL, as with Kafka."""
+        """Replace the entries of a pattern. As in Kafka, an empty set means no ACL."""
         of_type, kept = self._by_type[pattern.type], frozenset(entries)
         known = of_type.of_prefixes if pattern.is_prefix else of_type.of_names
         had = known.pop(pattern.name, None) is not None
@@ -107,7 +107,7 @@ class AclTable:
             of_type.count(len(pattern.name), bool(kept) - had)
 
     def of(self, resource: Resource) -> list[frozenset[Entry]]:
-        """The entries of each pattern that is about a resource; none where there is no such ACL."""
+        """Return the entries of each pattern that matches a resource; empty if no ACL matches."""
         kind, name = resource
         of_type = self._by_type[kind]
         found = [of_type.of_names.get(each) for each in {ANY_NAME, name}]
@@ -117,12 +117,12 @@ class AclTable:
 
 @dataclass(slots=True)
 class _OfType:
-    """Those of one type of resources."""
+    """The ACLs of one resource type."""
 
     of_names: dict[str, frozenset[Entry]] = field(default_factory=dict)
     of_prefixes: dict[str, frozenset[Entry]] = field(default_factory=dict)
     lengths: dict[int, int] = field(default_factory=dict)
-    """How many prefixes have so many letters."""
+    """The number of prefixes, by their length."""
 
     def count(self, length: int, more: int) -> None:
         self.lengths[length] = self.lengths.get(length, 0) + more

@@ -1,8 +1,8 @@
-"""Decides whether somebody may do something, as Kafka's AclAuthorizer does.
+"""Authorization decisions, made as Kafka's AclAuthorizer makes them.
 
-Super users may do everything. Where nothing is said about a resource, a setting decides. Where something is, an entry that
-denies weighs more than all that allow, and nobody may what no entry allows him. To be allowed to read, write, delete or
-alter something is to be allowed to describe it; denials are not extended so.
+Super users may do everything. If no ACL matches a resource, a setting decides. Otherwise a denying entry outweighs all
+allowing ones, and what no entry allows is denied. Permission to read, write, delete or alter implies permission to
+describe. Denials imply nothing more.
 """
 
 from collections.abc import Iterable, Mapping
@@ -19,23 +19,26 @@ _GRANTING: Final[Mapping[Operation, tuple[Operation, ...]]] = {
     Operation.DESCRIBE: (Operation.READ, Operation.WRITE, Operation.DELETE, Operation.ALTER),
     Operation.DESCRIBE_CONFIGS: (Operation.ALTER_CONFIGS,),
 }
-"""What else an entry may allow so that an operation is allowed."""
+"""The operations whose permission implies another one, by the implied operation."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuthorizerRules:
-    """What does not stand in ACLs."""
+    """The rules that are not ACLs."""
 
     super_users: frozenset[Principal] = frozenset()
     allows_unless_acl: bool = False
-    """As `allow.everyone.if.no.acl.found`: whether all may do everything with what no ACL is about."""
+    """`allow.everyone.if.no.acl.found`: True allows everybody everything on resources that no ACL matches."""
 
     def is_super_user(self, caller: Caller) -> bool:
-        """Whether he may do everything, whatever ACLs say."""
+        """Return True if the caller may do everything, whatever ACLs say."""
         return caller.principal in self.super_users
 
     def allows(self, acls: AclTable, caller: Caller, operation: Operation, resource: Resource) -> bool:
-        """Whether he may do that. No ACL lets him where it is not known from where he asks: one may deny that host."""
+        """Return True if the caller may perform the operation.
+
+        No ACL allows it if the caller's address is unknown, because an ACL might deny that host.
+        """
         if self.is_super_user(caller):
             return True
         if caller.address is None:
@@ -50,7 +53,7 @@ class AuthorizerRules:
 
 @lru_cache(maxsize=4096)
 def _deciding(principal: str, host: str, operation: Operation) -> tuple[frozenset[Entry], frozenset[Entry]]:
-    """All entries that would deny it to who asks so, and all that would allow it."""
+    """Return all entries that would deny this to the caller, and all that would allow it."""
 
     def entries(operations: Iterable[Operation], *, is_allowed: bool) -> frozenset[Entry]:
         return frozenset(
@@ -67,7 +70,7 @@ def _deciding(principal: str, host: str, operation: Operation) -> tuple[frozense
 
 @lru_cache(maxsize=1024)
 def host_of(address: Address) -> str:
-    """An address as ACLs name it, which is as Java prints it: of IPv6 all eight groups, without leading zeros."""
+    """Format an address as ACLs and Java do: all eight groups of an IPv6 address, without leading zeros."""
     if not isinstance(address, IPv6Address):
         return str(address)
     return ":".join(f"{int(group, 16):x}" for group in address.exploded.split(":"))

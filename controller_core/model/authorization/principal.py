@@ -1,4 +1,4 @@
-"""Who asks something: his principal, as Kafka names it, and where he asks from."""
+"""The caller of a request: its principal, as Kafka names it, and its address."""
 
 from dataclasses import dataclass
 from typing import Final, Self
@@ -17,12 +17,12 @@ class Principal:
 
     @classmethod
     def user(cls, name: str) -> Self:
-        """The type of all whom Kafka itself authenticates."""
+        """Return a principal of the type that Kafka's own authentication assigns."""
         return cls(USER, name)
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """As `super.users` and ACLs write it: `User:alice`. Raises `ValueError` that says so."""
+        """Parse a principal as `super.users` and ACLs write it: `User:alice`. Raise `ValueError` if it is none."""
         kind, colon, name = text.partition(":")
         if not (kind and colon and name):
             raise ValueError(f"{text!r} is no principal: write it as TYPE:NAME, such as User:alice")
@@ -33,18 +33,18 @@ class Principal:
 
 
 ANONYMOUS: Final = Principal.user("ANONYMOUS")
-"""Who was not asked who he is."""
+"""The principal of a caller that was not authenticated."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Caller:
-    """Who asks by a connection."""
+    """The caller at the other end of a connection."""
 
     address: Address | None = None
-    """None where it cannot be known any more."""
+    """None if the address can no longer be read."""
     principal: Principal = ANONYMOUS
     is_authenticated: bool = False
-    """Whether the listener asked who he is, by a login or a certificate."""
+    """True if the listener authenticated the caller by a login or a certificate."""
 
 
 NOBODY_IN_PARTICULAR: Final = Caller()

@@ -1,1 +1,1 @@
-"""Whether a broker can be stopped, and whether it is back, judged from a picture of the cluster."""
+"""Checks that a broker can be stopped, and that it is back, from a picture of the cluster."""

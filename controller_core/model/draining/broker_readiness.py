@@ -1,11 +1,11 @@
-"""Whether a broker does all it has to: it is a member of the cluster, and every replica that it has is in sync.
+"""Readiness of a broker: it is a member of the cluster, and all of its replicas are in sync.
 
-The next broker of a rolling restart may be stopped when this one is ready, and no earlier. Two kinds of replicas do not
-count, because waiting for them would hold up restarts and evictions for as long as something else takes:
+A rolling restart stops the next broker only after this one is ready. Two kinds of replicas do not count, because
+something else decides how long they take, and waiting would hold up restarts and evictions:
 
-- those whose partition nobody leads: there is nobody to fetch from, and only another broker's start or disk changes
-  that. Where pods start one after another that broker would wait for this one to be ready;
-- those that a reassignment brings here: they copy for hours, and nobody counts on them before they are in sync.
+- replicas of partitions without a leader. They have nobody to fetch from until another broker starts or changes a disk.
+  If pods start one after another, that broker would wait for this one to be ready;
+- replicas that a reassignment adds here. They copy for hours, and nobody relies on them before they are in sync.
 """
 
 from collections.abc import Set
@@ -18,13 +18,14 @@ NONE_ARRIVE: frozenset[TopicPartition] = frozenset()
 
 
 def why_not_ready(picture: ClusterPicture, broker: BrokerId, arriving: Set[TopicPartition] = NONE_ARRIVE) -> str | None:
-    """What a broker lacks, by what it says itself; None where it is ready. A new broker has no replicas, and is.
+    """Return what a broker lacks, by its own metadata; None if it is ready. A new broker without replicas is ready.
 
-    `arriving` are the partitions that a reassignment brings to it."""
+    `arriving` are the partitions that a reassignment adds to it.
+    """
     if not picture.brokers:
-        return f"broker {broker} knows no broker of its cluster yet: it waits for a controller to tell it"
+        return f"broker {broker} knows no broker of its cluster yet: it waits for metadata from a controller"
     if broker not in picture.brokers:
-        return f"broker {broker} is not registered: alive are {listed(sorted(picture.brokers))}"
+        return f"broker {broker} is not registered: the live brokers are {listed(sorted(picture.brokers))}"
     if picture.controller is None:
         return "no controller is known, or it is not at the listener where the broker was asked"
     late = [partition for partition in behind(picture, broker) if partition not in arriving]
@@ -35,7 +36,7 @@ def why_not_ready(picture: ClusterPicture, broker: BrokerId, arriving: Set[Topic
 
 
 def behind(picture: ClusterPicture, broker: BrokerId) -> tuple[TopicPartition, ...]:
-    """The partitions of which a broker has a replica that is not in sync, although there is a leader to fetch from."""
+    """Return the partitions whose replica on the broker is out of sync, although there is a leader to fetch from."""
     return tuple(
         place.partition
         for place in picture.partitions_on(broker)

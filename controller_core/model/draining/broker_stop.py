@@ -1,9 +1,9 @@
-"""What stopping a broker would do to the partitions that have a replica on it.
+"""The effects of stopping a broker on the partitions that have a replica on it.
 
-A partition goes on to take writes with acks=all while its ISR has `min.insync.replicas` members, or all of its replicas
-where it has fewer of them. So a broker may stop when each of its partitions has enough replicas in sync *beside* it.
-Where a partition can never have enough beside it (a single replica, or no more replicas than min.insync.replicas) all
-other replicas in sync is as good as it gets: that is waited for, and nothing more.
+A partition takes writes with acks=all while its ISR has `min.insync.replicas` members, or all of its replicas if it has
+fewer. So a broker may stop when each of its partitions has enough *other* replicas in sync. Some partitions can never
+have enough others: they have a single replica, or no more replicas than min.insync.replicas. For those it is enough
+that all other replicas are in sync.
 """
 
 from collections import Counter
@@ -25,7 +25,7 @@ class Obstacle:
     partition: TopicPartition
     isr: tuple[BrokerId, ...]
     needed: int
-    """How many replicas beside the broker have to be in sync."""
+    """The number of other replicas that have to be in sync."""
     min_insync_replicas: int
     in_sync_beside: int
     missing: tuple[BrokerId, ...]
@@ -41,9 +41,10 @@ class Obstacle:
 def obstacles(
     picture: ClusterPicture, broker: BrokerId, min_insync_replicas: Mapping[TopicName, int]
 ) -> tuple[Obstacle, ...]:
-    """The partitions that a broker has to wait for before it may stop, by their names.
+    """Return the partitions that a broker has to wait for before it may stop, sorted.
 
-    `min_insync_replicas` has an entry for each of its topics."""
+    `min_insync_replicas` has an entry for each of its topics.
+    """
     found = []
     for place in sorted(picture.partitions_on(broker), key=lambda place: place.partition):
         minimum = min_insync_replicas[place.partition.topic]
@@ -64,22 +65,25 @@ def obstacles(
 
 
 def shortfall(waiting: Iterable[Obstacle]) -> int:
-    """How many replicas have to come into sync before the broker may stop: it falls while waiting is of use."""
+    """Return the number of replicas that have to come into sync before the broker may stop.
+
+    Waiting helps while it falls.
+    """
     return sum(obstacle.needed - obstacle.in_sync_beside for obstacle in waiting)
 
 
 def turn_of(picture: ClusterPicture, broker: BrokerId) -> int:
-    """How many others go first when all brokers are stopped together; many brokers share a few turns."""
+    """Return the turn of a broker, from 0, if all brokers are stopped together. Many brokers share a few turns."""
     return sum(other < broker for other in picture.brokers) % _TURNS
 
 
 def absent(waiting: Iterable[Obstacle], alive: frozenset[BrokerId]) -> int:
-    """How many brokers with missing replicas are not alive."""
+    """Return the number of brokers with missing replicas that are not alive."""
     return len({broker for obstacle in waiting for broker in obstacle.missing} - alive)
 
 
 def enough(picture: ClusterPicture, broker: BrokerId, min_insync_replicas: Mapping[TopicName, int]) -> str:
-    """In one line: that no partition has to be waited for, and which ones will miss the broker all the same."""
+    """Explain in one line that no partition has to be waited for, and which partitions still depend on the broker."""
     places = picture.partitions_on(broker)
     alone = [place.partition for place in places if set(place.replicas) == {broker}]
     spare_none = [
@@ -97,14 +101,14 @@ def enough(picture: ClusterPicture, broker: BrokerId, min_insync_replicas: Mappi
 
 
 def still_led(picture: ClusterPicture, broker: BrokerId) -> tuple[PartitionPlace, ...]:
-    """The partitions that a broker leads and that have other replicas."""
+    """Return the partitions that a broker leads and that have other replicas."""
     return tuple(
         place for place in picture.partitions_on(broker) if place.leader == broker and set(place.replicas) != {broker}
     )
 
 
 def explained(waiting: Sequence[Obstacle], alive: frozenset[BrokerId]) -> str:
-    """In one line: which partitions wait, and for whom."""
+    """Explain in one line which partitions wait, and for which brokers."""
     missing = Counter(broker for obstacle in waiting for broker in obstacle.missing)
     brokers = [
         f"broker {broker} ({'alive, not in sync' if broker in alive else 'not alive'}: {counted(count, 'replica')})"
@@ -117,5 +121,5 @@ def explained(waiting: Sequence[Obstacle], alive: frozenset[BrokerId]) -> str:
 
 
 def ids(brokers: Sequence[BrokerId]) -> str:
-    """Ids of brokers in one word, such as `1,2`."""
+    """Join the ids of brokers to one word, such as `1,2`."""
     return ",".join(str(broker) for broker in brokers) or "empty"

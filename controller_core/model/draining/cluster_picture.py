@@ -1,6 +1,6 @@
-"""A cluster as its clients see it: who is alive, who is the controller, and where each partition is.
+"""A cluster as its clients see it: live brokers, controller, and the replicas of each partition.
 
-What is decided about a broker from outside, with nothing but Kafka's protocol, is decided from this.
+Decisions about a broker that use only Kafka's protocol are made from this picture.
 """
 
 from collections.abc import Set
@@ -15,30 +15,30 @@ class PartitionPlace:
 
     partition: TopicPartition
     leader: BrokerId
-    """Negative where nobody leads."""
+    """Negative if there is no leader."""
     replicas: tuple[BrokerId, ...]
     isr: tuple[BrokerId, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterPicture:
-    """What one server knew at one moment."""
+    """The metadata of one server at one moment."""
 
     cluster_id: str
     controller: BrokerId | None
-    """None where the server knows none, or one that is not alive."""
+    """None if the server knows no controller, or one that is not alive."""
     brokers: frozenset[BrokerId]
-    """All that are alive, the controller among them: also one that is no broker."""
+    """All that are alive, and the controller, even if it is not a broker."""
     partitions: tuple[PartitionPlace, ...]
 
     def partitions_on(self, broker: BrokerId) -> tuple[PartitionPlace, ...]:
-        """Those that have a replica on a broker."""
+        """Return the partitions that have a replica on a broker."""
         return tuple(place for place in self.partitions if broker in place.replicas)
 
     def topics_on(self, broker: BrokerId) -> frozenset[TopicName]:
-        """Those of which a broker has a replica."""
+        """Return the topics that have a replica on a broker."""
         return frozenset(place.partition.topic for place in self.partitions_on(broker))
 
     def only(self, topics: Set[TopicName]) -> "ClusterPicture":
-        """The same of some topics."""
+        """Return the same picture with these topics only."""
         return replace(self, partitions=tuple(place for place in self.partitions if place.partition.topic in topics))

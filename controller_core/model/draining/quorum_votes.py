@@ -1,8 +1,8 @@
-"""What stopping a node would do to the quorum of controllers, where it is one of them (`process.roles=broker,controller`).
+"""The effects of stopping a node on the quorum of controllers, if it votes there (`process.roles=broker,controller`).
 
-Controllers decide while most of those that vote follow their leader. Without that nobody elects leaders of partitions, and
-no broker that stops hands over what it leads. So a voter may stop when enough *others* follow. Where those can never be
-most of all (with one voter, or two) all of them is as good as it gets: that is waited for, and nothing more.
+Controllers decide while a majority of the voters follows their leader. Without a majority no partition leaders are
+elected, and a broker that stops cannot hand over its leaderships. So a voter may stop if enough *others* follow. With
+one voter or two, the others can never be a majority; then it is enough that all of them follow.
 """
 
 from collections.abc import Sequence
@@ -12,8 +12,11 @@ from typing import Final
 from controller_core.model.ids import BrokerId
 
 LATE_MS: Final = 3_000
-"""Who is further behind does not follow. Leaders write twice a second, and followers fetch at once; without a fetch for
-`controller.quorum.fetch.timeout.ms` (2 s at first) Kafka takes them for lost, too."""
+"""A voter that is further behind does not count as a follower.
+
+Leaders write twice a second, and followers fetch at once. Kafka, too, takes a voter for lost without a fetch for
+`controller.quorum.fetch.timeout.ms` (2 s by default).
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,7 +25,7 @@ class Vote:
 
     voter: BrokerId
     behind_ms: int | None
-    """How long ago it had all that the leader had; None where that was never so, or is not known."""
+    """The time since it last had all that the leader had; None if it never did, or if that is unknown."""
 
     @property
     def follows(self) -> bool:
@@ -30,7 +33,7 @@ class Vote:
 
 
 def missing_votes(votes: Sequence[Vote], node: BrokerId) -> tuple[BrokerId, ...]:
-    """The voters that the controllers would miss without a node, by their ids; none where it does not vote."""
+    """Return the voters that a majority would lack without a node, sorted; empty if the node does not vote."""
     others = [vote for vote in votes if vote.voter != node]
     if len(others) == len(votes):
         return ()

@@ -1,1 +1,1 @@
-"""Quotas of what clients change in the cluster (KIP-599): whose counts for whom, and what is left of it."""
+"""Quotas on changes of the cluster (KIP-599): the quota of a client, and its remaining tokens."""

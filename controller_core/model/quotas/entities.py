@@ -1,34 +1,37 @@
-"""Whose quota counts for who asks, in Kafka's order, and with whom he shares it (`ClientQuotaManager`).
+"""The precedence of quotas, and the sharing between clients, as in Kafka's `ClientQuotaManager`.
 
-A quota is set for a user, for a client id, or for both together; in the place of a name may stand everybody who has none of
-his own. The first that there is counts, and no other. All clients of a user share what is set for users; by what is set for
-both, each client id of each user has a share of its own; and by what is set for client ids, each id, whoever the user is.
+A quota is set for a user, for a client id, or for both together. Instead of a name it may have the default, which
+stands for everybody without a quota of their own. Only the first existing quota counts. All clients of a user share a
+quota that is set for users. For a quota on both, each client id of each user has its own share. All clients with an id
+share a quota that is set for client ids, whoever the user is.
 """
 
 from typing import Final, NamedTuple
 
 EVERYBODY: Final = "<default>"
-"""Stands for a name. No name is spelled so, as names are encoded."""
+"""The default, in place of a name. No name is spelled like this, because names are encoded."""
 
 
 class Entity(NamedTuple):
-    """For whom a quota is set, or who share one; names as they are encoded in paths. None: whatever the name is."""
+    """The owner of a quota, or the clients that share one. Names are encoded as in paths. None: any name."""
 
     user: str | None
     client_id: str | None
 
 
 class Candidate(NamedTuple):
-    """A quota that there may be for somebody."""
+    """A quota that may exist for a client."""
 
     entity: Entity
     sharing: Entity
-    """Those who share it with him."""
+    """The clients that share the quota."""
 
 
 def candidates(user: str, client_id: str) -> tuple[Candidate, ...]:
-    """The quotas that may count for somebody, the first one first. None that is set for names counts for who has none (""):
-    as with Kafka, for a client without an id there are quotas of users alone."""
+    """Return the quotas that may count for a client, the first one first.
+
+    A quota for a name does not match an empty name: as in Kafka, a client without an id has only the quotas of users.
+    """
     both, as_user, as_client = Entity(user, client_id), Entity(user, None), Entity(None, client_id)
     ordered = (
         Candidate(Entity(user, client_id), both),

@@ -1,17 +1,17 @@
-"""The quota of one request, for those who answer it: they charge what they are about to change, and go on or do not."""
+"""The mutation quota of one request. A handler charges each change to it before it makes the change."""
 
 from typing import Final, Protocol
 
 
 class MutationQuota(Protocol):
-    """That of who asks, for one request."""
+    """The caller's quota, for one request."""
 
     def takes(self, mutations: int) -> bool:
-        """Charges so many mutations, before they are made; False: they are refused, and not charged."""
+        """Charge this number of mutations before they are made. False: they are refused and not charged."""
         ...
 
     def throttle_ms(self) -> int:
-        """How long whoever asks is to wait with his next request, from now on; 0 where nothing has exceeded the quota."""
+        """Return the time for which the caller has to delay its next request; 0 if nothing exceeded the quota."""
         ...
 
 
@@ -26,4 +26,4 @@ class _Unlimited:
 
 
 UNLIMITED: Final[MutationQuota] = _Unlimited()
-"""That of who has none."""
+"""For callers without a quota."""

@@ -1,1 +1,1 @@
-"""Topics: which names, configurations and placements of replicas they can have."""
+"""The names, configurations and replica placements that topics can have."""

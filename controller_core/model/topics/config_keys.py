@@ -1,4 +1,4 @@
-"""Who owns each key of a topic's configuration, and what a KafkaTopic may declare of it.
+"""The owners of the keys of a topic's configuration, and the keys that a KafkaTopic may declare.
 
 A key has one owner. Admission, conditions, plans and `kontroller import` all go by this table:
 
@@ -6,8 +6,6 @@ A key has one owner. Admission, conditions, plans and `kontroller import` all go
 - dropped: an earlier spec had it, and the operator removes it;
 - reserved: it belongs to moves of replicas. No spec may name it, and the operator neither reports nor removes it;
 - undeclared: somebody else set it. The operator reports it, and keeps or removes it as the spec's policy says.
-
-`objections` says what a spec may not declare: reserved keys, what Kafka refuses, and what contradicts the replicas.
 """
 
 from collections.abc import Collection, Mapping
@@ -19,7 +17,10 @@ from controller_core.model.topics.topic_configs import TOPIC_CONFIGS, complaints
 from controller_core.model.wording import counted
 
 RESERVED_KEYS: Final = frozenset({LEADER_REPLICAS, FOLLOWER_REPLICAS})
-"""They say which replicas a throttle slows: for as long as these move, and nothing to declare."""
+"""The keys that select the replicas a throttle slows.
+
+They last as long as the moves, so there is nothing to declare.
+"""
 MIN_INSYNC_REPLICAS: Final = "min.insync.replicas"
 
 
@@ -55,7 +56,10 @@ def undeclared_keys(live: Mapping[str, str], named: Collection[str], given: Coll
 
 
 def objections(config: Mapping[str, str], replicas: int, *, has_zookeeper: bool = True) -> list[str]:
-    """Return why a spec may not declare this configuration for partitions with so many replicas, and what to change."""
+    """Return reasons and remedies why a spec may not declare this configuration for partitions with that many replicas.
+
+    They are reserved keys, values that Kafka refuses, and contradictions to the number of replicas.
+    """
     reserved = [
         f"{key} belongs to moves of replicas: take it out, and set reassignment.throttle to limit what moves take"
         for key in sorted(RESERVED_KEYS & config.keys())
@@ -67,16 +71,17 @@ def objections(config: Mapping[str, str], replicas: int, *, has_zookeeper: bool 
 def clashes(
     before: Mapping[str, str], after: Mapping[str, str], replicas: int, *, has_zookeeper: bool = True
 ) -> list[str]:
-    """Return what a topic's whole configuration contradicts after a change, and did not contradict before it.
+    """Return the contradictions in a topic's whole configuration after a change that were not there before it.
 
-    The keys that a spec does not name are in both. Those that make no sense by themselves do not count."""
+    Both configurations include keys that no spec names. Keys that make no sense on their own do not count.
+    """
     was_wrong = objections(_sensible(before), replicas, has_zookeeper=has_zookeeper)
     is_wrong = objections(_sensible(after), replicas, has_zookeeper=has_zookeeper)
     return [each for each in is_wrong if each not in was_wrong]
 
 
 def declarable(live: Mapping[str, str], replicas: int, *, has_zookeeper: bool = True) -> Declarable:
-    """Divide the configuration of a topic. There are no objections to a spec that declares `config`."""
+    """Divide the configuration of a topic. A spec that declares `config` meets no objections."""
     if not objections(live, replicas, has_zookeeper=has_zookeeper):
         return Declarable(live, {})
     config: dict[str, str] = {}

@@ -1,7 +1,7 @@
-"""Which partitions may come and go: a topic's are numbered from 0 on, without gaps.
+"""The numbers of a topic's partitions: from 0, without gaps.
 
-Clients take that for granted: they are told a number of partitions, or count those that they are told of, and choose
-among the numbers below. So a topic grows by the next number, and shrinks by the last one.
+Clients rely on that: they receive the number of partitions, or count the partitions, and then choose among the numbers
+below. So a topic grows by the next number and shrinks by the last one.
 """
 
 from collections import defaultdict
@@ -13,7 +13,7 @@ _CONTIGUOUS = "clients take the numbers of partitions for contiguous"
 
 
 def refused_additions(present: Collection[PartitionId], asked: Collection[PartitionId]) -> dict[PartitionId, str]:
-    """Which of the asked partitions cannot be added to those present, in words."""
+    """Return the partitions that cannot be added to those present, with the reasons."""
     refused: dict[PartitionId, str] = {}
     taken = set(present)
     following = 0
@@ -30,7 +30,7 @@ def refused_additions(present: Collection[PartitionId], asked: Collection[Partit
 
 
 def refused_removals(present: Collection[PartitionId], asked: Collection[PartitionId]) -> dict[PartitionId, str]:
-    """Which of the asked partitions cannot be removed from those present, in words."""
+    """Return the partitions that cannot be removed from those present, with the reasons."""
     refused: dict[PartitionId, str] = {}
     remaining = sorted(present)
     for number in sorted(asked, reverse=True):
@@ -46,7 +46,7 @@ def refused_removals(present: Collection[PartitionId], asked: Collection[Partiti
 
 
 def removable(present: Collection[PartitionId], asked: Collection[PartitionId]) -> set[PartitionId]:
-    """The largest numbers, as far down as they are all asked to go; also where they are all there are."""
+    """Return the largest numbers, down to the first one that is not asked for. This may be all of them."""
     last: set[PartitionId] = set()
     for number in sorted(present, reverse=True):
         if number not in asked:
@@ -56,7 +56,7 @@ def removable(present: Collection[PartitionId], asked: Collection[PartitionId]) 
 
 
 def numbers_by_topic(partitions: Iterable[TopicPartition]) -> dict[TopicName, set[PartitionId]]:
-    """The numbers of partitions, for each of their topics."""
+    """Group partition numbers by topic."""
     by_topic: defaultdict[TopicName, set[PartitionId]] = defaultdict(set)
     for topic, number in partitions:
         by_topic[topic].add(number)

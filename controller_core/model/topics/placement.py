@@ -1,9 +1,8 @@
-"""Where the replicas of new partitions go: Kafka's round robin, aware of racks, without its dice.
+"""Placement of the replicas of new partitions: Kafka's rack-aware round robin, without its random start.
 
-Kafka's tools begin at a broker chosen at random. Here the start follows from the topic's name, so that the same spec
-over the same brokers gives the same assignment: a plan that is shown is the plan that is carried out, a repeated
-attempt repeats itself, and a topic that grows continues the pattern it was created with. Different topics still begin
-at different brokers.
+Kafka's tools begin at a random broker. Here the start follows from the topic's name, so that the same spec over the
+same brokers gives the same assignment. The plan that is shown is the plan that is carried out, a retry repeats itself,
+and a topic that grows continues its pattern. Different topics still begin at different brokers.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -20,7 +19,7 @@ _Item = TypeVar("_Item")
 
 
 class NotEnoughBrokers(ValueError):
-    """More replicas are asked for than there are brokers. More brokers heal it, or a smaller replication factor."""
+    """The replication factor exceeds the number of brokers. More brokers or a smaller replication factor solve it."""
 
     def __init__(self, *, replication_factor: int, brokers: int) -> None:
         super().__init__(
@@ -32,10 +31,10 @@ class NotEnoughBrokers(ValueError):
 def place_partitions(
     topic: TopicName, partitions: Iterable[PartitionId], replication_factor: int, brokers: Racks
 ) -> dict[PartitionId, tuple[BrokerId, ...]]:
-    """The replicas of each partition, preferred leader first, as Kafka's `AdminUtils` places them.
+    """Return the replicas of each partition, preferred leader first, as Kafka's `AdminUtils` places them.
 
     Leaders go round the brokers, followers follow at a growing distance, and every rack gets a replica of a partition
-    before any gets a second one. Racks count only where every broker names one. Raises `NotEnoughBrokers`.
+    before any gets a second one. Racks count only if every broker names one. Raise `NotEnoughBrokers`.
     """
     if not 0 < replication_factor <= len(brokers):
         raise NotEnoughBrokers(replication_factor=replication_factor, brokers=len(brokers))
@@ -64,11 +63,11 @@ def resize_replicas(
     *,
     closed: Collection[BrokerId] = (),
 ) -> tuple[BrokerId, ...]:
-    """The replicas of one partition with another replication factor, moving as little as possible.
+    """Return the replicas of one partition with another replication factor, moving as little as possible.
 
-    Replicas that stay keep their order, and with it the preferred leader; those on brokers that are not live go first,
-    then those on brokers that are `closed`, then the last ones. New ones go to racks that have none yet, and there to the
-    broker with the least `load`, but to none that is closed. Raises `NotEnoughBrokers`.
+    Remaining replicas keep their order, and so the preferred leader. Replicas on brokers that are not live go first,
+    then those on `closed` brokers, then the last ones. New replicas go to racks that have none yet, and there to the
+    broker with the least `load`, but never to a closed one. Raise `NotEnoughBrokers`.
     """
     if not 0 < replication_factor <= len(brokers):
         raise NotEnoughBrokers(replication_factor=replication_factor, brokers=len(brokers))
@@ -86,13 +85,15 @@ def resize_replicas(
 
 
 def effective_racks(brokers: Racks) -> dict[BrokerId, str]:
-    """The rack of each broker; each is its own rack where one of them names none."""
+    """Return the rack of each broker. If any broker names no rack, each broker counts as its own rack."""
     named = {broker: rack for broker, rack in brokers.items() if rack is not None}
     return named if len(named) == len(brokers) else {broker: str(broker) for broker in brokers}
 
 
 def _alternating_racks(racks: Mapping[BrokerId, str]) -> list[BrokerId]:
-    """The brokers so that neighbours are in different racks, as long as there are any: one of each rack in turn."""
+    """Return the brokers with neighbours in different racks as far as possible: one broker of each rack, round by
+    round.
+    """
     of_rack = {rack: sorted(b for b, r in racks.items() if r == rack) for rack in set(racks.values())}
     names = sorted(of_rack, key=lambda rack: (of_rack[rack][0] if len(of_rack) == len(racks) else 0, rack))
     rounds = max(map(len, of_rack.values()))
@@ -100,14 +101,14 @@ def _alternating_racks(racks: Mapping[BrokerId, str]) -> list[BrokerId]:
 
 
 def _replicas(ring: list[BrokerId], racks: Mapping[BrokerId, str], leader: int, distance: int) -> tuple[BrokerId, ...]:
-    """All brokers, the leader's place in the ring first, then those from a distance behind it on."""
+    """Return all brokers: the leader's place in the ring first, then the others from a distance behind it."""
     distances = ((distance + step) % max(len(ring) - 1, 1) for step in range(len(ring) - 1))
     others = [ring[(leader + 1 + each) % len(ring)] for each in distances]
     return tuple(_spread([ring[leader], *others], racks))
 
 
 def _spread(candidates: list[BrokerId], racks: Mapping[BrokerId, str]) -> list[BrokerId]:
-    """The candidates in their order, but those of a rack that is taken wait until every rack has one."""
+    """Return the candidates in their order, except that a rack's second broker comes after every rack's first."""
     first_of_rack = _distinct(candidates, key=racks)
     first = set(first_of_rack)
     return first_of_rack + [broker for broker in candidates if broker not in first]

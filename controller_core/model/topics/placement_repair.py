@@ -1,7 +1,7 @@
-"""Repairing assignments that name a broker which can never host a replica: the controller's own id.
+"""Repair of assignments that name the phantom broker: the controller's own id, which can never host a replica.
 
-A broker that creates a topic by itself places replicas on all brokers that its metadata lists, and the controller is one
-of them there without being a broker.
+A broker that creates a topic places replicas on all brokers in its metadata, and the controller is listed there without
+being a broker.
 """
 
 from collections import Counter
@@ -17,11 +17,11 @@ def without_phantom(
     live: Set[BrokerId],
     replicas_per_broker: Mapping[BrokerId, int],
 ) -> dict[PartitionId, ReplicaAssignment]:
-    """The assignments with the phantom replaced by the live broker that hosts the fewest replicas.
+    """Return the assignments with the phantom replaced by the live broker that hosts the fewest replicas.
 
-    Where every live broker has a replica of the partition already, the phantom is left out; the order of the other
-    replicas stays. A partition whose only replica is the phantom keeps it while no broker is live: an assignment is
-    never empty, and the next look at the topic finds it again.
+    If every live broker already has a replica of the partition, the phantom is left out. The order of the other
+    replicas stays. While no broker is live, a partition keeps the phantom as its only replica, because an assignment is
+    never empty; the next check of the topic finds it again.
     """
     load = Counter(replicas_per_broker)
     for assignment in partitions.values():

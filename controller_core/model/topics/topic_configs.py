@@ -1,9 +1,9 @@
 """The configuration that a topic can have in Kafka 3.9, its defaults, and the values that brokers accept.
 
-ZooKeeper takes anything, and a broker that meets an impossible value there refuses to load the topic's logs when it
-starts. So whoever writes a topic's configuration checks it first: the request that creates a topic, and the operator.
+ZooKeeper takes any value, but a broker that finds an impossible one refuses to load the topic's logs at its start. So
+every writer of a topic's configuration checks it first: the CreateTopics request, and the operator.
 
-The table is that of Kafka's `LogConfig`; a test holds its names, types, defaults and verdicts against Kafka's classes.
+The table is that of Kafka's `LogConfig`; a test compares its names, types, defaults and verdicts with Kafka's classes.
 """
 
 import math
@@ -24,7 +24,9 @@ _INTERNAL_VERSIONS: Final[Mapping[str, int]] = {
     "2.4": 2, "2.5": 1, "2.6": 1, "2.7": 3, "2.8": 2, "3.0": 2, "3.1": 1, "3.2": 1, "3.3": 4, "3.4": 1, "3.5": 3,
     "3.6": 3, "3.7": 5, "3.8": 1, "3.9": 1, "4.0": 2,
 }  # fmt: skip
-"""How many internal versions (IV0, IV1, ...) each release has; older releases have none. 4.0 is not released for 3.9."""
+"""The number of internal versions (IV0, IV1, ...) of each release; older releases have none. 3.9 knows 4.0 as a future
+one.
+"""
 _VERSIONS: Final = {
     *("0.8.0", "0.8.1", "0.8.2", "0.9.0"),
     *(_INTERNAL_VERSIONS.keys() - {"4.0"}),
@@ -38,14 +40,14 @@ _LATER_KEYS: Final = frozenset({
     "remote.copy.lag.bytes",
     "remote.copy.lag.ms",
 })  # fmt: skip
-"""What Kafka 4.0 to 4.4 have that 3.9 has not."""
+"""Keys of Kafka 4.0 to 4.4 that 3.9 does not have."""
 
 Complaint = Callable[[str], str | None]
-"""What is wrong with a value, in Kafka's words; None where nothing is."""
+"""Returns the objection to a value in Kafka's words; None if it is valid."""
 
 
 class ConfigType(Enum):
-    """How Kafka reads a value."""
+    """The way in which Kafka parses a value."""
 
     BOOLEAN = "BOOLEAN"
     INT = "INT"
@@ -57,7 +59,7 @@ class ConfigType(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicConfig:
-    """One key: the type of its values, the default as Kafka writes it, and what is wrong with a given value."""
+    """One key: the type of its values, its default as Kafka writes it, and the check of a value."""
 
     type: ConfigType
     default: str
@@ -65,9 +67,11 @@ class TopicConfig:
 
 
 def complaints(config: Mapping[str, str], *, has_zookeeper: bool = True) -> list[str]:
-    """What is wrong with each key, each value, and what they say together; empty where nothing is.
+    """Return the objections to each key, each value, and their combination; empty if there are none.
 
-    A cluster without ZooKeeper also takes the keys of later releases; its controller knows which of them it has."""
+    A cluster without ZooKeeper also accepts the keys of later releases, because its controller knows which of them it
+    has.
+    """
     found = []
     for key, value in config.items():
         known = TOPIC_CONFIGS.get(key)
@@ -79,12 +83,12 @@ def complaints(config: Mapping[str, str], *, has_zookeeper: bool = True) -> list
 
 
 def effective(config: Mapping[str, str]) -> dict[str, str]:
-    """All keys with the values that a topic has where brokers have Kafka's defaults: the overrides, and the defaults."""
+    """Return all keys with the values of a topic on brokers with Kafka's defaults: overrides, then defaults."""
     return {key: config.get(key, known.default).strip() for key, known in TOPIC_CONFIGS.items()}
 
 
 def is_true(value: str) -> bool:
-    """Whether Kafka reads the value of a boolean as true."""
+    """Return True if Kafka parses the value of a boolean as true."""
     return value.strip().lower() == "true"
 
 
@@ -174,7 +178,7 @@ def _one_of(default: str, *allowed: str) -> TopicConfig:
 
 
 def _items(value: str) -> list[str]:
-    """A list as Kafka reads it."""
+    """Split a list as Kafka does."""
     return [item.strip() for item in value.strip().split(",")] if value.strip() else []
 
 

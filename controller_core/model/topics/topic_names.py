@@ -1,4 +1,4 @@
-"""Which names a topic may have (Kafka's `Topic` class)."""
+"""The legal names of topics (Kafka's `Topic` class)."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -15,7 +15,7 @@ CLUSTER_METADATA_TOPIC: Final = TopicName("__cluster_metadata")
 
 
 def why_illegal(name: str) -> str | None:
-    """What is wrong with a name, or None."""
+    """Return the objection to a name; None if it is legal."""
     if not name:
         return "Topic name is invalid: the empty string is not allowed"
     if name in _RESERVED:
@@ -31,10 +31,13 @@ def why_illegal(name: str) -> str | None:
 
 
 def normalized(name: str) -> str:
-    """The form in which metrics know a topic: two names with the same one collide there, and are not both allowed."""
+    """Return the form of a topic's name in metrics.
+
+    Two names with the same form collide there, so only one is allowed.
+    """
     return name.replace(".", "_")
 
 
 def by_normalized(names: Iterable[TopicName]) -> Mapping[str, TopicName]:
-    """One of the names for each normalized form."""
+    """Return one of the names for each normalized form."""
     return {normalized(name): name for name in names}

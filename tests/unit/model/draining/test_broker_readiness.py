@@ -54,12 +54,13 @@ def test_a_broker_with_replicas_that_are_not_in_sync_is_not_ready() -> None:
 
 
 def test_a_broker_that_knows_nothing_yet_is_not_ready() -> None:
-    assert "waits for a controller" in str(why_not_ready(picture(alive=()), BROKER))
+    assert "waits for metadata from a controller" in str(why_not_ready(picture(alive=()), BROKER))
 
 
 def test_a_broker_that_is_not_registered_is_not_ready() -> None:
-    assert (
-        why_not_ready(replace_controller(picture(alive=(2, 3))), BROKER) == "broker 1 is not registered: alive are 2, 3"
+    said = (
+        why_not_ready(replace_controller(picture(alive=(2, 3))), BROKER)
+    assert said == "broker 1 is not registered: the live brokers are 2, 3"
     )
 
 
