@@ -1,11 +1,10 @@
-"""The controller process: it stands for the role, holds it for a term, and handles one event at a time.
+"""The controller process: stands for election, holds the role for a term, and handles one event at a time.
 
-While it has no term it only watches `/controller`. When it wins the role, the first thing it does is
-`on_controller_failover`; from then on every event is handled to its end before the next, and what the brokers must know
-is sent at the end of each. It resigns when it finds that the role is gone (a fenced write, an ended session, another id
-in `/controller`), when no broker is within reach any more, and after an error that leaves in doubt whether what it has in
-memory is right: the next controller, itself perhaps, reads everything again. Which error ends what is said in
-`loop.faults`. When it stands for the role, and when it rather does not, is decided in `role`.
+Without a term it only watches `/controller`. When it wins the role it runs `on_controller_failover` first. From then on
+it handles every event to its end before the next, and sends the brokers the results of each event when the event ends.
+It resigns when the role is gone (a fenced write, an expired session, another id in `/controller`), when no broker is
+within reach, and after an error that may have left its memory inconsistent. The next controller, perhaps the same
+process, reads everything again. `loop.faults` maps errors to consequences. `role` decides when to stand for election.
 """
 
 import asyncio
@@ -66,15 +65,15 @@ from controller_core.zk.session import (
 log = structlog.get_logger()
 
 GIVE_BACK_TIMEOUT_MS = 500
-"""How long a process that ends its term waits for ZooKeeper, to give the role back before its session ends."""
+"""The time that a resigning process waits for ZooKeeper to give the role back before its session ends."""
 
 
 class ZooKeeperGone(Exception):
-    """ZooKeeper could not be reached for longer than the configured time. Fatal: the process should end."""
+    """ZooKeeper was out of reach for longer than the configured time. Fatal: the process should end."""
 
 
 class Controller:
-    """One process that is, or stands by to be, the controller of a cluster."""
+    """One process that is the controller of a cluster, or stands by."""
 
     def __init__(
         self,
@@ -111,23 +110,26 @@ class Controller:
 
     @property
     def term(self) -> Term | None:
-        """The present term, or None while this process is not the controller."""
+        """The present term; None while this process is not the controller."""
         return self._term
 
     @property
     def out_of_reach(self) -> Collection[BrokerId]:
-        """The registered brokers that did not answer this process when it asked all of them last."""
+        """The registered brokers that did not answer when this process last asked all of them."""
         return self._role.reach.failures
 
     def readiness(self) -> Readiness:
-        """Whether this process has the role, or would do well with it."""
+        """Return the state of this process for its probes: controller or standby, and what hinders it."""
         if self._term is not None:
             not_obeying = self._term.refusals.standing(self._term.state.brokers)
             return self._role.readiness("controller", brokers_not_obeying=not_obeying)
         return self._role.readiness("standby", hot=self._standby.is_hot)
 
     async def run(self) -> None:
-        """Stands for the role and handles events until cancelled. Raises `ZooKeeperGone`, `AccessRefused` and `IdInUse`."""
+        """Stand for election and handle events until cancelled.
+
+        Raises `ZooKeeperGone`, `AccessRefused` and `IdInUse`.
+        """
         remove_listener = self._seams.zk.add_listener(self._on_session_state)
         self._queue.put(RoleDue())
         try:
@@ -143,9 +145,10 @@ class Controller:
         await until_one_ends(self._handle_events(), self._role.keep())
 
     async def answer(self, request: RequestPayload, quota: MutationQuota = UNLIMITED) -> ResponsePayload:
-        """Answers a request that only the controller answers, in its turn among the other events.
+        """Answer a request that only the controller answers, in order with the other events.
 
-        The request is of the newest version of one of the served APIs, and so is the response. `quota`: of who asks."""
+        The request has the newest version of one of the served APIs, and so has the response. `quota` is the caller's.
+        """
         received = self._requests.receive(request, quota)
         if self._term is None:
             self._requests.refuse(received)
@@ -171,7 +174,7 @@ class Controller:
                 await self._in_term(self._term, queued, lambda term: self._operate(term, event))
         finally:
             if isinstance(event, RequestReceived):
-                self._requests.refuse(event)  # unless it is answered, or waits
+                self._requests.refuse(event)  # no effect if it is answered or waits
         elapsed_ms = self._seams.clock.monotonic_ms() - started_ms
         self._metrics.event_time.labels(type(event).__name__).observe(elapsed_ms / 1000)
 
@@ -182,13 +185,16 @@ class Controller:
             await handlers.handle(term, event)
 
     async def _in_term(self, term: Term, queued: Queued, operation: Callable[[Term], Awaitable[None]]) -> None:
-        """Runs an operation of a term and sends what it gathered. What follows from an error is said in `loop.faults`."""
+        """Run an operation of a term and send what it gathered. `loop.faults` says what follows from an error."""
         event = queued.event
+        # The traces tell afterwards if a failed periodic event changed anything. If not, it is just handled again
+        # later.
         before = traces(term) if isinstance(event, Periodic) else None
         term.state_change_log.cause = type(event).__name__
         term.journal.begin_event(event, queued.since_ms)
         try:
             with gc_paused():
+                # Brokers' urgent requests go first, because the operation may take long.
                 await self._between_groups.serve(term)
                 await operation(term)
                 await term.send_all_requests()
@@ -209,7 +215,7 @@ class Controller:
             term.state_change_log.write()
 
     async def _end_term(self, event: Event, error: Exception, fault: Fault) -> None:
-        """Ends the term by an error, and with it the process where its class says so: raises the error then."""
+        """End the term because of an error. If the class of the error ends the process too, raise it."""
         policy = fault.policy
         if policy.may_go_on:
             log.error("unexpected error, resigning", handling=repr(event), fault=fault.value, exc_info=error)
@@ -223,7 +229,7 @@ class Controller:
     # The role
 
     async def _look_at_role(self, queued: Queued) -> None:
-        """Reads `/controller` and acts on who holds it: keeps the term, ends it, takes the role, or stands by."""
+        """Read `/controller` and act on its content: keep the term, end it, take the role, or stand by."""
         try:
             node = await self._role.look()
             if self._term is not None:
@@ -237,7 +243,7 @@ class Controller:
                 elif is_ours:
                     await self._resign("no registered broker is within reach", hand_over=True, failed=True)
                 else:
-                    await self._resign("somebody else holds /controller, or nobody")
+                    await self._resign("/controller is held by another process, or by none")
                 node = await self._role.look()
             won = await self._role.stand(node)
         except SessionExpired:
@@ -293,9 +299,10 @@ class Controller:
             gc_pauses.freeze()
 
     async def _resign(self, reason: str, *, hand_over: bool = False, failed: bool = False) -> None:
-        """Ends the term, if there is one: nothing more is sent or answered, and brokers look for another controller.
+        """End the term, if there is one: send and answer nothing more. Brokers then look for another controller.
 
-        `failed`: the next one of this process is not to be expected to end better."""
+        `failed` means that the next term of this process would probably fail as well.
+        """
         term, self._term = self._term, None
         if term is None:
             return
@@ -320,7 +327,7 @@ class Controller:
             if not await self._role.pass_on(self._seams.zk, term.writer):
                 await term.writer.write({paths.CONTROLLER: [Delete(path=paths.CONTROLLER)]})
         except (ZkError, Fenced) as error:
-            log.info("/controller not given back, it ends with the session", reason=str(error))
+            log.info("/controller is not given back, it ends with the session", reason=str(error))
 
     async def _claim_id(self) -> None:
         while True:

@@ -1,7 +1,7 @@
-"""`on_controller_failover` of seed 000: a new controller learns what there is, and makes everybody act on it.
+"""`on_controller_failover` of seed 000: a new controller loads the cluster, and sends the brokers its state.
 
-Whatever the last controller had written but not sent, or begun but not finished, is in ZooKeeper; so the new one sends
-every replica its state again, elects where there is no leader, and goes on with what is under way.
+ZooKeeper has everything that the last controller wrote but did not send, or began but did not finish. So the new one
+sends every replica its state again, elects leaders where there are none, and resumes what is in progress.
 """
 
 from collections.abc import Iterable, Mapping
@@ -37,9 +37,9 @@ log = structlog.get_logger()
 
 
 async def on_controller_failover(term: Term) -> None:
-    """onControllerFailover, its steps in the order of the specification."""
+    """Run onControllerFailover: its steps in the order of the specification."""
     repaired, prepared = await _load(term)
-    # Brokers take LeaderAndIsr only for brokers that they know to be alive.
+    # Brokers reject LeaderAndIsr for brokers that they do not know to be alive.
     term.batch.update_metadata(())
     removed_replicas.clean_up(term, term.state.brokers)
     deleted_topics.make_forgotten(term, term.state.brokers)
@@ -48,7 +48,7 @@ async def on_controller_failover(term: Term) -> None:
     # 1. replicaStateMachine.startup()
     whole = await startup.whole_topics(term, prepared)
     startup.replica_startup(term, partitions, whole)
-    # Brokers learn at once what they have, and work on that while leaders are elected where there are none.
+    # Send this now: brokers load their replicas while leaders are elected for the offline partitions.
     await term.send_all_requests()
     # 2. partitionStateMachine.startup()
     await startup.partition_startup(term, partitions, whole)
@@ -73,9 +73,10 @@ async def on_controller_failover(term: Term) -> None:
 
 
 async def _load(term: Term) -> tuple[list[TopicPartition], Prepared]:
-    """Reads everything, and watches it from here on.
+    """Read everything, and watch it from now on.
 
-    Returns the running partitions whose assignment was repaired, and what was prepared to be sent to the brokers."""
+    Return the reassigned partitions whose assignment was repaired, and the requests that the standby prepared.
+    """
     await features.set_up(term)
     await _remove_isr_notifications(term)
     await log_dirs.remove_notifications(term)
@@ -111,9 +112,11 @@ async def _load(term: Term) -> tuple[list[TopicPartition], Prepared]:
 
 
 def _take_over_known(term: Term, znodes: Mapping[TopicName, TopicZnode]) -> Prepared:
-    """What was read while this process stood by, of the topics whose znodes are still the same and need no mending.
+    """Take over what the standby read, of topics whose znodes are unchanged and need no repair.
 
-    The znodes were read after the role was won: the standby was notified of all that changed before, and dropped it."""
+    The znodes were read after the role was won. By then the standby was notified of every earlier change, and had
+    dropped the changed topics.
+    """
     known = term.standby.take()
     to_mend = {partition.topic for partition in known.state.partitions_on([term.identity.id])}
     for name, (_, content) in list(known.znodes.items()):
@@ -128,7 +131,7 @@ def _take_over_known(term: Term, znodes: Mapping[TopicName, TopicZnode]) -> Prep
 
 
 async def _load_states(term: Term, topics: Iterable[TopicName]) -> None:
-    """The states of the topics' partitions: what was not read while this process stood by is read now."""
+    """Load the states of the topics' partitions, except for those that the standby has read."""
     states = term.state.states
     unknown = [partition for name in topics for partition in term.state.partitions_of(name) if partition not in states]
     log.info("reading states", known=len(states), unknown=len(unknown))
@@ -136,7 +139,7 @@ async def _load_states(term: Term, topics: Iterable[TopicName]) -> None:
 
 
 async def _remove_isr_notifications(term: Term) -> None:
-    """All states are read afterwards, so what the notifications say is known anyway."""
+    """Remove the notifications unread: all states are read after this, and include what they announce."""
     names = await term.watched.children(paths.ISR_CHANGE_NOTIFICATION, IsrChangesNotified())
     notifications = [f"{paths.ISR_CHANGE_NOTIFICATION}/{name}" for name in names]
     await term.writer.write({path: [Delete(path=path)] for path in notifications})

@@ -1,4 +1,4 @@
-"""Which operation handles which event while this process is the controller."""
+"""The handlers of events while this process is the controller: one operation for each event."""
 
 from typing import assert_never
 
@@ -56,11 +56,11 @@ from controller_core.controller.znodes import delegation_tokens, removed_replica
 
 
 class RequestNotSent(Exception):
-    """A broker does not learn what it must know. Ends the term: the next controller sends everybody everything."""
+    """A broker misses something that it must know. Ends the term: the next controller sends everything to everybody."""
 
 
 async def handle(term: Term, event: Event) -> None:  # noqa: C901 - one line for each event; nothing else is decided here
-    """Handles one event to its end."""
+    """Handle one event to its end."""
     match event:
         case BrokersChanged():
             await brokers.on_brokers_changed(term)
@@ -118,7 +118,7 @@ async def handle(term: Term, event: Event) -> None:  # noqa: C901 - one line for
         case EpochOutdated(epoch):
             await epoch_raise.on_epoch_outdated(term, epoch)
         case AnswerOverdue():
-            pass  # answers that wait are looked at after every event
+            pass  # delayed answers are checked after every event anyway
         case RequestReceived():
             raise AssertionError(f"{event} is answered by `controller_core.controller.serving.open_requests`")
         case ControllerChanged() | SessionEnded() | RoleDue():

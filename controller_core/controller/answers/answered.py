@@ -1,4 +1,7 @@
-"""Each answer of a broker goes to all that waits for it: topics' deletions, reassignments, removed replicas, refusals."""
+"""Brokers' answers to control requests, passed to everything that waits for them.
+
+Topic deletions, reassignments, removed replicas and refusals wait for answers.
+"""
 
 from collections.abc import Iterable
 from typing import Final
@@ -23,13 +26,14 @@ from controller_core.wire.messages import (
 )
 
 _EQUAL_TOPIC_ID: Final = (ErrorCode.none, ErrorCode.stale_controller_epoch)
-"""A broker compares the topic id before the leader epoch; it answers the second for an epoch that it has already."""
+"""A broker compares the topic id first, the leader epoch second. The second error means that it has this epoch."""
 
 
 async def on_broker_answered(term: Term, answered: BrokerAnswered) -> None:
-    """Reports the errors of an answer, and goes on with what waited for deleted replicas.
+    """Report the errors of an answer, and continue what waited for deleted replicas.
 
-    What a former term of this process asked for is no business of this one, which asked again."""
+    Answers to requests of an earlier term of this process are ignored, because this term has sent its own.
+    """
     if not term.identity.has_had(answered.request.controller_epoch):
         return
     match answered.response:
@@ -43,7 +47,7 @@ async def on_broker_answered(term: Term, answered: BrokerAnswered) -> None:
 
 
 async def _on_replicas_applied(term: Term, answered: BrokerAnswered, topics: Iterable[LeaderAndIsrTopicError]) -> None:
-    """What the broker's answer says about the logs it has: of the present topics, or of former ones of their names."""
+    """Use the broker's answer to learn whose logs it has: those of present topics, or of former ones of the same name."""
     if answered.response.error_code is not ErrorCode.none or not _is_of_present_life(term, answered):
         return
     if not term.state.removed_replicas:
@@ -84,7 +88,8 @@ async def _on_replicas_deleted(term: Term, answered: BrokerAnswered, response: S
     deleted = {partition: epoch for partition, epoch in asked.items() if partition not in failed}
     removed_replicas.on_replicas_not_deleted(term, answered.broker, failed)
     await removed_replicas.on_replicas_deleted(term, answered.broker, deleted)
-    # A replica that cannot be deleted holds up its topic's deletion, but no reassignment: the partition is served already.
+    # A replica that cannot be deleted holds up its topic's deletion, but no reassignment: the new replicas serve
+    # already.
     completion.on_replicas_deleted(term, answered.broker, deleted)
     completion.on_replicas_not_deleted(term, answered.broker, failed)
     deletion.on_replicas_not_deleted(term, answered.broker, failed)

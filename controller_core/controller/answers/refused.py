@@ -1,7 +1,7 @@
 """The consequences of brokers' refusals of control requests; `loop.answer_meanings` has the table of meanings.
 
-A broker that refuses a request is sent everything again, under a later controller epoch if it knows one. A replica that its
-broker cannot serve counts as offline. A refused deletion has its consequences where it is awaited (`answers.answered`).
+A broker that refuses a request is sent everything again, under a later controller epoch if it knows one. A replica that
+its broker cannot serve counts as offline. Refused deletions are handled in `answers.answered`, where they are awaited.
 """
 
 from collections.abc import Iterator
@@ -24,11 +24,11 @@ from controller_core.wire.messages import LeaderAndIsrResponse
 log = structlog.get_logger()
 
 PATIENCE: Final = 2
-"""After so many refusals in a row another replica leads, if one is in sync and its broker obeys."""
+"""After this number of refusals in a row another replica leads, if one is in sync and its broker obeys."""
 
 
 async def on_broker_answered(term: Term, answered: BrokerAnswered) -> None:
-    """Notes whether a broker of the present obeyed the request as a whole, and does what follows if it did not."""
+    """Record if a registered broker obeyed the request as a whole, and handle its refusal."""
     known = term.state.brokers.get(answered.broker)
     if known is None or known.epoch != answered.broker_epoch:
         return
@@ -43,7 +43,7 @@ async def on_broker_answered(term: Term, answered: BrokerAnswered) -> None:
         "broker refused a control request", broker=known.id, request=request, error=error.name, meaning=meaning.value
     )
     if meaning is Meaning.DELETE_AT_START:
-        _note_obedience(term, answered)  # what it did not delete, others wait for
+        _note_obedience(term, answered)  # deletions that failed are awaited elsewhere
         return
     if meaning is Meaning.RAISE_EPOCH and await _raise_epoch(term, answered):
         return
@@ -53,7 +53,7 @@ async def on_broker_answered(term: Term, answered: BrokerAnswered) -> None:
 
 
 def _send_again_later(term: Term, answered: BrokerAnswered, error: str, meaning: Meaning) -> None:
-    """Has the broker sent everything again after a pause, unless that is on its way already."""
+    """Send the broker everything again after a pause, unless that is scheduled already."""
     refusal, is_due = term.refusals.add(answered.broker, answered.broker_epoch, _reason(answered, error))
     if is_due:
         pause_ms = refusal.pause_ms if meaning is Meaning.SEND_AGAIN else LONGEST_PAUSE_MS
@@ -61,7 +61,7 @@ def _send_again_later(term: Term, answered: BrokerAnswered, error: str, meaning:
 
 
 async def on_leader_and_isr_answered(term: Term, answered: BrokerAnswered, response: LeaderAndIsrResponse) -> None:
-    """Notes which replicas of a broker are offline, and does what follows for them."""
+    """Record which replicas of a broker are offline, and act on changes."""
     broker = term.state.brokers.get(answered.broker)
     if broker is None or broker.epoch != answered.broker_epoch or response.error_code is not ErrorCode.none:
         return
@@ -85,7 +85,7 @@ async def on_leader_and_isr_answered(term: Term, answered: BrokerAnswered, respo
 
 
 def report_partition(term: Term, answered: BrokerAnswered, partition: TopicPartition, error: ErrorCode) -> Meaning:
-    """Logs and counts the error of one partition, unless the broker obeyed. Returns what the error means."""
+    """Log and count the error of one partition, unless the broker obeyed. Return the meaning of the error."""
     meaning = meaning_for_partition(type(answered.request), error)
     if meaning is not Meaning.OBEYED:
         request = type(answered.request).__name__
@@ -103,29 +103,31 @@ def report_partition(term: Term, answered: BrokerAnswered, partition: TopicParti
 
 
 async def on_resend_due(term: Term, due: ResendDue) -> None:
-    """Sends a broker everything again, if it is still the one that refused."""
+    """Send a broker everything again, if it is still the one that refused."""
     refusal, known = term.refusals.find(due.broker, due.broker_epoch), term.state.brokers.get(due.broker)
     if refusal is None or known is None or known.epoch != due.broker_epoch:
         return
     refusal.sent_again_under = term.identity.epoch
     if known.id in term.state.shutting_down:
-        term.batch.update_metadata(term.state.states, [known.id])  # it must not follow again what it was relieved of
+        term.batch.update_metadata(term.state.states, [known.id])  # it must not become a follower again
     else:
         await brokers.send_everything(term, {known.id: known})
 
 
 def _note_obedience(term: Term, answered: BrokerAnswered) -> None:
     refusal = term.refusals.find(answered.broker, answered.broker_epoch)
+    # Only the answer to the last request proves obedience: earlier ones were sent before everything was sent again.
     if refusal is not None and refusal.sent_again_under is not None and answered.is_last:
         log.info("broker obeys again", broker=answered.broker)
         term.refusals.end(answered.broker)
 
 
 async def _raise_epoch(term: Term, answered: BrokerAnswered) -> bool:
-    """Raises the controller epoch above the refused one, and sends the broker everything under the present one.
+    """Raise the controller epoch above the refused one, and send the broker everything under the present one.
 
-    Returns False if it must not be raised further. Raises `Fenced` if the brokers refuse us because somebody else has the
-    role."""
+    Return False if the epoch must not be raised further. Raises `Fenced` if the brokers refuse this process because
+    another one has the role.
+    """
     broker, broker_epoch = answered.broker, answered.broker_epoch
     refused, error = answered.request.controller_epoch, answered.response.error_code.name
     if refused >= term.identity.epoch:
@@ -143,9 +145,10 @@ async def _raise_epoch(term: Term, answered: BrokerAnswered) -> bool:
 
 
 async def _give_up_leaderships(term: Term, answered: BrokerAnswered, response: LeaderAndIsrResponse) -> None:
-    """Lets others lead what a broker refuses to hear of again and again, if others are in sync, and obey.
+    """Move the leaderships that a broker keeps refusing to other replicas that are in sync and whose brokers obey.
 
-    If all brokers refuse, each partition keeps its leader and its ISR: another leader would be no better."""
+    If all brokers refuse, each partition keeps its leader and its ISR, because another leader would be no better.
+    """
     broker = answered.broker
     refusal = term.refusals.find(broker, answered.broker_epoch)
     if refusal is None or refusal.in_a_row < PATIENCE:
@@ -170,7 +173,7 @@ def _reason(answered: BrokerAnswered, error: str) -> str:
 def _answers(
     term: Term, broker: BrokerId, response: LeaderAndIsrResponse
 ) -> Iterator[tuple[TopicPartition, ErrorCode]]:
-    """What a broker answered for each of its replicas, without those that are gone or were taken from it meanwhile."""
+    """Yield the broker's answer for each of its replicas, except for replicas that it no longer has."""
     for topic in response.topics:
         name = term.state.topic_named(topic.topic_id) if topic.topic_id else None
         if name is None:

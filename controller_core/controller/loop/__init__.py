@@ -1,1 +1,1 @@
-"""What happens, in order: events, their queue, the clock, watches and reads that become events."""
+"""Events and their queue, the clock, and the watches and reads that become events."""

@@ -1,8 +1,8 @@
-"""The meaning of each answer to a control request: whether the broker obeyed, and what the controller does if it did not.
+"""The meaning of each answer to a control request: if the broker obeyed, and what the controller does otherwise.
 
-A broker that answered has not obeyed yet. `loop.faults` maps our own errors to policies, this table those of brokers.
-An answer has an error for the request as a whole, which a broker repeats for each partition, and, if that one is NONE,
-an error for each partition.
+A broker that answered has not necessarily obeyed. `loop.faults` maps our own errors to policies, this table those of
+brokers. An answer has an error for the request as a whole, which a broker repeats for each partition. If that error is
+NONE, each partition has an error of its own.
 
 | request | error of the whole request | meaning |
 | --- | --- | --- |
@@ -35,16 +35,16 @@ from controller_core.wire.messages import ControlRequest, LeaderAndIsrRequest, S
 
 
 class Meaning(Enum):
-    """What an answer means; the values are those of metrics."""
+    """The meaning of an answer. The values are those of metrics."""
 
     OBEYED = "obeyed"
     """Nothing follows."""
     SEND_AGAIN = "send_again"
     """The broker is sent everything again after a pause, which grows."""
     REPLICA_OFFLINE = "replica_offline"
-    """The broker cannot serve this partition: another replica in sync leads, as if its log directory had failed."""
+    """The broker cannot serve this partition. Another replica in sync leads, as if the log directory had failed."""
     RAISE_EPOCH = "raise_epoch"
-    """The broker knows a later controller epoch, of which ZooKeeper has no trace."""
+    """The broker knows a later controller epoch, which ZooKeeper does not have."""
     TELL_PERSON = "tell_person"
     """Only a person can change the reason. The broker is sent everything again after the longest pause."""
     DELETE_AT_START = "delete_at_start"

@@ -1,4 +1,4 @@
-"""The seam for time and for identifiers that nobody else may have: the last two sources of nondeterminism."""
+"""The interface to time and to unique identifiers: the last two sources of nondeterminism."""
 
 import asyncio
 import time
@@ -12,17 +12,17 @@ class Clock(Protocol):
     """Time, and ids for new topics."""
 
     def now_ms(self) -> int:
-        """Wall-clock time in milliseconds since 1970, for records that people read."""
+        """Return the wall-clock time in milliseconds since 1970, for records that people read."""
         ...
 
     def monotonic_ms(self) -> float:
-        """Milliseconds that never run backwards, for measuring."""
+        """Return milliseconds of a monotonic clock, for measuring."""
         ...
 
     async def sleep_ms(self, duration_ms: float) -> None: ...
 
     def new_topic_id(self) -> TopicId:
-        """An id that no topic has had before (KIP-516)."""
+        """Return an id that no topic has had before (KIP-516)."""
         ...
 
 

@@ -1,14 +1,14 @@
-"""One queue, one event at a time.
+"""The event queue: one queue, one event at a time.
 
-Watches, requests, answers and timers all end here; `Controller` takes one event, handles it to its end, and takes the
-next. So no handler ever sees another's half-done work, and none of the controller's state needs a lock.
+Watches, requests, answers and timers all put their events here. `Controller` takes one event, handles it to its end,
+and takes the next. So no handler sees the unfinished work of another, and the controller's state needs no lock.
 
-Events about the role go before all others: what a controller that has lost it does with those is in vain, and who stands by
-should not wait for that.
+Events about the role go before all others. A controller that has lost the role would handle the others in vain, and a
+standby should not wait for them.
 
-Requests are the one kind of event that strangers choose, so there is room for so many of them: who finds none waits before
-he is in the queue, and sends nothing more meanwhile. What brokers ask has room of its own, or clients could keep it out,
-and with it what may be let in between others (`serving.between_groups`).
+Only requests are sent by strangers, so their number is limited. A connection whose request finds no room waits, and
+sends no other request. Brokers have room of their own, so that clients cannot keep their requests out, or delay those
+that are answered between the groups of a long event (`serving.between_groups`).
 """
 
 import asyncio
@@ -24,32 +24,35 @@ from controller_core.wire.api_table import need_of
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Queued:
-    """An event and when it came, on the clock's monotonic time."""
+    """An event with its time of arrival, on the clock's monotonic time."""
 
     event: Event
     since_ms: float
 
 
 class EventQueue:
-    """First in, first out, but for the role. An event that equals one that still waits is not queued again."""
+    """First in, first out, except for the role. An event that equals a waiting one is not queued again."""
 
     def __init__(self, clock: Clock, *, most_requests: int = 500) -> None:
-        """`most_requests`: so many of brokers have room, and so many of all others."""
+        """`most_requests`: the limit of waiting requests of brokers, and the same limit for all others."""
         self._clock = clock
         self._room = {is_broker: asyncio.Semaphore(most_requests) for is_broker in (True, False)}
         self._of_role: deque[Queued] = deque()
         self._waiting: deque[Queued] = deque()
         self._pending: set[Event] = set()
         self._requests = 0
-        """How many of those that wait are requests; answers of brokers wait by the thousand during a long event."""
+        """The number of waiting requests.
+
+        It saves a search: during a long event brokers' answers wait by the thousand.
+        """
         self._arrived = asyncio.Event()
 
     def __len__(self) -> int:
         return len(self._of_role) + len(self._waiting)
 
     def put(self, event: Event) -> None:
-        """Queues an event that is no request; never blocks."""
-        assert not isinstance(event, RequestReceived), "there is room for so many: put_request"
+        """Queue an event that is not a request. Never blocks."""
+        assert not isinstance(event, RequestReceived), "requests are limited: use put_request"
         self._append(event)
 
     def _append(self, event: Event) -> None:
@@ -62,13 +65,13 @@ class EventQueue:
         self._arrived.set()
 
     async def put_request(self, received: RequestReceived) -> None:
-        """Queues a request when there is room for it, in the order of arrival."""
+        """Queue a request as soon as there is room for it, in the order of arrival."""
         await self._room[_is_of_broker(received)].acquire()
         self._requests += 1
         self._append(received)
 
     async def next(self) -> Queued:
-        """Waits for an event and takes it from the queue."""
+        """Wait for an event and take it from the queue."""
         while not self:
             self._arrived.clear()
             await self._arrived.wait()
@@ -82,7 +85,7 @@ class EventQueue:
         return queued
 
     def _with_others(self, event: TopicModified) -> TopicModified:
-        """The same event for all topics of which one waits: they are read together, and each says only to look again."""
+        """Merge the event with all waiting ones of its kind. Their topics are read together, so one event is enough."""
         others = [queued.event for queued in self._waiting if isinstance(queued.event, TopicModified)]
         if not others:
             return event
@@ -91,13 +94,13 @@ class EventQueue:
         return TopicModified(event.topic, others=tuple(other.topic for other in others))
 
     def has_request(self, wanted: Callable[[RequestReceived], bool]) -> bool:
-        """Whether such a request waits."""
+        """Return True if a matching request waits."""
         return self._requests > 0 and any(
             isinstance(queued.event, RequestReceived) and wanted(queued.event) for queued in self._waiting
         )
 
     def take_request(self, wanted: Callable[[RequestReceived], bool]) -> Queued | None:
-        """Takes the first such request out of its turn; None where none waits."""
+        """Take the first matching request ahead of its turn; None if none waits."""
         for position, queued in enumerate(self._waiting if self._requests else ()):
             if isinstance(queued.event, RequestReceived) and wanted(queued.event):
                 del self._waiting[position]
@@ -106,7 +109,7 @@ class EventQueue:
         return None
 
     def withdraw_requests(self) -> list[RequestReceived]:
-        """Takes every waiting request out of the queue: a controller that resigns answers them at once (KAFKA-10193)."""
+        """Take every waiting request out of the queue. A controller that resigns answers them at once (KAFKA-10193)."""
         requests = [queued.event for queued in self._waiting if isinstance(queued.event, RequestReceived)]
         self._waiting = deque(queued for queued in self._waiting if not isinstance(queued.event, RequestReceived))
         for received in requests:

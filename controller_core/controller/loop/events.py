@@ -1,7 +1,7 @@
-"""What can happen to a controller. An event says only that something happened, never what the state is now.
+"""The events of a controller. An event says only that something happened, never what the state is now.
 
-ZooKeeper's watches are one-shot and coalesce, so a handler reads the present state itself (KAFKA-5502, KAFKA-5879); that
-makes two equal events in a row as good as one, and the queue keeps only the first.
+ZooKeeper's watches are one-shot and coalesce, so a handler reads the present state itself (KAFKA-5502, KAFKA-5879). So
+two equal events in a row have the effect of one, and the queue keeps only the first.
 """
 
 from asyncio import Future
@@ -30,11 +30,11 @@ class SessionEnded:
 
 @dataclass(frozen=True, slots=True)
 class RoleDue:
-    """It is time to look at the role again, though nobody wrote `/controller`."""
+    """It is time to check the role again, although nobody wrote `/controller`."""
 
 
 RoleEvent: TypeAlias = ControllerChanged | SessionEnded | RoleDue
-"""What decides whether this process is the controller; all other events are a controller's."""
+"""The events about the role. All other events need a term."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,11 +56,11 @@ class TopicsChanged:
 
 @dataclass(frozen=True, slots=True)
 class TopicModified:
-    """A topic's znode was written: partitions were added, perhaps."""
+    """A topic's znode was written, for example because partitions were added."""
 
     topic: TopicName
     others: tuple[TopicName, ...] = ()
-    """Other topics that were written before the first was looked at."""
+    """Other topics that were written before the first one was read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,27 +70,30 @@ class TopicDeletionsRequested:
 
 @dataclass(frozen=True, slots=True)
 class PartitionsRequested:
-    """Partitions were asked for below `/admin/partitions_add`."""
+    """Somebody requested partitions below `/admin/partitions_add`."""
 
 
 @dataclass(frozen=True, slots=True)
 class PartitionRemovalsRequested:
-    """Partitions are to be removed, below `/admin/partitions_remove`, or a removal goes on."""
+    """Somebody requested the removal of partitions below `/admin/partitions_remove`, or a removal can continue."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReassignmentsRequested:
-    """`/admin/reassign_partitions` was created or written, or something below `/admin/partitions_reassigned`."""
+    """Somebody created or wrote `/admin/reassign_partitions`, or a znode below `/admin/partitions_reassigned`."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReassignmentsCompletable:
-    """The last brokers answered whether they deleted replicas of partitions that move away from them."""
+    """The last brokers answered if they deleted the replicas of partitions that move away from them."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReassignmentsEnded:
-    """Reassignments were completed or cancelled, or their topics are gone; also those that were only about to begin."""
+    """Reassignments were completed or cancelled, or their topics were deleted.
+
+    This includes requests that never began.
+    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +103,7 @@ class PreferredElectionRequested:
 
 @dataclass(frozen=True, slots=True)
 class IsrChangesNotified:
-    """A broker older than AlterPartition wrote ISRs by itself."""
+    """A broker older than AlterPartition wrote ISRs to ZooKeeper itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,29 +118,30 @@ class ConfigsChanged:
 
 @dataclass(frozen=True, slots=True)
 class BalanceDue:
-    """It is time to look whether leaders should go back to their preferred replicas."""
+    """It is time to check if leaders should go back to their preferred replicas."""
 
 
 @dataclass(frozen=True, slots=True)
 class JournalDue:
-    """It is time to look whether the journal should say that the controller is alive, or have a snapshot."""
+    """It is time to check if the journal needs a sign of life or a snapshot."""
 
 
 @dataclass(frozen=True, slots=True)
 class LedgerDue:
-    """It is time to look whether the list of removed replicas has what nobody waits for any longer.
+    """It is time to check the list of removed replicas for entries that nobody waits for any longer.
 
-    Metrics and journals have this name, so it stays."""
+    The name is also the event's name in metrics and journals, so it cannot change.
+    """
 
 
 @dataclass(frozen=True, slots=True)
 class TokensDue:
-    """It is time to look whether delegation tokens are over."""
+    """It is time to check if delegation tokens have expired."""
 
 
 @dataclass(frozen=True, slots=True)
 class FeaturesChanged:
-    """`/feature` was written, by us or somebody else, or deleted."""
+    """`/feature` was written, by this process or another one, or deleted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,12 +153,12 @@ class BrokerAnswered:
     request: ControlRequest
     response: ControlResponse
     is_last: bool = True
-    """Whether nothing else waited for the broker when it answered."""
+    """True if no other request waited for the broker when it answered."""
 
 
 @dataclass(frozen=True, slots=True)
 class ResendDue:
-    """It is time to send a broker everything again, because it refused something."""
+    """It is time to send a broker everything again, because it refused a request."""
 
     broker: BrokerId
     broker_epoch: BrokerEpoch
@@ -162,7 +166,7 @@ class ResendDue:
 
 @dataclass(frozen=True, slots=True)
 class BrokerBehind:
-    """A broker can be reached again that missed requests: too many had waited for it."""
+    """A broker is reachable again, but requests for it were dropped because too many waited."""
 
     broker: BrokerId
     broker_epoch: BrokerEpoch
@@ -170,7 +174,7 @@ class BrokerBehind:
 
 @dataclass(frozen=True, slots=True)
 class StreamBroken:
-    """The stream of requests to a broker ended with an error that nobody expected, in the term of this epoch."""
+    """The stream of requests to a broker ended with an unexpected error, in the term of this epoch."""
 
     broker: BrokerId
     controller_epoch: ControllerEpoch
@@ -179,7 +183,7 @@ class StreamBroken:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class StaticConfigAnswered:
-    """A broker said what its own file configures, as far as the journal records it."""
+    """A broker answered with its static configuration, as far as the journal records it."""
 
     broker: BrokerId
     config: StaticConfig
@@ -187,11 +191,11 @@ class StaticConfigAnswered:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LogEndsAnswered:
-    """Brokers said how far logs reach, or their time is over: the unclean election that waited for it can be held."""
+    """Brokers answered with the ends of their logs, or time ran out. The unclean election that waited can be held."""
 
     ends: EndsOfLogs
     hold: Callable[[EndsOfLogs], Awaitable[None]] = field(repr=False)
-    """Holds it."""
+    """Holds the election."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,21 +207,21 @@ class EpochOutdated:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RequestReceived:
-    """A broker or a client asks something that the controller answers. The request is of the newest version."""
+    """A broker or a client sent a request that the controller answers. It has the newest version."""
 
     request: RequestPayload
     answer: "Future[ResponsePayload]" = field(repr=False)
     quota: MutationQuota = field(default=UNLIMITED, repr=False)
-    """What it changes is charged to."""
+    """The quota that its changes are charged to."""
 
 
 @dataclass(frozen=True, slots=True)
 class AnswerOverdue:
-    """The time that a client gave for its answer is over."""
+    """The timeout of a client's request is over."""
 
 
 Periodic: TypeAlias = BalanceDue | JournalDue | ReassignmentsEnded | TokensDue
-"""What is looked at again and again, and nothing else waits for: it may be left out once."""
+"""Events that recur and that nothing else waits for. One of them may be left out."""
 
 Event: TypeAlias = (
     RoleEvent

@@ -1,8 +1,8 @@
-"""What follows from an error that ended an event: each error is of one class, and each class has one policy.
+"""The consequences of an error that ended an event: each error has one class, and each class has one policy.
 
-Only what no operation has an answer for comes here. A lost race is decided again (`zk.compare_and_set`); what cannot be
-read is reported and left alone (`state.unusable_znodes`); what cannot be done is refused alone, be it a part of a request,
-a transition of a replica, or a write that is too large. A broker that does not answer is asked again by its stream.
+Only errors that no operation handles come here. After a lost race the decision is made again (`zk.compare_and_set`).
+Unreadable znodes are reported and left alone (`state.unusable_znodes`). Impossible parts of requests, illegal
+transitions and writes that are too large are refused one by one. The stream to a broker retries until it answers.
 
 | class | errors | event | term | process |
 | --- | --- | --- | --- | --- |
@@ -12,13 +12,13 @@ a transition of a replica, or a write that is too large. A broker that does not 
 | retriable | `Conflict`, `Contended` | **answered** REQUEST_TIMED_OUT, or **later** | goes on, or as below | goes on |
 | unexpected | all others | **answered** UNKNOWN_SERVER_ERROR, or **later** | goes on, or as below | goes on |
 
-*Answered* is a request, and put off until *later* one of the `Periodic` events, where nothing can have been changed before
-the error (`term.traces`): then what is in memory is as sound as it was, and the term goes on. Any other event cannot be
-left out, and what is in memory may no longer be what ZooKeeper has: the role is given away, and the next term, of this
-process perhaps, reads everything. How long this process waits for that is said in `role.failed_terms`.
+If nothing can have changed before the error (`term.traces`), memory is still sound and the term goes on: a request is
+*answered*, a `Periodic` event is handled again *later*. Other events cannot be left out, and memory may differ from
+ZooKeeper after them. So the controller resigns, and the next term, perhaps of the same process, reads everything again.
+`role.failed_terms` says how long this process then waits.
 
-Outside of events: an error while the role is looked at, which no class has an answer for, ends the process; work in the
-background begins anew (`controller_core.supervision`).
+Outside of events: an error of an unexpected class while the role is checked ends the process. Background work is
+restarted (`controller_core.supervision`).
 """
 
 from dataclasses import dataclass
@@ -32,11 +32,11 @@ from controller_core.zk.fenced import Fenced
 from controller_core.zk.session import AccessRefused, Conflict, ConnectionLost, SessionExpired
 
 LATER_MS: Final = 60_000
-"""When a periodic event that failed is handled again."""
+"""The delay after which a failed periodic event is handled again."""
 
 
 class Fault(Enum):
-    """The classes of errors; the values are those of logs and metrics."""
+    """The classes of errors. The values are those of logs and metrics."""
 
     DEPOSED = "deposed"
     ZOOKEEPER_GONE = "zookeeper_gone"
@@ -46,29 +46,29 @@ class Fault(Enum):
 
     @property
     def policy(self) -> "Policy":
-        """What follows."""
+        """The consequences of an error of this class."""
         return _POLICIES[self]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Policy:
-    """What follows from an error."""
+    """The consequences of an error."""
 
     reason: str
-    """Why the term ends, where it does."""
+    """The reason for the end of the term, if it ends."""
     answer: ErrorCode | None = None
-    """What a request is answered that has changed nothing; None where the term ends whatever was changed."""
+    """The response to a request that has changed nothing; None if the term ends in any case."""
     gives_role_back: bool = False
-    """Whether `/controller` is deleted, so that nobody has to wait for the end of our session."""
+    """True if `/controller` is deleted, so that nobody has to wait for the end of our session."""
     ends_process: bool = False
 
     def why(self, error: Exception) -> str:
-        """Why the term ends, with the error; what nobody expected is shown with its type."""
+        """Return the reason for the end of the term, with the error. Unexpected errors are shown with their type."""
         return f"{self.reason}: {error!r}" if self.may_go_on else f"{self.reason}: {error}"
 
     @property
     def may_go_on(self) -> bool:
-        """Whether the term goes on where nothing was changed. Where it does not, it counts as one that failed."""
+        """True if the term continues when nothing was changed. Otherwise it ends, and counts as a failed one."""
         return self.answer is not None
 
 
@@ -82,7 +82,7 @@ _POLICIES: Final = {
 
 
 def fault_of(error: Exception) -> Fault:
-    """The class of an error that ended an event."""
+    """Return the class of an error that ended an event."""
     match error:
         case Fenced() | SessionExpired():
             return Fault.DEPOSED

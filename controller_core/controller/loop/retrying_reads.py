@@ -1,8 +1,7 @@
-"""Reads that wait out a lost connection.
+"""Reads that are retried after a lost connection.
 
-For a read it makes no difference how often it is sent, so a handler never has to know that the connection was away for a
-moment. Writes are not repeated here: `FencedWriter` reads back first. The wait is bounded, and it ends early when the
-session is gone.
+A read may be sent any number of times, so handlers need not notice that the connection was away for a moment. Writes
+are not repeated here; `FencedWriter` reads back first. The wait is bounded, and it ends early if the session is gone.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
@@ -15,7 +14,7 @@ T = TypeVar("T")
 
 
 class PatientSession(DelegatingSession):
-    """A `ZkSession` whose reads are sent again after a lost connection. `ConnectionLost` when it stays away too long."""
+    """A `ZkSession` that retries reads after a lost connection. Raises `ConnectionLost` if it stays away too long."""
 
     def __init__(self, session: ZkSession, reconnect_timeout_ms: int) -> None:
         super().__init__(session)

@@ -1,4 +1,4 @@
-"""Questions to many brokers that are under way together, and are over in time whatever some of them do."""
+"""Concurrent questions to many brokers, with one timeout for all."""
 
 import asyncio
 from collections.abc import Coroutine, Iterable
@@ -11,8 +11,10 @@ from controller_core.supervision import noticed
 async def ask_side_by_side(
     questions: Iterable[Coroutine[Any, Any, None]], clock: Clock, timeout_ms: float, *, name: str
 ) -> None:
-    """Returns when all have ended, or when the time is over: those that have not are cancelled then. An error of one is
-    logged under the name, and is no other one's."""
+    """Run the questions until all have ended or time is over, then cancel the others.
+
+    An error of one is logged under the name, and does not affect the others.
+    """
     alarm = asyncio.create_task(clock.sleep_ms(timeout_ms))
     pending = {noticed(question, name=name) for question in questions}
     try:

@@ -1,8 +1,7 @@
-"""Work on very many items, with time for the event loop in between.
+"""Work on very many items, with pauses for the event loop.
 
-What a request names may be a hundred thousand things, each to be looked at for a few microseconds. Nothing else may
-happen in the controller meanwhile, as one event is handled at a time; but sockets are served, and sessions kept
-alive.
+A request may name a hundred thousand things that each take a few microseconds. The controller handles one event at a
+time, so its other events have to wait for that. But sockets must be served, and sessions kept alive.
 """
 
 import asyncio
@@ -12,17 +11,20 @@ from typing import Final, TypeVar
 T = TypeVar("T")
 
 SLICE: Final = 500
-"""So many items are looked at before the event loop has its turn: some milliseconds."""
+"""The number of items between two pauses: some milliseconds of work."""
 
 
 async def turn_after(items: int) -> None:
-    """The event loop has its turn where so many items were looked at in one step that they are a slice."""
+    """Pause for the event loop if a step has handled so many items that they are a slice."""
     if items >= SLICE:
         await asyncio.sleep(0)
 
 
 async def sliced(items: Iterable[T], weight: Callable[[T], int] = lambda _: 1) -> AsyncIterator[T]:
-    """The items one by one. `weight`: as how many an item counts, where some are far more work than others."""
+    """Yield the items one by one, with pauses for the event loop.
+
+    `weight` is larger than 1 for items that are more work.
+    """
     looked_at = 0
     for item in items:
         yield item

@@ -1,7 +1,7 @@
 """Reads that also watch: at most one armed watch for each znode, and one event when it fires.
 
-A watch is one-shot, so every read of a handler arms it again; a read for another reason would arm a second one, and from
-then on each change would wake the controller twice. This keeps count of what is armed.
+A watch is one-shot, so every read by a handler arms it again. A read for another reason would arm a second one, and
+from then on each change would wake the controller twice. So this module records which watches are armed.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -14,7 +14,7 @@ Event = TypeVar("Event")
 
 
 class WatchedReads(Generic[Event]):
-    """Reads the present state and makes sure that the next change of it queues an event."""
+    """Reads the present state, and queues an event at its next change."""
 
     def __init__(self, zk: ZkSession, enqueue: Callable[[Event], None]) -> None:
         self._zk = zk
@@ -22,7 +22,7 @@ class WatchedReads(Generic[Event]):
         self._armed: set[tuple[str, str]] = set()
 
     async def nodes(self, paths: Sequence[str], event_of: Callable[[str], Event]) -> list[ZkNode | None]:
-        """The znodes at the paths, each watched for being created, written or deleted."""
+        """Return the znodes at the paths, each watched for being created, written or deleted."""
         unarmed = [path for path in paths if ("node", path) not in self._armed]
         found = dict(zip(unarmed, await self._arm(unarmed, event_of), strict=True))
         armed = [path for path in paths if path not in found]
@@ -30,15 +30,18 @@ class WatchedReads(Generic[Event]):
         return [found[path] for path in paths]
 
     def is_watched(self, path: str) -> bool:
-        """Whether the znode that was read with a watch is still the same one: nobody wrote or removed it since."""
+        """Return True if the watch of a read znode is still armed: nobody has written or removed it since."""
         return ("node", path) in self._armed
 
     async def node(self, path: str, event: Event) -> ZkNode | None:
-        """The znode at the path, watched for being created, written or deleted."""
+        """Return the znode at the path, watched for being created, written or deleted."""
         return (await self.nodes([path], lambda _: event))[0]
 
     async def children(self, path: str, event: Event) -> tuple[str, ...]:
-        """The names of the children, watched for changes; none where there is no such znode, whose creation is watched."""
+        """Return the names of the children, watched for changes; empty if there is no such znode.
+
+        Its creation is watched.
+        """
         if ("children", path) in self._armed:
             return (await self._zk.children_many([path]))[0] or ()
         while True:
@@ -46,6 +49,8 @@ class WatchedReads(Generic[Event]):
                 children = await self._zk.children_watched(path, self._watch("children", path, event))
             if children is not None:
                 return children
+            # The znode is missing, so ZooKeeper armed no watch of its children. Watch for its creation instead; if it
+            # was created in between, read the children again.
             self._armed.discard(("children", path))
             if await self.node(path, event) is None:
                 return ()
@@ -58,7 +63,7 @@ class WatchedReads(Generic[Event]):
 
     @contextmanager
     def _unarmed_on_failure(self, kind: str, paths: list[str]) -> Iterator[None]:
-        """A watch counts as armed only when the read that arms it succeeded; else it would be missed for ever."""
+        """Forget the watches if the read that should arm them fails. Otherwise they would be missing for ever."""
         try:
             yield
         except BaseException:
@@ -68,6 +73,7 @@ class WatchedReads(Generic[Event]):
     def _watch(self, kind: str, path: str, event: Event) -> Watch:
         self._armed.add((kind, path))
 
+        # The watch has fired, so it is disarmed: the handler's next read has to arm it again.
         def fired(_: object) -> None:
             self._armed.discard((kind, path))
             self._enqueue(event)

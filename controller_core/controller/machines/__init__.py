@@ -1,1 +1,1 @@
-"""The state machines of partitions and replicas: what each transition does to ZooKeeper, the state and the brokers."""
+"""The state machines of partitions and replicas: each transition's effects on ZooKeeper, the state and the brokers."""

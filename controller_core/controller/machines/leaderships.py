@@ -1,8 +1,8 @@
-"""Committing leaderships: how a decision about who leads partitions, and who is in sync, takes effect.
+"""Commits of leaderships: decisions about the leader and the ISR of partitions take effect here.
 
-It is written to ZooKeeper, on the condition that the states are still those that it was decided from; then it is in the
-cluster state, from where the journal has it; it is logged; and it is sent to the brokers. Nothing else in the controller
-does any of this, so no broker is sent what was not written, and whatever was written is recorded and sent.
+A decision is written to ZooKeeper, on the condition that the states it was made from are still current. Then it enters
+the cluster state, from which the journal records it. It is logged, and sent to the brokers. Only this module does any
+of this. So brokers are never sent a decision that was not written, and every written decision is recorded and sent.
 """
 
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
@@ -28,7 +28,7 @@ from controller_core.zk.session import Conflict, TransactionFailed
 log = structlog.get_logger()
 
 Starting = Mapping[TopicPartition, Collection[BrokerId]]
-"""Brokers to which the replica is new; they are sent the leadership as well."""
+"""The brokers for which a replica is new. They are sent the leadership as well."""
 
 _NOBODY: Final[Starting] = MappingProxyType({})
 _NO_STATES: Final[Mapping[TopicPartition, PartitionState]] = MappingProxyType({})
@@ -41,10 +41,11 @@ async def commit(
     *,
     starting: Starting = _NOBODY,
 ) -> dict[TopicPartition, TransactionFailed]:
-    """Commits new leaderships of partitions that have one, decided from the states `before`.
+    """Commit new leaderships of partitions that have one already, decided from the states `before`.
 
-    Each one's receivers are sent LeaderAndIsr, and all brokers UpdateMetadata. Returns those that were not written, as
-    somebody else has written them since: they are to be read and decided again."""
+    LeaderAndIsr goes to the receivers of each, and UpdateMetadata to all brokers. Return those that were not written
+    because somebody else has written them since. They have to be read and decided again.
+    """
     leaderships = {partition: selection.leader_and_isr for partition, selection in decided.items()}
     failed = await write_states(term, leaderships, before)
     committed = {p: selection for p, selection in decided.items() if p not in failed} if failed else decided
@@ -55,14 +56,16 @@ async def commit(
 
 
 Attempt = Callable[[Mapping[TopicPartition, PartitionState]], Awaitable[Mapping[TopicPartition, TransactionFailed]]]
-"""Decides leaderships from states and commits them; returns what `commit` returns."""
+"""Decides leaderships from states and commits them. Returns the result of `commit`."""
 
 
 async def until_committed(term: Term, partitions: Iterable[TopicPartition], attempt: Attempt) -> None:
-    """Attempts it with the states that this term knows; and with those that somebody else has written since, again.
+    """Run the attempt with the states that this term knows, and repeat it for states that somebody else has written
+    since.
 
-    A partition whose topic is gone meanwhile is left out, and one that somebody writes all the time, with an error in
-    the log."""
+    A partition whose topic is deleted in between is left out. One that somebody writes all the time is left as it is,
+    with an error in the log.
+    """
     states = await states_of(term, partitions)
 
     async def attempt_and_reread(_: Sequence[TopicPartition]) -> dict[TopicPartition, Conflict]:
@@ -78,9 +81,10 @@ async def until_committed(term: Term, partitions: Iterable[TopicPartition], atte
 async def commit_first(
     term: Term, decided: Mapping[TopicPartition, Selection]
 ) -> dict[TopicPartition, TransactionFailed]:
-    """Commits the first leaderships of new partitions, whose state znodes are created; returns those that were not.
+    """Commit the first leaderships of new partitions, by creating their state znodes. Return those that failed.
 
-    A partition that turns out to have a state keeps that one, which is sent to its ISR."""
+    A partition that already has a state keeps it. That state is sent to its ISR.
+    """
     leaderships = {partition: selection.leader_and_isr for partition, selection in decided.items()}
     failed = await create_states(term, leaderships) if decided else {}
     existing = {p: _as_it_is(state.leader_and_isr) for p, state in (await reread(term, failed)).items()}
@@ -96,7 +100,7 @@ async def commit_first(
 
 
 async def reread_or_restore(term: Term, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, PartitionState]:
-    """Returns the states that ZooKeeper has now. A state that somebody deleted is written again from memory."""
+    """Return the states that ZooKeeper has now. A state that somebody deleted is written again from memory."""
     former = {p: state for p in partitions if (state := term.state.states.get(p)) is not None}
     found = await reread(term, partitions)
     gone = {p: state for p, state in former.items() if p not in found and not term.state.is_being_deleted(p.topic)}
@@ -104,9 +108,10 @@ async def reread_or_restore(term: Term, partitions: Iterable[TopicPartition]) ->
 
 
 async def restore(term: Term, former: Mapping[TopicPartition, PartitionState]) -> dict[TopicPartition, PartitionState]:
-    """Writes states again whose znodes somebody deleted, under the next leader epoch: brokers pass over one they know.
+    """Write deleted states again under the next leader epoch, because brokers ignore an epoch that they know.
 
-    Returns those that were written: without those of topics that are gone, and those that have a znode."""
+    Return those that were written. Partitions of deleted topics, and those that have a znode, are left out.
+    """
     decided = {p: raised(state.leader_and_isr) for p, state in former.items() if term.state.has(p)}
     failed = await restore_states(term, decided, former)
     for partition, why in failed.items():

@@ -1,8 +1,8 @@
-"""The partition state machine of seed 000: what each transition does.
+"""The partition state machine of seed 000: the effects of each transition.
 
-Which transitions there are is decided in `controller_core.model.transitions`, who becomes the leader in
-`controller_core.model.leader_selectors`. A partition that may not make a transition, or for which no leader can be
-found, is reported and left as it is; the others proceed.
+`controller_core.model.transitions` decides which transitions are legal, `controller_core.model.leader_selectors` which
+replica becomes the leader. A partition whose transition is illegal, or for which no leader can be found, is reported
+and stays as it is; the others proceed.
 """
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence, Set
@@ -30,19 +30,19 @@ _NOTHING_KNOWN: Final[Mapping[BrokerId, LogEnd]] = MappingProxyType({})
 
 
 class Election(Enum):
-    """Which of the four selectors decides a transition to OnlinePartition."""
+    """The selector that decides a transition to OnlinePartition."""
 
     OFFLINE = auto()
     REASSIGNED = auto()
     PREFERRED = auto()
     CONTROLLED_SHUTDOWN = auto()
     UNCLEAN = auto()
-    """As OFFLINE, and a person allowed a leader from outside the ISR, whatever the topic says."""
+    """As OFFLINE, but a person allowed a leader from outside the ISR, whatever the topic's configuration is."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NotElected:
-    """A partition that stays as it is, and why."""
+    """The reason why a partition stays as it is."""
 
     reason: str
 
@@ -56,12 +56,12 @@ def to_new(term: Term, partitions: Iterable[TopicPartition]) -> None:
 
 
 def to_offline(term: Term, partitions: Iterable[TopicPartition]) -> None:
-    """NewPartition, OnlinePartition -> OfflinePartition: nothing other than marking it."""
+    """NewPartition, OnlinePartition -> OfflinePartition: only the mark changes."""
     _mark(term, _legal(term, partitions, PartitionStatus.OFFLINE), PartitionStatus.OFFLINE)
 
 
 def to_non_existent(term: Term, partitions: Iterable[TopicPartition]) -> None:
-    """OfflinePartition -> NonExistentPartition: nothing other than marking it."""
+    """OfflinePartition -> NonExistentPartition: only the mark changes."""
     _mark(term, _legal(term, partitions, PartitionStatus.NON_EXISTENT), PartitionStatus.NON_EXISTENT)
 
 
@@ -71,9 +71,11 @@ async def to_online(
     election: Election = Election.OFFLINE,
     log_ends: EndsOfLogs = MappingProxyType({}),
 ) -> NotElectedPartitions:
-    """-> OnlinePartition: a first leader for new partitions, another leader by the given selector for the others.
+    """-> OnlinePartition: elect a first leader for new partitions, and another one by the given selector for the
+    others.
 
-    `log_ends`: what is known of the logs of replicas outside the ISR, for an unclean election."""
+    `log_ends` are the known ends of logs of replicas outside the ISR, for an unclean election.
+    """
     legal = _legal(term, partitions, PartitionStatus.ONLINE)
     status = term.state.partition_status
     new = [partition for partition in legal if status[partition] is PartitionStatus.NEW]
@@ -113,8 +115,11 @@ async def _initialize(term: Term, partitions: Sequence[TopicPartition]) -> NotEl
 async def _elect(
     term: Term, partitions: Sequence[TopicPartition], *, election: Election, log_ends: EndsOfLogs
 ) -> NotElectedPartitions:
-    """Elects from the states that this term knows. What cannot be decided from them, and what someone else has written
-    since, is decided from the states that ZooKeeper has, until that succeeds or says why not."""
+    """Elect from the states that this term knows.
+
+    Partitions that these states cannot decide, and those that somebody else has written since, are decided from
+    ZooKeeper's states, until that succeeds or gives a reason why not.
+    """
     known = await states_of(term, partitions)
     selections, _ = _select(term, known, _selector(term, election, log_ends))
     lost = await _lead(term, known, selections)
@@ -136,7 +141,7 @@ async def _elect(
 def _select(
     term: Term, states: Mapping[TopicPartition, PartitionState], select: "_Selector"
 ) -> tuple[dict[TopicPartition, Selection], NotElectedPartitions]:
-    """The new leaderships, and why there is none for the others."""
+    """Return the new leaderships, and for the others the reasons why there is none."""
     selections: dict[TopicPartition, Selection] = {}
     refused: NotElectedPartitions = {}
     for partition, state in states.items():
@@ -155,7 +160,7 @@ def _select(
 async def _lead(
     term: Term, before: Mapping[TopicPartition, PartitionState], selections: dict[TopicPartition, Selection]
 ) -> dict[TopicPartition, Conflict]:
-    """Commits the new leaderships, and counts them; returns those that somebody else has written since."""
+    """Commit the new leaderships and count them. Return those that somebody else has written since."""
     lost = conflicts_in(await commit(term, selections, before))
     elected = [selection for partition, selection in selections.items() if partition not in lost]
     term.counts.leaders_elected(len(elected), unclean=sum(selection.unclean for selection in elected))
@@ -168,7 +173,7 @@ _Selector = Callable[[TopicPartition, LeaderAndIsr], Selection | NoLeader]
 def _selector(
     term: Term, election: Election, log_ends: EndsOfLogs, unclean_topics: Set[TopicName] = frozenset()
 ) -> _Selector:
-    """The selector of an election, with what it has to know of each partition. Good until the next `await`."""
+    """Return the selector of an election, with its view of the cluster. The view is current until the next `await`."""
     state = term.state
     assignment, shutting_down = state.assignment, state.shutting_down
     live, reachable = Liveness(state, state.live), Liveness(state, state.live_or_shutting_down)
@@ -198,7 +203,7 @@ def _selector(
 
 
 async def _topics_allowing_unclean(term: Term, states: Mapping[TopicPartition, PartitionState]) -> set[TopicName]:
-    """The topics, among those with a partition that has no live in-sync replica, that allow unclean elections."""
+    """Return the topics that allow unclean elections, among those with a partition without live in-sync replica."""
     live_replicas = Liveness(term.state, term.state.live)
     in_question = {
         partition.topic

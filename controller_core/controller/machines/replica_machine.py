@@ -1,7 +1,7 @@
-"""The replica state machine of seed 000: what each transition does.
+"""The replica state machine of seed 000: the effects of each transition.
 
-A broker is sent requests only while it is live; the transition of a replica on a dead broker changes ZooKeeper and what
-the other replicas know.
+Only live brokers are sent requests. The transition of a replica on a dead broker changes ZooKeeper and the other
+replicas' knowledge.
 """
 
 from collections.abc import Iterable, Mapping, Sequence, Set
@@ -18,7 +18,7 @@ from controller_core.zk.session import TransactionFailed
 
 
 def to_new(term: Term, replicas: Iterable[PartitionReplica]) -> None:
-    """NonExistentReplica -> NewReplica: it is sent the current leader and ISR, where there is a leader already."""
+    """NonExistentReplica -> NewReplica: it is sent the current leader and ISR, if there is a leader already."""
     legal = _legal(term, replicas, ReplicaStatus.NEW)
     term.batch.leader_and_isr_of(by_partition(legal), is_new=True)
     _mark(term, legal, ReplicaStatus.NEW)
@@ -27,7 +27,7 @@ def to_new(term: Term, replicas: Iterable[PartitionReplica]) -> None:
 def to_online(term: Term, replicas: Iterable[PartitionReplica]) -> None:
     """NewReplica, OnlineReplica, OfflineReplica -> OnlineReplica: it is sent the current leader and ISR.
 
-    A new replica was sent that when it became one, and is in AR already: every way to NewReplica sets AR first.
+    A new replica was sent them when it became one, and it is in AR already: every way to NewReplica sets AR first.
     """
     legal = _legal(term, replicas, ReplicaStatus.ONLINE)
     status = term.state.replica_status
@@ -37,9 +37,11 @@ def to_online(term: Term, replicas: Iterable[PartitionReplica]) -> None:
 
 
 async def to_offline(term: Term, replicas: Iterable[PartitionReplica], *, tells_unchanged: bool = True) -> None:
-    """NewReplica, OnlineReplica -> OfflineReplica: it leaves the ISR, and is stopped then: no leader waits for it any more.
+    """NewReplica, OnlineReplica -> OfflineReplica: it leaves the ISR, then it is stopped.
 
-    Whoever sends the brokers the partitions whose ISR does not change by himself, says so."""
+    In this order no leader waits for a stopped replica. With `tells_unchanged=False` the caller sends the brokers those
+    partitions whose ISR does not change.
+    """
     leaving = by_partition(_legal(term, replicas, ReplicaStatus.OFFLINE))
 
     async def take_offline(partitions: Sequence[TopicPartition]) -> None:
@@ -63,7 +65,7 @@ def to_non_existent(term: Term, replicas: Iterable[PartitionReplica]) -> None:
 
 
 async def delete(term: Term, replicas: Iterable[PartitionReplica]) -> None:
-    """The way of a replica that is not needed any more: -> OfflineReplica -> NonExistentReplica."""
+    """Delete replicas that are no longer needed: -> OfflineReplica -> NonExistentReplica."""
     unneeded = by_partition(replicas)
 
     async def delete_of(partitions: Sequence[TopicPartition]) -> None:
@@ -75,9 +77,11 @@ async def delete(term: Term, replicas: Iterable[PartitionReplica]) -> None:
 
 
 async def take_out(term: Term, replicas: Iterable[PartitionReplica], *, tells_unchanged: bool = True) -> None:
-    """-> OfflineReplica for those that are not there yet, as they are after a controlled shutdown of their broker.
+    """-> OfflineReplica, for replicas that are not there yet. They may be there after a controlled shutdown of their
+    broker.
 
-    Who is there and was taken into an ISR again leaves it: a leader of before Kafka 3.3 takes one that is shutting down."""
+    An offline replica that is in the ISR again leaves it. A leader older than Kafka 3.3 adds a replica that shuts down.
+    """
     present: list[PartitionReplica] = []
     back: list[PartitionReplica] = []
     for replica in replicas:
@@ -96,9 +100,10 @@ def _is_in_isr_with_others(term: Term, replica: PartitionReplica) -> bool:
 
 
 def by_partition(replicas: Iterable[PartitionReplica]) -> dict[TopicPartition, frozenset[BrokerId]]:
-    """The brokers of the replicas of each partition: one write serves all that leave it.
+    """Group the brokers of the replicas by partition, because one write serves all that leave a partition.
 
-    Partitions that have one replica among them, which is nearly all, share one set for each broker."""
+    Nearly all partitions have one replica among them, and share one set for each broker.
+    """
     brokers: dict[TopicPartition, frozenset[BrokerId]] = {}
     alone: dict[BrokerId, frozenset[BrokerId]] = {}
     for partition, broker in replicas:
@@ -110,9 +115,10 @@ def by_partition(replicas: Iterable[PartitionReplica]) -> dict[TopicPartition, f
 
 
 async def leave_isr(term: Term, replicas: Iterable[PartitionReplica]) -> None:
-    """Takes replicas out of the ISRs of their partitions with one write each, and sends that to the replicas that stay.
+    """Remove replicas from the ISRs of their partitions with one write each, and send the result to those that stay.
 
-    An ISR that would be empty stays as it is, without a leader."""
+    An ISR that would be empty stays as it is, without a leader.
+    """
     leaving = by_partition(replicas)
 
     async def leave(partitions: Sequence[TopicPartition]) -> None:
@@ -122,7 +128,7 @@ async def leave_isr(term: Term, replicas: Iterable[PartitionReplica]) -> None:
 
 
 async def _leave_isr(term: Term, leaving: Mapping[TopicPartition, Set[BrokerId]], *, tells_unchanged: bool) -> None:
-    """Shrinks the ISRs that this term knows; those that someone else has written since are read and shrunk again."""
+    """Shrink the ISRs that this term knows. Those that somebody else has written since are read and shrunk again."""
 
     async def shrink(states: Mapping[TopicPartition, PartitionState]) -> Mapping[TopicPartition, TransactionFailed]:
         shrunk = {
