@@ -1,19 +1,8 @@
-"""AlterPartition: a leader asks the controller for another ISR, and the checks that its request must pass, in order.
+"""AlterPartition: a leader requests a new ISR. The checks run in Kafka's order, which matters.
 
-The order is Kafka's and matters: a request of a leader that knows more than this controller means that this controller is
-stale (KAFKA-14154), and a repeated request must succeed before its epoch is found to be old (KAFKA-14144).
-
-Kafka's ZooKeeper controller takes any live brokers for an ISR. Here it must be one as KRaft has it: without repetition,
-with the leader, and nobody may join who is not assigned. AR is then what is served: OAR + RAR while a reassignment waits
-for the ISR, RAR alone in its last steps. Who is in the ISR already, and was dropped from AR by other hands, may stay:
-else the leader could not change the ISR at all. Who is not assigned is refused as one that is not live: a leader drops
-that request and goes on from the ISR that it knows, where after INVALID_REQUEST it would wait for the next LeaderAndIsr.
-
-A broker that is shutting down or dead may not join either (KIP-841). Members of the present ISR may stay: a leader that is
-shutting down itself must be able to let a replica join that takes over from it. A leader of before Kafka 3.3 may ask for a
-replica on any broker, as its own controller takes whoever is assigned: one of 2.8 to 3.1 that is refused, with whatever
-error, waits for the next LeaderAndIsr, and until then nobody joins any more. Who is taken and does not follow the leader
-drops itself (`replica.lag.time.max.ms`).
+A leader that knows more than this controller proves that the controller is stale (KAFKA-14154). A repeated request must
+succeed before its epoch is found to be old (KAFKA-14144). The members must make a valid ISR as in KRaft; Kafka's
+ZooKeeper controller accepts any live brokers.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
@@ -49,14 +38,14 @@ _RECOVERY_STATES: Final = {state.value: state for state in LeaderRecoveryState}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IsrChange:
-    """What a leader asks for one partition, and the epochs it asks under."""
+    """The ISR that a leader requests for one partition, and the epochs under which it does."""
 
     wanted: LeaderAndIsr
     partition_epoch: PartitionEpoch
 
 
 async def on_alter_partition(term: Term, request: AlterPartitionRequest) -> AlterPartitionResponse:
-    """Changes ISRs as asked, sends them to all brokers, and goes on with reassignments that waited for them."""
+    """Change ISRs as requested, send them to all brokers, and continue reassignments that waited for them."""
     broker = term.state.brokers.get(request.broker_id)
     if broker is None or broker.epoch != request.broker_epoch:
         return refusal(ErrorCode.stale_broker_epoch)
@@ -69,22 +58,23 @@ async def on_alter_partition(term: Term, request: AlterPartitionRequest) -> Alte
 
 
 def may_be_let_in(term: Term, request: AlterPartitionRequest) -> bool:
-    """Whether nothing but ISRs can follow from the request: where a partition is reassigned, much more may."""
+    """Return True if only ISRs can change by this request. For a partition that is reassigned, much more may follow."""
     running = term.state.reassignments
     return not running or not any(partition in running for partition, _ in _asked_of(_named(term, request)))
 
 
 def refusal(error_code: ErrorCode) -> AlterPartitionResponse:
-    """The answer to a request that is refused as a whole."""
+    """Return the response to a request that is refused as a whole."""
     return AlterPartitionResponse(error_code=error_code)
 
 
 def check(
     term: Term, broker: BrokerId, partition: TopicPartition, change: IsrChange, eligible: Set[BrokerId] | None
 ) -> ErrorCode | None:
-    """Why a change is refused, or None. Whether it is there already is asked between the epochs: `is_there_already`.
+    """Return the error of a refused change; None if it is accepted or already made (`is_there_already`).
 
-    `eligible`: the brokers that may join the ISR; None: all brokers."""
+    `eligible` are the brokers that may join the ISR; None: all brokers.
+    """
     state = term.state.states.get(partition) if term.state.has(partition) else None
     if state is None:
         return ErrorCode.unknown_topic_or_partition
@@ -103,13 +93,19 @@ def check(
 
 
 def is_there_already(state: PartitionState, change: IsrChange) -> bool:
-    """Whether the request repeats one that was carried out, whose answer was lost."""
+    """Return True if the request repeats one that was carried out, for example because the response was lost."""
     return state.leader_and_isr == change.wanted and change.partition_epoch <= state.partition_epoch
 
 
 def _check_recovery_and_members(
     current: LeaderAndIsr, wanted: LeaderAndIsr, eligible: Set[BrokerId] | None, assigned: Collection[BrokerId]
 ) -> ErrorCode | None:
+    """Return the error of an ISR that may not be.
+
+    The ISR has no repetition, includes the leader, and nobody joins who is not assigned. AR is then what is served: OAR
+    + RAR while a reassignment waits for the ISR, RAR alone in its last steps. Members of the present ISR that somebody
+    else removed from AR are tolerated; otherwise the leader could never change the ISR.
+    """
     recovering = LeaderRecoveryState.RECOVERING
     if wanted.leader_recovery_state is recovering and len(wanted.isr) > 1:
         return ErrorCode.invalid_request
@@ -118,13 +114,15 @@ def _check_recovery_and_members(
     if wanted.leader not in wanted.isr or len(set(wanted.isr)) != len(wanted.isr):
         return ErrorCode.invalid_request
     joining = set(wanted.isr).difference(current.isr)
+    # A leader drops a request with INELIGIBLE_REPLICA, and goes on from the ISR that it knows. After INVALID_REQUEST it
+    # would wait for the next LeaderAndIsr.
     if eligible is not None and not joining <= eligible:
         return ErrorCode.ineligible_replica
     return None if joining.issubset(assigned) else ErrorCode.ineligible_replica
 
 
 def _is_of_before_3_3(request: AlterPartitionRequest) -> bool:
-    """Leaders of before Kafka 3.3 name topics by their names."""
+    """Return True for leaders older than Kafka 3.3. They identify topics by name."""
     return any(topic.name is not None for topic in request.topics)
 
 
@@ -134,6 +132,10 @@ async def _alter(
     outcomes: dict[TopicPartition, Outcome] = {}
     decided: dict[TopicPartition, Selection] = {}
     before: dict[TopicPartition, PartitionState] = {}
+    # Brokers that are dead or shut down may not join (KIP-841). Present members may stay: a leader that shuts down must
+    # be able to add the replica that takes over. A leader older than Kafka 3.3 may ask for a replica on any broker: one
+    # of 2.8 to 3.1 that is refused waits for the next LeaderAndIsr, and nobody joins until then. It drops a replica
+    # that does not follow by itself (`replica.lag.time.max.ms`).
     eligible = term.state.live if asks_for_live else None
     for partition, one in asked.items():
         change = _change(broker, one)
@@ -146,7 +148,7 @@ async def _alter(
         elif is_there_already(state := term.state.states[partition], change):
             outcomes[partition] = state
         else:
-            # Nobody needs LeaderAndIsr: the leader has its answer.
+            # No replica needs LeaderAndIsr: the leader gets the response.
             before[partition], decided[partition] = state, Selection(leader_and_isr=change.wanted, receivers=())
     failed = await commit(term, decided, before) if decided else {}
     outcomes.update((p, term.state.states[p]) for p in decided if p not in failed)
@@ -156,12 +158,12 @@ async def _alter(
 
 
 async def refresh(term: Term, partitions: Iterable[TopicPartition]) -> None:
-    """Reads states again that someone else wrote, and sends them to all brokers."""
+    """Read states again that somebody else wrote, and send them to all brokers."""
     term.batch.update_metadata(await reread_or_restore(term, partitions))
 
 
 async def on_isr_changes_notified(term: Term) -> None:
-    """Brokers older than AlterPartition wrote ISRs by themselves and left notifications; these are read and removed."""
+    """Read and remove the notifications of brokers older than AlterPartition, which write ISRs to ZooKeeper themselves."""
     names = await term.watched.children(paths.ISR_CHANGE_NOTIFICATION, IsrChangesNotified())
     notifications = [f"{paths.ISR_CHANGE_NOTIFICATION}/{name}" for name in names]
     changed: dict[TopicPartition, None] = {}
@@ -178,7 +180,7 @@ async def on_isr_changes_notified(term: Term) -> None:
 
 
 def _change(leader: BrokerId, asked: AskedIsr) -> IsrChange | None:
-    """None where the recovery state is none that there is."""
+    """Return the change that a request asks for; None if there is no such recovery state."""
     recovery_state = _RECOVERY_STATES.get(asked.leader_recovery_state)
     if recovery_state is None:
         return None
@@ -189,7 +191,7 @@ def _change(leader: BrokerId, asked: AskedIsr) -> IsrChange | None:
 
 
 _Named = Sequence[tuple[AskedTopic, TopicName | None]]
-"""The topics of a request, and their names; None for one that is not known."""
+"""The topics of a request with their names; None for an unknown topic."""
 
 
 def _named(term: Term, request: AlterPartitionRequest) -> _Named:
@@ -203,7 +205,7 @@ def _name_of(term: Term, topic: AskedTopic) -> TopicName | None:
 
 
 def _asked_of(named: _Named) -> Iterator[tuple[TopicPartition, AskedIsr]]:
-    """What is asked of each partition of a known topic."""
+    """Yield the change that is requested for each partition of a known topic."""
     for topic, name in named:
         if name is not None:
             for one in topic.partitions:

@@ -1,8 +1,8 @@
-"""Brokers come and go: `on_broker_startup` and `on_broker_failure` of seed 000.
+"""Starts and failures of brokers: `on_broker_startup` and `on_broker_failure` of seed 000.
 
-A broker is alive while it is registered; its epoch is the czxid of the registration. A broker that bounced faster than
-anyone noticed has the same id and a larger epoch: for the controller it failed and started (KIP-380). One whose
-registration was overwritten with what makes no sense goes on as it was known: it has not failed.
+A broker is alive while it is registered. Its epoch is the czxid of the registration. A broker that bounced faster than
+anybody noticed has the same id and a larger epoch. For the controller it failed and started (KIP-380). A broker whose
+registration was overwritten with unreadable data has not failed, and keeps its last known registration.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -29,13 +29,13 @@ from controller_core.zk.session import ZkNode
 log = structlog.get_logger()
 
 IGNORED: Final = "unreadable broker registration, ignored"
-STAYS_KNOWN: Final = "unreadable broker registration, the broker goes on as it was known"
+STAYS_KNOWN: Final = "unreadable broker registration, the broker keeps its last known one"
 
 _WITHOUT_LEADER: Final = (PartitionStatus.OFFLINE, PartitionStatus.NEW)
 
 
 async def on_brokers_changed(term: Term) -> None:
-    """Compares the registered brokers with the known ones, and handles who came, went, or did both."""
+    """Compare the registered brokers with the known ones, and handle those that started, failed, or both."""
     present = await read_live_brokers(term)
     known = term.state.brokers
     dead = [broker for broker in known if broker not in present]
@@ -52,14 +52,17 @@ async def on_brokers_changed(term: Term) -> None:
 
 
 async def on_broker_failure(term: Term, dead: Iterable[BrokerId]) -> None:
-    """onBrokerFailure, its steps in the order of the specification for a group of partitions at a time.
+    """Run onBrokerFailure: its steps in the order of the specification, for one group of partitions at a time.
 
-    The partitions without a leader come first, and apart: the ISRs of the others are written in other transactions."""
+    The partitions that lost their leader come first and separately, because the ISRs of the others are written in other
+    transactions.
+    """
     dead = set(dead)
     for broker in dead:
         term.state.remove_broker(broker)
     affected = term.state.partitions_on(dead)
     led = dict.fromkeys(term.state.led_by(affected, dead))
+    # Step 2 is for all partitions without a leader, also for those without a replica on the dead brokers.
     waiting_elsewhere = set(without_leader(term)).difference(affected)
     await partition_machine.to_online(term, sorted(waiting_elsewhere))
 
@@ -82,7 +85,7 @@ async def on_broker_failure(term: Term, dead: Iterable[BrokerId]) -> None:
 
 
 async def on_broker_startup(term: Term, brokers: Mapping[BrokerId, Broker]) -> None:
-    """onBrokerStartup, its steps in the order of the specification."""
+    """Run onBrokerStartup: its steps in the order of the specification."""
     for broker in brokers.values():
         term.state.add_broker(broker)
         term.channels.add(broker)
@@ -91,7 +94,7 @@ async def on_broker_startup(term: Term, brokers: Mapping[BrokerId, Broker]) -> N
 
 
 async def on_broker_behind(term: Term, broker_id: BrokerId, epoch: BrokerEpoch) -> None:
-    """A broker could not be reached for so long that it missed requests: it learns what holds now."""
+    """Send everything to a broker that missed requests, because it was unreachable for too long."""
     known = term.state.brokers.get(broker_id)
     if known is not None and known.epoch == epoch and term.channels.catch_up(broker_id):
         log.info("broker can be reached again, it is sent everything", broker=broker_id)
@@ -99,13 +102,13 @@ async def on_broker_behind(term: Term, broker_id: BrokerId, epoch: BrokerEpoch) 
 
 
 async def send_everything(term: Term, brokers: Mapping[BrokerId, Broker]) -> None:
-    """Sends brokers all that they must know, and goes on with what waited for them."""
+    """Send brokers all that they must know, and continue what waited for them."""
     # 1. send UpdateMetadata requests for all partitions to newly started brokers; the others learn of the brokers
     term.batch.update_metadata(term.state.states, brokers.keys())
     term.batch.update_metadata(())
     removed_replicas.clean_up(term, brokers.keys())
     deleted_topics.make_forgotten(term, brokers.keys())
-    # A broker follows only leaders that it knows to be alive, so it is sent these before anything else.
+    # A broker follows only leaders that it knows to be alive, so it receives the live brokers before anything else.
     await term.send_all_requests()
 
     # 2. replicas on the newly started broker -> OnlineReplica
@@ -124,18 +127,18 @@ async def send_everything(term: Term, brokers: Mapping[BrokerId, Broker]) -> Non
 
 
 async def elect_offline_partitions(term: Term) -> None:
-    """Tries to give a leader to every partition that has none, by the OfflinePartitionLeaderSelector."""
+    """Try to elect a leader for each partition that has none, by the OfflinePartitionLeaderSelector."""
     await partition_machine.to_online(term, without_leader(term))
 
 
 def without_leader(term: Term) -> list[TopicPartition]:
-    """The partitions in OfflinePartition and NewPartition, without those of topics that are being deleted."""
+    """Return the partitions in OfflinePartition and NewPartition, except those of topics that are being deleted."""
     waiting = term.state.partitions_in(*_WITHOUT_LEADER)
     return [partition for partition in waiting if not term.state.is_being_deleted(partition.topic)]
 
 
 async def on_broker_modified(term: Term, broker_id: BrokerId) -> None:
-    """A live broker rewrote its registration: all brokers learn of its listeners, and of nothing else."""
+    """Send all brokers the new listeners of a live broker that rewrote its registration."""
     present = await read_brokers(term, [broker_id])
     known, modified = term.state.brokers.get(broker_id), present.get(broker_id)
     if known is None and modified is not None:
@@ -146,7 +149,8 @@ async def on_broker_modified(term: Term, broker_id: BrokerId) -> None:
     log.info("broker modified", broker=broker_id)
     listener = term.identity.listeners.links
     if modified.endpoint(listener) != known.endpoint(listener):
-        # What waits in the stream to the former address would be lost with it, so the broker is sent everything anew.
+        # Requests that wait in the stream to the former address are lost with it, so the broker is sent everything
+        # again.
         await term.channels.remove(broker_id)
         await on_broker_startup(term, {broker_id: modified})
     else:
@@ -156,10 +160,10 @@ async def on_broker_modified(term: Term, broker_id: BrokerId) -> None:
 
 
 async def read_live_brokers(term: Term) -> dict[BrokerId, Broker]:
-    """The registered brokers, watched, but for those that do not support what is finalized (KIP-584).
+    """Return the registered brokers, watched, except those that do not support the finalized features (KIP-584).
 
-    Such a broker is about to end itself; it does not count as alive until it registers again, or the features change.
-    One that is served already is not given up, as with Kafka: only its own start keeps a broker out.
+    Such a broker is about to stop. It does not count as alive until it registers again, or the features change. As in
+    Kafka, a broker that is served already is not dropped: only its own start keeps a broker out.
     """
     finalized = term.state.finalized_features
     known = term.state.brokers
@@ -175,7 +179,7 @@ async def read_live_brokers(term: Term) -> dict[BrokerId, Broker]:
 
 
 async def read_brokers(term: Term, ids: Iterable[BrokerId] | None = None) -> dict[BrokerId, Broker]:
-    """The registered brokers, watched; an unreadable registration is reported and does not count as a broker."""
+    """Return the registered brokers, watched. An unreadable registration is reported and does not count as a broker."""
     if ids is None:
         ids = await _registered_ids(term)
     by_path = {paths.broker(broker_id): broker_id for broker_id in ids}
@@ -202,12 +206,15 @@ async def _registered_ids(term: Term) -> list[BrokerId]:
     term.state.unusable.keep_among(paths.BROKER_IDS, names)
     ids = {name: paths.broker_id_named(name) for name in names}
     for name in (name for name, broker_id in ids.items() if broker_id is None):
-        term.state.unusable.report(f"{paths.BROKER_IDS}/{name}", IGNORED, f"{name[:80]!r} is no broker's id")
+        term.state.unusable.report(f"{paths.BROKER_IDS}/{name}", IGNORED, f"{name[:80]!r} is not the id of a broker")
     return [broker_id for broker_id in ids.values() if broker_id is not None]
 
 
 def _decoded(term: Term, broker_id: BrokerId, node: ZkNode) -> Broker | None:
-    """The broker of a registration; as it was known where that makes no sense any more, and None where it never did."""
+    """Return the broker of a registration.
+
+    If it has become unreadable, return the last known one; None if there is none.
+    """
     path = paths.broker(broker_id)
     try:
         broker = codecs.decode_broker(broker_id, node)

@@ -1,8 +1,8 @@
-"""Configurations change, and one of them concerns the controller: whether a topic allows unclean leader elections.
-The journal records some more, and of brokers' own files what these say when they are asked.
+"""Configuration changes. One of them concerns the controller: if a topic allows unclean leader elections.
 
-Whoever changes a configuration leaves a sequential notification; others remove it after a while. A partition that waits
-for its in-sync replicas gets a leader when its topic's configuration says that it may have another one.
+Tools that change a configuration leave a sequential notification, and remove it after a while. If a topic's new
+configuration allows an unclean election, its partitions that wait for in-sync replicas get a leader. The journal
+records other settings too, and the static configuration that brokers return when they are asked.
 """
 
 from collections.abc import Iterable
@@ -22,12 +22,12 @@ _NAME: Final = paths.CONFIG_CHANGE_PREFIX.rpartition("/")[2]
 
 
 async def watch_configs(term: Term) -> None:
-    """Begins to watch; what was changed before is in the configurations that elections read."""
+    """Start to watch. Elections read the configurations themselves, so earlier changes need no handling."""
     term.state.remember_config_changes(await _notifications(term))
 
 
 async def on_configs_changed(term: Term) -> None:
-    """Elects leaders where a changed configuration allows one. Many changes are looked at together."""
+    """Elect leaders where a changed configuration now allows it. Many changes are handled together."""
     present = await _notifications(term)
     new = [paths.config_change(name) for name in sorted(present - term.state.seen_config_changes)]
     term.state.remember_config_changes(present)
@@ -44,16 +44,17 @@ async def on_configs_changed(term: Term) -> None:
 
 
 def ask_for_static_configs(term: Term) -> None:
-    """Asks the brokers that have not said what their files configure since they registered; answers are events.
+    """Ask the brokers for their static configuration, if they have not answered since they registered.
 
-    Nothing waits for that, and there is one round of it at a time."""
+    Nothing waits for the answers, which arrive as events. Only one round runs at a time.
+    """
     missing = term.static_configs.missing(term.state)
     if missing and not term.static_configs.is_asking:
         term.end_with_term(term.static_configs.ask(missing))
 
 
 def on_static_config_answered(term: Term, answered: StaticConfigAnswered) -> None:
-    """Takes an answer of a broker that is still the one that was asked."""
+    """Record the answer, if the broker is still the one that was asked."""
     broker = term.state.brokers.get(answered.broker)
     if broker is not None and broker.epoch == answered.config.broker_epoch and answered.config.config:
         term.state.set_static_config(broker.id, answered.config)
@@ -73,10 +74,11 @@ async def _elect(term: Term, changed: Iterable[str]) -> None:
 
 
 async def _notifications(term: Term) -> frozenset[str]:
-    """The names of the notifications; what else somebody put beside them is none.
+    """Return the names of the notifications, without other znodes that somebody put there.
 
-    Which are new is known by the names that were there, not by their numbers: one with a number from the future, which
-    anybody may put there, would else be the last that is ever seen."""
+    New notifications are recognized by their names, not by the highest number. Anybody may create one with a number far
+    ahead, and it would hide all that follow.
+    """
     children = await term.watched.children(paths.CONFIG_CHANGES, ConfigsChanged())
     term.state.unusable.keep_among(paths.CONFIG_CHANGES, children)
     return frozenset(name for name in children if name.startswith(_NAME))

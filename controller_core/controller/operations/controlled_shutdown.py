@@ -1,14 +1,12 @@
-"""`shutdownBroker` of seed 000: a broker that wants to stop asks for it, and hands over what it leads first.
+"""`shutdownBroker` of seed 000: a broker that wants to stop hands over its leaderships first.
 
-The broker asks with ControlledShutdown until nothing remains that it leads, and only then stops (KIP-380 for its epoch).
+The broker repeats ControlledShutdown until it leads nothing, and only then stops (KIP-380 for its epoch). The last
+broker that is not shutting down has no other broker to hand over to. It stays in service, so that a new topic still
+finds a leader, and ISRs can grow when another broker starts. Kafka's controller marks it as shutting down all the same,
+and no broker that may lead is left.
 
-The last broker that is not shutting down has nobody to hand over to. It stays in service and hears what remains, so
-that a new topic still finds a leader, and ISRs grow when another broker comes; it asks again, or stops. Kafka's
-controller takes it for one that shuts down all the same, and no broker is left that may lead.
-
-A shutdown is granted if nothing remains. The broker does not ask again, so the grant is kept in
-`/kontroller/granted_shutdowns`, with the epoch of the broker: the next controller gives it no leaderships either. The next
-grant drops the entries of brokers that are not registered under that epoch any more.
+A broker whose shutdown is granted does not ask again. `/kontroller/granted_shutdowns` keeps the grant and the broker's
+epoch, so that the next controller gives it no leaderships either. Writing a grant drops those of former registrations.
 """
 
 from collections.abc import Mapping
@@ -33,7 +31,7 @@ UNCHECKED_EPOCH = -1
 
 
 async def on_controlled_shutdown(term: Term, request: ControlledShutdownRequest) -> ControlledShutdownResponse:
-    """Answers which partitions the broker still leads; an error where it is not the broker that the controller knows."""
+    """Hand over the broker's leaderships and answer with the rest; with an error if the broker or its epoch is unknown."""
     broker = term.state.brokers.get(request.broker_id)
     if broker is None:
         return refusal(ErrorCode.broker_not_available)
@@ -56,9 +54,11 @@ async def on_controlled_shutdown(term: Term, request: ControlledShutdownRequest)
 
 
 async def shutdown_broker(term: Term, broker: BrokerId) -> list[TopicPartition]:
-    """shutdownBroker, its steps in the order of the specification; returns what the broker still leads.
+    """Run shutdownBroker: its steps in the order of the specification. Return the partitions that the broker still
+    leads.
 
-    Partitions whose only replica is on the broker are left alone: nobody can take them over."""
+    Partitions whose only replica is on the broker are left alone, because no other broker can take them over.
+    """
     term.state.begin_shutdown(broker)
     replicated = _replicated(term, broker)
     led = dict.fromkeys(term.state.led_by(replicated, {broker}))
@@ -72,7 +72,7 @@ async def shutdown_broker(term: Term, broker: BrokerId) -> list[TopicPartition]:
 
 
 async def resume(term: Term) -> None:
-    """A new controller takes the leaderships again from brokers whose shutdown a former one granted."""
+    """Take the leaderships again from brokers whose shutdown a former controller granted."""
     for broker in await _granted(term):
         if term.state.live - {broker}:
             log.info("shutdown was granted by a former controller", broker=broker)
@@ -88,7 +88,7 @@ async def _granted(term: Term) -> list[BrokerId]:
     except LaterVersion as error:
         term.state.unusable.report(paths.GRANTED_SHUTDOWNS, "list of granted shutdowns is left alone", error)
     except MalformedZnode as error:
-        term.state.unusable.report(paths.GRANTED_SHUTDOWNS, "unreadable list of granted shutdowns, begun anew", error)
+        term.state.unusable.report(paths.GRANTED_SHUTDOWNS, "unreadable list of granted shutdowns, ignored", error)
     return []
 
 
@@ -99,7 +99,7 @@ def _of_present_life(term: Term, granted: Mapping[BrokerId, BrokerEpoch]) -> dic
 
 
 async def _keep_grant(term: Term, broker: Broker) -> None:
-    """Writes the grant, fenced. If it cannot be written the broker may stop nevertheless."""
+    """Write the grant, fenced. If it cannot be written the broker may stop nevertheless."""
 
     def entered(node: ZkNode | None) -> list[WriteOp]:
         granted: Mapping[BrokerId, BrokerEpoch] = {}
@@ -124,7 +124,7 @@ async def _keep_grant(term: Term, broker: Broker) -> None:
 
 
 def _replicated(term: Term, broker: BrokerId) -> list[TopicPartition]:
-    """The partitions on a broker that have replicas elsewhere."""
+    """Return the partitions on a broker that have replicas elsewhere."""
     return [
         partition
         for partition in term.state.partitions_on([broker])
@@ -135,11 +135,11 @@ def _replicated(term: Term, broker: BrokerId) -> list[TopicPartition]:
 
 
 def refusal(error_code: ErrorCode) -> ControlledShutdownResponse:
-    """The answer that something else than leaderships stands in the way."""
+    """Return the response to a request that is refused for other reasons than leaderships."""
     return ControlledShutdownResponse(error_code=error_code, remaining_partitions=())
 
 
 def refuse(error_code: ErrorCode) -> ControlledShutdownResponse:
-    """The answer of a process that is not the controller: Kafka's says so with an error of its own for this request."""
+    """Return the response of a process that is not the controller. Kafka has an error of its own for this request."""
     is_elsewhere = error_code is ErrorCode.not_controller
     return refusal(ErrorCode.stale_controller_epoch if is_elsewhere else error_code)

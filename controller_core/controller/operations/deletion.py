@@ -1,13 +1,11 @@
-"""Topics are deleted: every replica is stopped and deleted by its broker, then the topic's znodes are removed.
+"""Deletion of topics: brokers stop and delete every replica, then the topic's znodes are removed.
 
-A topic is marked in `/admin/delete_topics`. A replica on a broker that is down is deleted when the broker is back, and the
-znodes stay until then: a topic created again under the same name must not meet the log of the old one (KAFKA-10548). Where
-single partitions of it are being removed, that ends first.
-
-Deletion wins over a reassignment, as in effect with Kafka: one that is stuck on a dead broker, or throttled, would hold it
-up for ever. Where a marked topic's partitions are being reassigned, that ends at once: all replicas of OAR and RAR are
-assigned and none is added or removed any more, its request and its throttles go, and then all of them are deleted. So
-whoever is the controller after this one, Kafka's too, finds in the topic's znode what is still to be deleted.
+A topic is marked in `/admin/delete_topics`. A replica on a dead broker is deleted when the broker is back, and the
+znodes stay until then: a new topic of the same name must not meet the log of the old one (KAFKA-10548). A removal of
+single partitions ends first. Deletion ends a reassignment, as it does in Kafka in effect: one that is stuck on a dead
+broker, or throttled, would hold it up for ever. All replicas of OAR and RAR become assigned, none is added or removed
+any longer, requests and throttles are dropped, and then all replicas are deleted. So the next controller, Kafka's too,
+finds in the topic's znode what is still to be deleted.
 """
 
 from collections import defaultdict
@@ -33,20 +31,20 @@ log = structlog.get_logger()
 
 
 async def on_topic_deletions_requested(term: Term) -> None:
-    """Takes up the topics that are marked, and removes the marks of topics that are not there."""
+    """Start the deletion of marked topics, and remove the marks of topics that do not exist."""
     await load_deletions(term)
     await resume(term)
 
 
 async def load_deletions(term: Term) -> None:
-    """Takes the marked topics into the cluster state; nothing is sent to the brokers yet."""
+    """Record the marked topics in the cluster state. Nothing is sent to the brokers yet."""
     marked = [TopicName(name) for name in await term.watched.children(paths.DELETE_TOPICS, TopicDeletionsRequested())]
     if marked and not term.settings.delete_topic_enable:
         log.error("topics are not deleted: delete-topic-enable is false", topics=marked)
         await term.writer.write({name: [Delete(path=paths.delete_topic(name))] for name in marked})
         return
     unknown = [name for name in marked if name not in term.state.topics]
-    # One that is there was created since we looked for topics: its mark stays until it is known.
+    # A topic that exists now was created since the controller read the topics. Its mark stays until the topic is known.
     znodes = await term.zk.read_many([paths.topic(name) for name in unknown])
     unknown = [name for name, znode in zip(unknown, znodes, strict=True) if znode is None]
     await term.writer.write({name: [Delete(path=paths.delete_topic(name))] for name in unknown})
@@ -57,18 +55,19 @@ async def load_deletions(term: Term) -> None:
         term.state.mark_for_deletion(name, replicas)
         log.info("topic is to be deleted", topic=name, replicas=len(replicas))
         if term.state.unusable.has(paths.topic(name)):
-            log.error("logs of a deleted topic stay where its entries could not be read", topic=name)
+            log.error("logs of partitions with unreadable entries stay when their topic is deleted", topic=name)
 
 
 async def _end_reassignments(term: Term, topics: Collection[TopicName]) -> None:
-    """Whatever step they have reached: what they leave assigned is all that the topics' znodes name.
+    """End the reassignments of topics, whatever step they have reached. All replicas in the znodes become assigned.
 
-    In memory the assignments show where they came from still, for those who ask to cancel them."""
+    In memory the assignments still show the origin, for requests that cancel the reassignment.
+    """
     running = term.state.reassignments
     ended = [partition for name in topics for partition in term.state.partitions_of(name) if partition in running]
     if not ended:
         return
-    log.warning("reassignments end, as their topics are deleted", partitions=listed(sorted(ended)))
+    log.warning("reassignments end because their topics are deleted", partitions=listed(sorted(ended)))
     for partition in ended:
         term.state.set_assignment(partition, running.end(partition).full)
     full = {partition: ReplicaAssignment(replicas=term.state.assignment(partition).replicas) for partition in ended}
@@ -78,7 +77,7 @@ async def _end_reassignments(term: Term, topics: Collection[TopicName]) -> None:
 
 
 async def resume(term: Term, started: Collection[BrokerId] = ()) -> None:
-    """Begins the deletions that have not begun, and sends newly started brokers what they missed."""
+    """Start the deletions that have not started, and send newly started brokers the deletions that they missed."""
     beginning = {
         name: term.state.partitions_of(name) for name, deletion in term.state.deletions.items() if not deletion.started
     }
@@ -95,7 +94,7 @@ async def resume(term: Term, started: Collection[BrokerId] = ()) -> None:
 
 
 async def on_replicas_deleted(term: Term, broker: BrokerId, partitions: Iterable[TopicPartition]) -> None:
-    """A broker answered that it deleted replicas; with the last one the topic is gone."""
+    """Record replicas that a broker has deleted. With the last one, remove the topic."""
     by_topic: defaultdict[TopicName, set[PartitionReplica]] = defaultdict(set)
     for partition in partitions:
         by_topic[partition.topic].add(PartitionReplica(partition, broker))
@@ -106,7 +105,7 @@ async def on_replicas_deleted(term: Term, broker: BrokerId, partitions: Iterable
 
 
 def on_replicas_not_deleted(term: Term, broker: BrokerId, partitions: Iterable[TopicPartition]) -> None:
-    """A broker answered that it cannot delete replicas: their topics wait until it starts anew."""
+    """Record replicas that a broker cannot delete. Their topics wait until it restarts."""
     for partition in partitions:
         deletion = term.state.deletions.get(partition.topic)
         replica = PartitionReplica(partition, broker)
@@ -127,7 +126,7 @@ async def _begin(term: Term, topics: Mapping[TopicName, list[TopicPartition]]) -
 
 
 async def _delete_replicas(term: Term, replicas: Sequence[PartitionReplica]) -> None:
-    """Also those that a reassignment had begun to delete, or not yet begun to add: which have no status."""
+    """Delete all replicas. Some have no status: a reassignment had begun to delete them, or not yet begun to add them."""
     known = [replica for replica in replicas if replica in term.state.replica_status]
     await replica_machine.delete(term, known)
     for replica in set(replicas).difference(known):
@@ -135,8 +134,10 @@ async def _delete_replicas(term: Term, replicas: Sequence[PartitionReplica]) -> 
 
 
 async def _finish(term: Term, topics: Iterable[TopicName]) -> None:
-    """Removes the znodes of those topics whose replicas are deleted, and each one's mark together with the topic: a new
-    controller takes up all of it or nothing."""
+    """Remove the znodes of topics whose replicas are all deleted, each with its mark in the same transaction.
+
+    So a new controller continues with the whole deletion, or has nothing left to do.
+    """
     deletions = term.state.deletions
     done = [
         topic
@@ -150,11 +151,11 @@ async def _finish(term: Term, topics: Iterable[TopicName]) -> None:
         partitions = term.state.remove_topic(topic)
         log.info("topic deleted", topic=topic, partitions=len(partitions))
     if done:
-        term.enqueue(ReassignmentsEnded())  # those that were about to be asked for, and are throttled already
+        term.enqueue(ReassignmentsEnded())  # to drop throttles of requests that never began
 
 
 async def _delete_as_known(term: Term, topics: Collection[TopicName]) -> set[TopicName]:
-    """Deletes the znodes that topics are made of, of all topics together; returns the topics that are made otherwise."""
+    """Delete the znodes that topics normally have, of all topics together. Return the topics with other znodes."""
     if not topics:
         return set()
     states = term.state.states
@@ -176,7 +177,7 @@ async def _delete_as_known(term: Term, topics: Collection[TopicName]) -> set[Top
 
 
 async def _delete_as_found(term: Term, topic: TopicName) -> None:
-    """Deletes whatever is there of a topic, also what other hands left there."""
+    """Delete all znodes that a topic has, including those that somebody else left there."""
     await subtrees.delete_below(term, paths.partitions(topic))
     await subtrees.delete_existing(
         term, [paths.partitions(topic), paths.topic(topic), paths.topic_config(topic), paths.delete_topic(topic)]

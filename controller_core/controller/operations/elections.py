@@ -1,12 +1,12 @@
-"""Elections that somebody asks for.
+"""Requested elections.
 
-`on_preferred_replica_election` of seed 000: leadership goes back to the first assigned replicas. It is asked for in
-`/admin/preferred_replica_election`, which is deleted when the election was held, whatever it brought.
+`on_preferred_replica_election` of seed 000 gives leadership back to the first assigned replicas. A request is written
+to `/admin/preferred_replica_election`, which is deleted after the election, whatever its result.
 
-Unclean elections: the replica with the longest log leads (KAFKA-15580, KIP-966). None of those that are alive has every
-acknowledged message, and they may differ by hours of them. So their brokers are asked first how far their logs reach,
-beside the events and within `unclean_recovery_timeout_ms`; then the election is held as an event of its own, over what is
-true by then. An unclean election that a topic's configuration allows waits for nobody.
+Unclean elections: the replica with the longest log leads (KAFKA-15580, KIP-966). None of the live replicas has every
+acknowledged message, and hours of them may separate two logs. So their brokers are asked first for the ends of their
+logs, in the background and within `unclean_recovery_timeout_ms`. Then the election is held as an event of its own, from
+the state at that time. An unclean election that a topic's configuration allows waits for no broker.
 """
 
 from collections import defaultdict
@@ -30,24 +30,25 @@ from controller_core.zk.session import Delete, ZkNode
 log = structlog.get_logger()
 
 _SHOWN: Final = 20
-"""Partitions in a line of the log, at most."""
+"""The maximum of partitions in a line of the log."""
 
 
 async def on_preferred_election_requested(term: Term) -> None:
-    """Holds the election that the znode asks for and deletes it; what cannot be elected is reported."""
+    """Hold the election that the znode requests and delete the znode. Report partitions that cannot be elected."""
     node = await term.watched.node(paths.PREFERRED_REPLICA_ELECTION, PreferredElectionRequested())
     if node is None:
         return
     await on_preferred_replica_election(term, _requested(term, node))
-    # An election written over this one in the meantime has another version: it stays, and its write queued an event.
+    # An election that was written over this one has another version. It stays, and its write has queued an event.
     delete = Delete(path=paths.PREFERRED_REPLICA_ELECTION, version=node.version)
     await term.writer.write({paths.PREFERRED_REPLICA_ELECTION: [delete]})
 
 
 async def on_preferred_replica_election(term: Term, partitions: Iterable[TopicPartition]) -> None:
-    """onPreferredReplicaElection: affected partitions -> OnlinePartition, with the preferred replica's selector.
+    """Run onPreferredReplicaElection: affected partitions -> OnlinePartition, with the preferred replica's selector.
 
-    Partitions that their preferred replica leads already are left alone."""
+    Partitions whose preferred replica leads already are left alone.
+    """
     wanted = [
         partition
         for partition in partitions
@@ -61,9 +62,10 @@ async def on_preferred_replica_election(term: Term, partitions: Iterable[TopicPa
 def begin_unclean_recovery(
     term: Term, partitions: Iterable[TopicPartition], hold: Callable[[EndsOfLogs], Awaitable[None]]
 ) -> bool:
-    """Begins to ask the brokers of partitions for which somebody wants an unclean election, and has it held then.
+    """Ask brokers for the ends of logs in the background, and hold the unclean election of the partitions after that.
 
-    False where there is nothing to choose from: nothing has begun, and the election can be held at once."""
+    Return False if there is no choice between replicas. Then nothing was started, and the election can be held at once.
+    """
     timeout_ms = term.settings.unclean_recovery_timeout_ms
     asked = _asked(term, partitions) if timeout_ms else []
     if not asked:
@@ -77,7 +79,7 @@ def begin_unclean_recovery(
 
 
 async def on_log_ends_answered(answered: LogEndsAnswered) -> None:
-    """Holds the election. Whoever asked for it is answered after the event."""
+    """Hold the election. Its requester is answered after the event."""
     ends = answered.ends
     shown = {str(each): {broker: tuple(end) for broker, end in ends[each].items()} for each in sorted(ends)[:_SHOWN]}
     log.info("unclean election by the ends of logs: epoch and offset", partitions=len(ends), ends=shown)
@@ -102,7 +104,7 @@ def _requested(term: Term, node: ZkNode) -> list[TopicPartition]:
 
 
 def _asked(term: Term, partitions: Iterable[TopicPartition]) -> list[tuple[Broker, dict[TopicPartition, LeaderEpoch]]]:
-    """Of each broker the partitions with a choice: several live replicas, and none of them in sync."""
+    """Return for each broker the partitions with a choice: several live replicas, and none of them in sync."""
     asked: defaultdict[BrokerId, dict[TopicPartition, LeaderEpoch]] = defaultdict(dict)
     live_replicas = Liveness(term.state, term.state.live)
     for partition in partitions:

@@ -1,9 +1,9 @@
-"""The finalized features of the cluster, as `/feature` says them (KIP-584): set up by a new controller, then watched.
+"""The finalized features of the cluster in `/feature` (KIP-584): set up by a new controller, then watched.
 
-A znode that cannot be understood is left as it is, because whatever wrote it may mean something by it: the cluster is
-served without features then, no level can be changed, and every look at the znode says in the log what to do. So it is
-with one that is deleted: the versions of a new znode begin again at 0, and a broker that sees a lower version than it
-knows, because it never saw that there was no znode, ends itself. Only the next controller makes one, as with Kafka.
+A znode that cannot be understood stays as it is, because its writer may have had a reason. The cluster is then served
+without features, no level can be changed, and every check of the znode logs the remedy. The same holds for a deleted
+znode. A new one would begin at version 0, and a broker that never noticed the deletion stops itself when it sees a
+lower version than it knows. As in Kafka, only the next controller creates one.
 """
 
 from collections.abc import Callable, Mapping
@@ -28,20 +28,23 @@ REPAIR: Final = (
     "a new controller makes one without features"
 )
 _NOT_WRITTEN: Final = (AccessRefused, Contended, TransactionFailed)
-"""What leaves `/feature` as it was, and the controller as sound as before; access may be refused to this znode alone."""
+"""Errors that leave `/feature` and the controller as they were. Access may be refused to this znode alone."""
 
 
 class FeaturesNotWrittenError(Exception):
-    """A write of `/feature` was refused; it is as it was, or as somebody else wrote it. Retriable after looking."""
+    """A write of `/feature` was refused.
+
+    The znode is unchanged, or has another's write. Retry after reading it again.
+    """
 
 
 async def set_up(term: Term) -> None:
-    """Loads `/feature`, and makes it first where it is absent."""
+    """Load `/feature`. Create it if it is absent."""
     await _load(term, makes_it=True)
 
 
 async def load(term: Term) -> None:
-    """Reads `/feature`, watched, and rewrites it where it is disabled or of an old version."""
+    """Read `/feature`, watched. Rewrite it if it is disabled or has an old version."""
     await _load(term, makes_it=False)
 
 
@@ -77,7 +80,7 @@ async def _loaded(term: Term, *, makes_it: bool) -> FinalizedFeatures | None:
 
 
 def _wanted(node: ZkNode | None) -> FeatureZnode:
-    """What the znode should say; raises `MalformedZnode`."""
+    """Return the content that the znode should have. Raises `MalformedZnode`."""
     found = codecs.decode_features(node.data) if node is not None else FeatureZnode()
     return FeatureZnode(features=found.features if found.is_enabled else {})
 
@@ -91,7 +94,7 @@ def _put(node: ZkNode | None, znode: FeatureZnode) -> WriteOp:
 
 
 async def on_features_changed(term: Term) -> None:
-    """Takes over what `/feature` says now. Brokers that were kept out by the former levels are looked at again."""
+    """Load the new content of `/feature`. Check again the brokers that the former levels kept out."""
     known = term.state.finalized_features
     await load(term)
     present = term.state.finalized_features
@@ -101,12 +104,11 @@ async def on_features_changed(term: Term) -> None:
 
 
 async def finalize(term: Term, judge: Callable[[FinalizedFeatures], Mapping[str, int]]) -> FinalizedFeatures | None:
-    """Writes the levels that `judge` makes of the present ones, where they differ.
+    """Write the levels that `judge` returns for the present ones, if they differ.
 
-    They are judged anew where somebody else wrote in between.
-
-    Returns what was judged last; None where `/feature` says nothing that could be understood. Raises
-    `FeaturesNotWrittenError`."""
+    If somebody else writes in between, `judge` runs again. Return the features that it judged last; None if `/feature`
+    has no readable content. Raises `FeaturesNotWrittenError`.
+    """
 
     async def read() -> FinalizedFeatures | None:
         await load(term)

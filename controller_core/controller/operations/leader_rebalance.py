@@ -1,6 +1,6 @@
-"""Leaders go back to their preferred replicas by themselves, when a broker misses too many of its own.
+"""Automatic rebalance of leaders: if a broker misses too many of its leaderships, its preferred replicas are elected.
 
-The first look is soon after a term begins, when brokers have most often just moved; then one in every interval.
+The first check is soon after a term begins, when brokers have often just moved. Later ones follow at the interval.
 """
 
 from typing import Final
@@ -22,13 +22,13 @@ FIRST_LOOK_AFTER_MS: Final = 5_000
 
 
 def start_balancing(term: Term) -> None:
-    """Arms the timer of the first look, where balancing is enabled."""
+    """Start the timer of the first check, if balancing is enabled."""
     if term.settings.auto_leader_rebalance_enable:
         term.enqueue_later(BalanceDue(), FIRST_LOOK_AFTER_MS)
 
 
 async def on_balance_due(term: Term) -> None:
-    """Elects preferred replicas where brokers miss too many of their leaderships, and arms the timer again."""
+    """Elect the preferred replicas of brokers that miss too many of their leaderships, and start the timer again."""
     wanted = partitions_to_give_back(term.state, term.settings.leader_imbalance_per_broker_percentage)
     if wanted:
         log.info("rebalancing leaders", partitions=len(wanted))

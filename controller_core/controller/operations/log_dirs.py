@@ -1,7 +1,7 @@
-"""Log directories fail, and the replicas in them with them; the broker lives on and serves the others.
+"""Failures of log directories. The replicas in them fail, but the broker lives on and serves the others.
 
-A broker that loses a directory leaves a notification in ZooKeeper which says only that it did. Which replicas are gone
-is found out by sending it LeaderAndIsr for all of them: it answers KAFKA_STORAGE_ERROR for those that it cannot serve.
+A broker that loses a directory leaves a notification in ZooKeeper, without the names of the replicas. The controller
+sends it LeaderAndIsr for all its replicas, and the broker answers KAFKA_STORAGE_ERROR for those that it cannot serve.
 They count as dead until the broker answers otherwise, or starts again (`answers.refused`).
 """
 
@@ -23,7 +23,7 @@ log = structlog.get_logger()
 
 
 async def on_log_dirs_failed(term: Term) -> None:
-    """Asks the brokers that lost a directory about all their replicas, and removes the notifications."""
+    """Ask the brokers that lost a directory about all their replicas, and remove the notifications."""
     notifications = await _notifications(term)
     nodes = await term.zk.read_many(notifications)
     failed: set[BrokerId] = set()
@@ -47,12 +47,12 @@ async def on_log_dirs_failed(term: Term) -> None:
 
 
 async def remove_notifications(term: Term) -> None:
-    """A new controller asks every broker about all its replicas anyway; it only watches for what comes."""
+    """Remove the notifications unread. A new controller asks every broker about all its replicas anyway."""
     await term.writer.write({path: [Delete(path=path)] for path in await _notifications(term)})
 
 
 async def on_replicas_become_online(term: Term, broker: BrokerId, partitions: Collection[TopicPartition]) -> None:
-    """Replicas that were offline are served again by their broker, and may lead."""
+    """Put replicas online that their broker serves again. They may lead."""
     known = term.state.failed_replicas.get(broker, frozenset())
     term.state.set_failed_replicas(broker, known.difference(partitions))
     term.batch.update_metadata(partitions)
@@ -60,10 +60,11 @@ async def on_replicas_become_online(term: Term, broker: BrokerId, partitions: Co
 
 
 async def on_replicas_become_offline(term: Term, broker: BrokerId, partitions: Collection[TopicPartition]) -> None:
-    """The steps of onBrokerFailure, for some replicas of a broker that lives on (Kafka's onReplicasBecomeOffline).
+    """Run the steps of onBrokerFailure for some replicas of a live broker (Kafka's onReplicasBecomeOffline).
 
-    They are in a failed log directory, or their broker cannot serve them for another reason.
-    A topic that is being deleted keeps waiting for such a replica until its broker starts with the directory repaired."""
+    They are in a failed log directory, or their broker cannot serve them for another reason. A topic that is being
+    deleted waits for such a replica until its broker restarts with the directory repaired.
+    """
     log.error("replicas cannot be served by their broker", broker=broker, partitions=list(map(str, partitions))[:20])
     known = term.state.failed_replicas.get(broker, frozenset())
     term.state.set_failed_replicas(broker, known.union(partitions))

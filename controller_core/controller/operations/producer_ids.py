@@ -1,4 +1,4 @@
-"""AllocateProducerIds: a broker asks for the next block of ids for idempotent and transactional producers (KIP-730)."""
+"""AllocateProducerIds: the next block of ids for a broker's idempotent and transactional producers (KIP-730)."""
 
 from functools import partial
 from typing import Final
@@ -21,11 +21,11 @@ log = structlog.get_logger()
 BLOCK_SIZE = 1000
 """Kafka's PRODUCER_ID_BLOCK_SIZE."""
 LAST_FIRST: Final = (1 << 63) - BLOCK_SIZE
-"""Where the last block begins: ids are of 64 bits."""
+"""The first id of the last block: ids have 64 bits."""
 
 
 async def on_allocate_producer_ids(term: Term, request: AllocateProducerIdsRequest) -> AllocateProducerIdsResponse:
-    """Gives the broker the block after the last one given, and records it before answering."""
+    """Allocate the block after the last one, and record it before answering."""
     broker = term.state.brokers.get(BrokerId(request.broker_id))
     if broker is None:
         return refusal(ErrorCode.broker_id_not_registered)
@@ -37,7 +37,7 @@ async def on_allocate_producer_ids(term: Term, request: AllocateProducerIdsReque
         )
     except MalformedZnode as error:
         term.state.unusable.report(
-            paths.PRODUCER_ID_BLOCK, "unreadable producer id block: no ids are given before it is repaired", error
+            paths.PRODUCER_ID_BLOCK, "unreadable producer id block: no ids are allocated until it is repaired", error
         )
         return refusal(ErrorCode.unknown_server_error)
     term.state.unusable.clear(paths.PRODUCER_ID_BLOCK)
@@ -52,24 +52,24 @@ async def on_allocate_producer_ids(term: Term, request: AllocateProducerIdsReque
 
 
 def refusal(error_code: ErrorCode) -> AllocateProducerIdsResponse:
-    """The answer that gives no ids."""
+    """Return the response without ids."""
     return AllocateProducerIdsResponse(
         throttle_time=NO_THROTTLE, error_code=error_code, producer_id_start=ProducerId(0), producer_id_len=i32(0)
     )
 
 
 def _first_free(node: ZkNode | None) -> int:
-    """Raises `MalformedZnode`, also where all ids have been given."""
+    """Return the first id that is free. Raises `MalformedZnode`, also if none is left."""
     first = codecs.decode_producer_id_block(node.data).last + 1 if node and node.data else 0
     if first > LAST_FIRST:
         raise MalformedZnode(
-            paths.PRODUCER_ID_BLOCK, f"all producer ids have been given, the last block ends at {first - 1}"
+            paths.PRODUCER_ID_BLOCK, f"all producer ids are allocated, the last block ends at {first - 1}"
         )
     return first
 
 
 def _record(broker: BrokerId, node: ZkNode | None) -> list[WriteOp]:
-    """Records the block after the last one as given; raises `MalformedZnode`."""
+    """Record the block after the last one as allocated. Raises `MalformedZnode`."""
     first = _first_free(node)
     data = codecs.encode_producer_id_block(ProducerIdBlock(broker=broker, first=first, last=first + BLOCK_SIZE - 1))
     return [put(paths.PRODUCER_ID_BLOCK, node, data)]

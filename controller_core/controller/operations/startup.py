@@ -1,7 +1,7 @@
-"""Partitions that were served before: where their state machines begin, and what it takes to serve them again.
+"""The start of the state machines of partitions that were served before.
 
-A new controller finds all partitions like this, a present one those of a topic whose znode it could not read at first.
-Their states are in the cluster state already.
+A new controller finds all partitions in this condition. A controller in office finds those of a topic whose znode it
+could not read at first. Their states are in the cluster state already.
 """
 
 import asyncio
@@ -16,11 +16,11 @@ from controller_core.model.ids import BrokerId, PartitionReplica, TopicName, Top
 from controller_core.model.transitions import PartitionStatus, ReplicaStatus
 
 WRITTEN_AT_ONCE: Final = 50
-"""Topics that are looked at, and written where that is necessary, before others on the event loop have their turn."""
+"""The number of topics to check, and if necessary to write, before the event loop gets its turn."""
 
 
 async def whole_topics(term: Term, prepared: Prepared) -> Prepared:
-    """All topics that can be sent in whole: as they were prepared where that is still so, written now where it is not."""
+    """Return the topics whose requests can be sent as a whole: as prepared if still current, otherwise written now."""
     if term.state.failed_replicas:
         return NOTHING_PREPARED
     writer = TopicWriter(term.state, term.state.live_or_shutting_down)
@@ -37,9 +37,10 @@ async def whole_topics(term: Term, prepared: Prepared) -> Prepared:
 
 
 def replica_startup(term: Term, partitions: Collection[TopicPartition], whole: Prepared = NOTHING_PREPARED) -> None:
-    """Initializes each replica by whether its broker is alive, and sends the live ones what they are.
+    """Initialize each replica by the liveness of its broker, and send live brokers their replicas.
 
-    -> OnlineReplica, which is legal for all of them: they are sent the current leader and ISR."""
+    -> OnlineReplica is legal for all of them: they are sent the current leader and ISR.
+    """
     live = term.state.live
     for broker, hosted in term.state.by_broker(partitions).items():
         status = ReplicaStatus.ONLINE if broker in live else ReplicaStatus.OFFLINE
@@ -54,9 +55,10 @@ def replica_startup(term: Term, partitions: Collection[TopicPartition], whole: P
 async def partition_startup(
     term: Term, partitions: Collection[TopicPartition], whole: Prepared = NOTHING_PREPARED
 ) -> None:
-    """Initializes each partition by its state and the liveness of its leader, and elects where there is none.
+    """Initialize each partition by its state and the liveness of its leader, and elect leaders for the offline ones.
 
-    Replicas on dead brokers leave the ISRs afterwards: an election takes them out with the same write."""
+    Replicas on dead brokers leave the ISRs afterwards, because an election removes them with the same write.
+    """
     led = {name for name, topic in whole.items() if topic.leaders <= topic.live}
     for name in led:
         term.state.start_partitions(dict.fromkeys(term.state.topics[name].known.values(), PartitionStatus.ONLINE))

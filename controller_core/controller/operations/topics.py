@@ -1,8 +1,8 @@
-"""Topics and partitions appear and vanish: `on_new_topic_creation` and `on_new_partition_creation` of seed 000.
+"""Creation and loss of topics and partitions: `on_new_topic_creation` and `on_new_partition_creation` of seed 000.
 
-A topic's znode is written by whoever creates it: a tool, the operator, or a broker that creates topics by itself. Brokers
-choose replicas among all that UpdateMetadata lists, and so sometimes the controller's own id; such a replica could never
-exist, and is replaced before anything else happens to the partition.
+The creator of a topic writes its znode: a tool, the operator, or a broker that creates topics automatically. Brokers
+choose replicas among all brokers that UpdateMetadata lists, so they sometimes choose the controller's own id. Such a
+replica could never exist, and is replaced before anything else happens to the partition.
 """
 
 import asyncio
@@ -47,16 +47,18 @@ from controller_core.zk import paths
 log = structlog.get_logger()
 
 SHOWN: Final = 300
-"""How much is said of a name that may be very long."""
+"""The number of characters shown of a name that may be very long."""
 _NOTHING: Final[Mapping[TopicPartition, PartitionState]] = MappingProxyType({})
 ADDED_AT_ONCE: Final = 100
-"""Topics that are taken into the cluster state before others on the event loop have their turn: a few milliseconds."""
+"""The number of topics to add to the cluster state before the event loop gets its turn: a few milliseconds."""
 
 
 async def on_topics_changed(term: Term, suspects: Collection[TopicName] = ()) -> None:
-    """Compares the topics of ZooKeeper with the known ones; a topic deleted and created again in between is both.
+    """Compare the topics in ZooKeeper with the known ones. A topic that was deleted and created again is handled as
+    both.
 
-    Of the known topics only those are read that may not be what they were: whose watch has fired, and the suspects."""
+    Known topics are read only if they may have changed: if their watch has fired, or if they are among `suspects`.
+    """
     names = await read_topic_names(term)
     known = term.state.topics
     changed = [n for n in names if n in known and (n in suspects or not term.watched.is_watched(paths.topic(n)))]
@@ -66,7 +68,7 @@ async def on_topics_changed(term: Term, suspects: Collection[TopicName] = ()) ->
     vanished = [name for name in known if name not in present]
     former = _states_of_same(term, {name: znodes[name] for name in recreated})
     on_topics_vanished(term, [*vanished, *recreated])
-    # A batch has a partition once: that the former one is gone must have been sent before its successor is.
+    # A batch holds each partition once, so the brokers must be sent the end of the former one before its successor.
     term.send_requests()
     new = [name for name in names if name not in term.state.topics]
     if new:
@@ -74,9 +76,10 @@ async def on_topics_changed(term: Term, suspects: Collection[TopicName] = ()) ->
 
 
 def _states_of_same(term: Term, znodes: Mapping[TopicName, TopicZnode]) -> dict[TopicPartition, PartitionState]:
-    """The states of topics that somebody deleted and created again with the same id and replicas.
+    """Return the states of topics that somebody deleted and created again with the same id and replicas.
 
-    Brokers take such a topic for the one that they know: they pass over the leader epochs of a new one."""
+    For brokers this is the topic that they know, so they would ignore the leader epochs of a new one.
+    """
     same = [name for name, znode in znodes.items() if znode.content.topic_id == known_id(term, name) is not None]
     return {
         partition: state
@@ -88,7 +91,7 @@ def _states_of_same(term: Term, znodes: Mapping[TopicName, TopicZnode]) -> dict[
 
 
 async def read_topic_names(term: Term) -> list[TopicName]:
-    """The names of all topics, watched for new and vanished ones. What no topic can be called is none."""
+    """Return the names of all topics, watched for new and vanished ones. Illegal names do not count."""
     names = await term.watched.children(paths.TOPICS, TopicsChanged())
     term.state.unusable.keep_among(paths.TOPICS, names)
     topics = []
@@ -96,20 +99,23 @@ async def read_topic_names(term: Term) -> list[TopicName]:
         if (reason := why_illegal(name)) is None:
             topics.append(TopicName(name))
         else:
-            term.state.unusable.report(f"{paths.TOPICS}/{name}", "a znode that is no topic, left alone", reason[:SHOWN])
+            term.state.unusable.report(
+                f"{paths.TOPICS}/{name}", "a znode that is not a topic is left alone", reason[:SHOWN]
+            )
     return topics
 
 
 def on_topics_vanished(term: Term, topics: Iterable[TopicName]) -> None:
-    """Forgets topics whose znodes are gone, and makes the brokers forget them. Their logs are left alone.
+    """Remove topics whose znodes are gone, at the brokers too. Their logs are left alone.
 
-    A reassignment of such a topic ends here, and the next look at `/admin/reassign_partitions` drops its entry."""
+    A reassignment of such a topic ends here. The next check of `/admin/reassign_partitions` drops its entry.
+    """
     for name in topics:
         topic_id = known_id(term, name)
         if name in term.state.deletions:
-            term.enqueue(TopicDeletionsRequested())  # its mark would meet the next topic of this name
+            term.enqueue(TopicDeletionsRequested())  # else the mark would delete the next topic of this name
         if term.state.removals.numbers_of(name):
-            term.enqueue(PartitionRemovalsRequested())  # and so would the requests that partitions of it be removed
+            term.enqueue(PartitionRemovalsRequested())  # likewise, requests to remove its partitions
         partitions = term.state.remove_topic(name)
         log.warning("topic vanished from ZooKeeper", topic=name, topic_id=str(topic_id), partitions=len(partitions))
         term.batch.forget_metadata(partitions, None)
@@ -120,9 +126,10 @@ def on_topics_vanished(term: Term, topics: Iterable[TopicName]) -> None:
 async def on_new_topic_creation(
     term: Term, topics: Iterable[TopicName], former: Mapping[TopicPartition, PartitionState] = _NOTHING
 ) -> None:
-    """onNewTopicCreation: the topics' partitions are created, but for those that were served before.
+    """Run onNewTopicCreation: create the topics' partitions, except those that were served before.
 
-    `former`: states that are restored if the partitions have none any more."""
+    `former` are states to restore for partitions that have none now.
+    """
     loaded = await load_topics(term, topics)
     partitions = [partition for name in loaded for partition in term.state.partitions_of(name)]
     log.info("new topics", topics=listed(sorted(loaded)), partitions=len(partitions))
@@ -130,13 +137,13 @@ async def on_new_topic_creation(
     served |= await restore(term, {p: former[p] for p in partitions if p in former and p not in served})
     await on_new_partition_creation(term, [partition for partition in partitions if partition not in served])
     await _take_up(term, served)
-    # One of them may be marked, or be asked to move, since before it was known.
+    # The topics may have been marked, or requested to move, before they were known.
     term.enqueue(TopicDeletionsRequested())
     term.enqueue(ReassignmentsRequested())
 
 
 async def _served_before(term: Term, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, PartitionState]:
-    """The states of partitions that have one already. Nobody served a topic that has no znode for its partitions."""
+    """Return the states of partitions that have one already. Topics without a znode for their partitions have none."""
     by_topic: defaultdict[TopicName, list[TopicPartition]] = defaultdict(list)
     for partition in partitions:
         by_topic[partition.topic].append(partition)
@@ -146,7 +153,7 @@ async def _served_before(term: Term, partitions: Iterable[TopicPartition]) -> di
 
 
 async def _take_up(term: Term, served: Mapping[TopicPartition, PartitionState]) -> None:
-    """Partitions of a topic that could not be read when this term began go on where they were."""
+    """Continue with partitions that were served before, of topics that could not be read when this term began."""
     term.state.set_states(served)
     startup.replica_startup(term, served)
     await startup.partition_startup(term, served)
@@ -156,13 +163,13 @@ async def _take_up(term: Term, served: Mapping[TopicPartition, PartitionState]) 
 
 
 async def on_topics_modified(term: Term, topics: Collection[TopicName]) -> None:
-    """Topics' znodes were written: partitions that are not known yet are new; all else is not taken from there."""
+    """Handle rewritten znodes of topics. Unknown partitions are new. Nothing else is taken from the znodes."""
     had_unusable = {name for name in topics if term.state.unusable.has(paths.topic(name))}
     znodes = await read_modified_topics(term, [name for name in topics if name in term.state.topics])
     unknown = await read_topics(term, [name for name in topics if name not in term.state.topics])
     recreated = [name for name, znode in znodes.items() if znode.czxid != term.state.topics[name].czxid]
     if unknown or recreated:
-        await on_topics_changed(term, recreated)  # one that could not be read before perhaps can be now
+        await on_topics_changed(term, recreated)  # an unreadable topic may be readable now
         znodes = {name: znode for name, znode in znodes.items() if name not in recreated}
     without_id = {name: znode for name, znode in znodes.items() if _lost_its_id(term, name, znode)}
     for name in without_id:
@@ -181,13 +188,16 @@ async def on_topics_modified(term: Term, topics: Collection[TopicName]) -> None:
         mended = {name: content for name, content in contents.items() if name in had_unusable}
         new = await _take_up_mended(term, mended, [partition for partition, _ in added])
         await on_new_partition_creation(term, new)
-        term.enqueue(ReassignmentsRequested())  # one of them may be asked to move since before it was known
+        term.enqueue(ReassignmentsRequested())  # it may be requested to move already
 
 
 async def _take_up_mended(
     term: Term, topics: Mapping[TopicName, TopicAssignment], added: Sequence[TopicPartition]
 ) -> list[TopicPartition]:
-    """Entries of the topics could not be used before: partitions that were served then go on. Returns the others."""
+    """Continue with mended partitions that were served before, and return the others.
+
+    The entries of these topics could not be used until now.
+    """
     suspects = [partition for partition in added if partition.topic in topics]
     served = await _served_before(term, suspects)
     for name, content in topics.items():
@@ -208,18 +218,21 @@ def _added(term: Term, name: TopicName, content: TopicAssignment) -> list[TopicP
 
 
 def _known_numbers(term: Term, name: TopicName) -> Set[PartitionId]:
-    """The partitions that a topic is known to have, those among them that are being removed."""
+    """Return the known partitions of a topic, including those that are being removed."""
     return term.state.topics[name].partitions.keys() | term.state.removals.numbers_of(name)
 
 
 def _is_on_its_way_out(term: Term, name: TopicName) -> bool:
-    """Whether a topic, or the last partitions of it, are being deleted: what is added would be nobody's, or leave a gap."""
+    """Return True if a topic, or its last partitions, are being deleted.
+
+    New partitions would be lost, or leave a gap.
+    """
     return name in term.state.deletions or bool(term.state.removals.numbers_of(name))
 
 
 async def _remove_added(term: Term, topic: TopicName) -> None:
-    """Partitions that are added to a topic on its way out, or above some that are, are taken out again (KAFKA-6612)."""
-    log.error("partitions added to a topic that is being deleted, in whole or in part, are taken back", topic=topic)
+    """Remove partitions that were added to a topic that is being deleted, or above some that are (KAFKA-6612)."""
+    log.error("partitions are removed again: their topic is being deleted, in whole or in part", topic=topic)
     known = _known_numbers(term, topic)
 
     def without_added(_: TopicName, content: TopicAssignment) -> TopicAssignment:
@@ -227,11 +240,11 @@ async def _remove_added(term: Term, topic: TopicName) -> None:
 
     await rewrite_topics(term, [topic], without_added)
     if term.state.removals.numbers_of(topic):
-        term.enqueue(PartitionRemovalsRequested())  # those below may be able to go now
+        term.enqueue(PartitionRemovalsRequested())  # the partitions below may be removable now
 
 
 async def on_new_partition_creation(term: Term, partitions: Iterable[TopicPartition]) -> None:
-    """onNewPartitionCreation, its steps in the order of the specification; for a group of partitions at a time."""
+    """Run onNewPartitionCreation: its steps in the order of the specification, for one group of partitions at a time."""
 
     async def create(group: Sequence[TopicPartition]) -> None:
         replicas = term.state.replicas_of(group)
@@ -248,7 +261,7 @@ async def on_new_partition_creation(term: Term, partitions: Iterable[TopicPartit
 
 
 async def load_topics(term: Term, topics: Iterable[TopicName]) -> list[TopicName]:
-    """Reads topics and takes them into the cluster state; returns those that are there."""
+    """Read topics and add them to the cluster state. Return those that exist."""
     znodes = await read_topics(term, topics, watched=True)
     await add_topics(term, znodes)
     await recorded_configs.load_of_topics(term, znodes)
@@ -256,9 +269,10 @@ async def load_topics(term: Term, topics: Iterable[TopicName]) -> list[TopicName
 
 
 async def add_topics(term: Term, znodes: Mapping[TopicName, TopicZnode]) -> list[TopicPartition]:
-    """Takes topics into the cluster state, with a topic id and without replicas on the controller itself.
+    """Add topics to the cluster state, with a topic id and without replicas on the controller itself.
 
-    Returns the partitions that had such replicas."""
+    Return the partitions that had such replicas.
+    """
     contents = await _make_sound(term, znodes)
     for added, (name, content) in enumerate(contents.items(), start=1):
         term.state.add_topic(name, content.topic_id, znodes[name].czxid, content.partitions)
@@ -275,7 +289,7 @@ async def add_topics(term: Term, znodes: Mapping[TopicName, TopicZnode]) -> list
 
 
 async def _make_sound(term: Term, znodes: Mapping[TopicName, TopicZnode]) -> dict[TopicName, TopicAssignment]:
-    """The contents of the topics after what must be mended in them was written back."""
+    """Write back what must be mended in the znodes of topics. Return the contents after that."""
     has_phantom = any(_names(term.identity.id, znode.content) for znode in znodes.values())
     replicas = Counter(
         broker

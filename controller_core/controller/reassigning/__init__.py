@@ -1,1 +1,1 @@
-"""Reassignments of partitions: which can be done, their twelve steps, and their throttles."""
+"""Reassignments of partitions: their validation, their twelve steps, and their throttles."""

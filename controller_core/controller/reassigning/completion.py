@@ -1,10 +1,11 @@
 """The last steps of a reassignment, 10 to 12: AR becomes RAR when the brokers have answered about the old replicas.
 
-Until then a new controller finds in the topic's znode what is to be deleted. Nobody is waited for who is down, who cannot
-delete, or when another target is asked for: the list of removed replicas has what may still have its log.
+Until then the topic's znode tells a new controller what is to be deleted. Dead brokers, and brokers that cannot delete,
+are not waited for; nor is any broker when a new target is requested. The list of removed replicas has the logs that may
+be left.
 
-Each completion rewrites the topic's znode and the one with the requests as a whole, however few partitions are complete.
-Where that is much work for few, they wait a moment for others.
+Each completion rewrites the topic's znode and the one with the requests as a whole, however few partitions are
+complete. If that is much work for few partitions, they wait a moment for others.
 """
 
 from collections.abc import Collection, Iterable
@@ -19,15 +20,15 @@ from controller_core.model.ids import BrokerId, PartitionReplica, TopicPartition
 from controller_core.model.reassignment import complete_reassignment
 
 LONGEST_WAIT_MS: Final = 100
-"""So long a complete reassignment waits at most for others to be completed with."""
+"""The longest time that a complete reassignment waits for others."""
 EARLY_MS: Final = 1
-"""By how much less than asked for a timer may wait."""
+"""The tolerance of timers, which may end earlier than requested."""
 WORTH_IT: Final = 50
-"""It waits while completing takes looking at more than so many partitions for each that is complete."""
+"""A completion waits if it has to handle more than this number of partitions for each complete one."""
 
 
 async def finish(term: Term, partitions: Iterable[TopicPartition]) -> None:
-    """Steps 10 to 12 for the partitions whose old replicas are gone, now or together with others in a moment."""
+    """Run steps 10 to 12 for the partitions whose old replicas are gone: now, or in a moment together with others."""
     running = term.state.reassignments
     running.mark_completable(partitions)
     if not running.completable:
@@ -43,7 +44,7 @@ async def finish(term: Term, partitions: Iterable[TopicPartition]) -> None:
 
 
 def _is_worth_it(state: ClusterState) -> bool:
-    """Whether nothing else is under way, or many are complete for what their completion takes."""
+    """Return True if all running reassignments are complete, or enough of them for the work."""
     completable = state.reassignments.completable
     running, complete = len(state.reassignments), len(completable)
     topics = {partition.topic for partition in completable} & state.topics.keys()
@@ -74,7 +75,10 @@ async def _finish(term: Term, partitions: Iterable[TopicPartition]) -> None:
 
 
 async def finish_early(term: Term, targets: Targets) -> None:
-    """Another target for what is in its last steps: the former one is reached, the rest is listed as removed."""
+    """End reassignments that are in their last steps and have a new target.
+
+    The rest is listed as removed replicas.
+    """
     running = term.state.reassignments
     ending = {
         partition: run.awaiting_deletion
@@ -87,7 +91,7 @@ async def finish_early(term: Term, targets: Targets) -> None:
 
 
 def on_replicas_deleted(term: Term, broker: BrokerId, partitions: Iterable[TopicPartition]) -> None:
-    """A broker answered that it deleted replicas: reassignments that waited for the last of theirs can be finished."""
+    """Record that a broker deleted replicas. Reassignments that waited for the last one can be finished."""
     running = term.state.reassignments
     for partition in _awaiting(term, partitions):
         running.mark_deleted(partition, broker)
@@ -95,7 +99,10 @@ def on_replicas_deleted(term: Term, broker: BrokerId, partitions: Iterable[Topic
 
 
 def on_replicas_not_deleted(term: Term, broker: BrokerId, partitions: Iterable[TopicPartition]) -> None:
-    """A broker answered that it cannot delete replicas: nobody waits any longer, they are listed as removed."""
+    """Record that a broker cannot delete replicas.
+
+    Reassignments stop waiting, and the replicas are listed as removed.
+    """
     running = term.state.reassignments
     for partition in _awaiting(term, partitions):
         running.stop_awaiting(partition, {broker})
@@ -103,26 +110,29 @@ def on_replicas_not_deleted(term: Term, broker: BrokerId, partitions: Iterable[T
 
 
 def _awaiting(term: Term, partitions: Iterable[TopicPartition]) -> list[TopicPartition]:
-    """The partitions whose reassignments are in their last steps."""
+    """Return the partitions whose reassignments are in their last steps."""
     running = term.state.reassignments
     return [p for p in partitions if (run := running.get(p)) is not None and run.awaiting_deletion is not None]
 
 
 def _queue_completion(term: Term, partition: TopicPartition) -> None:
-    """A topic's partitions wait for several brokers, which answer one after the other: its znode is rewritten when the
-    answers that have come are all looked at, and not for each of them."""
+    """Queue the completion as an event of its own, after the answers that have arrived.
+
+    A topic's partitions wait for several brokers, which answer one after the other. So the topic's znode is rewritten
+    once, and not for each answer.
+    """
     if term.state.reassignments[partition].is_complete:
         term.state.reassignments.mark_completable([partition])
         term.enqueue(ReassignmentsCompletable())
 
 
 async def on_completable(term: Term) -> None:
-    """Finishes what nothing is awaited for any more, where it need not wait for others."""
+    """Finish the reassignments that wait for nothing, unless they should wait for others."""
     await finish(term, ())
 
 
 async def on_replicas_gone(term: Term, dead: Collection[BrokerId]) -> None:
-    """Brokers died: nobody waits for their answers, what they have to delete is listed as removed."""
+    """Stop waiting for brokers that died, and list as removed what they had to delete."""
     running, gone = term.state.reassignments, frozenset(dead)
     for partition in running:
         running.stop_awaiting(partition, gone)

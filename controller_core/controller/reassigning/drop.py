@@ -1,4 +1,4 @@
-"""Replicas that were being added and are not wanted any more: a target was replaced, or a reassignment cancelled.
+"""Replicas that were being added and are dropped: a target was replaced, or a reassignment cancelled.
 
 They are stopped and deleted at once (KIP-455). They may be in the ISR, and one of them may lead.
 """
@@ -12,9 +12,10 @@ from controller_core.model.transitions import PartitionStatus
 
 
 async def drop(term: Term, dropped: Mapping[TopicPartition, Collection[BrokerId]]) -> None:
-    """A replaced target: replicas that were being added for the former one are stopped and deleted.
+    """Stop and delete the replicas that were being added for a replaced target.
 
-    Where one of them leads, the leader moves first, so that no partition is without one for longer than that takes."""
+    If one of them leads, the leader moves first, to keep the time without a leader short.
+    """
     states = term.state.states
     led = [p for p, brokers in dropped.items() if (state := states.get(p)) and state.leader_and_isr.leader in brokers]
     await partition_machine.to_online(term, [p for p in led if _has_electable(term, p)])
@@ -28,11 +29,11 @@ def _has_electable(term: Term, partition: TopicPartition) -> bool:
 
 
 async def expel_dropped(term: Term, topics: Iterable[TopicName]) -> None:
-    """A former controller died after it dropped replicas from AR and before it took them out of the ISR: that is done now.
+    """Take dropped replicas out of the ISR, if a former controller died after it dropped them from AR.
 
-    `topics` are those of which it is not known that all who are in sync are assigned.
-
-    Where only foreign replicas are in sync, other hands wrote AR, and these stay: they have what the others lack."""
+    `topics` are those that may have in-sync replicas outside AR. If only foreign replicas are in sync, somebody else
+    wrote AR, and they stay, because they have messages that the others lack.
+    """
     foreign = {
         topic.known[number]: brokers
         for name in topics
@@ -50,7 +51,7 @@ async def expel_dropped(term: Term, topics: Iterable[TopicName]) -> None:
 
 
 async def elect_leaderless(term: Term, partitions: Iterable[TopicPartition]) -> None:
-    """Partitions that never had a leader, which the new replicas may give them, and those whose leader was dropped."""
+    """Elect for partitions whose leader was dropped, and for those that never had one and may get it from new replicas."""
     status, states = term.state.partition_status, term.state.states
     never_led = [p for p in partitions if status.get(p) is PartitionStatus.NEW]
     dropped = [

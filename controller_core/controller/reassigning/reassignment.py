@@ -1,13 +1,10 @@
 """`on_partition_reassignment` of seed 000: a partition moves from OAR by way of OAR + RAR to RAR, in twelve steps.
 
-The steps do not run in one go. Steps 1 to 3 begin a reassignment; step 4 waits for the ISR, which changes by
-AlterPartition requests of the leader; steps 5 to 9 move the leader and remove the old replicas; steps 10 to 12 follow
-when the brokers have answered whether the old replicas are deleted (`controller_core.controller.reassigning.completion`).
-AR is written last: until then the topic's znode holds OAR and RAR, and a new controller goes on from there. A replica
-that is not deleted by then, because its broker is down, is entered in the list of removed replicas
-(`znodes.removed_replicas`), as is one that is dropped on the way.
-
-Who asks for a reassignment is no matter here: see `controller_core.controller.reassigning.requested` and
+Steps 1 to 3 begin a reassignment. Step 4 waits for the ISR, which the leader changes by AlterPartition. Steps 5 to 9
+move the leader and remove the old replicas. Steps 10 to 12 follow when the brokers have answered that the old replicas
+are deleted (`completion`). AR is written last: until then the topic's znode holds OAR and RAR, and a new controller
+continues from there. A replica that is not deleted because its broker is down enters the list of removed replicas
+(`znodes.removed_replicas`), and so does one that is dropped on the way. Requests come from `requested` and
 `controller_core.admin.partitions.alter_reassignments`.
 """
 
@@ -33,13 +30,14 @@ from controller_core.model.reassignment import all_in_sync, begin_reassignment, 
 from controller_core.zk.session import TransactionFailed
 
 BEGUN_TOGETHER: Final = GROUPS_AT_ONCE * MOST_IN_A_GROUP
-"""So many partitions at least are begun at one time, where there are more: what follows is done in groups of them."""
+"""The minimum of partitions that are begun together, if there are as many. Later steps handle groups of them."""
 
 
 async def begin(term: Term, targets: Targets) -> set[TopicPartition]:
-    """Steps 1 to 3, and the following ones at once for partitions whose RAR is in sync already.
+    """Run steps 1 to 3, and the following ones at once for partitions whose RAR is in sync already.
 
-    Returns the partitions that were begun: without those of topics that have vanished."""
+    Return the partitions that were begun, without those of topics that have vanished.
+    """
     begun: set[TopicPartition] = set()
     for partitions in _whole_topics(sorted(targets)):
         begun.update(await _begin(term, {partition: targets[partition] for partition in partitions}))
@@ -47,7 +45,7 @@ async def begin(term: Term, targets: Targets) -> set[TopicPartition]:
 
 
 def _whole_topics(partitions: Iterable[TopicPartition]) -> Iterator[list[TopicPartition]]:
-    """The partitions, which are in order, in parts none of which ends within a topic: its znode is rewritten once."""
+    """Divide the sorted partitions into parts that end with a topic, so that each topic's znode is rewritten once."""
     part: list[TopicPartition] = []
     for _, of_topic in groupby(partitions, key=lambda partition: partition.topic):
         part += of_topic
@@ -59,7 +57,7 @@ def _whole_topics(partitions: Iterable[TopicPartition]) -> Iterator[list[TopicPa
 
 
 async def _begin(term: Term, targets: Targets) -> set[TopicPartition]:
-    # A batch stops replicas last: a broker that has to, and is given the replica again, must hear of that first.
+    # A batch stops replicas last. A broker that stops a replica and gets it again must receive the stop first.
     term.send_requests()
     # 1. update assigned replica list with OAR + RAR replicas
     before = {partition: full_assignment(term, partition) for partition in targets}
@@ -80,7 +78,7 @@ async def _begin(term: Term, targets: Targets) -> set[TopicPartition]:
 
 
 async def catch_up(term: Term, partitions: Iterable[TopicPartition]) -> None:
-    """Steps 2 and 3 for partitions whose RAR is not in sync: all replicas learn of AR, the new ones start."""
+    """Run steps 2 and 3 for partitions whose RAR is not in sync: send AR to all replicas, and start the new ones."""
     states = await states_of(term, partitions)
     waiting = [
         partition
@@ -102,7 +100,7 @@ async def catch_up(term: Term, partitions: Iterable[TopicPartition]) -> None:
 
 
 async def advance(term: Term, partitions: Iterable[TopicPartition]) -> None:
-    """Steps 4 to 9, and the last ones where nothing has to be awaited. Called whenever an ISR may have grown."""
+    """Run steps 4 to 9, and the last ones if nothing has to be awaited. Called whenever an ISR may have grown."""
     candidates = [p for p in partitions if (run := term.state.reassignments.get(p)) and run.awaiting_deletion is None]
     if not candidates:
         return
@@ -119,6 +117,7 @@ async def advance(term: Term, partitions: Iterable[TopicPartition]) -> None:
             if (replica := PartitionReplica(partition, broker)) in term.state.replica_status
         ],
     )
+    # If step 7 finds no leader in RAR, `_move_leaders` sets AR back, and the partition waits in step 4 again.
     # 6. set AR to RAR in memory
     for partition in in_sync:
         term.state.set_assignment(partition, ReplicaAssignment(replicas=term.state.reassignments[partition].target))
@@ -130,10 +129,11 @@ async def advance(term: Term, partitions: Iterable[TopicPartition]) -> None:
 
 
 async def resume(term: Term, started: Collection[BrokerId] | None = None) -> None:
-    """Goes on with the reassignments that involve newly started brokers; with all of them when a term begins.
+    """Continue the reassignments that involve newly started brokers; all of them at the start of a term.
 
-    A broker that was down when its old replica was to be deleted, or died or moved to another address before it answered,
-    is asked now: the list of removed replicas has what it keeps only once AR is RAR."""
+    A broker that should have deleted its old replica, but was down, died, or moved before it answered, is asked again
+    now. The list of removed replicas has its log only after AR is RAR.
+    """
     for partition, brokers in term.state.reassignments.await_returned(started or ()).items():
         for broker in brokers:
             term.batch.stop_replica(partition, broker, delete=True)
@@ -147,16 +147,18 @@ async def resume(term: Term, started: Collection[BrokerId] | None = None) -> Non
 
 
 def remember_running(term: Term, topic: TopicName, content: TopicAssignment) -> None:
-    """Remembers the reassignments that a topic's znode says are running."""
+    """Record the reassignments that run according to a topic's znode."""
     for number, assignment in content.partitions.items():
         if assignment.adding or assignment.removing:
             term.state.reassignments.begin(TopicPartition(topic, number), assignment)
 
 
 async def announce(term: Term, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, PartitionState]:
-    """Raises the leader epoch and sends it to all assigned replicas: a changed AR is ignored under the epoch they know.
+    """Raise the leader epoch and send it to all assigned replicas. They ignore a changed AR under an epoch that they
+    know.
 
-    Returns the states from before of the partitions that were announced."""
+    Return the former states of the partitions.
+    """
     announced: dict[TopicPartition, PartitionState] = {}
 
     async def announce_from(
@@ -186,7 +188,7 @@ def _existing(assignment: ReplicaAssignment) -> tuple[BrokerId, ...]:
 async def _move_leaders(
     term: Term, partitions: list[TopicPartition], states: Mapping[TopicPartition, PartitionState]
 ) -> list[TopicPartition]:
-    """Step 7. Where no replica of RAR can lead, the reassignment goes back to waiting; returns the others."""
+    """Run step 7. If no replica of RAR can lead, the reassignment waits again. Return the other partitions."""
     reassignments, live = term.state.reassignments, term.state.live
     led_within = {
         p for p in partitions if p in states and states[p].leader_and_isr.leader in live & set(reassignments[p].target)
@@ -202,7 +204,7 @@ async def _move_leaders(
 
 
 def _is_caught_up(run: RunningReassignment, state: PartitionState | None) -> bool:
-    """Whether step 4 is over; there is nothing to wait for where no replica comes or goes: another order, or the origin."""
+    """Return True if step 4 is over. It has nothing to wait for if no replica is added or removed."""
     if not run.full.is_being_reassigned:
         return True
     return state is not None and all_in_sync(run.target, state.leader_and_isr)
@@ -222,6 +224,6 @@ async def _remove_old_replicas(term: Term, partitions: list[TopicPartition]) -> 
 
 
 def full_assignment(term: Term, partition: TopicPartition) -> ReplicaAssignment:
-    """AR as ZooKeeper has it: in the last steps of a reassignment it is more than what is served."""
+    """Return AR as ZooKeeper has it. In the last steps of a reassignment it has more replicas than are served."""
     run = term.state.reassignments.get(partition)
     return run.full if run else term.state.assignment(partition)

@@ -1,4 +1,4 @@
-"""Which reassignments can be done: those of `/admin/reassign_partitions`, and what no request may ask for."""
+"""Validation of requested reassignments: those in `/admin/reassign_partitions`, and limits for all requests."""
 
 from collections import defaultdict
 from collections.abc import Mapping
@@ -18,7 +18,7 @@ log = structlog.get_logger()
 
 
 async def on_reassignments_requested(term: Term) -> None:
-    """Takes up what `/admin/reassign_partitions` asks for, and takes out of it what cannot be done or is done."""
+    """Begin what `/admin/reassign_partitions` requests, and remove from it what is impossible or done."""
     targets = await read_requests(term)
     unheard_of = await _unheard_of(term, targets)
     known = {partition: target for partition, target in targets.items() if partition not in unheard_of}
@@ -43,7 +43,7 @@ async def on_reassignments_requested(term: Term) -> None:
 
 
 def _report(refused: Mapping[TopicPartition, str]) -> None:
-    """One line for each topic: the partitions of one are refused together, and there may be thousands."""
+    """Log one line for each topic. Partitions of a topic are refused together, and there may be thousands."""
     by_topic: defaultdict[TopicName, list[TopicPartition]] = defaultdict(list)
     for partition in refused:
         by_topic[partition.topic].append(partition)
@@ -52,7 +52,7 @@ def _report(refused: Mapping[TopicPartition, str]) -> None:
 
 
 def is_done(term: Term, partition: TopicPartition, target: tuple[BrokerId, ...]) -> bool:
-    """Whether the partition is where it should be, and nothing about it is under way."""
+    """Return True if the partition has the target's replicas, and no reassignment runs."""
     return (
         partition not in term.state.reassignments
         and term.state.has(partition)
@@ -61,25 +61,28 @@ def is_done(term: Term, partition: TopicPartition, target: tuple[BrokerId, ...])
 
 
 def not_live(term: Term, partition: TopicPartition, target: tuple[BrokerId, ...]) -> list[BrokerId]:
-    """Return the brokers that are not live among those that must begin a replica, also for the reassignment that runs."""
+    """Return the brokers that are not live and would have to begin a replica, also for a running reassignment."""
     present = reassignment.full_assignment(term, partition).origin if term.state.has(partition) else ()
     return [broker for broker in target if broker not in present and broker not in term.state.live]
 
 
 def why_it_would_lose_messages(term: Term, partition: TopicPartition, target: tuple[BrokerId, ...]) -> str | None:
-    """The reason why a target must be refused that drops everybody who has all acknowledged messages.
+    """Return the reason to refuse a target that drops all replicas with all acknowledged messages; None if it is safe.
 
-    The replicas of a replaced target are deleted at once, and these may hold what nobody else has."""
+    The replicas of a replaced target are deleted at once, and they may have messages that no other replica has.
+    """
     state = term.state.states.get(partition)
     replicas = begin_reassignment(reassignment.full_assignment(term, partition), target).replicas
     if state is None or not set(replicas).isdisjoint(state.leader_and_isr.isr):
         return None
-    return f"it would delete all replicas in sync, {list(state.leader_and_isr.isr)}: name one of them as well"
+    return f"it would delete all in-sync replicas, {list(state.leader_and_isr.isr)}: include one of them"
 
 
 async def _unheard_of(term: Term, targets: Targets) -> set[TopicPartition]:
-    """The partitions that ZooKeeper has and this term does not know yet: their requests wait for the event that brings
-    them."""
+    """Return the partitions that ZooKeeper has and this term does not know yet.
+
+    Their requests wait for the event that adds them.
+    """
     unknown = [p for p in targets if not term.state.has(p) and p.topic not in term.state.deletions]
     znodes = await read_topics(term, {partition.topic for partition in unknown}) if unknown else {}
     return {p for p in unknown if (znode := znodes.get(p.topic)) and p.partition in znode.content.partitions}

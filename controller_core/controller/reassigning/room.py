@@ -1,8 +1,8 @@
-"""Which reassignments fit the znodes of their topics.
+"""The size limit of topic znodes during reassignments.
 
-While partitions are reassigned their topic's znode names both their old replicas and the new ones, and what is added and
-removed besides: it is several times as large as before. What ZooKeeper would not take is refused before anything of it is
-begun. The rest can be asked for when some of the others are done.
+During a reassignment the topic's znode holds the old and the new replicas, and those that are added and removed. It is
+several times as large as before. Reassignments that ZooKeeper would refuse are refused before anything of them begins.
+They can be requested again when some of the others are done.
 """
 
 from collections import defaultdict
@@ -19,14 +19,17 @@ from controller_core.zk import codecs, paths
 from controller_core.zk.session import SetData
 
 REMOVED_REPLICAS_ROOM_BYTES: Final = 32_768
-"""What stays free for entries of removed replicas, which are written together with the znode: some, for many partitions,
-and so more than once, where a broker is down while its replicas are removed."""
+"""Reserved for entries of removed replicas, which are written together with the znode.
+
+Many partitions may need some, even more than once, if a broker is down while its replicas are removed.
+"""
 
 
 async def without_room(term: Term, targets: Targets) -> dict[TopicPartition, str]:
-    """The targets for which the topics' znodes have no room, in the order in which they are asked for, and why, in words.
+    """Return the targets for which the topics' znodes have no room, with the reasons, in the order of the request.
 
-    One that takes no more room than what is there, as the end of a reassignment, always has it."""
+    A target that needs no more room than the present entry, such as the end of a reassignment, always fits.
+    """
     by_topic: defaultdict[TopicName, dict[TopicPartition, tuple[BrokerId, ...]]] = defaultdict(dict)
     for partition, target in targets.items():
         by_topic[partition.topic][partition] = target
@@ -50,7 +53,7 @@ async def _of_topic(
         growth = codecs.partition_bytes(number, after) - codecs.partition_bytes(number, present[number])
         if growth > 0 and size_bytes + growth > room_bytes:
             refused[partition] = (
-                f"the znode of its topic would have {size_bytes + growth} bytes with what is reassigned already, and may "
+                f"the topic's znode would need {size_bytes + growth} bytes, with the running reassignments, and may "
                 f"have {room_bytes} (of ZooKeeper's jute.maxbuffer): reassign fewer partitions of the topic at a time"
             )
         else:

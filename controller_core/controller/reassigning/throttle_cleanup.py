@@ -1,8 +1,8 @@
-"""The controller ends throttles with the reassignments that they are for, so that none outlives its own.
+"""Cleanup of throttles, so that none outlives the reassignments that it limits.
 
-Whoever asked for a reassignment may be gone when it is done, cancelled, or its topic deleted. The controller sees all of
-these, so it marks when moves of a throttle begin, and removes the throttle when none of them is under way any more; a new
-controller looks at all of them. One that was set for moves not yet asked for is left alone while there is a topic of them.
+The requester of a reassignment may be gone when it is completed or cancelled, or its topic deleted. The controller sees
+all of these. It marks a throttle when its moves begin, and removes it when none is left in progress. A new controller
+checks all throttles. A throttle for moves that are not requested yet stays while one of their topics exists.
 """
 
 from collections.abc import Collection, Set
@@ -25,7 +25,7 @@ NOT_REMOVED: Final = "throttles of ended reassignments are not removed yet"
 
 
 async def mark_begun(term: Term, partitions: Collection[TopicPartition]) -> None:
-    """Moves of the partitions begin, or were found to be under way."""
+    """Mark the throttles of moves that begin, or were found in progress."""
     try:
         if partitions:
             await throttle_writes.mark_begun(
@@ -38,7 +38,7 @@ async def mark_begun(term: Term, partitions: Collection[TopicPartition]) -> None
 
 
 async def sweep(term: Term) -> None:
-    """Removes the throttles whose moves have all come to an end, and completes what somebody began to set or remove."""
+    """Remove the throttles whose moves have all ended, and complete changes that somebody left unfinished."""
     wanted = await throttle_writes.throttles(term.zk, term.state.unusable.report_unwatched)
     under_way = {*term.state.reassignments, *await _requested(term)} if wanted else set()
     over = [owner for owner, throttle in wanted.items() if await _is_over(term, throttle, under_way)]
@@ -60,24 +60,24 @@ async def sweep(term: Term) -> None:
 
 
 async def _is_over(term: Term, throttle: Throttle, under_way: Set[TopicPartition]) -> bool:
-    """Whether its moves have begun and ended, or can never begin, as their topics are gone."""
+    """Return True if its moves have begun and ended, or can never begin because their topics are gone."""
     if throttle.is_begun:
         return _have_ended(term, throttle, under_way)
-    # Asked of ZooKeeper: a topic that was created a moment ago may not be known here yet.
+    # Ask ZooKeeper: this term may not know a topic yet that was just created.
     return not await throttle_writes.topics_of(term.zk, throttle.moves)
 
 
 def _have_ended(term: Term, throttle: Throttle, under_way: Set[TopicPartition]) -> bool:
-    """Whether no move of a throttle is under way, and there is none of which nobody knows."""
+    """Return True if no move of a throttle is in progress, and none of them is of a partition that is still unknown."""
     state = term.state
     return not any(move in under_way or (state.may_have(move) and not state.has(move)) for move in throttle.moves)
 
 
 async def _requested(term: Term) -> Collection[TopicPartition]:
-    """What is asked for, and perhaps not taken up yet."""
+    """Return the partitions that are requested to move, perhaps not begun yet."""
     node = (await term.zk.read_many([paths.REASSIGN_PARTITIONS]))[0]
     singly = term.state.reassignments.asked_singly
     try:
         return {*singly, *(codecs.decode_reassignment(node.data).partitions if node is not None else ())}
     except MalformedZnode:
-        return singly  # the other is reported and removed by whoever takes up the requests
+        return singly  # `on_reassignments_requested` reports and removes it

@@ -216,7 +216,7 @@ async def test_the_last_replica_in_sync_is_not_deleted_by_taking_back(served: Cl
     assert served.leadership(ORDERS) == (4, [4])
     (error, message) = (await ask(served, {ORDERS: None}))[ORDERS]
     assert error is ErrorCode.invalid_replica_assignment
-    assert message == "Refused, because it would delete all replicas in sync, [4]: name one of them as well."
+    assert message == "Refused, because it would delete all in-sync replicas, [4]: include one of them."
     assert ORDERS in served.broker(4).logs
     served.start_brokers(1, 2, 3)
     await served.settle()

@@ -327,7 +327,7 @@ async def test_a_target_that_would_delete_every_replica_in_sync_is_refused(serve
     await served.settle()
     assert served.leadership(ORDERS) == (4, [4])
     assert ORDERS in served.broker(4).logs
-    assert any("in sync" in str(entry.get("reason")) for entry in served.logs)
+    assert any("in-sync" in str(entry.get("reason")) for entry in served.logs)
     await served.replicate()
     assert_moved(served, [4, 5, 6])
 

@@ -95,7 +95,7 @@ class TestPartitions:
         await served.settle()
         assert not served.exists(paths.topic(ORDERS))
         assert not served.exists(paths.delete_topic(ORDERS))
-        assert count_reports(served, "logs of a deleted topic stay where its entries could not be read") == 1
+        assert count_reports(served, "logs of partitions with unreadable entries stay when their topic is deleted") == 1
 
     async def test_a_state_whose_numbers_no_request_can_carry_is_left_alone(self, served: Cluster) -> None:
         state = b'{"version":1,"leader":1,"leader_epoch":%d,"controller_epoch":1,"isr":[1,2]}' % TOO_LARGE

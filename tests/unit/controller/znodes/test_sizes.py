@@ -140,7 +140,7 @@ async def test_a_topic_too_large_to_be_rewritten_is_not_reassigned(served: Clust
     response = await served.request(alter_reassignments({tp("huge"): NEW}))
     (partition,) = response.responses[0].partitions
     assert partition.error_code is ErrorCode.invalid_replica_assignment
-    assert "the znode of its topic would have" in partition.error_message
+    assert "the topic's znode would need" in partition.error_message
     assert served.leadership(tp("huge", 4199))[0] == OLD[0]
     await assert_serves(served)
 
