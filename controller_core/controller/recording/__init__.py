@@ -1,1 +1,1 @@
-"""What is recorded of state changes: in the journal, for the history, and in the log, for people."""
+"""Records of state changes: the journal for the history, and the log for people."""

@@ -1,6 +1,6 @@
-"""How batches get from whoever records a cluster to the journal: with their time, and with a snapshot when one is due.
+"""Batches for the journal, stamped with their time, and a snapshot whenever one is due.
 
-A controller records its own terms (`term_journal`), a recorder somebody else's (`recorder.observed_journal`).
+A controller records its own terms (`term_journal`), a recorder those of another one (`recorder.observed_journal`).
 """
 
 from dataclasses import dataclass, field
@@ -12,7 +12,7 @@ from controller_core.model.ids import BrokerId, ControllerEpoch
 
 @dataclass(slots=True, kw_only=True)
 class StampedJournal:
-    """Writes to a journal by a clock."""
+    """Writes to a journal with the times of a clock."""
 
     journal: Journal
     clock: Clock
@@ -25,16 +25,16 @@ class StampedJournal:
 
     @property
     def silent_ms(self) -> float:
-        """For how long nothing was recorded."""
+        """The time since the last record."""
         return self.clock.monotonic_ms() - self._last_record_ms
 
     @property
     def is_snapshot_due(self) -> bool:
-        """Whether it is time for the whole state."""
+        """True if it is time for a record of the whole state."""
         return self.clock.monotonic_ms() >= self._next_snapshot_ms
 
     def begin_silence(self) -> None:
-        """As if something had been recorded just now."""
+        """Restart the time of silence, as if something had just been recorded."""
         self._last_record_ms = self.clock.monotonic_ms()
 
     def record(self, batch: Batch) -> None:
@@ -42,7 +42,7 @@ class StampedJournal:
         self.journal.append(batch)
 
     def take_snapshot(self, context: Context, state: StateCopy) -> None:
-        """Records the whole state; the next one is due an interval later."""
+        """Record the whole state. The next snapshot is due an interval later."""
         self._next_snapshot_ms = self.clock.monotonic_ms() + self.snapshot_interval_ms
         self.record(Snapshot(context=context, state=state))
 
@@ -57,7 +57,7 @@ class StampedJournal:
         took_ms: float | None = None,
         is_inferred: bool = False,
     ) -> Context:
-        """What the records of an event have in common, now; `event` is unique within the epoch."""
+        """Return what the records of an event have in common, at this moment. `event` is unique within the epoch."""
         return Context(
             cluster_id=cluster_id,
             controller_id=controller_id,

@@ -1,8 +1,8 @@
-"""The structured log of every state change: which partition or replica, from what, to what, why, under which epochs.
+"""The structured log of every state change: partition or replica, old and new state, cause, and epochs.
 
-It is what a person reads after an incident, the counterpart of Kafka's `state-change.log`: every committed change is in it,
-and nothing that was only tried. What an event changes is gathered and written when the event is done, after the brokers
-were sent it. Partitions that changed alike share a line, because a broker's death is a hundred thousand changes.
+People read it after an incident, like Kafka's `state-change.log`. It has every committed change, and no mere attempt.
+The changes of an event are gathered and written at its end, after the requests to brokers. Partitions with the same
+change share a line, because a broker's death means a hundred thousand changes.
 """
 
 import asyncio
@@ -22,18 +22,18 @@ from controller_core.model.transitions import IllegalTransition, PartitionStatus
 log = structlog.get_logger("state_change")
 
 MOST_IN_A_LINE: Final = 100
-"""How many partitions a line names: collectors of logs cut lines that are too long."""
+"""The maximum of partitions in a line. Log collectors cut lines that are too long."""
 
 LINES_IN_A_TURN: Final = 50
-"""How many lines are written before others have a turn: a few milliseconds."""
+"""The number of lines to write before the event loop gets its turn: a few milliseconds."""
 
 _Alike: TypeAlias = tuple[str, Any, Any, Any]
-"""What the partitions of a line have in common: the kind of change, from what, to what, and one thing more."""
+"""The common part of the partitions in a line: the kind of change, the old state, the new state, and one more thing."""
 
 
 @dataclass(slots=True, kw_only=True)
 class StateChangeLog:
-    """Gathers the state changes of one term until `write`; `cause` is the event that is being handled."""
+    """Gathers the state changes of one term until `write`. `cause` is the event that is being handled."""
 
     identity: ControllerIdentity
     cause: str = "startup"
@@ -73,7 +73,7 @@ class StateChangeLog:
 
     @contextmanager
     def nested(self, cause: str) -> Iterator[None]:
-        """What changes meanwhile has another cause, and is written at its end; what was gathered before is kept."""
+        """Log changes under another cause and write them at the end. Earlier gathered changes are kept."""
         outer = self.cause, self._gathered
         self.cause, self._gathered = cause, defaultdict(list)
         try:
@@ -83,18 +83,19 @@ class StateChangeLog:
             self.cause, self._gathered = outer
 
     def write(self) -> None:
-        """Writes what was gathered since the last time."""
+        """Write what was gathered since the last time."""
         for _ in self._lines():
             pass
 
     async def write_gently(self, pause: Callable[[], Awaitable[None]]) -> None:
-        """As `write`, and whoever else is on the event loop has a turn after some lines, and then `pause`."""
+        """Like `write`, but give the event loop a turn after some lines, and then call `pause`."""
         lines = self._lines()
         try:
             for number, _ in enumerate(lines):
                 if number % LINES_IN_A_TURN == LINES_IN_A_TURN - 1:
                     await asyncio.sleep(0)
                     await pause()
+        # Cancellation, or an error in `pause`, must not lose the other lines.
         finally:
             for _ in lines:
                 pass
@@ -111,7 +112,7 @@ class StateChangeLog:
 
 
 def _described(kind: str, before: Any, after: Any, more: Any) -> Iterator[tuple[str, object]]:
-    """The fields of a line, for what its partitions have in common."""
+    """Yield the fields of a line from what its partitions have in common."""
     match kind:
         case "leadership":
             yield from (("before", _leadership(before)), ("after", _leadership(after)))

@@ -1,8 +1,8 @@
-"""What brokers' own files say, for the journal: nobody but each broker knows it, and so each is asked.
+"""The static configuration of brokers, for the journal. Only the broker itself knows its file, so each broker is asked.
 
-A file is read when a broker starts, so each registration is asked about once, in the background, over a connection of its
-own: neither events nor control requests wait for it. An answer is an event of its own. A broker that does not answer is
-asked a few times more, at the times when the journal is looked after, and is then simply not recorded.
+A file is read when a broker starts, so each registration is asked once. This happens in the background over separate
+connections, and neither events nor control requests wait for it. An answer is an event. A broker that does not answer
+is asked a few times more, whenever the journal is checked, and is not recorded after that.
 """
 
 import asyncio
@@ -25,11 +25,11 @@ from controller_core.wire.link import BrokerLinkFactory, LinkError
 log = structlog.get_logger()
 
 ROUND_MS: Final = 30_000
-"""How long a round of questions may take; who has not answered then is asked in another one."""
+"""The timeout of a round of questions. Brokers that have not answered are asked in a later round."""
 AT_ONCE: Final = 8
-"""Connections that are open for this."""
+"""The maximum of connections that are open for this."""
 MOST_TIMES: Final = 5
-"""A registration is asked about."""
+"""The maximum of questions for one registration."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -40,7 +40,7 @@ class StaticConfigs:
     clock: Clock
     enqueue: Callable[[Event], None]
     _asked: dict[tuple[BrokerId, BrokerEpoch], int] = field(default_factory=dict)
-    """How often; of registered brokers that have not answered."""
+    """The number of questions to each registered broker that has not answered."""
     _round: asyncio.Task[None] | None = None
 
     @property
@@ -48,7 +48,9 @@ class StaticConfigs:
         return self._round is not None and not self._round.done()
 
     def missing(self, state: ClusterState) -> list[Broker]:
-        """The registered brokers whose file is not known and that may be asked once more, those asked least first."""
+        """Return the registered brokers to ask: configuration unknown, questions left, those with the fewest questions
+        first.
+        """
         unknown = {
             (broker.id, broker.epoch): broker
             for broker in state.brokers.values()
@@ -58,7 +60,7 @@ class StaticConfigs:
         return [unknown[key] for key, times in sorted(self._asked.items(), key=_times) if times < MOST_TIMES]
 
     def ask(self, brokers: Sequence[Broker]) -> asyncio.Task[None]:
-        """Begins to ask these brokers, and ends in time whatever they do. To end it earlier, cancel the task."""
+        """Start to ask these brokers. The task ends in time whatever they do. Cancel it to end it earlier."""
         for broker in brokers:
             self._asked[broker.id, broker.epoch] = self._asked.get((broker.id, broker.epoch), 0) + 1
         self._round = noticed(self._ask_all(brokers), name="brokers' own configurations")
@@ -75,10 +77,10 @@ class StaticConfigs:
             try:
                 answered = await link.static_config(broker.id, STATIC_CONFIGS)
             except LinkError as error:
-                log.info("a broker does not say what its own file configures", broker=broker.id, reason=str(error))
+                log.info("a broker does not return its static configuration", broker=broker.id, reason=str(error))
                 return
-            except Exception as error:  # noqa: BLE001 - one strange broker says nothing of the others
-                log.warning("a broker's answer about its own file was lost", broker=broker.id, reason=repr(error))
+            except Exception as error:  # noqa: BLE001 - an odd broker must not affect the others
+                log.warning("a broker's static configuration was lost", broker=broker.id, reason=repr(error))
                 return
             finally:
                 await link.close()

@@ -1,6 +1,6 @@
-"""What a term records in the journal: at its start a snapshot, and after each event what the event has changed.
+"""The journal of a term: a snapshot at its start, then the changes of each event.
 
-What changed is noticed by the cluster's state itself (`ClusterState.changes`); here it gets its epoch, cause and time.
+The cluster state notices its changes itself (`ClusterState.changes`). Here they get their epoch, cause and time.
 """
 
 import re
@@ -43,7 +43,7 @@ from controller_core.zk.session import ZkSession
 log = structlog.get_logger()
 
 STOPPED: Final = "controller_stopped"
-"""The cause of what no event has caused: the end of a process."""
+"""The cause of changes that no event has caused: the end of a process."""
 BROKER_FAILED: Final = "broker_failed"
 BROKER_RESTARTED: Final = "broker_restarted"
 BROKER_STARTED: Final = "broker_started"
@@ -53,7 +53,7 @@ _WORD_START: Final = re.compile(r"(?<!^)(?=[A-Z])")
 
 @dataclass(slots=True, kw_only=True)
 class TermJournal:
-    """What is recorded of one term, on its way to the journal."""
+    """Records one term in the journal."""
 
     journal: Journal
     zk: ZkSession
@@ -63,15 +63,15 @@ class TermJournal:
     snapshot_interval_ms: float
     alive_interval_ms: float
     own_config: RecordedConfig
-    """What the controller's settings say where no configuration does."""
+    """The values of the controller's settings for keys that no configuration sets."""
     _cluster_id: str | None = None
     _cause: str = STOPPED
     _since_ms: float | None = None
-    """When the event that is being handled arrived; None while there is none."""
+    """The arrival of the event that is being handled; None if there is none."""
     _events: int = 0
-    """How many there were in this term."""
+    """The number of events in this term so far."""
     _event: int = 0
-    """The number of the one that is being handled."""
+    """The number of the event that is being handled."""
     _stamped: StampedJournal = field(init=False)
 
     def __post_init__(self) -> None:
@@ -85,17 +85,20 @@ class TermJournal:
 
     @property
     def is_kept(self) -> bool:
-        """Whether anybody writes a journal."""
+        """True if a journal is written."""
         return self.journal.is_kept
 
     def begin_event(self, event: Event, since_ms: float) -> None:
-        """What is recorded from now on is caused by this event, which arrived then on the clock's monotonic time."""
+        """Make this event the cause of the following records.
+
+        It arrived at `since_ms` on the clock's monotonic time.
+        """
         self._cause, self._since_ms = cause_of(event), since_ms
         self._count_event()
 
     @contextmanager
     def nested(self, event: Event, since_ms: float) -> Iterator[None]:
-        """Another event in the middle of this one: what changed before it is recorded first, then what it changes."""
+        """Handle another event in the middle of this one. Record the changes before it first, then its own."""
         if self.state.changes.is_open:
             self._hand_over()
         outer = self._cause, self._since_ms, self._event
@@ -106,7 +109,7 @@ class TermJournal:
         self._cause, self._since_ms, self._event = outer
 
     async def begin_term(self) -> None:
-        """Records the whole state as it was found; from here on, what changes in it."""
+        """Record the whole state as it was loaded. From here on, changes are recorded."""
         if not self.is_kept:
             return
         await self._learn_cluster_id()
@@ -116,7 +119,7 @@ class TermJournal:
         self._take_snapshot()
 
     async def end_event(self) -> None:
-        """Records what the event has changed, and the whole state when it is time for that."""
+        """Record the changes of the event, and the whole state if it is time for that."""
         if self.state.changes.is_open:
             if self._cluster_id is None and self.state.brokers:
                 await self._learn_cluster_id()
@@ -126,9 +129,10 @@ class TermJournal:
         self._cause, self._since_ms = STOPPED, None
 
     async def record_alive(self) -> float:
-        """Records that the controller has its role where nothing else was recorded for long, after asking ZooKeeper.
+        """Record that the controller still has the role if nothing was recorded for long. ZooKeeper is asked first.
 
-        Returns after how many milliseconds that should be looked at again."""
+        Return the milliseconds until the next check.
+        """
         silent_ms = self._stamped.silent_ms
         if silent_ms < self.alive_interval_ms:
             return self.alive_interval_ms - silent_ms
@@ -137,7 +141,7 @@ class TermJournal:
         return self.alive_interval_ms
 
     def end_term(self, reason: str) -> None:
-        """Records what was changed until the end. What ZooKeeper took and no broker was sent, the next snapshot shows."""
+        """Record the changes until the end. The next snapshot has what ZooKeeper accepted but no broker was sent."""
         if self.state.changes.is_open:
             if self._since_ms is None:
                 self._count_event()
@@ -170,7 +174,7 @@ class TermJournal:
         )
 
     async def _has_role(self) -> bool:
-        """Whether ZooKeeper says so: somebody holds the role, and nobody came after us, who would have raised the epoch."""
+        """Return True if ZooKeeper confirms the role: somebody holds it, and no successor has raised the epoch."""
         epoch, holder = await self.zk.read_many([paths.CONTROLLER_EPOCH, paths.CONTROLLER])
         if epoch is None or holder is None:
             return False
@@ -192,7 +196,7 @@ class TermJournal:
 
 
 def cause_of(event: Event) -> str:
-    """What the journal calls an event: `topics_changed`; for a request, the request: `alter_partition`."""
+    """Return the journal's name of an event, such as `topics_changed`, or of its request, such as `alter_partition`."""
     match event:
         case ControllerChanged() | SessionEnded() | RoleDue():
             return "controller_failover"
@@ -203,12 +207,15 @@ def cause_of(event: Event) -> str:
 
 
 def cause_of_type(happened: type) -> str:
-    """The name of a type of events or requests in the journal's words."""
+    """Return the journal's name of a type of events or requests."""
     return _WORD_START.sub("_", happened.__name__.removesuffix("Request")).lower()
 
 
 def _cause_from_changes(cause: str, changes: Sequence[Change]) -> str:
-    """What brokers did, where the event says only that something happened to them; the worst of several things."""
+    """Return what brokers did, if the event says only that something happened to them.
+
+    A failure outweighs a restart, and that a start.
+    """
     if cause not in _OF_BROKERS:
         return cause
     of_brokers = [change for change in changes if change.kind is Kind.BROKER]
@@ -217,7 +224,7 @@ def _cause_from_changes(cause: str, changes: Sequence[Change]) -> str:
     if left - came:
         return BROKER_FAILED
     if left:
-        return BROKER_RESTARTED  # it has a new registration, and nobody saw it without one
+        return BROKER_RESTARTED  # it registered again before anybody noticed its failure
     return BROKER_STARTED if came else cause
 
 
@@ -225,7 +232,7 @@ _OF_BROKERS: Final = (cause_of_type(BrokersChanged), cause_of_type(BrokerModifie
 
 
 def copy_of(state: ClusterState) -> StateCopy:
-    """The state as it is now, for another thread to read: collections are copied, values are immutable."""
+    """Copy the state for another thread: collections are copied, values are immutable."""
     topics = {
         name: TopicCopy(topic_id=topic.topic_id, czxid=topic.czxid, partitions=dict(topic.partitions))
         for name, topic in state.topics.items()

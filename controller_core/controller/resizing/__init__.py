@@ -1,1 +1,1 @@
-"""Single partitions are added to topics and removed from them, as seed 004 has it asked for below `/admin`."""
+"""Adding single partitions to topics and removing them, as requested below `/admin` (seed 004)."""

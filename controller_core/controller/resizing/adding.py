@@ -1,8 +1,8 @@
-"""`on_partitions_add` of seed 004: partitions are added to topics, as `/admin/partitions_add/TOPIC/NUMBER` asks for them.
+"""`on_partitions_add` of seed 004: add the partitions that `/admin/partitions_add/TOPIC/NUMBER` requests.
 
-The request has the replicas, preferred first: `{"version":1,"replicas":[1,2]}`. The topic's znode is written first, and not
-last as in the seed: whoever is the controller next finds the partition there, and the request, which goes when the
-partition is served. What cannot be added is refused: the request goes at once, and the log says why.
+The request has the replicas, preferred first: `{"version":1,"replicas":[1,2]}`. The topic's znode is written first, and
+not last as in the seed. So the next controller finds the partition there, and the request, which is removed when the
+partition is served. An impossible request is removed at once, and the log has the reason.
 """
 
 from collections import defaultdict
@@ -32,7 +32,7 @@ Additions = Mapping[PartitionId, ReplicaAssignment]
 
 
 async def on_partitions_add(term: Term) -> None:
-    """on_partitions_add, its steps as they are numbered in the specification."""
+    """Run on_partitions_add: its steps, as they are numbered in the specification."""
     # 1. determine the set of partitions to be added (set_p)
     asked = await read_partition_requests(term, paths.PARTITIONS_ADD)
     if not asked:
@@ -48,7 +48,7 @@ async def on_partitions_add(term: Term) -> None:
 
 
 async def _wanted(term: Term, asked: Requests) -> dict[TopicName, Additions]:
-    """What can be added to each topic, or was added already when a former controller died; the rest is reported."""
+    """Return what can be added to each topic, or was added already before a former controller died. Report the rest."""
     by_topic: defaultdict[TopicName, dict[PartitionId, ReplicaAssignment]] = defaultdict(dict)
     for (topic, number), node in asked.items():
         path = paths.partition_request(paths.PARTITIONS_ADD, TopicPartition(topic, number))
@@ -69,7 +69,7 @@ async def _wanted(term: Term, asked: Requests) -> dict[TopicName, Additions]:
 
 
 def _why_not(term: Term, topic: TopicName, asked: Additions, znode: TopicZnode | None) -> dict[PartitionId, str]:
-    """The partitions that cannot be added, and why, in words."""
+    """Return the partitions that cannot be added, with the reasons."""
     reason = _why_none(term, topic, znode)
     if reason is not None:
         return dict.fromkeys(asked, reason)
@@ -87,9 +87,9 @@ def _why_none(term: Term, topic: TopicName, znode: TopicZnode | None) -> str | N
     if topic in term.state.deletions:
         return "their topic is being deleted"
     if znode is None:
-        return "there is no such topic, or none whose znode can be read"
+        return "there is no such topic, or its znode cannot be read"
     if znode.content.unusable:
-        return f"entries of partitions in {paths.topic(topic)} cannot be read: mend them first"
+        return f"entries of partitions in {paths.topic(topic)} cannot be read: repair them first"
     if removed := term.state.removals.numbers_of(topic):
         return f"partitions {listed(sorted(removed))} of the topic are being removed: ask again when they are gone"
     return None
@@ -107,9 +107,9 @@ async def _add_to_topics(term: Term, wanted: Mapping[TopicName, Additions]) -> d
 
 
 def _report_unwritten(wanted: Mapping[TopicName, Additions], contents: Mapping[TopicName, TopicAssignment]) -> None:
-    """A topic's znode may have no room for them, and somebody else may have added the same partition a moment before."""
+    """Report partitions that were not written: a znode had no room, or somebody else added the same partition first."""
     refused = {
-        TopicPartition(topic, number): "their topic's znode was not written: other errors here may say why"
+        TopicPartition(topic, number): "their topic's znode was not written: see the other errors in this log"
         for topic, additions in wanted.items()
         for number in additions
         if topic not in contents or contents[topic].partitions.get(number) != additions[number]

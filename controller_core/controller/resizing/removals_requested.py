@@ -1,9 +1,9 @@
-"""Which partitions may be removed: those of `/admin/partitions_remove`, and what no request may ask for.
+"""Validation of requested removals: those in `/admin/partitions_remove`, and limits for all requests.
 
-Stock brokers have no such procedure, so it is refused while one of them is a member; one that joins later does not stop
-what has begun. Partitions go from the last one down, as clients take their numbers for contiguous. What is refused is
-removed at once, and the log says why. The request of a removal that has begun can be withdrawn no more: it only says to
-the next controller that this one must go on, and of which topic the partition is.
+Stock brokers do not support the procedure, so it is refused while one of them is registered. One that joins later does
+not stop a removal that has begun. Partitions are removed from the last one down, because clients expect contiguous
+numbers. A refused request is removed at once, and the log has the reason. A request whose removal has begun cannot be
+withdrawn. It tells the next controller that the removal must go on, and which topic the partition belongs to.
 """
 
 from collections.abc import Collection
@@ -29,8 +29,10 @@ REFUSED: Final = "partitions are not removed"
 
 
 def begun_and_ended(term: Term, asked: Requests) -> tuple[list[TopicPartition], Versions]:
-    """The removals that have begun and are to go on, and the requests whose removals have ended: all of the partition is
-    gone, or it was of a topic that had the name before."""
+    """Return the removals that have begun and go on, and the requests whose removals have ended.
+
+    A removal has ended if the partition is gone, or belonged to a former topic of the same name.
+    """
     begun: list[TopicPartition] = []
     ended: dict[TopicPartition, ZkVersion] = {}
     for partition, node in asked.items():
@@ -46,7 +48,7 @@ def begun_and_ended(term: Term, asked: Requests) -> tuple[list[TopicPartition], 
 
 
 async def accepted(term: Term, asked: Requests) -> list[TopicPartition]:
-    """The partitions whose removals may begin, in whose requests that is marked; the others are refused."""
+    """Mark the requests whose removals may begin, and return their partitions. Refuse the others."""
     refused = _why_not(term, asked)
     report_refused(REFUSED, refused)
     await remove_partition_requests(term, paths.PARTITIONS_REMOVE, {p: asked[p].version for p in refused})
@@ -57,7 +59,7 @@ async def accepted(term: Term, asked: Requests) -> list[TopicPartition]:
     await deleted_topics.remember(term, counts)
     outcome = await term.writer.write({p: [_mark_of_begin(term, p, version)] for p, version in beginning.items()})
     if any(not isinstance(error, NoNode) for error in outcome.failed.values()):
-        term.enqueue(PartitionRemovalsRequested())  # somebody wrote a request while it was looked at
+        term.enqueue(PartitionRemovalsRequested())  # a request was rewritten after it was read
     return list(outcome.written)
 
 
@@ -67,7 +69,7 @@ def _mark_of_begin(term: Term, partition: TopicPartition, version: ZkVersion) ->
 
 
 def _why_not(term: Term, asked: Collection[TopicPartition]) -> dict[TopicPartition, str]:
-    """The partitions that cannot be removed, and why, in words."""
+    """Return the partitions that cannot be removed, with the reasons."""
     if (reason := _why_none(term)) is not None:
         return dict.fromkeys(asked, reason)
     refused: dict[TopicPartition, str] = {}
@@ -86,7 +88,7 @@ def _why_none(term: Term) -> str | None:
         return "delete-topic-enable is false"
     stock = sorted(broker.id for broker in term.state.brokers.values() if not broker.is_ours)
     if stock:
-        return f"stock brokers cannot lose one partition of a topic, and {listed(stock)} are some: stop them first"
+        return f"stock brokers cannot remove a single partition, and {listed(stock)} are stock brokers: stop them first"
     return None
 
 
@@ -94,7 +96,7 @@ def _why_not_now(term: Term, partition: TopicPartition) -> str | None:
     if partition.topic in term.state.deletions:
         return "its topic is being deleted"
     if term.state.unusable.has(paths.topic(partition.topic)):
-        return f"entries of partitions in {paths.topic(partition.topic)} cannot be read: mend them first"
+        return f"entries of partitions in {paths.topic(partition.topic)} cannot be read: repair them first"
     if partition in term.state.reassignments:
         return "it is being reassigned: wait until that has ended, or cancel it"
     return None

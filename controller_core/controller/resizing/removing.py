@@ -1,11 +1,10 @@
-"""`on_partitions_remove` of seed 004: the last partitions of topics go, as `/admin/partitions_remove/TOPIC/NUMBER` asks.
+"""`on_partitions_remove` of seed 004: remove last partitions, as `/admin/partitions_remove/TOPIC/NUMBER` requests.
 
-From its begin on a partition is served no more: it leaves the cluster state, and brokers and clients forget it. Its
-replicas are deleted, then its state, then its entry in the topic's znode, and at last the request, in which is marked that
-it has begun: whoever is the controller next goes on with it. A replica on a broker that is down is deleted when the broker
-is back, and the entry stays until then: a partition of that number must not meet the log of the old one.
-
-Which removals may begin, and why the others are refused, is said in `removals_requested`.
+From the begin of its removal a partition is no longer served. It leaves the cluster state, and brokers and clients
+forget it. Its replicas are deleted, then its state, then its entry in the topic's znode, and at last the request. The
+request is marked as begun, so that the next controller continues. A replica on a dead broker is deleted when the broker
+is back, and the entry stays until then: a new partition of that number must not meet the old log. `removals_requested`
+decides which removals may begin.
 """
 
 from collections.abc import Iterable, Sequence
@@ -42,7 +41,7 @@ log = structlog.get_logger()
 
 
 async def on_partitions_remove(term: Term) -> None:
-    """on_partitions_remove, its steps as they are numbered in the specification."""
+    """Run on_partitions_remove: its steps, as they are numbered in the specification."""
     # 1. determine the set of partitions to be deleted
     asked = await read_partition_requests(term, paths.PARTITIONS_REMOVE)
     new = {partition: node for partition, node in asked.items() if partition not in term.state.removals}
@@ -57,13 +56,13 @@ async def on_partitions_remove(term: Term) -> None:
 
 
 async def load(term: Term) -> None:
-    """What a former controller had begun is served no more, before anything is decided or sent."""
+    """Stop serving what a former controller had begun to remove, before anything is decided or sent."""
     begun, _ = begun_and_ended(term, await read_partition_requests(term, paths.PARTITIONS_REMOVE))
     term.state.begin_removals(begun)
 
 
 async def on_replicas_deleted(term: Term, broker: BrokerId, partitions: Iterable[TopicPartition]) -> None:
-    """A broker answered that it deleted replicas; with the last one the partition can go."""
+    """Record replicas that a broker has deleted. With the last one the partition can be removed."""
     for partition in partitions:
         if partition in term.state.removals:
             term.state.removals.mark_deleted(partition, broker)
@@ -71,7 +70,7 @@ async def on_replicas_deleted(term: Term, broker: BrokerId, partitions: Iterable
 
 
 def on_replicas_not_deleted(term: Term, broker: BrokerId, partitions: Iterable[TopicPartition]) -> None:
-    """A broker answered that it cannot delete replicas: their partitions wait until it starts anew."""
+    """Report replicas that a broker cannot delete. Their partitions wait until it restarts."""
     for partition in partitions:
         removal = term.state.removals.get(partition)
         if removal is not None and broker in removal.awaiting:
@@ -79,7 +78,7 @@ def on_replicas_not_deleted(term: Term, broker: BrokerId, partitions: Iterable[T
 
 
 async def _learn_of(term: Term, asked: Requests) -> None:
-    """A partition that was created a moment ago may not have been seen by us yet."""
+    """Read the topics of unknown partitions, which may have just been created."""
     if unknown := {partition.topic for partition in asked if not term.state.has(partition)}:
         await topics.on_topics_modified(term, unknown)
 
@@ -108,7 +107,7 @@ def _stop_replicas(term: Term) -> None:
 
 
 async def finish(term: Term) -> None:
-    """The last steps, for partitions whose replicas are all deleted."""
+    """Run the last steps for partitions whose replicas are all deleted."""
     done = _done(term)
     if not done:
         return
@@ -120,7 +119,7 @@ async def finish(term: Term) -> None:
     for partition in gone:
         term.state.removals.end(partition)
     log.info("partitions removed", partitions=listed(gone))
-    # Somebody may have asked for one of them to be moved, throttled that, or want all of its topic to go.
+    # Somebody may have requested to move one of them, throttled that, or requested the deletion of the whole topic.
     term.enqueue(ReassignmentsRequested())
     term.enqueue(ReassignmentsEnded())
     if any(partition.topic in term.state.deletions for partition in gone):
@@ -128,7 +127,7 @@ async def finish(term: Term) -> None:
 
 
 def _done(term: Term) -> list[TopicPartition]:
-    """The partitions that can go: the last ones of their topics, of which nobody has a log, no former replica either."""
+    """Return the partitions that can be removed: the last ones of their topics, with no log of any replica left."""
     deleted = {partition for partition, removal in term.state.removals.items() if not removal.awaiting}
     if deleted:
         deleted -= {replica.topic_partition for replica in term.state.removed_replicas}
@@ -153,7 +152,7 @@ async def _delete_states(term: Term, partitions: Sequence[TopicPartition]) -> No
 
 
 async def _take_out_of_topics(term: Term, partitions: Sequence[TopicPartition]) -> list[TopicPartition]:
-    """Returns those that are in no topic's znode any more: where others have added a partition above, none goes yet."""
+    """Return those that no topic's znode has any longer. A partition stays if somebody added another one above it."""
     by_topic = numbers_by_topic(partitions)
 
     def without(name: TopicName, content: TopicAssignment) -> TopicAssignment:

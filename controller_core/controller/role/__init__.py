@@ -1,1 +1,1 @@
-"""Who becomes the controller: whether this process should, and how it takes and leaves the role."""
+"""Election of the controller: when this process stands for the role, takes it, and leaves it."""

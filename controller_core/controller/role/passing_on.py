@@ -1,8 +1,8 @@
-"""The end of a term of a process that ends in good order: another of ours takes the role from it, where one stands by hot.
+"""The orderly end of a process: a hot standby, if there is one, takes the role from it.
 
-Were `/controller` deleted instead, a Kafka broker might be faster, and the cluster have three controllers in a row. So the
-heir is asked by a request (`requested_role`) and takes the role in one transaction. The term is over by then: nothing is
-written or sent any more but the request.
+If `/controller` were deleted instead, a Kafka broker might be faster, and the cluster would have three controllers in a
+row. So the heir is asked by a request (`requested_role`) and takes the role in one transaction. The term is over by
+then, and this process writes nothing but the request.
 """
 
 import asyncio
@@ -20,11 +20,11 @@ from controller_core.zk.session import ZkSession
 log = structlog.get_logger()
 
 PASS_ON_MS: Final = 2000
-"""How long a process that ends waits for its heir, before it leaves the role to anybody."""
+"""The time that a process waits for its heir before it leaves the role to anybody."""
 
 
 async def pass_on(heir: BrokerId, zk: ZkSession, writer: FencedWriter, clock: Clock) -> bool:
-    """Has another process take the role from this one; False where it did not in time. Raises `ZkError`, `Fenced`."""
+    """Ask another process to take the role. Return False if it did not in time. Raises `ZkError`, `Fenced`."""
     log.info("passing the role on", to=heir)
     if (await writer.write({paths.ROLE_REQUEST: [asking_for(heir)]})).failed:
         return False
@@ -35,7 +35,7 @@ async def pass_on(heir: BrokerId, zk: ZkSession, writer: FencedWriter, clock: Cl
 
 
 async def _is_taken(zk: ZkSession, clock: Clock) -> bool:
-    """Whether `/controller` is ours no more, at the latest when an heir had enough time."""
+    """Return True as soon as `/controller` is no longer ours; False if the heir took too long."""
     changed = asyncio.Event()
     (node,) = await zk.read_watched([paths.CONTROLLER], lambda _: lambda _: changed.set())
     if node is not None and node.ephemeral_owner == zk.session_id:

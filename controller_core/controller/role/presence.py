@@ -1,15 +1,13 @@
-"""The controller processes of a cluster, as they see each other: who has which id, and who stands by with the state read.
+"""The presence of the controller processes of a cluster: their ids, and which are hot standbys.
 
-Each has an ephemeral znode below `/kontroller/processes`, named by its id. So no two processes have one id, and one that
-would take the role over cold can leave it to another that is hot.
+Each process has an ephemeral znode below `/kontroller/processes`, named by its id, so that no two processes share an
+id, and a cold process can leave a takeover to a hot one.
 
-A process that was killed leaves its znode behind until its session ends, and whoever is started in its place should not
-have to wait for that. So it asks: it creates a question, which a living process deletes at once. Where nobody does within
-`ANSWER_MS`, the other is dead and its znode is replaced; what it may still write, if it only slept, is fenced by the
-epoch, and the first thing that it finds is a znode of its id that is not its own. Whoever claims an id writes the parent
-of these znodes as well, so that of several that ask nobody replaces one who was faster. ZooKeeper carries the question, as
-both processes reach it or could not be controller: an address may be shared, and a process id says nothing on another
-machine or in another pod.
+A killed process leaves its znode behind until its session ends. Its replacement does not wait for that: it creates a
+question, which a living process deletes at once. Without an answer within `ANSWER_MS` the other process counts as dead
+and its znode is replaced; if it only slept, the epoch fences its writes. A claim also writes the parent znode, so that
+of several processes that ask, none replaces a faster one. The question goes through ZooKeeper, because addresses may be
+shared, and process ids mean nothing on another machine.
 """
 
 import asyncio
@@ -44,11 +42,11 @@ from controller_core.zk.session import (
 log = structlog.get_logger()
 
 ANSWER_MS: Final = 1000
-"""How long a living process may take to answer: its event loop is never held up for so long."""
+"""The time within which a living process answers. Its event loop is never held up for so long."""
 POLL_MS: Final = 100
 
 _NOBODY: Final = SessionId(0)
-"""Owns a znode that is not ephemeral: no process made it as its sign of life, so it says nothing of one."""
+"""The owner of a znode that is not ephemeral. No process created it as its sign of life."""
 
 
 class IdInUse(Exception):
@@ -56,8 +54,10 @@ class IdInUse(Exception):
 
 
 class Presence:
-    """This process among the others. `present` is what it has to say of itself; `on_claimed` is called when the id is ours
-    again, in a new session."""
+    """This process among the others.
+
+    `present` returns its content for the znode. `on_claimed` is called when the id is claimed again in a new session.
+    """
 
     def __init__(
         self,
@@ -77,31 +77,32 @@ class Presence:
         self._woken = asyncio.Event()
         self._watched: WatchedReads[None] = WatchedReads(zk, lambda _: self._woken.set())
         self._written: ProcessZnode | None = None
-        """What the znode says, as far as that is known."""
+        """The last known content of the znode."""
         self._claimed_in: SessionId | None = None
 
     @property
     def is_claimed(self) -> bool:
-        """Whether the id is ours in the present session: another `/controller` under it is that of a dead process."""
+        """True if the id is ours in the present session. Another `/controller` under it belongs to a dead process."""
         return self._claimed_in == self._zk.session_id
 
     def wake(self) -> None:
-        """The session may be another one: there is something to look at."""
+        """Check the znodes again: the session may be another one."""
         self._woken.set()
 
     def refresh(self) -> None:
-        """What this process says of itself may be another thing by now: the others shall know."""
+        """Write the znode again if the state of this process has changed, so that the others know."""
         if self._written != self._present():
             self._woken.set()
 
     async def claim(self, on_wait: Callable[[], None] = lambda: None) -> None:
-        """Makes the id ours; `on_wait` is called where that takes a while. Raises `IdInUse`."""
+        """Claim the id. `on_wait` is called if that takes a while. Raises `IdInUse`."""
         while not self.is_claimed:
             session = self._zk.session_id
             if await self._create():
                 self._claimed_in = session
                 return
             node, processes = await self._zk.read_many([self._path, paths.PROCESSES])
+            # Ours by this session, or by nobody's: the answer to our own creation was lost, or a person made the znode.
             if node is not None and node.ephemeral_owner in (session, _NOBODY):
                 self._claimed_in, self._written = session, None
             elif node is not None and processes is not None:
@@ -109,15 +110,18 @@ class Presence:
                 await self._ask(node, Check(path=paths.PROCESSES, version=processes.version))
 
     async def keep(self) -> None:
-        """Answers questions and keeps our znode true, until cancelled. Raises `IdInUse` where another has the id now."""
+        """Answer questions and keep our znode current, until cancelled.
+
+        Raises `IdInUse` if another process has the id now.
+        """
         while True:
             self._woken.clear()
-            with suppress(ConnectionLost, SessionExpired):  # the new connection, or the new session, wakes us
+            with suppress(ConnectionLost, SessionExpired):  # a new connection or session wakes this task
                 await self._look()
             await self._woken.wait()
 
     async def hot_other(self) -> BrokerId | None:
-        """Another process that stands by, and would take the role over at once; the one with the smallest id."""
+        """Return the hot standby with the smallest id among the other processes; None if there is none."""
         names = (await self._zk.children_many([paths.PROCESSES]))[0] or ()
         others = [other for name in names if (other := paths.broker_id_named(name)) not in (None, self._id)]
         nodes = await self._zk.read_many([paths.process(other) for other in others])
@@ -125,7 +129,7 @@ class Presence:
         return min(hot, default=None)
 
     async def lives(self, other: BrokerId) -> bool:
-        """Whether there is a sign of life of another process."""
+        """Return True if there is a sign of life of another process."""
         return (await self._zk.read_many([paths.process(other)]))[0] is not None
 
     async def _create(self) -> bool:
@@ -147,9 +151,10 @@ class Presence:
         return Create(path=self._path, data=codecs.encode_process(present), mode=CreateMode.EPHEMERAL)
 
     async def _ask(self, node: ZkNode, unclaimed: Check) -> None:
-        """Finds out whether whoever has our id is alive, and takes its place where it is not. Raises `IdInUse`.
+        """Ask if the process with our id is alive, and replace it if it is dead. Raises `IdInUse`.
 
-        `unclaimed` holds while nobody has claimed an id: else the znode may be that of a living process by then."""
+        `unclaimed` fails the replacement if anybody has claimed an id since, because the znode may be that process's.
+        """
         session = self._zk.session_id
         question = paths.question(self._id, session)
         try:
@@ -162,13 +167,13 @@ class Presence:
         if await self._is_answered(question, node) and self._zk.session_id == session:
             raise IdInUse(_refusal(self._id, self._path, node))
         log.info("a former process of this id is gone", whereabouts=_whereabouts(self._path, node))
-        with suppress(TransactionFailed):  # answered after all, or gone: looked at once more
+        with suppress(TransactionFailed):  # answered after all, or gone: the caller tries again
             await self._zk.transact([unclaimed, Delete(path=self._path, version=node.version), Delete(path=question)])
         with suppress(TransactionFailed):
             await self._zk.transact([Delete(path=question)])
 
     async def _is_answered(self, question: str, node: ZkNode) -> bool:
-        """Waits for an answer, and no longer than a living process would take, or its znode is there."""
+        """Wait for an answer as long as a living process may take. False if there is none, or its znode disappears."""
         for _ in range(ANSWER_MS // POLL_MS):
             await self._clock.sleep_ms(POLL_MS)
             unanswered, present = await self._zk.read_many([question, self._path])
@@ -181,7 +186,7 @@ class Presence:
     async def _look(self) -> None:
         for name in await self._watched.children(paths.QUESTIONS, None):
             if paths.is_question_to(self._id, name):
-                with suppress(TransactionFailed):  # who asked may be gone
+                with suppress(TransactionFailed):  # the asking process may be gone
                     await self._zk.transact([Delete(path=f"{paths.QUESTIONS}/{name}")])
         node = await self._watched.node(self._path, None)
         if not self.is_claimed or node is None or node.ephemeral_owner not in (self._zk.session_id, _NOBODY):
@@ -193,7 +198,7 @@ class Presence:
             await self._write(present)
 
     async def _write(self, present: ProcessZnode) -> None:
-        self._written = present  # before it is: whatever changes meanwhile is another thing again, and wakes us
+        self._written = present  # set before the write: any later change differs from it and wakes us
         try:
             await self._zk.transact([SetData(path=self._path, data=codecs.encode_process(present))])
         except TransactionFailed:

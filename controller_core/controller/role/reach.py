@@ -1,8 +1,8 @@
-"""Which of the registered brokers this process could lead: those that answer on the listener that it would use.
+"""The registered brokers that this process could lead: those that answer on the listener that it would use.
 
-A controller that can send the brokers nothing is worse than none: it holds the role, and nobody leads. So whoever wants
-the role asks the brokers first, and whoever has it goes on asking. All are asked in parallel, each over a connection of
-its own, so that neither a slow broker nor a long control request looks like a cut network.
+A controller that cannot send anything to the brokers is worse than none: it holds the role, and nobody leads. So a
+process asks the brokers before it takes the role, and keeps asking while it has it. All are asked in parallel, each
+over its own connection, so that neither a slow broker nor a long control request looks like a network partition.
 """
 
 import asyncio
@@ -25,33 +25,33 @@ from controller_core.zk.session import ConnectionLost, SessionExpired, ZkSession
 log = structlog.get_logger()
 
 LOOKS_IN_TIME: Final = 6
-"""How often the brokers are asked in the time after which all of them count as out of reach for good."""
+"""The number of checks within the time after which the brokers count as lost."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sight:
-    """What one look found. A registration that cannot be read is nobody's to lead, and does not count."""
+    """The result of one check. Brokers with unreadable registrations cannot be led, and do not count."""
 
     reached: frozenset[BrokerId]
     failures: dict[BrokerId, str]
-    """Why the other brokers are out of reach."""
+    """The reasons why the other brokers are out of reach."""
     unsupported: frozenset[BrokerId]
-    """Those of them that do not speak as the controller does."""
+    """Those of them whose protocol versions the controller does not support."""
     taken_ms: float
 
     @property
     def has_majority(self) -> bool:
-        """Whether most of the brokers answered; where none is registered there is none to be reached."""
+        """True if most of the brokers answered, or none is registered."""
         return len(self.reached) > len(self.failures) or not self.failures
 
     @property
     def is_alone(self) -> bool:
-        """Whether brokers are registered, and none of them answered."""
+        """True if brokers are registered and none of them answered."""
         return not self.reached and bool(self.failures)
 
 
 class Reach:
-    """Asks the brokers again and again. `on_look` is called after each time, on the event loop."""
+    """Asks the brokers at regular intervals. `on_look` is called after each check, on the event loop."""
 
     def __init__(
         self,
@@ -75,52 +75,55 @@ class Reach:
 
     @property
     def is_known(self) -> bool:
-        """Whether the brokers have been asked at all."""
+        """True if the brokers have been asked at all."""
         return self._sight is not None
 
     @property
     def had_majority(self) -> bool:
-        """Whether most of the brokers answered when all of them were asked last."""
+        """True if most of the brokers answered the last check."""
         return self._sight is not None and self._sight.has_majority
 
     @property
     def reached(self) -> frozenset[BrokerId]:
-        """The brokers that answered then."""
+        """The brokers that answered the last check."""
         return self._sight.reached if self._sight else frozenset()
 
     @property
     def failures(self) -> dict[BrokerId, str]:
-        """Why the others are out of reach."""
+        """The reasons why the others are out of reach."""
         return self._sight.failures if self._sight else {}
 
     @property
     def unsupported(self) -> frozenset[BrokerId]:
-        """Those that are of a release or a mode of Kafka that is not supported."""
+        """The brokers of an unsupported release or mode of Kafka."""
         return self._sight.unsupported if self._sight else frozenset()
 
     @property
     def is_lost(self) -> bool:
-        """Whether not one of the registered brokers has answered for so long that somebody else should lead them."""
+        """True if no registered broker has answered for so long that another process should lead."""
         since_ms = self._alone_since_ms
         return since_ms is not None and self._clock.monotonic_ms() - since_ms >= self._timeout_ms
 
     async def keep_looking(self) -> None:
-        """Asks all brokers, waits, and asks them again, until cancelled."""
+        """Ask all brokers at regular intervals, until cancelled."""
         while True:
-            with suppress(ConnectionLost, SessionExpired):  # what was found last holds until ZooKeeper answers again
+            with suppress(ConnectionLost, SessionExpired):  # the last result stays valid until ZooKeeper answers
                 self._on_sight(await self._look())
                 self._on_look()
             await self._clock.sleep_ms(self._interval_ms)
 
     async def has_majority(self) -> bool:
-        """Whether most of the brokers answer. Asks them, unless that was done just now; ends as soon as it is known."""
+        """Return True if most of the brokers answer.
+
+        Ask them, unless that has just been done. Stop when the result is clear.
+        """
         last = self._sight
         if last and last.has_majority and self._clock.monotonic_ms() - last.taken_ms < 2 * self._interval_ms:
             return True
         return (await self._look(until=lambda sight: sight.has_majority)).has_majority
 
     async def _look(self, until: Callable[[Sight], bool] = lambda _: False) -> Sight:
-        """Asks all brokers at once; ends when all have answered, when time is over, or when enough is known."""
+        """Ask all brokers at once. Return when all have answered, when time is over, or when enough is known."""
         asking = {asyncio.create_task(self._ask(broker)): broker.id for broker in await self._registered()}
         alarm = asyncio.create_task(self._clock.sleep_ms(self._interval_ms))
         pending = set(asking)
@@ -147,13 +150,13 @@ class Reach:
         )
 
     async def _ask(self, broker: Broker) -> LinkError | None:
-        """Why a broker is out of reach; None where it is not."""
+        """Return the reason why a broker is out of reach; None if it answers."""
         link = self._links(broker)
         try:
             await link.reach()
         except LinkError as error:
             return error
-        except Exception as error:  # noqa: BLE001 - one strange registration says nothing of the other brokers
+        except Exception as error:  # noqa: BLE001 - one odd registration must not affect the other brokers
             return LinkError(f"unexpected error: {error!r}")
         finally:
             await link.close()
@@ -164,7 +167,7 @@ class Reach:
         nodes = await self._zk.read_many([paths.broker(broker) for broker in ids])
         brokers = []
         for broker, node in zip(ids, nodes, strict=True):
-            with suppress(MalformedZnode):  # whoever has the role reports it
+            with suppress(MalformedZnode):  # the process with the role reports it
                 if node is not None:
                     brokers.append(codecs.decode_broker(broker, node))
         return brokers

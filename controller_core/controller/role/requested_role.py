@@ -1,15 +1,14 @@
-"""Who is to have the role, where somebody asked: `kontroller controller hand-over`, `take-over`, or a process that ends.
+"""Requested moves of the role: by `kontroller controller hand-over` or `take-over`, or by a process that ends.
 
 The request is a znode, `/kontroller/role_request`, which every process watches.
 
-- It names a process: that one takes the role, from a Kafka broker or from another process of ours, in the one transaction
-  with which any role is taken. That deletes the request, too, so that it is good for one time. Whoever asks makes it
-  ephemeral, so that it ends with the command that wants it.
-- It names Kafka's brokers: whoever of ours has the role gives it back, and the others leave it alone, until the request is
-  deleted or replaced.
+- If it names a process, that process takes the role from its holder, in the same transaction as for any takeover. That
+  deletes the request, which is therefore good for one time. It is ephemeral, so that it ends with its command.
+- If it names Kafka's brokers, the process with the role gives it back, and the others leave it alone, until the request
+  is deleted or replaced.
 
-A request counts against a holder only if it was written after that holder took the role, by ZooKeeper's own order of
-transactions: one that was left behind, or written by a clock that is wrong, moves nothing.
+A request counts only if it was written after the holder took the role, in ZooKeeper's order of transactions. So a stale
+request, or one from a wrong clock, moves nothing.
 """
 
 from dataclasses import dataclass
@@ -25,29 +24,29 @@ from controller_core.zk.session import Create, CreateMode, Delete, WriteOp, ZkNo
 log = structlog.get_logger()
 
 NO_MORE: Final = Delete(path=paths.ROLE_REQUEST)
-"""Takes a request back."""
+"""Withdraws a request."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestedRole:
-    """A request that is there."""
+    """A request that exists."""
 
     node: ZkNode
     holder: BrokerId | None
-    """The process that is to have the role; None: one of Kafka's brokers."""
+    """The process to take the role; None: one of Kafka's brokers."""
 
     def is_after(self, controller: ZkNode | None) -> bool:
-        """Whether it was written after the holder of this `/controller` took the role."""
+        """Return True if it was written after the holder of this `/controller` took the role."""
         return controller is None or self.node.mzxid > controller.czxid
 
     @property
     def used_up(self) -> tuple[WriteOp, ...]:
-        """What whoever takes the role does about it: that a broker is to have it stays said."""
+        """The write that uses up the request when the role is taken. A request for Kafka's brokers stays."""
         return () if self.holder is None else (Delete(path=paths.ROLE_REQUEST, version=self.node.version),)
 
 
 def requested_role(node: ZkNode | None) -> RequestedRole | None:
-    """What `/kontroller/role_request` says. One that cannot be read asks for nothing."""
+    """Decode `/kontroller/role_request`; None if there is no request. An unreadable one counts as none."""
     if node is None:
         return None
     try:
@@ -58,11 +57,11 @@ def requested_role(node: ZkNode | None) -> RequestedRole | None:
 
 
 def asking_for(process: BrokerId) -> Create:
-    """A request that a process take the role; it ends with the session of whoever makes it."""
+    """Return the creation of a request for a process. It ends with the session that creates it."""
     data = codecs.encode_role_request(RoleRequest(holder=process))
     return Create(path=paths.ROLE_REQUEST, data=data, mode=CreateMode.EPHEMERAL)
 
 
 def asking_for_brokers() -> Create:
-    """A request that ours leave the role to Kafka's brokers, until it is taken back."""
+    """Return the creation of a request to leave the role to Kafka's brokers until it is withdrawn."""
     return Create(path=paths.ROLE_REQUEST, data=codecs.encode_role_request(RoleRequest(holder=None)))

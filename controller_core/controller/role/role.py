@@ -1,11 +1,11 @@
-"""Standing for the role: whether this process should have it now, and if not, when to look again.
+"""Standing for election: should this process take the role now, and if not, when to check again.
 
-Who may take it from whom is decided in `role_znode`. A process that could take it leaves it alone while
+`role_znode` decides from which holders it may be taken. A process that could take it leaves it alone while
 
 - a KRaft controller migrates the cluster;
 - its own terms end in errors, one after the other (`failed_terms`);
 - it does not reach a majority of the brokers (`reach`);
-- somebody wants another to have it (`wishes`).
+- somebody wants another process or broker to have it (`wishes`).
 """
 
 import asyncio
@@ -41,14 +41,14 @@ log = structlog.get_logger()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Won:
-    """The role, and who had it before."""
+    """The role, and its previous holder."""
 
     role: HeldRole
     taken_from: Holder
 
 
 class Role:
-    """Takes the role for one process, or leaves it alone and sees to it that it is looked at again."""
+    """Takes the role for one process, or leaves it alone and schedules the next check."""
 
     def __init__(
         self,
@@ -89,15 +89,15 @@ class Role:
         self._request: RequestedRole | None = None
         self._began_ms: float | None = None
         self._used_epoch = ControllerEpoch(-1)
-        """The largest controller epoch that this process had in a term."""
+        """The largest controller epoch that this process has had in a term."""
         self._alarm: asyncio.Task[None] | None = None
 
     async def claim_id(self) -> None:
-        """Makes the id this process's own, before it stands for anything. Raises `IdInUse`."""
+        """Claim the id of this process before it stands for election. Raises `IdInUse`."""
         await self._presence.claim(on_wait=self._standby.begin)
 
     async def keep(self) -> None:
-        """Keeps in touch with the brokers and with the other processes, until cancelled. Raises `IdInUse`."""
+        """Keep in touch with the brokers and the other processes, until cancelled. Raises `IdInUse`."""
         looking = supervised(
             self.reach.keep_looking,
             name="reach",
@@ -110,37 +110,37 @@ class Role:
             looking.cancel()
 
     def on_connected(self) -> None:
-        """There is a connection to ZooKeeper again, and perhaps another session."""
+        """Note that ZooKeeper is connected again, perhaps with another session."""
         self._presence.wake()
 
     def on_heat(self) -> None:
-        """This process stands by hot now, or no longer: the others shall know."""
+        """Tell the others that this process is now a hot standby, or no longer one."""
         self._presence.refresh()
 
     def on_leading(self, epoch: ControllerEpoch) -> None:
-        """The brokers have heard from this process as their controller."""
+        """Note that the brokers know this process as their controller."""
         self._leads_under = epoch
         self._presence.refresh()
 
     async def look(self) -> ZkNode | None:
-        """`/controller`, watched, and with it whether somebody asked for another holder."""
+        """Read `/controller` and the request for another holder, both watched."""
         events: dict[str, Event] = {paths.CONTROLLER: ControllerChanged(), paths.ROLE_REQUEST: RoleDue()}
         node, request = await self._watched.nodes(list(events), lambda path: events[path])
         self._request = requested_role(request)
         return node
 
     def is_ours(self, node: ZkNode | None) -> bool:
-        """Whether this process holds the role, by its present session."""
+        """Return True if this process holds the role by its present session."""
         return node is not None and node.ephemeral_owner == self._zk.session_id
 
     def is_handed_over(self, node: ZkNode | None) -> bool:
-        """Whether Kafka's brokers are to have the role that this process has by this `/controller`."""
+        """Return True if a request gives Kafka's brokers the role that this process has by this `/controller`."""
         return self._request is not None and self._request.holder is None and self._request.is_after(node)
 
     async def stand(self, node: ZkNode | None) -> Won | None:
-        """Takes the role from whoever has it according to `node`, or stands by. Only without a term."""
+        """Take the role from its holder according to `node`, or stand by. Only without a term."""
         if not self._presence.is_claimed:
-            return None  # in a new session the id is claimed first; after that there is a look
+            return None  # a new session claims the id first, which queues another check
         brokers = await registered_brokers(self._zk)
         holder = role_znode.holder_of(
             node, own_id=self._id, own_session=self._zk.session_id, registered_brokers=brokers
@@ -155,12 +155,12 @@ class Role:
         if hindrance is not None:
             self._stand_by(holder)
             if node is not None and holder in (Holder.OURSELVES, Holder.PREDECESSOR):
-                await role_znode.vacate(self._zk, node)  # nobody else can have it while it is there
+                await role_znode.vacate(self._zk, node)  # while it exists, nobody else can take the role
             return None
         return await self._take(node, holder)
 
     def end(self, epoch: ControllerEpoch, *, failed: bool) -> None:
-        """The term is over. `epoch`: its last one."""
+        """Record the end of a term. `epoch` is its last one."""
         self._used_epoch = max(self._used_epoch, epoch)
         if self._began_ms is not None:
             self._failed_terms.on_term_ended(
@@ -170,13 +170,16 @@ class Role:
         self._presence.refresh()
 
     async def pass_on(self, zk: ZkSession, writer: FencedWriter) -> bool:
-        """Has another process of ours take the role from this one, whose term is over, if one stands by hot: so no broker
-        can have it in between. False where the role has to be given back for anybody to take."""
+        """Have a hot standby take the role of this process, whose term is over, so that no broker can get it in
+        between.
+
+        Return False if the role has to be given back for anybody to take.
+        """
         heir = await self._presence.hot_other() if self._is_exclusive and self._request is None else None
         return heir is not None and await pass_on(heir, zk, writer, self._clock)
 
     def readiness(self, role: str, **details: object) -> Readiness:
-        """Whether this process has the role, or would do well with it."""
+        """Return the readiness of this process, and the brokers that it reaches."""
         reason = self._why_not_ready()
         reach: dict[str, object] = {
             "reachable_brokers": sorted(self.reach.reached),
@@ -185,7 +188,7 @@ class Role:
         return Readiness(is_ready=reason is None, role=role, reason=reason, details=reach | details)
 
     def close(self) -> None:
-        """Looks no more."""
+        """Stop the timer of the next check."""
         if self._alarm is not None:
             self._alarm.cancel()
 
@@ -216,7 +219,7 @@ class Role:
         return wish.hindrance
 
     def _is_asked(self, node: ZkNode | None) -> bool:
-        """Whether somebody wants this process to have the role, and not whoever has it now."""
+        """Return True if a request wants this process to have the role instead of the present holder."""
         return self._request is not None and self._request.holder == self._id and self._request.is_after(node)
 
     def _hinder(self, hindrance: Hindrance | None, holder: Holder) -> None:
@@ -244,7 +247,7 @@ class Role:
         self._alarm = noticed(sound(), name="role-alarm")
 
     def _on_look_at_brokers(self) -> None:
-        """Who could be reached may be others than before."""
+        """React to a change of the brokers in reach."""
         waits_for_brokers = self.hindrance is Hindrance.BROKERS_OUT_OF_REACH
         if (waits_for_brokers and self.reach.had_majority) or (self._began_ms is not None and self.reach.is_lost):
             self._enqueue(RoleDue())
@@ -260,7 +263,7 @@ class Role:
         )
 
     def _why_not_ready(self) -> str | None:
-        """Why this process has not the role and would not do well with it; None where it would, hot or cold."""
+        """Return the reason why this process could not do well with the role; None if it could, hot or cold."""
         if self.hindrance is not None and not self.hindrance.is_by_choice:
             return self.hindrance.explanation
         if not self.reach.is_known:

@@ -1,11 +1,10 @@
-"""Taking the controller's role, and who may take it from whom.
+"""Taking the controller's role, and the holders from which it may be taken.
 
-One multi bumps `/controller_epoch` and makes `/controller` ours: a write of any earlier controller fails from then on
-(KAFKA-6082). The role is taken when nobody has it, and from a Kafka broker, whose own controller then resigns. It is
-never taken from another Kontroller that is alive, unless somebody asked for just that (`requested_role`): that one leads,
-and this one stands by. And it is never taken from a
-KRaft controller, which holds it while it migrates the cluster (KIP-866). Whether a znode is ours is known by its session,
-not by the id in it (KAFKA-7165, KAFKA-13407).
+One multi raises `/controller_epoch` and creates our `/controller`, so every write of an earlier controller fails from
+then on (KAFKA-6082). The role is taken if nobody has it, and from a Kafka broker, whose own controller then resigns. It
+is not taken from another live Kontroller, unless a request says so (`requested_role`), and never from a KRaft
+controller, which holds it while it migrates the cluster (KIP-866). A znode is ours by its session, not by the id in it
+(KAFKA-7165, KAFKA-13407).
 """
 
 from collections.abc import Collection, Sequence
@@ -51,13 +50,13 @@ class HeldRole:
 
 
 class Holder(Enum):
-    """Who has `/controller`, seen from a process that has no term."""
+    """The holder of `/controller`, from the view of a process without a term."""
 
     NOBODY = auto()
     OURSELVES = auto()
-    """Our session created it, but the answer was lost or the term ended since."""
+    """Our session created it, but the response was lost, or the term has ended since."""
     PREDECESSOR = auto()
-    """Another session under our id: one of a process that is dead, or a former one of ours (`Presence`)."""
+    """Another session under our id: of a dead process, or a former session of ours (`Presence`)."""
     KAFKA_BROKER = auto()
     KRAFT_CONTROLLER = auto()
     OTHER_KONTROLLER = auto()
@@ -70,7 +69,7 @@ def holder_of(
     own_session: SessionId,
     registered_brokers: Collection[BrokerId],
 ) -> Holder:
-    """Who holds the role. An unreadable `/controller` counts as a Kafka broker's: the role can be taken from it."""
+    """Return the holder. An unreadable `/controller` counts as a Kafka broker's, so that the role can be taken from it."""
     if node is None:
         return Holder.NOBODY
     if node.ephemeral_owner == own_session:
@@ -78,7 +77,7 @@ def holder_of(
     try:
         controller, is_kraft = codecs.decode_controller(node.data), codecs.is_kraft_controller(node.data)
     except MalformedZnode as error:
-        log.error("unreadable /controller, the role is taken from whoever wrote it", error=str(error))
+        log.error("unreadable /controller, the role can be taken from its holder", error=str(error))
         return Holder.KAFKA_BROKER
     if is_kraft:
         return Holder.KRAFT_CONTROLLER
@@ -96,14 +95,15 @@ async def take_role(
     *,
     used: ControllerEpoch = _NO_EPOCH,
 ) -> HeldRole | None:
-    """Takes the role from whoever has it according to `node`; None where someone else was faster. `further` is done too.
+    """Take the role from its holder according to `node`. Return None if another process was faster.
 
-    `used`: the largest epoch that this process had before. `/controller_epoch` may say less if somebody restored a backup.
-
-    Raises `ConnectionLost` when it is unknown whether the role was taken: look at `/controller` again."""
+    `further` is written in the same transaction. `used` is the largest epoch that this process had before, because
+    `/controller_epoch` may be lower if somebody restored a backup. Raises `ConnectionLost` if it is unknown whether the
+    role was taken; then read `/controller` again.
+    """
     await ensure_znodes(zk, [_FIRST_EPOCH], zk.transact)
     epoch_node, present = await zk.read_many([paths.CONTROLLER_EPOCH, paths.CONTROLLER])
-    # Every new holder raises the epoch: one that came before this read has another znode, a later one fails the write.
+    # Every new holder raises the epoch. One before this read has another znode; a later one makes the write fail.
     if epoch_node is None or (present and present.czxid) != (node and node.czxid):
         return None
     epoch = epoch_above(ControllerEpoch(codecs.decode_controller_epoch(epoch_node.data) + 1), [used])
@@ -124,11 +124,11 @@ async def take_role(
 
 
 async def vacate(zk: ZkSession, node: ZkNode) -> None:
-    """Takes `/controller` away, if it is still what `node` was: from ourselves, or from a process that is dead."""
+    """Delete `/controller` if it is still the same as `node`: our own, or that of a dead process."""
     epoch_node, present = await zk.read_many([paths.CONTROLLER_EPOCH, paths.CONTROLLER])
     if epoch_node is None or present is None or present.czxid != node.czxid:
         return
-    with suppress(TransactionFailed):  # somebody else has it by now
+    with suppress(TransactionFailed):  # somebody else has the role by now
         await zk.transact(
             [Check(path=paths.CONTROLLER_EPOCH, version=epoch_node.version), Delete(path=paths.CONTROLLER)]
         )

@@ -1,4 +1,4 @@
-"""What a controller process is put into: the world as it reaches it, and its settings."""
+"""The surroundings of a controller process: the interfaces to the world, and its settings."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
@@ -12,53 +12,54 @@ from controller_core.zk.session import ZkSession
 
 
 class ControllerSettings(Settings, Protocol):
-    """What the controller needs to know of its process's settings."""
+    """The process's settings that the controller needs."""
 
     @property
     def zookeeper_timeout_ms(self) -> int:
-        """How long ZooKeeper may be out of reach before the process gives up."""
+        """The time that ZooKeeper may be out of reach before the process gives up."""
         ...
 
     @property
     def brokers_timeout_ms(self) -> int:
-        """How long all registered brokers may be out of reach before the role is given back."""
+        """The time that all registered brokers may be out of reach before the role is given back."""
         ...
 
     @property
     def hot_standby(self) -> bool:
-        """Whether the state of the cluster is read, and kept current, while another controller leads."""
+        """True to load the state of the cluster and keep it current while another controller leads."""
         ...
 
     @property
     def exclusive(self) -> bool:
-        """Whether the role is taken from a Kafka broker that has it, without being asked."""
+        """True to take the role from a Kafka broker without being asked."""
         ...
 
     @property
     def most_queued_requests(self) -> int:
-        """How many requests of brokers wait for their turn at the most, and how many of others. See `EventQueue`."""
+        """The limit of waiting requests of brokers, and the same limit for all others. See `EventQueue`."""
         ...
 
     @property
     def journal_snapshot_interval_seconds(self) -> int:
-        """How often the journal gets the whole state."""
+        """The time between two records of the whole state in the journal."""
         ...
 
     @property
     def journal_alive_interval_seconds(self) -> int:
-        """After how long without a record the journal gets one that says that the controller is alive."""
+        """The time without a record after which the journal gets a sign of life of the controller."""
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Seams:
-    """The world as a controller reaches it."""
+    """The interfaces of a controller to the world."""
 
     zk: ZkSession
     links: BrokerLinkFactory
     clock: Clock
     close_connections: Callable[[], Awaitable[None]]
-    """Closes the connections of brokers that take this process for the controller, so that they look for another."""
+    """Closes the connections of brokers that take this process for the controller, so that they look for another one.
+    """
     journal: Journal = field(default_factory=NoJournal)
     whereabouts: str = "this machine"
-    """Where this process runs, in words for people."""
+    """A description of the place where this process runs, for people."""

@@ -1,12 +1,12 @@
-"""What people and other processes want done with a role that this process could take.
+"""The wishes of people and other processes for a role that this process could take.
 
-- It was handed over to Kafka's brokers, and is left to them. Where none of them takes it within `VACANT_MS`, it is taken
-  after all: a cluster whose brokers cannot have it is not to stay without a controller.
-- This process shares the role with them (`--no-exclusive`): it takes it when nobody has it, or when it is asked to.
-- Another process was asked to take it, or stands by hot while this one is cold: that one gets a moment to be faster, and
-  no more, as it may be hindered itself.
-- Brokers got it again and again since short: somebody ends our processes or their sessions, and each change of the
-  controller costs the cluster something. So the time doubles that it is left with them.
+- It was handed over to Kafka's brokers, and is left to them. If none of them takes it within `VACANT_MS`, this process
+  takes it after all, so that the cluster does not stay without a controller.
+- This process shares the role (`--no-exclusive`). It takes it if nobody has it, or if it is asked to.
+- Another process was asked to take it, or is hot while this one is cold. That process gets a short head start, and no
+  more, because it may be hindered itself.
+- Brokers keep winning the role, because our processes or their sessions end. Each change of the controller costs the
+  cluster something, so the role is left to brokers exponentially longer.
 """
 
 from collections import deque
@@ -20,26 +20,26 @@ from controller_core.controller.role.role_znode import Holder
 from controller_core.model.ids import BrokerId
 
 YIELD_MS: Final = 3000
-"""How long a process leaves the role to one that is hot, or was asked."""
+"""The time that a process leaves the role to one that is hot, or was asked."""
 VACANT_MS: Final = 10_000
-"""How long brokers may take to have a role that was handed over to them: they race for it at once."""
+"""The time that brokers may take to win a role that was handed over to them: they race for it at once."""
 OFTEN_MS: Final = 60_000
 AT_ONCE: Final = 2
-"""How many times in `OFTEN_MS` the role is taken from brokers without a wait."""
+"""The number of times in `OFTEN_MS` that the role is taken from brokers without a wait."""
 FIRST_WAIT_MS: Final = 500
 LONGEST_WAIT_MS: Final = 30_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wish:
-    """Why the role is left alone, and when to look again; None: when something happens."""
+    """The reason to leave the role alone, and the time of the next check; None: at the next event."""
 
     hindrance: Hindrance
     again_in_ms: float | None = None
 
 
 class Wishes:
-    """Remembers since when what is wished has been respected. All times are monotonic."""
+    """Records since when wishes have been respected. All times are monotonic."""
 
     def __init__(self, own_id: BrokerId, presence: Presence, *, is_exclusive: bool) -> None:
         self._id = own_id
@@ -50,7 +50,7 @@ class Wishes:
         self._taken_from_brokers_ms: deque[float] = deque()
 
     async def wish(self, holder: Holder, request: RequestedRole | None, now_ms: float, *, is_hot: bool) -> Wish | None:
-        """Why this process should leave the role alone, seen from who has it; None where nobody minds."""
+        """Return the wish that this process should leave the role alone, given its holder; None if there is none."""
         if request is not None and request.holder == self._id:
             return None
         if request is not None and request.holder is None:
@@ -64,13 +64,13 @@ class Wishes:
         return await self._better_one(request, now_ms, is_hot=is_hot)
 
     def on_taken(self, holder: Holder, now_ms: float) -> None:
-        """This process took the role, from whoever had it."""
+        """Record that this process took the role from its holder."""
         self.forget()
         if holder is Holder.KAFKA_BROKER:
             self._taken_from_brokers_ms.append(now_ms)
 
     def forget(self) -> None:
-        """Somebody else has the role, and nobody waits any more."""
+        """Stop all waits: somebody else has the role."""
         self._yielding_since_ms = self._vacant_since_ms = None
 
     def _while_handed_over(self, holder: Holder, now_ms: float) -> Wish | None:

@@ -68,4 +68,4 @@ def test_no_partition_is_removed_where_brokers_are_stock_ones(cluster: Conforman
     assert cluster.znodes.is_served("not-shrunk", [0, 1])
     assert cluster.own_controller is not None
     log = cluster.own_controller.process.log_path.read_text()
-    assert "stock brokers cannot lose one partition of a topic, and 1, 2, 3 are some" in log
+    assert "stock brokers cannot remove a single partition, and 1, 2, 3 are stock brokers" in log

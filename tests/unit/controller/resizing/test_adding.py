@@ -77,7 +77,7 @@ async def test_a_topic_may_be_created_at_the_same_moment(served: Cluster) -> Non
 @pytest.mark.parametrize(
     ("partition", "data", "reason"),
     [
-        (tp("unknown", 1), b'{"replicas":[1]}', "there is no such topic, or none whose znode can be read"),
+        (tp("unknown", 1), b'{"replicas":[1]}', "there is no such topic, or its znode cannot be read"),
         (tp("orders", 0), b'{"replicas":[3]}', "there is such a partition already"),
         (tp("orders", 2), b'{"replicas":[1]}', "it would leave a gap, .* partition 1 is the next"),
         (tp("orders", (1 << 31) - 1), b'{"replicas":[1]}', "it would leave a gap, .* partition 1 is the next"),
@@ -124,7 +124,7 @@ async def test_a_topic_whose_entries_cannot_be_read_is_left_as_it_is(served: Clu
     await served.settle()
     served.request_of_partition(ADD, tp("orders", 2), [1])
     await served.settle()
-    assert reasons(served) == ["entries of partitions in /brokers/topics/orders cannot be read: mend them first"]
+    assert reasons(served) == ["entries of partitions in /brokers/topics/orders cannot be read: repair them first"]
     assert served.data(paths.topic(TopicName("orders"))) == content
 
 

@@ -82,7 +82,7 @@ async def test_a_stock_broker_that_is_a_member_prevents_it(ours: Cluster) -> Non
     await ours.settle()
     ours.request_of_partition(REMOVE, LAST)
     await ours.settle()
-    assert reasons(ours) == ["stock brokers cannot lose one partition of a topic, and 5 are some: stop them first"]
+    assert reasons(ours) == ["stock brokers cannot remove a single partition, and 5 are stock brokers: stop them first"]
     assert ours.zk.tree.children(REMOVE) == ()
     assert ours.leadership(LAST) == (3, [3, 1])
     assert_sound(ours)
