@@ -1,7 +1,7 @@
-"""The requests that bring the brokers what was gathered for them (`request_batch`), built from the state as it is now.
+"""The control requests for what was gathered (`request_batch`), built from the state as it is now.
 
-A full request has an entry for every partition of a cluster. So this is an iterator: between two requests, and every few
-milliseconds while a large one is made, it says so, and whoever iterates may let others have their turn.
+A full request has an entry for every partition of a cluster. So an iterator yields the requests, and None every few
+milliseconds inside a large one, so that the caller can give other tasks a turn.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -42,21 +42,23 @@ from controller_core.zk import paths
 SECURITY_PROTOCOL_IDS: Mapping[str, int] = {protocol.name: protocol.value for protocol in SecurityProtocol}
 
 REQUEST_BYTES: Final = 32 << 20
-"""How large the topics of one request become, before another is made of the rest: a broker reads it into memory whole, and
-takes no more than its `socket.request.max.bytes` (100 MiB unless configured)."""
+"""The size of the topics in one request above which another request is started.
+
+A broker reads a request into memory as a whole, and accepts at most `socket.request.max.bytes` (100 MiB by default).
+"""
 PART_BYTES: Final = 256 << 10
-"""After so much of a request others may have their turn: a few milliseconds."""
+"""The amount of a request after which other tasks may get a turn: a few milliseconds."""
 
 Partitions = dict[TopicPartition, None]
-"""A set that keeps its order, and is copied and merged as fast as one."""
+"""An ordered set that is copied and merged as fast as a dictionary."""
 Deleted = Mapping[TopicPartition, TopicId | None]
-"""Partitions that brokers shall forget, and the ids of their topics."""
+"""Partitions that brokers have to forget, with the ids of their topics."""
 AddressedRequest = tuple[BrokerId, ControlRequest]
 
 
 @dataclass(slots=True, kw_only=True)
 class ControllerIdentity:
-    """Who the controller is to the brokers during one term, and where they reach it."""
+    """The controller as brokers see it during one term: its id, its epoch, and its addresses."""
 
     id: BrokerId
     epoch: ControllerEpoch
@@ -68,29 +70,32 @@ class ControllerIdentity:
         self._elected = self.epoch
 
     def has_had(self, epoch: ControllerEpoch) -> bool:
-        """Whether an epoch is one of this term, and not of a former one."""
+        """Return True if the epoch belongs to this term, and not to an earlier one."""
         return self._elected <= epoch <= self.epoch
 
 
 @dataclass(slots=True)
 class ForBroker:
-    """What one broker is to be sent."""
+    """The content of the next requests to one broker."""
 
     leader_and_isr: dict[TopicPartition, bool] = field(default_factory=dict)
-    """Partition -> whether the replica is new."""
+    """Partition -> True if the replica is new."""
     metadata: Partitions | None = None
-    """None: nothing; no partitions: the list of brokers alone."""
+    """None: nothing. No partitions: only the list of brokers."""
     stop: dict[TopicPartition, bool] = field(default_factory=dict)
-    """Partition -> whether the replica is deleted."""
+    """Partition -> True if the replica is deleted."""
     strays: set[TopicPartition] = field(default_factory=set)
-    """Those to stop whose log may be of a topic that had the same name: the present leader epoch says nothing of them."""
+    """Stopped replicas whose log may belong to a former topic of the same name.
+
+    The leader epoch says nothing about it.
+    """
 
 
 class BrokerRequests:
     """Builds the requests of one batch. The state must not change before all are built."""
 
     def __init__(self, state: ClusterState, identity: ControllerIdentity, deleted: Deleted, whole: Prepared) -> None:
-        """`whole` are topics that every broker is sent, beside the partitions that were gathered."""
+        """`whole` are topics that every broker is sent, in addition to the gathered partitions."""
         self._state = state
         self._identity = identity
         self._entries = PartitionEntries(state, deleted)
@@ -98,12 +103,12 @@ class BrokerRequests:
         self._whole = whole.values()
         self._live_brokers = SharedArray(self._all_brokers())
         self._live_leaders: dict[frozenset[BrokerId], SharedArray[LeaderAndIsrLiveLeader]] = {}
-        """What was made of leaders, made once for all who are sent the same ones."""
+        """The encoded leaders, shared by all brokers that are sent the same ones."""
         self._metadata: list[tuple[Partitions, list[tuple[UpdateMetadataTopicState, ...]]]] = []
-        """What was made of partitions, made once for all who are sent the same ones."""
+        """The encoded partitions, shared by all brokers that are sent the same ones."""
 
     def build(self, gathered: Mapping[BrokerId, ForBroker]) -> Iterator[AddressedRequest | None]:
-        """The requests in the order in which each broker is to get them; None where others may have their turn."""
+        """Yield the requests in order for each broker, and None if other tasks may get a turn."""
         for broker, what in gathered.items():
             registered = self._state.brokers.get(broker)
             if registered is not None:
@@ -178,7 +183,7 @@ class BrokerRequests:
             try:
                 require_encodable(listed)
             except Unencodable as error:
-                consequence = "broker cannot be listed, the others do not learn of it"
+                consequence = "broker cannot be listed in metadata, so other brokers do not find it"
                 self._state.unusable.report(paths.broker(broker.id), consequence, error, broker=broker.id)
             else:
                 yield listed
@@ -206,7 +211,7 @@ class BrokerRequests:
 
 
 def _request_sized(topics: Iterable[bytes]) -> Iterator[list[bytes] | None]:
-    """Divides topics into runs that fit one request; None where a part of one is made."""
+    """Divide topics into runs that fit one request. Yield None if only a part of a run is done."""
     run: list[bytes] = []
     size = part = 0
     for topic in topics:

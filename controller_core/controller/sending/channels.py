@@ -1,19 +1,13 @@
-"""One FIFO stream of control requests per live broker.
+"""One FIFO stream of control requests for each live broker. A slow broker delays only its own stream.
 
-A broker must see LeaderAndIsr, UpdateMetadata and StopReplica requests in the order in which they were decided, so there
-is one queue and one request in flight for each. A request is sent again until it is answered or the broker is removed:
-all of them are idempotent by their epochs. A copy of one that was written to a lost connection must not come after what is
-sent later (`late_copies`). A broker that bounced gets a new stream, because what was queued was
-meant for its former life (KIP-380). A slow broker delays only its own stream.
+A broker must receive control requests in the order of the decisions, so there is one queue, and one request in flight.
+A request is repeated until it is answered or the broker is removed, because epochs make all of them idempotent. Copies
+that a lost connection left behind must not arrive after later requests (`late_copies`). A broker that bounced gets a
+new stream, because the queued requests were meant for its former life (KIP-380).
 
-A broker that is registered and cannot be reached must not take all memory either. When too much waits for one whose first
-request fails again and again, the others are dropped, but for those that make it forget partitions, which nobody would send
-again. The first is tried on; with its answer the broker is sent everything anew, as if it had started: whatever it missed
-follows from the state of that moment. That is sooner done than all that was decided meanwhile, and as right, because
-every request is about what holds now, and never about a step on the way.
-
-No request is ever dropped because it cannot be sent. What it says was looked at where it came from; where something that
-nobody expected is wrong with it all the same, the stream stops, and the term ends with that error.
+If too much waits for a broker that stays unreachable, the queue is dropped, except for partitions to forget, which
+nobody would send again. Once the broker answers it is sent everything, as if it had started. That is as correct as the
+queue and faster, because requests describe the present state, never a step on the way.
 """
 
 import asyncio
@@ -35,9 +29,9 @@ from controller_core.wire.link import BrokerLink, BrokerLinkFactory, LinkError, 
 from controller_core.wire.messages import ControlRequest, ControlResponse
 
 RETRY_BACKOFF_MS = 100
-"""As Kafka's RequestSendThread."""
+"""The backoff of Kafka's RequestSendThread."""
 MOST_WAITING: Final = 1000
-"""How many requests wait for a broker that cannot be reached, and how large their topics may be."""
+"""The limit of requests that wait for an unreachable broker. The next one limits the size of their topics."""
 MOST_WAITING_BYTES: Final = 64 << 20
 
 StreamEvent = BrokerAnswered | BrokerBehind | EpochOutdated | StreamBroken
@@ -46,8 +40,11 @@ log = structlog.get_logger()
 
 
 class BrokerChannels:
-    """The streams to all live brokers. `enqueue` is called with every answer, on the event loop, and where a stream cannot
-    go on under the present controller epoch: until `raise_epoch`."""
+    """The streams to all live brokers.
+
+    `enqueue` is called on the event loop with every answer. It is also called if a stream cannot continue under the
+    present controller epoch, until `raise_epoch`.
+    """
 
     def __init__(
         self,
@@ -62,10 +59,10 @@ class BrokerChannels:
         self._enqueue = enqueue
         self._channels: dict[BrokerId, _Channel] = {}
         self._late_copies: dict[BrokerId, LateCopies] = {}
-        """Of each broker's present life, also over another address."""
+        """For each broker's present life, also over another address."""
 
     def add(self, broker: Broker) -> None:
-        """Opens the stream to a broker; nothing is sent before the first request."""
+        """Open the stream to a broker. Nothing is sent before the first request."""
         known = self._late_copies.get(broker.id)
         if known is None or known.broker_epoch != broker.epoch:
             known = self._late_copies[broker.id] = LateCopies(broker.epoch)
@@ -74,23 +71,23 @@ class BrokerChannels:
         )
 
     def raise_epoch(self, epoch: ControllerEpoch) -> None:
-        """The controller epoch is a later one: what waited for that goes on."""
+        """Set a later controller epoch, and continue what waited for it."""
         self._epoch.raise_to(epoch)
 
     async def remove(self, broker: BrokerId) -> None:
-        """Ends the stream to a broker that is gone, with everything that still waits in it."""
+        """End the stream to a broker that is gone, and drop its waiting requests."""
         channel = self._channels.pop(broker, None)
         if channel is not None:
             await channel.close()
 
     def send(self, broker: BrokerId, request: ControlRequest) -> None:
-        """Queues a request; ignored for a broker without a stream, which has died in the meantime."""
+        """Queue a request. It is dropped if the broker has no stream because it died."""
         channel = self._channels.get(broker)
         if channel is not None:
             channel.send(request)
 
     def catch_up(self, broker: BrokerId) -> bool:
-        """From now on a broker gets all requests again; whether it was behind, and is to be sent everything."""
+        """Send a broker all requests again from now on. Return True if it was behind and must be sent everything."""
         channel = self._channels.get(broker)
         was_behind = channel is not None and channel.is_behind
         if channel is not None:
@@ -98,11 +95,11 @@ class BrokerChannels:
         return was_behind
 
     def in_flight(self) -> dict[BrokerId, int]:
-        """The unanswered requests of each broker, the queued ones included."""
+        """Return the number of each broker's unanswered requests, including the queued ones."""
         return {broker: channel.unanswered for broker, channel in self._channels.items()}
 
     async def close(self) -> None:
-        """Ends all streams."""
+        """End all streams."""
         channels, self._channels = list(self._channels.values()), {}
         await asyncio.gather(*(channel.close() for channel in channels))
 
@@ -118,7 +115,7 @@ class _Channel:
         enqueue: Callable[[StreamEvent], None],
     ) -> None:
         self.is_behind = False
-        """Whether requests are dropped until the broker can be reached, and is sent everything."""
+        """True while requests are dropped, until the broker is reachable and is sent everything."""
         self._broker = broker
         self._link = link
         self._clock = clock
@@ -152,10 +149,11 @@ class _Channel:
 
     def _fall_behind(self) -> None:
         first, *others = self._queue
+        # Keep the first request: its answer shows that the broker is reachable again.
         self._queue = deque([first, *filter(_makes_forget, others)])
         self._waiting_bytes = sum(map(_size_bytes, self._queue))
         self.is_behind = True
-        log.warning("broker is sent everything anew when it can be reached again", broker=self._broker.id)
+        log.warning("broker is sent everything when it can be reached again", broker=self._broker.id)
 
     async def _run(self) -> None:
         while True:
@@ -164,6 +162,8 @@ class _Channel:
                 await self._arrived.wait()
             try:
                 await self._deliver(self._queue[0])
+            # Requests are checked before they are queued, so this one is wrong in an unexpected way. Dropping it would
+            # be unsafe: the event ends the term.
             except Exception as error:
                 log.exception("control request cannot be sent", broker=self._broker.id, request=repr(self._queue[0]))
                 self._enqueue(StreamBroken(self._broker.id, self._queue[0].controller_epoch, error))
@@ -190,7 +190,7 @@ class _Channel:
                 return
 
     async def _in_order(self, request: ControlRequest) -> ControlRequest:
-        """The request under an epoch by which the broker will refuse what must not come after it."""
+        """Return the request under an epoch that makes the broker refuse the copies that must not come after it."""
         epoch = self._late_copies.epoch_for(request)
         if epoch == request.controller_epoch:
             return request
@@ -203,7 +203,7 @@ class _Channel:
             return await self._link.send(request)
         except NotConnected:
             raise
-        except BaseException:  # also where the stream ends, and goes on over another address
+        except BaseException:  # also if the stream ends and continues at another address
             self._late_copies.on_unanswered(request)
             raise
 

@@ -1,23 +1,11 @@
-"""Copies of requests that a dead connection left behind: they come too late to do harm, because a later epoch was seen.
+"""Protection against late copies of requests that a dead connection left behind.
 
-A link that breaks, or times out, after a request was written leaves a copy of it on its way: in a buffer, or in the queue
-of a broker that hangs. The request is sent again on another connection, and others follow; the copy may be handled after
-all of these, at any time while the broker lives. Leader epochs fence most copies (KIP-570), but not these:
+A link that breaks or times out may leave a copy of a written request in a buffer, or in the queue of a hanging broker.
+The request is repeated on another connection and others follow, and the broker may handle the copy after all of them.
+Leader epochs fence most copies (KIP-570). The exceptions are in `LateCopies`, with the remedy: a request that such a
+copy must not follow is sent under a later controller epoch, so that the broker refuses the copy.
 
-- A StopReplica for the deletion of a topic has none (-2, by which its remote log goes too), nor has one for the log of a
-  former topic (-1); and the epochs of a topic that is created again begin at 0. The copy would delete, or stop, a replica
-  that was added since.
-- A LeaderAndIsr finds none to compare with where the replica was deleted since. The copy would bring back a log that is
-  nobody's, on which the next topic of that name stumbles.
-
-Waiting is no remedy, as nothing bounds the delay. But a broker refuses a request of an older controller epoch than the
-largest that it has seen, and looks at that within the lock in which it applies one. So what such a copy must not come after
-is sent under a later epoch than the copy has: a LeaderAndIsr after a StopReplica of unknown outcome, and a deletion after
-a LeaderAndIsr of unknown outcome. For this the controller raises `/controller_epoch` in the middle of its term
-(`term.epoch_raise`), at most once for a lost answer, and seldom: who dies or starts anew meanwhile
-has nothing on its way, and another broker epoch.
-
-Kafka's controller has no such guard. An UpdateMetadata is compared with nothing that the broker knows: a late copy of one
+Kafka's controller has no such guard. UpdateMetadata is compared with nothing that the broker knows, so a late copy
 shows clients a former leader until the next change, here as with Kafka.
 """
 
@@ -36,16 +24,33 @@ _NONE: Final = ControllerEpoch(-1)
 
 @dataclass(slots=True)
 class LateCopies:
-    """What may still arrive at one broker in one life of it: the largest epochs of requests of unknown outcome."""
+    """The largest epochs of requests of unknown outcome, whose copies may still arrive at one broker in its present
+    life.
+
+    Leader epochs do not fence these copies:
+
+    - A StopReplica for the deletion of a topic has no leader epoch (-2, which also deletes its remote log), nor has one
+      for the log of a former topic (-1). The epochs of a recreated topic begin at 0. The copy would delete or stop a
+      replica that was added since.
+    - A LeaderAndIsr finds no epoch to compare with if the replica was deleted since. The copy would create a log
+      without an owner, which the next topic of that name stumbles on.
+
+    Waiting does not help, because nothing bounds the delay. But a broker refuses a controller epoch below the largest
+    that it has seen, and checks that under the lock in which it applies requests. So a LeaderAndIsr after a StopReplica
+    of unknown outcome is sent under a later epoch than the copy, and so is a deletion after a LeaderAndIsr of unknown
+    outcome. The controller raises `/controller_epoch` for that in the middle of its term (`term.epoch_raise`). It
+    happens seldom: at most once for a lost answer, and never for a broker that restarts, because a new broker epoch
+    fences all old requests.
+    """
 
     broker_epoch: BrokerEpoch
     _leader_and_isr: ControllerEpoch = _NONE
     _stop_replica: ControllerEpoch = _NONE
     _sent: ControllerEpoch = _NONE
-    """The largest that the broker was sent anything under: it takes nothing under a smaller one."""
+    """The largest epoch under which the broker was sent anything. It accepts nothing under a smaller one."""
 
     def epoch_for(self, request: ControlRequest) -> ControllerEpoch:
-        """The epoch that a request must be sent under, at the least its own."""
+        """Return the epoch under which a request must be sent: its own or a later one."""
         match request:
             case LeaderAndIsrRequest():
                 after = self._stop_replica
@@ -59,7 +64,7 @@ class LateCopies:
         self._sent = request.controller_epoch
 
     def on_unanswered(self, request: ControlRequest) -> None:
-        """The request may have been written, and whether the broker has handled it is unknown."""
+        """Record a request that may have been written, and that the broker may or may not have handled."""
         match request:
             case LeaderAndIsrRequest():
                 self._leader_and_isr = request.controller_epoch
@@ -68,7 +73,7 @@ class LateCopies:
 
 
 class PresentEpoch:
-    """The controller's epoch as it is now, for those who may have to wait for a later one."""
+    """The controller's present epoch, for streams that may have to wait for a later one."""
 
     def __init__(self, epoch: ControllerEpoch, ask: Callable[[EpochOutdated], None]) -> None:
         self._epoch = epoch
@@ -80,7 +85,7 @@ class PresentEpoch:
         self._raised.set()
 
     async def at_least(self, epoch: ControllerEpoch) -> None:
-        """Returns when the epoch is as late as that, and asks for it where it is not."""
+        """Wait until the epoch is at least this one, and ask for a raise if it is not."""
         while self._epoch < epoch:
             self._raised.clear()
             self._ask(EpochOutdated(self._epoch))

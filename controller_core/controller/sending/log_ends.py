@@ -1,8 +1,8 @@
-"""How far replicas' logs reach, asked of their brokers: beside the events, over connections of its own, and within a bound.
+"""The ends of replicas' logs, asked of their brokers in the background, over separate connections, with a timeout.
 
-A broker says where the records of one epoch end, and not which epoch is the log's last. So that is searched for, between
-none and the partition's present leader epoch: each question about a partition halves what is left. A broker that has just
-started, and does not know the partition yet, is asked again.
+A broker can tell where the records of one epoch end, but not which epoch is the last in the log. So that epoch is found
+by binary search, between none and the partition's present leader epoch. A broker that has just started, and does not
+know the partition yet, is asked again.
 """
 
 from collections import defaultdict
@@ -23,9 +23,9 @@ from controller_core.wire.link import BrokerLink, BrokerLinkFactory, LinkError
 log = structlog.get_logger()
 
 IN_ONE_REQUEST: Final = 1000
-"""Partitions. Their answer is some tens of kilobytes."""
+"""The maximum of partitions in a request. The response has some tens of kilobytes."""
 PAUSE_MS: Final = 200
-"""Between questions to a broker that says nothing of any partition."""
+"""The pause before another request to a broker that answered about no partition."""
 
 _EMPTY: Final = LogEnd(NO_EPOCH, 0)
 
@@ -42,8 +42,10 @@ class LogEnds:
     async def ask(
         self, asked: Iterable[tuple[Broker, Mapping[TopicPartition, LeaderEpoch]]], timeout_ms: float
     ) -> dict[TopicPartition, dict[BrokerId, LogEnd]]:
-        """The ends of logs on some brokers; `asked` has their partitions with the present leader epochs. Of what is not
-        answered in time there is no entry."""
+        """Return the known ends of logs. `asked` has the partitions of each broker, with their present leader epochs.
+
+        Logs without an answer in time have no entry.
+        """
         ends: _Ends = defaultdict(dict)
         questions = (self._ask(broker, epochs, ends) for broker, epochs in asked)
         await ask_side_by_side(questions, self.clock, timeout_ms, name="how far a broker's logs reach")
@@ -57,7 +59,7 @@ class LogEnds:
             while searches:
                 answers, reason = await _answers(link, searches)
                 if reason not in (None, silent_because):
-                    log.info("a broker does not say how far its logs reach", broker=broker.id, reason=reason)
+                    log.info("a broker does not return the ends of its logs", broker=broker.id, reason=reason)
                 silent_because = reason
                 async for partition, end in sliced(answers.items()):
                     search = searches[partition]
@@ -73,7 +75,7 @@ class LogEnds:
 
 @dataclass(slots=True)
 class _Search:
-    """The last epoch of one log: at least `lowest`, whose end is known where it is one, and at most `highest`."""
+    """The binary search for the last epoch of one log, between `lowest` and `highest`. `end` belongs to `lowest`."""
 
     highest: LeaderEpoch
     lowest: LeaderEpoch = NO_EPOCH
@@ -88,7 +90,7 @@ class _Search:
         return LeaderEpoch((self.lowest + self.highest + 1) // 2)
 
     def learn(self, end: LogEnd | None) -> None:
-        """What was answered about the middle."""
+        """Narrow the search by the answer about the middle. None: the log has nothing of that epoch or later."""
         if end is None:
             self.highest = LeaderEpoch(self.middle - 1)
         else:
@@ -98,7 +100,7 @@ class _Search:
 async def _answers(
     link: BrokerLink, searches: Mapping[TopicPartition, _Search]
 ) -> tuple[dict[TopicPartition, LogEnd | None], str | None]:
-    """One answer about each partition of which the broker says something, and why it says nothing of others."""
+    """Return the broker's answer about each partition that it answers for, and the reason if some are missing."""
     answers: dict[TopicPartition, LogEnd | None] = {}
     partitions = iter(searches)
     while some := list(islice(partitions, IN_ONE_REQUEST)):

@@ -1,6 +1,6 @@
-"""What brokers are sent of partitions, as bytes: each partition's entry is written once, for all brokers that get it.
+"""Encoded entries of partitions in control requests: each is written once, for all brokers that get it.
 
-Made for one batch of requests and dropped with it; the state does not change meanwhile.
+The entries belong to one batch of requests, during which the state does not change.
 """
 
 import struct
@@ -17,7 +17,7 @@ from controller_core.wire.codecs import entries
 from controller_core.zk import paths
 
 _NOTHING: Final = b""
-"""Instead of the entry of a partition that brokers are not sent."""
+"""Stands for a partition that brokers are not sent."""
 USUAL: Final = entries.leader_and_isr_end((), (), is_new=False, recovery_state=0)
 _USUAL_NEW: Final = entries.leader_and_isr_end((), (), is_new=True, recovery_state=0)
 _TOPIC: Final = itemgetter(0)
@@ -27,19 +27,21 @@ class PartitionEntries:
     """The entries of partitions in LeaderAndIsr and UpdateMetadata, by topics."""
 
     def __init__(self, state: ClusterState, deleted: Mapping[TopicPartition, TopicId | None]) -> None:
-        """`deleted` are partitions that brokers shall forget, with the ids of their topics."""
+        """`deleted` are partitions that brokers have to forget, with the ids of their topics."""
         self._state = state
         self._deleted = deleted
         self._starts: defaultdict[TopicName, dict[PartitionId, bytes]] = defaultdict(dict)
         self._unusual: dict[TopicPartition, PartitionState] = {}
-        """Partitions that LeaderAndIsr says more of: they are being reassigned, or their leader recovers."""
+        """Partitions with additional fields in LeaderAndIsr: they are being reassigned, or their leader recovers."""
         self._ends = MetadataEnds(state.live_or_shutting_down)
         self._leaving = {name for name, deletion in state.deletions.items() if deletion.started}
 
     def leader_and_isr(self, partitions: Mapping[TopicPartition, bool]) -> Iterator[bytes]:
-        """The topics of LeaderAndIsr for partitions, by whether they are new to a broker, one after the other.
+        """Yield the topics of a LeaderAndIsr with these partitions. The values are True if a partition is new to the
+        broker.
 
-        Partitions that are gone since, or have no leadership yet, are left out."""
+        Partitions that are gone since, or have no leadership yet, are left out.
+        """
         has_new = any(partitions.values())
         for name, listed in _by_topic(partitions).items():
             starts = self._starts_of(name, listed)
@@ -52,15 +54,16 @@ class PartitionEntries:
                 yield entries.topic(name, self._state.topics[name].topic_id, written)
 
     def leaders(self, partitions: Iterable[TopicPartition]) -> set[BrokerId]:
-        """The leaders of those of the partitions that have a leadership."""
+        """Return the leaders of those of the partitions that have a leadership."""
         return {state.leader_and_isr.leader for state in map(self._state.states.get, partitions) if state is not None}
 
     def update_metadata(self, partitions: Iterable[TopicPartition]) -> Iterator[bytes]:
-        """The topics of UpdateMetadata for partitions, one after the other.
+        """Yield the topics of an UpdateMetadata with these partitions.
 
-        Those that are gone or on their way out are left out; those to be forgotten may be of a former topic of the name.
-        They come last, and under the id of the topic that there is: a broker drops a topic's id with the last partition
-        that it knows, whatever comes after that in the same request."""
+        Partitions that are gone or being deleted are left out. Partitions to forget may belong to a former topic of the
+        name. They come last, under the id of the present topic: a broker drops a topic's id together with the last
+        partition that it knows, whatever follows in the same request.
+        """
         for name, listed in _by_topic(partitions).items():
             gone = self._deleted.keys() & listed if self._deleted else ()
             if gone:
@@ -76,7 +79,7 @@ class PartitionEntries:
                 yield entries.topic(name, topic_id, written)
 
     def _starts_of(self, topic: TopicName, partitions: Sequence[TopicPartition]) -> list[bytes]:
-        """What the entries of partitions of one topic start with; nothing for those that brokers are not sent."""
+        """Return the starts of the entries of one topic's partitions; empty for those that brokers are not sent."""
         known = self._state.topics.get(topic)
         if known is None:
             return [_NOTHING] * len(partitions)
@@ -115,6 +118,7 @@ class PartitionEntries:
         )
 
     def _metadata_entries(self, topic: TopicName, partitions: Sequence[TopicPartition]) -> list[bytes]:
+        """Return the entries. Without failed log directories, the replicas alone determine which of them are offline."""
         """Without failed log directories it follows from the replicas alone which of them are offline."""
         starts = zip(self._starts_of(topic, partitions), partitions, strict=True)
         if self._state.failed_replicas:
@@ -128,7 +132,7 @@ class PartitionEntries:
 
 
 class MetadataEnds(dict[tuple[BrokerId, ...], bytes]):
-    """What an entry in UpdateMetadata ends with, by the assigned replicas, written when it is first asked for."""
+    """The ends of entries in UpdateMetadata by the assigned replicas, written on first use."""
 
     def __init__(self, live: Set[BrokerId]) -> None:
         super().__init__()

@@ -1,9 +1,9 @@
-"""What brokers are sent of a whole topic: the bytes of it that every LeaderAndIsr and UpdateMetadata of a takeover has.
+"""Encoded whole topics: the bytes that every LeaderAndIsr and UpdateMetadata of a takeover contains.
 
-A takeover sends every broker every partition, and mostly nothing has changed since somebody looked last. So a process
-that stands by writes this before there is anything to send, and it is used where it still says what is so. All that is
-out of the ordinary (topics that are being deleted or reassigned, partitions without a state, replicas that are in sync and
-not assigned, failed log directories) is sent partition by partition, as in any event (`partition_entries`).
+A takeover sends every broker every partition, and little has changed since the standby read it. So the standby prepares
+the bytes, and the takeover uses them if they are still current. Unusual topics are sent by partition, as in any event
+(`partition_entries`): topics that are being deleted or reassigned, partitions without a state, in-sync replicas that
+are not assigned, failed log directories.
 """
 
 import struct
@@ -24,19 +24,21 @@ from controller_core.wire.codecs import entries
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PreparedTopic:
-    """A topic whose partitions all have a state, with an ISR of assigned replicas, and no reassignment; and what it was
-    written from."""
+    """A topic without reassignments, whose partitions all have a state and an ISR of assigned replicas.
+
+    It also has the values that it was written from.
+    """
 
     topic_id: TopicId | None
     assignments: Mapping[PartitionId, ReplicaAssignment]
     states: Sequence[PartitionState]
-    """Of the partitions, in their order."""
+    """The states of the partitions, in their order."""
     live: Set[BrokerId]
     leaders: frozenset[BrokerId]
     leader_and_isr: Mapping[BrokerId, bytes]
-    """The topic as LeaderAndIsr has it for each broker that has replicas, none of them new."""
+    """The topic's bytes in LeaderAndIsr for each broker that has replicas, none of them new."""
     metadata: bytes
-    """The topic as UpdateMetadata has it for all brokers."""
+    """The topic's bytes in UpdateMetadata for all brokers."""
 
 
 Prepared = Mapping[TopicName, PreparedTopic]
@@ -54,12 +56,12 @@ def _is_ordinary(assignment: ReplicaAssignment, leadership: LeaderAndIsr) -> boo
 
 @lru_cache(maxsize=1 << 12)
 def _are_assigned(isr: tuple[BrokerId, ...], replicas: tuple[BrokerId, ...]) -> bool:
-    """Asked for each partition, and a cluster has few different answers."""
+    """Return True if the ISR is assigned. Cached: asked for each partition, with few different answers in a cluster."""
     return set(isr).issubset(replicas)
 
 
 class TopicWriter:
-    """Writes whole topics from what is known of them, for the given live brokers."""
+    """Writes whole topics from the cluster state, for the given live brokers."""
 
     def __init__(self, state: ClusterState, live: Set[BrokerId]) -> None:
         self._state = state
@@ -67,7 +69,7 @@ class TopicWriter:
         self._metadata_ends = MetadataEnds(self._live)
 
     def is_of_now(self, name: TopicName, prepared: PreparedTopic) -> bool:
-        """Whether a topic that was written before would be written the same now."""
+        """Return True if a prepared topic would be written the same now."""
         topic = self._state.topics[name]
         return (
             prepared.live == self._live
@@ -77,7 +79,7 @@ class TopicWriter:
         )
 
     def prepared(self, name: TopicName) -> PreparedTopic | None:
-        """What brokers would be sent of a topic now; None where something in it is out of the ordinary."""
+        """Write a topic from its present state. Return None if something in it is unusual."""
         topic = self._state.topics[name]
         states: list[PartitionState] = []
         replicas: defaultdict[BrokerId, list[bytes]] = defaultdict(list)

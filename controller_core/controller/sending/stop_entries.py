@@ -1,4 +1,4 @@
-"""What a StopReplica says of replicas, as bytes, by topics."""
+"""Encoded entries of replicas in StopReplica, by topics."""
 
 import struct
 from collections import defaultdict
@@ -13,9 +13,10 @@ from controller_core.zk import paths
 def stop_entries(
     state: ClusterState, stops: Mapping[TopicPartition, bool], strays: Set[TopicPartition]
 ) -> Iterator[bytes]:
-    """The topics of StopReplica for partitions, by whether the replica is deleted, one after the other.
+    """Yield the topics of a StopReplica with these partitions. The values are True if the replica is deleted.
 
-    `strays` are those whose log may be of a topic that had the same name: no leader epoch is compared."""
+    The logs of `strays` may belong to a former topic of the same name, so no leader epoch is compared.
+    """
     by_topic: defaultdict[TopicName, list[bytes]] = defaultdict(list)
     for partition, delete in stops.items():
         leader_epoch = NO_EPOCH if partition in strays else _leader_epoch(state, partition)
@@ -30,7 +31,7 @@ def stop_entries(
 
 
 def _leader_epoch(state: ClusterState, partition: TopicPartition) -> LeaderEpoch:
-    """The fence of KIP-570: a delayed StopReplica must not stop a replica that was added again since."""
+    """Return the fence of KIP-570: a delayed StopReplica must not stop a replica that was added again since."""
     if partition.topic in state.deletions or partition in state.removals:
         return EPOCH_DURING_DELETE
     known = state.states.get(partition)

@@ -1,1 +1,1 @@
-"""Requests that the controller answers while it is one, and what monitoring asks it."""
+"""Requests that the controller answers during a term, and the metrics of the controller."""

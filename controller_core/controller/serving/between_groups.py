@@ -1,10 +1,9 @@
-"""Requests that are answered between two groups of a long event, and before the events that wait.
+"""Requests that are answered between two groups of a long event, ahead of the waiting events.
 
-Leaders ask for ISR changes all the time and wait for the answers; a controller that handles the death of a broker with a
-hundred thousand replicas must not leave them waiting for seconds. So where an operation pauses (`in_groups`: all that it
-has decided is written, remembered and sent, and the rest will be decided from the state as it is then), and where an event
-is over but for its lines in the log, requests whose API says that they may be let in are answered, each to its end. All
-other events wait for their turn.
+Leaders request ISR changes all the time and wait for the answers. A controller that handles the death of a broker with
+a hundred thousand replicas must not leave them waiting for seconds. So an operation pauses (`in_groups`) when
+everything decided is written, recorded and sent, and an event pauses while it writes its log lines. In a pause the
+requests whose API allows it are answered, each to its end. All other events wait for their turn.
 """
 
 from collections.abc import Callable
@@ -19,18 +18,18 @@ from controller_core.controller.term.term import Term
 
 @dataclass(frozen=True, slots=True)
 class RequestsBetweenGroups:
-    """The requests that are let in, out of one queue."""
+    """The requests of one queue that may be answered in a pause."""
 
     queue: EventQueue
     requests: OpenRequests
     metrics: ControllerMetrics
 
     def are_wanted(self, term: Term) -> bool:
-        """Whether a request waits that would be let in now."""
+        """Return True if a request waits that may be answered now."""
         return self.queue.has_request(self._let_in(term))
 
     async def serve(self, term: Term) -> None:
-        """Answers the requests that wait and may be let in; not those that come meanwhile."""
+        """Answer the waiting requests that may be answered in a pause, but none that arrives during it."""
         for _ in range(len(self.queue)):
             queued = self.queue.take_request(self._let_in(term))
             if queued is None:

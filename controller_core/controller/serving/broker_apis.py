@@ -1,4 +1,4 @@
-"""What brokers ask their controller, and the operations that answer."""
+"""The APIs that brokers call at their controller, and the operations that answer."""
 
 from typing import Final
 

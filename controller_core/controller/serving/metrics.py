@@ -1,6 +1,6 @@
-"""What an operator of Kafka watches of a controller, as Prometheus metrics.
+"""Prometheus metrics of a controller, for operators of Kafka.
 
-The counts over all partitions are computed when they are scraped, not when a partition changes.
+The counts over all partitions are computed at each scrape, not at each change of a partition.
 """
 
 from collections.abc import Callable, Iterator
@@ -17,11 +17,11 @@ from controller_core.controller.state.unusable_znodes import UnusableZnodes
 from controller_core.controller.term.term import Term
 
 _EVENT_SECONDS: Final = (0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
-"""An event of a large cluster holds up all others for as long as it takes: seconds, where most take a millisecond."""
+"""Most events take a millisecond. On a large cluster one may take seconds, and holds up all others for that time."""
 
 
 class ControllerMetrics:
-    """The metrics of one process; `observe_term` and `queue_depth` say where the gauges look."""
+    """The metrics of one process. `observe` sets the sources of the gauges."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
         self.event_queue_time = Histogram(
@@ -39,16 +39,14 @@ class ControllerMetrics:
         )
         self.event_errors = Counter(
             "kontroller_event_errors_total",
-            "Events that ended in an error that nobody has an answer for, by its class",
+            "Events that ended in an unexpected error, by the error's class",
             ["event", "fault"],
             registry=registry,
         )
-        self.terms = Counter(
-            "kontroller_terms_total", "How often this process became the controller", registry=registry
-        )
+        self.terms = Counter("kontroller_terms_total", "Terms of this process as the controller", registry=registry)
         self.leader_elections = Counter(
             "kontroller_leader_elections_total",
-            "Leaders elected, but for the first leaders of new partitions",
+            "Leaders elected, except the first leaders of new partitions",
             registry=registry,
         )
         self.unclean_leader_elections = Counter(
@@ -65,20 +63,20 @@ class ControllerMetrics:
         self._registry = registry
 
     def leaders_elected(self, number: int, *, unclean: int) -> None:
-        """Counts elections of partitions' leaders, and how many of them were unclean."""
+        """Count elections of leaders, and how many of them were unclean."""
         self.leader_elections.inc(number)
         self.unclean_leader_elections.inc(unclean)
 
     def request_refused(self, request: str, error: str, meaning: Meaning) -> None:
-        """Counts an error in a broker's answer."""
+        """Count an error in a broker's answer."""
         self.broker_refusals.labels(request.removesuffix("Request"), error, meaning.value).inc()
 
     def event_failed(self, event: str, fault: Fault) -> None:
-        """Counts an event that ended in an error that its operation has no answer for."""
+        """Count an event that ended in an error that its operation does not handle."""
         self.event_errors.labels(event, fault.value).inc()
 
     def observe(self, term: Callable[[], Term | None], queue_depth: Callable[[], int]) -> None:
-        """Registers the gauges that look at the present term and at the queue."""
+        """Register the gauges of the present term and of the queue."""
         self._registry.register(_Gauges(term, queue_depth))
 
     def observe_role(
@@ -88,11 +86,10 @@ class ControllerMetrics:
         reached: Callable[[], int],
         unsupported: Callable[[], int],
     ) -> None:
-        """Registers the gauges that look at why this process leaves the role alone, and at how many brokers it reaches, and
-        how many are nothing that it could lead."""
+        """Register the gauges of the reason to leave the role alone, and of the reachable and the unsupported brokers."""
         leaves_alone = Gauge(
             "kontroller_leaves_role_alone",
-            "1 while this process does not stand for a role that it could take, for a reason",
+            "1 while this process leaves alone a role that it could take, by reason",
             ["reason"],
             registry=self._registry,
         )
@@ -100,22 +97,22 @@ class ControllerMetrics:
             leaves_alone.labels(one.value).set_function(lambda one=one: hindrance() is one)  # type: ignore[misc]
         reachable = Gauge(
             "kontroller_reachable_brokers",
-            "Registered brokers that answered this process when it asked last",
+            "Registered brokers that answered the last check of this process",
             registry=self._registry,
         )
         reachable.set_function(reached)
         not_spoken = Gauge(
             "kontroller_unsupported_brokers",
-            "Registered brokers of a release or a mode of Kafka that is not supported: they are sent nothing",
+            "Registered brokers of an unsupported release or mode of Kafka: the controller does not send them requests",
             registry=self._registry,
         )
         not_spoken.set_function(unsupported)
 
     def observe_standby(self, is_hot: Callable[[], bool]) -> None:
-        """Registers the gauge that looks at whether the cluster's state was read beforehand."""
+        """Register the gauge of a hot standby."""
         gauge = Gauge(
             "kontroller_standby_hot",
-            "1 while this process stands by with the cluster's state read and kept current",
+            "1 while this process is a hot standby: it has the cluster's state and keeps it current",
             registry=self._registry,
         )
         gauge.set_function(is_hot)
@@ -151,7 +148,7 @@ class _Gauges(Collector):
         yield _gauge("kontroller_offline_partitions", "Partitions without a live leader", partitions.offline)
         yield _gauge(
             "kontroller_under_replicated_partitions",
-            "Partitions with a replica that is not in sync, but for those that a reassignment adds",
+            "Partitions with a replica that is not in sync, except replicas that a reassignment adds",
             partitions.under_replicated,
         )
         yield _gauge(
@@ -159,11 +156,11 @@ class _Gauges(Collector):
             "Partitions not led by their first assigned replica",
             partitions.not_led_by_preferred,
         )
-        yield _gauge("kontroller_topics_to_delete", "Topics on their way out", len(state.deletions))
-        yield _gauge("kontroller_partitions_to_remove", "Single partitions on their way out", len(state.removals))
+        yield _gauge("kontroller_topics_to_delete", "Topics that are being deleted", len(state.deletions))
+        yield _gauge("kontroller_partitions_to_remove", "Single partitions that are being removed", len(state.removals))
         yield _gauge(
             "kontroller_topics_ineligible_to_delete",
-            "Topics on their way out that wait for a broker, a log directory, or a removal of single partitions",
+            "Topics whose deletion waits for a broker, a log directory, or a removal of single partitions",
             sum(map(state.is_held_up, state.deletions)),
         )
         yield _gauge(
@@ -183,11 +180,11 @@ class _Gauges(Collector):
 
 def _unusable(znodes: UnusableZnodes) -> Iterator[Metric]:
     standing = GaugeMetricFamily(
-        "kontroller_unusable_znodes", "Znodes that cannot be used as they are, or not all of them", labels=["kind"]
+        "kontroller_unusable_znodes", "Znodes that cannot be used, or only in part", labels=["kind"]
     )
     found = CounterMetricFamily(
         "kontroller_unusable_znodes_found_total",
-        "Such znodes found in this term, also what was removed",
+        "Unusable znodes found in this term, including those that were removed",
         labels=["kind"],
     )
     for kind, number in znodes.found.items():

@@ -1,7 +1,7 @@
-"""The requests that this process has taken and not yet answered: those in the queue, and those whose answer must wait.
+"""The requests that this process has accepted and not yet answered: queued ones, and those whose answer is delayed.
 
-Whatever becomes of the controller, each of them is answered exactly once. A controller that resigns answers
-NOT_CONTROLLER to all of them at once, so that whoever asked looks for the next one (KAFKA-10193).
+Each of them is answered exactly once. A controller that resigns answers NOT_CONTROLLER to all of them at once, so that
+the callers look for the next controller (KAFKA-10193).
 """
 
 import asyncio
@@ -33,7 +33,7 @@ class _Delayed:
 
 
 class OpenRequests:
-    """Answers requests by the table of served APIs, at once or when later events have brought the answer."""
+    """Answers requests by the table of served APIs, at once or after later events."""
 
     def __init__(self, apis: Iterable[AnyServedApi], clock: Clock, enqueue: Callable[[Event], None]) -> None:
         self._apis: Mapping[type[RequestPayload], AnyServedApi] = {
@@ -44,13 +44,15 @@ class OpenRequests:
         self._delayed: list[_Delayed] = []
 
     def receive(self, request: RequestPayload, quota: MutationQuota = UNLIMITED) -> RequestReceived:
-        """The request as an event, with the future of its answer."""
+        """Return the request as an event, with the future of its answer."""
         return RequestReceived(request, asyncio.get_running_loop().create_future(), quota)
 
     async def answer(self, term: Term, received: RequestReceived) -> None:
-        """Does what a request asks for, and answers it or remembers that it waits.
+        """Carry out a request, and answer it or delay its answer.
 
-        An error is that request's alone where its class says so and nothing can have been changed; else it is raised."""
+        A request fails alone if its error's class allows it and nothing can have been changed. Otherwise the error is
+        raised.
+        """
         before = traces(term)
         try:
             answer = await self._apis[type(received.request)].answered(term, received.request, received.quota)
@@ -69,17 +71,17 @@ class OpenRequests:
             _give(received, answer)
 
     def may_be_let_in(self, term: Term, received: RequestReceived) -> bool:
-        """Whether a request need not wait for the end of a long event."""
+        """Return True if a request need not wait for the end of a long event."""
         return self._apis[type(received.request)].may_be_let_in(term, received.request)
 
     def refuse(self, received: RequestReceived, error_code: ErrorCode = ErrorCode.not_controller) -> None:
-        """Answers a request with an error, unless it is answered or waits."""
-        is_open = not received.answer.done()  # a refusal may be long: it is made only where it is given
+        """Answer a request with an error, unless it is answered or delayed."""
+        is_open = not received.answer.done()  # a refusal may be large, so it is only built if needed
         if is_open and all(delayed.received is not received for delayed in self._delayed):
             _give(received, self._apis[type(received.request)].refuse(received.request, error_code))
 
     def settle(self, term: Term) -> None:
-        """Gives the answers that the last event has brought, and those whose time is over."""
+        """Give the answers that are ready after the last event, and those whose time is over."""
         now_ms = self._clock.monotonic_ms()
         for delayed in list(self._delayed):
             response = delayed.waiting.outcome(term)
@@ -91,7 +93,7 @@ class OpenRequests:
                 _give(delayed.received, response)
 
     def refuse_delayed(self) -> None:
-        """Answers every request that waits: this process is no longer the controller."""
+        """Answer every delayed request, because this process is no longer the controller."""
         for delayed in list(self._delayed):
             self._forget(delayed)
             self.refuse(delayed.received)
@@ -117,5 +119,5 @@ class OpenRequests:
 
 
 def _give(received: RequestReceived, response: ResponsePayload) -> None:
-    if not received.answer.done():  # whoever asked may have gone
+    if not received.answer.done():  # the caller may be gone
         received.answer.set_result(response)

@@ -1,8 +1,8 @@
-"""A request that only the controller answers, and what answers it: the form in which operations offer themselves.
+"""The form in which an operation offers to answer a request that only the controller answers.
 
-An operation over a term answers the newest version of its request. Its answer is a response, or a `Waiting`: what the
-request asked for is begun and will be seen in the outcome of later events, as when topics are deleted. The queue never
-waits for that; the answer is given when it is there, or when the client's time is over.
+An operation over a term answers the newest version of its request, with a response or a `Waiting`. A `Waiting` means
+that the work has begun and later events bring the outcome, for example of a deletion of topics. The queue never waits
+for that. The answer is given when it is ready, or when the client's timeout is over.
 """
 
 from collections.abc import Awaitable, Callable
@@ -21,13 +21,13 @@ Request = TypeVar("Request", bound=RequestPayload)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Waiting:
-    """An answer that later events bring. `outcome` is asked after each of them, and once more when the time is over."""
+    """An answer that later events bring. `outcome` is called after each event, and once more at the timeout."""
 
     timeout_ms: float
     outcome: Callable[[Term], ResponsePayload | None]
-    """The response once all is done, None before."""
+    """Returns the response once everything is done, None before."""
     overdue: Callable[[Term], ResponsePayload]
-    """The response when the time is over: what is done, and REQUEST_TIMED_OUT for the rest."""
+    """Returns the response at the timeout: the results so far, and REQUEST_TIMED_OUT for the rest."""
 
 
 Answer: TypeAlias = ResponsePayload | Waiting
@@ -35,28 +35,28 @@ Answer: TypeAlias = ResponsePayload | Waiting
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Charged(Generic[Request]):
-    """What answers a request whose mutations are charged to a quota (KIP-599)."""
+    """The operation for a request whose mutations are charged to a quota (KIP-599)."""
 
     answer: Callable[[Term, Request, MutationQuota], Awaitable[Answer]]
     strict_since: int
-    """The first version whose clients know that what exceeds the quota is refused."""
+    """The first version whose clients know the error of an exceeded quota."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServedApi(Generic[Request]):
-    """One API that the controller answers in its turn among the other events."""
+    """One API that the controller answers in order with the other events."""
 
     versions: Versions[Request]
     answer: Callable[[Term, Request], Awaitable[Answer]] | Charged[Request]
     refuse: Callable[[Request, ErrorCode], ResponsePayload]
-    """The response that carries an error for the request as a whole: most often that we are not the controller."""
+    """Returns the response with an error for the whole request, most often that this process is not the controller."""
     takes: tuple[type[RequestPayload], ...] = ()
-    """What older versions are lifted into beside the newest, where they have another meaning that their answer keeps."""
+    """The types, besides the newest, that older versions are converted to because their answers differ in meaning."""
     may_be_let_in: Callable[[Term, Request], bool] = lambda _term, _request: False
-    """Whether it may be answered in the middle of a long event (`controller_core.controller.serving.between_groups`)."""
+    """Returns True if the request may be answered during a long event (`between_groups`)."""
 
     async def answered(self, term: Term, request: Request, quota: MutationQuota) -> Answer:
-        """Has a request answered."""
+        """Answer a request, charging it to the quota if the API has one."""
         if isinstance(self.answer, Charged):
             return await self.answer.answer(term, request, quota)
         return await self.answer(term, request)

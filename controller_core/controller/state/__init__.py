@@ -1,1 +1,1 @@
-"""What the present controller knows of its cluster, in memory, and questions about all of it."""
+"""The cluster state of the present controller, in memory, and lookups over all of it."""

@@ -1,4 +1,4 @@
-"""The topics, the replicas that are assigned to their partitions, and which broker has which.
+"""Topics, the replicas assigned to their partitions, and the partitions on each broker.
 
 Lookups that would otherwise walk all partitions have an index (KAFKA-10794).
 """
@@ -17,7 +17,7 @@ NO_PARTITIONS: Final[Mapping[PartitionId, ReplicaAssignment]] = MappingProxyType
 
 
 class Topic:
-    """A topic as last read: its id, which incarnation of the znode that was, and its partitions."""
+    """A topic as last read: its id, the czxid of its znode, and its partitions."""
 
     __slots__ = ("_known", "_partitions", "_written", "czxid", "known", "partitions", "topic_id")
 
@@ -35,7 +35,10 @@ class Topic:
         self.partitions: Final[Mapping[PartitionId, ReplicaAssignment]] = self._partitions
         self._known = {number: TopicPartition(name, number) for number in partitions}
         self.known: Final[Mapping[PartitionId, TopicPartition]] = self._known
-        """The same partitions by their full names: one object each for all that is kept about them."""
+        """The same partitions by their full names.
+
+        Each name is one object, shared by everything stored about the partition.
+        """
         self._written: int | None = None
 
     @property
@@ -45,23 +48,28 @@ class Topic:
 
 
 class AssignedReplicas:
-    """The part of the cluster's state that topics' znodes say."""
+    """The part of the cluster state that comes from topics' znodes."""
 
     def __init__(self, changes: Changes, recorded_by: Changes | None) -> None:
         self.changes: Final = changes
-        """What changed of all that the journal knows."""
+        """The changes of everything that the journal records."""
         self._topics: dict[TopicName, Topic] = tracked(Kind.TOPIC, recorded_by)
         self.topics: Final[Mapping[TopicName, Topic]] = self._topics
         self._rewritten: dict[TopicName, tuple[ZkVersion, TopicAssignment]] = {}
         self.rewritten: Final[Mapping[TopicName, tuple[ZkVersion, TopicAssignment]]] = self._rewritten
-        """What was last written to topics' znodes while partitions are reassigned, and the version that this made."""
+        """The last content that this controller wrote to each topic's znode during reassignments, with the resulting
+        version.
+        """
         self._revision = 0
         self._names: dict[TopicId, TopicName] = {}
         self._partitions_on: defaultdict[BrokerId, dict[TopicPartition, None]] = defaultdict(dict)
 
     @property
     def revision(self) -> int:
-        """How often topics came or went, or assignments changed: what is equal twice was untouched between."""
+        """Rises whenever topics come or go, or assignments change.
+
+        Equal values mean that nothing changed in between.
+        """
         return self._revision
 
     def add_topic(
@@ -71,7 +79,7 @@ class AssignedReplicas:
         czxid: int,
         partitions: Mapping[PartitionId, ReplicaAssignment] = NO_PARTITIONS,
     ) -> None:
-        """A topic that is not known yet, with its assignments."""
+        """Add a topic that is not known yet, with its assignments."""
         self._revision += 1
         topic = self._topics[name] = Topic(name, topic_id=topic_id, czxid=czxid, partitions=partitions)
         if topic_id is not None:
@@ -124,7 +132,7 @@ class AssignedReplicas:
         return self.topics[topic_partition.topic].partitions[topic_partition.partition]
 
     def set_assignment(self, topic_partition: TopicPartition, assignment: ReplicaAssignment) -> None:
-        """Replaces AR and keeps the index by broker; the topic must be known."""
+        """Replace AR and update the index by broker. The topic must be known."""
         self._revision += 1
         topic = self._topics[topic_partition.topic]
         topic_partition = topic._known.setdefault(topic_partition.partition, topic_partition)
@@ -139,31 +147,33 @@ class AssignedReplicas:
         topic._partitions[topic_partition.partition] = assignment
 
     def remember_rewritten(self, name: TopicName, version: ZkVersion, content: TopicAssignment) -> None:
-        """This controller wrote a topic's znode, whose version that is now.
+        """Record that this controller wrote a topic's znode, and its new version.
 
-        What it wrote is no news to it, unless it kept what somebody else had written before."""
+        The notification about that write is no news, unless the written content includes something that somebody else
+        wrote.
+        """
         self._rewritten[name] = version, content
         topic = self._topics[name]
         if topic.topic_id == content.topic_id and topic.partitions.keys() == content.partitions.keys():
             topic._written = version
 
     def forget_rewritten(self) -> None:
-        """What was written to topics' znodes is not needed while nothing is reassigned."""
+        """Drop the contents written to topics' znodes. They are not needed while nothing is reassigned."""
         self._rewritten.clear()
 
     def topic_named(self, topic_id: TopicId) -> TopicName | None:
         return self._names.get(topic_id)
 
     def partitions_on(self, brokers: Iterable[BrokerId]) -> list[TopicPartition]:
-        """The partitions that have a replica on any of the brokers."""
+        """Return the partitions that have a replica on any of the brokers."""
         return list({partition: None for broker in brokers for partition in self._partitions_on[broker]})
 
     def replicas_on(self, brokers: Iterable[BrokerId]) -> list[PartitionReplica]:
-        """The assigned replicas that the brokers host."""
+        """Return the assigned replicas that the brokers host."""
         return [PartitionReplica(partition, broker) for broker in brokers for partition in self._partitions_on[broker]]
 
     def by_broker(self, partitions: Collection[TopicPartition]) -> dict[BrokerId, Collection[TopicPartition]]:
-        """The brokers that are assigned replicas of the partitions, and the partitions of each."""
+        """Return the partitions grouped by the brokers that are assigned replicas of them."""
         if not partitions:
             return {}
         if len(partitions) == sum(len(topic.partitions) for topic in self.topics.values()):
@@ -176,7 +186,7 @@ class AssignedReplicas:
         }
 
     def replicas_among(self, partitions: Iterable[TopicPartition], brokers: Set[BrokerId]) -> list[PartitionReplica]:
-        """The assigned replicas of the partitions that are on the brokers."""
+        """Return the assigned replicas of the partitions that are on the brokers."""
         return [
             PartitionReplica(partition, broker)
             for partition in partitions
@@ -185,7 +195,7 @@ class AssignedReplicas:
         ]
 
     def replicas_of(self, partitions: Iterable[TopicPartition]) -> list[PartitionReplica]:
-        """All assigned replicas of the partitions."""
+        """Return all assigned replicas of the partitions."""
         return [
             PartitionReplica(partition, broker)
             for partition in partitions

@@ -1,9 +1,9 @@
-"""What the present controller knows of its cluster, in memory.
+"""The present controller's copy of the cluster, in memory.
 
-ZooKeeper is the truth; this is the copy that decisions are made from and requests to brokers are built from. It is
-filled when a term begins, changed only by the event that is being handled, after the write that it follows, and dropped
-when the term ends. Everybody reads it, and whoever changes it does so by its methods: to others its collections are
-read-only. Topics and their assignments are in a part of its own (`assigned_replicas`).
+ZooKeeper has the truth. Decisions are made, and requests built, from this copy. It is filled when a term begins,
+changed only by the event that is being handled, after the corresponding write, and dropped when the term ends.
+Everybody reads it. Changes go through its methods; its collections are read-only to others. Topics and their
+assignments are in `assigned_replicas`.
 """
 
 from collections import Counter, defaultdict
@@ -45,7 +45,7 @@ class ClusterState(AssignedReplicas):
         super().__init__(changes, recorded_by)
         self._is_loaded = False
         self.unusable: Final = UnusableZnodes()
-        """Which znodes could not be taken into account."""
+        """The znodes that could not be used."""
         self._brokers: dict[BrokerId, Broker] = tracked(Kind.BROKER, recorded_by)
         self.brokers: Final[Mapping[BrokerId, Broker]] = self._brokers
         self._shutting_down: set[BrokerId] = set()
@@ -54,13 +54,13 @@ class ClusterState(AssignedReplicas):
         self.states: Final[Mapping[TopicPartition, PartitionState]] = self._states
         self._topic_configs: dict[TopicName, RecordedConfig] = tracked(Kind.TOPIC_CONFIG, recorded_by)
         self.topic_configs: Final[Mapping[TopicName, RecordedConfig]] = self._topic_configs
-        """Of those topics that have any; filled only where a journal is kept, as `broker_configs`."""
+        """For topics that have any. Filled only if there is a journal, like `broker_configs`."""
         self._broker_configs: dict[BrokerId | None, RecordedConfig] = tracked(Kind.BROKER_CONFIG, recorded_by)
         self.broker_configs: Final[Mapping[BrokerId | None, RecordedConfig]] = self._broker_configs
-        """Of those brokers that have any; None is the default of all of them."""
+        """For brokers that have any; None is the default for all of them."""
         self._static_configs: dict[BrokerId, StaticConfig] = tracked(Kind.BROKER_STATIC_CONFIG, recorded_by)
         self.static_configs: Final[Mapping[BrokerId, StaticConfig]] = self._static_configs
-        """What registered brokers said of their own files; filled only where a journal is kept."""
+        """The static configurations that registered brokers returned. Filled only if there is a journal."""
         self._partition_status: dict[TopicPartition, PartitionStatus] = {}
         self.partition_status: Final[Mapping[TopicPartition, PartitionStatus]] = self._partition_status
         self.replica_status: Final = ReplicaStatuses()
@@ -70,30 +70,30 @@ class ClusterState(AssignedReplicas):
         self.deletions: Final[Mapping[TopicName, TopicDeletion]] = self._deletions
         self._failed_replicas: dict[BrokerId, frozenset[TopicPartition]] = tracked(Kind.OFFLINE_REPLICAS, recorded_by)
         self.failed_replicas: Final[Mapping[BrokerId, frozenset[TopicPartition]]] = self._failed_replicas
-        """The replicas of live brokers that are in failed log directories; without brokers that have none."""
+        """The replicas of live brokers that are in failed log directories. Brokers without any have no entry."""
         self._seen_config_changes: frozenset[str] = frozenset()
         self._finalized_features: FinalizedFeatures | None = None
         self.removed_replicas: Final = RemovedReplicas()
         self._deleted_topics: Mapping[TopicName, int] = {}
         self._tally: PartitionTally | None = None
-        """None until somebody asks: reading a whole cluster is not slower for it."""
+        """None until the first use, so that counting does not slow down the loading of a cluster."""
 
     @property
     def is_loaded(self) -> bool:
-        """Whether everything has been read: what is not here until then may exist."""
+        """True if everything has been read. Before that, something that is missing here may exist."""
         return self._is_loaded
 
     def mark_loaded(self) -> None:
-        """Everything has been read."""
+        """Mark the state as loaded: everything has been read."""
         self._is_loaded = True
 
     @property
     def finalized_features(self) -> FinalizedFeatures | None:
-        """None where `/feature` says nothing that could be understood."""
+        """None if `/feature` has no readable content."""
         return self._finalized_features
 
     def set_finalized_features(self, found: FinalizedFeatures | None) -> None:
-        """What `/feature` says now."""
+        """Set the present content of `/feature`."""
         if found != self._finalized_features:
             self.changes.record(Kind.FEATURES, None, self._finalized_features, found)
         self._finalized_features = found
@@ -102,23 +102,23 @@ class ClusterState(AssignedReplicas):
 
     @property
     def seen_config_changes(self) -> frozenset[str]:
-        """The configuration notifications that are there, and were handled."""
+        """The present configuration notifications that were handled."""
         return self._seen_config_changes
 
     def remember_config_changes(self, present: frozenset[str]) -> None:
-        """These configuration notifications are there, and are being handled."""
+        """Set the present configuration notifications. They are being handled."""
         self._seen_config_changes = present
 
     def set_topic_config(self, name: TopicName, config: RecordedConfig) -> None:
-        """What a topic's configuration says now; empty where there is none."""
+        """Set the present configuration of a topic; empty if it has none."""
         _keep(self._topic_configs, name, config)
 
     def set_broker_config(self, broker: BrokerId | None, config: RecordedConfig) -> None:
-        """What a broker's configuration says now, or that of all of them; empty where there is none."""
+        """Set the present configuration of a broker, or of all brokers (None); empty if there is none."""
         _keep(self._broker_configs, broker, config)
 
     def set_static_config(self, broker: BrokerId, config: StaticConfig) -> None:
-        """What a registered broker's own file says."""
+        """Set the static configuration of a registered broker."""
         if config != self._static_configs.get(broker):
             self._static_configs[broker] = config
 
@@ -131,43 +131,46 @@ class ClusterState(AssignedReplicas):
 
     @property
     def live_or_shutting_down(self) -> Set[BrokerId]:
-        """The brokers that can be sent anything."""
+        """The brokers to which requests can be sent."""
         return self.brokers.keys()
 
     def add_broker(self, broker: Broker) -> None:
-        """A broker registered, or its registration is another one now."""
+        """Add a registered broker, or replace its registration."""
         self._brokers[broker.id] = broker
 
     def remove_broker(self, broker: BrokerId) -> None:
-        """A broker is registered no more."""
+        """Remove a broker that is no longer registered."""
         self._brokers.pop(broker, None)
         self._shutting_down.discard(broker)
         self.set_failed_replicas(broker, frozenset())
         self._static_configs.pop(broker, None)
 
     def begin_shutdown(self, broker: BrokerId) -> None:
-        """A live broker is about to end, and may lead nothing any more."""
+        """Mark a live broker as shutting down. It may not lead any longer."""
         self._shutting_down.add(broker)
 
     def rack_of_controller(self) -> str | None:
-        """The rack that the controller has to brokers, which place replicas on racks only where every broker has one:
-        the largest, where one more changes least. None where they do not place by racks anyway."""
+        """Return the rack that brokers see for the controller; None if they do not place replicas by racks.
+
+        They do so only if every broker has a rack, so the controller needs one too. It gets the largest rack, where one
+        more broker changes least.
+        """
         racks = Counter(broker.rack for broker in self.brokers.values())
         if None in racks:
             return None
         return min(((-number, rack) for rack, number in racks.items() if rack is not None), default=(0, None))[1]
 
     def live_replicas(self, topic_partition: TopicPartition) -> Set[BrokerId]:
-        """The assigned replicas that may lead: on a broker that may, and in a sound log directory."""
+        """Return the assigned replicas that may lead: their broker may, and their log directory is sound."""
         assigned = self.live & set(self.assignment(topic_partition).replicas)
         return {broker for broker in assigned if self.is_served_by(topic_partition, broker)}
 
     def is_served_by(self, topic_partition: TopicPartition, broker: BrokerId) -> bool:
-        """Whether a replica on the broker is alive: the broker is, and the log directory too."""
+        """Return True if a replica on the broker is alive: its broker is, and so is its log directory."""
         return broker in self.brokers and topic_partition not in self.failed_replicas.get(broker, ())
 
     def set_failed_replicas(self, broker: BrokerId, failed: frozenset[TopicPartition]) -> None:
-        """Replaces what is known of a live broker's failed log directories."""
+        """Replace the known replicas in failed log directories of a live broker."""
         if not failed:
             self._failed_replicas.pop(broker, None)
         elif failed != self._failed_replicas.get(broker):
@@ -196,15 +199,16 @@ class ClusterState(AssignedReplicas):
         self._count_in((topic_partition,))
 
     def take_over(self, read: "ClusterState") -> None:
-        """Topics and the states of their partitions, as somebody else has read them, whose they are no longer.
+        """Take over the topics and partition states that a standby has read. The standby must not use them afterwards.
 
-        Before anything else is known of topics. They are in the order of their names, as ZooKeeper lists them."""
+        Call this before any topic is known. Topics are sorted by name, as ZooKeeper lists them.
+        """
         self._tally = None
         self._take_over_topics(read)
         self._states.update(read.states)
 
     def remove_topic(self, name: TopicName) -> list[TopicPartition]:
-        """Forgets a topic with everything about its partitions; returns what they were."""
+        """Forget a topic with everything about its partitions. Return the partitions."""
         forgotten = self.partitions_of(name)
         self._forget_leaderships(forgotten)
         self.removals.forget_topic(name)
@@ -215,7 +219,7 @@ class ClusterState(AssignedReplicas):
         return forgotten
 
     def begin_removals(self, partitions: Collection[TopicPartition]) -> None:
-        """Forgets partitions of topics that stay, but for the replicas that are to be deleted."""
+        """Forget partitions of topics that stay, except the replicas that are to be deleted."""
         for topic_partition in partitions:
             self.removals.begin(topic_partition, self.known_replicas(topic_partition))
         self._forget_leaderships(partitions)
@@ -239,26 +243,28 @@ class ClusterState(AssignedReplicas):
                 self.set_failed_replicas(broker, failed.difference(forgotten))
 
     def may_have(self, topic_partition: TopicPartition) -> bool:
-        """Whether there is such a partition, or nobody can tell: its topic's znode makes no sense, or not all of it."""
+        """Return True if the partition exists, or its topic's znode is unreadable, wholly or partly, so that it may
+        exist.
+        """
         return self.has(topic_partition) or self.unusable.has(paths.topic(topic_partition.topic))
 
     def known_replicas(self, topic_partition: TopicPartition) -> tuple[BrokerId, ...]:
-        """The assigned replicas and, in the last steps of a reassignment, those that are on their way out."""
+        """Return the assigned replicas and, in the last steps of a reassignment, those that are being removed."""
         assigned = self.assignment(topic_partition).replicas
         running = self.reassignments.get(topic_partition)
         leaving = running.full.removing if running else ()
         return (*assigned, *(broker for broker in leaving if broker not in assigned))
 
     def is_assigned(self, replica: PartitionReplica) -> bool:
-        """Whether the replica is one of its partition, be it on its way out."""
+        """Return True if the replica is assigned to the partition, or is being removed from it."""
         return self.has(replica.topic_partition) and replica.broker in self.known_replicas(replica.topic_partition)
 
     def is_being_deleted(self, name: TopicName) -> bool:
-        """Whether a topic is served no more. None of its partitions is being reassigned then: deletion wins."""
+        """Return True if a topic is no longer served. Deletion ends all reassignments of its partitions."""
         return name in self.deletions
 
     def is_held_up(self, name: TopicName) -> bool:
-        """Whether a topic on its way out waits: for a dead broker, or a replica that cannot be deleted."""
+        """Return True if a topic's deletion waits: for a dead broker, or for a replica that cannot be deleted."""
         deletion = self.deletions[name]
         return not deletion.started or any(
             replica in deletion.refused or not self.is_served_by(replica.topic_partition, replica.broker)
@@ -266,40 +272,40 @@ class ClusterState(AssignedReplicas):
         )
 
     def mark_for_deletion(self, name: TopicName, replicas: Iterable[PartitionReplica]) -> None:
-        """A topic with these replicas is to be deleted."""
+        """Mark a topic with these replicas for deletion."""
         self._deletions[name] = TopicDeletion(replicas)
 
     @property
     def deleted_topics(self) -> Mapping[TopicName, int]:
-        """Topics that were deleted of late, the oldest first, and how many partitions they had."""
+        """The recently deleted topics, the oldest first, with their numbers of partitions."""
         return self._deleted_topics
 
     def set_deleted_topics(self, topics: Mapping[TopicName, int]) -> None:
-        """The topics that were deleted of late, the oldest first."""
+        """Set the recently deleted topics, the oldest first."""
         self._deleted_topics = topics
 
     # States of partitions
 
     def set_states(self, states: Mapping[TopicPartition, PartitionState]) -> None:
-        """The states of these partitions, as they were read or written."""
+        """Set the states of these partitions, as they were read or written."""
         self._count_out(states)
         self._states.update(states)
         self._count_in(states)
 
     def forget_state(self, topic_partition: TopicPartition) -> None:
-        """What was read of a partition's state is so no longer."""
+        """Forget the state of a partition, because it has changed since it was read."""
         self._count_out((topic_partition,))
         self._states.pop(topic_partition, None)
         self._count_in((topic_partition,))
 
     def start_partitions(self, statuses: Mapping[TopicPartition, PartitionStatus]) -> None:
-        """The first status of partitions."""
+        """Set the first status of partitions."""
         self._partition_status.update(statuses)
 
     def set_partition_status(
         self, partitions: Iterable[TopicPartition], status: PartitionStatus
     ) -> Mapping[PartitionStatus, list[TopicPartition]]:
-        """Sets the status of partitions; returns those that had another, by which that was."""
+        """Set the status of partitions. Return those that had another one, by that former status."""
         statuses = self._partition_status
         changed: defaultdict[PartitionStatus, list[TopicPartition]] = defaultdict(list)
         for partition in partitions:
@@ -313,7 +319,7 @@ class ClusterState(AssignedReplicas):
 
     @property
     def tally(self) -> PartitionTally:
-        """The counts of the partitions, kept from the first time on that they are asked for: that looks at all of them."""
+        """The counts of the partitions. The first use counts all of them; later changes update the counts."""
         if self._tally is None:
             self._tally = PartitionTally(self.failed_replicas)
             self._count_in(self.all_partitions())
@@ -325,6 +331,7 @@ class ClusterState(AssignedReplicas):
                 self._tally.count_in(*alike)
 
     def _count_out(self, partitions: Iterable[TopicPartition]) -> None:
+        """Must be called before anything changes that counts."""
         """Before anything of them is changed that counts."""
         if self._tally is not None:
             for alike in self._alike(partitions):
@@ -333,7 +340,7 @@ class ClusterState(AssignedReplicas):
     def _alike(
         self, partitions: Iterable[TopicPartition]
     ) -> Iterable[tuple[list[TopicPartition], ReplicaAssignment, PartitionState | None]]:
-        """The known ones of the partitions, those together that count alike: a cluster has few different ones."""
+        """Group the known ones of the partitions by what counts. A cluster has few different groups."""
         found: dict[Hashable, tuple[list[TopicPartition], ReplicaAssignment, PartitionState | None]] = {}
         topics, states = self.topics, self.states
         for partition in partitions:
@@ -342,7 +349,7 @@ class ClusterState(AssignedReplicas):
             if assignment is None:
                 continue
             state = states.get(partition)
-            # An assignment is shared by all partitions that have the same.
+            # All partitions with the same assignment share one object.
             key = id(assignment), state and (state.leader_and_isr.leader, state.leader_and_isr.isr)
             alike = found.get(key)
             if alike is None:
@@ -357,7 +364,7 @@ class ClusterState(AssignedReplicas):
         return [partition for partition, status in self.partition_status.items() if status in wanted]
 
     def led_by(self, partitions: Iterable[TopicPartition], leaders: Set[BrokerId]) -> list[TopicPartition]:
-        """Those of the partitions whose leader is one of the given brokers."""
+        """Return the partitions whose leader is one of the given brokers."""
         return [
             partition
             for partition in partitions
@@ -377,5 +384,5 @@ def _keep(configs: dict[_Key, RecordedConfig], key: _Key, config: RecordedConfig
 
 
 def bounced(known: Mapping[BrokerId, Broker], present: Mapping[BrokerId, Broker]) -> list[BrokerId]:
-    """The brokers that were down and are back before anyone noticed: the same id with a larger epoch (KIP-380)."""
+    """Return the brokers that restarted before anybody noticed: the same id with a larger epoch (KIP-380)."""
     return [broker for broker in present if broker in known and present[broker].epoch > known[broker].epoch]

@@ -1,4 +1,4 @@
-"""A mapping that everybody reads, and that only the class that it is changes."""
+"""A mapping that everybody can read, and that only its own class changes."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any, TypeVar, overload
@@ -9,7 +9,7 @@ D = TypeVar("D")
 
 
 class Entries(Mapping[K, V]):
-    """To others a `Mapping`: whoever derives from it says by methods of its own what may become of the entries."""
+    """A `Mapping` to others. Subclasses change its entries by their own methods."""
 
     def __init__(self) -> None:
         self._entries: dict[K, V] = {}

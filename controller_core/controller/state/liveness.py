@@ -1,7 +1,7 @@
-"""Who of a partition's replicas is alive, asked for very many partitions at one moment.
+"""The live replicas of very many partitions at one moment.
 
-`ClusterState` answers it for one partition. Thousands of partitions have few different assignments, and nearly always no
-log directory has failed: here each assignment is answered once.
+`ClusterState` has the same lookup for one partition. Thousands of partitions have few different assignments, and
+usually no log directory has failed, so here each assignment is computed once.
 """
 
 from collections.abc import Set
@@ -11,7 +11,7 @@ from controller_core.model.ids import BrokerId, TopicPartition
 
 
 class Liveness:
-    """The assigned replicas that are on the given brokers and in a sound log directory. Good until the next `await`."""
+    """The assigned replicas on the given brokers, in a sound log directory. Valid until the next `await`."""
 
     def __init__(self, state: ClusterState, brokers: Set[BrokerId]) -> None:
         self._state = state

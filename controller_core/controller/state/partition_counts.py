@@ -1,7 +1,7 @@
-"""How many partitions are not as they should be: kept with each change, as monitoring asks every few seconds.
+"""Counts of partitions by condition, updated with each change, because monitoring asks every few seconds.
 
-Whoever asks looks at brokers and not at partitions. `ClusterState` keeps the counts from when they are first asked for, so
-a process that stands by, and is not asked, counts nothing.
+The cost of a lookup depends on the number of brokers, not of partitions. `ClusterState` starts to count at the first
+lookup, so a standby, which nobody asks, counts nothing.
 """
 
 from collections import Counter, defaultdict
@@ -21,15 +21,16 @@ class PartitionCounts:
     offline: int
     """Without a live leader."""
     under_replicated: int
-    """With a replica that is not in the ISR; those that a reassignment adds do not count."""
+    """With a replica that is not in the ISR. Replicas that a reassignment adds do not count."""
     not_led_by_preferred: int
-    """Led by another than their first assigned replica, or by nobody."""
+    """With another leader than the first assigned replica, or with none."""
 
 
 class PartitionTally:
-    """Counts of the partitions that were counted in and not out again, those together that are alike.
+    """Counts of the partitions that were counted in and not out again. Equal partitions are counted together.
 
-    `failed`: the replicas in failed log directories, by their brokers; as it is when a partition is counted."""
+    `failed` has the replicas in failed log directories, by broker, as they are when a partition is counted.
+    """
 
     def __init__(self, failed: Mapping[BrokerId, Set[TopicPartition]]) -> None:
         self._failed: Final = failed
@@ -37,18 +38,18 @@ class PartitionTally:
         self._never_led = 0
         self._under_replicated = 0
         self._led: Counter[BrokerId] = Counter()
-        """By leader, be it nobody (-1) or a broker that is not there."""
+        """By leader, including -1 (none) and brokers that are gone."""
         self._led_on_failed: Counter[BrokerId] = Counter()
         """Those of them whose leader's replica is in a failed log directory."""
         self._by_preferred: Counter[BrokerId | None] = Counter()
-        """Those that were ever led, by their preferred replica."""
+        """The partitions that ever had a leader, by their preferred replica."""
         self._missed: defaultdict[BrokerId | None, dict[TopicPartition, None]] = defaultdict(dict)
-        """Those of them that another leads, or nobody."""
+        """Those of them that another replica leads, or none."""
 
     def count_in(
         self, partitions: Sequence[TopicPartition], assignment: ReplicaAssignment, state: PartitionState | None
     ) -> None:
-        """Partitions are as said from now on. Those without a state were never led: they are offline, and nothing else."""
+        """Count partitions of this kind. Those without a state never had a leader: they count as offline only."""
         self._count(partitions, assignment, state, 1)
         if state is not None and state.leader_and_isr.leader != assignment.preferred:
             self._missed[assignment.preferred].update(dict.fromkeys(partitions))
@@ -56,7 +57,7 @@ class PartitionTally:
     def count_out(
         self, partitions: Sequence[TopicPartition], assignment: ReplicaAssignment, state: PartitionState | None
     ) -> None:
-        """Partitions that were counted in as said are so no longer."""
+        """Remove partitions of this kind from the counts. They must have been counted in as the same kind."""
         self._count(partitions, assignment, state, -1)
         if state is not None and state.leader_and_isr.leader != assignment.preferred:
             missed = self._missed[assignment.preferred]
@@ -84,11 +85,11 @@ class PartitionTally:
         self._by_preferred[assignment.preferred] += number
 
     def set_led_on_failed(self, broker: BrokerId, number: int) -> None:
-        """So many partitions are led by a replica of the broker that is in a failed log directory."""
+        """Set the number of partitions whose leader is the broker's replica in a failed log directory."""
         self._led_on_failed[broker] = number
 
     def counts(self, live: Set[BrokerId]) -> PartitionCounts:
-        """The counts, where these brokers can lead."""
+        """Return the counts if these brokers can lead."""
         led_by_the_dead = sum(number for leader, number in self._led.items() if leader not in live)
         led_on_failed = sum(number for leader, number in self._led_on_failed.items() if leader in live)
         return PartitionCounts(
@@ -99,9 +100,9 @@ class PartitionTally:
         )
 
     def by_preferred(self) -> Counter[BrokerId]:
-        """How many partitions that were ever led each broker should lead."""
+        """Return the number of partitions that each broker should lead, among those that ever had a leader."""
         return Counter({broker: number for broker, number in self._by_preferred.items() if broker is not None})
 
     def missed(self) -> Mapping[BrokerId, Set[TopicPartition]]:
-        """Those of them that the broker does not lead."""
+        """Return those of them that the broker does not lead."""
         return {broker: missed.keys() for broker, missed in self._missed.items() if broker is not None and missed}

@@ -1,7 +1,7 @@
-"""Single partitions on their way out: whose answers are awaited.
+"""Removals of single partitions, and the answers of brokers that they wait for.
 
-Such a partition is in the cluster state no more: nothing is decided about it, and no broker is told of it again. Its
-topic's znode has it until its replicas are deleted.
+Such a partition has left the cluster state: nothing is decided about it, and brokers are sent nothing more of it. Its
+topic's znode keeps it until its replicas are deleted.
 """
 
 from collections import defaultdict
@@ -14,42 +14,42 @@ from controller_core.model.ids import BrokerId, PartitionId, TopicName, TopicPar
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionRemoval:
-    """The replicas of a partition that have not yet been deleted by their brokers."""
+    """The replicas of a partition that their brokers have not deleted yet."""
 
     awaiting: frozenset[BrokerId]
-    """The brokers that have not answered yet that they deleted theirs."""
+    """The brokers that have not yet answered that they deleted their replica."""
     asked: frozenset[BrokerId] = frozenset()
-    """Those of them that were sent it since they started."""
+    """Those of them that were sent the deletion since they started."""
 
 
 class PartitionRemovals(Entries[TopicPartition, PartitionRemoval]):
-    """Partition -> its removal, of those that have begun."""
+    """Partition -> its removal, for those that have begun."""
 
     def __init__(self) -> None:
         super().__init__()
         self._numbers: defaultdict[TopicName, set[PartitionId]] = defaultdict(set)
 
     def numbers_of(self, topic: TopicName) -> Set[PartitionId]:
-        """The partitions of a topic that are being removed."""
+        """Return the partitions of a topic that are being removed."""
         return self._numbers.get(topic, frozenset())
 
     @property
     def topics(self) -> Set[TopicName]:
-        """The topics of which partitions are being removed."""
+        """The topics whose partitions are being removed."""
         return self._numbers.keys()
 
     def begin(self, partition: TopicPartition, replicas: Iterable[BrokerId]) -> None:
-        """A partition with these replicas is to go."""
+        """Begin the removal of a partition with these replicas."""
         self._entries[partition] = PartitionRemoval(awaiting=frozenset(replicas))
         self._numbers[partition.topic].add(partition.partition)
 
     def mark_asked(self, partition: TopicPartition, brokers: Set[BrokerId]) -> None:
-        """Brokers are sent it."""
+        """Record that brokers are sent the deletion."""
         removal = self._entries[partition]
         self._entries[partition] = replace(removal, asked=removal.asked | brokers)
 
     def ask_again(self, brokers: Collection[BrokerId]) -> bool:
-        """Brokers started anew, or missed what they were sent; returns whether any of them is awaited."""
+        """Record that brokers restarted or missed requests. Return True if any removal waits for them."""
         returned = frozenset(brokers)
         missed = {p: removal for p, removal in self._entries.items() if not returned.isdisjoint(removal.awaiting)}
         for partition, removal in missed.items():
@@ -57,12 +57,12 @@ class PartitionRemovals(Entries[TopicPartition, PartitionRemoval]):
         return bool(missed)
 
     def mark_deleted(self, partition: TopicPartition, broker: BrokerId) -> None:
-        """A broker answered that it deleted its replica."""
+        """Record that a broker deleted its replica."""
         removal = self._entries[partition]
         self._entries[partition] = replace(removal, awaiting=removal.awaiting - {broker})
 
     def end(self, partition: TopicPartition) -> None:
-        """The partition is gone."""
+        """End the removal: the partition is gone."""
         del self._entries[partition]
         numbers = self._numbers[partition.topic]
         numbers.discard(partition.partition)
@@ -70,6 +70,6 @@ class PartitionRemovals(Entries[TopicPartition, PartitionRemoval]):
             del self._numbers[partition.topic]
 
     def forget_topic(self, topic: TopicName) -> None:
-        """The topic is gone, with all of them."""
+        """End all removals of a topic that is gone."""
         for number in list(self.numbers_of(topic)):
             self.end(TopicPartition(topic, number))

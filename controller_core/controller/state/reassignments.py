@@ -1,4 +1,4 @@
-"""The reassignments that are under way, and what the last steps of each still wait for."""
+"""The running reassignments, and the answers that the last steps of each wait for."""
 
 from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass, replace
@@ -11,14 +11,14 @@ from controller_core.zk.session import ZkVersion
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunningReassignment:
-    """A reassignment that the controller carries through: its target, and what the last steps still wait for."""
+    """A reassignment in progress: its assignment, and what its last steps wait for."""
 
     full: ReplicaAssignment
-    """AR as ZooKeeper has it while the reassignment runs: RAR + OAR, with what is added and removed."""
+    """AR as ZooKeeper has it during the reassignment: RAR + OAR, with what is added and removed."""
     awaiting_deletion: frozenset[BrokerId] | None = None
-    """The brokers that have not yet answered whether they deleted their replica; None before step 9."""
+    """The brokers that have not yet answered if they deleted their replica; None before step 9."""
     deleted: frozenset[BrokerId] = frozenset()
-    """The brokers that answered that they deleted their replica."""
+    """The brokers that have answered that they deleted their replica."""
 
     @property
     def target(self) -> tuple[BrokerId, ...]:
@@ -26,20 +26,20 @@ class RunningReassignment:
 
     @property
     def is_complete(self) -> bool:
-        """Whether nothing is awaited any more, and AR can become RAR."""
+        """True if all brokers have answered, and AR can become RAR."""
         return self.awaiting_deletion is not None and not self.awaiting_deletion
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SingleRequest:
-    """A request for one partition in a znode of its own."""
+    """A request for one partition in its own znode."""
 
     target: tuple[BrokerId, ...]
     version: ZkVersion
 
 
 class Reassignments(Entries[TopicPartition, RunningReassignment]):
-    """Partition -> its reassignment, of those that are under way."""
+    """Partition -> its running reassignment."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -48,15 +48,18 @@ class Reassignments(Entries[TopicPartition, RunningReassignment]):
         self._asked_singly: dict[TopicPartition, SingleRequest] = {}
 
     def begin(self, partition: TopicPartition, full: ReplicaAssignment) -> None:
-        """A reassignment begins, or another target takes the place of the former one."""
+        """Begin a reassignment, or replace the target of a running one."""
         self._entries[partition] = RunningReassignment(full=full)
 
     def await_deletion(self, partition: TopicPartition, brokers: Iterable[BrokerId]) -> None:
-        """Step 9 is over: the brokers are to answer that they deleted their replicas."""
+        """Record the end of step 9: the brokers have to answer that they deleted their replicas."""
         self._entries[partition] = replace(self._entries[partition], awaiting_deletion=frozenset(brokers))
 
     def await_returned(self, brokers: Iterable[BrokerId]) -> dict[TopicPartition, frozenset[BrokerId]]:
-        """Brokers have come: those that still have replicas of reassignments in their last steps are to answer as well."""
+        """Wait for returned brokers that still have replicas of reassignments in their last steps.
+
+        Return these replicas.
+        """
         returned = frozenset(brokers)
         owing = {
             partition: returned.intersection(run.full.removing) - run.deleted
@@ -69,7 +72,7 @@ class Reassignments(Entries[TopicPartition, RunningReassignment]):
         return owing
 
     def mark_deleted(self, partition: TopicPartition, broker: BrokerId) -> None:
-        """A broker that may be awaited answered that it deleted its replica."""
+        """Record that a broker deleted its replica, if the reassignment is in its last steps."""
         run = self._entries[partition]
         if run.awaiting_deletion is not None:
             self._entries[partition] = RunningReassignment(
@@ -77,60 +80,60 @@ class Reassignments(Entries[TopicPartition, RunningReassignment]):
             )
 
     def stop_awaiting(self, partition: TopicPartition, brokers: Set[BrokerId]) -> None:
-        """Nobody waits any longer for answers of the brokers."""
+        """Stop waiting for the answers of the brokers."""
         run = self._entries[partition]
         if run.awaiting_deletion is not None and not run.awaiting_deletion.isdisjoint(brokers):
             self._entries[partition] = replace(run, awaiting_deletion=run.awaiting_deletion - brokers)
 
     def end(self, partition: TopicPartition) -> RunningReassignment:
-        """The reassignment is complete, or is no more; returns how far it was."""
+        """End the reassignment, complete or not. Return its last state."""
         self._completable.discard(partition)
         if not self._completable:
             self._completable_since_ms = None
         return self._entries.pop(partition)
 
-    # Those that are asked for in znodes of their own
+    # Requests in znodes of their own
 
     @property
     def asked_singly(self) -> Mapping[TopicPartition, SingleRequest]:
-        """The requests as they were read last, without those that were removed since."""
+        """The requests as last read, except those that were removed since."""
         return self._asked_singly
 
     def set_asked_singly(self, requests: Mapping[TopicPartition, SingleRequest]) -> None:
-        """These are the requests that there are."""
+        """Set the present requests."""
         self._asked_singly = dict(requests)
 
     def take_asked_singly(
         self, served: Mapping[TopicPartition, tuple[BrokerId, ...]]
     ) -> dict[TopicPartition, ZkVersion]:
-        """The requests for these targets, which are to be removed, by their versions."""
+        """Take out the requests for these targets, which are to be removed. Return their versions."""
         asked = self._asked_singly
         taken = [p for p in served if p in asked and asked[p].target == served[p]] if asked else []
         return {partition: asked.pop(partition).version for partition in taken}
 
-    # Those that are complete, and wait to be ended together
+    # Complete reassignments that wait to be ended together
 
     @property
     def completable(self) -> Set[TopicPartition]:
-        """Reassignments for which nothing was awaited any more."""
+        """The reassignments that wait for no answers."""
         return self._completable
 
     @property
     def completable_since_ms(self) -> float | None:
-        """Since when some of them wait for others to be ended with."""
+        """The time since when some of them wait to be ended together with others."""
         return self._completable_since_ms
 
     def mark_completable(self, partitions: Iterable[TopicPartition]) -> None:
-        """Those of the partitions whose reassignments are complete can be ended."""
+        """Mark those of the partitions whose reassignments are complete."""
         running = self._entries
         self._completable.update(p for p in partitions if (run := running.get(p)) is not None and run.is_complete)
 
     def begin_waiting(self, now_ms: float) -> None:
-        """Those that can be ended wait for others from now on."""
+        """Start the wait of the complete reassignments for others."""
         self._completable_since_ms = now_ms
 
     def take_completable(self) -> list[TopicPartition]:
-        """Those that can be ended, in order; none of them waits any longer."""
+        """Take out the complete reassignments, sorted. None of them waits any longer."""
         taken = sorted(self._completable)
         self._completable, self._completable_since_ms = set(), None
         return taken

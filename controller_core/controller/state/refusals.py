@@ -1,4 +1,4 @@
-"""The brokers that refused control requests, until they obeyed: which of them must be sent everything again, and when."""
+"""The brokers that refused control requests, until they obey, and the time to send them everything again."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ class Refusal:
     reason: str
     """The request and the error, such as `UpdateMetadata: unknown_server_error`."""
     in_a_row: int = 1
-    """How many times in a row the broker was sent everything and refused something."""
+    """The number of times in a row that the broker was sent everything and refused something."""
     sent_again_under: ControllerEpoch | None = None
     """The controller epoch under which it was sent everything after the last refusal; None if that is still to be done."""
 
@@ -39,7 +39,7 @@ class Refusals:
 
     @property
     def epoch_raises(self) -> int:
-        """How often this term raised the controller epoch because a broker refused it as stale."""
+        """The number of times that this term raised the controller epoch because a broker refused it as stale."""
         return self._epoch_raises
 
     def note_epoch_raise(self) -> None:
@@ -52,7 +52,7 @@ class Refusals:
         return refusal if refusal is not None and refusal.broker_epoch == epoch else None
 
     def add(self, broker: BrokerId, epoch: BrokerEpoch, reason: str) -> tuple[Refusal, bool]:
-        """Note a refusal. Return it, and True if the broker must be sent everything again: that is not under way yet."""
+        """Record a refusal. Return it, and True if sending everything again must be scheduled."""
         known = self.find(broker, epoch)
         if known is None:
             known = self._standing[broker] = Refusal(broker_epoch=epoch, reason=reason)
@@ -65,7 +65,7 @@ class Refusals:
         return known, True
 
     def end(self, broker: BrokerId) -> None:
-        """The broker obeyed."""
+        """Remove the refusal of a broker that obeyed."""
         self._standing.pop(broker, None)
 
     def standing(self, brokers: Mapping[BrokerId, Broker]) -> dict[BrokerId, str]:

@@ -1,4 +1,4 @@
-"""The list of removed replicas as it is known: see `znodes.removed_replicas`, which writes it."""
+"""The list of removed replicas in memory. `znodes.removed_replicas` writes it."""
 
 from dataclasses import dataclass, replace
 
@@ -8,29 +8,29 @@ from controller_core.model.ids import NO_EPOCH, LeaderEpoch, PartitionReplica, T
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RemovedReplica:
-    """A replica that is assigned no more, and whose broker has not yet answered that it deleted the log."""
+    """A replica that is no longer assigned, and whose broker has not answered yet that it deleted the log."""
 
     topic_id: TopicId | None
-    """Of the topic that the log is of."""
+    """The id of the topic to which the log belongs."""
     leader_epoch: LeaderEpoch = NO_EPOCH
-    """When it was removed: an answer to what the broker was sent under an older one is about a former removal."""
+    """The leader epoch at the removal. An answer to a request under an older epoch is about a former removal."""
     is_refused: bool = False
-    """Whether the broker answered that it cannot delete it; it is sent the request again when it starts anew."""
+    """True if the broker answered that it cannot delete the log. It is sent the request again when it restarts."""
 
 
 class RemovedReplicas(Entries[PartitionReplica, RemovedReplica]):
     """The replicas whose logs may still be on their brokers."""
 
     def enter(self, replica: PartitionReplica, topic_id: TopicId | None, leader_epoch: LeaderEpoch = NO_EPOCH) -> None:
-        """A replica was removed."""
+        """Add a removed replica."""
         self._entries[replica] = RemovedReplica(topic_id=topic_id, leader_epoch=leader_epoch)
 
     def strike(self, replica: PartitionReplica) -> None:
-        """Its log is gone, or is needed again, or nobody waits any longer; there may be no entry of it."""
+        """Remove an entry, if there is one: its log is gone or needed again, or nobody waits for it any longer."""
         self._entries.pop(replica, None)
 
     def mark_refused(self, replica: PartitionReplica, *, is_refused: bool) -> None:
-        """Its broker cannot delete it; or is to be asked again."""
+        """Record that its broker cannot delete it, or is to be asked again."""
         entry = self._entries[replica]
         if entry.is_refused is not is_refused:
             self._entries[replica] = replace(entry, is_refused=is_refused)

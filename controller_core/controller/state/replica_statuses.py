@@ -1,7 +1,7 @@
-"""The state of every replica, kept for each broker: most questions and most changes are about all replicas of one.
+"""The state of every replica, stored by broker, because most lookups and changes concern all replicas of one broker.
 
-There are several times as many replicas as partitions. By broker each takes one place in a dictionary, and no object of
-its own; and a new controller sets those of a broker in one go.
+There are several times as many replicas as partitions. Stored by broker, each takes one place in a dictionary and no
+object of its own. A new controller sets all replicas of a broker in one step.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -12,7 +12,7 @@ from controller_core.model.transitions import ReplicaStatus
 
 
 class ReplicaStatuses(Mapping[PartitionReplica, ReplicaStatus]):
-    """Replica -> its state. One that is not here does not exist."""
+    """Replica -> its state. A replica without an entry does not exist."""
 
     __slots__ = ("_by_broker",)
 
@@ -20,20 +20,20 @@ class ReplicaStatuses(Mapping[PartitionReplica, ReplicaStatus]):
         self._by_broker: dict[BrokerId, dict[TopicPartition, ReplicaStatus]] = {}
 
     def on(self, broker: BrokerId) -> Mapping[TopicPartition, ReplicaStatus]:
-        """The states of the replicas on a broker, by partition. To be read only."""
+        """Return the states of the replicas on a broker, by partition. Read only."""
         return self._by_broker.get(broker, {})
 
     def set_all(self, broker: BrokerId, partitions: Iterable[TopicPartition], status: ReplicaStatus) -> None:
-        """Sets the state of many replicas on one broker."""
+        """Set the state of many replicas on one broker."""
         self._by_broker.setdefault(broker, {}).update(dict.fromkeys(partitions, status))
 
     def set(self, replica: PartitionReplica, status: ReplicaStatus) -> None:
-        """Sets the state of one replica."""
+        """Set the state of one replica."""
         partition, broker = replica
         self._by_broker.setdefault(broker, {})[partition] = status
 
     def remove(self, replica: PartitionReplica) -> None:
-        """A replica exists no more; perhaps it did not."""
+        """Remove a replica, if it exists."""
         partition, broker = replica
         self._by_broker.get(broker, {}).pop(partition, None)
 

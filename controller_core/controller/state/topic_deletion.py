@@ -1,4 +1,4 @@
-"""A topic on its way out: whose answers are awaited, and who has refused."""
+"""The deletion of a topic: the answers that it waits for, and the refusals."""
 
 from collections.abc import Iterable, Set
 
@@ -6,7 +6,7 @@ from controller_core.model.ids import PartitionReplica
 
 
 class TopicDeletion:
-    """The replicas of a topic that have not yet been deleted by their brokers."""
+    """The replicas of a topic that their brokers have not deleted yet."""
 
     __slots__ = ("_awaiting_deletion", "_refused", "_started")
 
@@ -17,32 +17,32 @@ class TopicDeletion:
 
     @property
     def awaiting_deletion(self) -> Set[PartitionReplica]:
-        """The replicas of which no broker has answered yet that it deleted them."""
+        """The replicas whose brokers have not answered yet that they deleted them."""
         return self._awaiting_deletion
 
     @property
     def refused(self) -> Set[PartitionReplica]:
-        """Those that their brokers could not delete; the brokers are sent them again when they start anew."""
+        """The replicas that their brokers could not delete. The brokers are sent them again when they restart."""
         return self._refused
 
     @property
     def started(self) -> bool:
-        """Whether the brokers have been sent it; a new controller has yet to do so."""
+        """True if the brokers have been sent the deletion. A new controller still has to send it."""
         return self._started
 
     def start(self, replicas: Iterable[PartitionReplica]) -> None:
-        """The brokers are sent the deletion of these replicas."""
+        """Record that the brokers are sent the deletion of these replicas."""
         self._started = True
         self._awaiting_deletion = set(replicas)
 
     def mark_deleted(self, replicas: Set[PartitionReplica]) -> None:
-        """Brokers answered that they deleted replicas."""
+        """Record replicas that brokers deleted."""
         self._awaiting_deletion -= replicas
 
     def mark_refused(self, replica: PartitionReplica) -> None:
-        """A broker answered that it cannot delete its replica."""
+        """Record a replica that its broker cannot delete."""
         self._refused.add(replica)
 
     def mark_sent_again(self, replica: PartitionReplica) -> None:
-        """A broker that started anew is sent the deletion of its replica once more."""
+        """Record that a restarted broker is sent the deletion of its replica again."""
         self._refused.discard(replica)

@@ -1,8 +1,8 @@
-"""Which znodes cannot be used, and why: each is said once, and counted for whoever watches the controller.
+"""Znodes that cannot be used, with the reasons. Each is reported once, and counted for monitoring.
 
-A handler reads a znode whenever something near it happens. What is wrong with it is in the log when it is found and when it
-changes, not at every look; where very many znodes of a kind are wrong (somebody's tool wrote them), the first of them are
-named and the others counted. It is kept for a term: a new controller says all of it again.
+A handler reads a znode whenever something near it happens. The error is logged when it is found and when it changes,
+not at every read. If a tool wrote very many bad znodes of a kind, the first are named and the others counted. The
+reports are kept for a term, so a new controller logs all of them again.
 """
 
 from collections import Counter
@@ -16,9 +16,9 @@ from controller_core.zk import paths
 log = structlog.get_logger()
 
 MOST_NAMED: Final = 100
-"""How many unusable znodes of one kind are named in the log."""
+"""The maximum of unusable znodes of one kind that the log names."""
 MOST_SHOWN: Final = 300
-"""How much of a path: somebody may have chosen a name of a megabyte."""
+"""The number of characters shown of a path. Somebody may have created a name of a megabyte."""
 
 _KINDS: Final = (
     (f"{paths.BROKER_IDS}/", "broker"),
@@ -43,18 +43,18 @@ _KINDS: Final = (
 
 
 class UnusableZnodes:
-    """The znodes that were found unusable and are still there, by their paths."""
+    """The unusable znodes that still exist, by their paths."""
 
     def __init__(self) -> None:
         self.found: Final[Counter[str]] = Counter()
-        """How many were found so far, by kind: also those that were removed at once."""
+        """The number found so far, by kind, including those that were removed at once."""
         self.standing: Final[Counter[str]] = Counter()
-        """How many there are at present, by kind."""
+        """The present number, by kind."""
         self._reasons: dict[str, str] = {}
         self._unwatched: dict[str, str] = {}
 
     def report(self, path: str, consequence: str, reason: object, **context: object) -> None:
-        """Says what is wrong with a znode, and what follows from it, unless that was said already."""
+        """Log the error of a znode and its consequence, unless the same error is logged already."""
         why, kind = str(reason), _kind(path)
         known = self._reasons.get(path)
         if known == why:
@@ -68,28 +68,28 @@ class UnusableZnodes:
             log.error("more unusable znodes than are named here", kind=kind, named=MOST_NAMED)
 
     def report_removed(self, path: str, consequence: str, reason: object, **context: object) -> None:
-        """As `report`, of what does not stay: a request that is removed when it was looked at."""
+        """Like `report`, for a znode that is removed, such as a request."""
         self.found[_kind(path)] += 1
         log.error(consequence, path=path[:MOST_SHOWN], error=str(reason), **context)
 
     def report_unwatched(self, path: str, consequence: str, reason: object) -> None:
-        """As `report`, of what nobody looks at again to see whether it is mended: said once, and counted as found."""
+        """Like `report`, for a znode whose repair would not be noticed: logged once, and counted as found."""
         why = str(reason)
         if self._unwatched.get(path) != why:
             self._unwatched[path] = why
             self.report_removed(path, consequence, why)
 
     def clear(self, path: str) -> None:
-        """The znode can be used, or is gone."""
+        """Mark the znode as usable or gone."""
         if self._reasons and self._reasons.pop(path, None) is not None:
             self.standing[_kind(path)] -= 1
 
     def has(self, path: str) -> bool:
-        """Whether the znode, or something in it, cannot be used."""
+        """Return True if the znode, or something in it, cannot be used."""
         return path in self._reasons
 
     def keep_among(self, parent: str, names: Collection[str]) -> None:
-        """The parent has these children and no others: what is below others is gone."""
+        """Clear the reports below children of the parent that are gone. `names` are its present children."""
         above = f"{parent}/"
         below = [path for path in self._reasons if path.startswith(above)]
         present = frozenset(names) if below else ()

@@ -1,1 +1,1 @@
-"""A term: all that an operation has at hand while this process is the controller."""
+"""The term: everything that operations need while this process is the controller."""

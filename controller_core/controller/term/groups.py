@@ -1,10 +1,9 @@
-"""Work on very many partitions, done a group at a time.
+"""Work on very many partitions, done in groups.
 
-A broker's death concerns half of all partitions. A group of them is decided, written and sent to the brokers while the
-next ones are being decided: ZooKeeper, the brokers and this process work at the same time, leaders hear early that they
-lead, and between two groups the event loop has time for sockets. The groups are independent of each other, and so is
-what becomes of them. Where a request waits that may be let in, the groups that have begun are ended, and it is answered
-before the next one.
+A broker's death concerns half of all partitions. One group is written and sent while the next ones are being decided,
+so ZooKeeper, the brokers and this process work at the same time. Leaders learn early that they lead, and the event loop
+has time for sockets between two groups. Groups and their errors are independent. If a request waits that may be
+answered in a pause, no group begins until those in progress have ended and the request is answered.
 """
 
 import asyncio
@@ -14,19 +13,20 @@ from typing import Any, Final, TypeVar
 from controller_core.controller.term.term import Term
 
 MOST_IN_A_GROUP: Final = 250
-"""Each partition is one write of its state: a group is one transaction or two."""
+"""Each partition is one write of its state, so a group is one transaction or two."""
 GROUPS_AT_ONCE: Final = 4
-"""So many groups may wait for ZooKeeper, and so many are waited for by a request that is let in."""
+"""The maximum of groups that wait for ZooKeeper. A request that waits for a pause waits for no more than these."""
 GROUPS_TOLD_TOGETHER: Final = 8
-"""After so many groups the brokers are sent requests: each time is a request or two for every broker."""
+"""The number of groups after which the brokers are sent requests: each time one or two for every broker."""
 
 T = TypeVar("T")
 
 
 async def in_groups(term: Term, items: Sequence[T], work: Callable[[Sequence[T]], Coroutine[Any, Any, None]]) -> None:
-    """Does the work for all items; where there are many groups, the brokers are sent some after some.
+    """Do the work for all items in groups, and send the brokers requests after every few groups.
 
-    An error of one group is raised when those that had begun have ended; no further group begins then."""
+    An error of one group is raised after the groups in progress have ended. No further group begins.
+    """
     if len(items) <= MOST_IN_A_GROUP:
         await work(items)
         return
@@ -54,7 +54,7 @@ async def in_groups(term: Term, items: Sequence[T], work: Callable[[Sequence[T]]
 
 
 async def _one_of(running: set[asyncio.Task[None]]) -> set[asyncio.Task[None]]:
-    """Waits for the first to end, and returns the others; raises what it raised."""
+    """Wait for the first task to end, and return the others. Raises its error."""
     done, others = await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
     for task in done:
         task.result()

@@ -1,19 +1,12 @@
-"""What a process that stands by knows already of the cluster: the topics and the states of all partitions, kept current.
+"""The standby's knowledge of the cluster: topics and the states of all partitions, kept current.
 
-Reading them is most of what a takeover of a large cluster costs. So whoever waits for the role reads them beforehand, and
-ZooKeeper notifies it of every change below `/brokers` (a persistent recursive watch). What has changed is dropped at once
-and read again a moment later. When the role is won, nothing but what changed in that last moment is left to read.
-
-It is as good as reading, because ZooKeeper notifies a client of every change before it answers a request that came after
-the change. `/controller` is won by such a request, with a new epoch that keeps every former controller from writing:
-whatever one of them wrote until then has been notified.
-
-What brokers will be sent of each topic is written beforehand, too (`prepared_topic`).
-
-What is kept is what the term will hold anyway, and handed to it as it is: a `ClusterState`, of topics and states alone. So
-standing by takes the memory of a controller, and as much work as reading what the controller writes. A server that has no
-such watches (before 3.6) leaves a process cold. Whatever else goes wrong costs what was read, and no more: it is read
-again (`supervision`).
+Reading them is most of the cost of a takeover of a large cluster. So a standby reads them beforehand, and a persistent
+recursive watch of `/brokers` notifies it of every change. Changed znodes are dropped at once and read again a moment
+later. A takeover only has to read the changes of that last moment. This is as good as reading after the takeover:
+ZooKeeper notifies a client of a change before it answers a later request, and the request that wins the role fences all
+earlier controllers. The standby also prepares the requests to brokers (`prepared_topic`). It holds a `ClusterState`,
+which the term takes over, so it needs the memory of a controller. With a ZooKeeper older than 3.6, which lacks such
+watches, it stays cold.
 """
 
 import asyncio
@@ -38,9 +31,9 @@ from controller_core.zk.session import ConnectionLost, SessionExpired, TreeWatch
 log = structlog.get_logger()
 
 GATHER_MS: Final = 100
-"""How long changes are gathered before they are read: whoever writes many, writes them close together."""
+"""The time to gather changes before they are read, because one writer's changes come close together."""
 READ_AT_ONCE: Final = 10_000
-"""How many znodes are read before others on the event loop have their turn, and before what was read is kept."""
+"""The number of znodes to read at once, before the event loop gets its turn."""
 LOOK_AGAIN_MS: Final = 1000
 
 _T = TypeVar("_T")
@@ -48,35 +41,36 @@ _T = TypeVar("_T")
 
 @dataclass(slots=True)
 class Known:
-    """What was read, as of the last change that ZooKeeper notified of."""
+    """The content read so far, as of the last notified change."""
 
     znodes: dict[TopicName, tuple[ZkNode, TopicAssignment]] = field(default_factory=dict)
-    """Of the topics in the state, and of no others."""
+    """The znodes of exactly the topics in the state."""
     state: ClusterState = field(default_factory=ClusterState)
     prepared: dict[TopicName, PreparedTopic] = field(default_factory=dict)
-    """What brokers will be sent, of topics of which all is known."""
+    """The prepared requests, for topics that are fully known."""
 
     def content(self, topic: TopicName, node: ZkNode) -> TopicAssignment | None:
-        """What a topic's znode says, where it was read before as it is now."""
+        """Return the content of a topic's znode if exactly this version was read before."""
         read, content = self.znodes.get(topic, (None, None))
         return content if read == node else None
 
     def add(self, topic: TopicName, node: ZkNode, content: TopicAssignment) -> None:
-        """A topic that is not known yet, or was dropped."""
+        """Add a topic that is not known, or was dropped."""
         self.znodes[topic] = node, content
         self.state.add_topic(topic, content.topic_id, node.czxid, content.partitions)
 
     def drop(self, topic: TopicName) -> None:
-        """Forgets a topic with its states."""
+        """Forget a topic with its states."""
         if self.znodes.pop(topic, None) is not None:
             self.state.remove_topic(topic)
         self.prepared.pop(topic, None)
 
 
 class Standby:
-    """Keeps the state of the cluster while this process is not the controller; `take` hands it to a term that begins.
+    """Keeps the state of the cluster while this process is not the controller. `take` passes it to a new term.
 
-    `on_heat` is called whenever the process has become hot, or cold."""
+    `on_heat` is called whenever the process becomes hot or cold.
+    """
 
     def __init__(
         self, zk: ZkSession, clock: Clock, *, is_enabled: bool, on_heat: Callable[[], None] = lambda: None
@@ -98,7 +92,7 @@ class Standby:
         self._is_read = False
 
     def begin(self) -> None:
-        """Starts to read, unless that is under way."""
+        """Start to read, unless it has already started."""
         if self._is_enabled and (self._task is None or self._task.done()):
             self._task = supervised(
                 partial(self._run, self._ending),
@@ -109,22 +103,22 @@ class Standby:
 
     @property
     def is_hot(self) -> bool:
-        """Whether all was read and is kept current: a takeover would have nothing to read but the last changes."""
+        """True if everything was read and is kept current. A takeover would only have to read the last changes."""
         return self._is_read
 
     @property
     def known(self) -> Known:
-        """What is known at this moment; good until the next `await`."""
+        """The present content. Valid until the next `await`."""
         return self._known
 
     def take(self) -> Known:
-        """What is known at this moment, to whoever takes over. Standing by ends with that."""
+        """Return the present content for the new term, and stop standing by."""
         known, self._known = self._known, Known()
         self._end()
         return known
 
     async def close(self) -> None:
-        """Ends standing by, and forgets everything."""
+        """Stop standing by, and forget everything."""
         self._end()
         if self._ending is not None:
             await asyncio.wait([self._ending])
@@ -138,19 +132,19 @@ class Standby:
 
     async def _run(self, former: asyncio.Task[None] | None) -> None:
         if former is not None:
-            await asyncio.wait([former])  # it takes away its watch, which would be this one's
+            await asyncio.wait([former])  # the former task removes its watch, which has the same path as ours
         while True:
             try:
                 await self._keep_current()
             except TreeWatchUnsupported:
-                log.warning("not standing by with the state read: ZooKeeper must be 3.6 or newer for that")
+                log.warning("hot standby is impossible: ZooKeeper must be 3.6 or newer")
                 return
             except (ConnectionLost, SessionExpired) as error:
                 log.info("standing by cold until ZooKeeper answers again", reason=str(error))
             await self._clock.sleep_ms(LOOK_AGAIN_MS)
 
     async def _keep_current(self) -> None:
-        """Reads everything, and from then on what changes. Returns when the watch was lost."""
+        """Read everything, and then every change. Return when the watch is lost."""
         self._forget()
         self._is_lost = False
         unwatch = await self._zk.watch_tree(paths.BROKERS, self._on_change)
@@ -160,7 +154,7 @@ class Standby:
             await self._read()
             await self._prepare()
             self._set_is_hot(is_hot=not self._is_lost)
-            log.info("standing by with the state read", partitions=len(self._known.state.states))
+            log.info("hot standby: the cluster's state is read", partitions=len(self._known.state.states))
             while not self._is_lost:
                 await self._woken.wait()
                 self._woken.clear()
@@ -168,12 +162,14 @@ class Standby:
                 await self._read()
                 await self._prepare()
         finally:
-            self._forget()  # at once: from now on nobody notifies of changes
+            self._forget()  # at once, because there are no notifications from now on
             with suppress(ConnectionLost, SessionExpired):
                 await unwatch()
 
     def _on_change(self, path: str | None) -> None:
-        """A znode below `/brokers` was created, written or deleted; None: anything may have been."""
+        """Handle a notification: a znode below `/brokers` was created, written or deleted; None: any of them may have
+        been.
+        """
         self._woken.set()
         if path is None:
             self._is_lost = True
@@ -196,13 +192,13 @@ class Standby:
         self._known.prepared.pop(topic, None)
 
     async def _read(self) -> None:
-        """Reads what has changed, until nothing is left."""
+        """Read the changes until none is left."""
         while (self._changed_topics or self._changed_states) and not self._is_lost:
             await self._read_topics(_some_of(self._changed_topics))
             await self._read_states(_some_of(self._changed_states))
 
     async def _prepare(self) -> None:
-        """Writes what brokers will be sent of the topics that have changed; of all when brokers have come or gone."""
+        """Write the requests for topics that have changed; for all topics if brokers have come or gone."""
         if self._brokers_changed:
             self._brokers_changed = False
             names = (await self._zk.children_many([paths.BROKER_IDS]))[0] or ()
@@ -219,10 +215,10 @@ class Standby:
     async def _read_topics(self, topics: Sequence[TopicName]) -> None:
         nodes = await self._zk.read_many([paths.topic(topic) for topic in topics])
         for topic, node in zip(topics, nodes, strict=True):
-            # What changed again since it was asked for is read once more; what was lost is not kept.
+            # Znodes that changed since the read are read again. Nothing is kept if the watch is lost.
             if node is None or topic in self._changed_topics or self._is_lost:
                 continue
-            with suppress(MalformedZnode):  # whoever takes over reports it
+            with suppress(MalformedZnode):  # the next controller reports it
                 content = codecs.decode_topic(topic, node.data)
                 self._known.drop(topic)
                 self._known.add(topic, node, content)
@@ -235,7 +231,7 @@ class Standby:
         for partition, node in zip(partitions, nodes, strict=True):
             if node is None or partition in self._changed_states or self._is_lost:
                 continue
-            if self._known.state.has(partition):  # its topic may be gone, or be read anew with all its states
+            if self._known.state.has(partition):  # else its topic is gone, or is read again with all states
                 with suppress(MalformedZnode):
                     read[partition] = codecs.decode_partition_state(partition, node)
         self._known.state.set_states(read)
@@ -255,5 +251,5 @@ class Standby:
 
 
 def _some_of(changed: set[_T]) -> list[_T]:
-    """Takes as many of the changed ones as are read at once."""
+    """Take out as many of the changed ones as are read at once."""
     return [changed.pop() for _ in range(min(len(changed), READ_AT_ONCE))]

@@ -1,7 +1,7 @@
 """A term: everything an operation needs while this process is the controller.
 
-A term begins when `/controller` is won and ends when it is lost; nothing of it outlives it. Operations are functions over
-a term, one module for each procedure of the specification, and reach the world only through what the term holds.
+A term begins when `/controller` is won and ends when it is lost; nothing of it outlives it. Operations are functions
+over a term, one module for each procedure of the specification. They reach the world only through the term.
 """
 
 import asyncio
@@ -31,89 +31,94 @@ from controller_core.zk.session import ZkSession
 
 
 class Settings(Protocol):
-    """What operations need to know of the controller's settings."""
+    """The controller's settings that operations need."""
 
     @property
     def unclean_leader_election_enable(self) -> bool:
-        """The default of topics that do not say `unclean.leader.election.enable` themselves."""
+        """The default for topics without `unclean.leader.election.enable`."""
         ...
 
     @property
     def unclean_recovery_timeout_ms(self) -> int:
-        """How long brokers may take to say how far logs reach before an unclean election; 0: they are not asked."""
+        """The time in which brokers have to answer with the ends of logs before an unclean election; 0: they are not
+        asked.
+        """
         ...
 
     @property
     def auto_leader_rebalance_enable(self) -> bool:
-        """Whether leaders go back to their preferred replicas by themselves."""
+        """True if leaders go back to their preferred replicas automatically."""
         ...
 
     @property
     def leader_imbalance_per_broker_percentage(self) -> int:
-        """How many percent of its leaderships a broker may miss before they are given back."""
+        """The percentage of its leaderships that a broker may miss before they are given back."""
         ...
 
     @property
     def leader_imbalance_check_interval_seconds(self) -> int:
-        """How often that is looked at."""
+        """Seconds between checks of the leader imbalance."""
         ...
 
     @property
     def delete_topic_enable(self) -> bool:
-        """Whether topics may be deleted at all."""
+        """True if topics may be deleted."""
         ...
 
     @property
     def removed_replicas_retention_days(self) -> int:
-        """How long it is remembered what a broker has to delete that is not there; 0: for ever."""
+        """The days for which replicas of an absent broker stay in the list of removed replicas; 0: for ever."""
         ...
 
     @property
     def delegation_token_check_interval_ms(self) -> int | None:
-        """How often it is looked whether delegation tokens are over; None: the cluster has none."""
+        """Milliseconds between checks for expired delegation tokens; None: the cluster has none."""
         ...
 
     @property
     def num_partitions(self) -> int | None:
-        """The partitions of a topic whose creator does not say how many; None if the cluster's default is unknown."""
+        """The default number of partitions of a new topic; None if the cluster's default is unknown."""
         ...
 
     @property
     def default_replication_factor(self) -> int | None:
-        """The replicas of a partition whose creator does not say how many; None if the cluster's default is unknown."""
+        """The default number of replicas of a partition; None if the cluster's default is unknown."""
         ...
 
     @property
     def remote_log_storage_system_enable(self) -> bool:
-        """Whether brokers have remote storage; those that do not refuse to start with topics that want it."""
+        """True if brokers have remote storage. Brokers without it refuse to start with topics that need it."""
         ...
 
 
 class Counts(Protocol):
-    """What operations count of what they do."""
+    """Counters for the operations."""
 
     def leaders_elected(self, number: int, *, unclean: int) -> None:
-        """So many partitions that had one before got a leader; so many of them from outside the ISR."""
+        """Count partitions that got another leader, and how many of these leaders come from outside the ISR."""
         ...
 
     def request_refused(self, request: str, error: str, meaning: Meaning) -> None:
-        """A broker answered a control request, or one partition in it, with an error; `request`: the name of its type."""
+        """Count an error of a broker in its answer to a control request, or about a partition.
+
+        `request` is the type's name.
+        """
         ...
 
     def event_failed(self, event: str, fault: Fault) -> None:
-        """An event met an error that its operation has no answer for."""
+        """Count an event with an error that its operation does not handle."""
         ...
 
 
 class Pauses(Protocol):
-    """What may be done in the middle of a long operation; `serving.between_groups` is the real one."""
+    """Work that may be done in the middle of a long operation. The real one is `serving.between_groups`."""
 
     def are_wanted(self, term: "Term") -> bool:
-        """Whether somebody waits for a pause."""
+        """Return True if a pause is needed."""
         ...
 
     async def serve(self, term: "Term") -> None:
-        """Does what was waited for. Nothing may be under way, and nothing be decided that is not written."""
+        """Serve the waiting requests. Precondition: no write in flight, and no decision that is not written."""
         ...
 
 
@@ -125,7 +130,7 @@ class Term:
     zk: ZkSession
     watched: WatchedReads[Event]
     standby: Standby
-    """What was read before the term began; nothing, once the cluster is loaded."""
+    """The state read before the term began; empty once the cluster is loaded."""
     writer: FencedWriter
     state: ClusterState
     batch: RequestBatch
@@ -142,10 +147,10 @@ class Term:
     unserved: UnservedListeners
     refusals: Refusals = field(default_factory=Refusals)
     timers: set[asyncio.Task[None]] = field(default_factory=set)
-    """What will queue events later; they end with the term."""
+    """The tasks that will queue events later. They end with the term."""
 
     def enqueue_later(self, event: Event, delay_ms: float) -> None:
-        """Queues an event after a while, if this is still the term then."""
+        """Queue an event after a delay, if this term still lasts then."""
 
         async def wait() -> None:
             await self.clock.sleep_ms(delay_ms)
@@ -154,19 +159,19 @@ class Term:
         self.end_with_term(noticed(wait(), name=f"timer of {type(event).__name__}"))
 
     def end_with_term(self, timer: asyncio.Task[None]) -> None:
-        """Something that goes on beside the events, and queues some of them, ends when the term does."""
+        """End a background task together with the term."""
         self.timers.add(timer)
         timer.add_done_callback(self.timers.discard)
 
     def stop_timers(self) -> None:
-        """Nothing is queued for this term any more."""
+        """Cancel the background tasks, so that nothing more is queued for this term."""
         for timer in self.timers:
             timer.cancel()
 
     def send_requests(self) -> None:
-        """Sends what the operation has gathered so far, before it goes on; the rest is sent at the event's end."""
+        """Send the requests gathered so far. The rest is sent at the event's end."""
         self.batch.flush(self.channels)
 
     async def send_all_requests(self) -> None:
-        """As `send_requests`, for very much. The operation waits meanwhile: the state does not change."""
+        """Like `send_requests`, for large batches. The operation waits, so the state does not change."""
         await self.batch.flush_gently(self.channels)

@@ -1,8 +1,8 @@
-"""Whether an event that failed can have changed anything: if not, the term is as sound as it was before it.
+"""Traces of an event: they show if a failed event can have changed anything. If not, the term is still sound.
 
-An operation writes first and changes the state in memory afterwards, so what it has changed shows in what was written. Of
-what requests and periodic events do, two changes follow from no write: topics that are taken in because somebody else has
-created them, and brokers that are shutting down. What brokers are to be sent at the event's end is a change as well.
+An operation writes first and changes the state in memory afterwards, so the writes show its changes. Two changes by
+requests and periodic events follow no write: adding topics that somebody else created, and marking brokers as shutting
+down. Requests that wait to be sent at the event's end are a change as well.
 """
 
 from controller_core.controller.term.term import Term
@@ -12,11 +12,11 @@ Traces = tuple[int, int, frozenset[BrokerId]]
 
 
 def traces(term: Term) -> Traces | None:
-    """What whoever changes anything changes of this; None where that cannot be known."""
+    """Return values that every change changes; None if that is impossible."""
     state = term.state
     return (term.writer.applied, state.revision, frozenset(state.shutting_down)) if term.batch.is_empty else None
 
 
 def is_untouched(term: Term, before: Traces | None) -> bool:
-    """Whether nothing was changed since the traces were taken."""
+    """Return True if nothing was changed since the traces were taken."""
     return before is not None and traces(term) == before

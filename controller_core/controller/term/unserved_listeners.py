@@ -1,8 +1,8 @@
-"""Says under which of the brokers' listeners the controller is not found.
+"""Errors for listeners of brokers under which the controller is not found.
 
-Brokers and clients that look for it there find nobody, wait, and say nothing of why. Each name is said once when a
-process starts and once in a term, and no more than `MOST_NAMES`, as a registration may have any; the metric has what is
-the case now.
+Brokers and clients that look for the controller there wait without a message. Each name is logged once when a process
+starts and once in a term, and at most `MOST_NAMES` of them, because a registration may contain any name. The metric has
+the present number.
 """
 
 from collections.abc import Collection, Iterable, Iterator
@@ -26,20 +26,20 @@ log = structlog.get_logger()
 
 @dataclass(frozen=True, slots=True)
 class UnservedListeners:
-    """What was said already."""
+    """The listeners that were reported already."""
 
     listeners: ControllerListeners
     _said: set[str] = field(default_factory=set)
 
     def report(self, brokers: Iterable[Broker]) -> None:
-        """Logs the listeners of these brokers that are not served, and what to change."""
+        """Log the listeners of these brokers that are not served, with the remedies."""
         for name, remedy in self.listeners.unserved(brokers).items():
             if name not in self._said and len(self._said) < MOST_NAMES:
                 self._said.add(name)
                 log.error("the controller is not found under a listener of the brokers", listener=name, remedy=remedy)
 
     def report_all(self, brokers: Collection[Broker]) -> None:
-        """As `report`, of all brokers there are; also names in the settings that none of them has."""
+        """Like `report`, for all present brokers. Log also names in the settings that no broker has."""
         self.report(brokers)
         for name in self.listeners.unknown(brokers) if brokers else ():
             log.error(
@@ -50,7 +50,7 @@ class UnservedListeners:
 
 
 async def report_at_start(zk: ZkSession, listeners: ControllerListeners) -> None:
-    """As `report_all`, of those who are registered now, also for a process that will stand by. Raises `ZkError`."""
+    """Like `report_all`, for the present registrations, also in a process that will stand by. Raises `ZkError`."""
     ids = sorted(await registered_brokers(zk))
     nodes = await zk.read_many([paths.broker(broker_id) for broker_id in ids])
     UnservedListeners(listeners).report_all(list(_readable(zip(ids, nodes, strict=True))))

@@ -1,4 +1,4 @@
-"""Configuration in ZooKeeper: the entity's znode, and the notification that makes brokers read it."""
+"""Writes of configuration in ZooKeeper: the entity's znode, and the notification that makes brokers read it."""
 
 from collections.abc import Mapping, Sequence
 
@@ -9,16 +9,16 @@ from controller_core.zk.session import Create, CreateMode, WriteOp, ZkNode
 
 
 def write_config(path: str, config: Mapping[str, str], present: ZkNode | None) -> WriteOp:
-    """The write of an entity's configuration, conditional on what was read of it."""
+    """Return the write of an entity's configuration, conditional on the version that was read."""
     return put(path, present, codecs.encode_config(config))
 
 
 def notify(entity_path: str) -> WriteOp:
-    """The notification that an entity has changed; brokers read it then. `entity_path` is such as `users/alice`."""
+    """Return the notification that makes brokers read an entity's changes. `entity_path` is such as `users/alice`."""
     data = codecs.encode_config_change(entity_path)
     return Create(path=paths.CONFIG_CHANGE_PREFIX, data=data, mode=CreateMode.PERSISTENT_SEQUENTIAL)
 
 
 async def ensure_paths(term: Term, wanted: Sequence[str]) -> None:
-    """Makes sure that parents are there, each given after its own parent. Brokers make them at their first start."""
+    """Create parents that are missing, each listed after its own parent. Brokers create them at their first start."""
     await ensure_znodes(term.zk, [Create(path=path) for path in wanted], term.writer.transact)

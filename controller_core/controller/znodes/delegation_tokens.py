@@ -1,9 +1,9 @@
-"""Delegation tokens that are over are deleted, and brokers notified, which forget them then.
+"""Expiry of delegation tokens: they are deleted, and brokers notified, so that they forget them.
 
-Clients create and renew tokens at brokers; the controller alone expires them (Kafka's `DelegationTokenManager`). A clock
-may be wrong, that of the server that leads ZooKeeper or ours, and a token that is deleted too early locks out whoever has
-it. So both must say that it is over, as for removed replicas. A token that is renewed meanwhile stays: it is deleted on
-the condition that it is the one that was read.
+Clients create and renew tokens at brokers; only the controller expires them (Kafka's `DelegationTokenManager`). A token
+that is deleted too early locks out its owner, and a clock may be wrong: ours, or that of ZooKeeper's leader. So both
+must have passed the end, as for removed replicas. The deletion is conditional on the version that was read, so a token
+that is renewed in between stays.
 """
 
 from collections.abc import Mapping
@@ -27,13 +27,13 @@ _READ_AT_ONCE: Final = 1_000
 
 
 def start_expiring(term: Term) -> None:
-    """Arms the timer of the first look, where the cluster has tokens."""
+    """Start the timer of the first check, if the cluster has tokens."""
     if term.settings.delegation_token_check_interval_ms is not None:
         term.enqueue_later(TokensDue(), FIRST_LOOK_AFTER_MS)
 
 
 async def on_tokens_due(term: Term) -> None:
-    """Deletes what is over, and arms the timer again."""
+    """Delete the expired tokens, and start the timer again."""
     if (interval_ms := term.settings.delegation_token_check_interval_ms) is not None:
         term.enqueue_later(TokensDue(), interval_ms)
         over = await _over(term, term.clock.now_ms())
@@ -42,13 +42,13 @@ async def on_tokens_due(term: Term) -> None:
 
 
 def over_at_ms(path: str, data: bytes) -> int:
-    """Until when a token is good: no longer than it was made for, however often it was renewed. Raises `MalformedZnode`."""
+    """Return the end of a token. Renewals do not extend it beyond its maximum lifetime. Raises `MalformedZnode`."""
     json = json_object(path, data)
     return min(integer(path, json, name, at_most=INT64_MAX) for name in ("maxTimestamp", "expiryTimestamp"))
 
 
 async def _over(term: Term, now_ms: int) -> dict[str, tuple[ZkNode, int]]:
-    """The tokens that are over, by their ids: as they were read, and since when."""
+    """Return the expired tokens by their ids, with the znodes as read and their ends."""
     (names,) = await term.zk.children_many([paths.DELEGATION_TOKENS])
     term.state.unusable.keep_among(paths.DELEGATION_TOKENS, names or ())
     over = {}
@@ -73,7 +73,7 @@ def _read(term: Term, token_id: str, node: ZkNode) -> int | None:
 
 
 async def _over_by_zookeeper(term: Term, over: Mapping[str, tuple[ZkNode, int]]) -> dict[str, ZkNode]:
-    """Those that are over also by the server that leads ZooKeeper, which puts its time on what is written."""
+    """Return those that are also expired by the clock of ZooKeeper's leader, which stamps writes with its time."""
     await term.writer.write({"now": [SetData(path=paths.DELEGATION_TOKENS, data=b"")]})
     (node,) = await term.zk.read_many([paths.DELEGATION_TOKENS])
     now_ms = node.mtime_ms if node else 0

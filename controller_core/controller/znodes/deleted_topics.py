@@ -1,12 +1,12 @@
-"""Which topics were deleted of late, so that no broker goes on serving clients the metadata of one.
+"""Recently deleted topics, so that no broker keeps serving clients the metadata of one.
 
-UpdateMetadata carries changes: a broker that misses that a topic is gone shows it until its process ends. It misses it when
-it hangs past its session and returns with all that it had in memory, and when the controller dies between the deletion
-and the request. So a topic is entered into `/kontroller/deleted_topics` before its deletion begins, and whoever comes, a
-broker or a controller, makes the brokers forget the topics that are named there and are not served any more.
+UpdateMetadata carries only changes: a broker that misses a deletion shows the topic until its process ends. It misses
+it if it hangs beyond its session and then continues with its memory, or if the controller dies between the deletion and
+the request. So a topic is entered into `/kontroller/deleted_topics` before its deletion begins. Whenever a broker or a
+controller starts, brokers are sent the deletion of the listed topics that are not served.
 
-The list is bounded: it must be longer than what is deleted while a broker hangs, and need not be complete, since a broker
-that started anew has forgotten everything anyway. A list that a later version wrote is neither read nor written.
+The list is bounded. It must be longer than the deletions while a broker hangs, but need not be complete, because a
+broker that restarted has forgotten everything anyway. A list of a later version is neither read nor written.
 """
 
 from collections.abc import Collection, Mapping
@@ -24,7 +24,7 @@ MOST_PARTITIONS: Final = 20_000
 
 
 async def load(term: Term) -> None:
-    """Reads the list when a term begins; an unreadable one is reported, and written anew with the next deletion."""
+    """Read the list when a term begins. An unreadable one is reported, and replaced at the next deletion."""
     node = (await term.zk.read_many([paths.DELETED_TOPICS]))[0]
     if node is None:
         return
@@ -33,11 +33,11 @@ async def load(term: Term) -> None:
     except LaterVersion as error:
         term.state.unusable.report(paths.DELETED_TOPICS, "list of deleted topics is left alone", error)
     except MalformedZnode as error:
-        term.state.unusable.report(paths.DELETED_TOPICS, "unreadable list of deleted topics, begun anew", error)
+        term.state.unusable.report(paths.DELETED_TOPICS, "unreadable list of deleted topics, ignored", error)
 
 
 async def remember(term: Term, topics: Mapping[TopicName, int]) -> None:
-    """Enters topics, with how many partitions they have, before anything of them is deleted."""
+    """Enter topics with their numbers of partitions, before anything of them is deleted."""
     known = dict(term.state.deleted_topics)
     for topic, partitions in topics.items():
         known[topic] = max(partitions, known.pop(topic, 0))
@@ -69,9 +69,10 @@ def _is_of_later_version(node: ZkNode) -> bool:
 
 
 def make_forgotten(term: Term, brokers: Collection[BrokerId]) -> None:
-    """Makes brokers forget what was deleted: all of a topic that is gone, or the partitions that its successor lacks.
+    """Make brokers forget deleted topics, or the partitions that a topic's successor does not have.
 
-    Where the successor's znode makes no sense, or not all of it, what is not known of it is served all the same."""
+    If the successor's znode is unreadable, wholly or partly, its unknown partitions may exist, and are not forgotten.
+    """
     for topic, count in term.state.deleted_topics.items():
         deletion = term.state.deletions.get(topic)
         is_leaving = deletion is not None and deletion.started
@@ -82,6 +83,6 @@ def make_forgotten(term: Term, brokers: Collection[BrokerId]) -> None:
 
 
 def _keep_latest(known: dict[TopicName, int]) -> None:
-    """Drops the oldest entries, however large the last one is."""
+    """Drop the oldest entries. The last one stays, whatever its size."""
     while len(known) > 1 and (len(known) > MOST_TOPICS or sum(known.values()) > MOST_PARTITIONS):
         del known[next(iter(known))]

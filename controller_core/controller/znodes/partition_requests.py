@@ -1,9 +1,10 @@
-"""What is asked for of single partitions, below `/admin/partitions_add`, `_remove` and `_reassigned` (seed 004).
+"""Requests for single partitions, below `/admin/partitions_add`, `_remove` and `_reassigned` (seed 004).
 
 Each request is a znode of its own, `TOPIC/NUMBER` below one of the three. It stays until it is served, so that a new
-controller goes on with it. What cannot be done is removed at once, and the reason is in the log, as nobody reads the answer
-of a znode. With the last request of a topic the topic's znode goes, too. A child that asks for no partition is reported and
-left alone. The three are created by whoever asks: where nobody does, they cost one watch each.
+controller continues with it. An impossible request is removed at once, and the log has the reason, because a znode
+cannot be answered. The last request of a topic is removed together with the topic's znode. A child that names no
+partition is reported and left alone. The requesters create the three parents. While they do not exist, they cost one
+watch each.
 """
 
 import asyncio
@@ -33,8 +34,8 @@ from controller_core.zk.session import BadVersion, Delete, NotEmpty, WriteOp, Zk
 log = structlog.get_logger()
 
 SHOWN: Final = 300
-"""How much is said of a name that may be very long."""
-NO_REQUEST: Final = "a znode that asks for nothing, left alone"
+"""The number of characters shown of a name that may be very long."""
+NO_REQUEST: Final = "a znode that is no request is left alone"
 
 Requests: TypeAlias = Mapping[TopicPartition, ZkNode]
 Versions: TypeAlias = Mapping[TopicPartition, ZkVersion]
@@ -49,7 +50,7 @@ _EVENTS: Final[Mapping[str, Event]] = MappingProxyType(
 
 
 async def read_partition_requests(term: Term, parent: str, *, watched: bool = False) -> dict[TopicPartition, ZkNode]:
-    """The requests below one of the three, watched for others; `watched`: each of them for being rewritten, too."""
+    """Return the requests below one of the three parents, watched for new ones; with `watched`, also for rewrites."""
     event = _EVENTS[parent]
     if await term.watched.node(parent, event) is None:
         term.state.unusable.keep_among(parent, ())
@@ -85,16 +86,17 @@ def _partitions(term: Term, parent: str, topic: TopicName, names: Sequence[str])
         if (number := paths.partition_number(name)) is not None:
             partitions.append(TopicPartition(topic, number))
         else:
-            reason = f"{name[:SHOWN]!r} is no number of a partition"
+            reason = f"{name[:SHOWN]!r} is not the number of a partition"
             term.state.unusable.report(f"{above}/{name}", NO_REQUEST, reason)
     return partitions
 
 
 async def remove_partition_requests(term: Term, parent: str, versions: Versions) -> None:
-    """Removes requests, by the versions of them that were dealt with: one that was rewritten since is looked at again.
+    """Remove requests by the versions that were handled. A request that was rewritten since is handled again.
 
-    The last one of a topic goes together with the topic's znode, unless somebody asks for more of it meanwhile. What
-    others have put below a request goes with it."""
+    The last one of a topic is removed together with the topic's znode, unless somebody adds another one. Znodes that
+    others created below a request are removed too.
+    """
     stuck = await _remove(term, parent, versions)
     for partition in stuck:
         await subtrees.delete_below(term, paths.partition_request(parent, partition))
@@ -102,7 +104,7 @@ async def remove_partition_requests(term: Term, parent: str, versions: Versions)
 
 
 async def _remove(term: Term, parent: str, versions: Versions) -> list[TopicPartition]:
-    """Returns the requests that could not be removed, as there are znodes below them."""
+    """Remove requests. Return those that could not be removed because there are znodes below them."""
     if not versions:
         return []
     deletes: dict[TopicPartition, WriteOp] = {
@@ -120,7 +122,7 @@ async def _remove(term: Term, parent: str, versions: Versions) -> list[TopicPart
 
 
 async def _last_of_topics(term: Term, parent: str, partitions: Iterable[TopicPartition]) -> set[TopicPartition]:
-    """One of the partitions of each topic for which nothing else is asked."""
+    """Return one partition of each topic whose requests are all among these."""
     by_topic = numbers_by_topic(partitions)
     children = await term.zk.children_many([f"{parent}/{topic}" for topic in by_topic])
     return {
@@ -131,7 +133,7 @@ async def _last_of_topics(term: Term, parent: str, partitions: Iterable[TopicPar
 
 
 def report_refused(what: str, refused: Mapping[TopicPartition, str]) -> None:
-    """One line for each topic and reason: very many partitions may be refused together."""
+    """Log one line for each topic and reason, because very many partitions may be refused together."""
     alike: defaultdict[tuple[TopicName, str], list[TopicPartition]] = defaultdict(list)
     for partition, reason in refused.items():
         alike[partition.topic, reason].append(partition)

@@ -1,7 +1,7 @@
-"""Reading and writing the state znodes of many partitions at once.
+"""Reads and writes of the state znodes of many partitions at once.
 
-Every write is conditional on the version that the decision was made from and fenced by the controller epoch. Losing the
-race for one partition is reported for that partition; it never aborts the others (`FencedWriter`).
+Every write is fenced by the controller epoch, and conditional on the version that the decision was made from. A lost
+race is reported for its partition, and never aborts the others (`FencedWriter`).
 """
 
 import asyncio
@@ -32,24 +32,26 @@ from controller_core.zk.session import (
 log = structlog.get_logger()
 
 READ_AT_ONCE: Final = 10_000
-"""States that are read at one time; those of two such reads are in memory as they were read."""
+"""The number of states to read at a time. The results of two such reads are in memory together."""
 DECODED_AT_ONCE: Final = 5000
-"""States that are decoded before others on the event loop have their turn: a few milliseconds."""
+"""The number of states to decode before the event loop gets its turn: a few milliseconds."""
 LOST_LEADER_EPOCH: Final = LeaderEpoch(1 << 16)
-"""The leader epoch of a partition whose state was lost: above any that brokers know, and far from the largest number."""
+"""The leader epoch of a partition whose state was lost: above all that brokers know, and far below the maximum."""
 _LOST_PARTITION_EPOCH: Final = PartitionEpoch(1000)
 _MOST_REWRITES: Final = 100_000
-"""At most so many writes raise the partition epochs of lost states, so that very many of them do not hold up a takeover."""
+"""The maximum of writes that raise the partition epochs of lost states, so that many of them do not delay a takeover.
+"""
 _OPS_AT_ONCE: Final = 500
 
 
 async def read_states(
     zk: ZkSession, partitions: Iterable[TopicPartition], unusable: UnusableZnodes
 ) -> dict[TopicPartition, PartitionState]:
-    """The states that ZooKeeper has now; partitions without a state znode, or with an unreadable one, are left out.
+    """Return the present states in ZooKeeper, except partitions without a state znode, or with an unreadable one.
 
-    ZooKeeper reads the next ones while some are decoded. Other tasks get their turn every few milliseconds, however many
-    partitions there are."""
+    ZooKeeper reads the next states while the last ones are decoded. Other tasks get their turn every few milliseconds,
+    however many partitions there are.
+    """
     wanted = list(partitions)
     parts = [wanted[first : first + READ_AT_ONCE] for first in range(0, len(wanted), READ_AT_ONCE)]
     states: dict[TopicPartition, PartitionState] = {}
@@ -94,17 +96,18 @@ def _decode(
 
 
 async def states_of(term: Term, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, PartitionState]:
-    """The states as this term knows them, read only where it knows none.
+    """Return the states that this term knows, and read the others.
 
-    Nobody else writes states while the term lasts, but former controllers and people may have: a decision made from these
-    is written on the condition of their version, and made anew from what ZooKeeper has where that fails."""
+    Nobody else writes states during the term, but former controllers and people may have. A decision made from these
+    states is written on the condition of their versions, and made again from ZooKeeper's states if that fails.
+    """
     wanted = list(partitions)
     states = {p: state for p in wanted if (state := term.state.states.get(p)) is not None}
     return states if len(states) == len(wanted) else states | await reread(term, (p for p in wanted if p not in states))
 
 
 async def reread(term: Term, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, PartitionState]:
-    """The states that ZooKeeper has now, taken into the cluster state."""
+    """Read the present states in ZooKeeper into the cluster state, and return them."""
     states = await read_states(term.zk, partitions, term.state.unusable)
     term.state.set_states(states)
     return states
@@ -113,9 +116,10 @@ async def reread(term: Term, partitions: Iterable[TopicPartition]) -> dict[Topic
 async def write_states(
     term: Term, decided: Mapping[TopicPartition, LeaderAndIsr], before: Mapping[TopicPartition, PartitionState]
 ) -> dict[TopicPartition, TransactionFailed]:
-    """Writes leaderships where the states are still those that they were decided from; returns what was not written.
+    """Write leaderships if the states are still those that they were decided from. Return the failures.
 
-    Those that were written are in the cluster state afterwards; a failed one is to be read and decided again."""
+    Written states are in the cluster state afterwards. The failed ones have to be read and decided again.
+    """
     epoch = term.identity.epoch
     outcome = await term.writer.write(
         {
@@ -136,10 +140,11 @@ async def write_states(
 async def create_states(
     term: Term, states: Mapping[TopicPartition, LeaderAndIsr]
 ) -> dict[TopicPartition, TransactionFailed]:
-    """Creates the state znodes of new partitions with their parents; returns those that could not be created.
+    """Create the state znodes of new partitions with their parents. Return the failures.
 
-    A state is created together with its parent. If only the parent is there, the state was lost, and brokers may know
-    the partition: it begins above all epochs that they can know."""
+    A state is created together with its parent. A parent without a state means that the state was lost, and that
+    brokers may know the partition. Its new state begins above all epochs that they can know.
+    """
     topics = dict.fromkeys(partition.topic for partition in states)
     await term.writer.write({topic: [Create(path=paths.partitions(topic))] for topic in topics})
     created = {
@@ -159,7 +164,7 @@ async def create_states(
 
 
 async def _begin_lost(term: Term, states: Mapping[TopicPartition, LeaderAndIsr]) -> set[TopicPartition]:
-    """Begins partitions whose states were lost. Returns those that had none and have one now."""
+    """Create the states of partitions whose states were lost. Return those that had none and have one now."""
     partitions = list(states)
     nodes = await _read(term.zk, partitions)
     lost = [partition for partition, node in zip(partitions, nodes, strict=True) if node is None]
@@ -178,7 +183,7 @@ async def _begin_lost(term: Term, states: Mapping[TopicPartition, LeaderAndIsr])
 async def restore_states(
     term: Term, decided: Mapping[TopicPartition, LeaderAndIsr], before: Mapping[TopicPartition, PartitionState]
 ) -> dict[TopicPartition, TransactionFailed]:
-    """Creates the state znodes of partitions that had one, above their former partition epochs. Returns what failed."""
+    """Create lost state znodes again, above their former partition epochs. Return the failures."""
     failed: dict[TopicPartition, TransactionFailed] = {}
     for partition, leader_and_isr in decided.items():
         why = await _create_above(term, partition, leader_and_isr, before[partition].partition_epoch)
@@ -190,10 +195,12 @@ async def restore_states(
 async def _create_above(
     term: Term, partition: TopicPartition, leader_and_isr: LeaderAndIsr, above: PartitionEpoch
 ) -> TransactionFailed | None:
-    """Creates a state znode with a partition epoch above the given one, which brokers may know.
+    """Create a state znode with a partition epoch above the given one, which brokers may know. Return the error, if
+    any.
 
-    Brokers pass over a state with a smaller partition epoch than their own, which is the version of the znode. A new znode
-    has version 0, and each write adds one. Returns why it was not written."""
+    Brokers ignore a state with a smaller partition epoch than their own. The partition epoch is the version of the
+    znode. A new znode has version 0, and each write adds one, so the state is written as often as needed.
+    """
     state, data = paths.partition_state(partition), codecs.encode_partition_state(leader_and_isr, term.identity.epoch)
     ops: list[WriteOp] = [Create(path=state, data=data)]
     ops += [SetData(path=state, data=data, version=ZkVersion(version)) for version in range(above + 1)]

@@ -1,10 +1,10 @@
-"""`/admin/reassign_partitions`: the znode in which tools ask for reassignments, and what is taken out of it.
+"""`/admin/reassign_partitions`: the znode in which tools request reassignments, and the removal of its entries.
 
-An entry stays until its reassignment is done, so that a new controller goes on with it; what cannot be done is taken out
-at once, so that it never blocks the next one.
+An entry stays until its reassignment is done, so that a new controller continues with it. An impossible entry is
+removed at once, so that it does not block the next one.
 
-A partition may be asked for in a znode of its own as well, `/admin/partitions_reassigned/TOPIC/NUMBER` (seed 004), with its
-replicas: `{"version":1,"replicas":[1,2]}`. That is as good as an entry, and supplants the entry of the same partition.
+A partition may also be requested in a znode of its own, `/admin/partitions_reassigned/TOPIC/NUMBER` (seed 004), with
+its replicas: `{"version":1,"replicas":[1,2]}`. Such a request supplants the entry of the same partition.
 """
 
 from collections.abc import Mapping, Set
@@ -27,24 +27,24 @@ from controller_core.zk.session import Delete, TransactionFailed, WriteOp, ZkNod
 log = structlog.get_logger()
 
 Targets = Mapping[TopicPartition, tuple[BrokerId, ...]]
-"""RAR of each partition that is to be reassigned."""
+"""RAR of each partition to reassign."""
 
 
 async def read_requests(term: Term) -> Targets:
-    """What is asked for, watched for changes."""
+    """Return the requested targets, watched for changes."""
     node = await term.watched.node(paths.REASSIGN_PARTITIONS, ReassignmentsRequested())
     together = await _decode_or_remove(term, node) if node is not None else {}
     singly = await _read_single_requests(term)
     supplanted = {p: target for p, target in together.items() if singly.get(p, target) != target}
     if supplanted:
         partitions = listed(sorted(supplanted))
-        log.warning("entries of the reassignment are supplanted by requests of their own", partitions=partitions)
+        log.warning("entries of the reassignment are replaced by requests for single partitions", partitions=partitions)
         await _take_out(term, supplanted)
     return {**together, **singly} if singly else together
 
 
 async def _read_single_requests(term: Term) -> dict[TopicPartition, tuple[BrokerId, ...]]:
-    """What is asked for in znodes of their own; an unreadable one is removed, with an error."""
+    """Return the targets requested in znodes of their own. An unreadable one is removed, with an error in the log."""
     requests = await read_partition_requests(term, paths.PARTITIONS_REASSIGNED, watched=True)
     targets: dict[TopicPartition, tuple[BrokerId, ...]] = {}
     unreadable: dict[TopicPartition, ZkVersion] = {}
@@ -66,10 +66,11 @@ async def _read_single_requests(term: Term) -> dict[TopicPartition, tuple[Broker
 
 
 async def remove_requests(term: Term, served: Targets) -> None:
-    """Takes served requests out of `/admin/reassign_partitions`, and deletes it when nothing is left in it; and removes
-    those that have znodes of their own.
+    """Remove served requests: entries of `/admin/reassign_partitions`, and znodes of single requests.
 
-    A partition for which another target was written in the meantime stays, and is looked at again."""
+    The last entry is removed together with the znode. A partition whose target was rewritten in between stays, and is
+    handled again.
+    """
     if not served:
         return
     singly = term.state.reassignments.take_asked_singly(served)
@@ -84,7 +85,7 @@ async def _take_out(term: Term, served: Targets) -> None:
 
     try:
         requested = (await compare_and_set(read, partial(_without, served), term.writer.transact)).found
-    except (Contended, TransactionFailed) as error:  # it is too large, or somebody made children of it
+    except (Contended, TransactionFailed) as error:  # the znode is too large, or somebody created children of it
         log.error("served reassignments stay in their znode", error=str(error))
         return
     if requested is not None and any(requested.targets.get(p, target) != target for p, target in served.items()):
@@ -92,7 +93,7 @@ async def _take_out(term: Term, served: Targets) -> None:
 
 
 class _Requested(NamedTuple):
-    """The znode as read, and what it asks for."""
+    """The znode as read, with its targets."""
 
     node: ZkNode
     targets: Targets
@@ -111,7 +112,7 @@ def _without(served: Targets, requested: _Requested | None) -> list[WriteOp]:
 
 
 async def supplant_requests(term: Term, partitions: Set[TopicPartition]) -> None:
-    """Takes out the requests for partitions that are reassigned by another way, whatever their targets (KIP-455)."""
+    """Remove the requests for partitions that are reassigned in another way, whatever their targets (KIP-455)."""
     singly = term.state.reassignments.asked_singly
     await remove_requests(term, {p: request.target for p, request in singly.items() if p in partitions})
     node = (await term.zk.read_many([paths.REASSIGN_PARTITIONS]))[0]
@@ -121,7 +122,7 @@ async def supplant_requests(term: Term, partitions: Set[TopicPartition]) -> None
 
 
 async def _decode_or_remove(term: Term, node: ZkNode) -> Targets:
-    """What the znode asks for; an unreadable one is removed, an unreadable entry of it skipped, both with an error."""
+    """Return the znode's targets. Remove an unreadable znode and skip an unreadable entry, with an error in the log."""
     try:
         plan = codecs.decode_reassignment(node.data)
     except MalformedZnode as error:

@@ -1,8 +1,8 @@
-"""The configurations that the journal records, in the cluster's state where a journal is kept, and only there.
+"""The configurations that the journal records, loaded into the cluster state only if there is a journal.
 
-The controller needs none of them in memory: what decides an election is read when it is needed. They are read when a term
-begins, when a topic appears, and when somebody leaves a notification that one has changed. What an election has read is
-recorded too, so that the journal has it before what follows from it.
+The controller itself does not need them in memory, because elections read their configuration when they need it. They
+are read when a term begins, when a topic appears, and after change notifications. Those that an election reads are
+recorded too, so that the journal has them before their consequences.
 """
 
 from collections.abc import Iterable
@@ -16,19 +16,19 @@ from controller_core.zk.session import ZkNode
 
 
 async def load_of_brokers(term: Term) -> None:
-    """Reads the dynamic configurations of all brokers that have one, and their common default."""
+    """Read the dynamic configurations of all brokers that have one, and their common default."""
     if term.journal.is_kept:
         names = (await term.zk.children_many([paths.BROKER_CONFIGS]))[0] or ()
         await refresh(term, [f"{paths.BROKER_CONFIGS}/{name}" for name in names])
 
 
 async def load_of_topics(term: Term, topics: Iterable[TopicName]) -> None:
-    """Reads the configurations of topics that have just become known."""
+    """Read the configurations of topics that have just become known."""
     await refresh(term, map(paths.topic_config, topics))
 
 
 async def refresh(term: Term, changed: Iterable[str]) -> None:
-    """Reads configurations anew, given by their paths; those that the journal does not record are passed over."""
+    """Read configurations again by their paths, except those that the journal does not record."""
     if not term.journal.is_kept:
         return
     recorded = [path for path in changed if _is_recorded(term, path)]
@@ -37,7 +37,7 @@ async def refresh(term: Term, changed: Iterable[str]) -> None:
 
 
 def record(term: Term, path: str, node: ZkNode | None) -> None:
-    """Takes what was just read of a configuration; an unreadable one stays as it was."""
+    """Record a configuration that was just read. An unreadable one keeps its former value."""
     if not term.journal.is_kept or not _is_recorded(term, path):
         return
     try:
@@ -55,7 +55,7 @@ def record(term: Term, path: str, node: ZkNode | None) -> None:
 
 
 def _is_recorded(term: Term, path: str) -> bool:
-    """Whether it is of a topic that there is, of a broker, or of all brokers."""
+    """Return True if it belongs to a known topic, to a broker, or to all brokers."""
     parent, _, name = path.rpartition("/")
     if parent == paths.TOPIC_CONFIGS:
         return name in term.state.topics

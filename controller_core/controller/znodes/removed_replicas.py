@@ -1,16 +1,12 @@
-"""The list of removed replicas: every replica that left AR and whose broker has not yet answered that its log is deleted.
+"""The list of removed replicas: those that left AR, and whose broker has not answered yet that the log is deleted.
 
-A broker may be down when a reassignment takes its replica away, and a controller may die between the write of AR and the
-request to the broker. Whoever is the controller when the broker is back must then know that the log there is nobody's:
-else it fills the disk, and when the topic is deleted and created again under its name, the broker refuses the new one
-for ever (INCONSISTENT_TOPIC_ID). So the transaction that drops a replica from AR enters it below
-`/kontroller/removed_replicas`, and the one that adds it again strikes it out.
+A broker may be down when a reassignment removes its replica, and a controller may die between the write of AR and the
+request. The next controller must know that the broker has a log without an owner. Otherwise the log fills the disk, and
+if the topic is recreated, the broker refuses the new one for ever (INCONSISTENT_TOPIC_ID). So the transaction that
+drops a replica from AR adds it to `/kontroller/removed_replicas`, and the one that assigns it again removes the entry.
 
-A log is deleted only where the list names it and one of these holds: the replica is not assigned to that broker; or it
-is, and the broker itself refuses it because the log is of another topic id. The order of that second case matters: the
-broker is asked first and deletes afterwards. A former deletion whose answer was lost leaves an entry behind, and the new
-topic's good log beside it: the broker accepts that one, and the entry is struck out. That a topic id differs is not enough
-by itself, because a znode may have lost it.
+A log is deleted only if it is listed, and either is not assigned to the broker, or the broker itself refuses it because
+of another topic id (`on_other_topic_found`).
 """
 
 from collections import Counter
@@ -41,13 +37,13 @@ from controller_core.zk.session import Create, Delete, WriteOp
 log = structlog.get_logger()
 
 CHANGES_PER_WRITE: Final = 500
-"""How many entries come and go with one write of a topic's znode, so that they fit a transaction together."""
+"""The maximum of entries to change with one write of a topic's znode, so that they fit one transaction."""
 _PARENTS: Final = (Create(path=paths.KONTROLLER), Create(path=paths.REMOVED_REPLICAS))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RemovedReplicasChange:
-    """What a topic's rewrite means for the list: part of its transaction."""
+    """The changes of the list in the transaction that rewrites a topic."""
 
     entered: Mapping[PartitionReplica, TopicId | None] = field(default_factory=dict)
     struck: Set[PartitionReplica] = frozenset()
@@ -58,7 +54,7 @@ class RemovedReplicasChange:
 
     @property
     def is_of_one_partition(self) -> bool:
-        """Whether there is nothing to divide."""
+        """True if there is nothing to divide."""
         return len({replica.topic_partition for replica in (*self.entered, *self.struck)}) <= 1
 
     @property
@@ -71,7 +67,7 @@ class RemovedReplicasChange:
 
 
 async def load(term: Term) -> None:
-    """Reads the list when a term begins, and strikes out what was assigned again by other hands."""
+    """Read the list when a term begins, and remove entries that somebody else has assigned again."""
     await ensure_znodes(term.zk, _PARENTS, term.writer.transact)
     names = (await term.zk.children_many([paths.REMOVED_REPLICAS]))[0] or ()
     nodes = await term.zk.read_many([f"{paths.REMOVED_REPLICAS}/{name}" for name in names])
@@ -90,7 +86,7 @@ async def load(term: Term) -> None:
 
 
 def clean_up(term: Term, brokers: Collection[BrokerId]) -> None:
-    """Makes brokers, newly started ones most often, delete the logs of replicas that they have no more."""
+    """Make brokers, usually newly started ones, delete the logs of replicas that they no longer have."""
     for replica in term.state.removed_replicas:
         if replica.broker in brokers:
             term.state.removed_replicas.mark_refused(replica, is_refused=False)
@@ -101,7 +97,10 @@ def clean_up(term: Term, brokers: Collection[BrokerId]) -> None:
 def bounded(
     before: TopicAssignment, after: TopicAssignment, change: RemovedReplicasChange, at_most: int
 ) -> tuple[TopicAssignment, RemovedReplicasChange]:
-    """As much of a rewrite as has at most so many changes of the list, one partition at least; the rest stays."""
+    """Return the part of a rewrite that makes at most this number of changes, or changes one partition.
+
+    The rest stays.
+    """
     if change.size <= at_most:
         return after, change
     held: set[PartitionId] = set()
@@ -125,9 +124,10 @@ async def changes_with(
     rewrites: Mapping[TopicName, tuple[TopicAssignment, TopicAssignment]],
     deleted: Set[PartitionReplica],
 ) -> dict[TopicName, RemovedReplicasChange]:
-    """What the list must say when topics are rewritten, from one content to another.
+    """Return the changes of the list for topics that are rewritten from one content to another.
 
-    `deleted` are replicas whose brokers have answered that they deleted them: they need no entry."""
+    `deleted` are replicas whose brokers have answered that they deleted them. They need no entry.
+    """
     dropped = {
         name: [
             replica
@@ -148,7 +148,7 @@ async def changes_with(
 
 
 def apply(term: Term, change: RemovedReplicasChange) -> None:
-    """Takes a change that was written into the cluster state."""
+    """Apply a written change to the cluster state."""
     for replica, topic_id in change.entered.items():
         state = term.state.states.get(replica.topic_partition)
         epoch = state.leader_and_isr.leader_epoch if state else NO_EPOCH
@@ -158,12 +158,13 @@ def apply(term: Term, change: RemovedReplicasChange) -> None:
 
 
 async def on_replicas_deleted(term: Term, broker: BrokerId, deleted: Mapping[TopicPartition, LeaderEpoch]) -> None:
-    """A broker answered that it deleted replicas, by the leader epochs that it was sent with."""
+    """Handle an answer that replicas are deleted. `deleted` has the leader epochs of the request."""
     await strike(
         term,
         [
             replica
             for partition, epoch in deleted.items()
+            # An answer to a request from before the removal is about a former removal, so the entry stays.
             if (removed := term.state.removed_replicas.get(replica := PartitionReplica(partition, broker)))
             and (epoch < 0 or epoch >= removed.leader_epoch)
         ],
@@ -171,21 +172,25 @@ async def on_replicas_deleted(term: Term, broker: BrokerId, deleted: Mapping[Top
 
 
 def on_replicas_not_deleted(term: Term, broker: BrokerId, partitions: Iterable[TopicPartition]) -> None:
-    """A broker answered that it cannot delete replicas: it is asked again when it starts anew."""
+    """Record replicas that a broker cannot delete. It is asked again when it restarts."""
     for partition in partitions:
         if (replica := PartitionReplica(partition, broker)) in term.state.removed_replicas:
             term.state.removed_replicas.mark_refused(replica, is_refused=True)
 
 
 async def on_replicas_accepted(term: Term, broker: BrokerId, partitions: Iterable[TopicPartition]) -> None:
-    """A broker serves replicas of the present topics: there is no log of a former topic of that name any more."""
+    """Remove the entries of replicas that a broker serves: there is no log of a former topic of that name any longer."""
     replicas = [PartitionReplica(partition, broker) for partition in partitions]
     await strike(term, [r for r in replicas if r in term.state.removed_replicas and term.state.is_assigned(r)])
 
 
 def on_other_topic_found(term: Term, broker: BrokerId, partitions: Iterable[TopicPartition]) -> None:
-    """A broker has logs of other topics of the same name: those that the list names are deleted, and the present topic's
-    replicas are sent again."""
+    """Delete the listed logs of other topics of the same name, and send the broker the present topic's replicas again.
+
+    The broker is asked about the log first, and deletes it afterwards, because a different topic id proves nothing: a
+    znode may have lost its id. A former deletion whose answer was lost leaves an entry next to the new topic's good
+    log. The broker accepts that log, and the entry is removed.
+    """
     replicas = [
         replica
         for partition in partitions
@@ -203,7 +208,7 @@ def on_other_topic_found(term: Term, broker: BrokerId, partitions: Iterable[Topi
 
 
 async def strike(term: Term, replicas: Collection[PartitionReplica]) -> None:
-    """Strikes out entries: nothing is owed any more, or nobody waits for it any longer."""
+    """Remove entries: the deletion is done, or nobody waits for it any longer."""
     if replicas:
         await term.writer.write({replica: [Delete(path=paths.removed_replica(replica))] for replica in replicas})
     for replica in replicas:
@@ -212,7 +217,7 @@ async def strike(term: Term, replicas: Collection[PartitionReplica]) -> None:
 
 
 def _only_in_first(topic: TopicName, first: TopicAssignment, second: TopicAssignment) -> list[PartitionReplica]:
-    """The replicas of partitions that both know, and only the first assigns."""
+    """Return the replicas that only the first assigns, of partitions that are in both."""
     return [
         PartitionReplica(TopicPartition(topic, number), broker)
         for number, assignment in first.partitions.items()
@@ -223,7 +228,10 @@ def _only_in_first(topic: TopicName, first: TopicAssignment, second: TopicAssign
 
 
 async def _existing(term: Term, replicas: list[PartitionReplica]) -> dict[PartitionReplica, TopicId | None]:
-    """The entries that ZooKeeper has: what a person removed must not fail a transaction. Ensures their parent."""
+    """Return ZooKeeper's entries, and create their parent if it is missing.
+
+    The list in memory is not enough: an entry that a person removed must not make a transaction fail.
+    """
     if not replicas:
         return {}
     parent, *nodes = await term.zk.read_many([paths.REMOVED_REPLICAS, *map(paths.removed_replica, replicas)])
@@ -246,13 +254,13 @@ def _is_of_present_topic(term: Term, replica: PartitionReplica) -> bool:
 
 
 def _may_be_assigned(term: Term, replica: PartitionReplica) -> bool:
-    """Whether the replica is assigned, or nobody can tell: its topic's znode makes no sense, or not all of it."""
+    """Return True if the replica is assigned, or its topic's znode is unreadable, wholly or partly, so that it may be."""
     is_known = term.state.has(replica.topic_partition)
     return term.state.is_assigned(replica) if is_known else term.state.may_have(replica.topic_partition)
 
 
 def _is_last_in_sync(term: Term, replica: PartitionReplica) -> bool:
-    """Whether nobody else has all acknowledged messages, which no removal may lead to, but other hands may."""
+    """Return True if no other replica has all acknowledged messages. Only interference from outside leads to this."""
     state = term.state.states.get(replica.topic_partition)
     is_last = state is not None and set(state.leader_and_isr.isr) == {replica.broker}
     if is_last and _is_of_present_topic(term, replica):

@@ -1,12 +1,12 @@
-"""The list of removed replicas drops what brokers owe that have not been there for long: most likely they never come back.
+"""Retention of the list of removed replicas: entries of brokers that are gone for long are dropped.
 
-No controller learns which broker is gone for good, and without an end the entries of each would stay for ever. So they
-are kept for a generous time after the broker was there last, and then dropped with an error that names it: should it come
-back after all, whoever starts it finds logs on its disks that are nobody's, as with Kafka's controller always.
+A controller cannot know which brokers are gone for good, and their entries would stay for ever. So they are kept for a
+generous time after the broker was last present, and then dropped with an error that names it. If the broker returns
+after all, its disks have logs without an owner, as they always do with Kafka's controller.
 
-When a broker was there last is when its entries were written last: once a day those of live brokers are written anew. A
-clock may be wrong, that of the server that wrote or ours; so no single clock ends the time. Both must say that it is over:
-ZooKeeper's, which puts a time on a znode that is written now, and this machine's.
+The entries of live brokers are rewritten daily, so their last write shows when a broker was last present. A clock may
+be wrong: that of the server that stamped the write, or ours. So the time must be over by both clocks: ZooKeeper's,
+which stamps a write made now, and this machine's.
 """
 
 from collections import defaultdict
@@ -29,7 +29,7 @@ log = structlog.get_logger()
 
 
 async def on_ledger_due(term: Term) -> None:
-    """Looks through the removed replicas when a term begins, and each day."""
+    """Check the removed replicas when a term begins, and every day."""
     term.enqueue_later(LedgerDue(), DAY_MS)
     retention_ms = term.settings.removed_replicas_retention_days * DAY_MS
     if not retention_ms or not term.state.removed_replicas:
@@ -50,7 +50,7 @@ async def on_ledger_due(term: Term) -> None:
 
 
 async def _zookeeper_now_ms(term: Term) -> int:
-    """What time it is by the server that leads ZooKeeper."""
+    """Return the time of the server that leads ZooKeeper."""
     await term.writer.write({"now": [SetData(path=paths.REMOVED_REPLICAS, data=b"")]})
     (node,) = await term.zk.read_many([paths.REMOVED_REPLICAS])
     return node.mtime_ms if node else 0
@@ -68,7 +68,7 @@ def _report(term: Term, over: list[PartitionReplica]) -> None:
         by_broker[replica.broker].append(replica)
     for broker, replicas in by_broker.items():
         log.error(
-            "what an absent broker has to delete is forgotten: empty its disks before it comes back",
+            "replicas that an absent broker has to delete are forgotten: empty its disks before it returns",
             broker=broker,
             days=term.settings.removed_replicas_retention_days,
             replicas=counted(len(replicas), "replica"),

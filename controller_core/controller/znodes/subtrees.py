@@ -1,4 +1,4 @@
-"""Deleting what is there: also what other hands have put below a znode, and not what they have taken away already."""
+"""Deletion of existing znodes, including those that somebody else created, and skipping those already deleted."""
 
 from typing import Final
 
@@ -7,18 +7,18 @@ from controller_core.zk.compare_and_set import compare_and_set
 from controller_core.zk.session import Delete, TooLarge
 
 ZNODES_PER_WRITE: Final = 900
-"""How many znodes are deleted together, below the limit of a transaction."""
+"""The number of znodes to delete together, below the limit of a transaction."""
 
 
 async def delete_below(term: Term, path: str) -> None:
-    """Deletes all below a znode."""
+    """Delete everything below a znode."""
     found = await _tree_below(term, path)
     for start in range(0, len(found), ZNODES_PER_WRITE):
         await delete_existing(term, found[start : start + ZNODES_PER_WRITE])
 
 
 async def _tree_below(term: Term, path: str) -> list[str]:
-    """All znodes below one, children before their parents."""
+    """Return all znodes below one, children before their parents."""
     found: list[str] = []
     level = [path]
     while level:
@@ -29,7 +29,7 @@ async def _tree_below(term: Term, path: str) -> list[str]:
 
 
 async def delete_existing(term: Term, doomed: list[str]) -> None:
-    """Deletes those of the znodes that are there, each of them listed before its parent."""
+    """Delete those of the znodes that exist. Each is listed before its parent."""
 
     async def existing() -> list[Delete]:
         nodes = await term.zk.read_many(doomed)

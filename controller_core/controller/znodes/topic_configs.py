@@ -14,10 +14,11 @@ UNCLEAN_LEADER_ELECTION = "unclean.leader.election.enable"
 
 
 async def allowing_unclean_election(term: Term, topics: Iterable[TopicName]) -> set[TopicName]:
-    """Those of the topics whose effective configuration allows a leader from outside the ISR.
+    """Return the topics whose effective configuration allows a leader from outside the ISR.
 
-    A topic without a word of its own has the dynamic default of the controller's own id, then of all brokers, then the
-    controller's setting. An unreadable configuration never allows it, because the election may lose acknowledged messages.
+    A topic without its own value has the dynamic default of the controller's own id, then that of all brokers, then the
+    controller's setting. An unreadable configuration never allows it, because the election may lose acknowledged
+    messages.
     """
     names = sorted(topics)
     if not names:
@@ -35,12 +36,12 @@ async def allowing_unclean_election(term: Term, topics: Iterable[TopicName]) -> 
 
 
 def own_config(settings: Settings) -> RecordedConfig:
-    """What the controller's settings say where no configuration does."""
+    """Return the values of the controller's settings for keys that no configuration sets."""
     return {UNCLEAN_LEADER_ELECTION: "true" if settings.unclean_leader_election_enable else "false"}
 
 
 def _said(term: Term, path: str, node: ZkNode | None, *, default: bool) -> bool:
-    """What a configuration says about unclean elections, and the default where it says nothing."""
+    """Return a configuration's value for unclean elections, or the default."""
     try:
         value = codecs.decode_config(node.data, path).get(UNCLEAN_LEADER_ELECTION) if node else None
     except MalformedZnode as error:

@@ -1,8 +1,8 @@
-"""Reading and rewriting `/brokers/topics/T`, the one place that holds the assigned replicas of a topic.
+"""Reads and rewrites of `/brokers/topics/T`, the one place that holds the assigned replicas of a topic.
 
-Whoever rewrites it writes the topic's id back: a topic that lost its id gets another one, and its brokers then refuse
-its partitions (KAFKA-12835). The list of removed replicas is written in the same transaction: a replica that leaves AR
-is in one of the two, whenever the controller dies. Entries that make no sense are written back as well: they are somebody's
+Every rewrite includes the topic's id. A topic that lost its id would get another one, and its brokers would refuse its
+partitions (KAFKA-12835). The list of removed replicas is written in the same transaction, so that a replica is always
+in AR or in the list, whenever the controller dies. Unreadable entries are written back as well: they are somebody's
 partitions, and only a person can tell what they should be.
 """
 
@@ -26,14 +26,14 @@ from controller_core.zk.session import Conflict, SetData, TooLarge, TransactionF
 
 log = structlog.get_logger()
 
-TOO_LARGE: Final = "a topic's znode is too large to be written, and left as it is"
+TOO_LARGE: Final = "a topic's znode is too large to be written and stays as it is"
 SHOWN: Final = 5
-"""How many of a topic's unusable entries a message names."""
+"""The number of a topic's unusable entries that a message names."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicZnode:
-    """A topic's znode as read: its content, its version for the next write, and which incarnation it is."""
+    """A topic's znode as read: its content, its version for the next write, and its czxid."""
 
     content: TopicAssignment
     version: ZkVersion
@@ -41,18 +41,21 @@ class TopicZnode:
 
 
 Rewrite = Callable[[TopicName, TopicAssignment], TopicAssignment]
-"""The new content of a topic's znode, from the content it has now; the same object where nothing changes."""
+"""Returns the new content of a topic's znode from its present one; the same object if nothing changes."""
 
 
 async def read_topics(term: Term, topics: Iterable[TopicName], *, watched: bool = False) -> dict[TopicName, TopicZnode]:
-    """The znodes of the topics; a vanished or unreadable one is left out, the latter with an error in the log."""
+    """Return the znodes of the topics.
+
+    Missing and unreadable ones are left out, the latter with an error in the log.
+    """
     names = list(topics)
     nodes = await (_read_watched(term, names) if watched else term.zk.read_many(list(map(paths.topic, names))))
     return _decoded(term, {name: node for name, node in zip(names, nodes, strict=True) if node is not None})
 
 
 async def read_modified_topics(term: Term, topics: Iterable[TopicName]) -> dict[TopicName, TopicZnode]:
-    """As `read_topics`, watched, without the known topics that this controller itself wrote last."""
+    """Like `read_topics`, watched, without known topics whose last write was this controller's own."""
     names = list(topics)
     nodes = zip(names, await _read_watched(term, names), strict=True)
     return _decoded(
@@ -73,7 +76,7 @@ def _decoded(term: Term, nodes: Mapping[TopicName, ZkNode]) -> dict[TopicName, T
     znodes = {name: znode for name, node in nodes.items() if (znode := _decode(term, name, node)) is not None}
     borrowed = _borrowed_ids(term, znodes)
     for name, owner in borrowed.items():
-        reason = f'its "topic_id" is that of {owner}: take it out, and it is given another'
+        reason = f'its "topic_id" is that of {owner}: remove it, and the topic gets another one'
         term.state.unusable.report(paths.topic(name), "topic with the id of another is left alone", reason, topic=name)
     usable = {name: znode for name, znode in znodes.items() if name not in borrowed} if borrowed else znodes
     for name, znode in usable.items():
@@ -83,8 +86,11 @@ def _decoded(term: Term, nodes: Mapping[TopicName, ZkNode]) -> dict[TopicName, T
 
 
 def _borrowed_ids(term: Term, znodes: Mapping[TopicName, TopicZnode]) -> dict[TopicName, TopicName]:
-    """The topics whose id is another's, and whose it is: copies of znodes, say. Brokers name topics by their ids, and what
-    they ask for the one would be done to the other. An id is that of the topic that is known, or else of the oldest."""
+    """Return the topics that have the id of another one, with its name, for example copies of znodes.
+
+    Brokers identify topics by their ids, so their requests for one would affect the other. An id belongs to the topic
+    that is known with it, otherwise to the oldest.
+    """
     ids = {name: znode.content.topic_id for name, znode in znodes.items()}
     owners: dict[TopicId, TopicName] = {}
     borrowed = {}
@@ -101,17 +107,18 @@ def _borrowed_ids(term: Term, znodes: Mapping[TopicName, TopicZnode]) -> dict[To
 async def rewrite_topics(
     term: Term, topics: Iterable[TopicName], rewrite: Rewrite, deleted: Set[PartitionReplica] = frozenset()
 ) -> dict[TopicName, TopicAssignment]:
-    """Rewrites the znodes of topics, each from what it holds now; a topic that someone else wrote in between is redone.
+    """Rewrite the znodes of topics from their present content. Repeat that for a topic that somebody else wrote in
+    between.
 
-    `deleted` are the replicas among the dropped ones that need not be listed as removed.
-    Returns the contents that the znodes have afterwards; topics that are gone are left out, and so are those whose znodes
-    would be larger than ZooKeeper takes, or are written by somebody else all the time: with an error in the log they stay
-    as they are."""
+    `deleted` are dropped replicas that need not be listed as removed. Return the contents of the znodes afterwards,
+    without topics that are gone. Also without those whose znode would be too large for ZooKeeper, or is written by
+    others all the time: they stay as they are, with an error in the log.
+    """
     contents: dict[TopicName, TopicAssignment] = {}
     remaining = dict.fromkeys(topics, removed_replicas.CHANGES_PER_WRITE)
 
     async def attempt(names: Sequence[TopicName]) -> dict[TopicName, Conflict]:
-        """One step of each of the topics, which remain where there is another."""
+        """Make one step for each of the topics. Those with another step remain."""
         znodes = await read_topics(term, names)
         wanted = {name: rewrite(name, znode.content) for name, znode in znodes.items()}
         contents.update({name: content for name, content in wanted.items() if content is znodes[name].content})
@@ -135,7 +142,7 @@ async def rewrite_topics(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Step:
-    """What is written of a topic's rewrite at one time."""
+    """The part of a topic's rewrite that is written at one time."""
 
     content: TopicAssignment
     change: RemovedReplicasChange
@@ -160,7 +167,7 @@ async def _steps(
 async def _write(
     term: Term, znodes: Mapping[TopicName, TopicZnode], steps: Mapping[TopicName, _Step]
 ) -> dict[TopicName, TransactionFailed]:
-    """Writes the new contents, and the removed replicas with them; returns what was not written."""
+    """Write the new contents together with the removed replicas. Return the failures."""
     outcome = await term.writer.write(
         {
             name: [
@@ -177,8 +184,10 @@ async def _write(
 
 
 def _changes_at_once(term: Term, name: TopicName, step: _Step, failed: TransactionFailed | None, before: int) -> int:
-    """How many changes of the removed replicas to write next with a topic: fewer where they made it too large, and none,
-    with an error in the log, where it is too large without most of them."""
+    """Return the number of changes of removed replicas for the next write of a topic.
+
+    It is smaller if they made the write too large, and 0, with an error in the log, if a single partition is too large.
+    """
     if not isinstance(failed, TooLarge):
         return before
     if step.change.is_of_one_partition:
@@ -198,10 +207,11 @@ async def write_assignments(
     assignments: Mapping[TopicPartition, ReplicaAssignment],
     deleted: Set[PartitionReplica] = frozenset(),
 ) -> dict[TopicPartition, ReplicaAssignment]:
-    """Writes the assignments of partitions into the znodes of their topics, one write for a topic.
+    """Write the assignments of partitions to the znodes of their topics, one write for each topic.
 
-    `deleted` are the replicas among the dropped ones that need not be listed as removed.
-    Returns those that ZooKeeper now has: without the partitions of topics that vanished."""
+    `deleted` are dropped replicas that need not be listed as removed. Return the assignments that ZooKeeper has now,
+    without the partitions of topics that vanished.
+    """
     by_topic: dict[TopicName, dict[PartitionId, ReplicaAssignment]] = {}
     for (topic, partition), assignment in assignments.items():
         by_topic.setdefault(topic, {})[partition] = assignment
@@ -223,7 +233,7 @@ async def write_assignments(
 
 
 def known_id(term: Term, topic: TopicName) -> TopicId | None:
-    """The id that the topic is known to have."""
+    """Return the known id of a topic."""
     known = term.state.topics.get(topic)
     return known.topic_id if known else None
 
@@ -245,8 +255,10 @@ def _decode(term: Term, name: TopicName, node: ZkNode) -> TopicZnode | None:
 
 
 def _rewritten(term: Term, name: TopicName, node: ZkNode) -> TopicAssignment | None:
-    """The content that we wrote, where the znode still has it: a topic of thousands of partitions is rewritten again and
-    again while they are reassigned, and need not be decoded each time."""
+    """Return the content that this controller wrote, if the znode still has it.
+
+    A topic of thousands of partitions is rewritten many times during a reassignment, and need not be decoded each time.
+    """
     known = term.state.topics.get(name)
     version, content = term.state.rewritten.get(name, (None, None))
     return content if known is not None and (known.czxid, version) == (node.czxid, node.version) else None

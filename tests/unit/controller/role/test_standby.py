@@ -212,9 +212,7 @@ async def test_a_server_without_such_watches_leaves_a_standby_cold(cluster: Clus
     await cluster.settle()
     known = standby.take()
     assert (known.znodes, known.state.topics, known.prepared) == ({}, {}, {})
-    assert [entry["event"] for entry in cluster.logs] == [
-        "not standing by with the state read: ZooKeeper must be 3.6 or newer for that"
-    ]
+    assert [entry["event"] for entry in cluster.logs] == ["hot standby is impossible: ZooKeeper must be 3.6 or newer"]
     await standby.close()
 
 

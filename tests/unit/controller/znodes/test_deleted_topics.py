@@ -114,7 +114,7 @@ async def test_an_unreadable_list_is_reported_and_begun_anew(served: Cluster) ->
     served.put(paths.KONTROLLER, b"")
     served.put(paths.DELETED_TOPICS, b"[")
     await served.serve()
-    assert [e["log_level"] for e in served.logs if e["event"] == "unreadable list of deleted topics, begun anew"] == [
+    assert [e["log_level"] for e in served.logs if e["event"] == "unreadable list of deleted topics, ignored"] == [
         "error"
     ]
     served.request_deletion("orders")

@@ -12,7 +12,7 @@ from simulation.cluster import Cluster, tp
 from simulation.process import ProcessSettings
 
 ORDERS = tp("orders")
-FORGOTTEN = "what an absent broker has to delete is forgotten: empty its disks before it comes back"
+FORGOTTEN = "replicas that an absent broker has to delete are forgotten: empty its disks before it returns"
 
 
 DAY_MS = 60_000

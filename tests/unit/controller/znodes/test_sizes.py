@@ -221,7 +221,7 @@ async def test_a_topic_that_cannot_be_mended_is_left_alone_and_the_others_are_se
     served.create_topic("huge", *[OLD] * 4200, has_id=False)
     served.create_topic("orders", OLD)
     await served.settle()
-    assert "a topic's znode is too large to be written, and left as it is" in refusals(served)
+    assert "a topic's znode is too large to be written and stays as it is" in refusals(served)
     assert served.leadership(tp("orders"))[0] == OLD[0]
     assert not served.exists(paths.partition_state(tp("huge")))
     served.put(
