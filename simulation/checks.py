@@ -143,7 +143,7 @@ def assert_no_log_is_nobodys(cluster: Cluster) -> None:
         sound = {partition: topic_id for partition, topic_id in broker.logs.items() if partition not in broker.offline}
         for partition, topic_id in sound.items():
             assert state.has(partition), f"broker {broker_id} keeps {partition}, which does not exist"
-            assert broker_id in state.known_replicas(partition), f"broker {broker_id} keeps {partition}"
+            assert broker_id in state.list_known_replicas(partition), f"broker {broker_id} keeps {partition}"
             assert topic_id == state.topics[partition.topic].topic_id, f"{partition}@{broker_id} is of another topic"
 
 

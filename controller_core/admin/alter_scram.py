@@ -18,7 +18,7 @@ from kio.schema.alter_user_scram_credentials.v0.response import (
 from kio.schema.errors import ErrorCode
 
 from controller_core.admin.refusals import Refused, contended
-from controller_core.controller.loop.slices import sliced
+from controller_core.controller.loop.slices import slice_up
 from controller_core.controller.serving.served_api import ServedApi
 from controller_core.controller.term.term import Term
 from controller_core.controller.znodes.config_writes import ensure_paths, notify, write_config
@@ -44,10 +44,10 @@ _WRITE_WEIGHT: Final = 5
 
 async def on_alter_scram(term: Term, request: AlterUserScramCredentialsRequest) -> AlterUserScramCredentialsResponse:
     """Writes the credentials of the users whose alterations are all sound; quotas in the same place stay."""
-    by_user = _by_user([alteration async for alteration in sliced(_alterations(request))])
+    by_user = _by_user([alteration async for alteration in slice_up(_alterations(request))])
     refused = {
         user: why
-        async for user, alterations in sliced(by_user.items(), lambda item: len(item[1]))
+        async for user, alterations in slice_up(by_user.items(), lambda item: len(item[1]))
         if (why := _why_unsound(alterations)) is not None
     }
 
@@ -55,7 +55,7 @@ async def on_alter_scram(term: Term, request: AlterUserScramCredentialsRequest) 
         writes: dict[str, list[WriteOp]] = {}
         configs = [paths.user_config(paths.sanitized(user)) for user in users]
         nodes, below = await term.zk.read_many(configs), await term.zk.children_many(configs)
-        async for user, node, clients in sliced(zip(users, nodes, below, strict=True), lambda _: _WRITE_WEIGHT):
+        async for user, node, clients in slice_up(zip(users, nodes, below, strict=True), lambda _: _WRITE_WEIGHT):
             try:
                 write = _write(user, by_user[user], node, has_clients=bool(clients))
                 writes[user] = [write, notify(f"users/{paths.sanitized(user)}")]
@@ -68,7 +68,7 @@ async def on_alter_scram(term: Term, request: AlterUserScramCredentialsRequest) 
     if sound := [user for user in by_user if user not in refused]:
         await ensure_paths(term, [paths.CONFIG, paths.USER_CONFIGS, paths.CONFIG_CHANGES])
         refused |= {user: contended(error) for user, error in (await compare_and_set_each(sound, attempt)).items()}
-    return _response([_result(user, refused.get(user)) async for user in sliced(by_user)])
+    return _response([_result(user, refused.get(user)) async for user in slice_up(by_user)])
 
 
 def refusal(request: AlterUserScramCredentialsRequest, error_code: ErrorCode) -> AlterUserScramCredentialsResponse:

@@ -28,7 +28,7 @@ from controller_core.model.features import (
     FinalizedFeatures,
     UpdatedFeatures,
     UpgradeType,
-    updated_features,
+    apply_updates,
 )
 from controller_core.wire.codecs.versions import Versions
 from controller_core.wire.messages import NO_THROTTLE
@@ -54,7 +54,7 @@ async def on_update_features(term: Term, request: AnyRequest) -> AnyResponse:
     live = (await brokers.read_live_brokers(term)).values()
 
     def judged(present: FinalizedFeatures) -> UpdatedFeatures:
-        return updated_features(present.features, updates.values(), live)
+        return apply_updates(present.features, updates.values(), live)
 
     def wanted(present: FinalizedFeatures) -> Mapping[str, int]:
         found = judged(present)
@@ -88,7 +88,7 @@ def _updates(request: AnyRequest) -> dict[str, FeatureUpdate]:
         update = FeatureUpdate(
             feature=key.feature,
             max_version_level=key.max_version_level,
-            upgrade_type=UpgradeType.of_code(key.upgrade_type),
+            upgrade_type=UpgradeType.parse_code(key.upgrade_type),
         )
         updates.setdefault(key.feature, update)
     return updates

@@ -121,7 +121,7 @@ class Controller:
     def readiness(self) -> Readiness:
         """Return the state of this process for its probes: controller or standby, and what hinders it."""
         if self._term is not None:
-            not_obeying = self._term.refusals.standing(self._term.state.brokers)
+            not_obeying = self._term.refusals.find_standing(self._term.state.brokers)
             return self._role.readiness("controller", brokers_not_obeying=not_obeying)
         return self._role.readiness("standby", hot=self._standby.is_hot)
 
@@ -171,7 +171,7 @@ class Controller:
             if isinstance(event, RoleEvent):
                 await self._look_at_role(queued)
             elif self._term is not None:
-                await self._in_term(self._term, queued, lambda term: self._operate(term, event))
+                await self._run_in_term(self._term, queued, lambda term: self._operate(term, event))
         finally:
             if isinstance(event, RequestReceived):
                 self._requests.refuse(event)  # no effect if it is answered or waits
@@ -184,7 +184,7 @@ class Controller:
         else:
             await handlers.handle(term, event)
 
-    async def _in_term(self, term: Term, queued: Queued, operation: Callable[[Term], Awaitable[None]]) -> None:
+    async def _run_in_term(self, term: Term, queued: Queued, operation: Callable[[Term], Awaitable[None]]) -> None:
         """Run an operation of a term and send what it gathered. `loop.faults` says what follows from an error."""
         event = queued.event
         # The traces tell afterwards if a failed periodic event changed anything. If not, it is just handled again
@@ -221,7 +221,7 @@ class Controller:
             log.error("unexpected error, resigning", handling=repr(event), fault=fault.value, exc_info=error)
         await self._resign(policy.why(error), hand_over=policy.gives_role_back, failed=policy.may_go_on)
         if fault is Fault.ZOOKEEPER_GONE:
-            raise ZooKeeperGone(self._gone_message()) from error
+            raise ZooKeeperGone(self._explain_outage()) from error
         if policy.ends_process:
             raise error
         self._queue.put(RoleDue())
@@ -293,7 +293,7 @@ class Controller:
             pauses=self._between_groups,
             unserved=UnservedListeners(self._listeners),
         )
-        await self._in_term(self._term, taken, failover.on_controller_failover)
+        await self._run_in_term(self._term, taken, failover.on_controller_failover)
         if self._term is not None:
             self._role.on_leading(self._term.identity.epoch)
             gc_pauses.freeze()
@@ -357,9 +357,9 @@ class Controller:
 
     async def _wait_for_zookeeper(self) -> None:
         if not await self._seams.zk.wait_connected(self._settings.zookeeper_timeout_ms):
-            raise ZooKeeperGone(self._gone_message())
+            raise ZooKeeperGone(self._explain_outage())
 
-    def _gone_message(self) -> str:
+    def _explain_outage(self) -> str:
         return (
             f"ZooKeeper was out of reach for {self._settings.zookeeper_timeout_ms} ms: check its servers and the network, "
             "or allow more time with --zookeeper-timeout-ms"

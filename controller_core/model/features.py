@@ -28,7 +28,7 @@ class UpgradeType(IntEnum):
     UNSAFE_DOWNGRADE = 3
 
     @classmethod
-    def of_code(cls, code: int) -> "UpgradeType":
+    def parse_code(cls, code: int) -> "UpgradeType":
         """Return the type of a code on the wire; `UNKNOWN` for a code that Kafka does not know."""
         return cls(code) if code in cls.__members__.values() else cls.UNKNOWN
 
@@ -62,7 +62,7 @@ class UpdatedFeatures:
     refused: Mapping[str, str]
 
 
-def updated_features(
+def apply_updates(
     finalized: Mapping[str, int], updates: Iterable[FeatureUpdate], brokers: Iterable[Broker]
 ) -> UpdatedFeatures:
     """Apply the valid updates. Each is judged by `finalized` alone, so a refused one holds up no other (KIP-584)."""
@@ -70,7 +70,7 @@ def updated_features(
     features, refused = dict(finalized), {}
     for update in updates:
         existing = finalized.get(update.feature)
-        refusal = _refusal(update, existing) or (None if update.is_deletion else _unsupported(update, live))
+        refusal = _refusal(update, existing) or (None if update.is_deletion else _explain_unsupported(update, live))
         if refusal is not None:
             refused[update.feature] = refusal
         elif update.is_deletion:
@@ -83,7 +83,7 @@ def updated_features(
 def incompatibilities(broker: Broker, finalized: Mapping[str, int]) -> list[str]:
     """Return the reasons why a broker must not join a cluster with these levels, one for each feature; empty if it may."""
     return [
-        f"{feature} is finalized at {level}, the broker supports {shown(broker.features.get(feature))}"
+        f"{feature} is finalized at {level}, the broker supports {describe_range(broker.features.get(feature))}"
         for feature, level in finalized.items()
         if not supports(broker, feature, level)
     ]
@@ -94,7 +94,7 @@ def supports(broker: Broker, feature: str, level: int) -> bool:
     return versions is not None and versions.min_version <= level <= versions.max_version
 
 
-def supported_by_all(feature: str, brokers: Iterable[Broker]) -> FeatureRange | None:
+def find_common_range(feature: str, brokers: Iterable[Broker]) -> FeatureRange | None:
     """Return the versions that all of the brokers support; None if there are none, or no brokers."""
     ranges = [broker.features.get(feature) for broker in brokers]
     known = [versions for versions in ranges if versions is not None]
@@ -105,16 +105,16 @@ def supported_by_all(feature: str, brokers: Iterable[Broker]) -> FeatureRange | 
     return FeatureRange(min_version=lowest, max_version=highest) if lowest <= highest else None
 
 
-def in_the_way(feature: str, level: int, brokers: Iterable[Broker]) -> dict[BrokerId, str]:
+def find_unsupporting(feature: str, level: int, brokers: Iterable[Broker]) -> dict[BrokerId, str]:
     """Return the brokers that do not support a level, each with the versions that it supports, in words."""
     return {
-        broker.id: f"broker {broker.id} supports {shown(broker.features.get(feature))}"
+        broker.id: f"broker {broker.id} supports {describe_range(broker.features.get(feature))}"
         for broker in sorted(brokers, key=lambda broker: broker.id)
         if not supports(broker, feature, level)
     }
 
 
-def shown(versions: FeatureRange | None) -> str:
+def describe_range(versions: FeatureRange | None) -> str:
     """Describe a range of versions in words."""
     return "none" if versions is None else f"{versions.min_version} to {versions.max_version}"
 
@@ -154,13 +154,13 @@ def _illegal_change(existing: int, level: int, upgrade_type: UpgradeType) -> str
     return None
 
 
-def _unsupported(update: FeatureUpdate, brokers: Iterable[Broker]) -> str | None:
+def _explain_unsupported(update: FeatureUpdate, brokers: Iterable[Broker]) -> str | None:
     live = list(brokers)
     feature, level = update.feature, update.max_version_level
     if all(feature not in broker.features for broker in live):
         named = f" (live brokers: {', '.join(str(broker.id) for broker in live)})" if live else " (no broker is live)"
         return f"Could not apply finalized feature update because the provided feature is not supported{named}."
-    if blocking := in_the_way(feature, level, live):
+    if blocking := find_unsupporting(feature, level, live):
         return (
             "Could not apply finalized feature update because brokers were found to have incompatible versions for the"
             f" feature: {'; '.join(blocking.values())}; versionLevel:{level} was asked for."

@@ -45,7 +45,7 @@ class TopicPartition(NamedTuple):
         return f"{self.topic}-{self.partition}"
 
 
-def by_topic(partitions: Iterable[TopicPartition]) -> Iterator[tuple[TopicName, tuple[TopicPartition, ...]]]:
+def group_by_topic(partitions: Iterable[TopicPartition]) -> Iterator[tuple[TopicName, tuple[TopicPartition, ...]]]:
     """Yield each topic with its partitions, both sorted."""
     for topic, of_topic in groupby(sorted(partitions), key=attrgetter("topic")):
         yield topic, tuple(of_topic)

@@ -43,7 +43,7 @@ def next_epoch(epoch: LeaderEpoch) -> LeaderEpoch:
     return LeaderEpoch(epoch + 1)
 
 
-def initial_leader(assigned: Sequence[BrokerId], live: Set[BrokerId]) -> Selection | NoLeader:
+def elect_initial_leader(assigned: Sequence[BrokerId], live: Set[BrokerId]) -> Selection | NoLeader:
     """NewPartition -> OnlinePartition: the first live replica leads, all live replicas are the ISR."""
     isr = tuple(replica for replica in assigned if replica in live)
     if not isr:
@@ -52,7 +52,7 @@ def initial_leader(assigned: Sequence[BrokerId], live: Set[BrokerId]) -> Selecti
     return Selection(leader_and_isr=leader_and_isr, receivers=isr)
 
 
-def offline_partition_leader(
+def elect_offline_partition_leader(
     assigned: Sequence[BrokerId],
     current: LeaderAndIsr,
     live: Set[BrokerId],
@@ -114,7 +114,7 @@ def _first_in_sync(
     return receivers, live_isr, next((replica for replica in receivers if replica in live_isr), None)
 
 
-def reassigned_partition_leader(
+def elect_reassigned_partition_leader(
     target: Sequence[BrokerId], current: LeaderAndIsr, live: Set[BrokerId]
 ) -> Selection | NoLeader:
     """ReassignedPartitionLeaderSelector: elect a live replica of RAR that is in the ISR. The ISR stays as it is."""
@@ -124,7 +124,7 @@ def reassigned_partition_leader(
     return NoLeader(reason=f"none of the reassigned replicas {list(target)} is live and in sync")
 
 
-def preferred_replica_leader(
+def elect_preferred_replica_leader(
     assigned: Sequence[BrokerId], current: LeaderAndIsr, live: Set[BrokerId]
 ) -> Selection | NoLeader:
     """PreferredReplicaPartitionLeaderSelector: elect the first assigned replica if it is live and in sync. Same ISR."""
@@ -137,7 +137,7 @@ def preferred_replica_leader(
     return NoLeader(reason=f"the preferred replica {preferred} is {state}")
 
 
-def controlled_shutdown_leader(
+def elect_controlled_shutdown_leader(
     assigned: Sequence[BrokerId],
     current: LeaderAndIsr,
     live_or_shutting_down: Set[BrokerId],
@@ -169,7 +169,7 @@ def _first_staying(
     return receivers, staying, next((replica for replica in receivers if replica in staying), None)
 
 
-def without_replicas(current: LeaderAndIsr, leaving: Set[BrokerId]) -> LeaderAndIsr | None:
+def remove_replicas(current: LeaderAndIsr, leaving: Set[BrokerId]) -> LeaderAndIsr | None:
     """Replica -> OfflineReplica: return the leadership without the leaving replicas; None if nothing changes.
 
     An ISR never becomes empty. If all its members leave, it stays as it is and has no leader, because only they have
@@ -182,17 +182,17 @@ def without_replicas(current: LeaderAndIsr, leaving: Set[BrokerId]) -> LeaderAnd
     return _elect(current, leader, remaining or current.isr)
 
 
-def raised(current: LeaderAndIsr) -> LeaderAndIsr:
+def raise_leader_epoch(current: LeaderAndIsr) -> LeaderAndIsr:
     """Return the same leadership with the next leader epoch. Replicas apply a changed assignment only if it rises."""
     return _elect(current, current.leader, current.isr)
 
 
 def _elect(current: LeaderAndIsr, leader: BrokerId, isr: tuple[BrokerId, ...]) -> LeaderAndIsr:
-    return _shared(leader, isr, next_epoch(current.leader_epoch), current.leader_recovery_state)
+    return _share(leader, isr, next_epoch(current.leader_epoch), current.leader_recovery_state)
 
 
 @lru_cache(maxsize=1 << 12)
-def _shared(
+def _share(
     leader: BrokerId, isr: tuple[BrokerId, ...], leader_epoch: LeaderEpoch, recovery_state: LeaderRecoveryState
 ) -> LeaderAndIsr:
     """Return one object for all equal leaderships. A broker's death makes tens of thousands, and few of them differ."""

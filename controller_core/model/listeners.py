@@ -40,7 +40,7 @@ class ControllerListeners:
         """True if one address serves all names."""
         return len(self.endpoints) == 1
 
-    def shown_at(self, listener: str) -> str:
+    def find_client_listener(self, listener: str) -> str:
         """Return the listener whose broker addresses are sent to clients that connected to this one."""
         return self.clients or listener
 
@@ -50,7 +50,7 @@ class ControllerListeners:
             return replace(self.endpoints[0], listener=listener)
         return next((endpoint for endpoint in self.endpoints if endpoint.listener == listener), None)
 
-    def listed(self, brokers: Iterable[Broker]) -> tuple[Endpoint, ...]:
+    def list_endpoints(self, brokers: Iterable[Broker]) -> tuple[Endpoint, ...]:
         """Return the endpoints of the controller that these brokers are sent."""
         if not self.is_shared:
             return self.endpoints
@@ -63,10 +63,10 @@ class ControllerListeners:
         }
         return (own, *(replace(own, listener=name) for name in sorted(names - {own.listener})))
 
-    def unserved(self, brokers: Iterable[Broker]) -> Mapping[str, str]:
+    def find_unserved(self, brokers: Iterable[Broker]) -> Mapping[str, str]:
         """Return the brokers' listeners under which the controller is not found, each with the remedy."""
         brokers = list(brokers)
-        found = {endpoint.listener: endpoint.security_protocol for endpoint in self.listed(brokers)}
+        found = {endpoint.listener: endpoint.security_protocol for endpoint in self.list_endpoints(brokers)}
         return {
             endpoint.listener: self._remedy(endpoint, found.get(endpoint.listener))
             for broker in brokers
@@ -74,7 +74,7 @@ class ControllerListeners:
             if found.get(endpoint.listener) != endpoint.security_protocol
         }
 
-    def unknown(self, brokers: Iterable[Broker]) -> Sequence[str]:
+    def find_unknown(self, brokers: Iterable[Broker]) -> Sequence[str]:
         """Return the listener names in the settings that none of these brokers has."""
         had = {endpoint.listener for broker in brokers for endpoint in broker.endpoints}
         named = [*(endpoint.listener for endpoint in self.endpoints), self.control_plane, self.clients]

@@ -47,7 +47,7 @@ def complete_reassignment(current: ReplicaAssignment) -> ReplicaAssignment:
     return ReplicaAssignment(replicas=current.target)
 
 
-def dropped_replicas(before: ReplicaAssignment, after: ReplicaAssignment) -> tuple[BrokerId, ...]:
+def find_dropped_replicas(before: ReplicaAssignment, after: ReplicaAssignment) -> tuple[BrokerId, ...]:
     """Return the replicas that the new target no longer needs. They are stopped and deleted at once (KIP-455)."""
     return tuple(replica for replica in before.replicas if replica not in after.replicas)
 

@@ -74,7 +74,7 @@ def topic_entity(topic: TopicName) -> EntityPath:
     return f"topics/{topic}"
 
 
-def wanted_by(throttles: Iterable[Throttle]) -> Wanted:
+def combine_throttles(throttles: Iterable[Throttle]) -> Wanted:
     """Return what all owners together want.
 
     As in Kafka's tool, the leader's side holds for all replicas from before, the follower's side for those that are
@@ -96,13 +96,13 @@ def wanted_by(throttles: Iterable[Throttle]) -> Wanted:
     return {**wanted, **lists}
 
 
-def adjusted(
+def adjust_config(
     config: Mapping[str, str], claims: Mapping[str, Claim], wanted: Mapping[str, Values]
 ) -> tuple[dict[str, str], dict[str, Claim]]:
     """Return the configuration as it should be, and our claims in it."""
     after, claimed = dict(config), {}
     for setting in dict.fromkeys((*claims, *wanted)):
-        adjust = _adjusted_list if setting in _LISTS else _adjusted_rate
+        adjust = _adjust_list if setting in _LISTS else _adjust_rate
         value, claim = adjust(config.get(setting), claims.get(setting), wanted.get(setting, ()))
         after.pop(setting, None)
         if value is not None:
@@ -112,14 +112,14 @@ def adjusted(
     return after, claimed
 
 
-def _adjusted_rate(present: str | None, claim: Claim | None, wanted: Values) -> tuple[str | None, Claim | None]:
+def _adjust_rate(present: str | None, claim: Claim | None, wanted: Values) -> tuple[str | None, Claim | None]:
     is_ours = present is None or (claim is not None and (present,) == claim.values)
     if not is_ours:
         return present, None
     return (wanted[0], Claim(values=wanted, is_created=True)) if wanted else (None, None)
 
 
-def _adjusted_list(present: str | None, claim: Claim | None, wanted: Values) -> tuple[str | None, Claim | None]:
+def _adjust_list(present: str | None, claim: Claim | None, wanted: Values) -> tuple[str | None, Claim | None]:
     found = [] if present is None else present.split(",")
     if any(replica.strip() == ALL_REPLICAS for replica in found):
         return present, None

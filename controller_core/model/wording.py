@@ -7,7 +7,7 @@ MOST_NAMED: Final = 5
 """The default number of things that a line of text names. It counts all of them."""
 
 
-def listed(things: Iterable[object], most: int = MOST_NAMED) -> str:
+def list_some(things: Iterable[object], most: int = MOST_NAMED) -> str:
     """List the first few of many things, and the number of the others; empty if there are none."""
     every = [str(thing) for thing in things]
     named = ", ".join(every[:most])
@@ -16,14 +16,14 @@ def listed(things: Iterable[object], most: int = MOST_NAMED) -> str:
 
 def name_all(noun: str, things: Collection[object]) -> str:
     """Name things by their noun: `broker 3`, `brokers 3, 4`, `brokers 1, 2, 3, 4, 5 and 7 more`."""
-    return f"{noun if len(things) == 1 else f'{noun}s'} {listed(things)}"
+    return f"{noun if len(things) == 1 else f'{noun}s'} {list_some(things)}"
 
 
-def shortened(text: str, limit: int) -> str:
+def shorten(text: str, limit: int) -> str:
     """Return the text; if it is longer than the limit, dots replace its end."""
     return text if len(text) <= limit else f"{text[: limit - 3]}..."
 
 
-def counted(count: int, noun: str) -> str:
+def format_count(count: int, noun: str) -> str:
     """Count things: `1 partition`, `2 partitions`."""
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"

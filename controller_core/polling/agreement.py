@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
-from controller_core.model.ids import BrokerId, TopicPartition, by_topic
+from controller_core.model.ids import BrokerId, TopicPartition, group_by_topic
 from controller_core.polling.answers import Move, Moves, Topics
 from controller_core.polling.known_cluster import KnownCluster
 from controller_core.wire.client.quorum import Quorum
@@ -125,7 +125,7 @@ class Agreement:
         if not doubtful:
             return topics
         held_back = dict(topics)
-        for name, partitions in by_topic(doubtful):
+        for name, partitions in group_by_topic(doubtful):
             before = self._known.topics[name].partitions
             now = topics[name]
             as_before = {tp.partition: before[tp.partition] for tp in partitions}

@@ -35,6 +35,6 @@ def readiness_route(look: Callable[[], Readiness]) -> web.RouteDef:
 
     async def readyz(_: web.Request) -> web.Response:
         found = look()
-        return web.json_response(found.as_json(), status=200 if found.is_ready else 503)
+        return web.json_response(found.make_json(), status=200 if found.is_ready else 503)
 
     return web.get("/readyz", readyz)

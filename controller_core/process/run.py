@@ -149,7 +149,7 @@ def _assemble(
     )
     listener = Listener(
         (
-            assembly.acceptor(bind, listeners.shown_at(bind.listener), secured.get(bind.listener))
+            assembly.acceptor(bind, listeners.find_client_listener(bind.listener), secured.get(bind.listener))
             for bind in settings.binds
         ),
         limits=within_descriptors(settings.listener_limits),

@@ -15,7 +15,16 @@ from typing import Final
 import structlog
 
 from controller_core.model.ids import TopicName, TopicPartition
-from controller_core.model.throttles import Claim, Claims, EntityPath, Move, Throttle, Values, adjusted, wanted_by
+from controller_core.model.throttles import (
+    Claim,
+    Claims,
+    EntityPath,
+    Move,
+    Throttle,
+    Values,
+    adjust_config,
+    combine_throttles,
+)
 from controller_core.zk import codecs, paths
 from controller_core.zk.codecs import LaterVersion, MalformedZnode
 from controller_core.zk.compare_and_set import Write, compare_and_set, ensure_znodes, put, reading
@@ -238,7 +247,7 @@ async def _read(zk: ZkSession, report: Report) -> _Found | None:
     if node is None:
         return None
     claims = codecs.decode_claims(paths.THROTTLES, node.data)
-    wanted = wanted_by((await throttles(zk, report)).values())
+    wanted = combine_throttles((await throttles(zk, report)).values())
     names = sorted({*claims, *wanted})
     configs = await zk.read_many([f"{paths.CONFIG}/{name}" for name in names])
     topics = await zk.read_many([paths.topic(TopicName(name.partition("/")[2])) for name in names])
@@ -278,7 +287,7 @@ def _changes(entity: _Entity, report: Report) -> tuple[list[WriteOp], Mapping[st
     except MalformedZnode as error:
         report(path, "unreadable configuration, its throttle is left alone", error)
         return [], entity.claims
-    after, claimed = adjusted(config, entity.claims, wanted)
+    after, claimed = adjust_config(config, entity.claims, wanted)
     if after == config:
         return [], claimed
     operations: list[WriteOp] = [

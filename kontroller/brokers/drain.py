@@ -32,16 +32,16 @@ from kio.schema.metadata.v11 import MetadataResponse
 from controller_core.model.draining.broker_stop import (
     absent,
     enough,
-    explained,
+    explain,
     obstacles,
     shortfall,
     still_led,
     turn_of,
 )
 from controller_core.model.draining.cluster_picture import ClusterPicture
-from controller_core.model.draining.quorum_votes import Vote, missing_votes
+from controller_core.model.draining.quorum_votes import Vote, find_missing_votes
 from controller_core.model.ids import BrokerId, TopicName
-from controller_core.model.wording import counted, listed
+from controller_core.model.wording import format_count, list_some
 from controller_core.wire.client.cluster_picture import EVERYTHING, read_picture
 from controller_core.wire.client.min_insync_replicas import ConfigRefused, ask_min_insync_replicas
 from controller_core.wire.client.quorum import QuorumRefused, has_quorum
@@ -115,7 +115,7 @@ class Drain:
         await self._hand_over()
         while led := still_led(await self._wait_for_replicas(), self._broker):
             self._report(
-                f"{counted(len(led), 'partition')} still led by it: {listed([place.partition for place in led])}"
+                f"{format_count(len(led), 'partition')} still led by it: {list_some([place.partition for place in led])}"
             )
             await asyncio.sleep(self._pause_s)
             await self._hand_over()
@@ -136,7 +136,7 @@ class Drain:
             if not waiting:
                 self._report(enough(picture, self._broker, minimum), trouble=_NO_ANSWER)
                 return picture
-            self._report(explained(waiting, picture.brokers))
+            self._report(explain(waiting, picture.brokers))
             if patience.is_over((shortfall(waiting), absent(waiting, picture.brokers))):
                 raise self._given_up(f"gave up when nothing came back for {self._patience_s:g} s")
             await asyncio.sleep(self._pause_s)
@@ -145,7 +145,7 @@ class Drain:
         picture = read_picture(await self._asked(lambda: self._client.ask(EVERYTHING, MetadataResponse)))
         if self._broker not in picture.brokers:
             raise NotRegistered(
-                f"broker {self._broker} is not registered: alive are {listed(sorted(picture.brokers)) or 'none'}"
+                f"broker {self._broker} is not registered: alive are {list_some(sorted(picture.brokers)) or 'none'}"
             )
         return picture
 
@@ -159,11 +159,11 @@ class Drain:
         patience, has_waited = _Patience(self._patience_s), False
         while True:
             votes = await self._votes()
-            missing = missing_votes(votes or (), self._broker)
+            missing = find_missing_votes(votes or (), self._broker)
             if votes is not None and not missing:
                 return has_waited
             if missing:
-                self._report(f"too few controllers would be left to decide: {listed(missing)} not up to date")
+                self._report(f"too few controllers would be left to decide: {list_some(missing)} not up to date")
             if patience.is_over((votes is None, len(missing))):
                 raise self._given_up(f"gave up when no controller came back for {self._patience_s:g} s")
             has_waited = True
@@ -200,7 +200,7 @@ class Drain:
                     self._report("the controller has handed over what it led", trouble=_NO_ANSWER)
                     return
                 self._report(
-                    f"{counted(len(remaining), 'partition')} cannot be led by another replica: {listed(remaining)}"
+                    f"{format_count(len(remaining), 'partition')} cannot be led by another replica: {list_some(remaining)}"
                 )
                 if patience.is_over((len(remaining), 0)):
                     raise self._given_up(f"gave up when none could be handed over for {self._patience_s:g} s")

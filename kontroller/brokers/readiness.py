@@ -8,7 +8,7 @@ import asyncio
 
 from kio.schema.metadata.v11 import MetadataResponse
 
-from controller_core.model.draining.broker_readiness import behind, why_not_ready
+from controller_core.model.draining.broker_readiness import find_behind, why_not_ready
 from controller_core.model.ids import BrokerId
 from controller_core.wire.client.arrivals import ArrivalsRefused, ask_arrivals
 from controller_core.wire.client.cluster_picture import EVERYTHING, read_picture
@@ -23,7 +23,7 @@ async def look_at_broker(client: ClusterClient, broker: BrokerId, timeout_s: flo
     except RequestError as error:
         return str(error)
     why = why_not_ready(picture, broker)
-    if why is None or not behind(picture, broker):
+    if why is None or not find_behind(picture, broker):
         return why
     try:
         async with asyncio.timeout_at(until):

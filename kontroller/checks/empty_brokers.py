@@ -7,7 +7,7 @@ from kio.schema.errors import ErrorCode
 from kio.schema.metadata.v11 import MetadataResponse
 
 from controller_core.model.ids import BrokerId
-from controller_core.model.wording import counted, listed
+from controller_core.model.wording import format_count, list_some
 from controller_core.wire.client.cluster_picture import EVERYTHING, read_picture
 from controller_core.wire.client.request_client import ClusterClient, RequestError
 from kontroller.checks.waiting import NotWell
@@ -32,14 +32,14 @@ async def look_for_replicas(client: ClusterClient, brokers: Iterable[BrokerId]) 
         raise NotWell(f"no broker says what the brokers hold: {error}") from error
     hidden = [str(topic.name) for topic in metadata.topics if topic.error_code not in _HIDES_NOTHING]
     if hidden:
-        raise NotWell(f"the replicas of some topics are not shown: {listed(hidden)}")
+        raise NotWell(f"the replicas of some topics are not shown: {list_some(hidden)}")
     ending = sorted(set(brokers))
     ids = ", ".join(map(str, ending))
     left = [place.partition for place in read_picture(metadata).partitions if set(place.replicas).intersection(ending)]
     if left:
         raise ReplicasLeft(
             f"{'broker' if len(ending) == 1 else 'brokers'} {ids} still {'has' if len(ending) == 1 else 'have'} replicas of"
-            f" {counted(len(left), 'partition')}, which would be lost: {listed(left)}. Move them away first: create a"
-            f" PartitionReassignment with drainBrokers: [{ids}], wait until it is Complete, and try again"
+            f" {format_count(len(left), 'partition')}, which would be lost: {list_some(left)}. Move them away first: create"
+            f" a PartitionReassignment with drainBrokers: [{ids}], wait until it is Complete, and try again"
         )
     return f"{'broker' if len(ending) == 1 else 'brokers'} {ids} {'holds' if len(ending) == 1 else 'hold'} no replicas"

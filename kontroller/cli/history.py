@@ -12,7 +12,7 @@ from zoneinfo import available_timezones
 
 import typer
 
-from controller_core.model.wording import counted
+from controller_core.model.wording import format_count
 from kontroller.cli.endings import EXIT_FAILED, failure, usage_error
 from kontroller.cli.options import (
     JournalsOption,
@@ -175,8 +175,8 @@ def compact(
     with _kept(history, cores, memory) as kept:
         gone = kept.compact(forget_days)
         typer.echo(
-            f"Left out: {counted(gone.entries, 'record')} of {counted(gone.snapshots, 'snapshot')} that said nothing new. "
-            f"Forgotten: {counted(gone.forgotten, 'record')}."
+            f"Left out: {format_count(gone.entries, 'record')} of {format_count(gone.snapshots, 'snapshot')} that said "
+            f"nothing new. Forgotten: {format_count(gone.forgotten, 'record')}."
         )
         typer.echo(kept.summary())
 
@@ -377,8 +377,8 @@ def _in_words(summary: "ReportSummary") -> str:
         "Nothing is known of this time." if summary.availability is None else f"{summary.availability:.4%} available."
     )
     return (
-        f"{known} {counted(summary.unclean_elections, 'unclean election')}, {counted(summary.violations, 'violation')}, "
-        f"{counted(summary.findings, 'finding')}.\n{summary.page}"
+        f"{known} {format_count(summary.unclean_elections, 'unclean election')}, "
+        f"{format_count(summary.violations, 'violation')}, {format_count(summary.findings, 'finding')}.\n{summary.page}"
     )
 
 

@@ -20,7 +20,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 from pyspark.sql.types import StructType
 
-from controller_core.model.wording import counted
+from controller_core.model.wording import format_count
 from kontroller.history.answers.all import answer_all
 from kontroller.history.answers.options import Options
 from kontroller.history.audit.audit import audit
@@ -220,8 +220,9 @@ class KeptHistory:
         told = self.store.read(TALLIES).selectExpr("count_if(records > 0)", *sums).collect()
         clusters, records, checksums, proven, findings = told[0]
         return (
-            f"The history has {counted(records, 'record')} of {counted(clusters, 'cluster')}. It matches the "
-            f"controller's own state at {proven} of {counted(checksums, 'checksum')}. {counted(findings, 'finding')}."
+            f"The history has {format_count(records, 'record')} of {format_count(clusters, 'cluster')}. It matches the "
+            f"controller's own state at {proven} of {format_count(checksums, 'checksum')}. "
+            f"{format_count(findings, 'finding')}."
         )
 
     def _refuse_nothing(self) -> None:

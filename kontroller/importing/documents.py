@@ -12,7 +12,7 @@ from pydantic import ValidationError
 
 from controller_core.model.topics.config_keys import declarable
 from controller_core.model.topics.topic_names import why_illegal
-from controller_core.model.wording import shortened
+from controller_core.model.wording import shorten
 from controller_operator.resources import KafkaTopic
 from controller_operator.resources.common import API_VERSION
 from controller_operator.resources.topic import count_replicas
@@ -111,9 +111,7 @@ def said(imported: Imported) -> Iterable[str]:
 
 def _left_out_notes(left_out: Mapping[str, str]) -> tuple[str, ...]:
     first = list(left_out.items())[:_NOTES_LIMIT]
-    notes = [
-        f"config leaves out {shortened(key, 250)}, which the topic keeps: {shortened(why, 500)}" for key, why in first
-    ]
+    notes = [f"config leaves out {shorten(key, 250)}, which the topic keeps: {shorten(why, 500)}" for key, why in first]
     more = len(left_out) - len(first)
     return (*notes, *([f"config leaves out {more} more keys, which the topic keeps"] if more else []))
 

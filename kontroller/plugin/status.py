@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass
 from itertools import chain
 from typing import Any, Final
 
-from controller_core.model.wording import counted
+from controller_core.model.wording import format_count
 from controller_operator.resources.cluster import NEARLY_FULL_PERCENT, BrokerRemoval, BrokerState
 from controller_operator.resources.conditions import ConditionType
 from kontroller.plugin.exit_codes import ExitCode, exit_code
@@ -187,7 +187,7 @@ def _summary(view: Overview) -> str:
     ready = f"{view.objects - view.not_ready} of {view.objects} objects are ready"
     count = sum(cluster.degraded == "True" for cluster in view.clusters)
     verb = "is" if count == 1 else "are"
-    return f"{ready}, {count} of {counted(len(view.clusters), 'cluster')} {verb} degraded" if count else ready
+    return f"{ready}, {count} of {format_count(len(view.clusters), 'cluster')} {verb} degraded" if count else ready
 
 
 def _clusters(clusters: Sequence[ClusterHealth]) -> list[str]:

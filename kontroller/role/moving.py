@@ -12,7 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Final
 
-from controller_core.controller.role.requested_role import RequestedRole, asking_for, asking_for_brokers
+from controller_core.controller.role.requested_role import RequestedRole, make_brokers_request, make_process_request
 from controller_core.controller.role.role_znode import Holder
 from controller_core.model.ids import BrokerId
 from controller_core.zk import codecs, paths
@@ -101,9 +101,9 @@ async def _ask(zk: ZkSession, before: RolePicture, target: BrokerId | None) -> N
     if before.request is not None:
         ops.append(Delete(path=paths.ROLE_REQUEST, version=before.request.node.version))
     if target is None:
-        ops.append(asking_for_brokers())
+        ops.append(make_brokers_request())
     elif not before.has(target):
-        ops.append(asking_for(target))
+        ops.append(make_process_request(target))
     try:
         await zk.transact(ops)
     except Conflict as error:
@@ -112,7 +112,7 @@ async def _ask(zk: ZkSession, before: RolePicture, target: BrokerId | None) -> N
 
 async def _withdraw(zk: ZkSession, former: RequestedRole | None) -> None:
     """Asks for nothing any more, or for what was asked for before."""
-    restored = [asking_for_brokers()] if former is not None and former.holder is None else []
+    restored = [make_brokers_request()] if former is not None and former.holder is None else []
     if await zk.wait_connected(_WITHDRAW_MS):
         with suppress(TransactionFailed):  # used up in this moment
             await zk.transact([Delete(path=paths.ROLE_REQUEST), *restored])

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from controller_core.controller.role import role_znode
-from controller_core.controller.role.requested_role import RequestedRole, requested_role
+from controller_core.controller.role.requested_role import RequestedRole, parse_role_request
 from controller_core.controller.role.role_znode import Holder
 from controller_core.model.ids import BrokerId
 from controller_core.zk import codecs, paths
@@ -105,7 +105,7 @@ async def look(zk: ZkSession) -> RolePicture:
         epoch_node=epoch_node,
         brokers=frozenset(brokers),
         processes={id_: said for id_, node in zip(ids, signs, strict=True) if (said := _said(id_, node)) is not None},
-        request=requested_role(request),
+        request=parse_role_request(request),
     )
 
 

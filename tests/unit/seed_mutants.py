@@ -46,7 +46,7 @@ MUTANTS: Final = (
     SeedMutant(
         part="5: RAR -> OnlineReplica",
         module="controller_core.controller.reassigning.reassignment",
-        code="    replica_machine.to_online(\n",
+        code="    replica_machine.bring_online(\n",
         instead="    list(\n",
     ),
     SeedMutant(

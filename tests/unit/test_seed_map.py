@@ -40,7 +40,7 @@ def problems(where: str, shown_by: str = A_TEST, *, above: tuple[tuple[str, str]
         "a broker's business; `/brokers/ids`",
         "`model/transitions.py` `PartitionStatus`, `PARTITION_TRANSITIONS`",
         "`model/transitions.py` `PartitionStatus.NEW` and `_sort`",
-        "`model/transitions.py`, `features.py` `updated_features`",
+        "`model/transitions.py`, `features.py` `apply_updates`",
         '`zk/codecs/brokers.py`; Kafka writes `"min_version"`',
         "`operator/controller_operator/resources/feature_set.py` `FeatureSet`",
         "`charts/kontroller`; `controller_core/journal`",
@@ -58,7 +58,7 @@ def test_a_row_that_is_right_has_no_problem(where: str) -> None:
         ("`model/transitions.py` `PartitionStatus.GONE`", "does not define PartitionStatus.GONE"),
         ("`model/transitions.py` `NEW`", "does not define NEW"),
         ("`model/transitions.py` `Enum`", "does not define Enum"),
-        ("`model/transitions.py` `updated_features`; `model/features.py`", "does not define updated_features"),
+        ("`model/transitions.py` `apply_updates`; `model/features.py`", "does not define apply_updates"),
         ("`sort_partitions`", "None does not define sort_partitions"),
         ('`zk/codecs/brokers.py`, `"no_such_field"`', '"no_such_field" does not stand in'),
         ("`charts/kontroler`", "there is no charts/kontroler"),
@@ -73,7 +73,7 @@ def test_what_is_not_there_is_found(where: str, problem: str) -> None:
 def test_a_function_without_a_module_is_of_the_last_one_above() -> None:
     above = (("`model/transitions.py` `sort_replicas`", A_TEST),)
     assert problems("`sort_partitions`", above=above) == []
-    assert len(problems("`updated_features`", above=above)) == 1
+    assert len(problems("`apply_updates`", above=above)) == 1
 
 
 @pytest.mark.parametrize(

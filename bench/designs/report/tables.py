@@ -117,7 +117,8 @@ def throughput(result: Result) -> str:
     for (partitions, replicas), what, name in measures:
         of_shape = [row for row in result.throughput if (row.partitions, row.replicas) == (partitions, replicas)]
         if ratios := _ratios(of_shape, name):
-            title = f"{what}: {wording.counted(partitions, 'partition')}, {wording.counted(replicas, 'replica')} each"
+            partitions_text = wording.format_count(partitions, "partition")
+            title = f"{what}: {partitions_text}, {wording.format_count(replicas, 'replica')} each"
             rows.append([title, " ".join(f"{ratio:.1f}" for ratio in ratios), f"**{statistics.median(ratios):.1f}x**"])
     return table_of(["records of 1 kB a second", "stock / Python, each round", "median"], rows)
 

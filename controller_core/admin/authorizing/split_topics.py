@@ -20,7 +20,7 @@ from kio.static.primitive import i16, i32
 
 from controller_core.admin.authorizing.splitting import Split, allowed_parts, in_order, refused_parts
 from controller_core.admin.rights import Rights
-from controller_core.controller.loop.slices import sliced
+from controller_core.controller.loop.slices import slice_up
 from controller_core.model.authorization.acls import THE_CLUSTER, Operation, topic
 from controller_core.model.ids import TopicId, TopicName
 from controller_core.model.topics.topic_names import CLUSTER_METADATA_TOPIC
@@ -49,7 +49,9 @@ async def create_topics(
 
     refused = await refused_parts(request.topics, why_not)
     hidden = {
-        name async for name in sliced(named) if not rights.may(Operation.DESCRIBE_CONFIGS, topic(name), is_wanted=False)
+        name
+        async for name in slice_up(named)
+        if not rights.may(Operation.DESCRIBE_CONFIGS, topic(name), is_wanted=False)
     }
 
     def shown(at: int, result: CreatableTopicResult) -> CreatableTopicResult:

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
-from controller_core.controller.loop.slices import sliced
+from controller_core.controller.loop.slices import slice_up
 
 Request = TypeVar("Request")
 Response = TypeVar("Response")
@@ -32,7 +32,7 @@ class Split(Generic[Request, Response]):
 
 async def refused_parts(parts: Iterable[Part], why_not: Callable[[Part], Result | None]) -> dict[int, Result]:
     """What is refused with which result, by its position. Very many are looked at in slices."""
-    return {at: result async for at, part in sliced(enumerate(parts)) if (result := why_not(part)) is not None}
+    return {at: result async for at, part in slice_up(enumerate(parts)) if (result := why_not(part)) is not None}
 
 
 def allowed_parts(parts: tuple[Part, ...], refused: Mapping[int, Any]) -> tuple[Part, ...]:

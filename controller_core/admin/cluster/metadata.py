@@ -22,7 +22,7 @@ from kio.static.protocol import RequestPayload, ResponsePayload
 
 from controller_core.admin.cluster.authorized_operations import NOT_ASKED, operations_on, operations_on_cluster
 from controller_core.admin.cluster.cluster_view import ClusterView
-from controller_core.controller.loop.slices import SLICE, sliced
+from controller_core.controller.loop.slices import SLICE, slice_up
 from controller_core.model.authorization.acls import Operation, topic
 from controller_core.model.ids import NO_LEADER, BrokerId, TopicId, TopicName, TopicPartition
 from controller_core.model.topics import topic_names
@@ -146,7 +146,7 @@ async def _response(
     reachable = {node.id for node in nodes}
     topics = [
         await _topic(view, asked, name, reachable) if _may_know(view, asked, name) else _secret(view, asked, name)
-        async for name in sliced(names, lambda name: 1 + _partitions(view, name))
+        async for name in slice_up(names, lambda name: 1 + _partitions(view, name))
         if not asked.is_all or (_is_known(view, name) and _may_know(view, asked, name))
     ]
     response = MetadataResponse(
@@ -182,7 +182,7 @@ async def _topic(view: ClusterView, asked: _Asked, name: TopicName, reachable: s
     topic_id = view.state.topics[name].topic_id
     partitions = [
         _partition(view, asked.version, partition, reachable)
-        async for partition in sliced(view.state.partitions_of(name))
+        async for partition in slice_up(view.state.partitions_of(name))
         if partition in view.state.states
     ]
     return MetadataResponseTopic(

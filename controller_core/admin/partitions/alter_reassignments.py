@@ -18,11 +18,11 @@ from kio.schema.errors import ErrorCode
 from kio.schema.types import TopicName as WireTopicName
 from kio.static.primitive import i32
 
-from controller_core.controller.loop.slices import sliced
+from controller_core.controller.loop.slices import slice_up
 from controller_core.controller.operations import topics
 from controller_core.controller.reassigning import completion, reassignment
 from controller_core.controller.reassigning.requested import is_done, not_live, why_it_would_lose_messages
-from controller_core.controller.reassigning.room import without_room
+from controller_core.controller.reassigning.room import find_targets_without_room
 from controller_core.controller.serving.served_api import ServedApi
 from controller_core.controller.term.term import Term
 from controller_core.controller.znodes.reassignment_znode import supplant_requests
@@ -47,12 +47,12 @@ async def on_alter_reassignments(
     term: Term, request: AlterPartitionReassignmentsRequest
 ) -> AlterPartitionReassignmentsResponse:
     """Begins what can be begun; of several entries for one partition the last counts, as with Kafka."""
-    asked = {partition: target async for partition, target in sliced(_asked(request))}
+    asked = {partition: target async for partition, target in slice_up(_asked(request))}
     await _learn_of_new(term, asked)
     await completion.finish_early(term, {partition: target or () for partition, target in asked.items()})
     refused: dict[TopicPartition, Refusal] = {}
     accepted: dict[TopicPartition, tuple[BrokerId, ...]] = {}
-    async for partition, wanted in sliced(asked.items()):
+    async for partition, wanted in slice_up(asked.items()):
         target = _origin(term, partition) if wanted is None else wanted
         if target is None:
             refused[partition] = NOTHING_RUNS
@@ -63,14 +63,14 @@ async def on_alter_reassignments(
     changed = {partition: target for partition, target in accepted.items() if not _is_so(term, partition, target)}
     refused |= {
         partition: (ErrorCode.invalid_replica_assignment, f"Refused, because {reason}.")
-        for partition, reason in (await without_room(term, changed)).items()
+        for partition, reason in (await find_targets_without_room(term, changed)).items()
     }
     await supplant_requests(term, accepted.keys() - refused.keys())
     beginning = {partition: target for partition, target in changed.items() if partition not in refused}
     begun = await reassignment.begin(term, beginning)
     refused |= {p: NOT_WRITTEN if term.state.has(p) else NO_PARTITION for p in beginning.keys() - begun}
     by_topic: defaultdict[TopicName, list[ReassignablePartitionResponse]] = defaultdict(list)
-    async for partition in sliced(asked):
+    async for partition in slice_up(asked):
         by_topic[partition.topic].append(_result(partition, *refused.get(partition, BEGUN)))
     return _response(by_topic)
 
@@ -104,7 +104,7 @@ def _asked(request: AlterPartitionReassignmentsRequest) -> Iterator[tuple[TopicP
 
 async def _learn_of_new(term: Term, asked: Iterable[TopicPartition]) -> None:
     """What was created a moment ago may not have been seen by us yet."""
-    unknown = {partition.topic async for partition in sliced(asked) if not term.state.has(partition)}
+    unknown = {partition.topic async for partition in slice_up(asked) if not term.state.has(partition)}
     if not unknown <= term.state.topics.keys():
         await topics.on_topics_changed(term)
     if grown := unknown & term.state.topics.keys():

@@ -17,7 +17,7 @@ from kio.schema.types import TopicName as WireTopicName
 from kio.static.primitive import i32
 
 from controller_core.admin.refusals import Refused
-from controller_core.controller.loop.slices import sliced
+from controller_core.controller.loop.slices import slice_up
 from controller_core.controller.machines import partition_machine
 from controller_core.controller.machines.partition_machine import Election
 from controller_core.controller.operations import elections
@@ -43,7 +43,7 @@ async def on_elect_leaders(term: Term, request: ElectLeadersRequest) -> Answer:
     election = ELECTIONS.get(request.election_type)
     if election is None:
         return refusal(request, ErrorCode.invalid_request)
-    asked = None if request.topic_partitions is None else {one: None async for one in sliced(_named(request))}
+    asked = None if request.topic_partitions is None else {one: None async for one in slice_up(_named(request))}
     judged = await _judge(term, asked, election)
     if election is Election.UNCLEAN and (waiting := _recovery(term, request, asked, judged)) is not None:
         return waiting
@@ -79,7 +79,7 @@ async def _hold(
     """Holds the elections; `asked`: None for all partitions."""
     refused, wanted = judged
     partitions = asked if asked is not None else [*refused, *wanted]
-    not_elected = await partition_machine.to_online(term, wanted, election, log_ends)
+    not_elected = await partition_machine.bring_online(term, wanted, election, log_ends)
     results = refused | {
         partition: Refused(_NOT_ELECTED[election], failure.reason) for partition, failure in not_elected.items()
     }
@@ -90,7 +90,7 @@ async def _hold(
             if partition not in results or results[partition].error_code is not ErrorCode.election_not_needed
         ]
     by_topic: defaultdict[TopicName, list[PartitionResult]] = defaultdict(list)
-    async for partition in sliced(partitions):
+    async for partition in slice_up(partitions):
         by_topic[partition.topic].append(_result(partition, results.get(partition)))
     return _response(ErrorCode.none, by_topic)
 
@@ -105,7 +105,7 @@ class _Judged(NamedTuple):
 async def _judge(term: Term, asked: Collection[TopicPartition] | None, election: Election) -> _Judged:
     refused: dict[TopicPartition, Refused] = {}
     wanted: list[TopicPartition] = []
-    async for partition in sliced(asked if asked is not None else _known_to_clients(term)):
+    async for partition in slice_up(asked if asked is not None else _known_to_clients(term)):
         why = _why_not(term, partition, election)
         if why is not None:
             refused[partition] = why

@@ -9,7 +9,7 @@ from kio.schema.types import BrokerId as WireBrokerId
 from kio.schema.types import TopicName as WireTopicName
 from kio.static.primitive import i32
 
-from controller_core.controller.loop.slices import sliced
+from controller_core.controller.loop.slices import slice_up
 from controller_core.controller.serving.served_api import ServedApi
 from controller_core.controller.state.reassignments import RunningReassignment
 from controller_core.controller.term.term import Term
@@ -35,9 +35,9 @@ async def on_list_reassignments(
             for topic in request.topics
             for partition in topic.partition_indexes
         )
-        running = {partition: running[partition] async for partition in sliced(named) if partition in running}
+        running = {partition: running[partition] async for partition in slice_up(named) if partition in running}
     by_topic: defaultdict[TopicName, list[OngoingPartitionReassignment]] = defaultdict(list)
-    async for partition, run in sliced(running.items()):
+    async for partition, run in slice_up(running.items()):
         by_topic[partition.topic].append(
             OngoingPartitionReassignment(
                 partition_index=i32(partition.partition),

@@ -38,7 +38,7 @@ class Buckets:
         now_ms = self._monotonic_ms()
         self._forget_idle(now_ms)
         bucket = self._charged.get(_key(sharing))
-        return full(limit, now_ms) if bucket is None else bucket.filled(limit, now_ms)
+        return full(limit, now_ms) if bucket is None else bucket.fill(limit, now_ms)
 
     def keep(self, sharing: Entity, charged: TokenBucket) -> None:
         """Remembers a bucket that was charged now."""

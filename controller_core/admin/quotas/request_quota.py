@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from controller_core.admin.quotas.buckets import Buckets
 from controller_core.admin.quotas.zk_quotas import Quota
-from controller_core.model.quotas.token_bucket import charged
+from controller_core.model.quotas.token_bucket import charge_bucket
 
 
 @dataclass(slots=True, kw_only=True)
@@ -23,7 +23,7 @@ class RequestQuota:
     def takes(self, mutations: int) -> bool:
         """See `MutationQuota`."""
         limit, sharing = self.quota.limit, self.quota.sharing
-        charge = charged(self.buckets.now(sharing, limit), mutations, limit, is_strict=self.is_strict)
+        charge = charge_bucket(self.buckets.now(sharing, limit), mutations, limit, is_strict=self.is_strict)
         if not charge.is_refused:
             self.buckets.keep(sharing, charge.bucket)
         if charge.throttle_ms is not None:

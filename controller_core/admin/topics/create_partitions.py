@@ -19,7 +19,7 @@ from controller_core.admin.topics.create_topics import (
     at_rest,
     placed_in_slices,
 )
-from controller_core.controller.loop.slices import sliced, turn_after
+from controller_core.controller.loop.slices import slice_up, turn_after
 from controller_core.controller.operations import topics
 from controller_core.controller.serving.served_api import Answer, Charged, ServedApi, Waiting
 from controller_core.controller.term.term import Term
@@ -29,7 +29,7 @@ from controller_core.model.metadata import TopicAssignment
 from controller_core.model.quotas.mutation_quota import UNLIMITED, MutationQuota
 from controller_core.model.topics import topic_names
 from controller_core.model.topics.placement import NotEnoughBrokers
-from controller_core.model.wording import listed
+from controller_core.model.wording import list_some
 from controller_core.wire.codecs.versions import Versions
 from controller_core.wire.messages import throttle_of
 from controller_core.zk import codecs, paths
@@ -109,7 +109,7 @@ async def _check(term: Term, asked: Mapping[int, CreatePartitionsTopic]) -> dict
     def weight(entry: tuple[int, CreatePartitionsTopic]) -> int:
         return TOPIC_WEIGHT + max(entry[1].count, 0)
 
-    return {at: await outcome(topic) async for at, topic in sliced(asked.items(), weight)}
+    return {at: await outcome(topic) async for at, topic in slice_up(asked.items(), weight)}
 
 
 async def _checked(term: Term, topic: CreatePartitionsTopic, znode: TopicZnode | None, budget: Budget) -> Growth:
@@ -118,7 +118,7 @@ async def _checked(term: Term, topic: CreatePartitionsTopic, znode: TopicZnode |
     if name in term.state.deletions:
         raise Refused(ErrorCode.invalid_topic_exception, "The topic is queued for deletion.")
     if removed := term.state.removals.numbers_of(name):
-        message = f"Partitions of the topic are being removed, wait until they are gone: {listed(sorted(removed))}."
+        message = f"Partitions of the topic are being removed, wait until they are gone: {list_some(sorted(removed))}."
         raise Refused(ErrorCode.invalid_partitions, message)
     if znode is not None and any(assignment.is_being_reassigned for assignment in znode.content.partitions.values()):
         message = f"A partition reassignment is in progress for the topic '{name}'."
@@ -213,7 +213,7 @@ async def _write(
 async def _charged(outcomes: dict[int, Growth | Refused], quota: MutationQuota) -> dict[int, Growth | Refused]:
     return {
         at: EXCEEDED if isinstance(outcome, Growth) and not quota.takes(outcome.increment) else outcome
-        async for at, outcome in sliced(outcomes.items())
+        async for at, outcome in slice_up(outcomes.items())
     }
 
 

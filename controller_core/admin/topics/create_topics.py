@@ -18,7 +18,7 @@ from kio.static.primitive import i8, i16, i32
 
 from controller_core.admin.pending import Pending
 from controller_core.admin.refusals import EXCEEDED, Refused, contended
-from controller_core.controller.loop.slices import sliced, turn_after
+from controller_core.controller.loop.slices import slice_up, turn_after
 from controller_core.controller.operations import topics
 from controller_core.controller.serving.served_api import Answer, Charged, ServedApi, Waiting
 from controller_core.controller.term.term import Settings, Term
@@ -96,7 +96,7 @@ async def on_create_topics(term: Term, request: CreateTopicsRequest, quota: Muta
     created = [new.name for new in outcomes.values() if isinstance(new, NewTopic)]
     if created and not request.validate_only and request.timeout <= timedelta():
         outcomes = dict(_timed_out(outcomes, created))
-    answer = _response([result async for result in sliced(_results(request, outcomes))])
+    answer = _response([result async for result in slice_up(_results(request, outcomes))])
     if request.validate_only or not created or request.timeout <= timedelta():
         return _throttled(answer, quota)
     pending = Pending((partition for name in created for partition in term.state.partitions_of(name)), _is_done)
@@ -118,7 +118,7 @@ def refusal(request: CreateTopicsRequest, error_code: ErrorCode) -> CreateTopics
 async def _check(term: Term, asked: tuple[CreatableTopic, ...], quota: MutationQuota) -> dict[int, NewTopic | Refused]:
     entries = Counter(topic.name for topic in asked)
     taken = await _taken_names(term, [TopicName(name) for name in entries if topic_names.why_illegal(name) is None])
-    normalized = dict(topic_names.by_normalized(term.state.topics))
+    normalized = dict(topic_names.group_by_normalized(term.state.topics))
     budget = Budget(MAX_PARTITIONS_PER_REQUEST)
     prohibited = f"Creation of internal topic {topic_names.CLUSTER_METADATA_TOPIC} is prohibited."
 
@@ -133,13 +133,13 @@ async def _check(term: Term, asked: tuple[CreatableTopic, ...], quota: MutationQ
             return refused
         if not quota.takes(len(new.assignment.partitions)):
             return EXCEEDED
-        normalized[topic_names.normalized(new.name)] = new.name
+        normalized[topic_names.normalize(new.name)] = new.name
         return new
 
     def weight(entry: tuple[int, CreatableTopic]) -> int:
         return TOPIC_WEIGHT + max(entry[1].num_partitions, len(entry[1].assignments))
 
-    return {at: await outcome(topic) async for at, topic in sliced(enumerate(asked), weight)}
+    return {at: await outcome(topic) async for at, topic in slice_up(enumerate(asked), weight)}
 
 
 async def _checked(
@@ -162,7 +162,7 @@ async def _checked(
         raise Refused(ErrorCode.invalid_topic_exception, illegal)
     if name in taken:
         raise Refused(ErrorCode.topic_already_exists, taken[name])
-    other = normalized.get(topic_names.normalized(name))
+    other = normalized.get(topic_names.normalize(name))
     if other is not None:
         raise Refused(ErrorCode.invalid_topic_exception, f"Topic '{name}' collides with existing topics: {other}")
     _check_replicas(term, replicas)
@@ -272,7 +272,7 @@ async def placed_in_slices(
     """The replicas of partitions of a topic. Raises `NotEnoughBrokers`."""
     parts = (numbers[at : at + _PLACED_AT_ONCE] for at in range(0, len(numbers), _PLACED_AT_ONCE))
     replicas: dict[PartitionId, tuple[BrokerId, ...]] = {}
-    async for part in sliced(parts, len):
+    async for part in slice_up(parts, len):
         replicas |= place_partitions(topic, map(PartitionId, part), replication_factor, racks)
     return replicas
 
@@ -319,7 +319,7 @@ async def _create(term: Term, wanted: Mapping[int, NewTopic]) -> dict[int, Refus
     async def attempt(remaining: Sequence[int]) -> dict[int, Conflict]:
         left_behind = await term.zk.read_many([paths.topic_config(wanted[at].name) for at in remaining])
         found = zip(((at, wanted[at]) for at in remaining), left_behind, strict=True)
-        writes = {at: _writes(new, config) async for (at, new), config in sliced(found, _weight)}
+        writes = {at: _writes(new, config) async for (at, new), config in slice_up(found, _weight)}
         failed = (await term.writer.write(writes)).failed
         for at, error in failed.items():
             name = wanted[at].name

@@ -17,7 +17,7 @@ from kio.static.protocol import RequestPayload
 
 from controller_core.admin.pending import Pending
 from controller_core.admin.refusals import EXCEEDED, TIMED_OUT, Refused, outcome_of
-from controller_core.controller.loop.slices import sliced
+from controller_core.controller.loop.slices import slice_up
 from controller_core.controller.operations import deletion
 from controller_core.controller.serving.served_api import Answer, Charged, ServedApi, Waiting
 from controller_core.controller.term.term import Term
@@ -39,7 +39,7 @@ async def on_delete_topics(term: Term, request: DeleteTopicsRequest, quota: Muta
         return refusal(request, ErrorCode.topic_deletion_disabled)
     if any(topic.name is not None and topic.topic_id is not None for topic in request.topics):
         return refusal(request, ErrorCode.invalid_request)
-    outcomes = {at: outcome_of(partial(_named, term, topic)) async for at, topic in sliced(enumerate(request.topics))}
+    outcomes = {at: outcome_of(partial(_named, term, topic)) async for at, topic in slice_up(enumerate(request.topics))}
     outcomes = await _charged(term, outcomes, quota)
     doomed = list(dict.fromkeys(name for name in outcomes.values() if not isinstance(name, Refused)))
     pending = Pending([(name, term.state.topics[name].czxid) for name in doomed], _is_gone)
@@ -48,7 +48,7 @@ async def on_delete_topics(term: Term, request: DeleteTopicsRequest, quota: Muta
         await deletion.on_topic_deletions_requested(term)
     if doomed and request.timeout <= timedelta():
         return _results(request, _timed_out(outcomes, set(doomed)), quota)
-    results = [_result(topic, outcomes[at]) async for at, topic in sliced(enumerate(request.topics))]
+    results = [_result(topic, outcomes[at]) async for at, topic in slice_up(enumerate(request.topics))]
     return Waiting(
         timeout_ms=request.timeout / timedelta(milliseconds=1),
         outcome=lambda term: _response(results, quota) if pending.is_over(term) else None,
@@ -80,7 +80,7 @@ async def _charged(
 ) -> dict[int, TopicName | Refused]:
     """Each topic is charged once, however often it is named."""
     names = dict.fromkeys(name for name in outcomes.values() if not isinstance(name, Refused))
-    exceeding = {name async for name in sliced(names) if not quota.takes(len(term.state.topics[name].partitions))}
+    exceeding = {name async for name in slice_up(names) if not quota.takes(len(term.state.topics[name].partitions))}
     return {at: EXCEEDED if name in exceeding else name for at, name in outcomes.items()}
 
 

@@ -10,7 +10,7 @@ from typing import Final
 import structlog
 from kio.schema.errors import ErrorCode
 
-from controller_core.controller.loop.answer_meanings import Meaning, meaning_for_partition, meaning_of_answer
+from controller_core.controller.loop.answer_meanings import Meaning, interpret_answer, interpret_partition_error
 from controller_core.controller.loop.events import BrokerAnswered, ResendDue
 from controller_core.controller.operations import brokers, log_dirs
 from controller_core.controller.state.refusals import LONGEST_PAUSE_MS
@@ -33,7 +33,7 @@ async def on_broker_answered(term: Term, answered: BrokerAnswered) -> None:
     if known is None or known.epoch != answered.broker_epoch:
         return
     error = answered.response.error_code
-    meaning = meaning_of_answer(type(answered.request), error)
+    meaning = interpret_answer(type(answered.request), error)
     if meaning is Meaning.OBEYED:
         _note_obedience(term, answered)
         return
@@ -86,7 +86,7 @@ async def on_leader_and_isr_answered(term: Term, answered: BrokerAnswered, respo
 
 def report_partition(term: Term, answered: BrokerAnswered, partition: TopicPartition, error: ErrorCode) -> Meaning:
     """Log and count the error of one partition, unless the broker obeyed. Return the meaning of the error."""
-    meaning = meaning_for_partition(type(answered.request), error)
+    meaning = interpret_partition_error(type(answered.request), error)
     if meaning is not Meaning.OBEYED:
         request = type(answered.request).__name__
         term.counts.request_refused(request, error.name, meaning)
@@ -153,11 +153,11 @@ async def _give_up_leaderships(term: Term, answered: BrokerAnswered, response: L
     refusal = term.refusals.find(broker, answered.broker_epoch)
     if refusal is None or refusal.in_a_row < PATIENCE:
         return
-    disobedient = {broker, *term.refusals.standing(term.state.brokers)}
+    disobedient = {broker, *term.refusals.find_standing(term.state.brokers)}
     refused = [partition for partition, _ in _answers(term, broker, response)]
     replaceable = [
         partition
-        for partition in term.state.led_by(refused, {broker})
+        for partition in term.state.find_led_by(refused, {broker})
         if not (term.state.live_replicas(partition) - disobedient).isdisjoint(
             term.state.states[partition].leader_and_isr.isr
         )

@@ -74,7 +74,7 @@ _OF_STOP_REPLICA: Final[Mapping[ErrorCode, Meaning]] = {
 }
 
 
-def meaning_of_answer(request: type[ControlRequest], error: ErrorCode) -> Meaning:
+def interpret_answer(request: type[ControlRequest], error: ErrorCode) -> Meaning:
     """Return the meaning of the error that an answer has for the request as a whole."""
     if error in _OF_ANY_REQUEST:
         return _OF_ANY_REQUEST[error]
@@ -83,7 +83,7 @@ def meaning_of_answer(request: type[ControlRequest], error: ErrorCode) -> Meanin
     return Meaning.TELL_PERSON if error in _FOR_A_PERSON else Meaning.SEND_AGAIN
 
 
-def meaning_for_partition(request: type[ControlRequest], error: ErrorCode) -> Meaning:
+def interpret_partition_error(request: type[ControlRequest], error: ErrorCode) -> Meaning:
     """Return the meaning of the error of one partition, in an answer whose error for the whole request is NONE."""
     if request is LeaderAndIsrRequest:
         return _OF_LEADER_AND_ISR.get(error, Meaning.TELL_PERSON)

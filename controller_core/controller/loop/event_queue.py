@@ -81,10 +81,10 @@ class EventQueue:
         if not _is_unique(queued.event):
             self._pending.discard(queued.event)
         if isinstance(queued.event, TopicModified):
-            return Queued(event=self._with_others(queued.event), since_ms=queued.since_ms)
+            return Queued(event=self._merge_others(queued.event), since_ms=queued.since_ms)
         return queued
 
-    def _with_others(self, event: TopicModified) -> TopicModified:
+    def _merge_others(self, event: TopicModified) -> TopicModified:
         """Merge the event with all waiting ones of its kind. Their topics are read together, so one event is enough."""
         others = [queued.event for queued in self._waiting if isinstance(queued.event, TopicModified)]
         if not others:

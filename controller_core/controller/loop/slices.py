@@ -20,7 +20,7 @@ async def turn_after(items: int) -> None:
         await asyncio.sleep(0)
 
 
-async def sliced(items: Iterable[T], weight: Callable[[T], int] = lambda _: 1) -> AsyncIterator[T]:
+async def slice_up(items: Iterable[T], weight: Callable[[T], int] = lambda _: 1) -> AsyncIterator[T]:
     """Yield the items one by one, with pauses for the event loop.
 
     `weight` is larger than 1 for items that are more work.

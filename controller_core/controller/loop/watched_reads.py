@@ -45,7 +45,7 @@ class WatchedReads(Generic[Event]):
         if ("children", path) in self._armed:
             return (await self._zk.children_many([path]))[0] or ()
         while True:
-            with self._unarmed_on_failure("children", [path]):
+            with self._disarm_on_failure("children", [path]):
                 children = await self._zk.children_watched(path, self._watch("children", path, event))
             if children is not None:
                 return children
@@ -58,11 +58,11 @@ class WatchedReads(Generic[Event]):
     async def _arm(self, paths: list[str], event_of: Callable[[str], Event]) -> list[ZkNode | None]:
         if not paths:
             return []
-        with self._unarmed_on_failure("node", paths):
+        with self._disarm_on_failure("node", paths):
             return await self._zk.read_watched(paths, lambda path: self._watch("node", path, event_of(path)))
 
     @contextmanager
-    def _unarmed_on_failure(self, kind: str, paths: list[str]) -> Iterator[None]:
+    def _disarm_on_failure(self, kind: str, paths: list[str]) -> Iterator[None]:
         """Forget the watches if the read that should arm them fails. Otherwise they would be missing for ever."""
         try:
             yield
@@ -74,8 +74,8 @@ class WatchedReads(Generic[Event]):
         self._armed.add((kind, path))
 
         # The watch has fired, so it is disarmed: the handler's next read has to arm it again.
-        def fired(_: object) -> None:
+        def fire(_: object) -> None:
             self._armed.discard((kind, path))
             self._enqueue(event)
 
-        return fired
+        return fire

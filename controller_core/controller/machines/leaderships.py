@@ -20,7 +20,7 @@ from controller_core.controller.znodes.partition_states import (
     write_states,
 )
 from controller_core.model.ids import BrokerId, TopicPartition
-from controller_core.model.leader_selectors import Selection, raised
+from controller_core.model.leader_selectors import Selection, raise_leader_epoch
 from controller_core.model.metadata import LeaderAndIsr, PartitionState
 from controller_core.zk.compare_and_set import compare_and_set_each, conflicts_in
 from controller_core.zk.session import Conflict, TransactionFailed
@@ -59,7 +59,7 @@ Attempt = Callable[[Mapping[TopicPartition, PartitionState]], Awaitable[Mapping[
 """Decides leaderships from states and commits them. Returns the result of `commit`."""
 
 
-async def until_committed(term: Term, partitions: Iterable[TopicPartition], attempt: Attempt) -> None:
+async def retry_until_committed(term: Term, partitions: Iterable[TopicPartition], attempt: Attempt) -> None:
     """Run the attempt with the states that this term knows, and repeat it for states that somebody else has written
     since.
 
@@ -87,7 +87,7 @@ async def commit_first(
     """
     leaderships = {partition: selection.leader_and_isr for partition, selection in decided.items()}
     failed = await create_states(term, leaderships) if decided else {}
-    existing = {p: _as_it_is(state.leader_and_isr) for p, state in (await reread(term, failed)).items()}
+    existing = {p: _make_selection(state.leader_and_isr) for p, state in (await reread(term, failed)).items()}
     failed = {partition: error for partition, error in failed.items() if partition not in existing}
     states = term.state.states
     committed = {
@@ -112,7 +112,7 @@ async def restore(term: Term, former: Mapping[TopicPartition, PartitionState]) -
 
     Return those that were written. Partitions of deleted topics, and those that have a znode, are left out.
     """
-    decided = {p: raised(state.leader_and_isr) for p, state in former.items() if term.state.has(p)}
+    decided = {p: raise_leader_epoch(state.leader_and_isr) for p, state in former.items() if term.state.has(p)}
     failed = await restore_states(term, decided, former)
     for partition, why in failed.items():
         log.error("state of a partition cannot be restored", partition=str(partition), error=str(why))
@@ -124,7 +124,7 @@ async def restore(term: Term, former: Mapping[TopicPartition, PartitionState]) -
     return {partition: term.state.states[partition] for partition in restored}
 
 
-def _as_it_is(leader_and_isr: LeaderAndIsr) -> Selection:
+def _make_selection(leader_and_isr: LeaderAndIsr) -> Selection:
     return Selection(leader_and_isr=leader_and_isr, receivers=leader_and_isr.isr)
 
 

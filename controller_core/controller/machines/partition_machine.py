@@ -14,7 +14,7 @@ from typing import Final
 
 from controller_core.controller.machines.leaderships import commit, commit_first, reread_or_restore
 from controller_core.controller.state.liveness import Liveness
-from controller_core.controller.term.groups import in_groups
+from controller_core.controller.term.groups import run_in_groups
 from controller_core.controller.term.term import Term
 from controller_core.controller.znodes import topic_configs
 from controller_core.controller.znodes.partition_states import states_of
@@ -50,22 +50,22 @@ class NotElected:
 NotElectedPartitions = dict[TopicPartition, NotElected]
 
 
-def to_new(term: Term, partitions: Iterable[TopicPartition]) -> None:
+def make_new(term: Term, partitions: Iterable[TopicPartition]) -> None:
     """NonExistentPartition -> NewPartition: its assigned replicas are in the cluster state already."""
     _mark(term, _legal(term, partitions, PartitionStatus.NEW), PartitionStatus.NEW)
 
 
-def to_offline(term: Term, partitions: Iterable[TopicPartition]) -> None:
+def take_offline(term: Term, partitions: Iterable[TopicPartition]) -> None:
     """NewPartition, OnlinePartition -> OfflinePartition: only the mark changes."""
     _mark(term, _legal(term, partitions, PartitionStatus.OFFLINE), PartitionStatus.OFFLINE)
 
 
-def to_non_existent(term: Term, partitions: Iterable[TopicPartition]) -> None:
+def make_non_existent(term: Term, partitions: Iterable[TopicPartition]) -> None:
     """OfflinePartition -> NonExistentPartition: only the mark changes."""
     _mark(term, _legal(term, partitions, PartitionStatus.NON_EXISTENT), PartitionStatus.NON_EXISTENT)
 
 
-async def to_online(
+async def bring_online(
     term: Term,
     partitions: Iterable[TopicPartition],
     election: Election = Election.OFFLINE,
@@ -82,15 +82,17 @@ async def to_online(
     others = [partition for partition in legal if status[partition] is not PartitionStatus.NEW]
     not_elected: NotElectedPartitions = {}
 
-    async def bring_online(group: Sequence[TopicPartition], step: _Step) -> None:
+    async def bring_group_online(group: Sequence[TopicPartition], step: _Step) -> None:
         failures = await step(term, group)
         for partition, failure in failures.items():
             term.state_change_log.not_elected(partition, failure.reason)
         _mark(term, [partition for partition in group if partition not in failures], PartitionStatus.ONLINE)
         not_elected.update(failures)
 
-    await in_groups(term, new, partial(bring_online, step=_initialize))
-    await in_groups(term, others, partial(bring_online, step=partial(_elect, election=election, log_ends=log_ends)))
+    await run_in_groups(term, new, partial(bring_group_online, step=_initialize))
+    await run_in_groups(
+        term, others, partial(bring_group_online, step=partial(_elect, election=election, log_ends=log_ends))
+    )
     return not_elected
 
 
@@ -103,7 +105,9 @@ async def _initialize(term: Term, partitions: Sequence[TopicPartition]) -> NotEl
     chosen: dict[TopicPartition, Selection] = {}
     live_replicas = Liveness(term.state, term.state.live)
     for partition in partitions:
-        selection = leader_selectors.initial_leader(term.state.assignment(partition).replicas, live_replicas(partition))
+        selection = leader_selectors.elect_initial_leader(
+            term.state.assignment(partition).replicas, live_replicas(partition)
+        )
         if isinstance(selection, NoLeader):
             not_elected[partition] = NotElected(reason=selection.reason)
         else:
@@ -180,7 +184,7 @@ def _selector(
     match election:
         case Election.OFFLINE | Election.UNCLEAN:
             is_unclean = election is Election.UNCLEAN
-            return lambda p, current: leader_selectors.offline_partition_leader(
+            return lambda p, current: leader_selectors.elect_offline_partition_leader(
                 assignment(p).replicas,
                 current,
                 live(p),
@@ -189,15 +193,15 @@ def _selector(
                 log_ends=log_ends.get(p, _NOTHING_KNOWN),
             )
         case Election.REASSIGNED:
-            return lambda p, current: leader_selectors.reassigned_partition_leader(
+            return lambda p, current: leader_selectors.elect_reassigned_partition_leader(
                 assignment(p).target, current, live(p)
             )
         case Election.PREFERRED:
-            return lambda p, current: leader_selectors.preferred_replica_leader(
+            return lambda p, current: leader_selectors.elect_preferred_replica_leader(
                 assignment(p).replicas, current, live(p)
             )
         case Election.CONTROLLED_SHUTDOWN:
-            return lambda p, current: leader_selectors.controlled_shutdown_leader(
+            return lambda p, current: leader_selectors.elect_controlled_shutdown_leader(
                 assignment(p).replicas, current, reachable(p), shutting_down
             )
 
@@ -210,13 +214,13 @@ async def _topics_allowing_unclean(term: Term, states: Mapping[TopicPartition, P
         for partition, state in states.items()
         if live_replicas(partition).isdisjoint(state.leader_and_isr.isr)
     }
-    return await topic_configs.allowing_unclean_election(term, in_question)
+    return await topic_configs.find_allowing_unclean_election(term, in_question)
 
 
 def _legal(term: Term, partitions: Iterable[TopicPartition], wanted: PartitionStatus) -> list[TopicPartition]:
     legal, illegal = sort_partitions(partitions, wanted, term.state.partition_status)
     for refused in illegal:
-        term.state_change_log.refused(refused)
+        term.state_change_log.log_refused(refused)
     return legal
 
 

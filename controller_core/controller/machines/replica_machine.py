@@ -6,8 +6,8 @@ replicas' knowledge.
 
 from collections.abc import Iterable, Mapping, Sequence, Set
 
-from controller_core.controller.machines.leaderships import commit, until_committed
-from controller_core.controller.term.groups import in_groups
+from controller_core.controller.machines.leaderships import commit, retry_until_committed
+from controller_core.controller.term.groups import run_in_groups
 from controller_core.controller.term.term import Term
 from controller_core.model import leader_selectors
 from controller_core.model.ids import BrokerId, PartitionReplica, TopicPartition
@@ -17,14 +17,14 @@ from controller_core.model.transitions import ReplicaStatus, sort_replicas
 from controller_core.zk.session import TransactionFailed
 
 
-def to_new(term: Term, replicas: Iterable[PartitionReplica]) -> None:
+def make_new(term: Term, replicas: Iterable[PartitionReplica]) -> None:
     """NonExistentReplica -> NewReplica: it is sent the current leader and ISR, if there is a leader already."""
     legal = _legal(term, replicas, ReplicaStatus.NEW)
-    term.batch.leader_and_isr_of(by_partition(legal), is_new=True)
+    term.batch.leader_and_isr_of(group_by_partition(legal), is_new=True)
     _mark(term, legal, ReplicaStatus.NEW)
 
 
-def to_online(term: Term, replicas: Iterable[PartitionReplica]) -> None:
+def bring_online(term: Term, replicas: Iterable[PartitionReplica]) -> None:
     """NewReplica, OnlineReplica, OfflineReplica -> OnlineReplica: it is sent the current leader and ISR.
 
     A new replica was sent them when it became one, and it is in AR already: every way to NewReplica sets AR first.
@@ -32,19 +32,19 @@ def to_online(term: Term, replicas: Iterable[PartitionReplica]) -> None:
     legal = _legal(term, replicas, ReplicaStatus.ONLINE)
     status = term.state.replica_status
     untold = [replica for replica in legal if status[replica] is not ReplicaStatus.NEW]
-    term.batch.leader_and_isr_of(by_partition(untold))
+    term.batch.leader_and_isr_of(group_by_partition(untold))
     _mark(term, legal, ReplicaStatus.ONLINE)
 
 
-async def to_offline(term: Term, replicas: Iterable[PartitionReplica], *, tells_unchanged: bool = True) -> None:
+async def take_offline(term: Term, replicas: Iterable[PartitionReplica], *, tells_unchanged: bool = True) -> None:
     """NewReplica, OnlineReplica -> OfflineReplica: it leaves the ISR, then it is stopped.
 
     In this order no leader waits for a stopped replica. With `tells_unchanged=False` the caller sends the brokers those
     partitions whose ISR does not change.
     """
-    leaving = by_partition(_legal(term, replicas, ReplicaStatus.OFFLINE))
+    leaving = group_by_partition(_legal(term, replicas, ReplicaStatus.OFFLINE))
 
-    async def take_offline(partitions: Sequence[TopicPartition]) -> None:
+    async def take_group_offline(partitions: Sequence[TopicPartition]) -> None:
         group = {partition: leaving[partition] for partition in partitions}
         await _leave_isr(term, group, tells_unchanged=tells_unchanged)
         for partition, brokers in group.items():
@@ -53,10 +53,10 @@ async def to_offline(term: Term, replicas: Iterable[PartitionReplica], *, tells_
         replicas = [PartitionReplica(partition, broker) for partition, brokers in group.items() for broker in brokers]
         _mark(term, replicas, ReplicaStatus.OFFLINE)
 
-    await in_groups(term, list(leaving), take_offline)
+    await run_in_groups(term, list(leaving), take_group_offline)
 
 
-def to_non_existent(term: Term, replicas: Iterable[PartitionReplica]) -> None:
+def make_non_existent(term: Term, replicas: Iterable[PartitionReplica]) -> None:
     """OfflineReplica -> NonExistentReplica: it is deleted."""
     legal = _legal(term, replicas, ReplicaStatus.NON_EXISTENT)
     for replica in legal:
@@ -66,14 +66,14 @@ def to_non_existent(term: Term, replicas: Iterable[PartitionReplica]) -> None:
 
 async def delete(term: Term, replicas: Iterable[PartitionReplica]) -> None:
     """Delete replicas that are no longer needed: -> OfflineReplica -> NonExistentReplica."""
-    unneeded = by_partition(replicas)
+    unneeded = group_by_partition(replicas)
 
     async def delete_of(partitions: Sequence[TopicPartition]) -> None:
         group = [PartitionReplica(partition, broker) for partition in partitions for broker in unneeded[partition]]
         await take_out(term, group)
-        to_non_existent(term, group)
+        make_non_existent(term, group)
 
-    await in_groups(term, list(unneeded), delete_of)
+    await run_in_groups(term, list(unneeded), delete_of)
 
 
 async def take_out(term: Term, replicas: Iterable[PartitionReplica], *, tells_unchanged: bool = True) -> None:
@@ -89,7 +89,7 @@ async def take_out(term: Term, replicas: Iterable[PartitionReplica], *, tells_un
             present.append(replica)
         elif _is_in_isr_with_others(term, replica):
             back.append(replica)
-    await to_offline(term, present, tells_unchanged=tells_unchanged)
+    await take_offline(term, present, tells_unchanged=tells_unchanged)
     if back:
         await leave_isr(term, back)
 
@@ -99,7 +99,7 @@ def _is_in_isr_with_others(term: Term, replica: PartitionReplica) -> bool:
     return state is not None and len(state.leader_and_isr.isr) > 1 and replica.broker in state.leader_and_isr.isr
 
 
-def by_partition(replicas: Iterable[PartitionReplica]) -> dict[TopicPartition, frozenset[BrokerId]]:
+def group_by_partition(replicas: Iterable[PartitionReplica]) -> dict[TopicPartition, frozenset[BrokerId]]:
     """Group the brokers of the replicas by partition, because one write serves all that leave a partition.
 
     Nearly all partitions have one replica among them, and share one set for each broker.
@@ -119,12 +119,12 @@ async def leave_isr(term: Term, replicas: Iterable[PartitionReplica]) -> None:
 
     An ISR that would be empty stays as it is, without a leader.
     """
-    leaving = by_partition(replicas)
+    leaving = group_by_partition(replicas)
 
     async def leave(partitions: Sequence[TopicPartition]) -> None:
         await _leave_isr(term, {partition: leaving[partition] for partition in partitions}, tells_unchanged=True)
 
-    await in_groups(term, list(leaving), leave)
+    await run_in_groups(term, list(leaving), leave)
 
 
 async def _leave_isr(term: Term, leaving: Mapping[TopicPartition, Set[BrokerId]], *, tells_unchanged: bool) -> None:
@@ -132,26 +132,28 @@ async def _leave_isr(term: Term, leaving: Mapping[TopicPartition, Set[BrokerId]]
 
     async def shrink(states: Mapping[TopicPartition, PartitionState]) -> Mapping[TopicPartition, TransactionFailed]:
         shrunk = {
-            partition: Selection(leader_and_isr=leadership, receivers=_staying(term, partition, leaving[partition]))
+            partition: Selection(
+                leader_and_isr=leadership, receivers=_find_staying(term, partition, leaving[partition])
+            )
             for partition, state in states.items()
-            if (leadership := leader_selectors.without_replicas(state.leader_and_isr, leaving[partition])) is not None
+            if (leadership := leader_selectors.remove_replicas(state.leader_and_isr, leaving[partition])) is not None
         }
         failed = await commit(term, shrunk, states)
         if tells_unchanged:
             term.batch.update_metadata([partition for partition in states if partition not in shrunk])
         return failed
 
-    await until_committed(term, leaving, shrink)
+    await retry_until_committed(term, leaving, shrink)
 
 
-def _staying(term: Term, partition: TopicPartition, leaving: Set[BrokerId]) -> tuple[BrokerId, ...]:
+def _find_staying(term: Term, partition: TopicPartition, leaving: Set[BrokerId]) -> tuple[BrokerId, ...]:
     return tuple([broker for broker in term.state.assignment(partition).replicas if broker not in leaving])
 
 
 def _legal(term: Term, replicas: Iterable[PartitionReplica], wanted: ReplicaStatus) -> list[PartitionReplica]:
     legal, illegal = sort_replicas(replicas, wanted, term.state.replica_status)
     for refused in illegal:
-        term.state_change_log.refused(refused)
+        term.state_change_log.log_refused(refused)
     return legal
 
 

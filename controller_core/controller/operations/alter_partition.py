@@ -49,18 +49,20 @@ async def on_alter_partition(term: Term, request: AlterPartitionRequest) -> Alte
     broker = term.state.brokers.get(request.broker_id)
     if broker is None or broker.epoch != request.broker_epoch:
         return refusal(ErrorCode.stale_broker_epoch)
-    named = _named(term, request)
-    outcomes = await _alter(term, broker.id, dict(_asked_of(named)), asks_for_live=not _is_of_before_3_3(request))
+    named = _find_names(term, request)
+    outcomes = await _alter(
+        term, broker.id, dict(_iterate_changes(named)), asks_for_live=not _is_of_before_3_3(request)
+    )
     written = [partition for partition, outcome in outcomes.items() if isinstance(outcome, PartitionState)]
     term.batch.update_metadata(written)
     await reassignment.advance(term, written)
-    return AlterPartitionResponse(error_code=ErrorCode.none, topics=_answered(named, outcomes))
+    return AlterPartitionResponse(error_code=ErrorCode.none, topics=_build_answers(named, outcomes))
 
 
 def may_be_let_in(term: Term, request: AlterPartitionRequest) -> bool:
     """Return True if only ISRs can change by this request. For a partition that is reassigned, much more may follow."""
     running = term.state.reassignments
-    return not running or not any(partition in running for partition, _ in _asked_of(_named(term, request)))
+    return not running or not any(partition in running for partition, _ in _iterate_changes(_find_names(term, request)))
 
 
 def refusal(error_code: ErrorCode) -> AlterPartitionResponse:
@@ -194,7 +196,7 @@ _Named = Sequence[tuple[AskedTopic, TopicName | None]]
 """The topics of a request with their names; None for an unknown topic."""
 
 
-def _named(term: Term, request: AlterPartitionRequest) -> _Named:
+def _find_names(term: Term, request: AlterPartitionRequest) -> _Named:
     return [(topic, _name_of(term, topic)) for topic in request.topics]
 
 
@@ -204,7 +206,7 @@ def _name_of(term: Term, topic: AskedTopic) -> TopicName | None:
     return term.state.topic_named(topic.topic_id) if topic.topic_id else None
 
 
-def _asked_of(named: _Named) -> Iterator[tuple[TopicPartition, AskedIsr]]:
+def _iterate_changes(named: _Named) -> Iterator[tuple[TopicPartition, AskedIsr]]:
     """Yield the change that is requested for each partition of a known topic."""
     for topic, name in named:
         if name is not None:
@@ -212,7 +214,7 @@ def _asked_of(named: _Named) -> Iterator[tuple[TopicPartition, AskedIsr]]:
                 yield TopicPartition(name, one.partition), one
 
 
-def _answered(named: _Named, outcomes: Mapping[TopicPartition, Outcome]) -> tuple[AnsweredTopic, ...]:
+def _build_answers(named: _Named, outcomes: Mapping[TopicPartition, Outcome]) -> tuple[AnsweredTopic, ...]:
     def outcome(topic: AskedTopic, name: TopicName | None, partition: PartitionId) -> Outcome:
         if name is not None:
             return outcomes[TopicPartition(name, partition)]

@@ -14,8 +14,8 @@ from controller_core.controller.loop.events import BrokerModified, BrokersChange
 from controller_core.controller.machines import partition_machine, replica_machine
 from controller_core.controller.operations import deletion
 from controller_core.controller.reassigning import completion, reassignment
-from controller_core.controller.state.cluster_state import bounced
-from controller_core.controller.term.groups import in_groups
+from controller_core.controller.state.cluster_state import find_bounced
+from controller_core.controller.term.groups import run_in_groups
 from controller_core.controller.term.term import Term
 from controller_core.controller.znodes import deleted_topics, removed_replicas
 from controller_core.model.features import incompatibilities
@@ -39,7 +39,7 @@ async def on_brokers_changed(term: Term) -> None:
     present = await read_live_brokers(term)
     known = term.state.brokers
     dead = [broker for broker in known if broker not in present]
-    restarted = bounced(known, present)
+    restarted = find_bounced(known, present)
     new = [broker for broker in present if broker not in known]
     if new or restarted or dead:
         log.info("brokers changed", new=new, bounced=restarted, dead=dead, live=sorted(present))
@@ -61,26 +61,26 @@ async def on_broker_failure(term: Term, dead: Iterable[BrokerId]) -> None:
     for broker in dead:
         term.state.remove_broker(broker)
     affected = term.state.partitions_on(dead)
-    led = dict.fromkeys(term.state.led_by(affected, dead))
+    led = dict.fromkeys(term.state.find_led_by(affected, dead))
     # Step 2 is for all partitions without a leader, also for those without a replica on the dead brokers.
-    waiting_elsewhere = set(without_leader(term)).difference(affected)
-    await partition_machine.to_online(term, sorted(waiting_elsewhere))
+    waiting_elsewhere = set(find_leaderless(term)).difference(affected)
+    await partition_machine.bring_online(term, sorted(waiting_elsewhere))
 
     async def heal(partitions: Sequence[TopicPartition]) -> None:
         # 1. partitions w/o leader -> OfflinePartition
         status = term.state.partition_status
         leaderless = [p for p in partitions if p in led and status.get(p) is PartitionStatus.ONLINE]
-        partition_machine.to_offline(term, leaderless)
+        partition_machine.take_offline(term, leaderless)
         # 2. partitions in OfflinePartition and NewPartition -> OnlinePartition
         kept = [partition for partition in partitions if not term.state.is_being_deleted(partition.topic)]
         electing = [partition for partition in kept if status.get(partition) in _WITHOUT_LEADER]
-        not_elected = await partition_machine.to_online(term, electing)
+        not_elected = await partition_machine.bring_online(term, electing)
         # 3. each replica on the failed broker -> OfflineReplica
         await replica_machine.take_out(term, term.state.replicas_among(kept, dead), tells_unchanged=False)
         elected = set(electing).difference(not_elected)
         term.batch.update_metadata([partition for partition in partitions if partition not in elected])
 
-    await in_groups(term, [*led, *(partition for partition in affected if partition not in led)], heal)
+    await run_in_groups(term, [*led, *(partition for partition in affected if partition not in led)], heal)
     await completion.on_replicas_gone(term, dead)
 
 
@@ -114,9 +114,9 @@ async def send_everything(term: Term, brokers: Mapping[BrokerId, Broker]) -> Non
     # 2. replicas on the newly started broker -> OnlineReplica
     async def start(partitions: Sequence[TopicPartition]) -> None:
         kept = [partition for partition in partitions if not term.state.is_being_deleted(partition.topic)]
-        replica_machine.to_online(term, term.state.replicas_among(kept, brokers.keys()))
+        replica_machine.bring_online(term, term.state.replicas_among(kept, brokers.keys()))
 
-    await in_groups(term, term.state.partitions_on(brokers), start)
+    await run_in_groups(term, term.state.partitions_on(brokers), start)
     # 3. partitions in OfflinePartition and NewPartition -> OnlinePartition
     await elect_offline_partitions(term)
     # 4. complete any outstanding partition reassignment
@@ -128,10 +128,10 @@ async def send_everything(term: Term, brokers: Mapping[BrokerId, Broker]) -> Non
 
 async def elect_offline_partitions(term: Term) -> None:
     """Try to elect a leader for each partition that has none, by the OfflinePartitionLeaderSelector."""
-    await partition_machine.to_online(term, without_leader(term))
+    await partition_machine.bring_online(term, find_leaderless(term))
 
 
-def without_leader(term: Term) -> list[TopicPartition]:
+def find_leaderless(term: Term) -> list[TopicPartition]:
     """Return the partitions in OfflinePartition and NewPartition, except those of topics that are being deleted."""
     waiting = term.state.partitions_in(*_WITHOUT_LEADER)
     return [partition for partition in waiting if not term.state.is_being_deleted(partition.topic)]
@@ -181,7 +181,7 @@ async def read_live_brokers(term: Term) -> dict[BrokerId, Broker]:
 async def read_brokers(term: Term, ids: Iterable[BrokerId] | None = None) -> dict[BrokerId, Broker]:
     """Return the registered brokers, watched. An unreadable registration is reported and does not count as a broker."""
     if ids is None:
-        ids = await _registered_ids(term)
+        ids = await _read_registered_ids(term)
     by_path = {paths.broker(broker_id): broker_id for broker_id in ids}
     nodes = await term.watched.nodes(list(by_path), lambda path: BrokerModified(by_path[path]))
     brokers: dict[BrokerId, Broker] = {}
@@ -195,13 +195,13 @@ async def read_brokers(term: Term, ids: Iterable[BrokerId] | None = None) -> dic
                 broker=broker_id,
             )
             continue
-        broker = _decoded(term, broker_id, node)
+        broker = _decode_registration(term, broker_id, node)
         if broker is not None:
             brokers[broker_id] = broker
     return brokers
 
 
-async def _registered_ids(term: Term) -> list[BrokerId]:
+async def _read_registered_ids(term: Term) -> list[BrokerId]:
     names = await term.watched.children(paths.BROKER_IDS, BrokersChanged())
     term.state.unusable.keep_among(paths.BROKER_IDS, names)
     ids = {name: paths.broker_id_named(name) for name in names}
@@ -210,7 +210,7 @@ async def _registered_ids(term: Term) -> list[BrokerId]:
     return [broker_id for broker_id in ids.values() if broker_id is not None]
 
 
-def _decoded(term: Term, broker_id: BrokerId, node: ZkNode) -> Broker | None:
+def _decode_registration(term: Term, broker_id: BrokerId, node: ZkNode) -> Broker | None:
     """Return the broker of a registration.
 
     If it has become unreadable, return the last known one; None if there is none.

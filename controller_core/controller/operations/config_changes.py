@@ -48,7 +48,7 @@ def ask_for_static_configs(term: Term) -> None:
 
     Nothing waits for the answers, which arrive as events. Only one round runs at a time.
     """
-    missing = term.static_configs.missing(term.state)
+    missing = term.static_configs.find_missing(term.state)
     if missing and not term.static_configs.is_asking:
         term.end_with_term(term.static_configs.ask(missing))
 
@@ -69,8 +69,8 @@ async def _elect(term: Term, changed: Iterable[str]) -> None:
         for partition in term.state.partitions_in(PartitionStatus.OFFLINE, PartitionStatus.NEW)
         if (every_topic or partition.topic in topics) and not term.state.is_being_deleted(partition.topic)
     ]
-    allowed = await topic_configs.allowing_unclean_election(term, {partition.topic for partition in waiting})
-    await partition_machine.to_online(term, [partition for partition in waiting if partition.topic in allowed])
+    allowed = await topic_configs.find_allowing_unclean_election(term, {partition.topic for partition in waiting})
+    await partition_machine.bring_online(term, [partition for partition in waiting if partition.topic in allowed])
 
 
 async def _notifications(term: Term) -> frozenset[str]:

@@ -42,7 +42,7 @@ async def on_controlled_shutdown(term: Term, request: ControlledShutdownRequest)
         if not remaining:
             await _keep_grant(term, broker)
     else:
-        remaining = sorted(term.state.led_by(_replicated(term, broker.id), {broker.id}))
+        remaining = sorted(term.state.find_led_by(_find_replicated(term, broker.id), {broker.id}))
     log.info("controlled shutdown", broker=broker.id, remaining=[str(partition) for partition in remaining])
     return ControlledShutdownResponse(
         error_code=ErrorCode.none,
@@ -60,31 +60,31 @@ async def shutdown_broker(term: Term, broker: BrokerId) -> list[TopicPartition]:
     Partitions whose only replica is on the broker are left alone, because no other broker can take them over.
     """
     term.state.begin_shutdown(broker)
-    replicated = _replicated(term, broker)
-    led = dict.fromkeys(term.state.led_by(replicated, {broker}))
+    replicated = _find_replicated(term, broker)
+    led = dict.fromkeys(term.state.find_led_by(replicated, {broker}))
     # 1. each partition whose leader is on shutdown broker -> OnlinePartition
-    await partition_machine.to_online(term, led, Election.CONTROLLED_SHUTDOWN)
+    await partition_machine.bring_online(term, led, Election.CONTROLLED_SHUTDOWN)
     # 2. and 3. each replica on shutdown broker that is follower: StopReplica (w/o deletion), -> OfflineReplica.
     # One that led until now is a follower only when its broker was sent that, and has left the ISR with step 1.
     followers = [PartitionReplica(partition, broker) for partition in replicated if partition not in led]
     await replica_machine.take_out(term, followers)
-    return sorted(term.state.led_by(replicated, {broker}))
+    return sorted(term.state.find_led_by(replicated, {broker}))
 
 
 async def resume(term: Term) -> None:
     """Take the leaderships again from brokers whose shutdown a former controller granted."""
-    for broker in await _granted(term):
+    for broker in await _read_granted(term):
         if term.state.live - {broker}:
             log.info("shutdown was granted by a former controller", broker=broker)
             await shutdown_broker(term, broker)
 
 
-async def _granted(term: Term) -> list[BrokerId]:
+async def _read_granted(term: Term) -> list[BrokerId]:
     node = (await term.zk.read_many([paths.GRANTED_SHUTDOWNS]))[0]
     if node is None:
         return []
     try:
-        return sorted(_of_present_life(term, codecs.decode_granted_shutdowns(node.data)))
+        return sorted(_keep_present(term, codecs.decode_granted_shutdowns(node.data)))
     except LaterVersion as error:
         term.state.unusable.report(paths.GRANTED_SHUTDOWNS, "list of granted shutdowns is left alone", error)
     except MalformedZnode as error:
@@ -92,7 +92,7 @@ async def _granted(term: Term) -> list[BrokerId]:
     return []
 
 
-def _of_present_life(term: Term, granted: Mapping[BrokerId, BrokerEpoch]) -> dict[BrokerId, BrokerEpoch]:
+def _keep_present(term: Term, granted: Mapping[BrokerId, BrokerEpoch]) -> dict[BrokerId, BrokerEpoch]:
     """Return the grants of brokers that have been registered ever since."""
     known = term.state.brokers
     return {id_: epoch for id_, epoch in granted.items() if id_ in known and known[id_].epoch == epoch}
@@ -101,7 +101,7 @@ def _of_present_life(term: Term, granted: Mapping[BrokerId, BrokerEpoch]) -> dic
 async def _keep_grant(term: Term, broker: Broker) -> None:
     """Write the grant, fenced. If it cannot be written the broker may stop nevertheless."""
 
-    def entered(node: ZkNode | None) -> list[WriteOp]:
+    def enter(node: ZkNode | None) -> list[WriteOp]:
         granted: Mapping[BrokerId, BrokerEpoch] = {}
         try:
             granted = codecs.decode_granted_shutdowns(node.data) if node else {}
@@ -111,19 +111,19 @@ async def _keep_grant(term: Term, broker: Broker) -> None:
             pass
         if granted.get(broker.id) == broker.epoch:
             return []
-        data = codecs.encode_granted_shutdowns(_of_present_life(term, granted) | {broker.id: broker.epoch})
+        data = codecs.encode_granted_shutdowns(_keep_present(term, granted) | {broker.id: broker.epoch})
         return [put(paths.GRANTED_SHUTDOWNS, node, data)]
 
     try:
         await ensure_znodes(term.zk, [Create(path=paths.KONTROLLER)], term.writer.transact)
-        await compare_and_set(reading(term.zk, paths.GRANTED_SHUTDOWNS), entered, term.writer.transact)
+        await compare_and_set(reading(term.zk, paths.GRANTED_SHUTDOWNS), enter, term.writer.transact)
     except (Contended, TransactionFailed) as why:
         term.state.unusable.report(paths.GRANTED_SHUTDOWNS, "list of granted shutdowns not written", why)
     else:
         term.state.unusable.clear(paths.GRANTED_SHUTDOWNS)
 
 
-def _replicated(term: Term, broker: BrokerId) -> list[TopicPartition]:
+def _find_replicated(term: Term, broker: BrokerId) -> list[TopicPartition]:
     """Return the partitions on a broker that have replicas elsewhere."""
     return [
         partition

@@ -16,14 +16,14 @@ import structlog
 
 from controller_core.controller.loop.events import ReassignmentsEnded, TopicDeletionsRequested
 from controller_core.controller.machines import partition_machine, replica_machine
-from controller_core.controller.term.groups import in_groups
+from controller_core.controller.term.groups import run_in_groups
 from controller_core.controller.term.term import Term
 from controller_core.controller.znodes import deleted_topics, subtrees, topic_znodes
 from controller_core.controller.znodes.reassignment_znode import supplant_requests
 from controller_core.model.ids import BrokerId, PartitionReplica, TopicName, TopicPartition
 from controller_core.model.metadata import ReplicaAssignment
 from controller_core.model.transitions import PartitionStatus
-from controller_core.model.wording import listed
+from controller_core.model.wording import list_some
 from controller_core.zk import paths
 from controller_core.zk.session import Delete, WriteOp
 
@@ -67,7 +67,7 @@ async def _end_reassignments(term: Term, topics: Collection[TopicName]) -> None:
     ended = [partition for name in topics for partition in term.state.partitions_of(name) if partition in running]
     if not ended:
         return
-    log.warning("reassignments end because their topics are deleted", partitions=listed(sorted(ended)))
+    log.warning("reassignments end because their topics are deleted", partitions=list_some(sorted(ended)))
     for partition in ended:
         term.state.set_assignment(partition, running.end(partition).full)
     full = {partition: ReplicaAssignment(replicas=term.state.assignment(partition).replicas) for partition in ended}
@@ -120,8 +120,8 @@ async def _begin(term: Term, topics: Mapping[TopicName, list[TopicPartition]]) -
         term.batch.forget_metadata(partitions, None)
     doomed = list(chain.from_iterable(topics.values()))
     status = term.state.partition_status
-    partition_machine.to_offline(term, [p for p in doomed if status.get(p) is not PartitionStatus.OFFLINE])
-    partition_machine.to_non_existent(term, doomed)
+    partition_machine.take_offline(term, [p for p in doomed if status.get(p) is not PartitionStatus.OFFLINE])
+    partition_machine.make_non_existent(term, doomed)
     await _delete_replicas(term, term.state.replicas_of(doomed))
 
 
@@ -166,7 +166,7 @@ async def _delete_as_known(term: Term, topics: Collection[TopicName]) -> set[Top
         doomed = {p: [Delete(path=paths.partition_state(p)), Delete(path=paths.partition(p))] for p in partitions}
         unlike.update(partition.topic for partition in (await term.writer.write(doomed)).failed)
 
-    await in_groups(term, served, delete)
+    await run_in_groups(term, served, delete)
     alike = [topic for topic in topics if topic not in unlike]
     configs = await term.zk.read_many(list(map(paths.topic_config, alike)))
     groups: dict[TopicName, list[WriteOp]] = {}

@@ -38,7 +38,7 @@ async def on_preferred_election_requested(term: Term) -> None:
     node = await term.watched.node(paths.PREFERRED_REPLICA_ELECTION, PreferredElectionRequested())
     if node is None:
         return
-    await on_preferred_replica_election(term, _requested(term, node))
+    await on_preferred_replica_election(term, _read_requested(term, node))
     # An election that was written over this one has another version. It stays, and its write has queued an event.
     delete = Delete(path=paths.PREFERRED_REPLICA_ELECTION, version=node.version)
     await term.writer.write({paths.PREFERRED_REPLICA_ELECTION: [delete]})
@@ -56,7 +56,7 @@ async def on_preferred_replica_election(term: Term, partitions: Iterable[TopicPa
         and (preferred := term.state.assignment(partition).preferred) is not None
         and state.leader_and_isr.leader != preferred
     ]
-    await partition_machine.to_online(term, wanted, Election.PREFERRED)
+    await partition_machine.bring_online(term, wanted, Election.PREFERRED)
 
 
 def begin_unclean_recovery(
@@ -67,7 +67,7 @@ def begin_unclean_recovery(
     Return False if there is no choice between replicas. Then nothing was started, and the election can be held at once.
     """
     timeout_ms = term.settings.unclean_recovery_timeout_ms
-    asked = _asked(term, partitions) if timeout_ms else []
+    asked = _find_asked(term, partitions) if timeout_ms else []
     if not asked:
         return False
 
@@ -86,7 +86,7 @@ async def on_log_ends_answered(answered: LogEndsAnswered) -> None:
     await answered.hold(ends)
 
 
-def _requested(term: Term, node: ZkNode) -> list[TopicPartition]:
+def _read_requested(term: Term, node: ZkNode) -> list[TopicPartition]:
     try:
         request = codecs.decode_preferred_election(node.data)
     except MalformedZnode as error:
@@ -103,7 +103,9 @@ def _requested(term: Term, node: ZkNode) -> list[TopicPartition]:
     return [p for p in partitions if term.state.has(p) and p.topic not in term.state.deletions]
 
 
-def _asked(term: Term, partitions: Iterable[TopicPartition]) -> list[tuple[Broker, dict[TopicPartition, LeaderEpoch]]]:
+def _find_asked(
+    term: Term, partitions: Iterable[TopicPartition]
+) -> list[tuple[Broker, dict[TopicPartition, LeaderEpoch]]]:
     """Return for each broker the partitions with a choice: several live replicas, and none of them in sync."""
     asked: defaultdict[BrokerId, dict[TopicPartition, LeaderEpoch]] = defaultdict(dict)
     live_replicas = Liveness(term.state, term.state.live)

@@ -49,14 +49,14 @@ async def load(term: Term) -> None:
 
 
 async def _load(term: Term, *, makes_it: bool) -> None:
-    term.state.set_finalized_features(await _loaded(term, makes_it=makes_it))
+    term.state.set_finalized_features(await _read_or_repair(term, makes_it=makes_it))
 
 
-async def _loaded(term: Term, *, makes_it: bool) -> FinalizedFeatures | None:
+async def _read_or_repair(term: Term, *, makes_it: bool) -> FinalizedFeatures | None:
     def sound(node: ZkNode | None) -> list[WriteOp]:
         if node is None and not makes_it:
             return []
-        wanted = _wanted(node)
+        wanted = _find_wanted(node)
         return [] if node is not None and codecs.decode_features(node.data) == wanted else [_put(node, wanted)]
 
     try:
@@ -69,7 +69,7 @@ async def _loaded(term: Term, *, makes_it: bool) -> FinalizedFeatures | None:
     except _NOT_WRITTEN as error:
         log.error("cannot rewrite finalized features: no feature can be changed", error=str(error))
         return None
-    node, wanted = settled.found, _wanted(settled.found)
+    node, wanted = settled.found, _find_wanted(settled.found)
     if node is None and not settled.is_written:
         log.error("no finalized features: no feature can be changed", path=paths.FEATURE, to_do=REPAIR)
         return None
@@ -79,7 +79,7 @@ async def _loaded(term: Term, *, makes_it: bool) -> FinalizedFeatures | None:
     return FinalizedFeatures(features=wanted.features, epoch=0 if node is None else node.version + settled.is_written)
 
 
-def _wanted(node: ZkNode | None) -> FeatureZnode:
+def _find_wanted(node: ZkNode | None) -> FeatureZnode:
     """Return the content that the znode should have. Raises `MalformedZnode`."""
     found = codecs.decode_features(node.data) if node is not None else FeatureZnode()
     return FeatureZnode(features=found.features if found.is_enabled else {})
@@ -99,7 +99,7 @@ async def on_features_changed(term: Term) -> None:
     await load(term)
     present = term.state.finalized_features
     if present != known:
-        log.info("finalized features changed", **_shown(present))
+        log.info("finalized features changed", **_describe(present))
     await brokers.on_brokers_changed(term)
 
 
@@ -114,22 +114,22 @@ async def finalize(term: Term, judge: Callable[[FinalizedFeatures], Mapping[str,
         await load(term)
         return term.state.finalized_features
 
-    def judged(present: FinalizedFeatures | None) -> list[WriteOp]:
+    def judge_present(present: FinalizedFeatures | None) -> list[WriteOp]:
         if present is None or (levels := judge(present)) == present.features:
             return []
         data = codecs.encode_features(FeatureZnode(features=levels))
         return [SetData(path=paths.FEATURE, data=data, version=ZkVersion(present.epoch))]
 
     try:
-        settled = await compare_and_set(read, judged, term.writer.transact)
+        settled = await compare_and_set(read, judge_present, term.writer.transact)
     except _NOT_WRITTEN as refused:
         raise FeaturesNotWrittenError(str(refused)) from refused
     before = settled.found
     if before is not None and settled.is_written:
         term.state.set_finalized_features(FinalizedFeatures(features=dict(judge(before)), epoch=before.epoch + 1))
-        log.info("features finalized", before=dict(before.features), **_shown(term.state.finalized_features))
+        log.info("features finalized", before=dict(before.features), **_describe(term.state.finalized_features))
     return before
 
 
-def _shown(finalized: FinalizedFeatures | None) -> dict[str, object]:
+def _describe(finalized: FinalizedFeatures | None) -> dict[str, object]:
     return {"features": dict(finalized.features), "epoch": finalized.epoch} if finalized else {"features": None}

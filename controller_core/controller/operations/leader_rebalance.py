@@ -32,7 +32,7 @@ async def on_balance_due(term: Term) -> None:
     wanted = partitions_to_give_back(term.state, term.settings.leader_imbalance_per_broker_percentage)
     if wanted:
         log.info("rebalancing leaders", partitions=len(wanted))
-        await partition_machine.to_online(term, wanted, Election.PREFERRED)
+        await partition_machine.bring_online(term, wanted, Election.PREFERRED)
     term.enqueue_later(BalanceDue(), term.settings.leader_imbalance_check_interval_seconds * 1000)
 
 
@@ -40,7 +40,7 @@ def partitions_to_give_back(state: ClusterState, threshold_percent: int) -> list
     """Return the partitions of brokers above the threshold whose preferred replica can lead.
 
     Topics that are being deleted do not count. An election that must fail is not held (KAFKA-9866)."""
-    preferred, missed = state.tally.by_preferred(), state.tally.missed()
+    preferred, missed = state.tally.count_by_preferred(), state.tally.find_missed()
     for name in state.deletions:
         led = filter(state.states.__contains__, state.partitions_of(name))
         preferred.subtract(broker for each in led if (broker := state.assignment(each).preferred) is not None)

@@ -35,7 +35,7 @@ async def on_log_dirs_failed(term: Term) -> None:
     asked = failed & term.state.live
     if failed:
         log.warning("log directories failed", brokers=sorted(failed))
-    replica_machine.to_online(
+    replica_machine.bring_online(
         term,
         [
             replica
@@ -69,11 +69,11 @@ async def on_replicas_become_offline(term: Term, broker: BrokerId, partitions: C
     known = term.state.failed_replicas.get(broker, frozenset())
     term.state.set_failed_replicas(broker, known.union(partitions))
     # 1. partitions w/o leader -> OfflinePartition
-    partition_machine.to_offline(
+    partition_machine.take_offline(
         term,
         [
             partition
-            for partition in term.state.led_by(partitions, {broker})
+            for partition in term.state.find_led_by(partitions, {broker})
             if term.state.partition_status.get(partition) is PartitionStatus.ONLINE
         ],
     )

@@ -28,7 +28,7 @@ async def whole_topics(term: Term, prepared: Prepared) -> Prepared:
     for number, name in enumerate(term.state.topics):
         ready = prepared.get(name)
         if ready is None or not writer.is_of_now(name, ready):
-            ready = writer.prepared(name)
+            ready = writer.prepare(name)
         if ready is not None and name not in term.state.deletions:
             whole[name] = ready
         if number % WRITTEN_AT_ONCE == WRITTEN_AT_ONCE - 1:
@@ -42,13 +42,13 @@ def replica_startup(term: Term, partitions: Collection[TopicPartition], whole: P
     -> OnlineReplica is legal for all of them: they are sent the current leader and ISR.
     """
     live = term.state.live
-    for broker, hosted in term.state.by_broker(partitions).items():
+    for broker, hosted in term.state.group_by_broker(partitions).items():
         status = ReplicaStatus.ONLINE if broker in live else ReplicaStatus.OFFLINE
         term.state.replica_status.set_all(broker, hosted, status)
     term.batch.send_all_of(whole)
     if others := [partition for partition in partitions if partition.topic not in whole]:
         term.batch.update_metadata(_not_deleted(term, others))
-        for broker, hosted in term.state.by_broker(others).items():
+        for broker, hosted in term.state.group_by_broker(others).items():
             term.batch.leader_and_isr_to(broker, _not_deleted(term, hosted))
 
 
@@ -86,7 +86,7 @@ def _dead_in_isr(term: Term, partitions: Collection[TopicPartition]) -> list[Par
     live = term.state.live
     return [
         PartitionReplica(partition, broker)
-        for broker, hosted in term.state.by_broker(partitions).items()
+        for broker, hosted in term.state.group_by_broker(partitions).items()
         if broker not in live
         for partition in _not_deleted(term, hosted)
         if _is_in_isr(term, partition, broker)

@@ -26,22 +26,22 @@ from controller_core.controller.machines import partition_machine, replica_machi
 from controller_core.controller.machines.leaderships import restore
 from controller_core.controller.operations import startup
 from controller_core.controller.reassigning import reassignment
-from controller_core.controller.term.groups import in_groups
+from controller_core.controller.term.groups import run_in_groups
 from controller_core.controller.term.term import Term
 from controller_core.controller.znodes import recorded_configs
 from controller_core.controller.znodes.partition_states import read_states
 from controller_core.controller.znodes.topic_znodes import (
     TopicZnode,
-    known_id,
+    find_known_id,
     read_modified_topics,
     read_topics,
     rewrite_topics,
 )
 from controller_core.model.ids import BrokerId, PartitionId, TopicName, TopicPartition
 from controller_core.model.metadata import PartitionState, TopicAssignment
-from controller_core.model.topics.placement_repair import without_phantom
+from controller_core.model.topics.placement_repair import replace_phantom
 from controller_core.model.topics.topic_names import why_illegal
-from controller_core.model.wording import listed
+from controller_core.model.wording import list_some
 from controller_core.zk import paths
 
 log = structlog.get_logger()
@@ -80,7 +80,7 @@ def _states_of_same(term: Term, znodes: Mapping[TopicName, TopicZnode]) -> dict[
 
     For brokers this is the topic that they know, so they would ignore the leader epochs of a new one.
     """
-    same = [name for name, znode in znodes.items() if znode.content.topic_id == known_id(term, name) is not None]
+    same = [name for name, znode in znodes.items() if znode.content.topic_id == find_known_id(term, name) is not None]
     return {
         partition: state
         for name in same
@@ -111,7 +111,7 @@ def on_topics_vanished(term: Term, topics: Iterable[TopicName]) -> None:
     A reassignment of such a topic ends here. The next check of `/admin/reassign_partitions` drops its entry.
     """
     for name in topics:
-        topic_id = known_id(term, name)
+        topic_id = find_known_id(term, name)
         if name in term.state.deletions:
             term.enqueue(TopicDeletionsRequested())  # else the mark would delete the next topic of this name
         if term.state.removals.numbers_of(name):
@@ -132,8 +132,8 @@ async def on_new_topic_creation(
     """
     loaded = await load_topics(term, topics)
     partitions = [partition for name in loaded for partition in term.state.partitions_of(name)]
-    log.info("new topics", topics=listed(sorted(loaded)), partitions=len(partitions))
-    served = await _served_before(term, partitions)
+    log.info("new topics", topics=list_some(sorted(loaded)), partitions=len(partitions))
+    served = await _read_served_states(term, partitions)
     served |= await restore(term, {p: former[p] for p in partitions if p in former and p not in served})
     await on_new_partition_creation(term, [partition for partition in partitions if partition not in served])
     await _take_up(term, served)
@@ -142,7 +142,7 @@ async def on_new_topic_creation(
     term.enqueue(ReassignmentsRequested())
 
 
-async def _served_before(term: Term, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, PartitionState]:
+async def _read_served_states(term: Term, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, PartitionState]:
     """Return the states of partitions that have one already. Topics without a znode for their partitions have none."""
     by_topic: defaultdict[TopicName, list[TopicPartition]] = defaultdict(list)
     for partition in partitions:
@@ -171,20 +171,22 @@ async def on_topics_modified(term: Term, topics: Collection[TopicName]) -> None:
     if unknown or recreated:
         await on_topics_changed(term, recreated)  # an unreadable topic may be readable now
         znodes = {name: znode for name, znode in znodes.items() if name not in recreated}
-    without_id = {name: znode for name, znode in znodes.items() if _lost_its_id(term, name, znode)}
+    without_id = {name: znode for name, znode in znodes.items() if _has_lost_id(term, name, znode)}
     for name in without_id:
         log.error("topic znode was rewritten without its topic id, which is restored", topic=name)
     await _make_sound(term, without_id)
-    grown = {name: znode for name, znode in znodes.items() if _added(term, name, znode.content)}
+    grown = {name: znode for name, znode in znodes.items() if _find_added(term, name, znode.content)}
     growing = {name: znode for name, znode in grown.items() if not _is_on_its_way_out(term, name)}
     for name in grown.keys() - growing.keys():
         await _remove_added(term, name)
     contents = await _make_sound(term, growing)
-    added = [(partition, content) for name, content in contents.items() for partition in _added(term, name, content)]
+    added = [
+        (partition, content) for name, content in contents.items() for partition in _find_added(term, name, content)
+    ]
     for partition, content in added:
         term.state.set_assignment(partition, content.partitions[partition.partition])
     if added:
-        log.info("new partitions", topics=listed(sorted(contents)), partitions=len(added))
+        log.info("new partitions", topics=list_some(sorted(contents)), partitions=len(added))
         mended = {name: content for name, content in contents.items() if name in had_unusable}
         new = await _take_up_mended(term, mended, [partition for partition, _ in added])
         await on_new_partition_creation(term, new)
@@ -199,7 +201,7 @@ async def _take_up_mended(
     The entries of these topics could not be used until now.
     """
     suspects = [partition for partition in added if partition.topic in topics]
-    served = await _served_before(term, suspects)
+    served = await _read_served_states(term, suspects)
     for name, content in topics.items():
         mended = {p: a for p, a in content.partitions.items() if TopicPartition(name, p) in served}
         reassignment.remember_running(term, name, replace(content, partitions=mended))
@@ -207,17 +209,17 @@ async def _take_up_mended(
     return [partition for partition in added if partition not in served]
 
 
-def _lost_its_id(term: Term, name: TopicName, znode: TopicZnode) -> bool:
-    topic_id = known_id(term, name)
+def _has_lost_id(term: Term, name: TopicName, znode: TopicZnode) -> bool:
+    topic_id = find_known_id(term, name)
     return topic_id is not None and znode.content.topic_id != topic_id
 
 
-def _added(term: Term, name: TopicName, content: TopicAssignment) -> list[TopicPartition]:
-    known = _known_numbers(term, name)
+def _find_added(term: Term, name: TopicName, content: TopicAssignment) -> list[TopicPartition]:
+    known = _list_known_numbers(term, name)
     return [TopicPartition(name, partition) for partition in content.partitions if partition not in known]
 
 
-def _known_numbers(term: Term, name: TopicName) -> Set[PartitionId]:
+def _list_known_numbers(term: Term, name: TopicName) -> Set[PartitionId]:
     """Return the known partitions of a topic, including those that are being removed."""
     return term.state.topics[name].partitions.keys() | term.state.removals.numbers_of(name)
 
@@ -233,12 +235,12 @@ def _is_on_its_way_out(term: Term, name: TopicName) -> bool:
 async def _remove_added(term: Term, topic: TopicName) -> None:
     """Remove partitions that were added to a topic that is being deleted, or above some that are (KAFKA-6612)."""
     log.error("partitions are removed again: their topic is being deleted, in whole or in part", topic=topic)
-    known = _known_numbers(term, topic)
+    known = _list_known_numbers(term, topic)
 
-    def without_added(_: TopicName, content: TopicAssignment) -> TopicAssignment:
+    def drop_added(_: TopicName, content: TopicAssignment) -> TopicAssignment:
         return replace(content, partitions={p: a for p, a in content.partitions.items() if p in known})
 
-    await rewrite_topics(term, [topic], without_added)
+    await rewrite_topics(term, [topic], drop_added)
     if term.state.removals.numbers_of(topic):
         term.enqueue(PartitionRemovalsRequested())  # the partitions below may be removable now
 
@@ -249,15 +251,15 @@ async def on_new_partition_creation(term: Term, partitions: Iterable[TopicPartit
     async def create(group: Sequence[TopicPartition]) -> None:
         replicas = term.state.replicas_of(group)
         # 1. new partitions -> NewPartition
-        partition_machine.to_new(term, group)
+        partition_machine.make_new(term, group)
         # 2. all replicas of new partitions -> NewReplica
-        replica_machine.to_new(term, replicas)
+        replica_machine.make_new(term, replicas)
         # 3. new partitions -> OnlinePartition
-        await partition_machine.to_online(term, group)
+        await partition_machine.bring_online(term, group)
         # 4. all replicas of new partitions -> OnlineReplica
-        replica_machine.to_online(term, replicas)
+        replica_machine.bring_online(term, replicas)
 
-    await in_groups(term, list(partitions), create)
+    await run_in_groups(term, list(partitions), create)
 
 
 async def load_topics(term: Term, topics: Iterable[TopicName]) -> list[TopicName]:
@@ -299,10 +301,10 @@ async def _make_sound(term: Term, znodes: Mapping[TopicName, TopicZnode]) -> dic
     )
 
     def sound(name: TopicName, content: TopicAssignment) -> TopicAssignment:
-        topic_id = known_id(term, name) or content.topic_id or term.clock.new_topic_id()
+        topic_id = find_known_id(term, name) or content.topic_id or term.clock.new_topic_id()
         partitions = content.partitions
         if _names(term.identity.id, content):
-            partitions = without_phantom(partitions, term.identity.id, term.state.live, replicas)
+            partitions = replace_phantom(partitions, term.identity.id, term.state.live, replicas)
         if topic_id == content.topic_id and partitions == content.partitions:
             return content
         return replace(content, topic_id=topic_id, partitions=partitions)

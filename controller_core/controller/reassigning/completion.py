@@ -93,7 +93,7 @@ async def finish_early(term: Term, targets: Targets) -> None:
 def on_replicas_deleted(term: Term, broker: BrokerId, partitions: Iterable[TopicPartition]) -> None:
     """Record that a broker deleted replicas. Reassignments that waited for the last one can be finished."""
     running = term.state.reassignments
-    for partition in _awaiting(term, partitions):
+    for partition in _find_awaiting(term, partitions):
         running.mark_deleted(partition, broker)
         _queue_completion(term, partition)
 
@@ -104,12 +104,12 @@ def on_replicas_not_deleted(term: Term, broker: BrokerId, partitions: Iterable[T
     Reassignments stop waiting, and the replicas are listed as removed.
     """
     running = term.state.reassignments
-    for partition in _awaiting(term, partitions):
+    for partition in _find_awaiting(term, partitions):
         running.stop_awaiting(partition, {broker})
         _queue_completion(term, partition)
 
 
-def _awaiting(term: Term, partitions: Iterable[TopicPartition]) -> list[TopicPartition]:
+def _find_awaiting(term: Term, partitions: Iterable[TopicPartition]) -> list[TopicPartition]:
     """Return the partitions whose reassignments are in their last steps."""
     running = term.state.reassignments
     return [p for p in partitions if (run := running.get(p)) is not None and run.awaiting_deletion is not None]

@@ -18,7 +18,7 @@ async def drop(term: Term, dropped: Mapping[TopicPartition, Collection[BrokerId]
     """
     states = term.state.states
     led = [p for p, brokers in dropped.items() if (state := states.get(p)) and state.leader_and_isr.leader in brokers]
-    await partition_machine.to_online(term, [p for p in led if _has_electable(term, p)])
+    await partition_machine.bring_online(term, [p for p in led if _has_electable(term, p)])
     replicas = [PartitionReplica(partition, broker) for partition, brokers in dropped.items() for broker in brokers]
     await replica_machine.delete(term, [replica for replica in replicas if replica in term.state.replica_status])
 
@@ -45,7 +45,7 @@ async def expel_dropped(term: Term, topics: Iterable[TopicName]) -> None:
         and len(brokers) < len(state.leader_and_isr.isr)
     }
     led = [p for p in foreign if term.state.states[p].leader_and_isr.leader in foreign[p] and _has_electable(term, p)]
-    await partition_machine.to_online(term, led)
+    await partition_machine.bring_online(term, led)
     await replica_machine.leave_isr(term, [PartitionReplica(p, broker) for p in foreign for broker in foreign[p]])
     await elect_leaderless(term, foreign)
 
@@ -57,7 +57,7 @@ async def elect_leaderless(term: Term, partitions: Iterable[TopicPartition]) -> 
     dropped = [
         p for p in partitions if status.get(p) is PartitionStatus.ONLINE and not states[p].leader_and_isr.has_leader
     ]
-    replica_machine.to_new(
+    replica_machine.make_new(
         term,
         [
             replica
@@ -66,5 +66,5 @@ async def elect_leaderless(term: Term, partitions: Iterable[TopicPartition]) -> 
             if (replica := PartitionReplica(partition, broker)) not in term.state.replica_status
         ],
     )
-    partition_machine.to_offline(term, dropped)
-    await partition_machine.to_online(term, never_led + dropped)
+    partition_machine.take_offline(term, dropped)
+    await partition_machine.bring_online(term, never_led + dropped)

@@ -12,21 +12,21 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Final
 
-from controller_core.controller.loop.slices import sliced
+from controller_core.controller.loop.slices import slice_up
 from controller_core.controller.machines import partition_machine, replica_machine
-from controller_core.controller.machines.leaderships import commit, until_committed
+from controller_core.controller.machines.leaderships import commit, retry_until_committed
 from controller_core.controller.machines.partition_machine import Election
 from controller_core.controller.reassigning import completion, drop, throttle_cleanup
 from controller_core.controller.state.reassignments import RunningReassignment
-from controller_core.controller.term.groups import GROUPS_AT_ONCE, MOST_IN_A_GROUP, in_groups
+from controller_core.controller.term.groups import GROUPS_AT_ONCE, MOST_IN_A_GROUP, run_in_groups
 from controller_core.controller.term.term import Term
 from controller_core.controller.znodes import topic_znodes
 from controller_core.controller.znodes.partition_states import states_of
 from controller_core.controller.znodes.reassignment_znode import Targets
 from controller_core.model.ids import BrokerId, PartitionReplica, TopicName, TopicPartition
-from controller_core.model.leader_selectors import Selection, raised
+from controller_core.model.leader_selectors import Selection, raise_leader_epoch
 from controller_core.model.metadata import PartitionState, ReplicaAssignment, TopicAssignment
-from controller_core.model.reassignment import all_in_sync, begin_reassignment, dropped_replicas
+from controller_core.model.reassignment import all_in_sync, begin_reassignment, find_dropped_replicas
 from controller_core.zk.session import TransactionFailed
 
 BEGUN_TOGETHER: Final = GROUPS_AT_ONCE * MOST_IN_A_GROUP
@@ -61,16 +61,20 @@ async def _begin(term: Term, targets: Targets) -> set[TopicPartition]:
     term.send_requests()
     # 1. update assigned replica list with OAR + RAR replicas
     before = {partition: full_assignment(term, partition) for partition in targets}
-    full = {partition: begin_reassignment(before[partition], targets[partition]) async for partition in sliced(targets)}
+    full = {
+        partition: begin_reassignment(before[partition], targets[partition]) async for partition in slice_up(targets)
+    }
     written = await topic_znodes.write_assignments(term, full)
-    async for partition in sliced(written):
+    async for partition in slice_up(written):
         assignment = written[partition]
         term.state_change_log.assignment(partition, before[partition], assignment)
         term.state.set_assignment(partition, assignment)
         term.state.reassignments.begin(partition, assignment)
     await throttle_cleanup.mark_begun(term, written)
     term.batch.update_metadata(written)
-    await drop.drop(term, {partition: dropped_replicas(before[partition], full[partition]) for partition in written})
+    await drop.drop(
+        term, {partition: find_dropped_replicas(before[partition], full[partition]) for partition in written}
+    )
     await drop.elect_leaderless(term, written)
     await catch_up(term, written)
     await advance(term, written)
@@ -88,7 +92,7 @@ async def catch_up(term: Term, partitions: Iterable[TopicPartition]) -> None:
     # 2. send LeaderAndIsr request to every replica in OAR + RAR (with AR as OAR + RAR)
     await announce(term, waiting)
     # 3. replicas in RAR - OAR -> NewReplica
-    replica_machine.to_new(
+    replica_machine.make_new(
         term,
         [
             replica
@@ -108,7 +112,7 @@ async def advance(term: Term, partitions: Iterable[TopicPartition]) -> None:
     # 4. wait until replicas in RAR join isr
     in_sync = [p for p in candidates if _is_caught_up(term.state.reassignments[p], states.get(p))]
     # 5. replicas in RAR -> OnlineReplica
-    replica_machine.to_online(
+    replica_machine.bring_online(
         term,
         [
             replica
@@ -166,7 +170,9 @@ async def announce(term: Term, partitions: Iterable[TopicPartition]) -> dict[Top
     ) -> Mapping[TopicPartition, TransactionFailed]:
         assigned = {partition: term.state.assignment(partition) for partition in states}
         decided = {
-            partition: Selection(leader_and_isr=raised(state.leader_and_isr), receivers=_existing(assigned[partition]))
+            partition: Selection(
+                leader_and_isr=raise_leader_epoch(state.leader_and_isr), receivers=_find_origin(assigned[partition])
+            )
             for partition, state in states.items()
         }
         adding = {partition: assignment.adding for partition, assignment in assigned.items()}
@@ -175,13 +181,13 @@ async def announce(term: Term, partitions: Iterable[TopicPartition]) -> dict[Top
         return failed
 
     async def announce_group(group: Sequence[TopicPartition]) -> None:
-        await until_committed(term, group, announce_from)
+        await retry_until_committed(term, group, announce_from)
 
-    await in_groups(term, list(partitions), announce_group)
+    await run_in_groups(term, list(partitions), announce_group)
     return announced
 
 
-def _existing(assignment: ReplicaAssignment) -> tuple[BrokerId, ...]:
+def _find_origin(assignment: ReplicaAssignment) -> tuple[BrokerId, ...]:
     return tuple([broker for broker in assignment.replicas if broker not in assignment.adding])
 
 
@@ -195,7 +201,7 @@ async def _move_leaders(
     }
     announced = await announce(term, [p for p in partitions if p in led_within])
     move = [p for p in partitions if p not in led_within and reassignments[p].full.is_being_reassigned]
-    not_elected = await partition_machine.to_online(term, move, Election.REASSIGNED) if move else {}
+    not_elected = await partition_machine.bring_online(term, move, Election.REASSIGNED) if move else {}
     moved = set(move) - not_elected.keys()
     led = [p for p in partitions if p in announced or p in moved or not reassignments[p].full.is_being_reassigned]
     for partition in set(partitions) - set(led):

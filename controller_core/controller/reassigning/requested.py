@@ -6,13 +6,13 @@ from collections.abc import Mapping
 import structlog
 
 from controller_core.controller.reassigning import completion, reassignment
-from controller_core.controller.reassigning.room import without_room
+from controller_core.controller.reassigning.room import find_targets_without_room
 from controller_core.controller.term.term import Term
 from controller_core.controller.znodes.reassignment_znode import Targets, read_requests, remove_requests
 from controller_core.controller.znodes.topic_znodes import read_topics
 from controller_core.model.ids import BrokerId, TopicName, TopicPartition
 from controller_core.model.reassignment import begin_reassignment
-from controller_core.model.wording import listed
+from controller_core.model.wording import list_some
 
 log = structlog.get_logger()
 
@@ -34,7 +34,7 @@ async def on_reassignments_requested(term: Term) -> None:
         for partition, target in known.items()
         if partition not in idle and not ((run := running.get(partition)) and run.target == target)
     }
-    refused = await without_room(term, wanted)
+    refused = await find_targets_without_room(term, wanted)
     _report(refused)
     await remove_requests(term, idle | {partition: wanted[partition] for partition in refused})
     beginning = {partition: target for partition, target in wanted.items() if partition not in refused}
@@ -48,7 +48,9 @@ def _report(refused: Mapping[TopicPartition, str]) -> None:
     for partition in refused:
         by_topic[partition.topic].append(partition)
     for partitions in by_topic.values():
-        log.error("reassignments refused", partitions=listed(list(map(str, partitions))), reason=refused[partitions[0]])
+        log.error(
+            "reassignments refused", partitions=list_some(list(map(str, partitions))), reason=refused[partitions[0]]
+        )
 
 
 def is_done(term: Term, partition: TopicPartition, target: tuple[BrokerId, ...]) -> bool:

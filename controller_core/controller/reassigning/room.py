@@ -9,7 +9,7 @@ from collections import defaultdict
 from collections.abc import Mapping
 from typing import Final
 
-from controller_core.controller.loop.slices import sliced
+from controller_core.controller.loop.slices import slice_up
 from controller_core.controller.reassigning.reassignment import full_assignment
 from controller_core.controller.term.term import Term
 from controller_core.controller.znodes.reassignment_znode import Targets
@@ -25,7 +25,7 @@ Many partitions may need some, even more than once, if a broker is down while it
 """
 
 
-async def without_room(term: Term, targets: Targets) -> dict[TopicPartition, str]:
+async def find_targets_without_room(term: Term, targets: Targets) -> dict[TopicPartition, str]:
     """Return the targets for which the topics' znodes have no room, with the reasons, in the order of the request.
 
     A target that needs no more room than the present entry, such as the end of a reassignment, always fits.
@@ -35,11 +35,11 @@ async def without_room(term: Term, targets: Targets) -> dict[TopicPartition, str
         by_topic[partition.topic][partition] = target
     refused: dict[TopicPartition, str] = {}
     for topic, asked in by_topic.items():
-        refused |= await _of_topic(term, topic, asked)
+        refused |= await _find_in_topic(term, topic, asked)
     return refused
 
 
-async def _of_topic(
+async def _find_in_topic(
     term: Term, topic: TopicName, targets: Mapping[TopicPartition, tuple[BrokerId, ...]]
 ) -> dict[TopicPartition, str]:
     empty = SetData(path=paths.topic(topic), data=b"")
@@ -47,7 +47,7 @@ async def _of_topic(
     present = {p.partition: full_assignment(term, p) for p in term.state.partitions_of(topic)}
     size_bytes = codecs.topic_bytes(present)
     refused: dict[TopicPartition, str] = {}
-    async for partition in sliced(targets):
+    async for partition in slice_up(targets):
         number = partition.partition
         after = begin_reassignment(present[number], targets[partition])
         growth = codecs.partition_bytes(number, after) - codecs.partition_bytes(number, present[number])

@@ -40,7 +40,7 @@ async def mark_begun(term: Term, partitions: Collection[TopicPartition]) -> None
 async def sweep(term: Term) -> None:
     """Remove the throttles whose moves have all ended, and complete changes that somebody left unfinished."""
     wanted = await throttle_writes.throttles(term.zk, term.state.unusable.report_unwatched)
-    under_way = {*term.state.reassignments, *await _requested(term)} if wanted else set()
+    under_way = {*term.state.reassignments, *await _read_requested(term)} if wanted else set()
     over = [owner for owner, throttle in wanted.items() if await _is_over(term, throttle, under_way)]
     try:
         for owner in over:
@@ -73,7 +73,7 @@ def _have_ended(term: Term, throttle: Throttle, under_way: Set[TopicPartition]) 
     return not any(move in under_way or (state.may_have(move) and not state.has(move)) for move in throttle.moves)
 
 
-async def _requested(term: Term) -> Collection[TopicPartition]:
+async def _read_requested(term: Term) -> Collection[TopicPartition]:
     """Return the partitions that are requested to move, perhaps not begun yet."""
     node = (await term.zk.read_many([paths.REASSIGN_PARTITIONS]))[0]
     singly = term.state.reassignments.asked_singly

@@ -54,7 +54,7 @@ class StateChangeLog:
     def assignment(self, partition: TopicPartition, before: ReplicaAssignment | None, after: ReplicaAssignment) -> None:
         self._gathered["assignment", before, after, None].append(partition)
 
-    def refused(
+    def log_refused(
         self,
         illegal: IllegalTransition[TopicPartition, PartitionStatus]
         | IllegalTransition[PartitionReplica, ReplicaStatus],
@@ -72,7 +72,7 @@ class StateChangeLog:
         self._gathered["no leader elected", None, reason, None].append(partition)
 
     @contextmanager
-    def nested(self, cause: str) -> Iterator[None]:
+    def record_nested(self, cause: str) -> Iterator[None]:
         """Log changes under another cause and write them at the end. Earlier gathered changes are kept."""
         outer = self.cause, self._gathered
         self.cause, self._gathered = cause, defaultdict(list)
@@ -106,12 +106,12 @@ class StateChangeLog:
             write = log.warning if alike[0] == "no leader elected" or alike[3] is True else log.info
             for start in range(0, len(partitions), MOST_IN_A_LINE):
                 named = list(map(str, partitions[start : start + MOST_IN_A_LINE]))
-                fields = dict(_described(*alike))
+                fields = dict(_describe(*alike))
                 write(alike[0], partitions=named, **fields, controller_epoch=self.identity.epoch, cause=self.cause)
                 yield
 
 
-def _described(kind: str, before: Any, after: Any, more: Any) -> Iterator[tuple[str, object]]:
+def _describe(kind: str, before: Any, after: Any, more: Any) -> Iterator[tuple[str, object]]:
     """Yield the fields of a line from what its partitions have in common."""
     match kind:
         case "leadership":

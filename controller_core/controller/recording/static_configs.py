@@ -47,7 +47,7 @@ class StaticConfigs:
     def is_asking(self) -> bool:
         return self._round is not None and not self._round.done()
 
-    def missing(self, state: ClusterState) -> list[Broker]:
+    def find_missing(self, state: ClusterState) -> list[Broker]:
         """Return the registered brokers to ask: configuration unknown, questions left, those with the fewest questions
         first.
         """

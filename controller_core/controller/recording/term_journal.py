@@ -97,7 +97,7 @@ class TermJournal:
         self._count_event()
 
     @contextmanager
-    def nested(self, event: Event, since_ms: float) -> Iterator[None]:
+    def record_nested(self, event: Event, since_ms: float) -> Iterator[None]:
         """Handle another event in the middle of this one. Record the changes before it first, then its own."""
         if self.state.changes.is_open:
             self._hand_over()

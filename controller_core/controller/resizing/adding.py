@@ -18,11 +18,11 @@ from controller_core.controller.znodes.partition_requests import (
     remove_partition_requests,
     report_refused,
 )
-from controller_core.controller.znodes.topic_znodes import TopicZnode, known_id, read_topics, rewrite_topics
+from controller_core.controller.znodes.topic_znodes import TopicZnode, find_known_id, read_topics, rewrite_topics
 from controller_core.model.ids import PartitionId, TopicName, TopicPartition
 from controller_core.model.metadata import ReplicaAssignment, TopicAssignment
-from controller_core.model.topics.partition_numbers import refused_additions
-from controller_core.model.wording import listed
+from controller_core.model.topics.partition_numbers import refuse_additions
+from controller_core.model.wording import list_some
 from controller_core.zk import codecs, paths
 from controller_core.zk.codecs import MalformedZnode
 
@@ -37,7 +37,7 @@ async def on_partitions_add(term: Term) -> None:
     asked = await read_partition_requests(term, paths.PARTITIONS_ADD)
     if not asked:
         return
-    wanted = await _wanted(term, asked)
+    wanted = await _find_wanted(term, asked)
     # 4. update the Topic path in ZK with the added partitions
     contents = await _add_to_topics(term, wanted)
     # 2. call init_leaders(set_p)
@@ -47,7 +47,7 @@ async def on_partitions_add(term: Term) -> None:
     await remove_partition_requests(term, paths.PARTITIONS_ADD, {p: node.version for p, node in asked.items()})
 
 
-async def _wanted(term: Term, asked: Requests) -> dict[TopicName, Additions]:
+async def _find_wanted(term: Term, asked: Requests) -> dict[TopicName, Additions]:
     """Return what can be added to each topic, or was added already before a former controller died. Report the rest."""
     by_topic: defaultdict[TopicName, dict[PartitionId, ReplicaAssignment]] = defaultdict(dict)
     for (topic, number), node in asked.items():
@@ -80,7 +80,7 @@ def _why_not(term: Term, topic: TopicName, asked: Additions, znode: TopicZnode |
         if unknown and number not in present:
             refused[number] = f"brokers {unknown} are not registered: start them, or name others"
     new = [number for number in asked if number not in refused and present.get(number) != asked[number]]
-    return refused | refused_additions(present, new)
+    return refused | refuse_additions(present, new)
 
 
 def _why_none(term: Term, topic: TopicName, znode: TopicZnode | None) -> str | None:
@@ -91,19 +91,19 @@ def _why_none(term: Term, topic: TopicName, znode: TopicZnode | None) -> str | N
     if znode.content.unusable:
         return f"entries of partitions in {paths.topic(topic)} cannot be read: repair them first"
     if removed := term.state.removals.numbers_of(topic):
-        return f"partitions {listed(sorted(removed))} of the topic are being removed: ask again when they are gone"
+        return f"partitions {list_some(sorted(removed))} of the topic are being removed: ask again when they are gone"
     return None
 
 
 async def _add_to_topics(term: Term, wanted: Mapping[TopicName, Additions]) -> dict[TopicName, TopicAssignment]:
-    def with_added(name: TopicName, content: TopicAssignment) -> TopicAssignment:
+    def add_partitions(name: TopicName, content: TopicAssignment) -> TopicAssignment:
         new = {number: each for number, each in wanted[name].items() if number not in content.partitions}
         if not new:
             return content
-        topic_id = content.topic_id or known_id(term, name)
+        topic_id = content.topic_id or find_known_id(term, name)
         return replace(content, topic_id=topic_id, partitions={**content.partitions, **dict(sorted(new.items()))})
 
-    return await rewrite_topics(term, wanted, with_added)
+    return await rewrite_topics(term, wanted, add_partitions)
 
 
 def _report_unwritten(wanted: Mapping[TopicName, Additions], contents: Mapping[TopicName, TopicAssignment]) -> None:

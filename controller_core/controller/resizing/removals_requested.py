@@ -18,17 +18,17 @@ from controller_core.controller.znodes.partition_requests import (
     remove_partition_requests,
     report_refused,
 )
-from controller_core.controller.znodes.topic_znodes import known_id
+from controller_core.controller.znodes.topic_znodes import find_known_id
 from controller_core.model.ids import TopicPartition
-from controller_core.model.topics.partition_numbers import numbers_by_topic, refused_removals
-from controller_core.model.wording import listed
+from controller_core.model.topics.partition_numbers import numbers_by_topic, refuse_removals
+from controller_core.model.wording import list_some
 from controller_core.zk import codecs, paths
 from controller_core.zk.session import NoNode, SetData, ZkVersion
 
 REFUSED: Final = "partitions are not removed"
 
 
-def begun_and_ended(term: Term, asked: Requests) -> tuple[list[TopicPartition], Versions]:
+def divide_requests(term: Term, asked: Requests) -> tuple[list[TopicPartition], Versions]:
     """Return the removals that have begun and go on, and the requests whose removals have ended.
 
     A removal has ended if the partition is gone, or belonged to a former topic of the same name.
@@ -40,14 +40,14 @@ def begun_and_ended(term: Term, asked: Requests) -> tuple[list[TopicPartition], 
         topic_id = codecs.decode_partition_removal(path, node.data)
         if topic_id is None:
             continue
-        if term.state.has(partition) and topic_id == known_id(term, partition.topic):
+        if term.state.has(partition) and topic_id == find_known_id(term, partition.topic):
             begun.append(partition)
         elif term.state.has(partition) or not term.state.may_have(partition):
             ended[partition] = node.version
     return begun, ended
 
 
-async def accepted(term: Term, asked: Requests) -> list[TopicPartition]:
+async def accept_requests(term: Term, asked: Requests) -> list[TopicPartition]:
     """Mark the requests whose removals may begin, and return their partitions. Refuse the others."""
     refused = _why_not(term, asked)
     report_refused(REFUSED, refused)
@@ -64,7 +64,7 @@ async def accepted(term: Term, asked: Requests) -> list[TopicPartition]:
 
 
 def _mark_of_begin(term: Term, partition: TopicPartition, version: ZkVersion) -> SetData:
-    data = codecs.encode_partition_removal(known_id(term, partition.topic))
+    data = codecs.encode_partition_removal(find_known_id(term, partition.topic))
     return SetData(path=paths.partition_request(paths.PARTITIONS_REMOVE, partition), data=data, version=version)
 
 
@@ -78,7 +78,7 @@ def _why_not(term: Term, asked: Collection[TopicPartition]) -> dict[TopicPartiti
             refused[partition] = reason
     for topic, numbers in numbers_by_topic(partition for partition in asked if partition not in refused).items():
         known = term.state.topics.get(topic)
-        reasons = refused_removals(known.partitions.keys() if known else (), numbers)
+        reasons = refuse_removals(known.partitions.keys() if known else (), numbers)
         refused |= {TopicPartition(topic, number): reason for number, reason in reasons.items()}
     return refused
 
@@ -88,7 +88,9 @@ def _why_none(term: Term) -> str | None:
         return "delete-topic-enable is false"
     stock = sorted(broker.id for broker in term.state.brokers.values() if not broker.is_ours)
     if stock:
-        return f"stock brokers cannot remove a single partition, and {listed(stock)} are stock brokers: stop them first"
+        return (
+            f"stock brokers cannot remove a single partition, and {list_some(stock)} are stock brokers: stop them first"
+        )
     return None
 
 

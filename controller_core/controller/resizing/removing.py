@@ -19,8 +19,8 @@ from controller_core.controller.loop.events import (
 )
 from controller_core.controller.machines import partition_machine
 from controller_core.controller.operations import topics
-from controller_core.controller.resizing.removals_requested import accepted, begun_and_ended
-from controller_core.controller.term.groups import in_groups
+from controller_core.controller.resizing.removals_requested import accept_requests, divide_requests
+from controller_core.controller.term.groups import run_in_groups
 from controller_core.controller.term.term import Term
 from controller_core.controller.znodes import subtrees
 from controller_core.controller.znodes.partition_requests import (
@@ -28,12 +28,12 @@ from controller_core.controller.znodes.partition_requests import (
     read_partition_requests,
     remove_partition_requests,
 )
-from controller_core.controller.znodes.topic_znodes import known_id, rewrite_topics
+from controller_core.controller.znodes.topic_znodes import find_known_id, rewrite_topics
 from controller_core.model.ids import BrokerId, TopicName, TopicPartition
 from controller_core.model.metadata import TopicAssignment
 from controller_core.model.topics.partition_numbers import numbers_by_topic, removable
 from controller_core.model.transitions import PartitionStatus
-from controller_core.model.wording import listed
+from controller_core.model.wording import list_some
 from controller_core.zk import paths
 from controller_core.zk.session import ANY_VERSION, Delete
 
@@ -46,10 +46,10 @@ async def on_partitions_remove(term: Term) -> None:
     asked = await read_partition_requests(term, paths.PARTITIONS_REMOVE)
     new = {partition: node for partition, node in asked.items() if partition not in term.state.removals}
     await _learn_of(term, new)
-    begun, ended = begun_and_ended(term, new)
+    begun, ended = divide_requests(term, new)
     await remove_partition_requests(term, paths.PARTITIONS_REMOVE, ended)
     unbegun = new.keys() - {*begun, *ended}
-    _begin(term, [*begun, *await accepted(term, {partition: new[partition] for partition in unbegun})])
+    _begin(term, [*begun, *await accept_requests(term, {partition: new[partition] for partition in unbegun})])
     # 2. send a StopReplicaCommand for each partition to the affected brokers
     _stop_replicas(term)
     await finish(term)
@@ -57,7 +57,7 @@ async def on_partitions_remove(term: Term) -> None:
 
 async def load(term: Term) -> None:
     """Stop serving what a former controller had begun to remove, before anything is decided or sent."""
-    begun, _ = begun_and_ended(term, await read_partition_requests(term, paths.PARTITIONS_REMOVE))
+    begun, _ = divide_requests(term, await read_partition_requests(term, paths.PARTITIONS_REMOVE))
     term.state.begin_removals(begun)
 
 
@@ -86,13 +86,13 @@ async def _learn_of(term: Term, asked: Requests) -> None:
 def _begin(term: Term, partitions: Sequence[TopicPartition]) -> None:
     if not partitions:
         return
-    log.warning("partitions are being removed", partitions=listed(sorted(partitions)))
+    log.warning("partitions are being removed", partitions=list_some(sorted(partitions)))
     status = term.state.partition_status
-    partition_machine.to_offline(term, [p for p in partitions if status.get(p) is not PartitionStatus.OFFLINE])
-    partition_machine.to_non_existent(term, partitions)
+    partition_machine.take_offline(term, [p for p in partitions if status.get(p) is not PartitionStatus.OFFLINE])
+    partition_machine.make_non_existent(term, partitions)
     for topic, numbers in numbers_by_topic(partitions).items():
         gone = [TopicPartition(topic, number) for number in numbers]
-        term.batch.forget_metadata(gone, known_id(term, topic))
+        term.batch.forget_metadata(gone, find_known_id(term, topic))
     term.state.begin_removals(partitions)
 
 
@@ -108,7 +108,7 @@ def _stop_replicas(term: Term) -> None:
 
 async def finish(term: Term) -> None:
     """Run the last steps for partitions whose replicas are all deleted."""
-    done = _done(term)
+    done = _find_done(term)
     if not done:
         return
     await _delete_states(term, done)
@@ -118,7 +118,7 @@ async def finish(term: Term) -> None:
     await remove_partition_requests(term, paths.PARTITIONS_REMOVE, dict.fromkeys(gone, ANY_VERSION))
     for partition in gone:
         term.state.removals.end(partition)
-    log.info("partitions removed", partitions=listed(gone))
+    log.info("partitions removed", partitions=list_some(gone))
     # Somebody may have requested to move one of them, throttled that, or requested the deletion of the whole topic.
     term.enqueue(ReassignmentsRequested())
     term.enqueue(ReassignmentsEnded())
@@ -126,7 +126,7 @@ async def finish(term: Term) -> None:
         term.enqueue(TopicDeletionsRequested())
 
 
-def _done(term: Term) -> list[TopicPartition]:
+def _find_done(term: Term) -> list[TopicPartition]:
     """Return the partitions that can be removed: the last ones of their topics, with no log of any replica left."""
     deleted = {partition for partition, removal in term.state.removals.items() if not removal.awaiting}
     if deleted:
@@ -145,7 +145,7 @@ async def _delete_states(term: Term, partitions: Sequence[TopicPartition]) -> No
         doomed = {p: [Delete(path=paths.partition_state(p)), Delete(path=paths.partition(p))] for p in group}
         unlike.extend((await term.writer.write(doomed)).failed)
 
-    await in_groups(term, partitions, delete)
+    await run_in_groups(term, partitions, delete)
     for partition in unlike:
         await subtrees.delete_below(term, paths.partition(partition))
         await subtrees.delete_existing(term, [paths.partition(partition)])
@@ -155,12 +155,12 @@ async def _take_out_of_topics(term: Term, partitions: Sequence[TopicPartition]) 
     """Return those that no topic's znode has any longer. A partition stays if somebody added another one above it."""
     by_topic = numbers_by_topic(partitions)
 
-    def without(name: TopicName, content: TopicAssignment) -> TopicAssignment:
+    def remove_gone(name: TopicName, content: TopicAssignment) -> TopicAssignment:
         gone = removable(content.partitions.keys(), by_topic[name])
         if not gone:
             return content
         remaining = {number: each for number, each in content.partitions.items() if number not in gone}
-        return replace(content, topic_id=content.topic_id or known_id(term, name), partitions=remaining)
+        return replace(content, topic_id=content.topic_id or find_known_id(term, name), partitions=remaining)
 
-    contents = await rewrite_topics(term, by_topic, without)
+    contents = await rewrite_topics(term, by_topic, remove_gone)
     return [p for p in partitions if p.topic in contents and p.partition not in contents[p.topic].partitions]

@@ -11,7 +11,7 @@ from typing import Final
 import structlog
 
 from controller_core.controller.loop.clock import Clock
-from controller_core.controller.role.requested_role import NO_MORE, asking_for
+from controller_core.controller.role.requested_role import NO_MORE, make_process_request
 from controller_core.model.ids import BrokerId
 from controller_core.zk import paths
 from controller_core.zk.fenced import FencedWriter
@@ -26,7 +26,7 @@ PASS_ON_MS: Final = 2000
 async def pass_on(heir: BrokerId, zk: ZkSession, writer: FencedWriter, clock: Clock) -> bool:
     """Ask another process to take the role. Return False if it did not in time. Raises `ZkError`, `Fenced`."""
     log.info("passing the role on", to=heir)
-    if (await writer.write({paths.ROLE_REQUEST: [asking_for(heir)]})).failed:
+    if (await writer.write({paths.ROLE_REQUEST: [make_process_request(heir)]})).failed:
         return False
     if await _is_taken(zk, clock):
         return True

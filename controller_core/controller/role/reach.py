@@ -124,7 +124,7 @@ class Reach:
 
     async def _look(self, until: Callable[[Sight], bool] = lambda _: False) -> Sight:
         """Ask all brokers at once. Return when all have answered, when time is over, or when enough is known."""
-        asking = {asyncio.create_task(self._ask(broker)): broker.id for broker in await self._registered()}
+        asking = {asyncio.create_task(self._ask(broker)): broker.id for broker in await self._read_registered()}
         alarm = asyncio.create_task(self._clock.sleep_ms(self._interval_ms))
         pending = set(asking)
         try:
@@ -162,7 +162,7 @@ class Reach:
             await link.close()
         return None
 
-    async def _registered(self) -> list[Broker]:
+    async def _read_registered(self) -> list[Broker]:
         ids = sorted(await registered_brokers(self._zk) - {self._own_id})
         nodes = await self._zk.read_many([paths.broker(broker) for broker in ids])
         brokers = []

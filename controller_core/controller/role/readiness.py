@@ -17,6 +17,6 @@ class Readiness:
     details: Mapping[str, object] = field(default_factory=dict)
     """Further information for people, in JSON values."""
 
-    def as_json(self) -> dict[str, object]:
+    def make_json(self) -> dict[str, object]:
         """Return the body of `/readyz`."""
         return {"ready": self.is_ready, "role": self.role, "reason": self.reason, **self.details}

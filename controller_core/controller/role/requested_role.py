@@ -45,7 +45,7 @@ class RequestedRole:
         return () if self.holder is None else (Delete(path=paths.ROLE_REQUEST, version=self.node.version),)
 
 
-def requested_role(node: ZkNode | None) -> RequestedRole | None:
+def parse_role_request(node: ZkNode | None) -> RequestedRole | None:
     """Decode `/kontroller/role_request`; None if there is no request. An unreadable one counts as none."""
     if node is None:
         return None
@@ -56,12 +56,12 @@ def requested_role(node: ZkNode | None) -> RequestedRole | None:
         return None
 
 
-def asking_for(process: BrokerId) -> Create:
+def make_process_request(process: BrokerId) -> Create:
     """Return the creation of a request for a process. It ends with the session that creates it."""
     data = codecs.encode_role_request(RoleRequest(holder=process))
     return Create(path=paths.ROLE_REQUEST, data=data, mode=CreateMode.EPHEMERAL)
 
 
-def asking_for_brokers() -> Create:
+def make_brokers_request() -> Create:
     """Return the creation of a request to leave the role to Kafka's brokers until it is withdrawn."""
     return Create(path=paths.ROLE_REQUEST, data=codecs.encode_role_request(RoleRequest(holder=None)))

@@ -23,7 +23,7 @@ from controller_core.controller.role.passing_on import pass_on
 from controller_core.controller.role.presence import Presence
 from controller_core.controller.role.reach import Reach
 from controller_core.controller.role.readiness import Readiness
-from controller_core.controller.role.requested_role import RequestedRole, requested_role
+from controller_core.controller.role.requested_role import RequestedRole, parse_role_request
 from controller_core.controller.role.role_znode import HeldRole, Holder
 from controller_core.controller.role.seams import ControllerSettings, Seams
 from controller_core.controller.role.wishes import Wishes
@@ -126,7 +126,7 @@ class Role:
         """Read `/controller` and the request for another holder, both watched."""
         events: dict[str, Event] = {paths.CONTROLLER: ControllerChanged(), paths.ROLE_REQUEST: RoleDue()}
         node, request = await self._watched.nodes(list(events), lambda path: events[path])
-        self._request = requested_role(request)
+        self._request = parse_role_request(request)
         return node
 
     def is_ours(self, node: ZkNode | None) -> bool:

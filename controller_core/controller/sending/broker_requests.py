@@ -187,7 +187,7 @@ class BrokerRequests:
                 self._state.unusable.report(paths.broker(broker.id), consequence, error, broker=broker.id)
             else:
                 yield listed
-        own = self._identity.listeners.listed(self._state.brokers.values())
+        own = self._identity.listeners.list_endpoints(self._state.brokers.values())
         yield UpdateMetadataBroker(
             id=self._identity.id,
             endpoints=tuple(_endpoint(endpoint) for endpoint in own),

@@ -94,7 +94,7 @@ class BrokerChannels:
             channel.is_behind = False
         return was_behind
 
-    def in_flight(self) -> dict[BrokerId, int]:
+    def count_unanswered(self) -> dict[BrokerId, int]:
         """Return the number of each broker's unanswered requests, including the queued ones."""
         return {broker: channel.unanswered for broker, channel in self._channels.items()}
 
@@ -171,7 +171,7 @@ class _Channel:
             self._waiting_bytes -= _size_bytes(self._queue.popleft())
 
     async def _deliver(self, request: ControlRequest) -> None:
-        request = await self._in_order(request)
+        request = await self._fence_late_copies(request)
         while True:
             try:
                 response = await self._send(request)
@@ -189,12 +189,12 @@ class _Channel:
                     self._enqueue(BrokerBehind(self._broker.id, self._broker.epoch))
                 return
 
-    async def _in_order(self, request: ControlRequest) -> ControlRequest:
+    async def _fence_late_copies(self, request: ControlRequest) -> ControlRequest:
         """Return the request under an epoch that makes the broker refuse the copies that must not come after it."""
         epoch = self._late_copies.epoch_for(request)
         if epoch == request.controller_epoch:
             return request
-        await self._epoch.at_least(epoch)
+        await self._epoch.wait_for(epoch)
         return replace(request, controller_epoch=epoch)
 
     async def _send(self, request: ControlRequest) -> ControlResponse:

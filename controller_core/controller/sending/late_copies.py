@@ -84,7 +84,7 @@ class PresentEpoch:
         self._epoch = epoch
         self._raised.set()
 
-    async def at_least(self, epoch: ControllerEpoch) -> None:
+    async def wait_for(self, epoch: ControllerEpoch) -> None:
         """Wait until the epoch is at least this one, and ask for a raise if it is not."""
         while self._epoch < epoch:
             self._raised.clear()

@@ -15,7 +15,7 @@ import structlog
 
 from controller_core.controller.loop.clock import Clock
 from controller_core.controller.loop.side_by_side import ask_side_by_side
-from controller_core.controller.loop.slices import sliced
+from controller_core.controller.loop.slices import slice_up
 from controller_core.model.ids import NO_EPOCH, BrokerId, LeaderEpoch, TopicPartition
 from controller_core.model.metadata import Broker, LogEnd
 from controller_core.wire.link import BrokerLink, BrokerLinkFactory, LinkError
@@ -61,7 +61,7 @@ class LogEnds:
                 if reason not in (None, silent_because):
                     log.info("a broker does not return the ends of its logs", broker=broker.id, reason=reason)
                 silent_because = reason
-                async for partition, end in sliced(answers.items()):
+                async for partition, end in slice_up(answers.items()):
                     search = searches[partition]
                     search.learn(end)
                     if search.is_over:

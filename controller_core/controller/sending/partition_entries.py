@@ -43,7 +43,7 @@ class PartitionEntries:
         Partitions that are gone since, or have no leadership yet, are left out.
         """
         has_new = any(partitions.values())
-        for name, listed in _by_topic(partitions).items():
+        for name, listed in _group_by_topic(partitions).items():
             starts = self._starts_of(name, listed)
             if has_new or self._unusual:
                 ends = [self._leader_and_isr_end(partition, is_new=partitions[partition]) for partition in listed]
@@ -64,7 +64,7 @@ class PartitionEntries:
         name. They come last, under the id of the present topic: a broker drops a topic's id together with the last
         partition that it knows, whatever follows in the same request.
         """
-        for name, listed in _by_topic(partitions).items():
+        for name, listed in _group_by_topic(partitions).items():
             gone = self._deleted.keys() & listed if self._deleted else ()
             if gone:
                 listed = [partition for partition in listed if partition not in gone]
@@ -144,7 +144,7 @@ class MetadataEnds(dict[tuple[BrokerId, ...], bytes]):
         return end
 
 
-def _by_topic(partitions: Iterable[TopicPartition]) -> dict[TopicName, list[TopicPartition]]:
+def _group_by_topic(partitions: Iterable[TopicPartition]) -> dict[TopicName, list[TopicPartition]]:
     by_topic: defaultdict[TopicName, list[TopicPartition]] = defaultdict(list)
     for name, run in groupby(partitions, _TOPIC):
         by_topic[name] += run

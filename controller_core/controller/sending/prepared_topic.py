@@ -78,7 +78,7 @@ class TopicWriter:
             and prepared.states == self._states(topic)
         )
 
-    def prepared(self, name: TopicName) -> PreparedTopic | None:
+    def prepare(self, name: TopicName) -> PreparedTopic | None:
         """Write a topic from its present state. Return None if something in it is unusual."""
         topic = self._state.topics[name]
         states: list[PartitionState] = []

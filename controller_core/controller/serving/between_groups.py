@@ -1,7 +1,7 @@
 """Requests that are answered between two groups of a long event, ahead of the waiting events.
 
 Leaders request ISR changes all the time and wait for the answers. A controller that handles the death of a broker with
-a hundred thousand replicas must not leave them waiting for seconds. So an operation pauses (`in_groups`) when
+a hundred thousand replicas must not leave them waiting for seconds. So an operation pauses (`run_in_groups`) when
 everything decided is written, recorded and sent, and an event pauses while it writes its log lines. In a pause the
 requests whose API allows it are answered, each to its end. All other events wait for their turn.
 """
@@ -45,7 +45,10 @@ class RequestsBetweenGroups:
         started_ms = term.clock.monotonic_ms()
         self.metrics.event_queue_time.observe((started_ms - queued.since_ms) / 1000)
         try:
-            with term.journal.nested(received, queued.since_ms), term.state_change_log.nested(type(received).__name__):
+            with (
+                term.journal.record_nested(received, queued.since_ms),
+                term.state_change_log.record_nested(type(received).__name__),
+            ):
                 await self.requests.answer(term, received)
                 term.send_requests()
         finally:

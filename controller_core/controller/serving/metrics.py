@@ -136,12 +136,12 @@ class _Gauges(Collector):
         yield _gauge(
             "kontroller_brokers_not_obeying",
             "Registered brokers that refused a control request and have not obeyed since",
-            len(term.refusals.standing(state.brokers)),
+            len(term.refusals.find_standing(state.brokers)),
         )
         yield _gauge(
             "kontroller_unserved_listeners",
             "Listeners of brokers under which the controller is not found",
-            len(term.identity.listeners.unserved(state.brokers.values())),
+            len(term.identity.listeners.find_unserved(state.brokers.values())),
         )
         yield _gauge("kontroller_topics", "Topics", len(state.topics))
         yield _gauge("kontroller_partitions", "Partitions", partitions.total)
@@ -173,7 +173,7 @@ class _Gauges(Collector):
         in_flight = GaugeMetricFamily(
             "kontroller_broker_requests_in_flight", "Control requests not yet answered", labels=["broker"]
         )
-        for broker, count in term.channels.in_flight().items():
+        for broker, count in term.channels.count_unanswered().items():
             in_flight.add_metric([str(broker)], count)
         yield in_flight
 

@@ -55,7 +55,7 @@ class OpenRequests:
         """
         before = traces(term)
         try:
-            answer = await self._apis[type(received.request)].answered(term, received.request, received.quota)
+            answer = await self._apis[type(received.request)].answer_request(term, received.request, received.quota)
         except Exception as error:
             fault = fault_of(error)
             if fault.policy.answer is None or not is_untouched(term, before):

@@ -55,7 +55,7 @@ class ServedApi(Generic[Request]):
     may_be_let_in: Callable[[Term, Request], bool] = lambda _term, _request: False
     """Returns True if the request may be answered during a long event (`between_groups`)."""
 
-    async def answered(self, term: Term, request: Request, quota: MutationQuota) -> Answer:
+    async def answer_request(self, term: Term, request: Request, quota: MutationQuota) -> Answer:
         """Answer a request, charging it to the quota if the API has one."""
         if isinstance(self.answer, Charged):
             return await self.answer.answer(term, request, quota)

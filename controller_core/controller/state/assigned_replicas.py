@@ -172,7 +172,7 @@ class AssignedReplicas:
         """Return the assigned replicas that the brokers host."""
         return [PartitionReplica(partition, broker) for broker in brokers for partition in self._partitions_on[broker]]
 
-    def by_broker(self, partitions: Collection[TopicPartition]) -> dict[BrokerId, Collection[TopicPartition]]:
+    def group_by_broker(self, partitions: Collection[TopicPartition]) -> dict[BrokerId, Collection[TopicPartition]]:
         """Return the partitions grouped by the brokers that are assigned replicas of them."""
         if not partitions:
             return {}

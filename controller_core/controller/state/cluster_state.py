@@ -176,7 +176,7 @@ class ClusterState(AssignedReplicas):
         elif failed != self._failed_replicas.get(broker):
             self._failed_replicas[broker] = failed
         if self._tally is not None:
-            led = self.led_by(filter(self.has, failed), {broker})
+            led = self.find_led_by(filter(self.has, failed), {broker})
             self._tally.set_led_on_failed(broker, len(led))
 
     # Topics and partitions
@@ -221,7 +221,7 @@ class ClusterState(AssignedReplicas):
     def begin_removals(self, partitions: Collection[TopicPartition]) -> None:
         """Forget partitions of topics that stay, except the replicas that are to be deleted."""
         for topic_partition in partitions:
-            self.removals.begin(topic_partition, self.known_replicas(topic_partition))
+            self.removals.begin(topic_partition, self.list_known_replicas(topic_partition))
         self._forget_leaderships(partitions)
         self._count_out(partitions)
         for topic_partition in partitions:
@@ -231,7 +231,7 @@ class ClusterState(AssignedReplicas):
         forgotten = list(partitions)
         self._count_out(forgotten)
         for topic_partition in forgotten:
-            for broker in self.known_replicas(topic_partition):
+            for broker in self.list_known_replicas(topic_partition):
                 self.replica_status.remove(PartitionReplica(topic_partition, broker))
             self._states.pop(topic_partition, None)
             self._partition_status.pop(topic_partition, None)
@@ -248,7 +248,7 @@ class ClusterState(AssignedReplicas):
         """
         return self.has(topic_partition) or self.unusable.has(paths.topic(topic_partition.topic))
 
-    def known_replicas(self, topic_partition: TopicPartition) -> tuple[BrokerId, ...]:
+    def list_known_replicas(self, topic_partition: TopicPartition) -> tuple[BrokerId, ...]:
         """Return the assigned replicas and, in the last steps of a reassignment, those that are being removed."""
         assigned = self.assignment(topic_partition).replicas
         running = self.reassignments.get(topic_partition)
@@ -257,7 +257,7 @@ class ClusterState(AssignedReplicas):
 
     def is_assigned(self, replica: PartitionReplica) -> bool:
         """Return True if the replica is assigned to the partition, or is being removed from it."""
-        return self.has(replica.topic_partition) and replica.broker in self.known_replicas(replica.topic_partition)
+        return self.has(replica.topic_partition) and replica.broker in self.list_known_replicas(replica.topic_partition)
 
     def is_being_deleted(self, name: TopicName) -> bool:
         """Return True if a topic is no longer served. Deletion ends all reassignments of its partitions."""
@@ -363,7 +363,7 @@ class ClusterState(AssignedReplicas):
         wanted = set(statuses)
         return [partition for partition, status in self.partition_status.items() if status in wanted]
 
-    def led_by(self, partitions: Iterable[TopicPartition], leaders: Set[BrokerId]) -> list[TopicPartition]:
+    def find_led_by(self, partitions: Iterable[TopicPartition], leaders: Set[BrokerId]) -> list[TopicPartition]:
         """Return the partitions whose leader is one of the given brokers."""
         return [
             partition
@@ -383,6 +383,6 @@ def _keep(configs: dict[_Key, RecordedConfig], key: _Key, config: RecordedConfig
         configs[key] = config
 
 
-def bounced(known: Mapping[BrokerId, Broker], present: Mapping[BrokerId, Broker]) -> list[BrokerId]:
+def find_bounced(known: Mapping[BrokerId, Broker], present: Mapping[BrokerId, Broker]) -> list[BrokerId]:
     """Return the brokers that restarted before anybody noticed: the same id with a larger epoch (KIP-380)."""
     return [broker for broker in present if broker in known and present[broker].epoch > known[broker].epoch]

@@ -99,10 +99,10 @@ class PartitionTally:
             not_led_by_preferred=sum(map(len, self._missed.values())),
         )
 
-    def by_preferred(self) -> Counter[BrokerId]:
+    def count_by_preferred(self) -> Counter[BrokerId]:
         """Return the number of partitions that each broker should lead, among those that ever had a leader."""
         return Counter({broker: number for broker, number in self._by_preferred.items() if broker is not None})
 
-    def missed(self) -> Mapping[BrokerId, Set[TopicPartition]]:
+    def find_missed(self) -> Mapping[BrokerId, Set[TopicPartition]]:
         """Return those of them that the broker does not lead."""
         return {broker: missed.keys() for broker, missed in self._missed.items() if broker is not None and missed}

@@ -68,7 +68,7 @@ class Refusals:
         """Remove the refusal of a broker that obeyed."""
         self._standing.pop(broker, None)
 
-    def standing(self, brokers: Mapping[BrokerId, Broker]) -> dict[BrokerId, str]:
+    def find_standing(self, brokers: Mapping[BrokerId, Broker]) -> dict[BrokerId, str]:
         """Return the reasons of those among the registered brokers that have not obeyed in their present life."""
         return {
             broker: refusal.reason

@@ -22,7 +22,9 @@ GROUPS_TOLD_TOGETHER: Final = 8
 T = TypeVar("T")
 
 
-async def in_groups(term: Term, items: Sequence[T], work: Callable[[Sequence[T]], Coroutine[Any, Any, None]]) -> None:
+async def run_in_groups(
+    term: Term, items: Sequence[T], work: Callable[[Sequence[T]], Coroutine[Any, Any, None]]
+) -> None:
     """Do the work for all items in groups, and send the brokers requests after every few groups.
 
     An error of one group is raised after the groups in progress have ended. No further group begins.

@@ -208,7 +208,7 @@ class Standby:
         writer = TopicWriter(self._known.state, self._brokers)
         while self._unprepared and not self._is_lost:
             topic = self._unprepared.pop()
-            if topic in self._known.znodes and (prepared := writer.prepared(topic)) is not None:
+            if topic in self._known.znodes and (prepared := writer.prepare(topic)) is not None:
                 self._known.prepared[topic] = prepared
             await asyncio.sleep(0)
 

@@ -33,7 +33,7 @@ class UnservedListeners:
 
     def report(self, brokers: Iterable[Broker]) -> None:
         """Log the listeners of these brokers that are not served, with the remedies."""
-        for name, remedy in self.listeners.unserved(brokers).items():
+        for name, remedy in self.listeners.find_unserved(brokers).items():
             if name not in self._said and len(self._said) < MOST_NAMES:
                 self._said.add(name)
                 log.error("the controller is not found under a listener of the brokers", listener=name, remedy=remedy)
@@ -41,7 +41,7 @@ class UnservedListeners:
     def report_all(self, brokers: Collection[Broker]) -> None:
         """Like `report`, for all present brokers. Log also names in the settings that no broker has."""
         self.report(brokers)
-        for name in self.listeners.unknown(brokers) if brokers else ():
+        for name in self.listeners.find_unknown(brokers) if brokers else ():
             log.error(
                 "no broker has a listener that the controller is set up for",
                 listener=name,

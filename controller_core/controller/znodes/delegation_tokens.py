@@ -12,7 +12,7 @@ from typing import Final
 import structlog
 
 from controller_core.controller.loop.events import TokensDue
-from controller_core.controller.loop.slices import sliced
+from controller_core.controller.loop.slices import slice_up
 from controller_core.controller.term.term import Term
 from controller_core.controller.znodes.config_writes import ensure_paths
 from controller_core.zk import paths
@@ -36,18 +36,18 @@ async def on_tokens_due(term: Term) -> None:
     """Delete the expired tokens, and start the timer again."""
     if (interval_ms := term.settings.delegation_token_check_interval_ms) is not None:
         term.enqueue_later(TokensDue(), interval_ms)
-        over = await _over(term, term.clock.now_ms())
+        over = await _find_expired(term, term.clock.now_ms())
         if over:
-            await _delete(term, await _over_by_zookeeper(term, over))
+            await _delete(term, await _confirm_expired(term, over))
 
 
-def over_at_ms(path: str, data: bytes) -> int:
+def read_end_ms(path: str, data: bytes) -> int:
     """Return the end of a token. Renewals do not extend it beyond its maximum lifetime. Raises `MalformedZnode`."""
     json = json_object(path, data)
     return min(integer(path, json, name, at_most=INT64_MAX) for name in ("maxTimestamp", "expiryTimestamp"))
 
 
-async def _over(term: Term, now_ms: int) -> dict[str, tuple[ZkNode, int]]:
+async def _find_expired(term: Term, now_ms: int) -> dict[str, tuple[ZkNode, int]]:
     """Return the expired tokens by their ids, with the znodes as read and their ends."""
     (names,) = await term.zk.children_many([paths.DELEGATION_TOKENS])
     term.state.unusable.keep_among(paths.DELEGATION_TOKENS, names or ())
@@ -55,7 +55,7 @@ async def _over(term: Term, now_ms: int) -> dict[str, tuple[ZkNode, int]]:
     for first in range(0, len(names or ()), _READ_AT_ONCE):
         some = (names or ())[first : first + _READ_AT_ONCE]
         nodes = await term.zk.read_many(list(map(paths.delegation_token, some)))
-        async for token_id, node in sliced(zip(some, nodes, strict=True)):
+        async for token_id, node in slice_up(zip(some, nodes, strict=True)):
             if node is not None and (end_ms := _read(term, token_id, node)) is not None and end_ms < now_ms:
                 over[token_id] = node, end_ms
     return over
@@ -64,7 +64,7 @@ async def _over(term: Term, now_ms: int) -> dict[str, tuple[ZkNode, int]]:
 def _read(term: Term, token_id: str, node: ZkNode) -> int | None:
     path = paths.delegation_token(token_id)
     try:
-        end_ms = over_at_ms(path, node.data)
+        end_ms = read_end_ms(path, node.data)
     except MalformedZnode as error:
         term.state.unusable.report(path, "unreadable delegation token, it is not expired", error)
         return None
@@ -72,7 +72,7 @@ def _read(term: Term, token_id: str, node: ZkNode) -> int | None:
     return end_ms
 
 
-async def _over_by_zookeeper(term: Term, over: Mapping[str, tuple[ZkNode, int]]) -> dict[str, ZkNode]:
+async def _confirm_expired(term: Term, over: Mapping[str, tuple[ZkNode, int]]) -> dict[str, ZkNode]:
     """Return those that are also expired by the clock of ZooKeeper's leader, which stamps writes with its time."""
     await term.writer.write({"now": [SetData(path=paths.DELEGATION_TOKENS, data=b"")]})
     (node,) = await term.zk.read_many([paths.DELEGATION_TOKENS])

@@ -45,13 +45,13 @@ async def remember(term: Term, topics: Mapping[TopicName, int]) -> None:
     term.state.set_deleted_topics(known)
     data = codecs.encode_deleted_topics(known)
 
-    def entered(node: ZkNode | None) -> list[WriteOp]:
+    def enter(node: ZkNode | None) -> list[WriteOp]:
         return [] if node is not None and _is_of_later_version(node) else [put(paths.DELETED_TOPICS, node, data)]
 
     try:
         await ensure_znodes(term.zk, [Create(path=paths.KONTROLLER)], term.writer.transact)
         is_written = (
-            await compare_and_set(reading(term.zk, paths.DELETED_TOPICS), entered, term.writer.transact)
+            await compare_and_set(reading(term.zk, paths.DELETED_TOPICS), enter, term.writer.transact)
         ).is_written
     except (Contended, TransactionFailed) as why:
         term.state.unusable.report(paths.DELETED_TOPICS, "list of deleted topics not written", why)

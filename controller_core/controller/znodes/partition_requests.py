@@ -27,7 +27,7 @@ from controller_core.controller.znodes import subtrees
 from controller_core.model.ids import TopicName, TopicPartition
 from controller_core.model.topics.partition_numbers import numbers_by_topic
 from controller_core.model.topics.topic_names import why_illegal
-from controller_core.model.wording import listed
+from controller_core.model.wording import list_some
 from controller_core.zk import paths
 from controller_core.zk.session import BadVersion, Delete, NotEmpty, WriteOp, ZkNode, ZkVersion
 
@@ -138,4 +138,4 @@ def report_refused(what: str, refused: Mapping[TopicPartition, str]) -> None:
     for partition, reason in refused.items():
         alike[partition.topic, reason].append(partition)
     for (_, reason), partitions in alike.items():
-        log.error(what, partitions=listed(partitions), reason=reason)
+        log.error(what, partitions=list_some(partitions), reason=reason)

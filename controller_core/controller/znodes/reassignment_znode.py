@@ -18,7 +18,7 @@ from controller_core.controller.state.reassignments import SingleRequest
 from controller_core.controller.term.term import Term
 from controller_core.controller.znodes.partition_requests import read_partition_requests, remove_partition_requests
 from controller_core.model.ids import BrokerId, TopicPartition
-from controller_core.model.wording import listed
+from controller_core.model.wording import list_some
 from controller_core.zk import codecs, paths
 from controller_core.zk.codecs import MalformedZnode
 from controller_core.zk.compare_and_set import Contended, compare_and_set, put
@@ -37,7 +37,7 @@ async def read_requests(term: Term) -> Targets:
     singly = await _read_single_requests(term)
     supplanted = {p: target for p, target in together.items() if singly.get(p, target) != target}
     if supplanted:
-        partitions = listed(sorted(supplanted))
+        partitions = list_some(sorted(supplanted))
         log.warning("entries of the reassignment are replaced by requests for single partitions", partitions=partitions)
         await _take_out(term, supplanted)
     return {**together, **singly} if singly else together
@@ -84,7 +84,7 @@ async def _take_out(term: Term, served: Targets) -> None:
         return _Requested(node, await _decode_or_remove(term, node)) if node is not None else None
 
     try:
-        requested = (await compare_and_set(read, partial(_without, served), term.writer.transact)).found
+        requested = (await compare_and_set(read, partial(_remove_served, served), term.writer.transact)).found
     except (Contended, TransactionFailed) as error:  # the znode is too large, or somebody created children of it
         log.error("served reassignments stay in their znode", error=str(error))
         return
@@ -99,7 +99,7 @@ class _Requested(NamedTuple):
     targets: Targets
 
 
-def _without(served: Targets, requested: _Requested | None) -> list[WriteOp]:
+def _remove_served(served: Targets, requested: _Requested | None) -> list[WriteOp]:
     if requested is None:
         return []
     node, targets = requested

@@ -94,7 +94,7 @@ def clean_up(term: Term, brokers: Collection[BrokerId]) -> None:
                 term.batch.delete_stray(replica.topic_partition, replica.broker)
 
 
-def bounded(
+def limit_rewrite(
     before: TopicAssignment, after: TopicAssignment, change: RemovedReplicasChange, at_most: int
 ) -> tuple[TopicAssignment, RemovedReplicasChange]:
     """Return the part of a rewrite that makes at most this number of changes, or changes one partition.
@@ -137,7 +137,7 @@ async def changes_with(
         for name, (before, after) in rewrites.items()
     }
     added = {name: _only_in_first(name, after, before) for name, (before, after) in rewrites.items()}
-    existing = await _existing(term, list(chain(*dropped.values(), *added.values())))
+    existing = await _read_existing(term, list(chain(*dropped.values(), *added.values())))
     return {
         name: RemovedReplicasChange(
             entered={replica: after.topic_id for replica in dropped[name] if replica not in existing},
@@ -227,7 +227,7 @@ def _only_in_first(topic: TopicName, first: TopicAssignment, second: TopicAssign
     ]
 
 
-async def _existing(term: Term, replicas: list[PartitionReplica]) -> dict[PartitionReplica, TopicId | None]:
+async def _read_existing(term: Term, replicas: list[PartitionReplica]) -> dict[PartitionReplica, TopicId | None]:
     """Return ZooKeeper's entries, and create their parent if it is missing.
 
     The list in memory is not enough: an entry that a person removed must not make a transaction fail.

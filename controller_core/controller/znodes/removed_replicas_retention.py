@@ -19,7 +19,7 @@ from controller_core.controller.loop.events import LedgerDue
 from controller_core.controller.term.term import Term
 from controller_core.controller.znodes import removed_replicas
 from controller_core.model.ids import BrokerId, PartitionReplica
-from controller_core.model.wording import counted, listed
+from controller_core.model.wording import format_count, list_some
 from controller_core.zk import paths
 from controller_core.zk.session import SetData, ZkNode
 
@@ -71,6 +71,6 @@ def _report(term: Term, over: list[PartitionReplica]) -> None:
             "replicas that an absent broker has to delete are forgotten: empty its disks before it returns",
             broker=broker,
             days=term.settings.removed_replicas_retention_days,
-            replicas=counted(len(replicas), "replica"),
-            partitions=listed(replica.topic_partition for replica in replicas),
+            replicas=format_count(len(replicas), "replica"),
+            partitions=list_some(replica.topic_partition for replica in replicas),
         )

@@ -31,12 +31,12 @@ async def _tree_below(term: Term, path: str) -> list[str]:
 async def delete_existing(term: Term, doomed: list[str]) -> None:
     """Delete those of the znodes that exist. Each is listed before its parent."""
 
-    async def existing() -> list[Delete]:
+    async def read_existing() -> list[Delete]:
         nodes = await term.zk.read_many(doomed)
         return [Delete(path=path) for path, node in zip(doomed, nodes, strict=True) if node is not None]
 
     try:
-        await compare_and_set(existing, lambda deletes: deletes, term.writer.transact)
+        await compare_and_set(read_existing, lambda deletes: deletes, term.writer.transact)
     except TooLarge:
         if len(doomed) == 1:
             raise

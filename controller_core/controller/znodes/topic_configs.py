@@ -13,7 +13,7 @@ from controller_core.zk.session import ZkNode
 UNCLEAN_LEADER_ELECTION = "unclean.leader.election.enable"
 
 
-async def allowing_unclean_election(term: Term, topics: Iterable[TopicName]) -> set[TopicName]:
+async def find_allowing_unclean_election(term: Term, topics: Iterable[TopicName]) -> set[TopicName]:
     """Return the topics whose effective configuration allows a leader from outside the ISR.
 
     A topic without its own value has the dynamic default of the controller's own id, then that of all brokers, then the
@@ -29,9 +29,9 @@ async def allowing_unclean_election(term: Term, topics: Iterable[TopicName]) -> 
     own, cluster, *nodes = found = await term.zk.read_many(read)
     for path, node in zip(read, found, strict=True):
         recorded_configs.record(term, path, node)
-    by_default = _said(term, defaults[1], cluster, default=term.settings.unclean_leader_election_enable)
-    by_default = _said(term, defaults[0], own, default=by_default)
-    allowed = (_said(term, path, node, default=by_default) for path, node in zip(topic_paths, nodes, strict=True))
+    by_default = _read_value(term, defaults[1], cluster, default=term.settings.unclean_leader_election_enable)
+    by_default = _read_value(term, defaults[0], own, default=by_default)
+    allowed = (_read_value(term, path, node, default=by_default) for path, node in zip(topic_paths, nodes, strict=True))
     return {name for name, allows in zip(names, allowed, strict=True) if allows}
 
 
@@ -40,7 +40,7 @@ def own_config(settings: Settings) -> RecordedConfig:
     return {UNCLEAN_LEADER_ELECTION: "true" if settings.unclean_leader_election_enable else "false"}
 
 
-def _said(term: Term, path: str, node: ZkNode | None, *, default: bool) -> bool:
+def _read_value(term: Term, path: str, node: ZkNode | None, *, default: bool) -> bool:
     """Return a configuration's value for unclean elections, or the default."""
     try:
         value = codecs.decode_config(node.data, path).get(UNCLEAN_LEADER_ELECTION) if node else None

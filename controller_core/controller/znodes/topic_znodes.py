@@ -51,14 +51,14 @@ async def read_topics(term: Term, topics: Iterable[TopicName], *, watched: bool 
     """
     names = list(topics)
     nodes = await (_read_watched(term, names) if watched else term.zk.read_many(list(map(paths.topic, names))))
-    return _decoded(term, {name: node for name, node in zip(names, nodes, strict=True) if node is not None})
+    return _decode_all(term, {name: node for name, node in zip(names, nodes, strict=True) if node is not None})
 
 
 async def read_modified_topics(term: Term, topics: Iterable[TopicName]) -> dict[TopicName, TopicZnode]:
     """Like `read_topics`, watched, without known topics whose last write was this controller's own."""
     names = list(topics)
     nodes = zip(names, await _read_watched(term, names), strict=True)
-    return _decoded(
+    return _decode_all(
         term, {n: node for n, node in nodes if node is not None and not _is_own(term.state.topics[n], node)}
     )
 
@@ -72,9 +72,9 @@ def _is_own(known: Topic, node: ZkNode) -> bool:
     return (known.czxid, known.written) == (node.czxid, node.version)
 
 
-def _decoded(term: Term, nodes: Mapping[TopicName, ZkNode]) -> dict[TopicName, TopicZnode]:
+def _decode_all(term: Term, nodes: Mapping[TopicName, ZkNode]) -> dict[TopicName, TopicZnode]:
     znodes = {name: znode for name, node in nodes.items() if (znode := _decode(term, name, node)) is not None}
-    borrowed = _borrowed_ids(term, znodes)
+    borrowed = _find_borrowed_ids(term, znodes)
     for name, owner in borrowed.items():
         reason = f'its "topic_id" is that of {owner}: remove it, and the topic gets another one'
         term.state.unusable.report(paths.topic(name), "topic with the id of another is left alone", reason, topic=name)
@@ -85,7 +85,7 @@ def _decoded(term: Term, nodes: Mapping[TopicName, ZkNode]) -> dict[TopicName, T
     return usable
 
 
-def _borrowed_ids(term: Term, znodes: Mapping[TopicName, TopicZnode]) -> dict[TopicName, TopicName]:
+def _find_borrowed_ids(term: Term, znodes: Mapping[TopicName, TopicZnode]) -> dict[TopicName, TopicName]:
     """Return the topics that have the id of another one, with its name, for example copies of znodes.
 
     Brokers identify topics by their ids, so their requests for one would affect the other. An id belongs to the topic
@@ -159,7 +159,7 @@ async def _steps(
     changes = await removed_replicas.changes_with(term, changed, deleted)
     steps = {}
     for name, (before, after) in changed.items():
-        content, change = removed_replicas.bounded(before, after, changes[name], changes_at_once[name])
+        content, change = removed_replicas.limit_rewrite(before, after, changes[name], changes_at_once[name])
         steps[name] = _Step(content=content, change=change)
     return steps
 
@@ -216,15 +216,17 @@ async def write_assignments(
     for (topic, partition), assignment in assignments.items():
         by_topic.setdefault(topic, {})[partition] = assignment
 
-    def with_assignments(name: TopicName, content: TopicAssignment) -> TopicAssignment:
+    def replace_assignments(name: TopicName, content: TopicAssignment) -> TopicAssignment:
         changed = {p: a for p, a in by_topic[name].items() if p in content.partitions}
         if all(content.partitions[partition] == assignment for partition, assignment in changed.items()):
             return content
         return replace(
-            content, topic_id=content.topic_id or known_id(term, name), partitions={**content.partitions, **changed}
+            content,
+            topic_id=content.topic_id or find_known_id(term, name),
+            partitions={**content.partitions, **changed},
         )
 
-    contents = await rewrite_topics(term, by_topic, with_assignments, deleted)
+    contents = await rewrite_topics(term, by_topic, replace_assignments, deleted)
     return {
         partition: assignment
         for partition, assignment in assignments.items()
@@ -232,7 +234,7 @@ async def write_assignments(
     }
 
 
-def known_id(term: Term, topic: TopicName) -> TopicId | None:
+def find_known_id(term: Term, topic: TopicName) -> TopicId | None:
     """Return the known id of a topic."""
     known = term.state.topics.get(topic)
     return known.topic_id if known else None

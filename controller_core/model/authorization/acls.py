@@ -106,7 +106,7 @@ class AclTable:
         if pattern.is_prefix:
             of_type.count(len(pattern.name), bool(kept) - had)
 
-    def of(self, resource: Resource) -> list[frozenset[Entry]]:
+    def find_entries(self, resource: Resource) -> list[frozenset[Entry]]:
         """Return the entries of each pattern that matches a resource; empty if no ACL matches."""
         kind, name = resource
         of_type = self._by_type[kind]

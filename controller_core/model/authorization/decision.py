@@ -43,16 +43,16 @@ class AuthorizerRules:
             return True
         if caller.address is None:
             return False
-        found = acls.of(resource)
+        found = acls.find_entries(resource)
         if not found:
             return self.allows_unless_acl
-        denying, allowing = _deciding(str(caller.principal), host_of(caller.address), operation)
+        denying, allowing = _make_deciding(str(caller.principal), host_of(caller.address), operation)
         is_denied = any(not denying.isdisjoint(entries) for entries in found)
         return not is_denied and any(not allowing.isdisjoint(entries) for entries in found)
 
 
 @lru_cache(maxsize=4096)
-def _deciding(principal: str, host: str, operation: Operation) -> tuple[frozenset[Entry], frozenset[Entry]]:
+def _make_deciding(principal: str, host: str, operation: Operation) -> tuple[frozenset[Entry], frozenset[Entry]]:
     """Return all entries that would deny this to the caller, and all that would allow it."""
 
     def entries(operations: Iterable[Operation], *, is_allowed: bool) -> frozenset[Entry]:

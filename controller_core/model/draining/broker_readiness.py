@@ -12,7 +12,7 @@ from collections.abc import Set
 
 from controller_core.model.draining.cluster_picture import ClusterPicture
 from controller_core.model.ids import BrokerId, TopicPartition
-from controller_core.model.wording import counted, listed
+from controller_core.model.wording import format_count, list_some
 
 NONE_ARRIVE: frozenset[TopicPartition] = frozenset()
 
@@ -25,17 +25,17 @@ def why_not_ready(picture: ClusterPicture, broker: BrokerId, arriving: Set[Topic
     if not picture.brokers:
         return f"broker {broker} knows no broker of its cluster yet: it waits for metadata from a controller"
     if broker not in picture.brokers:
-        return f"broker {broker} is not registered: the live brokers are {listed(sorted(picture.brokers))}"
+        return f"broker {broker} is not registered: the live brokers are {list_some(sorted(picture.brokers))}"
     if picture.controller is None:
         return "no controller is known, or it is not at the listener where the broker was asked"
-    late = [partition for partition in behind(picture, broker) if partition not in arriving]
+    late = [partition for partition in find_behind(picture, broker) if partition not in arriving]
     if late:
-        replicas = counted(len(picture.partitions_on(broker)), "replica")
-        return f"{len(late)} of {replicas} not in sync: {listed(late)}"
+        replicas = format_count(len(picture.partitions_on(broker)), "replica")
+        return f"{len(late)} of {replicas} not in sync: {list_some(late)}"
     return None
 
 
-def behind(picture: ClusterPicture, broker: BrokerId) -> tuple[TopicPartition, ...]:
+def find_behind(picture: ClusterPicture, broker: BrokerId) -> tuple[TopicPartition, ...]:
     """Return the partitions whose replica on the broker is out of sync, although there is a leader to fetch from."""
     return tuple(
         place.partition

@@ -13,7 +13,7 @@ from typing import Final
 
 from controller_core.model.draining.cluster_picture import ClusterPicture, PartitionPlace
 from controller_core.model.ids import BrokerId, TopicName, TopicPartition
-from controller_core.model.wording import counted, listed
+from controller_core.model.wording import format_count, list_some
 
 _TURNS: Final = 6
 
@@ -89,13 +89,13 @@ def enough(picture: ClusterPicture, broker: BrokerId, min_insync_replicas: Mappi
     spare_none = [
         place.partition for place in places if 1 < len(place.replicas) <= min_insync_replicas[place.partition.topic]
     ]
-    said = [f"{counted(len(places), 'partition')} of broker {broker} can do without it"]
+    said = [f"{format_count(len(places), 'partition')} of broker {broker} can do without it"]
     if alone:
-        said.append(f"not waited for, no other replica, unavailable while it is stopped: {listed(alone)}")
+        said.append(f"not waited for, no other replica, unavailable while it is stopped: {list_some(alone)}")
     if spare_none:
         said.append(
             "not waited for, no more replicas than min.insync.replicas, acks=all is refused while it is stopped: "
-            + listed(spare_none)
+            + list_some(spare_none)
         )
     return "; ".join(said)
 
@@ -107,16 +107,16 @@ def still_led(picture: ClusterPicture, broker: BrokerId) -> tuple[PartitionPlace
     )
 
 
-def explained(waiting: Sequence[Obstacle], alive: frozenset[BrokerId]) -> str:
+def explain(waiting: Sequence[Obstacle], alive: frozenset[BrokerId]) -> str:
     """Explain in one line which partitions wait, and for which brokers."""
     missing = Counter(broker for obstacle in waiting for broker in obstacle.missing)
     brokers = [
-        f"broker {broker} ({'alive, not in sync' if broker in alive else 'not alive'}: {counted(count, 'replica')})"
+        f"broker {broker} ({'alive, not in sync' if broker in alive else 'not alive'}: {format_count(count, 'replica')})"
         for broker, count in sorted(missing.items())
     ]
     return (
-        f"{counted(len(waiting), 'partition')} would have too few replicas in sync: {listed(waiting)}; "
-        f"missing: {listed(brokers) or 'none'}"
+        f"{format_count(len(waiting), 'partition')} would have too few replicas in sync: {list_some(waiting)}; "
+        f"missing: {list_some(brokers) or 'none'}"
     )
 
 

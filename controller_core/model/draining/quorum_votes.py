@@ -32,7 +32,7 @@ class Vote:
         return self.behind_ms is not None and self.behind_ms <= LATE_MS
 
 
-def missing_votes(votes: Sequence[Vote], node: BrokerId) -> tuple[BrokerId, ...]:
+def find_missing_votes(votes: Sequence[Vote], node: BrokerId) -> tuple[BrokerId, ...]:
     """Return the voters that a majority would lack without a node, sorted; empty if the node does not vote."""
     others = [vote for vote in votes if vote.voter != node]
     if len(others) == len(votes):

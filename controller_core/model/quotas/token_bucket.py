@@ -43,7 +43,7 @@ class TokenBucket:
     def is_exhausted(self) -> bool:
         return self.tokens < 0
 
-    def filled(self, limit: Limit, now_ms: float) -> "TokenBucket":
+    def fill(self, limit: Limit, now_ms: float) -> "TokenBucket":
         """Return the bucket as it is now. If the limit has changed, the new one counts for the whole time."""
         elapsed_s = max(0.0, now_ms - self.at_ms) / 1000
         return TokenBucket(tokens=min(limit.burst, self.tokens + limit.rate_per_s * elapsed_s), at_ms=now_ms)
@@ -72,7 +72,7 @@ class Charge:
     """The delay for the client, if it exceeded its quota."""
 
 
-def charged(bucket: TokenBucket, mutations: int, limit: Limit, *, is_strict: bool) -> Charge:
+def charge_bucket(bucket: TokenBucket, mutations: int, limit: Limit, *, is_strict: bool) -> Charge:
     """Take tokens for the mutations from a bucket that is filled up to now, or refuse."""
     if is_strict and bucket.is_exhausted:
         return Charge(bucket=bucket, is_refused=True, throttle_ms=bucket.throttle_ms(limit))

@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 
 from controller_core.model.throttles import FOLLOWER_REPLICAS, LEADER_REPLICAS
 from controller_core.model.topics.topic_configs import TOPIC_CONFIGS, complaints
-from controller_core.model.wording import counted
+from controller_core.model.wording import format_count
 
 RESERVED_KEYS: Final = frozenset({LEADER_REPLICAS, FOLLOWER_REPLICAS})
 """The keys that select the replicas a throttle slows.
@@ -50,7 +50,7 @@ def owner_of(key: str, named: Collection[str], given: Collection[str]) -> Owner:
     return Owner.RESERVED if key in RESERVED_KEYS else Owner.UNDECLARED
 
 
-def undeclared_keys(live: Mapping[str, str], named: Collection[str], given: Collection[str]) -> dict[str, str]:
+def find_undeclared_keys(live: Mapping[str, str], named: Collection[str], given: Collection[str]) -> dict[str, str]:
     """Return what somebody else set on a topic, by key."""
     return {key: value for key, value in sorted(live.items()) if owner_of(key, named, given) is Owner.UNDECLARED}
 
@@ -100,9 +100,9 @@ def _too_many_in_sync(config: Mapping[str, str], replicas: int) -> list[str]:
     if wanted <= replicas:
         return []
     return [
-        f"{MIN_INSYNC_REPLICAS} is {wanted}, but each partition has {counted(replicas, 'replica')}: brokers refuse writes"
-        f" with acks=all, or acknowledge them with fewer replicas. Set it to {replicas} or less, or give each partition"
-        f" {wanted} replicas"
+        f"{MIN_INSYNC_REPLICAS} is {wanted}, but each partition has {format_count(replicas, 'replica')}: brokers refuse"
+        f" writes with acks=all, or acknowledge them with fewer replicas. Set it to {replicas} or less, or give each"
+        f" partition {wanted} replicas"
     ]
 
 

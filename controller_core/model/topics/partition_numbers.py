@@ -12,7 +12,7 @@ from controller_core.model.ids import PartitionId, TopicName, TopicPartition
 _CONTIGUOUS = "clients take the numbers of partitions for contiguous"
 
 
-def refused_additions(present: Collection[PartitionId], asked: Collection[PartitionId]) -> dict[PartitionId, str]:
+def refuse_additions(present: Collection[PartitionId], asked: Collection[PartitionId]) -> dict[PartitionId, str]:
     """Return the partitions that cannot be added to those present, with the reasons."""
     refused: dict[PartitionId, str] = {}
     taken = set(present)
@@ -29,7 +29,7 @@ def refused_additions(present: Collection[PartitionId], asked: Collection[Partit
     return refused
 
 
-def refused_removals(present: Collection[PartitionId], asked: Collection[PartitionId]) -> dict[PartitionId, str]:
+def refuse_removals(present: Collection[PartitionId], asked: Collection[PartitionId]) -> dict[PartitionId, str]:
     """Return the partitions that cannot be removed from those present, with the reasons."""
     refused: dict[PartitionId, str] = {}
     remaining = sorted(present)

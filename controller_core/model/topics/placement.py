@@ -39,7 +39,7 @@ def place_partitions(
     if not 0 < replication_factor <= len(brokers):
         raise NotEnoughBrokers(replication_factor=replication_factor, brokers=len(brokers))
     racks = effective_racks(brokers)
-    ring = _alternating_racks(racks)
+    ring = _alternate_racks(racks)
     start = crc32(topic.encode()) % len(ring)
     shift = len(set(racks.values()))
 
@@ -90,7 +90,7 @@ def effective_racks(brokers: Racks) -> dict[BrokerId, str]:
     return named if len(named) == len(brokers) else {broker: str(broker) for broker in brokers}
 
 
-def _alternating_racks(racks: Mapping[BrokerId, str]) -> list[BrokerId]:
+def _alternate_racks(racks: Mapping[BrokerId, str]) -> list[BrokerId]:
     """Return the brokers with neighbours in different racks as far as possible: one broker of each rack, round by
     round.
     """

@@ -11,7 +11,7 @@ from controller_core.model.ids import BrokerId, PartitionId
 from controller_core.model.metadata import ReplicaAssignment
 
 
-def without_phantom(
+def replace_phantom(
     partitions: Mapping[PartitionId, ReplicaAssignment],
     phantom: BrokerId,
     live: Set[BrokerId],
@@ -35,11 +35,11 @@ def without_phantom(
         substitute = min(free, key=lambda broker: (load[broker], broker), default=None)
         if substitute is not None:
             load[substitute] += 1
-        repaired[partition] = _substituted(assignment, phantom, substitute)
+        repaired[partition] = _substitute(assignment, phantom, substitute)
     return repaired
 
 
-def _substituted(assignment: ReplicaAssignment, phantom: BrokerId, substitute: BrokerId | None) -> ReplicaAssignment:
+def _substitute(assignment: ReplicaAssignment, phantom: BrokerId, substitute: BrokerId | None) -> ReplicaAssignment:
     def mend(replicas: tuple[BrokerId, ...]) -> tuple[BrokerId, ...]:
         renamed = (substitute if replica == phantom else replica for replica in replicas)
         return tuple(replica for replica in renamed if replica is not None)

@@ -131,7 +131,7 @@ def _number(type_: ConfigType, default: int, low: int | None, high: int | None =
         spelled = value.strip()
         if not _WHOLE_NUMBER.fullmatch(spelled) or len(spelled) > 100 or not -largest - 1 <= int(spelled) <= largest:
             return f"Not a number of type {type_.value}"
-        return _out_of_range(int(spelled), low, high)
+        return _check_range(int(spelled), low, high)
 
     return TopicConfig(type=type_, default=str(default), complaint=complaint)
 
@@ -144,7 +144,7 @@ def _long(default: int, low: int | None) -> TopicConfig:
     return _number(ConfigType.LONG, default, low)
 
 
-def _out_of_range(number: float, low: float | None, high: float | None) -> str | None:
+def _check_range(number: float, low: float | None, high: float | None) -> str | None:
     if low is not None and number < low:
         return f"Value must be at least {low}"
     if high is not None and number > high:
@@ -159,7 +159,7 @@ def _gzip_level(value: str) -> str | None:
 
 def _ratio(value: str) -> str | None:
     is_number = _DECIMAL.fullmatch(value.strip()) is not None and math.isfinite(float(value))
-    return _out_of_range(float(value), 0, 1) if is_number else "Not a number of type DOUBLE"
+    return _check_range(float(value), 0, 1) if is_number else "Not a number of type DOUBLE"
 
 
 def _boolean(default: str) -> TopicConfig:
@@ -187,7 +187,7 @@ def _cleanup_policy(value: str) -> str | None:
     return None if is_valid else "String must be one of: compact, delete"
 
 
-def _throttled_replicas(value: str) -> str | None:
+def _check_throttled_replicas(value: str) -> str | None:
     items = _items(value)
     is_valid = items == ["*"] or all(_THROTTLED.fullmatch(item) for item in items)
     form = "[partitionId]:[brokerId],[partitionId]:[brokerId],..."
@@ -200,7 +200,7 @@ def _message_format(value: str) -> str | None:
     return None if release in _VERSIONS else f"{value!r} is no version of Kafka, such as 3.0"
 
 
-_THROTTLED_REPLICAS: Final = TopicConfig(type=ConfigType.LIST, default="", complaint=_throttled_replicas)
+_THROTTLED_REPLICAS: Final = TopicConfig(type=ConfigType.LIST, default="", complaint=_check_throttled_replicas)
 
 TOPIC_CONFIGS: Final[Mapping[str, TopicConfig]] = {
     "cleanup.policy": TopicConfig(type=ConfigType.LIST, default="delete", complaint=_cleanup_policy),

@@ -30,7 +30,7 @@ def why_illegal(name: str) -> str | None:
     return None
 
 
-def normalized(name: str) -> str:
+def normalize(name: str) -> str:
     """Return the form of a topic's name in metrics.
 
     Two names with the same form collide there, so only one is allowed.
@@ -38,6 +38,6 @@ def normalized(name: str) -> str:
     return name.replace(".", "_")
 
 
-def by_normalized(names: Iterable[TopicName]) -> Mapping[str, TopicName]:
+def group_by_normalized(names: Iterable[TopicName]) -> Mapping[str, TopicName]:
     """Return one of the names for each normalized form."""
-    return {normalized(name): name for name in names}
+    return {normalize(name): name for name in names}

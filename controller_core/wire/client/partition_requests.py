@@ -16,7 +16,7 @@ from kio.schema.types import BrokerId as WireBrokerId
 from kio.schema.types import TopicName as WireTopicName
 from kio.static.primitive import i8, i32, i32Timedelta
 
-from controller_core.model.ids import BrokerId, PartitionId, TopicName, TopicPartition, by_topic
+from controller_core.model.ids import BrokerId, PartitionId, TopicName, TopicPartition, group_by_topic
 
 PREFERRED: Final = i8(0)
 UNCLEAN: Final = i8(1)
@@ -33,7 +33,7 @@ def reassignment_request(
             ReassignableTopic(
                 name=WireTopicName(topic), partitions=tuple(_movable(each, targets[each]) for each in partitions)
             )
-            for topic, partitions in by_topic(targets)
+            for topic, partitions in group_by_topic(targets)
         ),
     )
 
@@ -57,7 +57,7 @@ def election_request(
     if partitions is not None:
         wanted = tuple(
             TopicPartitions(topic=WireTopicName(topic), partitions=tuple(i32(each.partition) for each in of_topic))
-            for topic, of_topic in by_topic(partitions)
+            for topic, of_topic in group_by_topic(partitions)
         )
     return ElectLeadersRequest(election_type=election_type, topic_partitions=wanted, timeout=timeout)
 

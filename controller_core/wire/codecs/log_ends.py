@@ -15,7 +15,7 @@ from kio.schema.fetch.v12.response import FetchResponse, PartitionData
 from kio.schema.types import TopicName as WireTopicName
 from kio.static.primitive import i32, i32Timedelta, i64
 
-from controller_core.model.ids import LeaderEpoch, PartitionId, TopicName, TopicPartition, by_topic
+from controller_core.model.ids import LeaderEpoch, PartitionId, TopicName, TopicPartition, group_by_topic
 from controller_core.model.metadata import LogEnd
 from controller_core.wire.codecs.decoding import Undecodable
 from controller_core.wire.codecs.frames import decode_response
@@ -41,7 +41,7 @@ def log_ends_request(epochs: Mapping[TopicPartition, LeaderEpoch]) -> FetchReque
                     for each in partitions
                 ),
             )
-            for topic, partitions in by_topic(epochs)
+            for topic, partitions in group_by_topic(epochs)
         ),
         forgotten_topics_data=(),
     )

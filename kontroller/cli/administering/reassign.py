@@ -213,7 +213,7 @@ def limits(
             return (await admin.remove_limit(remove, timeout_ms=time.left_ms()),)
         return await admin.list_limits(timeout_ms=time.left_ms())
 
-    from controller_core.model.wording import listed
+    from controller_core.model.wording import list_some
 
     found = run(server, command_config, work, timeout_ms)
     value = [
@@ -227,7 +227,7 @@ def limits(
     if remove is not None:
         say(output, value, [f"the limit of {remove} is removed"])
         return
-    rows = [(each.owner, each.bytes_per_second, listed(each.partitions) or None) for each in found]
+    rows = [(each.owner, each.bytes_per_second, list_some(each.partitions) or None) for each in found]
     show(output, value, ("OWNER", "BYTES-PER-SECOND", "PARTITIONS"), rows, empty="no object has set a limit")
 
 

@@ -12,7 +12,7 @@ from kio.schema.describe_configs.v4.request import DescribeConfigsResource
 from kio.static.protocol import RequestPayload, ResponsePayload
 
 from controller_core.model.ids import TopicName, TopicPartition
-from controller_core.model.wording import listed
+from controller_core.model.wording import list_some
 from controller_core.wire.client.request_client import Address, RequestClient
 from controller_operator.kafka.marked_throttles import Entry, entries_in, marked_partitions
 from controller_operator.kafka.requests.throttles import MAX_ASKED, ask_for_throttle
@@ -63,7 +63,7 @@ async def remove_limit(call: Call, owner: str) -> Limit:
     moving = sorted(set(await ongoing(call)) & set(limit.partitions))
     if moving:
         raise AdminError(
-            f"{listed(moving)} moves under this limit: wait for that, or change spec.throttle of its object"
+            f"{list_some(moving)} moves under this limit: wait for that, or change spec.throttle of its object"
         )
     step = RemoveThrottle(owner=owner, partitions=frozenset(limit.partitions))
     client = call.cluster.client.within(call.left_ms)

@@ -19,7 +19,7 @@ from kio.schema.list_partition_reassignments.v0.request import ListPartitionReas
 from kio.schema.types import TopicName as WireTopicName
 from kio.static.primitive import i32
 
-from controller_core.model.ids import BrokerId, PartitionId, TopicName, TopicPartition, by_topic
+from controller_core.model.ids import BrokerId, PartitionId, TopicName, TopicPartition, group_by_topic
 from controller_core.wire.client.cluster_picture import read_picture
 from controller_core.wire.client.partition_requests import reassignment_request, reassignment_results
 from kontroller.client.assignments import Replicas
@@ -122,7 +122,7 @@ async def ongoing(call: Call, partitions: Sequence[TopicPartition] | None = None
             ListPartitionReassignmentsTopics(
                 name=WireTopicName(topic), partition_indexes=tuple(i32(tp.partition) for tp in group)
             )
-            for topic, group in by_topic(partitions)
+            for topic, group in group_by_topic(partitions)
         )
     request = ListPartitionReassignmentsRequest(timeout=call.for_server, topics=topics)
     response = await call.ask_controller(request, ListPartitionReassignmentsResponse, changes_nothing=True)

@@ -20,7 +20,7 @@ from controller_core.model.throttles import (
     LEADER_REPLICAS,
     Move,
     Throttle,
-    wanted_by,
+    combine_throttles,
 )
 from kontroller.client.assignments import Replicas
 from kontroller.client.brokers_business import ask_controller_or_broker
@@ -47,7 +47,7 @@ async def throttle(call: Call, targets: Mapping[TopicPartition, Replicas], bytes
         raise InvalidArgument(f"a throttle of {bytes_per_second} bytes a second would hold all up: give at least 1")
     origins = await _all_origins(call, targets)
     moves = {tp: Move(origin=origins[tp], target=target) for tp, target in targets.items()}
-    wanted = wanted_by([Throttle(bytes_per_second=bytes_per_second, moves=moves)])
+    wanted = combine_throttles([Throttle(bytes_per_second=bytes_per_second, moves=moves)])
     present = await own_configs(call, sorted({tp.topic for tp in targets}))
     resources = []
     for entity, settings in wanted.items():

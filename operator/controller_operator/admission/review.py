@@ -6,7 +6,7 @@ from typing import Annotated, Any, Final
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 from pydantic.alias_generators import to_camel
 
-from controller_core.model.wording import shortened
+from controller_core.model.wording import shorten
 from controller_operator.kubernetes.object_store import KIND_CLASSES, Raw
 from controller_operator.resources.common import API_VERSION as OUR_API_VERSION
 
@@ -110,10 +110,10 @@ def answer(uid: str, refusal: str | None, warnings: Iterable[str] = ()) -> dict[
     """The answer to the question with this uid; without a `refusal` it may be done.
 
     The API server cuts what it passes on to clients: warnings above 256 characters, and many of them."""
-    said = [shortened(each, _WARNING_LIMIT) for each in warnings][:_WARNINGS_LIMIT]
+    said = [shorten(each, _WARNING_LIMIT) for each in warnings][:_WARNINGS_LIMIT]
     response: dict[str, Any] = {"uid": uid, "allowed": refusal is None}
     if refusal is not None:
-        message = shortened(refusal, _MESSAGE_LIMIT)
+        message = shorten(refusal, _MESSAGE_LIMIT)
         response["status"] = {"code": UNPROCESSABLE, "reason": "Invalid", "message": message}
     if said:
         response["warnings"] = said

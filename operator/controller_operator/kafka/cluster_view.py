@@ -16,7 +16,7 @@ from controller_core.model.features import FinalizedFeatures
 from controller_core.model.ids import NO_LEADER, BrokerId, ControllerEpoch, PartitionId, TopicName, TopicPartition
 from controller_core.model.metadata import Broker, PartitionState, ReplicaAssignment, TopicAssignment
 from controller_core.model.topics.config_keys import MIN_INSYNC_REPLICAS
-from controller_core.model.wording import listed
+from controller_core.model.wording import list_some
 from controller_core.zk.codecs import PreferredElectionPlan, ReassignmentPlan
 from controller_core.zk.session import ZkVersion
 
@@ -226,10 +226,10 @@ class ClusterView:
         """Words to add if there are not enough brokers; empty if all take new replicas."""
         words = ""
         if self.cordoned:
-            cordoned = listed(sorted(self.cordoned))
+            cordoned = list_some(sorted(self.cordoned))
             words += f"; those whose log directories are all cordoned take no new replicas: {cordoned}"
         if self.to_remove:
-            leaving = listed(sorted(self.to_remove))
+            leaving = list_some(sorted(self.to_remove))
             words += f"; those in spec.brokersToRemove of the KafkaCluster take no new replicas: {leaving}"
         return words
 

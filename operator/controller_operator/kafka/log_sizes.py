@@ -17,7 +17,7 @@ from kio.schema.types import TopicName as WireTopicName
 from kio.static.primitive import i32
 from kio.static.protocol import RequestPayload, ResponsePayload
 
-from controller_core.model.ids import BrokerId, PartitionId, TopicName, TopicPartition, by_topic
+from controller_core.model.ids import BrokerId, PartitionId, TopicName, TopicPartition, group_by_topic
 from controller_core.wire.client.request_client import Address
 from controller_core.wire.connections.security import SecuritySource
 
@@ -124,6 +124,6 @@ def _request(partitions: Sequence[TopicPartition]) -> DescribeLogDirsRequest:
     return DescribeLogDirsRequest(
         topics=tuple(
             DescribableLogDirTopic(topic=WireTopicName(topic), partitions=tuple(i32(each.partition) for each in group))
-            for topic, group in by_topic(partitions)
+            for topic, group in group_by_topic(partitions)
         )
     )

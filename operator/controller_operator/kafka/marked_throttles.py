@@ -35,8 +35,8 @@ from controller_core.model.throttles import (
     LEADER_REPLICAS,
     Throttle,
     Values,
+    combine_throttles,
     topic_entity,
-    wanted_by,
 )
 
 LISTS: Final = (LEADER_REPLICAS, FOLLOWER_REPLICAS)
@@ -149,7 +149,7 @@ def _mark(own: Sequence[Entry], others: Sequence[Entry]) -> int:
 
 def _wanted(throttle: Throttle, mark: int) -> dict[TopicName, dict[str, Values]]:
     """Return the entries for the lists of the topics, with the owner's mark."""
-    wanted, zeros = wanted_by([throttle]), "0" * mark
+    wanted, zeros = combine_throttles([throttle]), "0" * mark
     topics = dict.fromkeys(partition.topic for partition in throttle.moves)
     return {
         topic: {name: tuple(zeros + replica for replica in each) for name, each in wanted[topic_entity(topic)].items()}

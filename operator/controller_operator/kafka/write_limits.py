@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Final, TypeVar
 
-from controller_core.model.ids import BrokerId, TopicName, TopicPartition, by_topic
+from controller_core.model.ids import BrokerId, TopicName, TopicPartition, group_by_topic
 from controller_core.model.reassignment import begin_reassignment
 from controller_core.zk import codecs, paths
 from controller_core.zk.request_size import DEFAULT_JUTE_MAXBUFFER_BYTES, transaction_bytes
@@ -71,7 +71,7 @@ class WriteLimits:
     def why_no_reassignment(self, targets: Targets, view: ClusterView, *, is_by_znode: bool = True) -> str | None:
         """As `why_too_large`, for a reassignment: also the topics' znodes must have room, as each names the old replicas
         and the new ones while it lasts. One that the controller is asked for needs no other znode."""
-        for topic, of_topic in by_topic(targets):
+        for topic, of_topic in group_by_topic(targets):
             size_bytes = self._bytes([_while_moving(topic, {each: targets[each] for each in of_topic}, view)])
             if size_bytes > self.max_bytes:
                 return (

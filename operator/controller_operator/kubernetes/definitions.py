@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import structlog
 
-from controller_core.model.wording import listed
+from controller_core.model.wording import list_some
 from controller_operator.kubernetes.object_api import ApiError, ObjectApi
 from controller_operator.resources import KINDS, KafkaCluster
 from controller_operator.resources.crds import custom_resource_definition
@@ -57,7 +57,7 @@ class Definitions:
             if fields := self._lacking.get(needed):
                 return (
                     f"the definition of {needed} in this cluster is of an earlier release than this operator, and lacks "
-                    f"{listed(fields)}: apply the CustomResourceDefinitions of this release"
+                    f"{list_some(fields)}: apply the CustomResourceDefinitions of this release"
                 )
         return None
 

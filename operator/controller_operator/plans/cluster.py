@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import Final
 
 from controller_core.model.features import FinalizedFeatures
-from controller_core.model.wording import listed
+from controller_core.model.wording import list_some
 from controller_operator.kafka.cluster_view import ClusterView
 from controller_operator.plans.cluster_health import Directories, degraded, disk_notices, list_brokers
 from controller_operator.plans.outcome import Context, Plan, Verdict, conditions
@@ -119,7 +119,7 @@ def _verdict(cluster: KafkaCluster, view: ClusterView, decider: KafkaCluster | N
 def _leaderless(view: ClusterView) -> str:
     if view.voters is None:
         return "no controller holds the cluster"
-    voters = listed(view.voters)
+    voters = list_some(view.voters)
     return (
         f"the controllers{f' ({voters})' if voters else ''} have no leader: brokers serve what they have, and nothing can "
         "be changed, nor another leader of a partition be elected. More than half of the controllers must run and reach "

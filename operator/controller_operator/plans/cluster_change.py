@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from shlex import quote
 from typing import Any, TypeVar
 
-from controller_core.model.wording import counted
+from controller_core.model.wording import format_count
 from controller_operator.kubernetes.object_store import CarriedOut
 from controller_operator.plans.outcome import Context, Notice, Plan, Verdict, conditions
 from controller_operator.resources import KafkaCluster, PartitionReassignment, PreferredElection
@@ -94,8 +94,8 @@ def refuse_cluster(cluster: KafkaCluster, present: str | None, objects: Counter[
         foreign[place.cluster_id] += number if change is not None and not change.is_accepted else 0
     facts = [f"this object led to Kafka cluster {own.known} before"] if own is not None else []
     facts += [
-        f"{counted(number, 'object')} that {'refers' if number == 1 else 'refer'} to it {'was' if number == 1 else 'were'} "
-        f"carried out in Kafka cluster {known}"
+        f"{format_count(number, 'object')} that {'refers' if number == 1 else 'refer'} to it "
+        f"{'was' if number == 1 else 'were'} carried out in Kafka cluster {known}"
         for known, number in sorted(foreign.items())
         if number
     ]

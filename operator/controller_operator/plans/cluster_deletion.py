@@ -6,7 +6,7 @@ A topic with `deletionPolicy: Delete` cannot be deleted without its KafkaCluster
 from collections import Counter
 from collections.abc import Collection
 
-from controller_core.model.wording import counted, listed
+from controller_core.model.wording import format_count, list_some
 from controller_operator.kubernetes.object_store import Key
 from controller_operator.plans.outcome import Verdict
 from controller_operator.resources.common import DELETE_FIRST_ANNOTATION, ObjectMeta
@@ -31,8 +31,8 @@ def waiting_verdict(cluster: ObjectMeta, dependents: Collection[Key]) -> Verdict
 def describe_dependents(dependents: Collection[Key]) -> str:
     """Return how many of which kind there are, and the names of some: `2 KafkaTopics (shop/a, shop/b)`."""
     kinds = Counter(key.kind for key in dependents)
-    counts = " and ".join(counted(count, kind) for kind, count in sorted(kinds.items()))
-    return f"{counts} ({listed(sorted(f'{key.namespace}/{key.name}' for key in dependents))})"
+    counts = " and ".join(format_count(count, kind) for kind, count in sorted(kinds.items()))
+    return f"{counts} ({list_some(sorted(f'{key.namespace}/{key.name}' for key in dependents))})"
 
 
 def _needed_by(cluster: ObjectMeta, dependents: Collection[Key]) -> str:

@@ -13,7 +13,7 @@ from typing import Final
 
 from controller_core.model.ids import BrokerId
 from controller_core.model.metadata import Broker
-from controller_core.model.wording import MOST_NAMED, counted, listed, name_all
+from controller_core.model.wording import MOST_NAMED, format_count, list_some, name_all
 from controller_operator.kafka.cluster_view import ClusterView, Counts
 from controller_operator.kafka.log_directories import LogDirectories
 from controller_operator.plans.outcome import Notice, Said
@@ -86,7 +86,7 @@ def disk_notices(
             reason=reason,
             message=words(rows),
             is_warning=True,
-            series=f"{listed(row.id for row in rows)} {now:%Y-%m-%dT%H}",
+            series=f"{list_some(row.id for row in rows)} {now:%Y-%m-%dT%H}",
         )
         for reason, rows, words in told
         if rows
@@ -172,7 +172,7 @@ def _describe_failed_directories(rows: list[BrokerStatus]) -> str:
 
 
 def _directories(paths: tuple[str, ...]) -> str:
-    return f"{'directory' if len(paths) == 1 else 'directories'} {listed(paths)}"
+    return f"{'directory' if len(paths) == 1 else 'directories'} {list_some(paths)}"
 
 
 def _more(rows: list[BrokerStatus]) -> list[str]:
@@ -190,4 +190,4 @@ def _describe_missing_brokers(missing: list[BrokerId]) -> str:
 
 
 def _describe_share(count: int, counts: Counts, trouble: str) -> str:
-    return f"{count} of {counted(counts.partitions, 'partition')} {trouble}" if count else ""
+    return f"{count} of {format_count(counts.partitions, 'partition')} {trouble}" if count else ""

@@ -20,7 +20,7 @@ from itertools import islice
 from typing import Final
 
 from controller_core.model.ids import NO_LEADER, BrokerEpoch, BrokerId, TopicPartition
-from controller_core.model.wording import MOST_NAMED, counted, name_all
+from controller_core.model.wording import MOST_NAMED, format_count, name_all
 from controller_operator.kafka.cluster_view import ClusterView, Controller, ControllerKind
 from controller_operator.plans.outcome import Notice
 from controller_operator.resources.cluster import BrokerState, BrokerStatus, KafkaClusterStatus
@@ -191,7 +191,7 @@ def _partitions_offline(told: Told, after: Picture, view: ClusterView, occurrenc
     if after.lost > told.least_lost:
         named = [str(partition) for partition in islice(_lost_partitions(view), MOST_NAMED)]
         more = f" and {after.lost - len(named)} more" if after.lost > len(named) else ""
-        message = f"{counted(after.lost, 'partition')} without a leader: {', '.join(named)}{more}"
+        message = f"{format_count(after.lost, 'partition')} without a leader: {', '.join(named)}{more}"
         yield Notice(reason="PartitionsOffline", message=message, is_warning=True, occurrence=occurrence)
 
 
@@ -208,7 +208,7 @@ def _other_changes(before: Picture, after: Picture, occurrence: str) -> Iterator
     if again := sorted(each for each in both if before.brokers[each] != after.brokers[each]):
         yield notice("BrokersRestarted", f"{_brokers(again)} registered anew")
     if before.lost and not after.lost:
-        yield notice("PartitionsOnline", f"{counted(before.lost, 'partition')} without a leader have one again")
+        yield notice("PartitionsOnline", f"{format_count(before.lost, 'partition')} without a leader have one again")
 
 
 def _lost_partitions(view: ClusterView) -> Iterator[TopicPartition]:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, Final, NamedTuple, assert_never
 
-from controller_core.model.wording import counted, listed
+from controller_core.model.wording import format_count, list_some
 from controller_operator.kafka.actions import (
     AddPartitions,
     AlterTopicConfig,
@@ -91,7 +91,7 @@ def _in_words(step: Step) -> str:
         case CreateTopic():
             return _creation(step)
         case AddPartitions(topic=topic, assignment=assignment):
-            return f"give topic {topic} {counted(len(assignment.partitions), 'partition')}"
+            return f"give topic {topic} {format_count(len(assignment.partitions), 'partition')}"
         case AlterTopicConfig(topic=topic):
             return f"write the configuration of topic {topic}"
         case MarkTopicForDeletion(topic=topic):
@@ -100,16 +100,18 @@ def _in_words(step: Step) -> str:
             return f"ask whether topic {topic} is gone"
         case SubmitReassignment() | SubmitPreferredElection() | ElectUnclean() | CancelReassignment():
             partitions = step.partitions
-            return f"{_WITH_PARTITIONS[type(step)]} {counted(len(partitions), 'partition')}: {listed(partitions)}"
+            return (
+                f"{_WITH_PARTITIONS[type(step)]} {format_count(len(partitions), 'partition')}: {list_some(partitions)}"
+            )
         case SetThrottle(bytes_per_second=rate):
             return f"limit the move to {rate} bytes a second at each broker"
         case RemoveThrottle():
             return "remove the limit of the move"
         case UpdateFeatures(updates=updates, validates_only=validates_only):
-            changes = listed(f"{each.feature} to {each.max_version_level}" for each in updates)
+            changes = list_some(f"{each.feature} to {each.max_version_level}" for each in updates)
             return f"{'ask what becomes of' if validates_only else 'finalize'} {changes}"
         case StartMove(name=name, partitions=moves):
-            return f"create PartitionReassignment {name}, which moves {counted(len(moves), 'partition')}"
+            return f"create PartitionReassignment {name}, which moves {format_count(len(moves), 'partition')}"
         case ForgetMove(name=name) | CancelMove(name=name):
             return f"delete PartitionReassignment {name}, {_OF_DELETED_MOVE[type(step)]}"
         case _:
@@ -119,8 +121,10 @@ def _in_words(step: Step) -> str:
 def _creation(step: CreateTopic) -> str:
     partitions = step.assignment.partitions
     factor = max((len(each.replicas) for each in partitions.values()), default=0)
-    config = listed(f"{key}={_short(value)}" for key, value in sorted(step.config.items()))
-    shape = f"{counted(len(partitions), 'partition')}, replication factor {factor}{f' and {config}' if config else ''}"
+    config = list_some(f"{key}={_short(value)}" for key, value in sorted(step.config.items()))
+    shape = (
+        f"{format_count(len(partitions), 'partition')}, replication factor {factor}{f' and {config}' if config else ''}"
+    )
     return f"create topic {step.topic} with {shape}"
 
 

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import assert_never
 
-from controller_core.model.wording import listed
+from controller_core.model.wording import list_some
 from controller_operator.kafka.actions import (
     AddPartitions,
     AlterTopicConfig,
@@ -70,7 +70,7 @@ class Permission:
         if not foreign:
             return None
         message = (
-            f"topics of namespace {self.namespace} must have names that begin with {must}, unlike {listed(foreign)}"
+            f"topics of namespace {self.namespace} must have names that begin with {must}, unlike {list_some(foreign)}"
         )
         return Verdict.stalled(Reason.TOPIC_PREFIX_REQUIRED, message)
 

@@ -6,7 +6,7 @@ from typing import Final
 
 import structlog
 
-from controller_core.model.wording import counted
+from controller_core.model.wording import format_count
 from controller_operator.clusters.cluster import Reply
 from controller_operator.kafka.actions import CreateTopic, Outcome
 from controller_operator.kubernetes.object_api import ObjectApi, ObjectChanged, ObjectGone
@@ -111,7 +111,9 @@ def _key_of_move(owner: StoredObject, name: str) -> Key:
 def _creation_notice(step: CreateTopic) -> Notice:
     partitions = step.assignment.partitions
     factor = max((len(each.replicas) for each in partitions.values()), default=0)
-    message = f"created topic {step.topic} with {counted(len(partitions), 'partition')}, replication factor {factor}"
+    message = (
+        f"created topic {step.topic} with {format_count(len(partitions), 'partition')}, replication factor {factor}"
+    )
     return Notice(reason="TopicCreated", message=message, occurrence=str(step.assignment.topic_id))
 
 

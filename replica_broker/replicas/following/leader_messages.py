@@ -19,7 +19,7 @@ from kio.schema.types import BrokerId as WireBrokerId
 from kio.schema.types import TopicName as WireTopicName
 from kio.static.primitive import i8, i32, i64
 
-from controller_core.model.ids import BrokerId, LeaderEpoch, PartitionId, TopicName, TopicPartition, by_topic
+from controller_core.model.ids import BrokerId, LeaderEpoch, PartitionId, TopicName, TopicPartition, group_by_topic
 from replica_broker.replicas.requests import EpochEnd
 
 _READ_UNCOMMITTED: Final = i8(0)
@@ -43,7 +43,7 @@ def ends_request(
                     for each in of_topic
                 ),
             )
-            for topic, of_topic in by_topic(asked)
+            for topic, of_topic in group_by_topic(asked)
         ),
     )
 
@@ -70,7 +70,7 @@ def offsets_request(
         isolation_level=_READ_UNCOMMITTED,
         topics=tuple(
             ListOffsetsTopic(name=WireTopicName(topic), partitions=_make_partitions(asked, of_topic))
-            for topic, of_topic in by_topic(asked)
+            for topic, of_topic in group_by_topic(asked)
         ),
     )
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from controller_core.controller.role.requested_role import asking_for, asking_for_brokers
+from controller_core.controller.role.requested_role import make_brokers_request, make_process_request
 from controller_core.model.ids import BrokerId
 from controller_core.zk import codecs, paths
 from controller_core.zk.session import AccessRefused, Create, Delete, WriteOp
@@ -103,7 +103,7 @@ async def test_a_migration_to_kraft_is_in_the_way(cluster: Cluster) -> None:
 
 
 async def test_somebody_else_who_asks_at_the_same_time_is_in_the_way(cluster: Cluster) -> None:
-    cluster.write(replace(asking_for(BrokerId(77))), owner=cluster.zk.new_session_id())
+    cluster.write(replace(make_process_request(BrokerId(77))), owner=cluster.zk.new_session_id())
     assert ["process 77 is being asked" in said for said in await list_obstacles(cluster, None)] == [True]
 
 
@@ -148,7 +148,7 @@ async def test_a_zookeeper_without_a_cluster_is_named() -> None:
 async def test_a_promise_to_the_brokers_is_taken_back_from_whoever_has_the_role(cluster: Cluster) -> None:
     zk = cluster.zk.session()
     cluster.zk.observers.clear()
-    cluster.write(asking_for_brokers())
+    cluster.write(make_brokers_request())
     await cluster.settle(passing_ms=60_000)
     picture = await look(zk)
     assert (picture.holder_of_ours is not None, picture.is_as_wanted(picture.holder)) == (True, False)

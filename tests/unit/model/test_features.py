@@ -5,10 +5,10 @@ import pytest
 from controller_core.model.features import (
     FeatureUpdate,
     UpgradeType,
-    in_the_way,
+    apply_updates,
+    find_common_range,
+    find_unsupporting,
     incompatibilities,
-    supported_by_all,
-    updated_features,
 )
 from controller_core.model.ids import BrokerEpoch, BrokerId
 from controller_core.model.metadata import Broker, FeatureRange
@@ -49,7 +49,7 @@ def test_an_invalid_update_is_refused_with_the_first_reason_that_kafka_checks(
 ) -> None:
     before = {} if finalized is None else {"f": finalized}
     update = FeatureUpdate(feature=feature, max_version_level=level, upgrade_type=upgrade_type)
-    updated = updated_features(before, [update], BROKERS)
+    updated = apply_updates(before, [update], BROKERS)
     assert refusal in updated.refused[feature]
     assert updated.features == before
 
@@ -70,19 +70,19 @@ def test_a_valid_update_changes_its_feature_and_no_other(
 ) -> None:
     before = {"other": 9} | ({} if finalized is None else {"f": finalized})
     update = FeatureUpdate(feature="f", max_version_level=level, upgrade_type=upgrade_type)
-    updated = updated_features(before, [update], BROKERS)
+    updated = apply_updates(before, [update], BROKERS)
     assert updated.refused == {}
     assert updated.features == {"other": 9} | after
 
 
 def test_nothing_is_supported_where_no_broker_is_live() -> None:
-    updated = updated_features({}, [FeatureUpdate(feature="f", max_version_level=1)], [])
+    updated = apply_updates({}, [FeatureUpdate(feature="f", max_version_level=1)], [])
     assert "is not supported (no broker is live)" in updated.refused["f"]
 
 
 @pytest.mark.parametrize("code", [-128, -1, 0, 4, 127])
 def test_a_code_that_kafka_does_not_know_is_an_unknown_upgrade_type(code: int) -> None:
-    assert UpgradeType.of_code(code) is UNKNOWN
+    assert UpgradeType.parse_code(code) is UNKNOWN
 
 
 @pytest.mark.parametrize(
@@ -100,7 +100,7 @@ def test_what_all_brokers_support_is_the_overlap_of_their_ranges(
 ) -> None:
     brokers = [broker(number, **({"f": pair} if pair else {})) for number, pair in enumerate(ranges)]
     expected = FeatureRange(min_version=common[0], max_version=common[1]) if common else None
-    assert supported_by_all("f", brokers) == expected
+    assert find_common_range("f", brokers) == expected
 
 
 def test_a_broker_says_for_each_feature_why_it_may_not_join() -> None:
@@ -108,4 +108,4 @@ def test_a_broker_says_for_each_feature_why_it_may_not_join() -> None:
         "g is finalized at 1, the broker supports 2 to 2",
         "h is finalized at 1, the broker supports none",
     ]
-    assert in_the_way("f", 5, BROKERS) == {BrokerId(2): "broker 2 supports 2 to 4"}
+    assert find_unsupporting("f", 5, BROKERS) == {BrokerId(2): "broker 2 supports 2 to 4"}

@@ -7,16 +7,16 @@ from controller_core.model.ids import NO_LEADER, BrokerId, PartitionId
 from controller_core.model.leader_selectors import (
     NoLeader,
     Selection,
-    controlled_shutdown_leader,
-    initial_leader,
-    offline_partition_leader,
-    preferred_replica_leader,
-    reassigned_partition_leader,
-    without_replicas,
+    elect_controlled_shutdown_leader,
+    elect_initial_leader,
+    elect_offline_partition_leader,
+    elect_preferred_replica_leader,
+    elect_reassigned_partition_leader,
+    remove_replicas,
 )
 from controller_core.model.metadata import ReplicaAssignment
-from controller_core.model.reassignment import begin_reassignment, complete_reassignment, dropped_replicas
-from controller_core.model.topics.placement_repair import without_phantom
+from controller_core.model.reassignment import begin_reassignment, complete_reassignment, find_dropped_replicas
+from controller_core.model.topics.placement_repair import replace_phantom
 from tests.unit.model.strategies import BROKERS, Partition, partitions, replica_lists
 
 PHANTOM = BrokerId(1000)
@@ -25,10 +25,10 @@ PHANTOM = BrokerId(1000)
 def all_selections(partition: Partition, *, unclean_allowed: bool) -> list[Selection | NoLeader]:
     assigned, current, live = partition.assigned, partition.current, partition.live
     return [
-        offline_partition_leader(assigned, current, live, unclean_allowed=unclean_allowed),
-        reassigned_partition_leader(assigned, current, live),
-        preferred_replica_leader(assigned, current, live),
-        controlled_shutdown_leader(assigned, current, frozenset(BROKERS), frozenset(BROKERS) - live),
+        elect_offline_partition_leader(assigned, current, live, unclean_allowed=unclean_allowed),
+        elect_reassigned_partition_leader(assigned, current, live),
+        elect_preferred_replica_leader(assigned, current, live),
+        elect_controlled_shutdown_leader(assigned, current, frozenset(BROKERS), frozenset(BROKERS) - live),
     ]
 
 
@@ -55,8 +55,10 @@ def test_every_selector_raises_the_epoch_by_one_and_leads_from_within_the_isr(
 def test_only_an_unclean_election_leads_from_outside_the_former_isr_and_only_when_allowed(
     partition: Partition,
 ) -> None:
-    careful = offline_partition_leader(partition.assigned, partition.current, partition.live, unclean_allowed=False)
-    bold = offline_partition_leader(partition.assigned, partition.current, partition.live, unclean_allowed=True)
+    careful = elect_offline_partition_leader(
+        partition.assigned, partition.current, partition.live, unclean_allowed=False
+    )
+    bold = elect_offline_partition_leader(partition.assigned, partition.current, partition.live, unclean_allowed=True)
     if isinstance(careful, Selection):
         assert bold == careful
         assert careful.leader_and_isr.leader in partition.current.isr
@@ -73,7 +75,7 @@ def test_leaving_never_empties_an_isr_and_never_keeps_a_leaving_leader(
     partition: Partition, leaving: frozenset[BrokerId]
 ) -> None:
     current = partition.current
-    after = without_replicas(current, leaving)
+    after = remove_replicas(current, leaving)
     if after is None:
         assert current.leader not in leaving
         assert leaving.isdisjoint(current.isr) or set(current.isr) <= leaving
@@ -90,7 +92,7 @@ def test_leaving_never_empties_an_isr_and_never_keeps_a_leaving_leader(
 def test_a_first_election_takes_every_live_replica_in_the_order_of_the_assignment(
     assigned: tuple[BrokerId, ...], live: frozenset[BrokerId]
 ) -> None:
-    selection = initial_leader(assigned, live)
+    selection = elect_initial_leader(assigned, live)
     expected = [replica for replica in assigned if replica in live]
     if isinstance(selection, NoLeader):
         assert expected == []
@@ -122,7 +124,7 @@ def test_replacing_a_target_is_as_if_the_former_had_never_been_but_for_what_it_d
     assert replaced.target == direct.target
     assert set(replaced.adding) == set(direct.adding)
     assert set(replaced.removing) == set(direct.removing)
-    assert set(dropped_replicas(running, replaced)) == set(first) - set(origin) - set(second)
+    assert set(find_dropped_replicas(running, replaced)) == set(first) - set(origin) - set(second)
 
 
 @given(
@@ -137,7 +139,7 @@ def test_a_repaired_assignment_keeps_the_others_in_their_places_and_names_nobody
     replicas: dict[PartitionId, list[BrokerId]], live: frozenset[BrokerId]
 ) -> None:
     partitions = {partition: ReplicaAssignment(replicas=tuple(brokers)) for partition, brokers in replicas.items()}
-    for partition, repaired in without_phantom(partitions, PHANTOM, live, {}).items():
+    for partition, repaired in replace_phantom(partitions, PHANTOM, live, {}).items():
         before = partitions[partition].replicas
         assert PHANTOM not in repaired.replicas
         assert len(set(repaired.replicas)) == len(repaired.replicas)

@@ -20,16 +20,16 @@ TWO = ControllerListeners(endpoints=(INTERNAL, CLIENT))
 
 def test_one_address_is_listed_under_every_plaintext_name_that_some_broker_has() -> None:
     brokers = [broker(endpoint("INTERNAL"), endpoint("OLD")), broker(endpoint("NEW"), endpoint("SECURE", "SSL"))]
-    assert ONE.listed(brokers) == (INTERNAL, endpoint("NEW"), endpoint("OLD"))
-    assert ONE.listed([]) == (INTERNAL,)
+    assert ONE.list_endpoints(brokers) == (INTERNAL, endpoint("NEW"), endpoint("OLD"))
+    assert ONE.list_endpoints([]) == (INTERNAL,)
 
 
 def test_several_addresses_are_listed_under_their_own_names_whatever_brokers_have() -> None:
-    assert TWO.listed([broker(endpoint("OTHER"))]) == (INTERNAL, CLIENT)
+    assert TWO.list_endpoints([broker(endpoint("OTHER"))]) == (INTERNAL, CLIENT)
 
 
 def test_a_broker_that_has_another_protocol_under_a_name_takes_the_name_from_nobody() -> None:
-    assert ONE.listed([broker(endpoint("A", "SSL")), broker(endpoint("A"))]) == (INTERNAL, endpoint("A"))
+    assert ONE.list_endpoints([broker(endpoint("A", "SSL")), broker(endpoint("A"))]) == (INTERNAL, endpoint("A"))
 
 
 def test_the_controllers_own_requests_go_to_the_listener_between_brokers_or_to_the_control_plane() -> None:
@@ -45,22 +45,22 @@ def test_clients_of_a_listener_find_the_controller_where_it_listens_for_them() -
 
 
 def test_clients_are_sent_addresses_of_the_listener_they_came_by_or_of_the_one_that_is_theirs() -> None:
-    assert TWO.shown_at("CLIENT") == "CLIENT"
-    assert ONE.shown_at("INTERNAL") == "INTERNAL"
-    assert ControllerListeners(endpoints=(INTERNAL,), clients="CLIENT").shown_at("INTERNAL") == "CLIENT"
+    assert TWO.find_client_listener("CLIENT") == "CLIENT"
+    assert ONE.find_client_listener("INTERNAL") == "INTERNAL"
+    assert ControllerListeners(endpoints=(INTERNAL,), clients="CLIENT").find_client_listener("INTERNAL") == "CLIENT"
 
 
 def test_a_listener_of_brokers_that_has_no_address_is_named_with_what_to_add() -> None:
     brokers = [broker(endpoint("INTERNAL"), endpoint("CLIENT")), broker(endpoint("CONTROL"))]
-    assert list(TWO.unserved(brokers)) == ["CONTROL"]
-    assert "add --listen CONTROL://HOST:PORT" in TWO.unserved(brokers)["CONTROL"]
-    assert ONE.unserved(brokers) == {}
+    assert list(TWO.find_unserved(brokers)) == ["CONTROL"]
+    assert "add --listen CONTROL://HOST:PORT" in TWO.find_unserved(brokers)["CONTROL"]
+    assert ONE.find_unserved(brokers) == {}
 
 
 def test_a_name_in_the_settings_that_no_broker_has_is_found() -> None:
     mistaken = ControllerListeners(endpoints=(INTERNAL,), control_plane="CONTROLL", clients="CLINT")
-    assert mistaken.unknown([broker(endpoint("INTERNAL")), broker(endpoint("CLIENT"))]) == ["CONTROLL", "CLINT"]
-    assert TWO.unknown([broker(endpoint("INTERNAL"), endpoint("CLIENT"))]) == []
+    assert mistaken.find_unknown([broker(endpoint("INTERNAL")), broker(endpoint("CLIENT"))]) == ["CONTROLL", "CLINT"]
+    assert TWO.find_unknown([broker(endpoint("INTERNAL"), endpoint("CLIENT"))]) == []
 
 
 def test_a_listener_of_another_protocol_is_named_with_what_to_say_of_it() -> None:
@@ -69,13 +69,13 @@ def test_a_listener_of_another_protocol_is_named_with_what_to_say_of_it() -> Non
         (ONE, "it speaks SASL_SSL, and one --listen alone serves all listeners of its own protocol, PLAINTEXT"),
         (TWO, "it speaks SASL_SSL, and the controller PLAINTEXT under that name: say CLIENT:SASL_SSL in"),
     ):
-        assert list(listeners.unserved(brokers)) == ["CLIENT"]
-        assert words in listeners.unserved(brokers)["CLIENT"]
+        assert list(listeners.find_unserved(brokers)) == ["CLIENT"]
+        assert words in listeners.find_unserved(brokers)["CLIENT"]
 
 
 def test_one_address_is_listed_under_every_name_of_its_own_protocol() -> None:
     secured = ControllerListeners(endpoints=(endpoint("INTERNAL", "SASL_SSL"),))
     brokers = [broker(endpoint("INTERNAL", "SASL_SSL"), endpoint("CLIENT", "SASL_SSL"), endpoint("OPEN"))]
-    assert secured.listed(brokers) == (endpoint("INTERNAL", "SASL_SSL"), endpoint("CLIENT", "SASL_SSL"))
-    assert list(secured.unserved(brokers)) == ["OPEN"]
-    assert "add --listen OPEN://HOST:PORT, with OPEN:PLAINTEXT in" in secured.unserved(brokers)["OPEN"]
+    assert secured.list_endpoints(brokers) == (endpoint("INTERNAL", "SASL_SSL"), endpoint("CLIENT", "SASL_SSL"))
+    assert list(secured.find_unserved(brokers)) == ["OPEN"]
+    assert "add --listen OPEN://HOST:PORT, with OPEN:PLAINTEXT in" in secured.find_unserved(brokers)["OPEN"]

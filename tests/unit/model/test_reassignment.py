@@ -11,7 +11,7 @@ from controller_core.model.reassignment import (
     all_in_sync,
     begin_reassignment,
     complete_reassignment,
-    dropped_replicas,
+    find_dropped_replicas,
     step_of,
 )
 
@@ -46,14 +46,14 @@ def test_another_target_on_the_way_keeps_the_origin_and_drops_what_only_the_form
     first = begin_reassignment(assign(1, 2), ids(3, 4))
     second = begin_reassignment(first, ids(4, 5))
     assert second == ReplicaAssignment(replicas=ids(4, 5, 1, 2), adding=ids(4, 5), removing=ids(1, 2))
-    assert dropped_replicas(first, second) == ids(3)
+    assert find_dropped_replicas(first, second) == ids(3)
 
 
 def test_the_origin_as_target_takes_everything_back() -> None:
     first = begin_reassignment(assign(1, 2), ids(3, 4))
     back = begin_reassignment(first, ids(1, 2))
     assert back == assign(1, 2)
-    assert dropped_replicas(first, back) == ids(3, 4)
+    assert find_dropped_replicas(first, back) == ids(3, 4)
 
 
 @pytest.mark.parametrize(("isr", "is_over"), [((1, 2, 3), False), ((1, 4, 5), False), ((6, 5, 4, 1), True)])

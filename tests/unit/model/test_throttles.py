@@ -13,8 +13,8 @@ from controller_core.model.throttles import (
     Claim,
     Move,
     Throttle,
-    adjusted,
-    wanted_by,
+    adjust_config,
+    combine_throttles,
 )
 
 
@@ -28,7 +28,7 @@ def throttle(rate: int, **moves: Move) -> Throttle:
 
 
 def test_leaders_are_throttled_for_all_from_before_and_followers_for_those_that_are_added() -> None:
-    assert wanted_by([throttle(1000, orders=move([1, 2], [2, 3]))]) == {
+    assert combine_throttles([throttle(1000, orders=move([1, 2], [2, 3]))]) == {
         "brokers/1": {LEADER_RATE: ("1000",), FOLLOWER_RATE: ("1000",)},
         "brokers/2": {LEADER_RATE: ("1000",), FOLLOWER_RATE: ("1000",)},
         "brokers/3": {LEADER_RATE: ("1000",), FOLLOWER_RATE: ("1000",)},
@@ -37,7 +37,7 @@ def test_leaders_are_throttled_for_all_from_before_and_followers_for_those_that_
 
 
 def test_a_broker_that_several_owners_throttle_has_the_smallest_of_their_rates() -> None:
-    wanted = wanted_by(
+    wanted = combine_throttles(
         [throttle(500, a=move([1], [2])), throttle(100, b=move([2], [3])), throttle(900, c=move([1], [3]))]
     )
     assert [wanted[f"brokers/{broker}"][LEADER_RATE] for broker in (1, 2, 3)] == [("500",), ("100",), ("100",)]
@@ -58,28 +58,28 @@ WANTED = {LEADER_RATE: ("100",), LEADER_REPLICAS: ("0:1", "0:2")}
     ],
 )
 def test_what_others_have_set_stays_and_is_all_that_stays(config: dict[str, str], after: dict[str, str]) -> None:
-    found, claims = adjusted(config, {}, WANTED)
+    found, claims = adjust_config(config, {}, WANTED)
     assert found == after
-    assert adjusted(found, claims, WANTED) == (found, claims), "what is as it should be is left alone"
-    assert adjusted(found, claims, {}) == (config, {})
+    assert adjust_config(found, claims, WANTED) == (found, claims), "what is as it should be is left alone"
+    assert adjust_config(found, claims, {}) == (config, {})
 
 
 def test_another_rate_takes_the_place_of_ours() -> None:
-    found, claims = adjusted({}, {}, {LEADER_RATE: ("100",)})
-    assert adjusted(found, claims, {LEADER_RATE: ("200",)})[0] == {LEADER_RATE: "200"}
+    found, claims = adjust_config({}, {}, {LEADER_RATE: ("100",)})
+    assert adjust_config(found, claims, {LEADER_RATE: ("200",)})[0] == {LEADER_RATE: "200"}
 
 
 @pytest.mark.parametrize("value", ["5", "*"])
 def test_what_somebody_overwrites_is_theirs(value: str) -> None:
     setting = LEADER_RATE if value == "5" else LEADER_REPLICAS
-    _, claims = adjusted({}, {}, WANTED)
-    assert adjusted({setting: value}, {setting: claims[setting]}, {}) == ({setting: value}, {})
+    _, claims = adjust_config({}, {}, WANTED)
+    assert adjust_config({setting: value}, {setting: claims[setting]}, {}) == ({setting: value}, {})
 
 
 def test_what_somebody_removed_is_set_again_where_it_is_still_wanted() -> None:
-    found, claims = adjusted({}, {}, WANTED)
-    assert adjusted({}, claims, WANTED) == (found, claims)
-    assert adjusted({}, claims, {}) == ({}, {})
+    found, claims = adjust_config({}, {}, WANTED)
+    assert adjust_config({}, claims, WANTED) == (found, claims)
+    assert adjust_config({}, claims, {}) == ({}, {})
 
 
 OURS = st.lists(st.sampled_from(["0:1", "0:2", "1:1", "1:2"]), unique=True, max_size=4).map(tuple)
@@ -112,7 +112,7 @@ def test_others_have_exactly_what_they_set_when_ours_is_removed(steps: list[tupl
     for kind, setting, value in steps:
         if kind in ("ours", "our rate"):
             wanted[setting] = value if isinstance(value, tuple) else (str(value),)
-            config, claims = adjusted(config, claims, wanted)
+            config, claims = adjust_config(config, claims, wanted)
         elif kind == "theirs":
             config = add_theirs(config, setting, str(value))
             theirs[setting] = str(value)
@@ -120,7 +120,7 @@ def test_others_have_exactly_what_they_set_when_ours_is_removed(steps: list[tupl
             config[setting] = theirs[setting] = str(value)
         elif setting in theirs:
             del config[setting], theirs[setting]
-    config, claims = adjusted(config, claims, {})
+    config, claims = adjust_config(config, claims, {})
     assert claims == {}
     assert {name: sorted(value.split(",")) for name, value in config.items() if value} == {
         name: sorted(value.split(",")) for name, value in theirs.items() if value

@@ -24,6 +24,6 @@ async def test_the_status_says_whether_it_is_ready_and_the_body_says_why(readine
     stop = await serve_metrics("127.0.0.1", port, CollectorRegistry(), [readiness_route(lambda: readiness)])
     try:
         async with aiohttp.ClientSession() as client, client.get(f"http://127.0.0.1:{port}/readyz") as answer:
-            assert (answer.status, await answer.json()) == (status, readiness.as_json())
+            assert (answer.status, await answer.json()) == (status, readiness.make_json())
     finally:
         await stop()

@@ -12,7 +12,7 @@ from typing import Final
 from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as f
 
-from controller_core.model.wording import counted
+from controller_core.model.wording import format_count
 from kontroller.history.schemas import FINDINGS, LONG, TEXT, columns
 from kontroller.history.transforms.continuity.breaks import BACK, BREAK, END, MARKS, SILENCE, Mark, runs, sort_marks
 from kontroller.history.transforms.continuity.clock_runs import Place, place_runs
@@ -101,7 +101,7 @@ def _doubt_run(marks: Sequence[Mark]) -> Doubt:
 
 
 def _seconds(time_us: int) -> str:
-    return f"{counted(round(time_us / 1e6), 'second')}" if time_us >= 1_000_000 else f"{time_us / 1000:g} ms"
+    return f"{format_count(round(time_us / 1e6), 'second')}" if time_us >= 1_000_000 else f"{time_us / 1000:g} ms"
 
 
 def _utc(time_us: int) -> str:

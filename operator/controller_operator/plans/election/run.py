@@ -11,7 +11,7 @@ elections: the controller is asked itself (`kafka/requests/elections.py`).
 from typing import Final
 
 from controller_core.model.ids import TopicPartition
-from controller_core.model.wording import listed
+from controller_core.model.wording import list_some
 from controller_operator.kafka.actions import SubmitPreferredElection
 from controller_operator.kafka.cluster_view import ClusterView
 from controller_operator.kafka.requests.elections import MAX_ASKED, ElectUnclean
@@ -64,10 +64,10 @@ def plan_run(election: PreferredElection, view: ClusterView, context: Context) -
 def _missing(rows: Rows, view: ClusterView) -> Verdict | None:
     """What an election waits for: whoever applies topics and their election at once does not say which comes first."""
     if topics := sorted({row.tp.topic for row in rows} - view.topics.keys()):
-        return Verdict.working(Reason.UNKNOWN_TOPIC, f"the cluster has no topic {listed(topics)}")
+        return Verdict.working(Reason.UNKNOWN_TOPIC, f"the cluster has no topic {list_some(topics)}")
     without = [row.tp for row in rows if row.result is ElectionResult.FAILED]
     if missing := [tp for tp in without if view.assignment_of(tp) is None]:
-        return Verdict.working(Reason.UNKNOWN_PARTITION, f"the cluster has no partition {listed(missing)}")
+        return Verdict.working(Reason.UNKNOWN_PARTITION, f"the cluster has no partition {list_some(missing)}")
     return None
 
 
@@ -164,7 +164,7 @@ def _unmet(election: PreferredElection, rows: Rows, counts: ElectionCounts) -> s
     said = [f"{counts.failed} of {counts.total} elections failed"] if counts.failed else []
     if counts.preferred_unavailable:
         away = [row for row in rows if row.result is ElectionResult.PREFERRED_UNAVAILABLE]
-        named = listed((f"{row.tp}: {row.message}" for row in away), most=3)
+        named = list_some((f"{row.tp}: {row.message}" for row in away), most=3)
         again = "create a new election" if election.spec.schedule is None else "the next run elects them"
         said.append(
             f"{counts.preferred_unavailable} of {counts.total} leaders were not given back ({named}): start these "
@@ -177,7 +177,9 @@ def _losses(rows: Rows) -> tuple[Notice, ...]:
     """What unclean elections may have lost, for each partition, or for all where they are many."""
     told = [f"{row.tp}: leader before {row.leader_before}, {row.message}" for row in rows]
     if len(told) > _EVENTS:
-        named = listed(f"{row.tp} (leader {row.leader_after}, ISR before {[*(row.isr_before or ())]})" for row in rows)
+        named = list_some(
+            f"{row.tp} (leader {row.leader_after}, ISR before {[*(row.isr_before or ())]})" for row in rows
+        )
         told = [f"{len(rows)} partitions have leaders that were not in sync, and may have lost records: {named}"]
     return tuple(Notice(reason="UncleanLeaderElected", message=each, is_warning=True) for each in told)
 

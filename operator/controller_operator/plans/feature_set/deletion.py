@@ -9,7 +9,7 @@ to that one.
 from collections.abc import Set
 
 from controller_core.model.features import DELETED_LEVEL, FeatureUpdate, UpgradeType
-from controller_core.model.wording import listed
+from controller_core.model.wording import list_some
 from controller_core.zk import paths
 from controller_operator.kafka.cluster_view import ClusterView
 from controller_operator.kafka.requests.features import UpdateFeatures
@@ -45,12 +45,12 @@ def plan_deletion(
     own = [each.name for each in resource.spec.features if each.name in finalized and each.name not in foreign]
     if not own:
         return released(
-            resource.status, "FeaturesDeleted", f"finalized no more: {listed(_names(resource, foreign)) or 'none'}"
+            resource.status, "FeaturesDeleted", f"finalized no more: {list_some(_names(resource, foreign)) or 'none'}"
         )
     refused = [said for reply in context.replies for _, said in reply.refused]
     if refused:
         return released(
-            resource.status, "DeletionForbidden", f"the finalized levels stay: {listed(refused)}", is_warning=True
+            resource.status, "DeletionForbidden", f"the finalized levels stay: {list_some(refused)}", is_warning=True
         )
     return _ask(resource, view, own, context)
 
@@ -67,7 +67,7 @@ def _ask(resource: FeatureSet, view: ClusterView, own: list[str], context: Conte
     trouble = next((reply.trouble for reply in context.replies if reply.trouble), None)
     if is_overdue(resource.metadata, context.now) and (context.replies or view.controller is None):
         why = trouble or ("no controller holds the cluster" if view.controller is None else "its answer does not show")
-        message = f"the finalized levels of {listed(own)} stay: not deleted within {DELETION_PATIENCE}, as {why}"
+        message = f"the finalized levels of {list_some(own)} stay: not deleted within {DELETION_PATIENCE}, as {why}"
         return released(resource.status, "DeletionUnfinished", message, is_warning=True)
     if trouble is not None:
         verdict = Verdict.working(Reason.BROKERS_UNAVAILABLE, f"the controller could not be asked: {trouble}")
@@ -75,7 +75,7 @@ def _ask(resource: FeatureSet, view: ClusterView, own: list[str], context: Conte
     if view.controller is None:
         verdict = Verdict.working(Reason.NO_CONTROLLER, "no controller holds the cluster, so nobody deletes anything")
         return _wait(resource, verdict, context)
-    verdict = Verdict.working(Reason.PROGRESSING, f"asking the controller to delete {listed(own)}")
+    verdict = Verdict.working(Reason.PROGRESSING, f"asking the controller to delete {list_some(own)}")
     plan = _wait(resource, verdict, context)
     if context.replies:
         return plan

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from controller_core.model.features import FeatureUpdate
-from controller_core.model.wording import listed
+from controller_core.model.wording import list_some
 from controller_core.zk import paths
 from controller_operator.kafka.cluster_view import ClusterView
 from controller_operator.kafka.requests.features import UpdateFeatures
@@ -73,7 +73,7 @@ def plan_feature_set(
 def _refusal(resource: FeatureSet, view: ClusterView, claims: Claims) -> Verdict | None:
     """What keeps the whole set from having any effect."""
     if claims.winners:
-        owned = listed(f"{feature} belongs to {winner}" for feature, winner in sorted(claims.winners.items()))
+        owned = list_some(f"{feature} belongs to {winner}" for feature, winner in sorted(claims.winners.items()))
         message = f"{owned}, which is older: take the feature out of one of the two"
         conflict = (ConditionType.CONFLICT, ConditionStatus.TRUE, Reason.RESOURCE_CONFLICT, message)
         return replace(Verdict.stalled(Reason.RESOURCE_CONFLICT, message), others=(conflict,))
@@ -109,8 +109,8 @@ def _only_shown(
 
 
 def _dry_run(rows: Sequence[FeatureRow]) -> Verdict:
-    changes = listed(row.change for row in rows if row.update)
-    obstacles = listed(row.obstacle[1] for row in rows if row.obstacle)
+    changes = list_some(row.change for row in rows if row.update)
+    obstacles = list_some(row.obstacle[1] for row in rows if row.obstacle)
     said = "; ".join(filter(None, (changes and f"would change {changes}", obstacles)))
     return Verdict(ready=ConditionStatus.FALSE, reason=Reason.DRY_RUN, message=f"nothing is changed (dryRun): {said}")
 
@@ -155,7 +155,7 @@ def _contested(
     at = due(before, context.now)
     if before is None or at is None:
         return None
-    changed = listed(_drifted(row) for row in rows if not row.is_in_order)
+    changed = list_some(_drifted(row) for row in rows if not row.is_in_order)
     message = (
         f"put right {before.count} times in a row and changed elsewhere again: {changed}; it is put right again at "
         f"{at:%H:%M:%S} UTC. Find out who writes it (another operator, a script): the cluster does not say"
@@ -181,7 +181,7 @@ def _obstructed(rows: Sequence[FeatureRow]) -> tuple[Verdict, float | None]:
     """Nothing is left to ask for, and the rest only a person can clear away; a refusal may end by itself."""
     obstacles = [row.obstacle for row in rows if row.obstacle]
     is_refused = any(reason is Reason.REQUEST_REFUSED for reason, _ in obstacles)
-    verdict = Verdict.stalled(obstacles[0][0], listed(message for _, message in obstacles))
+    verdict = Verdict.stalled(obstacles[0][0], list_some(message for _, message in obstacles))
     return verdict, REFUSAL_RETRY_S if is_refused else None
 
 
@@ -217,7 +217,7 @@ def _drift(
     before = resource.status.condition(ConditionType.DRIFTED)
     if before is None or not _has_drifted(resource):
         return verdict, ()
-    message = f"changed elsewhere: {listed(_drifted(row) for row in rows if not row.is_in_order)}"
+    message = f"changed elsewhere: {list_some(_drifted(row) for row in rows if not row.is_in_order)}"
     said = _kept(before) or (ConditionType.DRIFTED, ConditionStatus.TRUE, Reason.DRIFTED, message)
     epoch = view.features.epoch if view.features else None
     notices = (Notice(reason="FeaturesDrifted", message=message, is_warning=True, occurrence=str(epoch)),)
@@ -242,11 +242,11 @@ def _drifted(row: FeatureRow) -> str:
 
 
 def _changes(rows: Sequence[FeatureRow]) -> str:
-    return listed(row.change for row in rows if row.update)
+    return list_some(row.change for row in rows if row.update)
 
 
 def _levels(rows: Sequence[FeatureRow]) -> str:
-    return listed(f"{row.feature.name}={row.finalized_level}" for row in rows if row.finalized_level is not None)
+    return list_some(f"{row.feature.name}={row.finalized_level}" for row in rows if row.finalized_level is not None)
 
 
 def _plan(

@@ -3,10 +3,16 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from controller_core.model.features import FeatureUpdate, UpgradeType, in_the_way, supported_by_all, updated_features
+from controller_core.model.features import (
+    FeatureUpdate,
+    UpgradeType,
+    apply_updates,
+    find_common_range,
+    find_unsupporting,
+)
 from controller_core.model.ids import BrokerId
 from controller_core.model.metadata import FeatureRange
-from controller_core.model.wording import listed
+from controller_core.model.wording import list_some
 from controller_operator.kafka.cluster_view import ClusterView
 from controller_operator.resources.conditions import Reason
 from controller_operator.resources.feature_set import Feature, FeatureStatus, SupportedVersions
@@ -58,7 +64,7 @@ def feature_row(feature: Feature, view: ClusterView, *, allow_downgrade: bool) -
     """A feature as the cluster has it, judged by the rules that the controller goes by."""
     finalized = view.features.features if view.features else {}
     level, wanted = finalized.get(feature.name), feature.max_version_level
-    blocking = in_the_way(feature.name, wanted, view.brokers.values())
+    blocking = find_unsupporting(feature.name, wanted, view.brokers.values())
     update, obstacle = None, None
     if level is not None and level > wanted and not allow_downgrade:
         message = f"{feature.name} is finalized at {level}: set allowDowngrade, or maxVersionLevel to {level}"
@@ -68,7 +74,7 @@ def feature_row(feature: Feature, view: ClusterView, *, allow_downgrade: bool) -
     return FeatureRow(
         feature=feature,
         finalized_level=level,
-        supported=supported_by_all(feature.name, view.brokers.values()),
+        supported=find_common_range(feature.name, view.brokers.values()),
         blocked_by=tuple(blocking),
         update=update,
         obstacle=obstacle,
@@ -84,9 +90,9 @@ def _update(
         max_version_level=feature.max_version_level,
         upgrade_type=UpgradeType.SAFE_DOWNGRADE if is_downgrade else UpgradeType.UPGRADE,
     )
-    refused = updated_features(finalized, [update], view.brokers.values()).refused
+    refused = apply_updates(finalized, [update], view.brokers.values()).refused
     if not refused:
         return update, None
-    in_words = listed(blocking.values(), _BROKERS_NAMED) or "no broker is live"
+    in_words = list_some(blocking.values(), _BROKERS_NAMED) or "no broker is live"
     message = f"{feature.name} cannot be finalized at {feature.max_version_level}: {in_words}"
     return None, (Reason.FEATURE_UNSUPPORTED, message)

@@ -7,7 +7,7 @@ wants the first one to lead, so the move has it elected. After other moves the l
 from collections.abc import Iterable
 
 from controller_core.model.ids import TopicPartition
-from controller_core.model.wording import counted, listed
+from controller_core.model.wording import format_count, list_some
 from controller_operator.kafka.actions import SubmitPreferredElection
 from controller_operator.kafka.cluster_view import ClusterView
 from controller_operator.plans.outcome import Context, Verdict
@@ -30,7 +30,9 @@ def elect_reordered(
 
 def plan_election(election: SubmitPreferredElection, view: ClusterView, context: Context) -> tuple[Verdict, bool]:
     """Return what a move says whose last step is an election, and whether it can be asked for now."""
-    message = f"asking for the election of {counted(len(election.partitions), 'leader')}, as replicas have a new order"
+    message = (
+        f"asking for the election of {format_count(len(election.partitions), 'leader')}, as replicas have a new order"
+    )
     trouble = next((reply.trouble for reply in context.elections if reply.trouble), None)
     if view.controller is None:
         return Verdict.working(Reason.NO_CONTROLLER, f"{message}: no controller holds the cluster"), False
@@ -51,11 +53,11 @@ def describe_leaders(rows: Iterable[MovingPartition], view: ClusterView, context
     in_sync = [row for row in rows if _is_first_in_sync(row, view)]
     elected = [_tp(row) for row in in_sync if _is_reordered(row) and _tp(row) not in refused]
     others = [_tp(row) for row in in_sync if _is_electable(row, view) and _tp(row) not in elected]
-    words = f"; the first replica of the new order is elected as leader of {listed(elected)}" if elected else ""
+    words = f"; the first replica of the new order is elected as leader of {list_some(elected)}" if elected else ""
     if others:
         words += (
-            f"; another replica than the first one leads {listed(others)}, as before the move: a PreferredElection changes "
-            "that"
+            f"; another replica than the first one leads {list_some(others)}, as before the move: a PreferredElection "
+            "changes that"
         )
     return words
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from controller_core.model.ids import BrokerId, PartitionId, TopicName, TopicPartition
-from controller_core.model.wording import listed
+from controller_core.model.wording import list_some
 from controller_operator.kafka.cluster_view import TopicView
 from controller_operator.resources.reassignment import PartitionReassignment
 from controller_operator.resources.topic import Difference, KafkaTopic
@@ -38,7 +38,7 @@ def explain_changes(
     by_how: dict[str, list[str]] = {}
     for key, meant in partitions.items():
         names = sorted({_mover(TopicPartition(topic.name, number), topic, moves) or "" for number in meant})
-        how = f"moved by {listed(_short(name, resource) for name in names)}" if all(names) and names else _ELSEWHERE
+        how = f"moved by {list_some(_short(name, resource) for name in names)}" if all(names) and names else _ELSEWHERE
         by_how.setdefault(how, []).append(key)
     return sorted((Change(how, tuple(keys)) for how, keys in by_how.items()), key=lambda each: each.how == _ELSEWHERE)
 

@@ -9,7 +9,7 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 from controller_core.model.ids import BrokerId, TopicPartition
-from controller_core.model.wording import listed
+from controller_core.model.wording import list_some
 from controller_operator.kafka.cluster_view import ClusterView
 from controller_operator.plans.outcome import Notice, Verdict, ready_reason
 from controller_operator.resources.conditions import Reason
@@ -58,7 +58,7 @@ def warn_of_overruled(move: PartitionReassignment, view: ClusterView, find_pins:
     if not topics:
         return ()
     message = (
-        f"replicas leave broker {listed(sorted(removed))} although spec.replicaAssignment of KafkaTopic "
+        f"replicas leave broker {list_some(sorted(removed))} although spec.replicaAssignment of KafkaTopic "
         f"{_list_names(topics)} names it: it is to be removed, so nothing is moved back; change replicaAssignment "
         "there"
     )
@@ -67,7 +67,7 @@ def warn_of_overruled(move: PartitionReassignment, view: ClusterView, find_pins:
 
 def _refuse_drain(drained: Sequence[BrokerId], naming: Sequence[KafkaTopic]) -> str:
     return (
-        f"KafkaTopic {_list_names(naming)} would move replicas back to broker {listed(drained)} "
+        f"KafkaTopic {_list_names(naming)} would move replicas back to broker {list_some(drained)} "
         "(driftPolicy Enforce): name other brokers in spec.replicaAssignment there; or add the broker to "
         "spec.brokersToRemove of the KafkaCluster, then nothing is moved back"
     )
@@ -75,8 +75,8 @@ def _refuse_drain(drained: Sequence[BrokerId], naming: Sequence[KafkaTopic]) -> 
 
 def _refuse(pinned: Iterable[tuple[KafkaTopic, Sequence[TopicPartition]]], field: str) -> list[str]:
     return [
-        f"KafkaTopic {topic.metadata.full_name} would move {listed(partitions)} back (driftPolicy Enforce): change {field} "
-        "there, which moves them, or set its driftPolicy to Report"
+        f"KafkaTopic {topic.metadata.full_name} would move {list_some(partitions)} back (driftPolicy Enforce): change "
+        f"{field} there, which moves them, or set its driftPolicy to Report"
         for topic, partitions in pinned
         if partitions
     ]
@@ -105,4 +105,4 @@ def _name_brokers(resource: KafkaTopic) -> set[BrokerId]:
 
 
 def _list_names(topics: Iterable[KafkaTopic]) -> str:
-    return listed(each.metadata.full_name for each in topics)
+    return list_some(each.metadata.full_name for each in topics)

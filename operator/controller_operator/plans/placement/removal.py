@@ -6,7 +6,7 @@ Placement leaves these brokers out by itself (`ClusterView.closed`). This module
 from collections.abc import Iterable, Mapping, Sequence
 
 from controller_core.model.ids import BrokerId, TopicPartition
-from controller_core.model.wording import listed, name_all
+from controller_core.model.wording import list_some, name_all
 from controller_operator.kafka.cluster_view import ClusterView
 from controller_operator.plans.outcome import Verdict
 from controller_operator.resources.cluster import BrokerRemoval, BrokerStatus
@@ -53,7 +53,7 @@ def refuse_targets(targets: Mapping[TopicPartition, tuple[BrokerId, ...]], view:
         return None
     brokers = sorted(set().union(*found.values()))
     message = (
-        f"{listed(found)} would get replicas on {_describe(brokers)}: create a PartitionReassignment that names other "
+        f"{list_some(found)} would get replicas on {_describe(brokers)}: create a PartitionReassignment that names other "
         "brokers, or take them out of brokersToRemove"
     )
     return Verdict.stalled(Reason.BROKER_TO_BE_REMOVED, message)

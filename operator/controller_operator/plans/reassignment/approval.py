@@ -10,7 +10,7 @@ from hashlib import sha256
 from typing import Final
 
 from controller_core.model.ids import BrokerId, TopicPartition
-from controller_core.model.wording import counted
+from controller_core.model.wording import format_count
 from controller_operator.kafka.cluster_view import ClusterView
 from controller_operator.plans.outcome import Verdict
 from controller_operator.resources.conditions import ConditionStatus, ConditionType, Reason
@@ -33,7 +33,7 @@ def missing_approval(move: PartitionReassignment, wanted: Targets) -> Verdict | 
         return None
     other = f"; approvedPlan {given} is another plan" if given else ""
     message = (
-        f"the move of {counted(len(wanted), 'partition')} waits for approval: set approvedPlan to {due}, as "
+        f"the move of {format_count(len(wanted), 'partition')} waits for approval: set approvedPlan to {due}, as "
         f"`kubectl kontroller approve` does{other}"
     )
     paused = (ConditionType.PAUSED, ConditionStatus.TRUE, Reason.AWAITING_APPROVAL, message)

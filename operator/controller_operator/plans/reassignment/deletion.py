@@ -10,7 +10,7 @@ by pausing it, and when all that took too long.
 from typing import Final
 
 from controller_core.model.ids import TopicPartition
-from controller_core.model.wording import listed
+from controller_core.model.wording import list_some
 from controller_operator.kafka.cluster_view import ClusterView
 from controller_operator.kafka.requests.cancellations import CancelReassignment
 from controller_operator.plans.outcome import (
@@ -63,10 +63,10 @@ def plan_deletion(
         return _finish(move, [_ended(row, view) for row in rows], context)
     refused = [f"{tp}: {said}" for reply in context.cancellations for tp, said in reply.refused]
     if refused:
-        message = f"the controller does not take the move back: {listed(refused)}"
+        message = f"the controller does not take the move back: {list_some(refused)}"
         return _give_up(move, rows, Reason.REQUEST_REFUSED, message, context)
     if is_overdue(move.metadata, context.now) and (context.cancellations or view.controller is None):
-        message = f"{listed(running)} still move, {DELETION_PATIENCE} after this object was deleted"
+        message = f"{list_some(running)} still move, {DELETION_PATIENCE} after this object was deleted"
         return _give_up(move, rows, Reason.PARTITIONS_FAILED, message, context)
     return _ask(move, rows, running, view, context, trouble)
 

@@ -6,7 +6,7 @@ again goes on with the same one.
 
 from controller_core.model.ids import TopicName
 from controller_core.model.topics.placement import NotEnoughBrokers
-from controller_core.model.wording import listed
+from controller_core.model.wording import list_some
 from controller_operator.kafka.cluster_view import ClusterView
 from controller_operator.plans.outcome import Verdict
 from controller_operator.plans.reassignment.draining import Assigned, Occupancy, drain, occupancy
@@ -21,13 +21,15 @@ def planned_drain(move: PartitionReassignment, view: ClusterView) -> PartitionRe
     occupied = occupancy(_list_assigned(view), drained)
     number = len(occupied.leaving)
     if number > MAX_PARTITIONS:  # before anything is computed: half a cluster takes a second and more
-        message = f"brokers {listed(drained)} have replicas of {number} partitions, of which one object can move "
+        message = f"brokers {list_some(drained)} have replicas of {number} partitions, of which one object can move "
         return Verdict.stalled(Reason.TOO_LARGE, f"{message}{MAX_PARTITIONS}: drain fewer, or move some by name first")
     try:
         moves = drain(occupied, view.racks, closed=view.closed)
     except NotEnoughBrokers as error:
-        crowded = f"topics with too many replicas for the brokers that remain: {listed(_find_crowded(occupied, view))}"
-        message = f"brokers {listed(drained)} cannot be emptied: {error}{view.and_who_takes_none}; {crowded}"
+        crowded = (
+            f"topics with too many replicas for the brokers that remain: {list_some(_find_crowded(occupied, view))}"
+        )
+        message = f"brokers {list_some(drained)} cannot be emptied: {error}{view.and_who_takes_none}; {crowded}"
         return Verdict.working(Reason.NOT_ENOUGH_BROKERS, message)
     plan = tuple(PartitionTarget(topic=tp.topic, partition=tp.partition, replicas=to) for tp, to in moves.items())
     return move.model_copy(update={"status": move.status.model_copy(update={"plan": plan})})

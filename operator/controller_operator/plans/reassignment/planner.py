@@ -11,7 +11,7 @@ from typing import Final
 
 from controller_core.model.ids import BrokerId, TopicPartition
 from controller_core.model.metadata import ReplicaAssignment
-from controller_core.model.wording import listed
+from controller_core.model.wording import list_some
 from controller_operator.kafka.actions import SubmitReassignment
 from controller_operator.kafka.cluster_view import ClusterView
 from controller_operator.kafka.requests.moves import Refusal, RefusalKind
@@ -288,14 +288,14 @@ def _finish(
     if superseded and not failed:
         message = (
             f"other moves have taken the place of those of {len(superseded)} of {len(rows)} partitions, and nobody knows "
-            f"whether these had reached their target before: {listed(map(key, superseded))}"
+            f"whether these had reached their target before: {list_some(map(key, superseded))}"
         )
         phase, verdict = ReassignmentPhase.FAILED, Verdict.failed(Reason.SUPERSEDED, message)
         notice = Notice(reason="ReassignmentSuperseded", message=message, is_warning=True)
     elif failed:
         is_gone = any(not row.replicas for row in failed)
         reason = Reason.TOPIC_DELETED_DURING_MOVE if is_gone else Reason.PARTITIONS_FAILED
-        names = listed(map(key, failed))
+        names = list_some(map(key, failed))
         message = f"{len(failed)} of {len(rows)} partitions did not reach their target: {names}"
         phase, verdict = ReassignmentPhase.FAILED, Verdict.failed(reason, message)
         notice = Notice(reason="ReassignmentFailed", message=message, is_warning=True)
@@ -363,22 +363,22 @@ def _refusal(asked: Targets, view: ClusterView) -> Verdict | None:
     """Why the move cannot be asked for as the cluster is now."""
     unknown_topics = sorted({tp.topic for tp in asked if tp.topic not in view.topics})
     if unknown_topics:
-        return Verdict.working(Reason.UNKNOWN_TOPIC, f"the cluster has no topic {listed(unknown_topics)}")
+        return Verdict.working(Reason.UNKNOWN_TOPIC, f"the cluster has no topic {list_some(unknown_topics)}")
     deleting = sorted({tp.topic for tp in asked if tp.topic in view.deleting})
     if deleting:
-        return Verdict.working(Reason.TOPIC_BEING_DELETED, f"{listed(deleting)} is being deleted")
+        return Verdict.working(Reason.TOPIC_BEING_DELETED, f"{list_some(deleting)} is being deleted")
     unknown = [tp for tp in asked if view.assignment_of(tp) is None]
     if unknown:
-        return Verdict.working(Reason.UNKNOWN_PARTITION, f"the topics have no partition {listed(unknown)}")
+        return Verdict.working(Reason.UNKNOWN_PARTITION, f"the topics have no partition {list_some(unknown)}")
     duplicates = [tp for tp, replicas in asked.items() if len(set(replicas)) != len(replicas)]
     if duplicates:
         return Verdict.stalled(
-            Reason.DUPLICATE_REPLICAS, f"{listed(duplicates)} name a broker twice: name each broker once"
+            Reason.DUPLICATE_REPLICAS, f"{list_some(duplicates)} name a broker twice: name each broker once"
         )
     brokers = sorted({broker for replicas in asked.values() for broker in replicas} - set(view.brokers))
     if brokers:
         return Verdict.working(
-            Reason.UNKNOWN_BROKER, f"broker {listed(brokers)} is not registered: start it, or choose another one"
+            Reason.UNKNOWN_BROKER, f"broker {list_some(brokers)} is not registered: start it, or choose another one"
         )
     return refuse_targets(asked, view)
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from controller_core.model.ids import BrokerId, TopicName, TopicPartition
-from controller_core.model.wording import listed
+from controller_core.model.wording import list_some
 from controller_operator.kafka.cluster_view import ClusterView
 from controller_operator.kafka.requests.moves import Refusal, RefusalKind
 from controller_operator.plans.outcome import Context, Verdict
@@ -72,7 +72,7 @@ def obstacles(wanted: Targets, view: ClusterView, others: Others) -> Obstacles:
         if tp.topic in view.deleting:
             found[tp] = Obstacle(Reason.TOPIC_BEING_DELETED, "waits, as its topic is being deleted")
         elif missing:
-            why = f"waits for broker {listed(missing)}, which is not registered: start it"
+            why = f"waits for broker {list_some(missing)}, which is not registered: start it"
             found[tp] = Obstacle(Reason.UNKNOWN_BROKER, why)
     for tp in moving:
         why = f"moves elsewhere at present, {_whose(names[tp])}"
@@ -113,7 +113,7 @@ def in_words(found: Obstacles) -> str:
     alike: defaultdict[Obstacle, list[TopicPartition]] = defaultdict(list)
     for tp, obstacle in found.items():
         alike[obstacle].append(tp)
-    return "; ".join(f"{listed(partitions)} {obstacle.why}" for obstacle, partitions in alike.items())
+    return "; ".join(f"{list_some(partitions)} {obstacle.why}" for obstacle, partitions in alike.items())
 
 
 def verdict_of(found: Obstacles) -> Verdict:
@@ -144,4 +144,4 @@ def _without_outcome(others: Sequence[PartitionReassignment]) -> Mapping[TopicPa
 
 def _whose(names: Iterable[str]) -> str:
     known = sorted(set(names))
-    return f"for {listed(known)}" if known else "which no PartitionReassignment has asked for"
+    return f"for {list_some(known)}" if known else "which no PartitionReassignment has asked for"

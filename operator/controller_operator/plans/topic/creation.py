@@ -3,7 +3,7 @@
 from controller_core.model.ids import BrokerId, PartitionId, TopicName
 from controller_core.model.metadata import ReplicaAssignment, TopicAssignment
 from controller_core.model.topics.placement import NotEnoughBrokers
-from controller_core.model.wording import listed
+from controller_core.model.wording import list_some
 from controller_operator.kafka.actions import CreateTopic
 from controller_operator.kafka.cluster_view import ClusterView, metric_name
 from controller_operator.plans.outcome import Context, Notice, Plan, Verdict
@@ -65,7 +65,7 @@ def unknown_brokers(resource: KafkaTopic, view: ClusterView) -> Verdict | None:
     unknown: list[BrokerId] = sorted(named - view.brokers.keys() - view.to_remove)
     if not unknown:
         return None
-    message = f"broker {listed(unknown)} is not registered: start it, or change replicaAssignment"
+    message = f"broker {list_some(unknown)} is not registered: start it, or change replicaAssignment"
     return Verdict.working(Reason.UNKNOWN_BROKER, message)
 
 

@@ -11,7 +11,7 @@ from datetime import timedelta
 from typing import Final
 
 from controller_core.model.ids import TopicId, TopicName
-from controller_core.model.wording import listed
+from controller_core.model.wording import list_some
 from controller_operator.kafka.actions import MarkTopicForDeletion
 from controller_operator.kafka.cluster_view import ClusterView
 from controller_operator.kafka.requests.topics import MissTopic
@@ -98,7 +98,7 @@ def explain_deletion(name: TopicName, view: ClusterView) -> str:
     missing = sorted(topic.holders - view.brokers.keys()) if topic is not None else []
     if not missing:
         return said
-    words = f"brokers {listed(missing)} are not registered and still have to delete their logs of it: start them"
+    words = f"brokers {list_some(missing)} are not registered and still have to delete their logs of it: start them"
     if len(missing) == 1:
         words = f"broker {missing[0]} is not registered and still has to delete its log of it: start it"
     return f"{said}: {words}"

@@ -12,7 +12,7 @@ from controller_core.model.ids import BrokerId, PartitionId, TopicName, TopicPar
 from controller_core.model.metadata import ReplicaAssignment, TopicAssignment
 from controller_core.model.topics.config_keys import RESERVED_KEYS
 from controller_core.model.topics.placement import place_partitions, resize_replicas
-from controller_core.model.wording import counted, listed, shortened
+from controller_core.model.wording import format_count, list_some, shorten
 from controller_operator.kafka.actions import AddPartitions, AlterTopicConfig
 from controller_operator.kafka.cluster_view import ClusterView, TopicView
 from controller_operator.plans.partition_rows import replica_list
@@ -75,7 +75,7 @@ def alter_config(found: Differences, topic: TopicView) -> AlterTopicConfig:
 
 def differing(found: Iterable[Difference]) -> str:
     """The differences in words, the first few."""
-    return listed(f"{each.key} {_deviation(each)}" for each in found)
+    return list_some(f"{each.key} {_deviation(each)}" for each in found)
 
 
 def _deviation(difference: Difference) -> str:
@@ -141,7 +141,7 @@ def planned_changes(found: Differences) -> PlannedChanges | None:
 def planned_creation(resource: KafkaTopic) -> PlannedChanges:
     """What making a topic that is not there comes to, as the status shows it."""
     spec, config = resource.spec, resource.spec.config or {}
-    shape = f"{counted(spec.partition_count, 'partition')}, replication factor {spec.replica_count}"
+    shape = f"{format_count(spec.partition_count, 'partition')}, replication factor {spec.replica_count}"
     made = PlannedChange(action=PlanAction.CREATE_TOPIC, key=resource.topic_name, desired=shape)
     given = [
         PlannedChange(action=PlanAction.SET_CONFIG, key=f"{_CONFIG}{key}", desired=value)
@@ -199,7 +199,7 @@ def _config_differences(resource: KafkaTopic, topic: TopicView) -> Iterator[Diff
             yield Difference(key=f"{_CONFIG}{key}", desired=desired.get(key), live=topic.config.get(key))
     if resource.spec.undeclared_config_policy is UndeclaredConfigPolicy.REMOVE:
         for key, value in undeclared(resource, topic).items():
-            yield Difference(key=f"{_CONFIG}{key}", live=shortened(value, MAX_SHOWN_TEXT))
+            yield Difference(key=f"{_CONFIG}{key}", live=shorten(value, MAX_SHOWN_TEXT))
 
 
 def _config_key(difference: Difference) -> str:

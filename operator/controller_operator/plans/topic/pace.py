@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
-from controller_core.model.wording import listed
+from controller_core.model.wording import list_some
 from controller_operator.plans.outcome import Context, Verdict
 from controller_operator.plans.pace import contested_notice, counted, due
 from controller_operator.plans.topic.differences import differing
@@ -56,6 +56,6 @@ def _what(finding: Finding, resource: KafkaTopic) -> str:
 
 def _who(rivals: Sequence[str]) -> str:
     if rivals:
-        named = listed(rivals)
+        named = list_some(rivals)
         return f"KafkaTopic {named} of another KafkaCluster has the same topic name: see whether both are one Kafka cluster"
     return "Find out who writes it (another operator, a script): the cluster does not say"

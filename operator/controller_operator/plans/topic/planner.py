@@ -11,7 +11,7 @@ from typing import Final
 from controller_core.model.ids import TopicName
 from controller_core.model.topics.config_keys import clashes, objections
 from controller_core.model.topics.placement import NotEnoughBrokers
-from controller_core.model.wording import listed
+from controller_core.model.wording import list_some
 from controller_core.zk import paths
 from controller_operator.kafka.cluster_view import ClusterView, TopicView
 from controller_operator.plans.outcome import Context, Notice, Plan, Step, Verdict
@@ -227,8 +227,8 @@ def _ours(
     )
     if apart.edited.all or is_taking_back:
         return finding
-    how = listed(each.how for each in explain_changes(resource, topic, to_do.all, around.find_movers))
-    message = f"topic {topic.name} was {how} and is put right: {listed(each.key for each in to_do.all)}"
+    how = list_some(each.how for each in explain_changes(resource, topic, to_do.all, around.find_movers))
+    message = f"topic {topic.name} was {how} and is put right: {list_some(each.key for each in to_do.all)}"
     change = f"{topic.version} {topic.config_version}"
     marker = (ConditionType.DRIFTED, ConditionStatus.TRUE, Reason.DRIFTED, message)
     corrected = replace(
@@ -298,7 +298,7 @@ def _repair(
     context: Context,
 ) -> tuple[Verdict, tuple[Step, ...]]:
     """The steps that take the differences away, as far as that can be done now; the last word is the worst one."""
-    verdict = Verdict.working(Reason.PROGRESSING, f"changing {listed(each.key for each in found.all)}")
+    verdict = Verdict.working(Reason.PROGRESSING, f"changing {list_some(each.key for each in found.all)}")
     steps: list[Step] = []
     if found.config:
         step = alter_config(found, topic)
@@ -359,7 +359,7 @@ def _say_in_order(resource: KafkaTopic, topic: TopicView, view: ClusterView, mov
     if missing := sorted(topic.holders - view.brokers.keys()):
         message += (
             f", but {topic.counts.under_replicated} of {topic.counts.partitions} partitions are under-replicated: broker "
-            f"{listed(missing)} is not registered: start it, or move its replicas away (kubectl kontroller drain)"
+            f"{list_some(missing)} is not registered: start it, or move its replicas away (kubectl kontroller drain)"
         )
     return Verdict(ready=ConditionStatus.TRUE, reason=Reason.RECONCILED, message=message, others=said)
 
@@ -374,7 +374,7 @@ def _ignore(in_order: Verdict) -> Verdict:
 
 def _report(changes: Sequence[Change], in_order: Verdict) -> Verdict:
     """As good as in order, as the spec says to leave it so: nobody has to wait for anything, or to repair it."""
-    left = "; ".join(f"{each.how} and left so: {listed(each.keys)}" for each in changes)
+    left = "; ".join(f"{each.how} and left so: {list_some(each.keys)}" for each in changes)
     message = f"{left}: make the spec equal, or set driftPolicy to Enforce"
     marker = (ConditionType.DRIFTED, ConditionStatus.TRUE, Reason.DRIFTED, message)
     verdict = replace(in_order, others=(marker,))

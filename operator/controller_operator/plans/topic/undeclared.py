@@ -3,8 +3,8 @@
 from collections.abc import Callable
 from typing import Final
 
-from controller_core.model.topics.config_keys import undeclared_keys
-from controller_core.model.wording import counted, listed, shortened
+from controller_core.model.topics.config_keys import find_undeclared_keys
+from controller_core.model.wording import format_count, list_some, shorten
 from controller_operator.kafka.cluster_view import TopicView
 from controller_operator.plans.outcome import Notice
 from controller_operator.resources.topic import (
@@ -22,7 +22,7 @@ _IN_WORDS: Final = 60
 
 def undeclared(resource: KafkaTopic, topic: TopicView) -> dict[str, str]:
     """Return the configuration that the spec does not name and that this object has not set, by key."""
-    return undeclared_keys(topic.config, resource.spec.config or {}, resource.status.config_keys)
+    return find_undeclared_keys(topic.config, resource.spec.config or {}, resource.status.config_keys)
 
 
 def shown_undeclared(resource: KafkaTopic, topic: TopicView) -> UndeclaredConfig | None:
@@ -31,7 +31,7 @@ def shown_undeclared(resource: KafkaTopic, topic: TopicView) -> UndeclaredConfig
         return None
     found = undeclared(resource, topic)
     first = [
-        UndeclaredKey(key=shortened(key, MAX_SHOWN_TEXT), value=shortened(value, MAX_SHOWN_TEXT))
+        UndeclaredKey(key=shorten(key, MAX_SHOWN_TEXT), value=shorten(value, MAX_SHOWN_TEXT))
         for key, value in list(found.items())[:MAX_UNDECLARED_KEYS]
     ]
     return UndeclaredConfig(total=len(found), keys=tuple(first))
@@ -41,7 +41,7 @@ def undeclared_words(resource: KafkaTopic, topic: TopicView) -> str:
     """Say what the topic has that the spec does not name; empty if it has nothing.
 
     With the policy Remove these keys are differences, and what is said about those is enough."""
-    return _in_words(resource, topic, lambda key, value: f"{key}={shortened(value, _IN_WORDS)}")
+    return _in_words(resource, topic, lambda key, value: f"{key}={shorten(value, _IN_WORDS)}")
 
 
 def undeclared_notices(resource: KafkaTopic, topic: TopicView) -> tuple[Notice, ...]:
@@ -59,6 +59,6 @@ def _in_words(resource: KafkaTopic, topic: TopicView, name: Callable[[str, str],
     found = undeclared(resource, topic)
     if not found or resource.spec.undeclared_config_policy is UndeclaredConfigPolicy.REMOVE:
         return ""
-    named = listed(name(shortened(key, _IN_WORDS), value) for key, value in found.items())
-    keys = counted(len(found), "configuration key")
+    named = list_some(name(shorten(key, _IN_WORDS), value) for key, value in found.items())
+    keys = format_count(len(found), "configuration key")
     return f"has {keys} that the spec does not name, kept by undeclaredConfigPolicy: {named}"

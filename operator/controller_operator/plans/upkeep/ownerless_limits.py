@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from controller_core.model.ids import TopicPartition
-from controller_core.model.wording import listed
+from controller_core.model.wording import list_some
 from controller_operator.kafka.cluster_view import ClusterView
 from controller_operator.kafka.marked_throttles import Entry, marked_partitions
 from controller_operator.kafka.throttle_steps import RemoveThrottle
@@ -96,15 +96,15 @@ def _obstacle(partitions: frozenset[TopicPartition], view: ClusterView) -> str |
         each for each in partitions if (to := view.assignment_of(each)) is not None and to.is_being_reassigned
     )
     if moving:
-        return f"stays while {listed(moving)} of it moves"
+        return f"stays while {list_some(moving)} of it moves"
     hidden = sorted(name for name, topic in view.topics.items() if not topic.is_config_known)
     if hidden:
-        return f"stays, because the brokers do not tell the operator the configuration of {listed(hidden)}"
+        return f"stays, because the brokers do not tell the operator the configuration of {list_some(hidden)}"
     return None
 
 
 def _warn(row: OwnerlessLimit) -> Notice:
-    slows = f"slows replicas of {listed(row.topics)}" if row.topics else "slows no replicas"
+    slows = f"slows replicas of {list_some(row.topics)}" if row.topics else "slows no replicas"
     message = (
         f"{_limit(row)} {slows}, and that object is gone: the limit {row.message}. To remove it now: kontroller reassign "
         f"limits --remove {row.owner}"

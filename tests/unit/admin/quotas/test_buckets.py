@@ -4,7 +4,7 @@ import pytest
 
 from controller_core.admin.quotas.buckets import IDLE_MS, MOST_BUCKETS, Buckets
 from controller_core.model.quotas.entities import Entity
-from controller_core.model.quotas.token_bucket import Limit, charged
+from controller_core.model.quotas.token_bucket import Limit, charge_bucket
 
 LIMIT = Limit(rate_per_s=1e-6, burst=1.1e-5)
 """A rate so low that hardly any debt is paid within an hour."""
@@ -24,7 +24,7 @@ def clock() -> Clock:
 
 
 def charge(buckets: Buckets, who: Entity) -> None:
-    buckets.keep(who, charged(buckets.now(who, LIMIT), 1, LIMIT, is_strict=False).bucket)
+    buckets.keep(who, charge_bucket(buckets.now(who, LIMIT), 1, LIMIT, is_strict=False).bucket)
 
 
 def owes(buckets: Buckets, who: Entity) -> bool:

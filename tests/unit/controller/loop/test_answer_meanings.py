@@ -7,7 +7,7 @@ from typing import Final
 import pytest
 
 from controller_core.controller.loop import answer_meanings
-from controller_core.controller.loop.answer_meanings import Meaning, meaning_for_partition, meaning_of_answer
+from controller_core.controller.loop.answer_meanings import Meaning, interpret_answer, interpret_partition_error
 from controller_core.wire.messages import (
     ControlRequest,
     ErrorCode,
@@ -51,14 +51,14 @@ def rows(table: str) -> Iterator[tuple[type[ControlRequest], ErrorCode, Meaning]
 @pytest.mark.parametrize("request_type", REQUESTS.values())
 def test_the_error_of_a_whole_request_means_what_the_table_says(request_type: type[ControlRequest]) -> None:
     said = {code: meaning for request, code, meaning in rows(OF_REQUESTS) if request is request_type}
-    assert {code: meaning_of_answer(request_type, code) for code in ErrorCode} == said
+    assert {code: interpret_answer(request_type, code) for code in ErrorCode} == said
 
 
 @pytest.mark.parametrize("request_type", [LeaderAndIsrRequest, StopReplicaRequest])
 def test_the_error_of_a_partition_means_what_the_table_says(request_type: type[ControlRequest]) -> None:
     said = {code: meaning for request, code, meaning in rows(OF_PARTITIONS) if request is request_type}
-    assert {code: meaning_for_partition(request_type, code) for code in ErrorCode} == said
+    assert {code: interpret_partition_error(request_type, code) for code in ErrorCode} == said
 
 
 def test_update_metadata_has_no_errors_of_partitions() -> None:
-    assert meaning_for_partition(UpdateMetadataRequest, ErrorCode.none) is Meaning.OBEYED
+    assert interpret_partition_error(UpdateMetadataRequest, ErrorCode.none) is Meaning.OBEYED

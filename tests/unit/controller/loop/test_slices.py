@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from controller_core.controller.loop.slices import SLICE, sliced, turn_after
+from controller_core.controller.loop.slices import SLICE, slice_up, turn_after
 from simulation.turns import turns_during
 
 
@@ -12,7 +12,7 @@ async def turns_of_the_loop(items: int, weight: Callable[[int], int] | None = No
     """Count the turns of another task while the items are processed."""
 
     async def look() -> list[int]:
-        return [item async for item in (sliced(range(items)) if weight is None else sliced(range(items), weight))]
+        return [item async for item in (slice_up(range(items)) if weight is None else slice_up(range(items), weight))]
 
     seen, turns = await turns_during(look())
     assert seen == list(range(items))

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from controller_core.controller.role.hindrance import Hindrance
-from controller_core.controller.role.requested_role import asking_for, asking_for_brokers
+from controller_core.controller.role.requested_role import make_brokers_request, make_process_request
 from controller_core.controller.role.wishes import VACANT_MS
 from controller_core.model.ids import BrokerId
 from controller_core.zk import codecs, paths
@@ -54,7 +54,7 @@ async def test_a_process_that_is_asked_takes_the_role_from_another_and_no_broker
 ) -> None:
     first, second = await serve_with_standby(cluster)
     before = epoch(cluster)
-    request(cluster, asking_for(STANDBY))
+    request(cluster, make_process_request(STANDBY))
     await cluster.settle()
     assert (second.is_active, first.is_active, epoch(cluster)) == (True, False, before + 1)
     assert not cluster.exists(paths.ROLE_REQUEST), "it is good for one time"
@@ -69,7 +69,7 @@ async def test_two_that_are_asked_in_turns_do_not_fight(cluster: Cluster) -> Non
     first, second = await serve_with_standby(cluster)
     before = epoch(cluster)
     for asked in (STANDBY, CONTROLLER, STANDBY):
-        request(cluster, asking_for(BrokerId(asked)))
+        request(cluster, make_process_request(BrokerId(asked)))
         await cluster.settle(passing_ms=60_000)
         assert holder(cluster) == asked
     assert epoch(cluster) == before + 3
@@ -80,7 +80,7 @@ async def test_whoever_takes_the_role_uses_a_request_up_that_names_a_process_tha
     cluster: Cluster,
 ) -> None:
     cluster.start_brokers(1)
-    request(cluster, asking_for(STANDBY))
+    request(cluster, make_process_request(STANDBY))
     first = await cluster.serve()
     assert not cluster.exists(paths.ROLE_REQUEST)
     second = cluster.start_controller(STANDBY)
@@ -113,7 +113,7 @@ async def test_a_process_that_ends_gives_the_role_to_anybody_where_the_next_one_
 
 async def test_a_role_that_is_handed_over_stays_with_kafkas_brokers_until_that_is_taken_back(cluster: Cluster) -> None:
     first, second = await serve_with_standby(cluster)
-    request(cluster, asking_for_brokers())
+    request(cluster, make_brokers_request())
     await cluster.settle(passing_ms=300_000)
     assert holder(cluster) == 1
     assert hindrances(first) == hindrances(second) == {Hindrance.HANDED_OVER}
@@ -129,7 +129,7 @@ async def test_a_role_that_is_handed_over_stays_with_kafkas_brokers_until_that_i
 async def test_a_role_that_is_handed_over_and_that_no_broker_takes_is_taken_and_kept(cluster: Cluster) -> None:
     cluster.start_brokers(1)
     first = await cluster.serve()
-    request(cluster, asking_for_brokers())
+    request(cluster, make_brokers_request())
     await cluster.settle(passing_ms=VACANT_MS - 1000)
     assert holder(cluster) is None
     await cluster.settle(passing_ms=300_000)
@@ -144,7 +144,7 @@ async def test_a_process_that_shares_the_role_takes_it_from_a_broker_only_when_i
     await cluster.settle(passing_ms=300_000)
     assert (holder(cluster), hindrances(process)) == (1, {Hindrance.SHARED})
     assert process.controller.readiness().is_ready
-    request(cluster, asking_for(CONTROLLER))
+    request(cluster, make_process_request(CONTROLLER))
     await cluster.settle()
     assert (process.is_active, hindrances(process)) == (True, set())
 

@@ -137,7 +137,7 @@ async def test_the_role_is_taken_only_where_a_majority_of_the_brokers_can_be_rea
     await cluster.settle(passing_ms=10 * MINUTE_MS)
     assert (process.terms, holder(cluster)) == (0, 1)
     assert hindrances(process) == {Hindrance.BROKERS_OUT_OF_REACH}
-    readiness = process.controller.readiness().as_json()
+    readiness = process.controller.readiness().make_json()
     assert readiness["ready"] is False
     assert readiness["reachable_brokers"] == [1, 4]
     assert readiness["unreachable_brokers"] == {2: "broker 2 cannot be reached", 3: "broker 3 cannot be reached"}
@@ -158,7 +158,7 @@ async def test_a_broker_that_cannot_be_led_for_its_release_is_named_counted_and_
     process = cluster.start_controller()
     await cluster.settle(passing_ms=20_000)
     assert process.is_active
-    assert process.controller.readiness().as_json()["unreachable_brokers"] == {2: "broker 2 is of another release"}
+    assert process.controller.readiness().make_json()["unreachable_brokers"] == {2: "broker 2 is of another release"}
     assert process.metric("kontroller_unsupported_brokers") == 1
     assert read_unsupported(cluster) == (2,)
     cluster.create_topic("orders", [1, 3])

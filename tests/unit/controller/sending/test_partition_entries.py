@@ -322,7 +322,7 @@ def test_whole_topics_say_what_the_plain_objects_of_their_partitions_would_say(
     state: ClusterState, data: st.DataObject
 ) -> None:
     writer = TopicWriter(state, state.live_or_shutting_down)
-    whole = {name: topic for name in state.topics if (topic := writer.prepared(name)) is not None}
+    whole = {name: topic for name in state.topics if (topic := writer.prepare(name)) is not None}
     more = data.draw(st.lists(partitions))
     batch, sent = RequestBatch(state, IDENTITY), Sent([])
     batch.send_all_of(whole)
@@ -351,7 +351,7 @@ def test_whole_topics_say_what_the_plain_objects_of_their_partitions_would_say(
 def test_what_was_prepared_is_sent_only_while_it_would_be_written_the_same(changed: str) -> None:
     state = state_of(TOPICS[0])
     (partition,) = state.all_partitions()
-    prepared = TopicWriter(state, state.live_or_shutting_down).prepared(TOPICS[0])
+    prepared = TopicWriter(state, state.live_or_shutting_down).prepare(TOPICS[0])
     assert prepared is not None
     match changed:
         case "assignment":
@@ -367,7 +367,7 @@ def test_what_was_prepared_is_sent_only_while_it_would_be_written_the_same(chang
             state.set_states(states)
     now = TopicWriter(state, state.live_or_shutting_down)
     assert now.is_of_now(TOPICS[0], prepared) is (changed == "nothing")
-    assert (now.prepared(TOPICS[0]) == prepared) is (changed == "nothing")
+    assert (now.prepare(TOPICS[0]) == prepared) is (changed == "nothing")
 
 
 @pytest.mark.parametrize("former_id", [None, TopicId(UUID(int=9))])

@@ -35,12 +35,12 @@ def assert_counted(state: ClusterState) -> None:
         not_led_by_preferred=sum(current.leader != assigned.preferred for current, assigned in led.values()),
     )
     preferred = Counter(assigned.preferred for _, assigned in led.values() if assigned.preferred is not None)
-    assert +state.tally.by_preferred() == preferred
+    assert +state.tally.count_by_preferred() == preferred
     missed: defaultdict[BrokerId, set[TopicPartition]] = defaultdict(set)
     for partition, (current, assigned) in led.items():
         if assigned.preferred is not None and current.leader != assigned.preferred:
             missed[assigned.preferred].add(partition)
-    assert state.tally.missed() == missed
+    assert state.tally.find_missed() == missed
 
 
 def change(state: ClusterState, data: st.DataObject) -> None:

@@ -332,12 +332,12 @@ def test_a_rewrite_is_cut_to_what_fits_a_transaction_until_nothing_is_left(count
     content, after, written = make_topic(1, 2, 3), make_topic(3, 4, 5), []
     while content != after:
         before = content
-        content, step = removed_replicas.bounded(before, after, change(before, after), at_most)
+        content, step = removed_replicas.limit_rewrite(before, after, change(before, after), at_most)
         assert step == change(before, content)
         written.append(step.size)
     assert sum(written) == 4 * count
     assert max(written) == max(4, min(at_most, 4 * count))
-    assert removed_replicas.bounded(content, after, RemovedReplicasChange(), at_most)[0] is after
+    assert removed_replicas.limit_rewrite(content, after, RemovedReplicasChange(), at_most)[0] is after
 
 
 async def test_more_replicas_than_fit_one_write_are_dropped_together(served: Cluster) -> None:

@@ -5,7 +5,7 @@ import pytest
 from controller_core.model.draining.broker_stop import (
     absent,
     enough,
-    explained,
+    explain,
     obstacles,
     shortfall,
     still_led,
@@ -85,7 +85,7 @@ def test_waiting_makes_progress_when_a_replica_comes_into_sync_or_a_broker_comes
 
 def test_what_is_waited_for_is_said_in_one_bounded_line_with_complete_counts() -> None:
     seen = picture(*(place([1, 2, 3], [1, 2], number) for number in range(7)), place([1, 2], [1], 7), alive=(1, 2))
-    text = explained(obstacles(seen, BROKER, {T: 2}), seen.brokers)
+    text = explain(obstacles(seen, BROKER, {T: 2}), seen.brokers)
     assert text.startswith(
         "8 partitions would have too few replicas in sync: t-0 (ISR 1,2, min.insync.replicas 2, not in sync 3), t-1 "
     )

@@ -10,7 +10,7 @@ from controller_core.model.quotas.token_bucket import (
     MOST_PER_S,
     Limit,
     TokenBucket,
-    charged,
+    charge_bucket,
     full,
 )
 
@@ -32,31 +32,31 @@ def bucket(tokens: float, at_ms: float = 0) -> TokenBucket:
 
 
 def test_a_burst_brings_a_bucket_into_debt_until_it_is_filled_again() -> None:
-    after = charged(full(FIVE, 0), 560, FIVE, is_strict=True)
+    after = charge_bucket(full(FIVE, 0), 560, FIVE, is_strict=True)
     assert (after.bucket, after.is_refused, after.throttle_ms) == (bucket(-60), False, None)
     assert after.bucket.throttle_ms(FIVE) == 12_000
-    assert after.bucket.filled(FIVE, 11_999).is_exhausted
-    assert not after.bucket.filled(FIVE, 12_000).is_exhausted
+    assert after.bucket.fill(FIVE, 11_999).is_exhausted
+    assert not after.bucket.fill(FIVE, 12_000).is_exhausted
 
 
 def test_a_strict_quota_refuses_what_is_asked_of_an_exhausted_bucket_and_charges_nothing() -> None:
-    charge = charged(bucket(-60), 1, FIVE, is_strict=True)
+    charge = charge_bucket(bucket(-60), 1, FIVE, is_strict=True)
     assert (charge.bucket, charge.is_refused, charge.throttle_ms) == (bucket(-60), True, 12_000)
 
 
 def test_an_empty_bucket_is_not_exhausted() -> None:
-    assert not charged(bucket(0), 1, FIVE, is_strict=True).is_refused
+    assert not charge_bucket(bucket(0), 1, FIVE, is_strict=True).is_refused
 
 
 def test_what_changes_nothing_is_refused_of_an_exhausted_bucket_as_well() -> None:
-    assert charged(bucket(-1), 0, FIVE, is_strict=True).is_refused
+    assert charge_bucket(bucket(-1), 0, FIVE, is_strict=True).is_refused
 
 
 def test_a_permissive_quota_refuses_nothing_and_makes_wait_for_all_that_is_owed() -> None:
-    first = charged(full(FIVE, 0), 560, FIVE, is_strict=False)
-    second = charged(first.bucket, 5, FIVE, is_strict=False)
+    first = charge_bucket(full(FIVE, 0), 560, FIVE, is_strict=False)
+    second = charge_bucket(first.bucket, 5, FIVE, is_strict=False)
     assert [(each.is_refused, each.throttle_ms) for each in (first, second)] == [(False, 12_000), (False, 13_000)]
-    assert charged(full(FIVE, 0), 500, FIVE, is_strict=False).throttle_ms is None
+    assert charge_bucket(full(FIVE, 0), 500, FIVE, is_strict=False).throttle_ms is None
 
 
 def test_a_wait_is_rounded_as_java_rounds() -> None:
@@ -66,19 +66,19 @@ def test_a_wait_is_rounded_as_java_rounds() -> None:
 
 
 def test_a_bucket_holds_no_more_than_its_burst_however_long_nobody_asks() -> None:
-    assert bucket(3).filled(FIVE, 1e18).tokens == 500
+    assert bucket(3).fill(FIVE, 1e18).tokens == 500
 
 
 def test_another_rate_counts_from_when_somebody_asks_next() -> None:
-    assert bucket(500).filled(limit(1, 11), 0).tokens == 11, "a lower one takes away"
-    assert bucket(-10).filled(limit(10), 1000).tokens == 0, "a higher one fills faster"
+    assert bucket(500).fill(limit(1, 11), 0).tokens == 11, "a lower one takes away"
+    assert bucket(-10).fill(limit(10), 1000).tokens == 0, "a higher one fills faster"
 
 
 def test_of_a_rate_of_nothing_one_change_fits_and_no_more() -> None:
     none = limit(0)
-    first = charged(full(none, 0), 3, none, is_strict=True)
+    first = charge_bucket(full(none, 0), 3, none, is_strict=True)
     assert not first.is_refused
-    second = charged(first.bucket.filled(none, 1e15), 1, none, is_strict=True)
+    second = charge_bucket(first.bucket.fill(none, 1e15), 1, none, is_strict=True)
     assert (second.is_refused, second.throttle_ms) == (True, LONGEST_THROTTLE_MS)
 
 
@@ -89,7 +89,7 @@ def test_a_wait_is_never_longer_than_the_protocol_can_say() -> None:
 
 
 def test_a_clock_that_runs_backwards_takes_nothing_away() -> None:
-    assert bucket(7, at_ms=1000).filled(FIVE, 0).tokens == 7
+    assert bucket(7, at_ms=1000).fill(FIVE, 0).tokens == 7
 
 
 def test_a_limit_that_nobody_reaches_is_none() -> None:
@@ -109,7 +109,7 @@ def test_whatever_is_asked_when_the_numbers_stay_numbers(
     quota = limit(rate, windows_s)
     present = full(quota, 0)
     for now_ms, mutations in asked:
-        charge = charged(present.filled(quota, now_ms), mutations, quota, is_strict=is_strict)
+        charge = charge_bucket(present.fill(quota, now_ms), mutations, quota, is_strict=is_strict)
         present = charge.bucket
         assert isfinite(present.tokens)
         assert present.tokens <= quota.burst
@@ -120,7 +120,7 @@ def test_whatever_is_asked_when_the_numbers_stay_numbers(
 @given(rate=st.floats(1e-3, 1e6), mutations=MUTATIONS)
 def test_who_has_waited_as_long_as_he_was_told_is_not_refused(rate: float, mutations: int) -> None:
     quota = limit(rate)
-    owing = charged(full(quota, 0), mutations, quota, is_strict=True).bucket
+    owing = charge_bucket(full(quota, 0), mutations, quota, is_strict=True).bucket
     wait_ms = owing.throttle_ms(quota)
     if wait_ms < LONGEST_THROTTLE_MS:
-        assert not charged(owing.filled(quota, wait_ms + 1), 1, quota, is_strict=True).is_refused
+        assert not charge_bucket(owing.fill(quota, wait_ms + 1), 1, quota, is_strict=True).is_refused

@@ -10,9 +10,9 @@ from controller_core.model.topics.config_keys import (
     Owner,
     clashes,
     declarable,
+    find_undeclared_keys,
     objections,
     owner_of,
-    undeclared_keys,
 )
 
 LEADER = "leader.replication.throttled.replicas"
@@ -38,7 +38,7 @@ class TestOwners:
 
     def test_the_lists_of_a_throttle_are_not_undeclared(self) -> None:
         live = {LEADER: "0:1", FOLLOWER: "00:1", "retention.ms": "1", "flush.ms": "2", "segment.ms": "3"}
-        assert undeclared_keys(live, {"segment.ms"}, ()) == {"flush.ms": "2", "retention.ms": "1"}
+        assert find_undeclared_keys(live, {"segment.ms"}, ()) == {"flush.ms": "2", "retention.ms": "1"}
 
 
 class TestObjections:

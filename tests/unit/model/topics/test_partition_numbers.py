@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from controller_core.model.ids import PartitionId
-from controller_core.model.topics.partition_numbers import refused_additions, refused_removals, removable
+from controller_core.model.topics.partition_numbers import refuse_additions, refuse_removals, removable
 
 NUMBERS = st.sets(st.integers(0, 12).map(PartitionId))
 COUNTS = st.integers(0, 8)
@@ -19,7 +19,7 @@ def first(count: int) -> set[PartitionId]:
 @given(count=COUNTS, asked=NUMBERS)
 def test_what_is_added_continues_the_numbers(count: int, asked: Set[PartitionId]) -> None:
     present = first(count)
-    refused = refused_additions(present, asked)
+    refused = refuse_additions(present, asked)
     added = asked - refused.keys()
     assert added.isdisjoint(present)
     assert present | added == first(count + len(added))
@@ -28,7 +28,7 @@ def test_what_is_added_continues_the_numbers(count: int, asked: Set[PartitionId]
 
 @given(present=NUMBERS, asked=NUMBERS)
 def test_gaps_that_there_are_are_filled_from_below(present: Set[PartitionId], asked: Set[PartitionId]) -> None:
-    added = asked - refused_additions(present, asked).keys()
+    added = asked - refuse_additions(present, asked).keys()
     for number in added:
         assert first(number) <= present | added
 
@@ -36,7 +36,7 @@ def test_gaps_that_there_are_are_filled_from_below(present: Set[PartitionId], as
 @given(count=COUNTS, asked=NUMBERS)
 def test_what_is_removed_is_the_end_and_not_all(count: int, asked: Set[PartitionId]) -> None:
     present = first(count)
-    removed = asked - refused_removals(present, asked).keys()
+    removed = asked - refuse_removals(present, asked).keys()
     assert present - removed == first(count - len(removed))
     assert removed <= present
     assert count == 0 or present - removed
@@ -54,5 +54,5 @@ def test_what_can_go_now_are_the_last_ones_that_are_asked_to(
 
 def test_each_refusal_says_which_number_comes_first() -> None:
     three = first(3)
-    assert "partition 3 is the next" in refused_additions(three, [PartitionId(4)])[PartitionId(4)]
-    assert "partition 2 has to go before it" in refused_removals(three, [PartitionId(1)])[PartitionId(1)]
+    assert "partition 3 is the next" in refuse_additions(three, [PartitionId(4)])[PartitionId(4)]
+    assert "partition 2 has to go before it" in refuse_removals(three, [PartitionId(1)])[PartitionId(1)]

@@ -2,7 +2,7 @@
 
 from controller_core.model.ids import BrokerId, PartitionId
 from controller_core.model.metadata import ReplicaAssignment
-from controller_core.model.topics.placement_repair import without_phantom
+from controller_core.model.topics.placement_repair import replace_phantom
 
 PHANTOM = BrokerId(1000)
 
@@ -13,7 +13,7 @@ def repair(replicas: list[list[int]], live: set[int], load: dict[int, int] | Non
         for partition, brokers in enumerate(replicas)
     }
     loads = {BrokerId(broker): count for broker, count in (load or {}).items()}
-    after = without_phantom(partitions, PHANTOM, {BrokerId(broker) for broker in live}, loads)
+    after = replace_phantom(partitions, PHANTOM, {BrokerId(broker) for broker in live}, loads)
     return [list(after[PartitionId(partition)].replicas) for partition in range(len(replicas))]
 
 
@@ -41,7 +41,7 @@ def test_an_assignment_never_becomes_empty() -> None:
 
 def test_a_replica_that_is_being_added_is_replaced_in_every_list() -> None:
     assignment = ReplicaAssignment(replicas=(PHANTOM, BrokerId(1)), adding=(PHANTOM,), removing=(BrokerId(1),))
-    after = without_phantom({PartitionId(0): assignment}, PHANTOM, {BrokerId(1), BrokerId(2)}, {})
+    after = replace_phantom({PartitionId(0): assignment}, PHANTOM, {BrokerId(1), BrokerId(2)}, {})
     assert after[PartitionId(0)] == ReplicaAssignment(
         replicas=(BrokerId(2), BrokerId(1)), adding=(BrokerId(2),), removing=(BrokerId(1),)
     )
