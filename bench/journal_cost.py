@@ -17,7 +17,7 @@ from pathlib import Path
 
 import structlog
 
-from controller_core.controller.recording.term_journal import copy_of
+from controller_core.controller.recording.term_journal import copy_state
 from controller_core.controller.term.term import Term
 from controller_core.journal.batches import Context, Snapshot
 from controller_core.journal.fold import fold
@@ -79,7 +79,7 @@ async def cost_of_a_snapshot(writer: JournalWriter, term: Term) -> dict[str, flo
         correlation_id="",
     )
     began, spent = time.thread_time(), time.process_time()
-    copy = copy_of(term.state)
+    copy = copy_state(term.state)
     copied = time.thread_time() - began
     writer.append(Snapshot(context=context, state=copy))
     worst = await worst_wait(writer)

@@ -63,7 +63,7 @@ def assert_sound(cluster: Cluster) -> None:
 
 
 def _assert_partition_is_sound(cluster: Cluster, state: ClusterState, partition: TopicPartition) -> None:
-    electable = state.live_replicas(partition)
+    electable = state.find_live_replicas(partition)
     if not cluster.exists(paths.partition_state(partition)):
         assert not electable, f"{partition} has no leader, and {electable} could lead it"
         return

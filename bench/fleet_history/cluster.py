@@ -11,7 +11,7 @@ from functools import partial
 from typing import Final
 from uuid import UUID
 
-from controller_core.controller.recording.term_journal import copy_of
+from controller_core.controller.recording.term_journal import copy_state
 from controller_core.controller.state.cluster_state import ClusterState
 from controller_core.journal.batches import Alive, Batch, Committed, Context, Elected, Snapshot
 from controller_core.journal.record_encoder import RecordEncoder
@@ -163,7 +163,7 @@ class PaperCluster:
             self._write(Alive(context=self._context("journal_due")))
 
     def _snapshot(self) -> None:
-        self._write(Snapshot(context=self._context("journal_due"), state=copy_of(self._state)))
+        self._write(Snapshot(context=self._context("journal_due"), state=copy_state(self._state)))
         self._last_snapshot_us = self._now_us
 
     def _create(self, name: TopicName) -> None:

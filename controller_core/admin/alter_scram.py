@@ -27,7 +27,7 @@ from controller_core.model.scram import (
     MAX_USER_NAME_LENGTH,
     SCRAM_MECHANISMS,
     SaltedPassword,
-    credential,
+    make_credential,
 )
 from controller_core.wire.codecs.versions import Versions
 from controller_core.wire.messages import NO_THROTTLE
@@ -163,7 +163,7 @@ def _altered(present: Mapping[str, str], alterations: list[Alteration]) -> dict[
             password = SaltedPassword(
                 salt=alteration.salt, salted=alteration.salted_password, iterations=alteration.iterations
             )
-            config[mechanism.name] = credential(mechanism, password)
+            config[mechanism.name] = make_credential(mechanism, password)
         else:
             del config[mechanism.name]
     return config

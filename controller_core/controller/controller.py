@@ -24,7 +24,7 @@ from controller_core.controller.loop.events import (
     RoleEvent,
     SessionEnded,
 )
-from controller_core.controller.loop.faults import LATER_MS, Fault, fault_of
+from controller_core.controller.loop.faults import LATER_MS, Fault, find_fault
 from controller_core.controller.loop.retrying_reads import PatientSession
 from controller_core.controller.loop.watched_reads import WatchedReads
 from controller_core.controller.recording.state_change_log import StateChangeLog
@@ -44,7 +44,7 @@ from controller_core.controller.serving.served_api import AnyServedApi
 from controller_core.controller.state.cluster_state import ClusterState
 from controller_core.controller.term.standby import Standby
 from controller_core.controller.term.term import Term
-from controller_core.controller.term.traces import is_untouched, traces
+from controller_core.controller.term.traces import is_untouched, take_traces
 from controller_core.controller.term.unserved_listeners import UnservedListeners
 from controller_core.controller.znodes import topic_configs
 from controller_core.gc_pauses import gc_paused
@@ -118,12 +118,12 @@ class Controller:
         """The registered brokers that did not answer when this process last asked all of them."""
         return self._role.reach.failures
 
-    def readiness(self) -> Readiness:
+    def check_readiness(self) -> Readiness:
         """Return the state of this process for its probes: controller or standby, and what hinders it."""
         if self._term is not None:
             not_obeying = self._term.refusals.find_standing(self._term.state.brokers)
-            return self._role.readiness("controller", brokers_not_obeying=not_obeying)
-        return self._role.readiness("standby", hot=self._standby.is_hot)
+            return self._role.check_readiness("controller", brokers_not_obeying=not_obeying)
+        return self._role.check_readiness("standby", hot=self._standby.is_hot)
 
     async def run(self) -> None:
         """Stand for election and handle events until cancelled.
@@ -189,7 +189,7 @@ class Controller:
         event = queued.event
         # The traces tell afterwards if a failed periodic event changed anything. If not, it is just handled again
         # later.
-        before = traces(term) if isinstance(event, Periodic) else None
+        before = take_traces(term) if isinstance(event, Periodic) else None
         term.state_change_log.cause = type(event).__name__
         term.journal.begin_event(event, queued.since_ms)
         try:
@@ -203,9 +203,9 @@ class Controller:
                 await term.state_change_log.write_gently(lambda: self._between_groups.serve(term))
                 self._requests.settle(term)
         except Exception as error:
-            fault = fault_of(error)
+            fault = find_fault(error)
             if fault.policy.may_go_on:
-                self._metrics.event_failed(type(event).__name__, fault)
+                self._metrics.count_failed_event(type(event).__name__, fault)
             if fault.policy.may_go_on and is_untouched(term, before):
                 log.exception("unexpected error, tried again later", handling=repr(event), fault=fault.value)
                 term.enqueue_later(event, LATER_MS)
@@ -219,7 +219,7 @@ class Controller:
         policy = fault.policy
         if policy.may_go_on:
             log.error("unexpected error, resigning", handling=repr(event), fault=fault.value, exc_info=error)
-        await self._resign(policy.why(error), hand_over=policy.gives_role_back, failed=policy.may_go_on)
+        await self._resign(policy.explain(error), hand_over=policy.gives_role_back, failed=policy.may_go_on)
         if fault is Fault.ZOOKEEPER_GONE:
             raise ZooKeeperGone(self._explain_outage()) from error
         if policy.ends_process:
@@ -282,7 +282,7 @@ class Controller:
                 clock=self._seams.clock,
                 snapshot_interval_ms=self._settings.journal_snapshot_interval_seconds * 1000,
                 alive_interval_ms=self._settings.journal_alive_interval_seconds * 1000,
-                own_config=topic_configs.own_config(self._settings),
+                own_config=topic_configs.make_own_config(self._settings),
             ),
             static_configs=StaticConfigs(links=self._seams.links, clock=self._seams.clock, enqueue=self._queue.put),
             log_ends=LogEnds(links=self._seams.links, clock=self._seams.clock),

@@ -46,12 +46,12 @@ async def on_controller_failover(term: Term) -> None:
     term.send_requests()
     partitions = list(term.state.all_partitions())
     # 1. replicaStateMachine.startup()
-    whole = await startup.whole_topics(term, prepared)
-    startup.replica_startup(term, partitions, whole)
+    whole = await startup.find_whole_topics(term, prepared)
+    startup.start_up_replicas(term, partitions, whole)
     # Send this now: brokers load their replicas while leaders are elected for the offline partitions.
     await term.send_all_requests()
     # 2. partitionStateMachine.startup()
-    await startup.partition_startup(term, partitions, whole)
+    await startup.start_up_partitions(term, partitions, whole)
     await controlled_shutdown.resume(term)
     await drop.expel_dropped(term, [name for name in term.state.topics if name not in whole])
     await reassignment.announce(term, repaired)
@@ -118,7 +118,7 @@ def _take_over_known(term: Term, znodes: Mapping[TopicName, TopicZnode]) -> Prep
     dropped the changed topics.
     """
     known = term.standby.take()
-    to_mend = {partition.topic for partition in known.state.partitions_on([term.identity.id])}
+    to_mend = {partition.topic for partition in known.state.list_partitions_on([term.identity.id])}
     for name, (_, content) in list(known.znodes.items()):
         znode = znodes.get(name)
         if znode is None or znode.content is not content or content.topic_id is None or name in to_mend:
@@ -133,13 +133,15 @@ def _take_over_known(term: Term, znodes: Mapping[TopicName, TopicZnode]) -> Prep
 async def _load_states(term: Term, topics: Iterable[TopicName]) -> None:
     """Load the states of the topics' partitions, except for those that the standby has read."""
     states = term.state.states
-    unknown = [partition for name in topics for partition in term.state.partitions_of(name) if partition not in states]
+    unknown = [
+        partition for name in topics for partition in term.state.list_partitions_of(name) if partition not in states
+    ]
     log.info("reading states", known=len(states), unknown=len(unknown))
     term.state.set_states(await read_states(term.zk, unknown, term.state.unusable))
 
 
 async def _remove_isr_notifications(term: Term) -> None:
     """Remove the notifications unread: all states are read after this, and include what they announce."""
-    names = await term.watched.children(paths.ISR_CHANGE_NOTIFICATION, IsrChangesNotified())
+    names = await term.watched.read_children(paths.ISR_CHANGE_NOTIFICATION, IsrChangesNotified())
     notifications = [f"{paths.ISR_CHANGE_NOTIFICATION}/{name}" for name in names]
     await term.writer.write({path: [Delete(path=path)] for path in notifications})

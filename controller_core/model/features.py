@@ -80,7 +80,7 @@ def apply_updates(
     return UpdatedFeatures(features=features, refused=refused)
 
 
-def incompatibilities(broker: Broker, finalized: Mapping[str, int]) -> list[str]:
+def find_incompatibilities(broker: Broker, finalized: Mapping[str, int]) -> list[str]:
     """Return the reasons why a broker must not join a cluster with these levels, one for each feature; empty if it may."""
     return [
         f"{feature} is finalized at {level}, the broker supports {describe_range(broker.features.get(feature))}"

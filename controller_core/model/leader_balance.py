@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from controller_core.model.ids import BrokerId
 
 
-def brokers_over(
+def find_brokers_over(
     missed: Mapping[BrokerId, int], preferred: Mapping[BrokerId, int], threshold_percent: int
 ) -> list[BrokerId]:
     """Return the brokers that miss more of the partitions that they should lead than the threshold.

@@ -44,7 +44,7 @@ class ControllerListeners:
         """Return the listener whose broker addresses are sent to clients that connected to this one."""
         return self.clients or listener
 
-    def endpoint(self, listener: str) -> Endpoint | None:
+    def find_endpoint(self, listener: str) -> Endpoint | None:
         """Return the address at which clients of a listener find the controller; None if they cannot."""
         if self.is_shared:
             return replace(self.endpoints[0], listener=listener)

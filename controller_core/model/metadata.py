@@ -64,7 +64,7 @@ class Broker:
     unusable: tuple[str, ...] = ()
     """The reasons why endpoints of the registration are missing in `endpoints`."""
 
-    def endpoint(self, listener: str) -> Endpoint | None:
+    def find_endpoint(self, listener: str) -> Endpoint | None:
         """Return the endpoint of a listener by name; None if the broker has no such listener."""
         return next((endpoint for endpoint in self.endpoints if endpoint.listener == listener), None)
 

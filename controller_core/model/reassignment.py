@@ -57,7 +57,9 @@ def all_in_sync(target: Sequence[BrokerId], leader_and_isr: LeaderAndIsr) -> boo
     return set(target) <= set(leader_and_isr.isr)
 
 
-def step_of(assignment: ReplicaAssignment, target: Sequence[BrokerId], state: LeaderAndIsr | None) -> ReassignmentStep:
+def find_step(
+    assignment: ReplicaAssignment, target: Sequence[BrokerId], state: LeaderAndIsr | None
+) -> ReassignmentStep:
     """Return the step that a partition has reached on its way to the target."""
     if not assignment.is_being_reassigned:
         done = assignment.replicas == tuple(target)

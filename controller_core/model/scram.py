@@ -44,7 +44,7 @@ class SaltedPassword:
     iterations: int
 
 
-def credential(mechanism: ScramMechanism, password: SaltedPassword) -> str:
+def make_credential(mechanism: ScramMechanism, password: SaltedPassword) -> str:
     """Return the credential for the user's configuration.
 
     A server can check a client with it, but not impersonate one.
@@ -68,7 +68,7 @@ class StoredCredential:
 
 
 def read_credential(text: str) -> StoredCredential:
-    """Parse a credential that `credential` or Kafka wrote. The message of a `ValueError` does not show the text."""
+    """Parse a credential that `make_credential` or Kafka wrote. The message of a `ValueError` does not show the text."""
     found = _CREDENTIAL.fullmatch(text)
     if found is None:
         raise ValueError("this is not a SCRAM credential: write it again, for example with kafka-configs")

@@ -223,7 +223,7 @@ class ListenerAssembly:
                 is_out_of_reach=broker.id in out_of_reach,
             )
             for broker in term.state.brokers.values()
-            if (endpoint := broker.endpoint(listener)) and endpoint.security_protocol == PLAINTEXT
+            if (endpoint := broker.find_endpoint(listener)) and endpoint.security_protocol == PLAINTEXT
         ]
         first = next(self._turns) % max(len(targets), 1)
         return [*targets[first:], *targets[:first]]

@@ -85,7 +85,7 @@ async def run_controller(
         await listener.start()
         stack.push_async_callback(listener.close)
         if settings.metrics_port is not None:
-            routes = [readiness_route(controller.readiness)]
+            routes = [readiness_route(controller.check_readiness)]
             routes += journal_routes(settings.journal_directory, token) if settings.journal_directory else []
             stop = await serve_metrics(settings.metrics_host, settings.metrics_port, registry, routes)
             stack.push_async_callback(stop)

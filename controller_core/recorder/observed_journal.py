@@ -220,7 +220,7 @@ class ObservedJournal:
 
     def _context(self, cause: str) -> Context:
         assert self.role is not None
-        return self._stamped.context(
+        return self._stamped.make_context(
             cluster_id=self._cluster_id,
             controller_id=self.role.controller_id,
             controller_epoch=self.role.epoch,

@@ -245,7 +245,7 @@ def tcp_link_factory(
     `BrokerUnreachable` each time and says why: one broker with another configuration must not stop the controller."""
 
     def link(broker: Broker) -> BrokerLink:
-        endpoint = broker.endpoint(listener_name)
+        endpoint = broker.find_endpoint(listener_name)
         if endpoint is None:
             has = ", ".join(endpoint.listener for endpoint in broker.endpoints) or "none"
             return _NoWay(

@@ -12,7 +12,7 @@ from typing import Final
 from urllib.parse import quote, unquote
 
 from controller_core.model.ids import BrokerId, PartitionId, PartitionReplica, TopicName, TopicPartition
-from controller_core.model.topics.topic_names import why_illegal
+from controller_core.model.topics.topic_names import explain_illegal
 
 CONTROLLER: Final = "/controller"
 CONTROLLER_EPOCH: Final = "/controller_epoch"
@@ -190,7 +190,7 @@ def replica_of_removed(name: str) -> PartitionReplica:
     """
     broker_name, topic_name, number_name = parts if len(parts := name.split(",")) == 3 else ("", "", "")
     broker_id, number = broker_id_named(broker_name), partition_number(number_name)
-    if broker_id is None or number is None or why_illegal(topic_name) is not None:
+    if broker_id is None or number is None or explain_illegal(topic_name) is not None:
         raise ValueError(f"{REMOVED_REPLICAS}/{name[:_SHOWN]} is not {REMOVED_REPLICAS}/BROKER,TOPIC,NUMBER")
     return PartitionReplica(TopicPartition(TopicName(topic_name), number), broker_id)
 

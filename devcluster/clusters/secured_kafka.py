@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
-from controller_core.model.scram import SCRAM_MECHANISMS, SaltedPassword, credential
+from controller_core.model.scram import SCRAM_MECHANISMS, SaltedPassword, make_credential
 from controller_core.wire.connections.security import Login
 from devcluster.building.java import KAFKA_VERSION
 from devcluster.clients.identity import Identity, Shown
@@ -181,4 +181,4 @@ def _credentials(password: str) -> Iterator[tuple[str, str]]:
         salt = mechanism.name.encode()
         salted = hashlib.pbkdf2_hmac(mechanism.digest, password.encode(), salt, _ITERATIONS)
         known = SaltedPassword(salt=salt, salted=salted, iterations=_ITERATIONS)
-        yield mechanism.name, credential(mechanism, known)
+        yield mechanism.name, make_credential(mechanism, known)

@@ -30,13 +30,13 @@ from kio.schema.errors import ErrorCode
 from kio.schema.metadata.v11 import MetadataResponse
 
 from controller_core.model.draining.broker_stop import (
-    absent,
-    enough,
+    count_absent,
+    count_missing_replicas,
     explain,
-    obstacles,
-    shortfall,
-    still_led,
-    turn_of,
+    explain_enough,
+    find_obstacles,
+    find_still_led,
+    find_turn,
 )
 from controller_core.model.draining.cluster_picture import ClusterPicture
 from controller_core.model.draining.quorum_votes import Vote, find_missing_votes
@@ -103,7 +103,7 @@ class Drain:
 
     async def _run(self) -> None:
         picture = await self._wait_for_replicas()
-        turn = turn_of(picture, self._broker)
+        turn = find_turn(picture, self._broker)
         if turn:
             await asyncio.sleep(turn * self._pause_s)
             picture = await self._wait_for_replicas()
@@ -113,7 +113,7 @@ class Drain:
             self._report("it hands over what it leads when it is stopped, as brokers without ZooKeeper do")
             return
         await self._hand_over()
-        while led := still_led(await self._wait_for_replicas(), self._broker):
+        while led := find_still_led(await self._wait_for_replicas(), self._broker):
             self._report(
                 f"{format_count(len(led), 'partition')} still led by it: {list_some([place.partition for place in led])}"
             )
@@ -130,14 +130,14 @@ class Drain:
         minimum: dict[TopicName, int] = {}
         while True:
             picture = await self._picture()
-            minimum |= await self._minimum_of(picture.topics_on(self._broker) - minimum.keys())
-            picture = picture.only(minimum.keys())
-            waiting = obstacles(picture, self._broker, minimum)
+            minimum |= await self._minimum_of(picture.list_topics_on(self._broker) - minimum.keys())
+            picture = picture.select_topics(minimum.keys())
+            waiting = find_obstacles(picture, self._broker, minimum)
             if not waiting:
-                self._report(enough(picture, self._broker, minimum), trouble=_NO_ANSWER)
+                self._report(explain_enough(picture, self._broker, minimum), trouble=_NO_ANSWER)
                 return picture
             self._report(explain(waiting, picture.brokers))
-            if patience.is_over((shortfall(waiting), absent(waiting, picture.brokers))):
+            if patience.is_over((count_missing_replicas(waiting), count_absent(waiting, picture.brokers))):
                 raise self._given_up(f"gave up when nothing came back for {self._patience_s:g} s")
             await asyncio.sleep(self._pause_s)
 

@@ -19,7 +19,7 @@ from controller_core.model.scram import (
     SCRAM_MECHANISMS,
     SaltedPassword,
     ScramMechanism,
-    credential,
+    make_credential,
     read_credential,
 )
 from controller_core.zk import codecs, paths
@@ -95,7 +95,7 @@ def _is_of(password: str, mechanism: ScramMechanism, present: str | None) -> boo
 
 def _made(password: str, mechanism: ScramMechanism, salt: bytes, iterations: int) -> str:
     salted = hashlib.pbkdf2_hmac(mechanism.digest, password.encode(), salt, iterations)
-    return credential(mechanism, SaltedPassword(salt=salt, salted=salted, iterations=iterations))
+    return make_credential(mechanism, SaltedPassword(salt=salt, salted=salted, iterations=iterations))
 
 
 def _password(file: Path) -> str:

@@ -8,7 +8,7 @@ import asyncio
 
 from kio.schema.metadata.v11 import MetadataResponse
 
-from controller_core.model.draining.broker_readiness import find_behind, why_not_ready
+from controller_core.model.draining.broker_readiness import explain_not_ready, find_behind
 from controller_core.model.ids import BrokerId
 from controller_core.wire.client.arrivals import ArrivalsRefused, ask_arrivals
 from controller_core.wire.client.cluster_picture import EVERYTHING, read_picture
@@ -22,7 +22,7 @@ async def look_at_broker(client: ClusterClient, broker: BrokerId, timeout_s: flo
         picture = read_picture(await client.ask_any(EVERYTHING, MetadataResponse))
     except RequestError as error:
         return str(error)
-    why = why_not_ready(picture, broker)
+    why = explain_not_ready(picture, broker)
     if why is None or not find_behind(picture, broker):
         return why
     try:
@@ -31,4 +31,4 @@ async def look_at_broker(client: ClusterClient, broker: BrokerId, timeout_s: flo
     except (RequestError, ArrivalsRefused, TimeoutError) as error:
         trouble = str(error) or f"the controller did not answer in {timeout_s:g} s"
         return f"{why}; whether a reassignment brings them here is not known: {trouble}"
-    return why_not_ready(picture, broker, arriving)
+    return explain_not_ready(picture, broker, arriving)

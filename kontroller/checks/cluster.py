@@ -13,7 +13,7 @@ from kio.schema.list_partition_reassignments.v0 import (
 )
 from kio.schema.metadata.v11 import MetadataResponse
 
-from controller_core.model.draining.broker_stop import ids
+from controller_core.model.draining.broker_stop import join_ids
 from controller_core.model.draining.cluster_picture import ClusterPicture
 from controller_core.model.ids import BrokerId
 from controller_core.wire.client.cluster_picture import NO_TOPICS, read_picture
@@ -44,7 +44,7 @@ async def look_at_cluster(client: ClusterClient) -> str:
     quorum = await _quorum(client)
     for member, address in sorted(addresses.items()):
         await _expect_agreement(client.at(address), member, picture, has_quorum=quorum is not None)
-    members = ids(sorted(picture.brokers))
+    members = join_ids(sorted(picture.brokers))
     if quorum is not None:
         return (
             f"cluster {picture.cluster_id}: {quorum.leader} leads the quorum of controllers in epoch {quorum.epoch}, "
@@ -76,5 +76,5 @@ async def _expect_agreement(
     if not has_quorum and picture.controller != expected.controller:
         raise NotWell(f"{member} takes {picture.controller} for the controller, others {expected.controller}")
     if picture.brokers != expected.brokers:
-        known, others = ids(sorted(picture.brokers)), ids(sorted(expected.brokers))
+        known, others = join_ids(sorted(picture.brokers)), join_ids(sorted(expected.brokers))
         raise NotWell(f"{member} knows the members {known}, others {others}")

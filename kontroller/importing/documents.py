@@ -10,8 +10,8 @@ from typing import Any, Final
 import yaml
 from pydantic import ValidationError
 
-from controller_core.model.topics.config_keys import declarable
-from controller_core.model.topics.topic_names import why_illegal
+from controller_core.model.topics.config_keys import find_declarable
+from controller_core.model.topics.topic_names import explain_illegal
 from controller_core.model.wording import shorten
 from controller_operator.resources import KafkaTopic
 from controller_operator.resources.common import API_VERSION
@@ -67,7 +67,7 @@ def kafka_topic(wanted: Wanted, target: Target) -> Imported:
 
     Raises `Inexpressible` where the schema does not take it."""
     replicas = count_replicas(wanted.replication_factor, wanted.replica_assignment)
-    config, left_out = declarable(wanted.config, replicas, has_zookeeper=wanted.has_zookeeper)
+    config, left_out = find_declarable(wanted.config, replicas, has_zookeeper=wanted.has_zookeeper)
     metadata = {
         "name": wanted.object_name,
         "namespace": target.namespace,
@@ -121,7 +121,7 @@ def _without_nothing(fields: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _require_valid(topic: str, document: Mapping[str, Any]) -> None:
-    illegal = why_illegal(topic)
+    illegal = explain_illegal(topic)
     if illegal is not None:
         raise Inexpressible(illegal)
     try:

@@ -100,7 +100,7 @@ async def look(zk: ZkSession) -> RolePicture:
         holder = codecs.decode_controller(controller.data) if controller is not None else None
     return RolePicture(
         controller=controller,
-        kind=role_znode.holder_of(controller, own_id=_NO_ID, own_session=zk.session_id, registered_brokers=brokers),
+        kind=role_znode.find_holder(controller, own_id=_NO_ID, own_session=zk.session_id, registered_brokers=brokers),
         holder=holder,
         epoch_node=epoch_node,
         brokers=frozenset(brokers),

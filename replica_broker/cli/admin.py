@@ -71,7 +71,7 @@ def create_topic(
         PartitionId(number): _brokers(each, ":")
         for number, each in enumerate(filter(None, replica_assignment.split(",")))
     }
-    if topic_names.why_illegal(topic):
+    if topic_names.explain_illegal(topic):
         raise _usage(f"{topic!r} is not a valid topic name")
 
     async def create(admin: "Admin") -> None:

@@ -8,7 +8,7 @@ Like a stock broker, this one takes an unreadable znode for no finalized feature
 
 import structlog
 
-from controller_core.model.features import FinalizedFeatures, incompatibilities
+from controller_core.model.features import FinalizedFeatures, find_incompatibilities
 from controller_core.model.metadata import Broker
 from controller_core.zk import codecs, paths
 from controller_core.zk.codecs import MalformedZnode
@@ -52,7 +52,7 @@ class Features:
 
     def _take(self, znode: ZkNode | None) -> None:
         features = _decode(znode)
-        reasons = incompatibilities(self._broker, features.features) if features else []
+        reasons = find_incompatibilities(self._broker, features.features) if features else []
         if features is not None and reasons:
             raise IncompatibleFeatures(self._broker, features, reasons)
         if features != self._node.finalized_features and features is not None:

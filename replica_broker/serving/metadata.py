@@ -101,7 +101,7 @@ def _find_by_id(view: _View, topic_id: TopicId) -> MetadataResponseTopic:
 def _find_by_name(view: _View, name: TopicName) -> MetadataResponseTopic:
     if view.node.metadata.partitions(name):
         return _describe_known(view, name)
-    illegal = topic_names.why_illegal(name)
+    illegal = topic_names.explain_illegal(name)
     error_code = ErrorCode.invalid_topic_exception if illegal else ErrorCode.unknown_topic_or_partition
     return replace(_make_failed_topic(error_code, name, None), topic_authorized_operations=view.operations)
 

@@ -12,7 +12,7 @@ from uuid import UUID
 
 from pyspark.sql import DataFrame, SparkSession
 
-from controller_core.controller.recording.term_journal import copy_of
+from controller_core.controller.recording.term_journal import copy_state
 from controller_core.controller.state.cluster_state import ClusterState
 from controller_core.journal.batches import (
     Alive,
@@ -97,13 +97,13 @@ class RandomCluster:
             happening()
             self._commit(cause)
         self._event += 1
-        self._write(Snapshot(context=self._context("journal_due"), state=copy_of(self.state)))
+        self._write(Snapshot(context=self._context("journal_due"), state=copy_state(self.state)))
 
     @property
     def checksum(self) -> int:
         """Return the checksum of the live state."""
         image = fold_lines(
-            RecordEncoder().lines(Snapshot(context=self._context("test"), state=copy_of(self.state)))
+            RecordEncoder().lines(Snapshot(context=self._context("test"), state=copy_state(self.state)))
         ).image
         assert image is not None
         return image.checksum()
@@ -225,7 +225,7 @@ class RandomCluster:
         self._write(Alive(context=self._context("journal_due")))
 
     def _snapshot(self, cause: str = "journal_due") -> None:
-        self._write(Snapshot(context=self._context(cause), state=copy_of(self.state)))
+        self._write(Snapshot(context=self._context(cause), state=copy_state(self.state)))
 
     def _lose_records(self) -> None:
         """Drop records of events. A snapshot follows, at once or after more records that nobody can place."""

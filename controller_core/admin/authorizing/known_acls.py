@@ -104,7 +104,9 @@ class KnownAcls:
             seen = present
 
     async def _notifications(self, reads: WatchedReads[None]) -> frozenset[str]:
-        return frozenset([f"{parent}/{name}" for parent in _CHANGES for name in await reads.children(parent, None)])
+        return frozenset(
+            [f"{parent}/{name}" for parent in _CHANGES for name in await reads.read_children(parent, None)]
+        )
 
     async def _changed(self, notifications: list[str]) -> set[Pattern]:
         """Raises `_NotificationsMissed` where one is gone, or says nothing that can be understood."""

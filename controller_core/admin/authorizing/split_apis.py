@@ -49,7 +49,7 @@ class SplitApis:
             return await answer(request)
         rights = await self._authorization.rights_of(caller)
         if api_key == DELETE_TOPICS:
-            split: Split[Any, Any] = await split_topics.delete_topics(request, rights, term.state.topic_named)
+            split: Split[Any, Any] = await split_topics.delete_topics(request, rights, term.state.find_topic_name)
         else:
             split = await SPLIT[api_key](request, rights)
         response: ResponsePayload = await split.answered(answer)

@@ -17,7 +17,7 @@ from kio.schema.incremental_alter_configs.v1.response import (
 
 from controller_core.admin.authorizing.splitting import Split, allowed_parts, in_order, refused_parts
 from controller_core.admin.rights import Rights
-from controller_core.model.authorization.acls import THE_CLUSTER, Operation, topic
+from controller_core.model.authorization.acls import THE_CLUSTER, Operation, make_topic_resource
 from controller_core.wire.messages import NO_THROTTLE
 
 _TOPIC: Final = 2
@@ -89,7 +89,7 @@ async def describe_producers(
     """Who may read a topic, may know who produces to it."""
 
     def why_not(asked: TopicRequest) -> TopicResponse | None:
-        if rights.may(Operation.READ, topic(asked.name)):
+        if rights.may(Operation.READ, make_topic_resource(asked.name)):
             return None
         partitions = tuple(
             PartitionResponse(
@@ -116,6 +116,6 @@ def _why_not(
     resource: DescribeConfigsResource | AlterConfigsResource, rights: Rights, operation: Operation
 ) -> ErrorCode | None:
     if resource.resource_type == _TOPIC:
-        is_allowed = rights.may(operation, topic(resource.resource_name))
+        is_allowed = rights.may(operation, make_topic_resource(resource.resource_name))
         return None if is_allowed else ErrorCode.topic_authorization_failed
     return None if rights.may(operation, THE_CLUSTER) else ErrorCode.cluster_authorization_failed

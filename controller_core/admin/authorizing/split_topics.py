@@ -21,7 +21,7 @@ from kio.static.primitive import i16, i32
 from controller_core.admin.authorizing.splitting import Split, allowed_parts, in_order, refused_parts
 from controller_core.admin.rights import Rights
 from controller_core.controller.loop.slices import slice_up
-from controller_core.model.authorization.acls import THE_CLUSTER, Operation, topic
+from controller_core.model.authorization.acls import THE_CLUSTER, Operation, make_topic_resource
 from controller_core.model.ids import TopicId, TopicName
 from controller_core.model.topics.topic_names import CLUSTER_METADATA_TOPIC
 from controller_core.wire.messages import NO_THROTTLE
@@ -41,7 +41,7 @@ async def create_topics(
     def why_not(asked: CreatableTopic) -> CreatableTopicResult | None:
         if may_create_all or named[asked.name] > 1 or TopicName(asked.name) == CLUSTER_METADATA_TOPIC:
             return None
-        if rights.may(Operation.CREATE, topic(asked.name)):
+        if rights.may(Operation.CREATE, make_topic_resource(asked.name)):
             return None
         return CreatableTopicResult(
             name=asked.name, topic_id=None, error_code=_REFUSED, error_message="Authorization failed.", configs=()
@@ -51,7 +51,7 @@ async def create_topics(
     hidden = {
         name
         async for name in slice_up(named)
-        if not rights.may(Operation.DESCRIBE_CONFIGS, topic(name), is_wanted=False)
+        if not rights.may(Operation.DESCRIBE_CONFIGS, make_topic_resource(name), is_wanted=False)
     }
 
     def shown(at: int, result: CreatableTopicResult) -> CreatableTopicResult:
@@ -87,8 +87,8 @@ async def delete_topics(
         name = asked.name if asked.topic_id is None else name_of(TopicId(asked.topic_id))
         if name is None:
             return None
-        is_secret = asked.topic_id is not None and not rights.may(Operation.DESCRIBE, topic(name))
-        if not is_secret and rights.may(Operation.DELETE, topic(name)):
+        is_secret = asked.topic_id is not None and not rights.may(Operation.DESCRIBE, make_topic_resource(name))
+        if not is_secret and rights.may(Operation.DELETE, make_topic_resource(name)):
             return None
         return DeletableTopicResult(
             name=None if is_secret else WireTopicName(name),
@@ -121,7 +121,7 @@ async def create_partitions(
     named = Counter(topic.name for topic in request.topics)
 
     def why_not(asked: CreatePartitionsTopic) -> CreatePartitionsTopicResult | None:
-        if named[asked.name] > 1 or rights.may(Operation.ALTER, topic(asked.name)):
+        if named[asked.name] > 1 or rights.may(Operation.ALTER, make_topic_resource(asked.name)):
             return None
         return CreatePartitionsTopicResult(
             name=asked.name, error_code=_REFUSED, error_message="The topic authorization is failed."

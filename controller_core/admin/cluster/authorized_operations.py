@@ -6,7 +6,7 @@ from typing import Final
 from kio.static.primitive import i32
 
 from controller_core.admin.rights import EVERYTHING, Rights
-from controller_core.model.authorization.acls import THE_CLUSTER, Operation, Resource, ResourceType, topic
+from controller_core.model.authorization.acls import THE_CLUSTER, Operation, Resource, ResourceType, make_topic_resource
 
 _SUPPORTED: Final[Mapping[ResourceType, tuple[Operation, ...]]] = {
     ResourceType.TOPIC: (
@@ -45,5 +45,5 @@ def operations_on_cluster(rights: Rights) -> i32:
 
 
 NOT_ASKED: Final = i32(-(2**31))
-ON_TOPIC: Final = operations_on(topic("any"), EVERYTHING)
+ON_TOPIC: Final = operations_on(make_topic_resource("any"), EVERYTHING)
 ON_CLUSTER: Final = operations_on(THE_CLUSTER, EVERYTHING)

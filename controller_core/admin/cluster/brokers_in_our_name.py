@@ -67,7 +67,7 @@ class BrokersInOurName:
                 security=self._security(self._listener, endpoint.security_protocol),
             )
             for broker in self._brokers()
-            if (endpoint := broker.endpoint(self._listener))
+            if (endpoint := broker.find_endpoint(self._listener))
         ]
         first = next(self._turns) % max(len(found), 1)
         return [*found[first:], *found[:first]]

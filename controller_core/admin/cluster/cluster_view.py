@@ -40,9 +40,9 @@ class ClusterView:
     def nodes(self) -> Iterator[Node]:
         """The live brokers that have the listener, and the controller itself, which looks like one."""
         for broker in self.state.brokers.values():
-            endpoint = broker.endpoint(self.listener)
+            endpoint = broker.find_endpoint(self.listener)
             if endpoint is not None:
                 yield Node(id=broker.id, host=endpoint.host, port=endpoint.port, rack=broker.rack)
-        own = self.controller.listeners.endpoint(self.listener)
+        own = self.controller.listeners.find_endpoint(self.listener)
         if own is not None:
-            yield Node(id=self.controller.id, host=own.host, port=own.port, rack=self.state.rack_of_controller())
+            yield Node(id=self.controller.id, host=own.host, port=own.port, rack=self.state.find_rack_of_controller())

@@ -23,7 +23,7 @@ from kio.static.protocol import RequestPayload, ResponsePayload
 from controller_core.admin.cluster.authorized_operations import NOT_ASKED, operations_on, operations_on_cluster
 from controller_core.admin.cluster.cluster_view import ClusterView
 from controller_core.controller.loop.slices import SLICE, slice_up
-from controller_core.model.authorization.acls import Operation, topic
+from controller_core.model.authorization.acls import Operation, make_topic_resource
 from controller_core.model.ids import NO_LEADER, BrokerId, TopicId, TopicName, TopicPartition
 from controller_core.model.topics import topic_names
 from controller_core.wire.codecs.versions import Versions, converted
@@ -73,7 +73,7 @@ async def on_metadata(view: ClusterView, request: RequestPayload) -> ResponsePay
     if asked.is_all:
         return AskBroker(otherwise=answer) if len(view.state.states) > MOST_PARTITIONS else await answer()
     names, _ = _named(view, asked)
-    if asked.may_create and any(not _is_known(view, name) and not topic_names.why_illegal(name) for name in names):
+    if asked.may_create and any(not _is_known(view, name) and not topic_names.explain_illegal(name) for name in names):
         return AskBroker(otherwise=answer)
     return (
         AskBroker(otherwise=answer)
@@ -113,7 +113,7 @@ def _named(view: ClusterView, asked: _Asked) -> tuple[Sequence[TopicName], Seque
     names: list[TopicName] = []
     unknown: list[TopicId] = []
     for topic_id in asked.ids:
-        name = view.state.topic_named(topic_id)
+        name = view.state.find_topic_name(topic_id)
         if name is not None and _is_known(view, name):
             names.append(name)
         else:
@@ -122,13 +122,13 @@ def _named(view: ClusterView, asked: _Asked) -> tuple[Sequence[TopicName], Seque
 
 
 def _may_know(view: ClusterView, asked: _Asked, name: TopicName) -> bool:
-    return view.rights.may(Operation.DESCRIBE, topic(name), is_wanted=not asked.is_all)
+    return view.rights.may(Operation.DESCRIBE, make_topic_resource(name), is_wanted=not asked.is_all)
 
 
 def _is_known(view: ClusterView, name: TopicName) -> bool:
     deletion = view.state.deletions.get(name)
     is_going = deletion is not None and deletion.started
-    return not is_going and any(partition in view.state.states for partition in view.state.partitions_of(name))
+    return not is_going and any(partition in view.state.states for partition in view.state.list_partitions_of(name))
 
 
 def _partitions(view: ClusterView, name: TopicName) -> int:
@@ -174,15 +174,15 @@ def _in_version(response: MetadataResponse, version: int, operations: i32 = NOT_
 
 
 async def _topic(view: ClusterView, asked: _Asked, name: TopicName, reachable: set[BrokerId]) -> MetadataResponseTopic:
-    operations = operations_on(topic(name), view.rights) if asked.wants_topic_operations else NOT_ASKED
+    operations = operations_on(make_topic_resource(name), view.rights) if asked.wants_topic_operations else NOT_ASKED
     if not _is_known(view, name):
-        illegal = topic_names.why_illegal(name)
+        illegal = topic_names.explain_illegal(name)
         error_code = ErrorCode.invalid_topic_exception if illegal else ErrorCode.unknown_topic_or_partition
         return replace(_failed(error_code, name, None), topic_authorized_operations=operations)
     topic_id = view.state.topics[name].topic_id
     partitions = [
         _partition(view, asked.version, partition, reachable)
-        async for partition in slice_up(view.state.partitions_of(name))
+        async for partition in slice_up(view.state.list_partitions_of(name))
         if partition in view.state.states
     ]
     return MetadataResponseTopic(

@@ -21,7 +21,7 @@ from kio.static.primitive import i32
 from controller_core.controller.loop.slices import slice_up
 from controller_core.controller.operations import topics
 from controller_core.controller.reassigning import completion, reassignment
-from controller_core.controller.reassigning.requested import is_done, not_live, why_it_would_lose_messages
+from controller_core.controller.reassigning.requested import explain_message_loss, find_not_live, is_done
 from controller_core.controller.reassigning.room import find_targets_without_room
 from controller_core.controller.serving.served_api import ServedApi
 from controller_core.controller.term.term import Term
@@ -127,14 +127,14 @@ def _why_not(term: Term, partition: TopicPartition, target: tuple[BrokerId, ...]
     """Kafka's checks in Kafka's order, and one of our own: no acknowledged message may be lost."""
     if reason := _why_malformed(target):
         return ErrorCode.invalid_replica_assignment, reason
-    if missing := not_live(term, partition, target):
+    if missing := find_not_live(term, partition, target):
         return ErrorCode.invalid_replica_assignment, (
             f"Replica assignment has brokers that are not alive. Replica list: {missing}, "
             f"live broker list: {sorted(term.state.live)}"
         )
     if not term.state.has(partition) or partition.topic in term.state.deletions:
         return NO_PARTITION
-    if reason := why_it_would_lose_messages(term, partition, target):
+    if reason := explain_message_loss(term, partition, target):
         return ErrorCode.invalid_replica_assignment, f"Refused, because {reason}."
     return None
 

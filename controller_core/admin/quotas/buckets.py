@@ -11,7 +11,7 @@ from hashlib import blake2b
 from typing import Final
 
 from controller_core.model.quotas.entities import Entity
-from controller_core.model.quotas.token_bucket import Limit, TokenBucket, full
+from controller_core.model.quotas.token_bucket import Limit, TokenBucket, make_full_bucket
 
 MOST_BUCKETS: Final = 10_000
 IDLE_MS: Final = 3_600_000.0
@@ -38,7 +38,7 @@ class Buckets:
         now_ms = self._monotonic_ms()
         self._forget_idle(now_ms)
         bucket = self._charged.get(_key(sharing))
-        return full(limit, now_ms) if bucket is None else bucket.fill(limit, now_ms)
+        return make_full_bucket(limit, now_ms) if bucket is None else bucket.fill(limit, now_ms)
 
     def keep(self, sharing: Entity, charged: TokenBucket) -> None:
         """Remembers a bucket that was charged now."""

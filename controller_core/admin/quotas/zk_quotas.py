@@ -12,7 +12,7 @@ from math import isnan, nan
 from typing import Final
 
 from controller_core.controller.state.unusable_znodes import UnusableZnodes
-from controller_core.model.quotas.entities import Entity, candidates
+from controller_core.model.quotas.entities import Entity, list_candidates
 from controller_core.model.quotas.token_bucket import MOST_PER_S, Limit
 from controller_core.model.scram import MAX_USER_NAME_LENGTH
 from controller_core.wire.listener.owned_api import NoAnswerNow
@@ -56,7 +56,7 @@ class ZkQuotas:
         """None where somebody has none. Raises `NoAnswerNow` where ZooKeeper does not say."""
         asked = [
             (each, paths.quota(*each.entity))
-            for each in candidates(paths.sanitized(user), paths.sanitized(client_id))
+            for each in list_candidates(paths.sanitized(user), paths.sanitized(client_id))
             if all(map(_may_be_named, each.entity))
         ]
         try:

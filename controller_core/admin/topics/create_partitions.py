@@ -94,7 +94,7 @@ def refusal(request: CreatePartitionsRequest, error_code: ErrorCode) -> CreatePa
 
 async def _check(term: Term, asked: Mapping[int, CreatePartitionsTopic]) -> dict[int, Growth | Refused]:
     entries = Counter(topic.name for topic in asked.values())
-    legal = [TopicName(name) for name in entries if topic_names.why_illegal(name) is None]
+    legal = [TopicName(name) for name in entries if topic_names.explain_illegal(name) is None]
     znodes = await read_topics(term, legal)
     budget = Budget(MAX_PARTITIONS_PER_REQUEST)
 
@@ -117,7 +117,7 @@ async def _checked(term: Term, topic: CreatePartitionsTopic, znode: TopicZnode |
     name = TopicName(topic.name)
     if name in term.state.deletions:
         raise Refused(ErrorCode.invalid_topic_exception, "The topic is queued for deletion.")
-    if removed := term.state.removals.numbers_of(name):
+    if removed := term.state.removals.list_numbers_of(name):
         message = f"Partitions of the topic are being removed, wait until they are gone: {list_some(sorted(removed))}."
         raise Refused(ErrorCode.invalid_partitions, message)
     if znode is not None and any(assignment.is_being_reassigned for assignment in znode.content.partitions.values()):

@@ -28,7 +28,7 @@ from controller_core.model.metadata import ReplicaAssignment, TopicAssignment
 from controller_core.model.quotas.mutation_quota import UNLIMITED, MutationQuota
 from controller_core.model.topics import topic_names
 from controller_core.model.topics.placement import Racks, place_partitions
-from controller_core.model.topics.topic_configs import complaints, effective, is_true
+from controller_core.model.topics.topic_configs import fill_in_defaults, find_complaints, is_true
 from controller_core.wire.codecs.versions import Versions
 from controller_core.wire.messages import NO_THROTTLE, throttle_of
 from controller_core.zk import codecs, paths
@@ -99,7 +99,7 @@ async def on_create_topics(term: Term, request: CreateTopicsRequest, quota: Muta
     answer = _response([result async for result in slice_up(_results(request, outcomes))])
     if request.validate_only or not created or request.timeout <= timedelta():
         return _throttled(answer, quota)
-    pending = Pending((partition for name in created for partition in term.state.partitions_of(name)), _is_done)
+    pending = Pending((partition for name in created for partition in term.state.list_partitions_of(name)), _is_done)
     return Waiting(
         timeout_ms=request.timeout / timedelta(milliseconds=1),
         outcome=lambda term: _throttled(answer, quota) if pending.is_over(term) else None,
@@ -117,7 +117,7 @@ def refusal(request: CreateTopicsRequest, error_code: ErrorCode) -> CreateTopics
 
 async def _check(term: Term, asked: tuple[CreatableTopic, ...], quota: MutationQuota) -> dict[int, NewTopic | Refused]:
     entries = Counter(topic.name for topic in asked)
-    taken = await _taken_names(term, [TopicName(name) for name in entries if topic_names.why_illegal(name) is None])
+    taken = await _taken_names(term, [TopicName(name) for name in entries if topic_names.explain_illegal(name) is None])
     normalized = dict(topic_names.group_by_normalized(term.state.topics))
     budget = Budget(MAX_PARTITIONS_PER_REQUEST)
     prohibited = f"Creation of internal topic {topic_names.CLUSTER_METADATA_TOPIC} is prohibited."
@@ -157,7 +157,7 @@ async def _checked(
     if nulls:
         raise Refused(ErrorCode.invalid_config, f"Null value not supported for topic configs: {','.join(nulls)}")
     replicas = _given_replicas(topic, budget) if topic.assignments else await _placed_replicas(term, topic, budget)
-    illegal = topic_names.why_illegal(name)
+    illegal = topic_names.explain_illegal(name)
     if illegal is not None:
         raise Refused(ErrorCode.invalid_topic_exception, illegal)
     if name in taken:
@@ -192,7 +192,7 @@ def _refused_as_too_large(new: NewTopic, why: str) -> Refused:
 
 def _checked_config(term: Term, topic: CreatableTopic) -> dict[str, str]:
     config = {config.name: config.value for config in topic.configs if config.value is not None}
-    wrong = complaints(config)
+    wrong = find_complaints(config)
     if not wrong and is_true(config.get(_REMOTE_STORAGE, "")) and not term.settings.remote_log_storage_system_enable:
         wrong = [
             "Tiered Storage functionality is disabled in the broker. "
@@ -403,7 +403,7 @@ def _effective(given: frozenset[tuple[str, str]]) -> tuple[CreatableTopicConfigs
             config_source=_TOPIC_SOURCE if name in config else _DEFAULT_SOURCE,
             is_sensitive=False,
         )
-        for name, value in effective(config).items()
+        for name, value in fill_in_defaults(config).items()
     )
 
 

@@ -67,7 +67,7 @@ def refusal(request: DeleteTopicsRequest, error_code: ErrorCode) -> DeleteTopics
 def _named(term: Term, topic: DeleteTopicState) -> TopicName:
     name = TopicName(topic.name) if topic.name is not None else None
     if topic.topic_id is not None:
-        name = term.state.topic_named(TopicId(topic.topic_id))
+        name = term.state.find_topic_name(TopicId(topic.topic_id))
         if name is None:
             raise Refused(ErrorCode.unknown_topic_id)
     if name is None or name not in term.state.topics or term.state.is_being_deleted(name):

@@ -54,7 +54,7 @@ async def _on_replicas_applied(term: Term, answered: BrokerAnswered, topics: Ite
         return
     present, other = [], []
     for topic in topics:
-        name = term.state.topic_named(topic.topic_id) if topic.topic_id else None
+        name = term.state.find_topic_name(topic.topic_id) if topic.topic_id else None
         if name is None:
             continue
         for partition in topic.partition_errors:

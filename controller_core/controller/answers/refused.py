@@ -15,7 +15,7 @@ from controller_core.controller.loop.events import BrokerAnswered, ResendDue
 from controller_core.controller.operations import brokers, log_dirs
 from controller_core.controller.state.refusals import LONGEST_PAUSE_MS
 from controller_core.controller.term import epoch_raise
-from controller_core.controller.term.controller_epochs import epoch_after_refusal
+from controller_core.controller.term.controller_epochs import find_epoch_after_refusal
 from controller_core.controller.term.term import Term
 from controller_core.model.ids import BrokerId, PartitionReplica, TopicPartition
 from controller_core.wire.codecs.answers import is_all_well
@@ -38,7 +38,7 @@ async def on_broker_answered(term: Term, answered: BrokerAnswered) -> None:
         _note_obedience(term, answered)
         return
     request = type(answered.request).__name__
-    term.counts.request_refused(request, error.name, meaning)
+    term.counts.count_refusal(request, error.name, meaning)
     log.error(
         "broker refused a control request", broker=known.id, request=request, error=error.name, meaning=meaning.value
     )
@@ -89,7 +89,7 @@ def report_partition(term: Term, answered: BrokerAnswered, partition: TopicParti
     meaning = interpret_partition_error(type(answered.request), error)
     if meaning is not Meaning.OBEYED:
         request = type(answered.request).__name__
-        term.counts.request_refused(request, error.name, meaning)
+        term.counts.count_refusal(request, error.name, meaning)
         log.error(
             "broker could not apply a partition's state",
             broker=answered.broker,
@@ -131,7 +131,7 @@ async def _raise_epoch(term: Term, answered: BrokerAnswered) -> bool:
     broker, broker_epoch = answered.broker, answered.broker_epoch
     refused, error = answered.request.controller_epoch, answered.response.error_code.name
     if refused >= term.identity.epoch:
-        epoch = epoch_after_refusal(refused, term.refusals.epoch_raises)
+        epoch = find_epoch_after_refusal(refused, term.refusals.epoch_raises)
         if epoch is None:
             return False
         term.refusals.note_epoch_raise()
@@ -158,7 +158,7 @@ async def _give_up_leaderships(term: Term, answered: BrokerAnswered, response: L
     replaceable = [
         partition
         for partition in term.state.find_led_by(refused, {broker})
-        if not (term.state.live_replicas(partition) - disobedient).isdisjoint(
+        if not (term.state.find_live_replicas(partition) - disobedient).isdisjoint(
             term.state.states[partition].leader_and_isr.isr
         )
     ]
@@ -175,7 +175,7 @@ def _answers(
 ) -> Iterator[tuple[TopicPartition, ErrorCode]]:
     """Yield the broker's answer for each of its replicas, except for replicas that it no longer has."""
     for topic in response.topics:
-        name = term.state.topic_named(topic.topic_id) if topic.topic_id else None
+        name = term.state.find_topic_name(topic.topic_id) if topic.topic_id else None
         if name is None:
             continue
         for answer in topic.partition_errors:

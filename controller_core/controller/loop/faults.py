@@ -62,7 +62,7 @@ class Policy:
     """True if `/controller` is deleted, so that nobody has to wait for the end of our session."""
     ends_process: bool = False
 
-    def why(self, error: Exception) -> str:
+    def explain(self, error: Exception) -> str:
         """Return the reason for the end of the term, with the error. Unexpected errors are shown with their type."""
         return f"{self.reason}: {error!r}" if self.may_go_on else f"{self.reason}: {error}"
 
@@ -81,7 +81,7 @@ _POLICIES: Final = {
 }
 
 
-def fault_of(error: Exception) -> Fault:
+def find_fault(error: Exception) -> Fault:
     """Return the class of an error that ended an event."""
     match error:
         case Fenced() | SessionExpired():

@@ -21,7 +21,7 @@ class WatchedReads(Generic[Event]):
         self._enqueue = enqueue
         self._armed: set[tuple[str, str]] = set()
 
-    async def nodes(self, paths: Sequence[str], event_of: Callable[[str], Event]) -> list[ZkNode | None]:
+    async def read_nodes(self, paths: Sequence[str], event_of: Callable[[str], Event]) -> list[ZkNode | None]:
         """Return the znodes at the paths, each watched for being created, written or deleted."""
         unarmed = [path for path in paths if ("node", path) not in self._armed]
         found = dict(zip(unarmed, await self._arm(unarmed, event_of), strict=True))
@@ -33,11 +33,11 @@ class WatchedReads(Generic[Event]):
         """Return True if the watch of a read znode is still armed: nobody has written or removed it since."""
         return ("node", path) in self._armed
 
-    async def node(self, path: str, event: Event) -> ZkNode | None:
+    async def read_node(self, path: str, event: Event) -> ZkNode | None:
         """Return the znode at the path, watched for being created, written or deleted."""
-        return (await self.nodes([path], lambda _: event))[0]
+        return (await self.read_nodes([path], lambda _: event))[0]
 
-    async def children(self, path: str, event: Event) -> tuple[str, ...]:
+    async def read_children(self, path: str, event: Event) -> tuple[str, ...]:
         """Return the names of the children, watched for changes; empty if there is no such znode.
 
         Its creation is watched.
@@ -52,7 +52,7 @@ class WatchedReads(Generic[Event]):
             # The znode is missing, so ZooKeeper armed no watch of its children. Watch for its creation instead; if it
             # was created in between, read the children again.
             self._armed.discard(("children", path))
-            if await self.node(path, event) is None:
+            if await self.read_node(path, event) is None:
                 return ()
 
     async def _arm(self, paths: list[str], event_of: Callable[[str], Event]) -> list[ZkNode | None]:

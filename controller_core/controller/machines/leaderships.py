@@ -14,9 +14,9 @@ import structlog
 from controller_core.controller.term.term import Term
 from controller_core.controller.znodes.partition_states import (
     create_states,
+    find_states,
     reread,
     restore_states,
-    states_of,
     write_states,
 )
 from controller_core.model.ids import BrokerId, TopicPartition
@@ -51,7 +51,7 @@ async def commit(
     committed = {p: selection for p, selection in decided.items() if p not in failed} if failed else decided
     _log_and_send(term, committed, before)
     if new := {partition: starting[partition] for partition in committed if partition in starting}:
-        term.batch.leader_and_isr_of(new, is_new=True)
+        term.batch.add_leader_and_isr_of(new, is_new=True)
     return failed
 
 
@@ -66,7 +66,7 @@ async def retry_until_committed(term: Term, partitions: Iterable[TopicPartition]
     A partition whose topic is deleted in between is left out. One that somebody writes all the time is left as it is,
     with an error in the log.
     """
-    states = await states_of(term, partitions)
+    states = await find_states(term, partitions)
 
     async def attempt_and_reread(_: Sequence[TopicPartition]) -> dict[TopicPartition, Conflict]:
         nonlocal states
@@ -135,12 +135,12 @@ def _log_and_send(
     *,
     is_new: bool = False,
 ) -> None:
-    log = term.state_change_log.leadership
+    log = term.state_change_log.log_leadership
     for partition, (leader_and_isr, _, is_unclean) in committed.items():
         former = before.get(partition)
         log(partition, former.leader_and_isr if former else None, leader_and_isr, unclean=is_unclean)
     receivers = {partition: selection.receivers for partition, selection in committed.items()}
     if any(receivers.values()):
-        term.batch.leader_and_isr_of(receivers, is_new=is_new)
+        term.batch.add_leader_and_isr_of(receivers, is_new=is_new)
     else:
         term.batch.update_metadata(receivers)

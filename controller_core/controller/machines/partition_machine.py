@@ -17,7 +17,7 @@ from controller_core.controller.state.liveness import Liveness
 from controller_core.controller.term.groups import run_in_groups
 from controller_core.controller.term.term import Term
 from controller_core.controller.znodes import topic_configs
-from controller_core.controller.znodes.partition_states import states_of
+from controller_core.controller.znodes.partition_states import find_states
 from controller_core.model import leader_selectors
 from controller_core.model.ids import BrokerId, TopicName, TopicPartition
 from controller_core.model.leader_selectors import NoLeader, Selection
@@ -85,7 +85,7 @@ async def bring_online(
     async def bring_group_online(group: Sequence[TopicPartition], step: _Step) -> None:
         failures = await step(term, group)
         for partition, failure in failures.items():
-            term.state_change_log.not_elected(partition, failure.reason)
+            term.state_change_log.log_not_elected(partition, failure.reason)
         _mark(term, [partition for partition in group if partition not in failures], PartitionStatus.ONLINE)
         not_elected.update(failures)
 
@@ -124,7 +124,7 @@ async def _elect(
     Partitions that these states cannot decide, and those that somebody else has written since, are decided from
     ZooKeeper's states, until that succeeds or gives a reason why not.
     """
-    known = await states_of(term, partitions)
+    known = await find_states(term, partitions)
     selections, _ = _select(term, known, _selector(term, election, log_ends))
     lost = await _lead(term, known, selections)
     not_elected: NotElectedPartitions = {}
@@ -167,7 +167,7 @@ async def _lead(
     """Commit the new leaderships and count them. Return those that somebody else has written since."""
     lost = conflicts_in(await commit(term, selections, before))
     elected = [selection for partition, selection in selections.items() if partition not in lost]
-    term.counts.leaders_elected(len(elected), unclean=sum(selection.unclean for selection in elected))
+    term.counts.count_elections(len(elected), unclean=sum(selection.unclean for selection in elected))
     return lost
 
 
@@ -226,4 +226,4 @@ def _legal(term: Term, partitions: Iterable[TopicPartition], wanted: PartitionSt
 
 def _mark(term: Term, partitions: Iterable[TopicPartition], status: PartitionStatus) -> None:
     for before, alike in term.state.set_partition_status(partitions, status).items():
-        term.state_change_log.partitions(alike, before, status)
+        term.state_change_log.log_partitions(alike, before, status)

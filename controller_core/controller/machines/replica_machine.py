@@ -20,7 +20,7 @@ from controller_core.zk.session import TransactionFailed
 def make_new(term: Term, replicas: Iterable[PartitionReplica]) -> None:
     """NonExistentReplica -> NewReplica: it is sent the current leader and ISR, if there is a leader already."""
     legal = _legal(term, replicas, ReplicaStatus.NEW)
-    term.batch.leader_and_isr_of(group_by_partition(legal), is_new=True)
+    term.batch.add_leader_and_isr_of(group_by_partition(legal), is_new=True)
     _mark(term, legal, ReplicaStatus.NEW)
 
 
@@ -32,7 +32,7 @@ def bring_online(term: Term, replicas: Iterable[PartitionReplica]) -> None:
     legal = _legal(term, replicas, ReplicaStatus.ONLINE)
     status = term.state.replica_status
     untold = [replica for replica in legal if status[replica] is not ReplicaStatus.NEW]
-    term.batch.leader_and_isr_of(group_by_partition(untold))
+    term.batch.add_leader_and_isr_of(group_by_partition(untold))
     _mark(term, legal, ReplicaStatus.ONLINE)
 
 
@@ -158,7 +158,7 @@ def _legal(term: Term, replicas: Iterable[PartitionReplica], wanted: ReplicaStat
 
 
 def _mark(term: Term, replicas: Iterable[PartitionReplica], status: ReplicaStatus) -> None:
-    statuses, log_change = term.state.replica_status, term.state_change_log.replica
+    statuses, log_change = term.state.replica_status, term.state_change_log.log_replica
     for replica in replicas:
         before = statuses.get(replica, ReplicaStatus.NON_EXISTENT)
         if before is status:

@@ -48,7 +48,7 @@ async def on_alter_partition(term: Term, request: AlterPartitionRequest) -> Alte
     """Change ISRs as requested, send them to all brokers, and continue reassignments that waited for them."""
     broker = term.state.brokers.get(request.broker_id)
     if broker is None or broker.epoch != request.broker_epoch:
-        return refusal(ErrorCode.stale_broker_epoch)
+        return make_refusal(ErrorCode.stale_broker_epoch)
     named = _find_names(term, request)
     outcomes = await _alter(
         term, broker.id, dict(_iterate_changes(named)), asks_for_live=not _is_of_before_3_3(request)
@@ -65,7 +65,7 @@ def may_be_let_in(term: Term, request: AlterPartitionRequest) -> bool:
     return not running or not any(partition in running for partition, _ in _iterate_changes(_find_names(term, request)))
 
 
-def refusal(error_code: ErrorCode) -> AlterPartitionResponse:
+def make_refusal(error_code: ErrorCode) -> AlterPartitionResponse:
     """Return the response to a request that is refused as a whole."""
     return AlterPartitionResponse(error_code=error_code)
 
@@ -166,7 +166,7 @@ async def refresh(term: Term, partitions: Iterable[TopicPartition]) -> None:
 
 async def on_isr_changes_notified(term: Term) -> None:
     """Read and remove the notifications of brokers older than AlterPartition, which write ISRs to ZooKeeper themselves."""
-    names = await term.watched.children(paths.ISR_CHANGE_NOTIFICATION, IsrChangesNotified())
+    names = await term.watched.read_children(paths.ISR_CHANGE_NOTIFICATION, IsrChangesNotified())
     notifications = [f"{paths.ISR_CHANGE_NOTIFICATION}/{name}" for name in names]
     changed: dict[TopicPartition, None] = {}
     nodes = await term.zk.read_many(notifications)
@@ -203,7 +203,7 @@ def _find_names(term: Term, request: AlterPartitionRequest) -> _Named:
 def _name_of(term: Term, topic: AskedTopic) -> TopicName | None:
     if topic.name is not None:
         return topic.name if topic.name in term.state.topics else None
-    return term.state.topic_named(topic.topic_id) if topic.topic_id else None
+    return term.state.find_topic_name(topic.topic_id) if topic.topic_id else None
 
 
 def _iterate_changes(named: _Named) -> Iterator[tuple[TopicPartition, AskedIsr]]:

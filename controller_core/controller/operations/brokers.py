@@ -18,7 +18,7 @@ from controller_core.controller.state.cluster_state import find_bounced
 from controller_core.controller.term.groups import run_in_groups
 from controller_core.controller.term.term import Term
 from controller_core.controller.znodes import deleted_topics, removed_replicas
-from controller_core.model.features import incompatibilities
+from controller_core.model.features import find_incompatibilities
 from controller_core.model.ids import BrokerEpoch, BrokerId, TopicPartition
 from controller_core.model.metadata import Broker
 from controller_core.model.transitions import PartitionStatus
@@ -60,7 +60,7 @@ async def on_broker_failure(term: Term, dead: Iterable[BrokerId]) -> None:
     dead = set(dead)
     for broker in dead:
         term.state.remove_broker(broker)
-    affected = term.state.partitions_on(dead)
+    affected = term.state.list_partitions_on(dead)
     led = dict.fromkeys(term.state.find_led_by(affected, dead))
     # Step 2 is for all partitions without a leader, also for those without a replica on the dead brokers.
     waiting_elsewhere = set(find_leaderless(term)).difference(affected)
@@ -76,7 +76,7 @@ async def on_broker_failure(term: Term, dead: Iterable[BrokerId]) -> None:
         electing = [partition for partition in kept if status.get(partition) in _WITHOUT_LEADER]
         not_elected = await partition_machine.bring_online(term, electing)
         # 3. each replica on the failed broker -> OfflineReplica
-        await replica_machine.take_out(term, term.state.replicas_among(kept, dead), tells_unchanged=False)
+        await replica_machine.take_out(term, term.state.list_replicas_among(kept, dead), tells_unchanged=False)
         elected = set(electing).difference(not_elected)
         term.batch.update_metadata([partition for partition in partitions if partition not in elected])
 
@@ -114,9 +114,9 @@ async def send_everything(term: Term, brokers: Mapping[BrokerId, Broker]) -> Non
     # 2. replicas on the newly started broker -> OnlineReplica
     async def start(partitions: Sequence[TopicPartition]) -> None:
         kept = [partition for partition in partitions if not term.state.is_being_deleted(partition.topic)]
-        replica_machine.bring_online(term, term.state.replicas_among(kept, brokers.keys()))
+        replica_machine.bring_online(term, term.state.list_replicas_among(kept, brokers.keys()))
 
-    await run_in_groups(term, term.state.partitions_on(brokers), start)
+    await run_in_groups(term, term.state.list_partitions_on(brokers), start)
     # 3. partitions in OfflinePartition and NewPartition -> OnlinePartition
     await elect_offline_partitions(term)
     # 4. complete any outstanding partition reassignment
@@ -133,7 +133,7 @@ async def elect_offline_partitions(term: Term) -> None:
 
 def find_leaderless(term: Term) -> list[TopicPartition]:
     """Return the partitions in OfflinePartition and NewPartition, except those of topics that are being deleted."""
-    waiting = term.state.partitions_in(*_WITHOUT_LEADER)
+    waiting = term.state.list_partitions_in(*_WITHOUT_LEADER)
     return [partition for partition in waiting if not term.state.is_being_deleted(partition.topic)]
 
 
@@ -148,7 +148,7 @@ async def on_broker_modified(term: Term, broker_id: BrokerId) -> None:
         return
     log.info("broker modified", broker=broker_id)
     listener = term.identity.listeners.links
-    if modified.endpoint(listener) != known.endpoint(listener):
+    if modified.find_endpoint(listener) != known.find_endpoint(listener):
         # Requests that wait in the stream to the former address are lost with it, so the broker is sent everything
         # again.
         await term.channels.remove(broker_id)
@@ -170,7 +170,7 @@ async def read_live_brokers(term: Term) -> dict[BrokerId, Broker]:
     live = {}
     for broker_id, broker in (await read_brokers(term)).items():
         is_served = broker_id in known and known[broker_id].epoch == broker.epoch
-        reasons = incompatibilities(broker, finalized.features) if finalized and not is_served else ()
+        reasons = find_incompatibilities(broker, finalized.features) if finalized and not is_served else ()
         if reasons:
             log.error("broker ignored: it does not support the finalized features", broker=broker_id, reasons=reasons)
         else:
@@ -183,7 +183,7 @@ async def read_brokers(term: Term, ids: Iterable[BrokerId] | None = None) -> dic
     if ids is None:
         ids = await _read_registered_ids(term)
     by_path = {paths.broker(broker_id): broker_id for broker_id in ids}
-    nodes = await term.watched.nodes(list(by_path), lambda path: BrokerModified(by_path[path]))
+    nodes = await term.watched.read_nodes(list(by_path), lambda path: BrokerModified(by_path[path]))
     brokers: dict[BrokerId, Broker] = {}
     for broker_id, node in zip(by_path.values(), nodes, strict=True):
         if node is None:
@@ -202,7 +202,7 @@ async def read_brokers(term: Term, ids: Iterable[BrokerId] | None = None) -> dic
 
 
 async def _read_registered_ids(term: Term) -> list[BrokerId]:
-    names = await term.watched.children(paths.BROKER_IDS, BrokersChanged())
+    names = await term.watched.read_children(paths.BROKER_IDS, BrokersChanged())
     term.state.unusable.keep_among(paths.BROKER_IDS, names)
     ids = {name: paths.broker_id_named(name) for name in names}
     for name in (name for name, broker_id in ids.items() if broker_id is None):

@@ -66,7 +66,7 @@ async def _elect(term: Term, changed: Iterable[str]) -> None:
     topics = {TopicName(entity.removeprefix(_TOPIC)) for entity in changed if entity.startswith(_TOPIC)}
     waiting = [
         partition
-        for partition in term.state.partitions_in(PartitionStatus.OFFLINE, PartitionStatus.NEW)
+        for partition in term.state.list_partitions_in(PartitionStatus.OFFLINE, PartitionStatus.NEW)
         if (every_topic or partition.topic in topics) and not term.state.is_being_deleted(partition.topic)
     ]
     allowed = await topic_configs.find_allowing_unclean_election(term, {partition.topic for partition in waiting})
@@ -79,6 +79,6 @@ async def _notifications(term: Term) -> frozenset[str]:
     New notifications are recognized by their names, not by the highest number. Anybody may create one with a number far
     ahead, and it would hide all that follow.
     """
-    children = await term.watched.children(paths.CONFIG_CHANGES, ConfigsChanged())
+    children = await term.watched.read_children(paths.CONFIG_CHANGES, ConfigsChanged())
     term.state.unusable.keep_among(paths.CONFIG_CHANGES, children)
     return frozenset(name for name in children if name.startswith(_NAME))

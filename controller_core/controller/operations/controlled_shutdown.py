@@ -34,9 +34,9 @@ async def on_controlled_shutdown(term: Term, request: ControlledShutdownRequest)
     """Hand over the broker's leaderships and answer with the rest; with an error if the broker or its epoch is unknown."""
     broker = term.state.brokers.get(request.broker_id)
     if broker is None:
-        return refusal(ErrorCode.broker_not_available)
+        return make_refusal(ErrorCode.broker_not_available)
     if request.broker_epoch != UNCHECKED_EPOCH and request.broker_epoch < broker.epoch:
-        return refusal(ErrorCode.stale_broker_epoch)
+        return make_refusal(ErrorCode.stale_broker_epoch)
     if term.state.live - {broker.id}:
         remaining = await shutdown_broker(term, broker.id)
         if not remaining:
@@ -127,14 +127,14 @@ def _find_replicated(term: Term, broker: BrokerId) -> list[TopicPartition]:
     """Return the partitions on a broker that have replicas elsewhere."""
     return [
         partition
-        for partition in term.state.partitions_on([broker])
+        for partition in term.state.list_partitions_on([broker])
         if len(term.state.assignment(partition).replicas) > 1
         and partition in term.state.states
         and not term.state.is_being_deleted(partition.topic)
     ]
 
 
-def refusal(error_code: ErrorCode) -> ControlledShutdownResponse:
+def make_refusal(error_code: ErrorCode) -> ControlledShutdownResponse:
     """Return the response to a request that is refused for other reasons than leaderships."""
     return ControlledShutdownResponse(error_code=error_code, remaining_partitions=())
 
@@ -142,4 +142,4 @@ def refusal(error_code: ErrorCode) -> ControlledShutdownResponse:
 def refuse(error_code: ErrorCode) -> ControlledShutdownResponse:
     """Return the response of a process that is not the controller. Kafka has an error of its own for this request."""
     is_elsewhere = error_code is ErrorCode.not_controller
-    return refusal(ErrorCode.stale_controller_epoch if is_elsewhere else error_code)
+    return make_refusal(ErrorCode.stale_controller_epoch if is_elsewhere else error_code)

@@ -38,7 +38,9 @@ async def on_topic_deletions_requested(term: Term) -> None:
 
 async def load_deletions(term: Term) -> None:
     """Record the marked topics in the cluster state. Nothing is sent to the brokers yet."""
-    marked = [TopicName(name) for name in await term.watched.children(paths.DELETE_TOPICS, TopicDeletionsRequested())]
+    marked = [
+        TopicName(name) for name in await term.watched.read_children(paths.DELETE_TOPICS, TopicDeletionsRequested())
+    ]
     if marked and not term.settings.delete_topic_enable:
         log.error("topics are not deleted: delete-topic-enable is false", topics=marked)
         await term.writer.write({name: [Delete(path=paths.delete_topic(name))] for name in marked})
@@ -51,7 +53,7 @@ async def load_deletions(term: Term) -> None:
     new = [name for name in marked if name in term.state.topics and name not in term.state.deletions]
     await _end_reassignments(term, new)
     for name in new:
-        replicas = term.state.replicas_of(term.state.partitions_of(name))
+        replicas = term.state.list_replicas_of(term.state.list_partitions_of(name))
         term.state.mark_for_deletion(name, replicas)
         log.info("topic is to be deleted", topic=name, replicas=len(replicas))
         if term.state.unusable.has(paths.topic(name)):
@@ -64,7 +66,7 @@ async def _end_reassignments(term: Term, topics: Collection[TopicName]) -> None:
     In memory the assignments still show the origin, for requests that cancel the reassignment.
     """
     running = term.state.reassignments
-    ended = [partition for name in topics for partition in term.state.partitions_of(name) if partition in running]
+    ended = [partition for name in topics for partition in term.state.list_partitions_of(name) if partition in running]
     if not ended:
         return
     log.warning("reassignments end because their topics are deleted", partitions=list_some(sorted(ended)))
@@ -79,7 +81,9 @@ async def _end_reassignments(term: Term, topics: Collection[TopicName]) -> None:
 async def resume(term: Term, started: Collection[BrokerId] = ()) -> None:
     """Start the deletions that have not started, and send newly started brokers the deletions that they missed."""
     beginning = {
-        name: term.state.partitions_of(name) for name, deletion in term.state.deletions.items() if not deletion.started
+        name: term.state.list_partitions_of(name)
+        for name, deletion in term.state.deletions.items()
+        if not deletion.started
     }
     if beginning:
         await deleted_topics.remember(term, {name: len(partitions) for name, partitions in beginning.items()})
@@ -116,13 +120,13 @@ def on_replicas_not_deleted(term: Term, broker: BrokerId, partitions: Iterable[T
 
 async def _begin(term: Term, topics: Mapping[TopicName, list[TopicPartition]]) -> None:
     for name, partitions in topics.items():
-        term.state.deletions[name].start(term.state.replicas_of(partitions))
+        term.state.deletions[name].start(term.state.list_replicas_of(partitions))
         term.batch.forget_metadata(partitions, None)
     doomed = list(chain.from_iterable(topics.values()))
     status = term.state.partition_status
     partition_machine.take_offline(term, [p for p in doomed if status.get(p) is not PartitionStatus.OFFLINE])
     partition_machine.make_non_existent(term, doomed)
-    await _delete_replicas(term, term.state.replicas_of(doomed))
+    await _delete_replicas(term, term.state.list_replicas_of(doomed))
 
 
 async def _delete_replicas(term: Term, replicas: Sequence[PartitionReplica]) -> None:
@@ -143,7 +147,7 @@ async def _finish(term: Term, topics: Iterable[TopicName]) -> None:
         topic
         for topic in topics
         if (deletion := deletions.get(topic)) and deletion.started and not deletion.awaiting_deletion
-        if not term.state.removals.numbers_of(topic)
+        if not term.state.removals.list_numbers_of(topic)
     ]
     for topic in await _delete_as_known(term, done):
         await _delete_as_found(term, topic)
@@ -159,7 +163,7 @@ async def _delete_as_known(term: Term, topics: Collection[TopicName]) -> set[Top
     if not topics:
         return set()
     states = term.state.states
-    served = [p for topic in topics for p in term.state.partitions_of(topic) if p in states]
+    served = [p for topic in topics for p in term.state.list_partitions_of(topic) if p in states]
     unlike: set[TopicName] = set()
 
     async def delete(partitions: Sequence[TopicPartition]) -> None:

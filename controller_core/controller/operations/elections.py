@@ -35,7 +35,7 @@ _SHOWN: Final = 20
 
 async def on_preferred_election_requested(term: Term) -> None:
     """Hold the election that the znode requests and delete the znode. Report partitions that cannot be elected."""
-    node = await term.watched.node(paths.PREFERRED_REPLICA_ELECTION, PreferredElectionRequested())
+    node = await term.watched.read_node(paths.PREFERRED_REPLICA_ELECTION, PreferredElectionRequested())
     if node is None:
         return
     await on_preferred_replica_election(term, _read_requested(term, node))

@@ -86,7 +86,7 @@ def _find_wanted(node: ZkNode | None) -> FeatureZnode:
 
 
 async def _read(term: Term) -> ZkNode | None:
-    return await term.watched.node(paths.FEATURE, FeaturesChanged())
+    return await term.watched.read_node(paths.FEATURE, FeaturesChanged())
 
 
 def _put(node: ZkNode | None, znode: FeatureZnode) -> WriteOp:

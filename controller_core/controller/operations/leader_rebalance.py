@@ -14,7 +14,7 @@ from controller_core.controller.state.cluster_state import ClusterState
 from controller_core.controller.state.liveness import Liveness
 from controller_core.controller.term.term import Term
 from controller_core.model.ids import TopicPartition
-from controller_core.model.leader_balance import brokers_over
+from controller_core.model.leader_balance import find_brokers_over
 
 log = structlog.get_logger()
 
@@ -29,20 +29,20 @@ def start_balancing(term: Term) -> None:
 
 async def on_balance_due(term: Term) -> None:
     """Elect the preferred replicas of brokers that miss too many of their leaderships, and start the timer again."""
-    wanted = partitions_to_give_back(term.state, term.settings.leader_imbalance_per_broker_percentage)
+    wanted = find_partitions_to_give_back(term.state, term.settings.leader_imbalance_per_broker_percentage)
     if wanted:
         log.info("rebalancing leaders", partitions=len(wanted))
         await partition_machine.bring_online(term, wanted, Election.PREFERRED)
     term.enqueue_later(BalanceDue(), term.settings.leader_imbalance_check_interval_seconds * 1000)
 
 
-def partitions_to_give_back(state: ClusterState, threshold_percent: int) -> list[TopicPartition]:
+def find_partitions_to_give_back(state: ClusterState, threshold_percent: int) -> list[TopicPartition]:
     """Return the partitions of brokers above the threshold whose preferred replica can lead.
 
     Topics that are being deleted do not count. An election that must fail is not held (KAFKA-9866)."""
     preferred, missed = state.tally.count_by_preferred(), state.tally.find_missed()
     for name in state.deletions:
-        led = filter(state.states.__contains__, state.partitions_of(name))
+        led = filter(state.states.__contains__, state.list_partitions_of(name))
         preferred.subtract(broker for each in led if (broker := state.assignment(each).preferred) is not None)
     if state.deletions:
         missed = {
@@ -52,7 +52,9 @@ def partitions_to_give_back(state: ClusterState, threshold_percent: int) -> list
     live = Liveness(state, state.live)
     return [
         partition
-        for broker in brokers_over({broker: len(each) for broker, each in missed.items()}, preferred, threshold_percent)
+        for broker in find_brokers_over(
+            {broker: len(each) for broker, each in missed.items()}, preferred, threshold_percent
+        )
         for partition in missed[broker]
         if broker in live(partition) and broker in state.states[partition].leader_and_isr.isr
     ]

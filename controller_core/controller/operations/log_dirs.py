@@ -39,7 +39,7 @@ async def on_log_dirs_failed(term: Term) -> None:
         term,
         [
             replica
-            for replica in term.state.replicas_on(asked)
+            for replica in term.state.list_replicas_on(asked)
             if not term.state.is_being_deleted(replica.topic_partition.topic)
         ],
     )
@@ -86,5 +86,5 @@ async def on_replicas_become_offline(term: Term, broker: BrokerId, partitions: C
 
 
 async def _notifications(term: Term) -> list[str]:
-    names = await term.watched.children(paths.LOG_DIR_EVENT_NOTIFICATION, LogDirsFailed())
+    names = await term.watched.read_children(paths.LOG_DIR_EVENT_NOTIFICATION, LogDirsFailed())
     return [paths.log_dir_event(name) for name in names]

@@ -28,9 +28,9 @@ async def on_allocate_producer_ids(term: Term, request: AllocateProducerIdsReque
     """Allocate the block after the last one, and record it before answering."""
     broker = term.state.brokers.get(BrokerId(request.broker_id))
     if broker is None:
-        return refusal(ErrorCode.broker_id_not_registered)
+        return make_refusal(ErrorCode.broker_id_not_registered)
     if broker.epoch != BrokerEpoch(request.broker_epoch):
-        return refusal(ErrorCode.stale_broker_epoch)
+        return make_refusal(ErrorCode.stale_broker_epoch)
     try:
         recorded = await compare_and_set(
             reading(term.zk, paths.PRODUCER_ID_BLOCK), partial(_record, broker.id), term.writer.transact
@@ -39,7 +39,7 @@ async def on_allocate_producer_ids(term: Term, request: AllocateProducerIdsReque
         term.state.unusable.report(
             paths.PRODUCER_ID_BLOCK, "unreadable producer id block: no ids are allocated until it is repaired", error
         )
-        return refusal(ErrorCode.unknown_server_error)
+        return make_refusal(ErrorCode.unknown_server_error)
     term.state.unusable.clear(paths.PRODUCER_ID_BLOCK)
     first = _first_free(recorded.found)
     log.info("producer ids allocated", broker=broker.id, first=first, count=BLOCK_SIZE)
@@ -51,7 +51,7 @@ async def on_allocate_producer_ids(term: Term, request: AllocateProducerIdsReque
     )
 
 
-def refusal(error_code: ErrorCode) -> AllocateProducerIdsResponse:
+def make_refusal(error_code: ErrorCode) -> AllocateProducerIdsResponse:
     """Return the response without ids."""
     return AllocateProducerIdsResponse(
         throttle_time=NO_THROTTLE, error_code=error_code, producer_id_start=ProducerId(0), producer_id_len=i32(0)

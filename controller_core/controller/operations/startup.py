@@ -19,7 +19,7 @@ WRITTEN_AT_ONCE: Final = 50
 """The number of topics to check, and if necessary to write, before the event loop gets its turn."""
 
 
-async def whole_topics(term: Term, prepared: Prepared) -> Prepared:
+async def find_whole_topics(term: Term, prepared: Prepared) -> Prepared:
     """Return the topics whose requests can be sent as a whole: as prepared if still current, otherwise written now."""
     if term.state.failed_replicas:
         return NOTHING_PREPARED
@@ -36,7 +36,7 @@ async def whole_topics(term: Term, prepared: Prepared) -> Prepared:
     return whole
 
 
-def replica_startup(term: Term, partitions: Collection[TopicPartition], whole: Prepared = NOTHING_PREPARED) -> None:
+def start_up_replicas(term: Term, partitions: Collection[TopicPartition], whole: Prepared = NOTHING_PREPARED) -> None:
     """Initialize each replica by the liveness of its broker, and send live brokers their replicas.
 
     -> OnlineReplica is legal for all of them: they are sent the current leader and ISR.
@@ -49,10 +49,10 @@ def replica_startup(term: Term, partitions: Collection[TopicPartition], whole: P
     if others := [partition for partition in partitions if partition.topic not in whole]:
         term.batch.update_metadata(_not_deleted(term, others))
         for broker, hosted in term.state.group_by_broker(others).items():
-            term.batch.leader_and_isr_to(broker, _not_deleted(term, hosted))
+            term.batch.add_leader_and_isr_to(broker, _not_deleted(term, hosted))
 
 
-async def partition_startup(
+async def start_up_partitions(
     term: Term, partitions: Collection[TopicPartition], whole: Prepared = NOTHING_PREPARED
 ) -> None:
     """Initialize each partition by its state and the liveness of its leader, and elect leaders for the offline ones.

@@ -40,7 +40,7 @@ from controller_core.controller.znodes.topic_znodes import (
 from controller_core.model.ids import BrokerId, PartitionId, TopicName, TopicPartition
 from controller_core.model.metadata import PartitionState, TopicAssignment
 from controller_core.model.topics.placement_repair import replace_phantom
-from controller_core.model.topics.topic_names import why_illegal
+from controller_core.model.topics.topic_names import explain_illegal
 from controller_core.model.wording import list_some
 from controller_core.zk import paths
 
@@ -92,11 +92,11 @@ def _states_of_same(term: Term, znodes: Mapping[TopicName, TopicZnode]) -> dict[
 
 async def read_topic_names(term: Term) -> list[TopicName]:
     """Return the names of all topics, watched for new and vanished ones. Illegal names do not count."""
-    names = await term.watched.children(paths.TOPICS, TopicsChanged())
+    names = await term.watched.read_children(paths.TOPICS, TopicsChanged())
     term.state.unusable.keep_among(paths.TOPICS, names)
     topics = []
     for name in names:
-        if (reason := why_illegal(name)) is None:
+        if (reason := explain_illegal(name)) is None:
             topics.append(TopicName(name))
         else:
             term.state.unusable.report(
@@ -114,7 +114,7 @@ def on_topics_vanished(term: Term, topics: Iterable[TopicName]) -> None:
         topic_id = find_known_id(term, name)
         if name in term.state.deletions:
             term.enqueue(TopicDeletionsRequested())  # else the mark would delete the next topic of this name
-        if term.state.removals.numbers_of(name):
+        if term.state.removals.list_numbers_of(name):
             term.enqueue(PartitionRemovalsRequested())  # likewise, requests to remove its partitions
         partitions = term.state.remove_topic(name)
         log.warning("topic vanished from ZooKeeper", topic=name, topic_id=str(topic_id), partitions=len(partitions))
@@ -131,7 +131,7 @@ async def on_new_topic_creation(
     `former` are states to restore for partitions that have none now.
     """
     loaded = await load_topics(term, topics)
-    partitions = [partition for name in loaded for partition in term.state.partitions_of(name)]
+    partitions = [partition for name in loaded for partition in term.state.list_partitions_of(name)]
     log.info("new topics", topics=list_some(sorted(loaded)), partitions=len(partitions))
     served = await _read_served_states(term, partitions)
     served |= await restore(term, {p: former[p] for p in partitions if p in former and p not in served})
@@ -155,8 +155,8 @@ async def _read_served_states(term: Term, partitions: Iterable[TopicPartition]) 
 async def _take_up(term: Term, served: Mapping[TopicPartition, PartitionState]) -> None:
     """Continue with partitions that were served before, of topics that could not be read when this term began."""
     term.state.set_states(served)
-    startup.replica_startup(term, served)
-    await startup.partition_startup(term, served)
+    startup.start_up_replicas(term, served)
+    await startup.start_up_partitions(term, served)
     running = [partition for partition in served if partition in term.state.reassignments]
     await reassignment.catch_up(term, running)
     await reassignment.advance(term, running)
@@ -221,7 +221,7 @@ def _find_added(term: Term, name: TopicName, content: TopicAssignment) -> list[T
 
 def _list_known_numbers(term: Term, name: TopicName) -> Set[PartitionId]:
     """Return the known partitions of a topic, including those that are being removed."""
-    return term.state.topics[name].partitions.keys() | term.state.removals.numbers_of(name)
+    return term.state.topics[name].partitions.keys() | term.state.removals.list_numbers_of(name)
 
 
 def _is_on_its_way_out(term: Term, name: TopicName) -> bool:
@@ -229,7 +229,7 @@ def _is_on_its_way_out(term: Term, name: TopicName) -> bool:
 
     New partitions would be lost, or leave a gap.
     """
-    return name in term.state.deletions or bool(term.state.removals.numbers_of(name))
+    return name in term.state.deletions or bool(term.state.removals.list_numbers_of(name))
 
 
 async def _remove_added(term: Term, topic: TopicName) -> None:
@@ -241,7 +241,7 @@ async def _remove_added(term: Term, topic: TopicName) -> None:
         return replace(content, partitions={p: a for p, a in content.partitions.items() if p in known})
 
     await rewrite_topics(term, [topic], drop_added)
-    if term.state.removals.numbers_of(topic):
+    if term.state.removals.list_numbers_of(topic):
         term.enqueue(PartitionRemovalsRequested())  # the partitions below may be removable now
 
 
@@ -249,7 +249,7 @@ async def on_new_partition_creation(term: Term, partitions: Iterable[TopicPartit
     """Run onNewPartitionCreation: its steps in the order of the specification, for one group of partitions at a time."""
 
     async def create(group: Sequence[TopicPartition]) -> None:
-        replicas = term.state.replicas_of(group)
+        replicas = term.state.list_replicas_of(group)
         # 1. new partitions -> NewPartition
         partition_machine.make_new(term, group)
         # 2. all replicas of new partitions -> NewReplica

@@ -64,7 +64,7 @@ async def _finish(term: Term, partitions: Iterable[TopicPartition]) -> None:
     for partition, assignment in written.items():
         full = running.end(partition).full
         term.state.set_assignment(partition, assignment)
-        term.state_change_log.assignment(partition, full, assignment)
+        term.state_change_log.log_assignment(partition, full, assignment)
     # 11. update the /admin/reassign_partitions path in ZK to remove this partition
     await remove_requests(term, {partition: assignment.replicas for partition, assignment in written.items()})
     # 12. resend the update metadata request to every broker

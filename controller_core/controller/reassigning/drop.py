@@ -25,7 +25,7 @@ async def drop(term: Term, dropped: Mapping[TopicPartition, Collection[BrokerId]
 
 def _has_electable(term: Term, partition: TopicPartition) -> bool:
     isr = term.state.states[partition].leader_and_isr.isr
-    return not term.state.live_replicas(partition).isdisjoint(isr)
+    return not term.state.find_live_replicas(partition).isdisjoint(isr)
 
 
 async def expel_dropped(term: Term, topics: Iterable[TopicName]) -> None:

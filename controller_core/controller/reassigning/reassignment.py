@@ -21,7 +21,7 @@ from controller_core.controller.state.reassignments import RunningReassignment
 from controller_core.controller.term.groups import GROUPS_AT_ONCE, MOST_IN_A_GROUP, run_in_groups
 from controller_core.controller.term.term import Term
 from controller_core.controller.znodes import topic_znodes
-from controller_core.controller.znodes.partition_states import states_of
+from controller_core.controller.znodes.partition_states import find_states
 from controller_core.controller.znodes.reassignment_znode import Targets
 from controller_core.model.ids import BrokerId, PartitionReplica, TopicName, TopicPartition
 from controller_core.model.leader_selectors import Selection, raise_leader_epoch
@@ -60,14 +60,14 @@ async def _begin(term: Term, targets: Targets) -> set[TopicPartition]:
     # A batch stops replicas last. A broker that stops a replica and gets it again must receive the stop first.
     term.send_requests()
     # 1. update assigned replica list with OAR + RAR replicas
-    before = {partition: full_assignment(term, partition) for partition in targets}
+    before = {partition: find_full_assignment(term, partition) for partition in targets}
     full = {
         partition: begin_reassignment(before[partition], targets[partition]) async for partition in slice_up(targets)
     }
     written = await topic_znodes.write_assignments(term, full)
     async for partition in slice_up(written):
         assignment = written[partition]
-        term.state_change_log.assignment(partition, before[partition], assignment)
+        term.state_change_log.log_assignment(partition, before[partition], assignment)
         term.state.set_assignment(partition, assignment)
         term.state.reassignments.begin(partition, assignment)
     await throttle_cleanup.mark_begun(term, written)
@@ -83,7 +83,7 @@ async def _begin(term: Term, targets: Targets) -> set[TopicPartition]:
 
 async def catch_up(term: Term, partitions: Iterable[TopicPartition]) -> None:
     """Run steps 2 and 3 for partitions whose RAR is not in sync: send AR to all replicas, and start the new ones."""
-    states = await states_of(term, partitions)
+    states = await find_states(term, partitions)
     waiting = [
         partition
         for partition, state in states.items()
@@ -108,7 +108,7 @@ async def advance(term: Term, partitions: Iterable[TopicPartition]) -> None:
     candidates = [p for p in partitions if (run := term.state.reassignments.get(p)) and run.awaiting_deletion is None]
     if not candidates:
         return
-    states = await states_of(term, candidates)
+    states = await find_states(term, candidates)
     # 4. wait until replicas in RAR join isr
     in_sync = [p for p in candidates if _is_caught_up(term.state.reassignments[p], states.get(p))]
     # 5. replicas in RAR -> OnlineReplica
@@ -229,7 +229,7 @@ async def _remove_old_replicas(term: Term, partitions: list[TopicPartition]) -> 
         term.state.reassignments.await_deletion(partition, term.state.live_or_shutting_down & set(removing))
 
 
-def full_assignment(term: Term, partition: TopicPartition) -> ReplicaAssignment:
+def find_full_assignment(term: Term, partition: TopicPartition) -> ReplicaAssignment:
     """Return AR as ZooKeeper has it. In the last steps of a reassignment it has more replicas than are served."""
     run = term.state.reassignments.get(partition)
     return run.full if run else term.state.assignment(partition)

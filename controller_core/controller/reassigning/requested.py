@@ -62,19 +62,19 @@ def is_done(term: Term, partition: TopicPartition, target: tuple[BrokerId, ...])
     )
 
 
-def not_live(term: Term, partition: TopicPartition, target: tuple[BrokerId, ...]) -> list[BrokerId]:
+def find_not_live(term: Term, partition: TopicPartition, target: tuple[BrokerId, ...]) -> list[BrokerId]:
     """Return the brokers that are not live and would have to begin a replica, also for a running reassignment."""
-    present = reassignment.full_assignment(term, partition).origin if term.state.has(partition) else ()
+    present = reassignment.find_full_assignment(term, partition).origin if term.state.has(partition) else ()
     return [broker for broker in target if broker not in present and broker not in term.state.live]
 
 
-def why_it_would_lose_messages(term: Term, partition: TopicPartition, target: tuple[BrokerId, ...]) -> str | None:
+def explain_message_loss(term: Term, partition: TopicPartition, target: tuple[BrokerId, ...]) -> str | None:
     """Return the reason to refuse a target that drops all replicas with all acknowledged messages; None if it is safe.
 
     The replicas of a replaced target are deleted at once, and they may have messages that no other replica has.
     """
     state = term.state.states.get(partition)
-    replicas = begin_reassignment(reassignment.full_assignment(term, partition), target).replicas
+    replicas = begin_reassignment(reassignment.find_full_assignment(term, partition), target).replicas
     if state is None or not set(replicas).isdisjoint(state.leader_and_isr.isr):
         return None
     return f"it would delete all in-sync replicas, {list(state.leader_and_isr.isr)}: include one of them"
@@ -105,6 +105,6 @@ def _why_not(term: Term, partition: TopicPartition, target: tuple[BrokerId, ...]
     run = term.state.reassignments.get(partition)
     if run is not None and run.target == target:
         return None
-    if missing := not_live(term, partition, target):
+    if missing := find_not_live(term, partition, target):
         return f"brokers {missing} are not live: start them, or name live ones"
-    return why_it_would_lose_messages(term, partition, target)
+    return explain_message_loss(term, partition, target)

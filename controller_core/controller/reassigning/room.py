@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from controller_core.controller.loop.slices import slice_up
-from controller_core.controller.reassigning.reassignment import full_assignment
+from controller_core.controller.reassigning.reassignment import find_full_assignment
 from controller_core.controller.term.term import Term
 from controller_core.controller.znodes.reassignment_znode import Targets
 from controller_core.model.ids import BrokerId, TopicName, TopicPartition
@@ -44,7 +44,7 @@ async def _find_in_topic(
 ) -> dict[TopicPartition, str]:
     empty = SetData(path=paths.topic(topic), data=b"")
     room_bytes = term.writer.room_bytes([empty]) - REMOVED_REPLICAS_ROOM_BYTES
-    present = {p.partition: full_assignment(term, p) for p in term.state.partitions_of(topic)}
+    present = {p.partition: find_full_assignment(term, p) for p in term.state.list_partitions_of(topic)}
     size_bytes = codecs.topic_bytes(present)
     refused: dict[TopicPartition, str] = {}
     async for partition in slice_up(targets):

@@ -46,7 +46,7 @@ class StampedJournal:
         self._next_snapshot_ms = self.clock.monotonic_ms() + self.snapshot_interval_ms
         self.record(Snapshot(context=context, state=state))
 
-    def context(
+    def make_context(
         self,
         *,
         cluster_id: str | None,

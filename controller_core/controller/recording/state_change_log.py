@@ -39,19 +39,23 @@ class StateChangeLog:
     cause: str = "startup"
     _gathered: defaultdict[_Alike, list[TopicPartition]] = field(default_factory=lambda: defaultdict(list))
 
-    def partitions(self, partitions: Iterable[TopicPartition], before: PartitionStatus, after: PartitionStatus) -> None:
+    def log_partitions(
+        self, partitions: Iterable[TopicPartition], before: PartitionStatus, after: PartitionStatus
+    ) -> None:
         self._gathered["partition", before, after, None] += partitions
 
-    def replica(self, replica: PartitionReplica, before: ReplicaStatus, after: ReplicaStatus) -> None:
+    def log_replica(self, replica: PartitionReplica, before: ReplicaStatus, after: ReplicaStatus) -> None:
         if before is not after:
             self._gathered["replica", before, after, replica.broker].append(replica.topic_partition)
 
-    def leadership(
+    def log_leadership(
         self, partition: TopicPartition, before: LeaderAndIsr | None, after: LeaderAndIsr, *, unclean: bool = False
     ) -> None:
         self._gathered["leadership", before, after, unclean].append(partition)
 
-    def assignment(self, partition: TopicPartition, before: ReplicaAssignment | None, after: ReplicaAssignment) -> None:
+    def log_assignment(
+        self, partition: TopicPartition, before: ReplicaAssignment | None, after: ReplicaAssignment
+    ) -> None:
         self._gathered["assignment", before, after, None].append(partition)
 
     def log_refused(
@@ -68,7 +72,7 @@ class StateChangeLog:
             cause=self.cause,
         )
 
-    def not_elected(self, partition: TopicPartition, reason: str) -> None:
+    def log_not_elected(self, partition: TopicPartition, reason: str) -> None:
         self._gathered["no leader elected", None, reason, None].append(partition)
 
     @contextmanager

@@ -93,7 +93,7 @@ class TermJournal:
 
         It arrived at `since_ms` on the clock's monotonic time.
         """
-        self._cause, self._since_ms = cause_of(event), since_ms
+        self._cause, self._since_ms = name_cause(event), since_ms
         self._count_event()
 
     @contextmanager
@@ -160,11 +160,11 @@ class TermJournal:
             self._stamped.record(Committed(context=self._context(), changes=changes))
 
     def _take_snapshot(self) -> None:
-        self._stamped.take_snapshot(self._context(), copy_of(self.state))
+        self._stamped.take_snapshot(self._context(), copy_state(self.state))
 
     def _context(self) -> Context:
         took_ms = None if self._since_ms is None else self.clock.monotonic_ms() - self._since_ms
-        return self._stamped.context(
+        return self._stamped.make_context(
             cluster_id=self._cluster_id,
             controller_id=self.identity.id,
             controller_epoch=self.identity.epoch,
@@ -195,18 +195,18 @@ class TermJournal:
             log.error("unreadable cluster id, the journal has none", error=str(error))
 
 
-def cause_of(event: Event) -> str:
+def name_cause(event: Event) -> str:
     """Return the journal's name of an event, such as `topics_changed`, or of its request, such as `alter_partition`."""
     match event:
         case ControllerChanged() | SessionEnded() | RoleDue():
             return "controller_failover"
         case RequestReceived(request=request):
-            return cause_of_type(type(request))
+            return name_cause_of_type(type(request))
         case _:
-            return cause_of_type(type(event))
+            return name_cause_of_type(type(event))
 
 
-def cause_of_type(happened: type) -> str:
+def name_cause_of_type(happened: type) -> str:
     """Return the journal's name of a type of events or requests."""
     return _WORD_START.sub("_", happened.__name__.removesuffix("Request")).lower()
 
@@ -228,10 +228,10 @@ def _cause_from_changes(cause: str, changes: Sequence[Change]) -> str:
     return BROKER_STARTED if came else cause
 
 
-_OF_BROKERS: Final = (cause_of_type(BrokersChanged), cause_of_type(BrokerModified))
+_OF_BROKERS: Final = (name_cause_of_type(BrokersChanged), name_cause_of_type(BrokerModified))
 
 
-def copy_of(state: ClusterState) -> StateCopy:
+def copy_state(state: ClusterState) -> StateCopy:
     """Copy the state for another thread: collections are copied, values are immutable."""
     topics = {
         name: TopicCopy(topic_id=topic.topic_id, czxid=topic.czxid, partitions=dict(topic.partitions))

@@ -90,7 +90,7 @@ def _why_none(term: Term, topic: TopicName, znode: TopicZnode | None) -> str | N
         return "there is no such topic, or its znode cannot be read"
     if znode.content.unusable:
         return f"entries of partitions in {paths.topic(topic)} cannot be read: repair them first"
-    if removed := term.state.removals.numbers_of(topic):
+    if removed := term.state.removals.list_numbers_of(topic):
         return f"partitions {list_some(sorted(removed))} of the topic are being removed: ask again when they are gone"
     return None
 

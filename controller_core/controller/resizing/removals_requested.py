@@ -20,7 +20,7 @@ from controller_core.controller.znodes.partition_requests import (
 )
 from controller_core.controller.znodes.topic_znodes import find_known_id
 from controller_core.model.ids import TopicPartition
-from controller_core.model.topics.partition_numbers import numbers_by_topic, refuse_removals
+from controller_core.model.topics.partition_numbers import group_numbers_by_topic, refuse_removals
 from controller_core.model.wording import list_some
 from controller_core.zk import codecs, paths
 from controller_core.zk.session import NoNode, SetData, ZkVersion
@@ -76,7 +76,7 @@ def _why_not(term: Term, asked: Collection[TopicPartition]) -> dict[TopicPartiti
     for partition in asked:
         if (reason := _why_not_now(term, partition)) is not None:
             refused[partition] = reason
-    for topic, numbers in numbers_by_topic(partition for partition in asked if partition not in refused).items():
+    for topic, numbers in group_numbers_by_topic(partition for partition in asked if partition not in refused).items():
         known = term.state.topics.get(topic)
         reasons = refuse_removals(known.partitions.keys() if known else (), numbers)
         refused |= {TopicPartition(topic, number): reason for number, reason in reasons.items()}

@@ -31,7 +31,7 @@ from controller_core.controller.znodes.partition_requests import (
 from controller_core.controller.znodes.topic_znodes import find_known_id, rewrite_topics
 from controller_core.model.ids import BrokerId, TopicName, TopicPartition
 from controller_core.model.metadata import TopicAssignment
-from controller_core.model.topics.partition_numbers import numbers_by_topic, removable
+from controller_core.model.topics.partition_numbers import find_removable, group_numbers_by_topic
 from controller_core.model.transitions import PartitionStatus
 from controller_core.model.wording import list_some
 from controller_core.zk import paths
@@ -90,7 +90,7 @@ def _begin(term: Term, partitions: Sequence[TopicPartition]) -> None:
     status = term.state.partition_status
     partition_machine.take_offline(term, [p for p in partitions if status.get(p) is not PartitionStatus.OFFLINE])
     partition_machine.make_non_existent(term, partitions)
-    for topic, numbers in numbers_by_topic(partitions).items():
+    for topic, numbers in group_numbers_by_topic(partitions).items():
         gone = [TopicPartition(topic, number) for number in numbers]
         term.batch.forget_metadata(gone, find_known_id(term, topic))
     term.state.begin_removals(partitions)
@@ -132,9 +132,9 @@ def _find_done(term: Term) -> list[TopicPartition]:
     if deleted:
         deleted -= {replica.topic_partition for replica in term.state.removed_replicas}
     done: list[TopicPartition] = []
-    for topic, numbers in numbers_by_topic(deleted).items():
-        present = term.state.topics[topic].partitions.keys() | term.state.removals.numbers_of(topic)
-        done += [TopicPartition(topic, number) for number in sorted(removable(present, numbers))]
+    for topic, numbers in group_numbers_by_topic(deleted).items():
+        present = term.state.topics[topic].partitions.keys() | term.state.removals.list_numbers_of(topic)
+        done += [TopicPartition(topic, number) for number in sorted(find_removable(present, numbers))]
     return done
 
 
@@ -153,10 +153,10 @@ async def _delete_states(term: Term, partitions: Sequence[TopicPartition]) -> No
 
 async def _take_out_of_topics(term: Term, partitions: Sequence[TopicPartition]) -> list[TopicPartition]:
     """Return those that no topic's znode has any longer. A partition stays if somebody added another one above it."""
-    by_topic = numbers_by_topic(partitions)
+    by_topic = group_numbers_by_topic(partitions)
 
     def remove_gone(name: TopicName, content: TopicAssignment) -> TopicAssignment:
-        gone = removable(content.partitions.keys(), by_topic[name])
+        gone = find_removable(content.partitions.keys(), by_topic[name])
         if not gone:
             return content
         remaining = {number: each for number, each in content.partitions.items() if number not in gone}

@@ -120,7 +120,7 @@ class Presence:
                 await self._look()
             await self._woken.wait()
 
-    async def hot_other(self) -> BrokerId | None:
+    async def find_hot_other(self) -> BrokerId | None:
         """Return the hot standby with the smallest id among the other processes; None if there is none."""
         names = (await self._zk.children_many([paths.PROCESSES]))[0] or ()
         others = [other for name in names if (other := paths.broker_id_named(name)) not in (None, self._id)]
@@ -128,7 +128,7 @@ class Presence:
         hot = [other for other, node in zip(others, nodes, strict=True) if node is not None and _is_fit(other, node)]
         return min(hot, default=None)
 
-    async def lives(self, other: BrokerId) -> bool:
+    async def is_alive(self, other: BrokerId) -> bool:
         """Return True if there is a sign of life of another process."""
         return (await self._zk.read_many([paths.process(other)]))[0] is not None
 
@@ -184,11 +184,11 @@ class Presence:
         return False
 
     async def _look(self) -> None:
-        for name in await self._watched.children(paths.QUESTIONS, None):
+        for name in await self._watched.read_children(paths.QUESTIONS, None):
             if paths.is_question_to(self._id, name):
                 with suppress(TransactionFailed):  # the asking process may be gone
                     await self._zk.transact([Delete(path=f"{paths.QUESTIONS}/{name}")])
-        node = await self._watched.node(self._path, None)
+        node = await self._watched.read_node(self._path, None)
         if not self.is_claimed or node is None or node.ephemeral_owner not in (self._zk.session_id, _NOBODY):
             self._claimed_in = None
             await self.claim()

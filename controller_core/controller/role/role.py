@@ -125,7 +125,7 @@ class Role:
     async def look(self) -> ZkNode | None:
         """Read `/controller` and the request for another holder, both watched."""
         events: dict[str, Event] = {paths.CONTROLLER: ControllerChanged(), paths.ROLE_REQUEST: RoleDue()}
-        node, request = await self._watched.nodes(list(events), lambda path: events[path])
+        node, request = await self._watched.read_nodes(list(events), lambda path: events[path])
         self._request = parse_role_request(request)
         return node
 
@@ -142,7 +142,7 @@ class Role:
         if not self._presence.is_claimed:
             return None  # a new session claims the id first, which queues another check
         brokers = await registered_brokers(self._zk)
-        holder = role_znode.holder_of(
+        holder = role_znode.find_holder(
             node, own_id=self._id, own_session=self._zk.session_id, registered_brokers=brokers
         )
         if holder is Holder.OTHER_KONTROLLER and not self._is_asked(node):
@@ -175,10 +175,10 @@ class Role:
 
         Return False if the role has to be given back for anybody to take.
         """
-        heir = await self._presence.hot_other() if self._is_exclusive and self._request is None else None
+        heir = await self._presence.find_hot_other() if self._is_exclusive and self._request is None else None
         return heir is not None and await pass_on(heir, zk, writer, self._clock)
 
-    def readiness(self, role: str, **details: object) -> Readiness:
+    def check_readiness(self, role: str, **details: object) -> Readiness:
         """Return the readiness of this process, and the brokers that it reaches."""
         reason = self._why_not_ready()
         reach: dict[str, object] = {
@@ -211,7 +211,7 @@ class Role:
             return Hindrance.FAILED_TERMS
         if not await self.reach.has_majority():
             return Hindrance.BROKERS_OUT_OF_REACH
-        wish = await self._wishes.wish(holder, self._request, now_ms, is_hot=self._standby.is_hot)
+        wish = await self._wishes.find_wish(holder, self._request, now_ms, is_hot=self._standby.is_hot)
         if wish is None:
             return None
         if wish.again_in_ms is not None:

@@ -16,7 +16,7 @@ from typing import Final
 import structlog
 
 from controller_core.controller.loop.clock import Clock
-from controller_core.controller.term.controller_epochs import epoch_above
+from controller_core.controller.term.controller_epochs import find_epoch_above
 from controller_core.model.ids import BrokerId, ControllerEpoch
 from controller_core.zk import codecs, paths
 from controller_core.zk.codecs import MalformedZnode
@@ -62,7 +62,7 @@ class Holder(Enum):
     OTHER_KONTROLLER = auto()
 
 
-def holder_of(
+def find_holder(
     node: ZkNode | None,
     *,
     own_id: BrokerId,
@@ -106,7 +106,7 @@ async def take_role(
     # Every new holder raises the epoch. One before this read has another znode; a later one makes the write fail.
     if epoch_node is None or (present and present.czxid) != (node and node.czxid):
         return None
-    epoch = epoch_above(ControllerEpoch(codecs.decode_controller_epoch(epoch_node.data) + 1), [used])
+    epoch = find_epoch_above(ControllerEpoch(codecs.decode_controller_epoch(epoch_node.data) + 1), [used])
     data = codecs.encode_controller(own_id, clock.now_ms())
     ops: list[WriteOp] = [
         SetData(path=paths.CONTROLLER_EPOCH, data=codecs.encode_controller_epoch(epoch), version=epoch_node.version)

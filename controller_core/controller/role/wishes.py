@@ -49,7 +49,9 @@ class Wishes:
         self._yielding_since_ms: float | None = None
         self._taken_from_brokers_ms: deque[float] = deque()
 
-    async def wish(self, holder: Holder, request: RequestedRole | None, now_ms: float, *, is_hot: bool) -> Wish | None:
+    async def find_wish(
+        self, holder: Holder, request: RequestedRole | None, now_ms: float, *, is_hot: bool
+    ) -> Wish | None:
         """Return the wish that this process should leave the role alone, given its holder; None if there is none."""
         if request is not None and request.holder == self._id:
             return None
@@ -84,9 +86,9 @@ class Wishes:
 
     async def _better_one(self, request: RequestedRole | None, now_ms: float, *, is_hot: bool) -> Wish | None:
         better: Hindrance | None = None
-        if request is not None and request.holder is not None and await self._presence.lives(request.holder):
+        if request is not None and request.holder is not None and await self._presence.is_alive(request.holder):
             better = Hindrance.OTHER_ASKED
-        elif not is_hot and await self._presence.hot_other() is not None:
+        elif not is_hot and await self._presence.find_hot_other() is not None:
             better = Hindrance.HOT_STANDBY
         if better is None:
             return None

@@ -150,7 +150,7 @@ class BrokerRequests:
     def _endpoints_of(self, leaders: Iterable[BrokerId]) -> Iterator[LeaderAndIsrLiveLeader]:
         listener = self._identity.listeners.inter_broker
         for leader in sorted(leaders):
-            if (broker := self._state.brokers.get(leader)) and (endpoint := broker.endpoint(listener)):
+            if (broker := self._state.brokers.get(leader)) and (endpoint := broker.find_endpoint(listener)):
                 yield LeaderAndIsrLiveLeader(broker_id=leader, host_name=endpoint.host, port=endpoint.port)
 
     # UpdateMetadata
@@ -191,7 +191,7 @@ class BrokerRequests:
         yield UpdateMetadataBroker(
             id=self._identity.id,
             endpoints=tuple(_endpoint(endpoint) for endpoint in own),
-            rack=self._state.rack_of_controller(),
+            rack=self._state.find_rack_of_controller(),
         )
 
     # StopReplica

@@ -55,16 +55,16 @@ class RequestBatch:
             self._whole = topics
             self.update_metadata(())
 
-    def leader_and_isr(
+    def add_leader_and_isr(
         self, topic_partition: TopicPartition, receivers: Iterable[BrokerId], *, is_new: bool = False
     ) -> None:
         """Send a partition's leadership and assignment to the receivers, and its metadata to all brokers."""
-        self.leader_and_isr_of({topic_partition: receivers}, is_new=is_new)
+        self.add_leader_and_isr_of({topic_partition: receivers}, is_new=is_new)
 
-    def leader_and_isr_of(
+    def add_leader_and_isr_of(
         self, receivers: Mapping[TopicPartition, Iterable[BrokerId]], *, is_new: bool = False
     ) -> None:
-        """Like `leader_and_isr`, for many partitions, each with its receivers."""
+        """Like `add_leader_and_isr`, for many partitions, each with its receivers."""
         live = {broker: self._brokers[broker].leader_and_isr for broker in self._state.live_or_shutting_down}
         for partition, brokers in receivers.items():
             for broker in brokers:
@@ -72,7 +72,7 @@ class RequestBatch:
                     requests[partition] = is_new or requests.get(partition, False)
         self.update_metadata(receivers)
 
-    def leader_and_isr_to(self, broker: BrokerId, partitions: Collection[TopicPartition]) -> None:
+    def add_leader_and_isr_to(self, broker: BrokerId, partitions: Collection[TopicPartition]) -> None:
         """Send one broker many partitions that are not new to it. The caller updates the metadata caches."""
         if broker in self._state.live_or_shutting_down:
             requests = self._brokers[broker]

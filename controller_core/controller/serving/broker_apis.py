@@ -15,7 +15,7 @@ BROKER_APIS: Final[tuple[AnyServedApi, ...]] = (
     ServedApi(
         versions=older_isr_changes.VERSIONS,
         answer=alter_partition.on_alter_partition,
-        refuse=lambda _, error_code: alter_partition.refusal(error_code),
+        refuse=lambda _, error_code: alter_partition.make_refusal(error_code),
         may_be_let_in=alter_partition.may_be_let_in,
     ),
     ServedApi(
@@ -26,6 +26,6 @@ BROKER_APIS: Final[tuple[AnyServedApi, ...]] = (
     ServedApi(
         versions=Versions(AllocateProducerIdsRequest),
         answer=producer_ids.on_allocate_producer_ids,
-        refuse=lambda _, error_code: producer_ids.refusal(error_code),
+        refuse=lambda _, error_code: producer_ids.make_refusal(error_code),
     ),
 )

@@ -62,16 +62,16 @@ class ControllerMetrics:
         )
         self._registry = registry
 
-    def leaders_elected(self, number: int, *, unclean: int) -> None:
+    def count_elections(self, number: int, *, unclean: int) -> None:
         """Count elections of leaders, and how many of them were unclean."""
         self.leader_elections.inc(number)
         self.unclean_leader_elections.inc(unclean)
 
-    def request_refused(self, request: str, error: str, meaning: Meaning) -> None:
+    def count_refusal(self, request: str, error: str, meaning: Meaning) -> None:
         """Count an error in a broker's answer."""
         self.broker_refusals.labels(request.removesuffix("Request"), error, meaning.value).inc()
 
-    def event_failed(self, event: str, fault: Fault) -> None:
+    def count_failed_event(self, event: str, fault: Fault) -> None:
         """Count an event that ended in an error that its operation does not handle."""
         self.event_errors.labels(event, fault.value).inc()
 

@@ -14,10 +14,10 @@ from kio.static.protocol import RequestPayload, ResponsePayload
 
 from controller_core.controller.loop.clock import Clock
 from controller_core.controller.loop.events import AnswerOverdue, Event, RequestReceived
-from controller_core.controller.loop.faults import fault_of
+from controller_core.controller.loop.faults import find_fault
 from controller_core.controller.serving.served_api import AnyServedApi, Waiting
 from controller_core.controller.term.term import Term
-from controller_core.controller.term.traces import is_untouched, traces
+from controller_core.controller.term.traces import is_untouched, take_traces
 from controller_core.model.quotas.mutation_quota import UNLIMITED, MutationQuota
 from controller_core.supervision import noticed
 
@@ -53,16 +53,16 @@ class OpenRequests:
         A request fails alone if its error's class allows it and nothing can have been changed. Otherwise the error is
         raised.
         """
-        before = traces(term)
+        before = take_traces(term)
         try:
             answer = await self._apis[type(received.request)].answer_request(term, received.request, received.quota)
         except Exception as error:
-            fault = fault_of(error)
+            fault = find_fault(error)
             if fault.policy.answer is None or not is_untouched(term, before):
                 raise
             name = type(received.request).__name__
             log.exception("request failed, and has changed nothing", request=name, fault=fault.value)
-            term.counts.event_failed(RequestReceived.__name__, fault)
+            term.counts.count_failed_event(RequestReceived.__name__, fault)
             self.refuse(received, fault.policy.answer)
             return
         if isinstance(answer, Waiting):

@@ -116,7 +116,7 @@ class AssignedReplicas:
             self._partitions_on[broker].pop(topic_partition, None)
         self.changes.record(Kind.ASSIGNMENT, topic_partition, before, None)
 
-    def partitions_of(self, name: TopicName) -> list[TopicPartition]:
+    def list_partitions_of(self, name: TopicName) -> list[TopicPartition]:
         topic = self.topics.get(name)
         return list(topic.known.values()) if topic else []
 
@@ -161,14 +161,14 @@ class AssignedReplicas:
         """Drop the contents written to topics' znodes. They are not needed while nothing is reassigned."""
         self._rewritten.clear()
 
-    def topic_named(self, topic_id: TopicId) -> TopicName | None:
+    def find_topic_name(self, topic_id: TopicId) -> TopicName | None:
         return self._names.get(topic_id)
 
-    def partitions_on(self, brokers: Iterable[BrokerId]) -> list[TopicPartition]:
+    def list_partitions_on(self, brokers: Iterable[BrokerId]) -> list[TopicPartition]:
         """Return the partitions that have a replica on any of the brokers."""
         return list({partition: None for broker in brokers for partition in self._partitions_on[broker]})
 
-    def replicas_on(self, brokers: Iterable[BrokerId]) -> list[PartitionReplica]:
+    def list_replicas_on(self, brokers: Iterable[BrokerId]) -> list[PartitionReplica]:
         """Return the assigned replicas that the brokers host."""
         return [PartitionReplica(partition, broker) for broker in brokers for partition in self._partitions_on[broker]]
 
@@ -185,7 +185,9 @@ class AssignedReplicas:
             if (found := [partition for partition in hosted if partition in wanted])
         }
 
-    def replicas_among(self, partitions: Iterable[TopicPartition], brokers: Set[BrokerId]) -> list[PartitionReplica]:
+    def list_replicas_among(
+        self, partitions: Iterable[TopicPartition], brokers: Set[BrokerId]
+    ) -> list[PartitionReplica]:
         """Return the assigned replicas of the partitions that are on the brokers."""
         return [
             PartitionReplica(partition, broker)
@@ -194,7 +196,7 @@ class AssignedReplicas:
             if broker in brokers
         ]
 
-    def replicas_of(self, partitions: Iterable[TopicPartition]) -> list[PartitionReplica]:
+    def list_replicas_of(self, partitions: Iterable[TopicPartition]) -> list[PartitionReplica]:
         """Return all assigned replicas of the partitions."""
         return [
             PartitionReplica(partition, broker)

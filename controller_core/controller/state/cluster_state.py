@@ -149,7 +149,7 @@ class ClusterState(AssignedReplicas):
         """Mark a live broker as shutting down. It may not lead any longer."""
         self._shutting_down.add(broker)
 
-    def rack_of_controller(self) -> str | None:
+    def find_rack_of_controller(self) -> str | None:
         """Return the rack that brokers see for the controller; None if they do not place replicas by racks.
 
         They do so only if every broker has a rack, so the controller needs one too. It gets the largest rack, where one
@@ -160,7 +160,7 @@ class ClusterState(AssignedReplicas):
             return None
         return min(((-number, rack) for rack, number in racks.items() if rack is not None), default=(0, None))[1]
 
-    def live_replicas(self, topic_partition: TopicPartition) -> Set[BrokerId]:
+    def find_live_replicas(self, topic_partition: TopicPartition) -> Set[BrokerId]:
         """Return the assigned replicas that may lead: their broker may, and their log directory is sound."""
         assigned = self.live & set(self.assignment(topic_partition).replicas)
         return {broker for broker in assigned if self.is_served_by(topic_partition, broker)}
@@ -190,7 +190,7 @@ class ClusterState(AssignedReplicas):
     ) -> None:
         """See `AssignedReplicas`."""
         super().add_topic(name, topic_id, czxid, partitions)
-        self._count_in(self.partitions_of(name))
+        self._count_in(self.list_partitions_of(name))
 
     def set_assignment(self, topic_partition: TopicPartition, assignment: ReplicaAssignment) -> None:
         """See `AssignedReplicas`."""
@@ -209,7 +209,7 @@ class ClusterState(AssignedReplicas):
 
     def remove_topic(self, name: TopicName) -> list[TopicPartition]:
         """Forget a topic with everything about its partitions. Return the partitions."""
-        forgotten = self.partitions_of(name)
+        forgotten = self.list_partitions_of(name)
         self._forget_leaderships(forgotten)
         self.removals.forget_topic(name)
         self._deletions.pop(name, None)
@@ -359,7 +359,7 @@ class ClusterState(AssignedReplicas):
 
     # Questions of the operations
 
-    def partitions_in(self, *statuses: PartitionStatus) -> list[TopicPartition]:
+    def list_partitions_in(self, *statuses: PartitionStatus) -> list[TopicPartition]:
         wanted = set(statuses)
         return [partition for partition, status in self.partition_status.items() if status in wanted]
 

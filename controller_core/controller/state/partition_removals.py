@@ -29,7 +29,7 @@ class PartitionRemovals(Entries[TopicPartition, PartitionRemoval]):
         super().__init__()
         self._numbers: defaultdict[TopicName, set[PartitionId]] = defaultdict(set)
 
-    def numbers_of(self, topic: TopicName) -> Set[PartitionId]:
+    def list_numbers_of(self, topic: TopicName) -> Set[PartitionId]:
         """Return the partitions of a topic that are being removed."""
         return self._numbers.get(topic, frozenset())
 
@@ -71,5 +71,5 @@ class PartitionRemovals(Entries[TopicPartition, PartitionRemoval]):
 
     def forget_topic(self, topic: TopicName) -> None:
         """End all removals of a topic that is gone."""
-        for number in list(self.numbers_of(topic)):
+        for number in list(self.list_numbers_of(topic)):
             self.end(TopicPartition(topic, number))

@@ -17,7 +17,7 @@ STEPS: Final = (1, 16, 256, 4096, 65_536, 1_048_576)
 """The steps of the raises after refusals, beyond the refused epoch. A term makes no more raises than these."""
 
 
-def epoch_above(current: ControllerEpoch, used: Iterable[ControllerEpoch]) -> ControllerEpoch:
+def find_epoch_above(current: ControllerEpoch, used: Iterable[ControllerEpoch]) -> ControllerEpoch:
     """Return the current epoch if it is larger than all that were used, otherwise the first one that is.
 
     Used epochs above `HIGHEST_EPOCH` are ignored: a znode that names one was not written by a controller."""
@@ -25,7 +25,7 @@ def epoch_above(current: ControllerEpoch, used: Iterable[ControllerEpoch]) -> Co
     return current if largest is None or largest < current else ControllerEpoch(largest + 1)
 
 
-def epoch_after_refusal(refused: ControllerEpoch, raises: int) -> ControllerEpoch | None:
+def find_epoch_after_refusal(refused: ControllerEpoch, raises: int) -> ControllerEpoch | None:
     """Return the epoch to try after a broker refused one as stale; None if the controller must not raise it further.
 
     `raises` is the number of raises that this term has already made for such refusals.

@@ -11,7 +11,7 @@ has a later epoch too.
 
 import structlog
 
-from controller_core.controller.term.controller_epochs import epoch_above
+from controller_core.controller.term.controller_epochs import find_epoch_above
 from controller_core.controller.term.term import Term
 from controller_core.model.ids import ControllerEpoch
 from controller_core.zk import codecs
@@ -34,7 +34,7 @@ async def rise_above_states(term: Term) -> None:
 
     A state with a later epoch means that `/controller_epoch` was deleted, or restored from an older copy.
     """
-    epoch = epoch_above(term.identity.epoch, {state.controller_epoch for state in term.state.states.values()})
+    epoch = find_epoch_above(term.identity.epoch, {state.controller_epoch for state in term.state.states.values()})
     if epoch > term.identity.epoch:
         await raise_epoch(term, epoch, reason="partition states were written under later epochs")
 

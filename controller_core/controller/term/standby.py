@@ -223,7 +223,7 @@ class Standby:
                 self._known.drop(topic)
                 self._known.add(topic, node, content)
                 self._unprepare(topic)
-                self._changed_states.update(self._known.state.partitions_of(topic))
+                self._changed_states.update(self._known.state.list_partitions_of(topic))
 
     async def _read_states(self, partitions: Sequence[TopicPartition]) -> None:
         nodes = await self._zk.read_many(paths.partition_states(partitions))

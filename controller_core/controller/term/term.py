@@ -94,18 +94,18 @@ class Settings(Protocol):
 class Counts(Protocol):
     """Counters for the operations."""
 
-    def leaders_elected(self, number: int, *, unclean: int) -> None:
+    def count_elections(self, number: int, *, unclean: int) -> None:
         """Count partitions that got another leader, and how many of these leaders come from outside the ISR."""
         ...
 
-    def request_refused(self, request: str, error: str, meaning: Meaning) -> None:
+    def count_refusal(self, request: str, error: str, meaning: Meaning) -> None:
         """Count an error of a broker in its answer to a control request, or about a partition.
 
         `request` is the type's name.
         """
         ...
 
-    def event_failed(self, event: str, fault: Fault) -> None:
+    def count_failed_event(self, event: str, fault: Fault) -> None:
         """Count an event with an error that its operation does not handle."""
         ...
 

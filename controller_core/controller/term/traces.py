@@ -11,7 +11,7 @@ from controller_core.model.ids import BrokerId
 Traces = tuple[int, int, frozenset[BrokerId]]
 
 
-def traces(term: Term) -> Traces | None:
+def take_traces(term: Term) -> Traces | None:
     """Return values that every change changes; None if that is impossible."""
     state = term.state
     return (term.writer.applied, state.revision, frozenset(state.shutting_down)) if term.batch.is_empty else None
@@ -19,4 +19,4 @@ def traces(term: Term) -> Traces | None:
 
 def is_untouched(term: Term, before: Traces | None) -> bool:
     """Return True if nothing was changed since the traces were taken."""
-    return before is not None and traces(term) == before
+    return before is not None and take_traces(term) == before

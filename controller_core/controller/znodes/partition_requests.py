@@ -25,8 +25,8 @@ from controller_core.controller.term.groups import MOST_IN_A_GROUP
 from controller_core.controller.term.term import Term
 from controller_core.controller.znodes import subtrees
 from controller_core.model.ids import TopicName, TopicPartition
-from controller_core.model.topics.partition_numbers import numbers_by_topic
-from controller_core.model.topics.topic_names import why_illegal
+from controller_core.model.topics.partition_numbers import group_numbers_by_topic
+from controller_core.model.topics.topic_names import explain_illegal
 from controller_core.model.wording import list_some
 from controller_core.zk import paths
 from controller_core.zk.session import BadVersion, Delete, NotEmpty, WriteOp, ZkNode, ZkVersion
@@ -52,18 +52,18 @@ _EVENTS: Final[Mapping[str, Event]] = MappingProxyType(
 async def read_partition_requests(term: Term, parent: str, *, watched: bool = False) -> dict[TopicPartition, ZkNode]:
     """Return the requests below one of the three parents, watched for new ones; with `watched`, also for rewrites."""
     event = _EVENTS[parent]
-    if await term.watched.node(parent, event) is None:
+    if await term.watched.read_node(parent, event) is None:
         term.state.unusable.keep_among(parent, ())
         return {}
-    topics = _topics(term, parent, await term.watched.children(parent, event))
+    topics = _topics(term, parent, await term.watched.read_children(parent, event))
     partitions: list[TopicPartition] = []
     for start in range(0, len(topics), MOST_IN_A_GROUP):
         group = topics[start : start + MOST_IN_A_GROUP]
-        below = await asyncio.gather(*(term.watched.children(f"{parent}/{topic}", event) for topic in group))
+        below = await asyncio.gather(*(term.watched.read_children(f"{parent}/{topic}", event) for topic in group))
         for topic, names in zip(group, below, strict=True):
             partitions += _partitions(term, parent, topic, names)
     found = [paths.partition_request(parent, partition) for partition in partitions]
-    nodes = await (term.watched.nodes(found, lambda _: event) if watched else term.zk.read_many(found))
+    nodes = await (term.watched.read_nodes(found, lambda _: event) if watched else term.zk.read_many(found))
     return {partition: node for partition, node in zip(partitions, nodes, strict=True) if node is not None}
 
 
@@ -71,7 +71,7 @@ def _topics(term: Term, parent: str, names: Sequence[str]) -> list[TopicName]:
     term.state.unusable.keep_among(parent, names)
     topics = []
     for name in names:
-        if (reason := why_illegal(name)) is None:
+        if (reason := explain_illegal(name)) is None:
             topics.append(TopicName(name))
         else:
             term.state.unusable.report(f"{parent}/{name}", NO_REQUEST, reason[:SHOWN])
@@ -123,7 +123,7 @@ async def _remove(term: Term, parent: str, versions: Versions) -> list[TopicPart
 
 async def _last_of_topics(term: Term, parent: str, partitions: Iterable[TopicPartition]) -> set[TopicPartition]:
     """Return one partition of each topic whose requests are all among these."""
-    by_topic = numbers_by_topic(partitions)
+    by_topic = group_numbers_by_topic(partitions)
     children = await term.zk.children_many([f"{parent}/{topic}" for topic in by_topic])
     return {
         TopicPartition(topic, max(numbers))

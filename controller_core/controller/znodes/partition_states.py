@@ -95,7 +95,7 @@ def _decode(
                 unusable.clear(paths.partition_state(partition))
 
 
-async def states_of(term: Term, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, PartitionState]:
+async def find_states(term: Term, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, PartitionState]:
     """Return the states that this term knows, and read the others.
 
     Nobody else writes states during the term, but former controllers and people may have. A decision made from these

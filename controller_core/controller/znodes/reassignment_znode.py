@@ -32,7 +32,7 @@ Targets = Mapping[TopicPartition, tuple[BrokerId, ...]]
 
 async def read_requests(term: Term) -> Targets:
     """Return the requested targets, watched for changes."""
-    node = await term.watched.node(paths.REASSIGN_PARTITIONS, ReassignmentsRequested())
+    node = await term.watched.read_node(paths.REASSIGN_PARTITIONS, ReassignmentsRequested())
     together = await _decode_or_remove(term, node) if node is not None else {}
     singly = await _read_single_requests(term)
     supplanted = {p: target for p, target in together.items() if singly.get(p, target) != target}

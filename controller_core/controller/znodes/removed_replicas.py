@@ -119,7 +119,7 @@ def limit_rewrite(
     )
 
 
-async def changes_with(
+async def find_changes(
     term: Term,
     rewrites: Mapping[TopicName, tuple[TopicAssignment, TopicAssignment]],
     deleted: Set[PartitionReplica],
@@ -204,7 +204,7 @@ def on_other_topic_found(term: Term, broker: BrokerId, partitions: Iterable[Topi
         term.batch.delete_stray(replica.topic_partition, broker)
     term.send_requests()
     for replica in replicas:
-        term.batch.leader_and_isr(replica.topic_partition, (broker,), is_new=True)
+        term.batch.add_leader_and_isr(replica.topic_partition, (broker,), is_new=True)
 
 
 async def strike(term: Term, replicas: Collection[PartitionReplica]) -> None:

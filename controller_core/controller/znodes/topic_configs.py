@@ -35,7 +35,7 @@ async def find_allowing_unclean_election(term: Term, topics: Iterable[TopicName]
     return {name for name, allows in zip(names, allowed, strict=True) if allows}
 
 
-def own_config(settings: Settings) -> RecordedConfig:
+def make_own_config(settings: Settings) -> RecordedConfig:
     """Return the values of the controller's settings for keys that no configuration sets."""
     return {UNCLEAN_LEADER_ELECTION: "true" if settings.unclean_leader_election_enable else "false"}
 

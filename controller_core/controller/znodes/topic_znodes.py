@@ -65,7 +65,7 @@ async def read_modified_topics(term: Term, topics: Iterable[TopicName]) -> dict[
 
 async def _read_watched(term: Term, names: Sequence[TopicName]) -> list[ZkNode | None]:
     by_path = {paths.topic(name): name for name in names}
-    return await term.watched.nodes(list(by_path), lambda path: TopicModified(by_path[path]))
+    return await term.watched.read_nodes(list(by_path), lambda path: TopicModified(by_path[path]))
 
 
 def _is_own(known: Topic, node: ZkNode) -> bool:
@@ -98,7 +98,7 @@ def _find_borrowed_ids(term: Term, znodes: Mapping[TopicName, TopicZnode]) -> di
         topic_id = ids[name]
         if topic_id is None:
             continue
-        owner = term.state.topic_named(topic_id) or owners.setdefault(topic_id, name)
+        owner = term.state.find_topic_name(topic_id) or owners.setdefault(topic_id, name)
         if owner != name:
             borrowed[name] = owner
     return borrowed
@@ -156,7 +156,7 @@ async def _steps(
 ) -> dict[TopicName, _Step]:
     if not changed:
         return {}
-    changes = await removed_replicas.changes_with(term, changed, deleted)
+    changes = await removed_replicas.find_changes(term, changed, deleted)
     steps = {}
     for name, (before, after) in changed.items():
         content, change = removed_replicas.limit_rewrite(before, after, changes[name], changes_at_once[name])

@@ -60,7 +60,7 @@ class Resource(NamedTuple):
 THE_CLUSTER: Final = Resource(ResourceType.CLUSTER, "kafka-cluster")
 
 
-def topic(name: str) -> Resource:
+def make_topic_resource(name: str) -> Resource:
     """Return the resource for a topic."""
     return Resource(ResourceType.TOPIC, name)
 

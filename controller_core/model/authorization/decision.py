@@ -46,7 +46,7 @@ class AuthorizerRules:
         found = acls.find_entries(resource)
         if not found:
             return self.allows_unless_acl
-        denying, allowing = _make_deciding(str(caller.principal), host_of(caller.address), operation)
+        denying, allowing = _make_deciding(str(caller.principal), format_host(caller.address), operation)
         is_denied = any(not denying.isdisjoint(entries) for entries in found)
         return not is_denied and any(not allowing.isdisjoint(entries) for entries in found)
 
@@ -69,7 +69,7 @@ def _make_deciding(principal: str, host: str, operation: Operation) -> tuple[fro
 
 
 @lru_cache(maxsize=1024)
-def host_of(address: Address) -> str:
+def format_host(address: Address) -> str:
     """Format an address as ACLs and Java do: all eight groups of an IPv6 address, without leading zeros."""
     if not isinstance(address, IPv6Address):
         return str(address)

@@ -17,7 +17,9 @@ from controller_core.model.wording import format_count, list_some
 NONE_ARRIVE: frozenset[TopicPartition] = frozenset()
 
 
-def why_not_ready(picture: ClusterPicture, broker: BrokerId, arriving: Set[TopicPartition] = NONE_ARRIVE) -> str | None:
+def explain_not_ready(
+    picture: ClusterPicture, broker: BrokerId, arriving: Set[TopicPartition] = NONE_ARRIVE
+) -> str | None:
     """Return what a broker lacks, by its own metadata; None if it is ready. A new broker without replicas is ready.
 
     `arriving` are the partitions that a reassignment adds to it.
@@ -30,7 +32,7 @@ def why_not_ready(picture: ClusterPicture, broker: BrokerId, arriving: Set[Topic
         return "no controller is known, or it is not at the listener where the broker was asked"
     late = [partition for partition in find_behind(picture, broker) if partition not in arriving]
     if late:
-        replicas = format_count(len(picture.partitions_on(broker)), "replica")
+        replicas = format_count(len(picture.list_partitions_on(broker)), "replica")
         return f"{len(late)} of {replicas} not in sync: {list_some(late)}"
     return None
 
@@ -39,6 +41,6 @@ def find_behind(picture: ClusterPicture, broker: BrokerId) -> tuple[TopicPartiti
     """Return the partitions whose replica on the broker is out of sync, although there is a leader to fetch from."""
     return tuple(
         place.partition
-        for place in picture.partitions_on(broker)
+        for place in picture.list_partitions_on(broker)
         if broker not in place.isr and place.leader in picture.brokers
     )

@@ -33,12 +33,12 @@ class Obstacle:
 
     def __str__(self) -> str:
         return (
-            f"{self.partition} (ISR {ids(self.isr)}, min.insync.replicas {self.min_insync_replicas}, "
-            f"not in sync {ids(self.missing)})"
+            f"{self.partition} (ISR {join_ids(self.isr)}, min.insync.replicas {self.min_insync_replicas}, "
+            f"not in sync {join_ids(self.missing)})"
         )
 
 
-def obstacles(
+def find_obstacles(
     picture: ClusterPicture, broker: BrokerId, min_insync_replicas: Mapping[TopicName, int]
 ) -> tuple[Obstacle, ...]:
     """Return the partitions that a broker has to wait for before it may stop, sorted.
@@ -46,7 +46,7 @@ def obstacles(
     `min_insync_replicas` has an entry for each of its topics.
     """
     found = []
-    for place in sorted(picture.partitions_on(broker), key=lambda place: place.partition):
+    for place in sorted(picture.list_partitions_on(broker), key=lambda place: place.partition):
         minimum = min_insync_replicas[place.partition.topic]
         others = [replica for replica in place.replicas if replica != broker]
         needed, in_sync = min(minimum, len(others)), sum(member != broker for member in place.isr)
@@ -64,7 +64,7 @@ def obstacles(
     return tuple(found)
 
 
-def shortfall(waiting: Iterable[Obstacle]) -> int:
+def count_missing_replicas(waiting: Iterable[Obstacle]) -> int:
     """Return the number of replicas that have to come into sync before the broker may stop.
 
     Waiting helps while it falls.
@@ -72,19 +72,19 @@ def shortfall(waiting: Iterable[Obstacle]) -> int:
     return sum(obstacle.needed - obstacle.in_sync_beside for obstacle in waiting)
 
 
-def turn_of(picture: ClusterPicture, broker: BrokerId) -> int:
+def find_turn(picture: ClusterPicture, broker: BrokerId) -> int:
     """Return the turn of a broker, from 0, if all brokers are stopped together. Many brokers share a few turns."""
     return sum(other < broker for other in picture.brokers) % _TURNS
 
 
-def absent(waiting: Iterable[Obstacle], alive: frozenset[BrokerId]) -> int:
+def count_absent(waiting: Iterable[Obstacle], alive: frozenset[BrokerId]) -> int:
     """Return the number of brokers with missing replicas that are not alive."""
     return len({broker for obstacle in waiting for broker in obstacle.missing} - alive)
 
 
-def enough(picture: ClusterPicture, broker: BrokerId, min_insync_replicas: Mapping[TopicName, int]) -> str:
+def explain_enough(picture: ClusterPicture, broker: BrokerId, min_insync_replicas: Mapping[TopicName, int]) -> str:
     """Explain in one line that no partition has to be waited for, and which partitions still depend on the broker."""
-    places = picture.partitions_on(broker)
+    places = picture.list_partitions_on(broker)
     alone = [place.partition for place in places if set(place.replicas) == {broker}]
     spare_none = [
         place.partition for place in places if 1 < len(place.replicas) <= min_insync_replicas[place.partition.topic]
@@ -100,10 +100,12 @@ def enough(picture: ClusterPicture, broker: BrokerId, min_insync_replicas: Mappi
     return "; ".join(said)
 
 
-def still_led(picture: ClusterPicture, broker: BrokerId) -> tuple[PartitionPlace, ...]:
+def find_still_led(picture: ClusterPicture, broker: BrokerId) -> tuple[PartitionPlace, ...]:
     """Return the partitions that a broker leads and that have other replicas."""
     return tuple(
-        place for place in picture.partitions_on(broker) if place.leader == broker and set(place.replicas) != {broker}
+        place
+        for place in picture.list_partitions_on(broker)
+        if place.leader == broker and set(place.replicas) != {broker}
     )
 
 
@@ -120,6 +122,6 @@ def explain(waiting: Sequence[Obstacle], alive: frozenset[BrokerId]) -> str:
     )
 
 
-def ids(brokers: Sequence[BrokerId]) -> str:
+def join_ids(brokers: Sequence[BrokerId]) -> str:
     """Join the ids of brokers to one word, such as `1,2`."""
     return ",".join(str(broker) for broker in brokers) or "empty"

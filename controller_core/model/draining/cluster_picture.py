@@ -31,14 +31,14 @@ class ClusterPicture:
     """All that are alive, and the controller, even if it is not a broker."""
     partitions: tuple[PartitionPlace, ...]
 
-    def partitions_on(self, broker: BrokerId) -> tuple[PartitionPlace, ...]:
+    def list_partitions_on(self, broker: BrokerId) -> tuple[PartitionPlace, ...]:
         """Return the partitions that have a replica on a broker."""
         return tuple(place for place in self.partitions if broker in place.replicas)
 
-    def topics_on(self, broker: BrokerId) -> frozenset[TopicName]:
+    def list_topics_on(self, broker: BrokerId) -> frozenset[TopicName]:
         """Return the topics that have a replica on a broker."""
-        return frozenset(place.partition.topic for place in self.partitions_on(broker))
+        return frozenset(place.partition.topic for place in self.list_partitions_on(broker))
 
-    def only(self, topics: Set[TopicName]) -> "ClusterPicture":
+    def select_topics(self, topics: Set[TopicName]) -> "ClusterPicture":
         """Return the same picture with these topics only."""
         return replace(self, partitions=tuple(place for place in self.partitions if place.partition.topic in topics))

@@ -27,7 +27,7 @@ class Candidate(NamedTuple):
     """The clients that share the quota."""
 
 
-def candidates(user: str, client_id: str) -> tuple[Candidate, ...]:
+def list_candidates(user: str, client_id: str) -> tuple[Candidate, ...]:
     """Return the quotas that may count for a client, the first one first.
 
     A quota for a name does not match an empty name: as in Kafka, a client without an id has only the quotas of users.

@@ -57,7 +57,7 @@ class TokenBucket:
         return floor(min(-self.tokens / limit.rate_per_s * 1000, LONGEST_THROTTLE_MS) + 0.5)
 
 
-def full(limit: Limit, now_ms: float) -> TokenBucket:
+def make_full_bucket(limit: Limit, now_ms: float) -> TokenBucket:
     """Return the bucket of a client that has not asked for anything yet."""
     return TokenBucket(tokens=limit.burst, at_ms=now_ms)
 

@@ -13,7 +13,7 @@ from enum import Enum
 from typing import Final, NamedTuple
 
 from controller_core.model.throttles import FOLLOWER_REPLICAS, LEADER_REPLICAS
-from controller_core.model.topics.topic_configs import TOPIC_CONFIGS, complaints
+from controller_core.model.topics.topic_configs import TOPIC_CONFIGS, find_complaints
 from controller_core.model.wording import format_count
 
 RESERVED_KEYS: Final = frozenset({LEADER_REPLICAS, FOLLOWER_REPLICAS})
@@ -41,7 +41,7 @@ class Declarable(NamedTuple):
     """The other keys, each with the reason."""
 
 
-def owner_of(key: str, named: Collection[str], given: Collection[str]) -> Owner:
+def find_owner(key: str, named: Collection[str], given: Collection[str]) -> Owner:
     """Return the owner of a key. `named`: the keys of the spec; `given`: those that the topic has from a spec."""
     if key in named:
         return Owner.NAMED
@@ -52,10 +52,10 @@ def owner_of(key: str, named: Collection[str], given: Collection[str]) -> Owner:
 
 def find_undeclared_keys(live: Mapping[str, str], named: Collection[str], given: Collection[str]) -> dict[str, str]:
     """Return what somebody else set on a topic, by key."""
-    return {key: value for key, value in sorted(live.items()) if owner_of(key, named, given) is Owner.UNDECLARED}
+    return {key: value for key, value in sorted(live.items()) if find_owner(key, named, given) is Owner.UNDECLARED}
 
 
-def objections(config: Mapping[str, str], replicas: int, *, has_zookeeper: bool = True) -> list[str]:
+def find_objections(config: Mapping[str, str], replicas: int, *, has_zookeeper: bool = True) -> list[str]:
     """Return reasons and remedies why a spec may not declare this configuration for partitions with that many replicas.
 
     They are reserved keys, values that Kafka refuses, and contradictions to the number of replicas.
@@ -64,30 +64,30 @@ def objections(config: Mapping[str, str], replicas: int, *, has_zookeeper: bool 
         f"{key} belongs to moves of replicas: take it out, and set reassignment.throttle to limit what moves take"
         for key in sorted(RESERVED_KEYS & config.keys())
     ]
-    wrong = [*reserved, *complaints(config, has_zookeeper=has_zookeeper)]
+    wrong = [*reserved, *find_complaints(config, has_zookeeper=has_zookeeper)]
     return wrong or _too_many_in_sync(config, replicas)
 
 
-def clashes(
+def find_clashes(
     before: Mapping[str, str], after: Mapping[str, str], replicas: int, *, has_zookeeper: bool = True
 ) -> list[str]:
     """Return the contradictions in a topic's whole configuration after a change that were not there before it.
 
     Both configurations include keys that no spec names. Keys that make no sense on their own do not count.
     """
-    was_wrong = objections(_sensible(before), replicas, has_zookeeper=has_zookeeper)
-    is_wrong = objections(_sensible(after), replicas, has_zookeeper=has_zookeeper)
+    was_wrong = find_objections(_sensible(before), replicas, has_zookeeper=has_zookeeper)
+    is_wrong = find_objections(_sensible(after), replicas, has_zookeeper=has_zookeeper)
     return [each for each in is_wrong if each not in was_wrong]
 
 
-def declarable(live: Mapping[str, str], replicas: int, *, has_zookeeper: bool = True) -> Declarable:
+def find_declarable(live: Mapping[str, str], replicas: int, *, has_zookeeper: bool = True) -> Declarable:
     """Divide the configuration of a topic. A spec that declares `config` meets no objections."""
-    if not objections(live, replicas, has_zookeeper=has_zookeeper):
+    if not find_objections(live, replicas, has_zookeeper=has_zookeeper):
         return Declarable(live, {})
     config: dict[str, str] = {}
     left_out: dict[str, str] = {}
     for key, value in sorted(live.items()):
-        wrong = objections({**config, key: value}, replicas, has_zookeeper=has_zookeeper)
+        wrong = find_objections({**config, key: value}, replicas, has_zookeeper=has_zookeeper)
         if wrong:
             left_out[key] = wrong[0]
         else:

@@ -45,7 +45,7 @@ def refuse_removals(present: Collection[PartitionId], asked: Collection[Partitio
     return refused
 
 
-def removable(present: Collection[PartitionId], asked: Collection[PartitionId]) -> set[PartitionId]:
+def find_removable(present: Collection[PartitionId], asked: Collection[PartitionId]) -> set[PartitionId]:
     """Return the largest numbers, down to the first one that is not asked for. This may be all of them."""
     last: set[PartitionId] = set()
     for number in sorted(present, reverse=True):
@@ -55,7 +55,7 @@ def removable(present: Collection[PartitionId], asked: Collection[PartitionId]) 
     return last
 
 
-def numbers_by_topic(partitions: Iterable[TopicPartition]) -> dict[TopicName, set[PartitionId]]:
+def group_numbers_by_topic(partitions: Iterable[TopicPartition]) -> dict[TopicName, set[PartitionId]]:
     """Group partition numbers by topic."""
     by_topic: defaultdict[TopicName, set[PartitionId]] = defaultdict(set)
     for topic, number in partitions:

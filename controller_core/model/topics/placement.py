@@ -38,7 +38,7 @@ def place_partitions(
     """
     if not 0 < replication_factor <= len(brokers):
         raise NotEnoughBrokers(replication_factor=replication_factor, brokers=len(brokers))
-    racks = effective_racks(brokers)
+    racks = find_effective_racks(brokers)
     ring = _alternate_racks(racks)
     start = crc32(topic.encode()) % len(ring)
     shift = len(set(racks.values()))
@@ -71,7 +71,7 @@ def resize_replicas(
     """
     if not 0 < replication_factor <= len(brokers):
         raise NotEnoughBrokers(replication_factor=replication_factor, brokers=len(brokers))
-    racks = effective_racks(brokers)
+    racks = find_effective_racks(brokers)
     by_worth = sorted(replicas, key=lambda replica: (replica not in brokers, replica in closed))
     staying = set(by_worth[:replication_factor])
     chosen = [replica for replica in replicas if replica in staying]
@@ -84,7 +84,7 @@ def resize_replicas(
     return tuple(chosen)
 
 
-def effective_racks(brokers: Racks) -> dict[BrokerId, str]:
+def find_effective_racks(brokers: Racks) -> dict[BrokerId, str]:
     """Return the rack of each broker. If any broker names no rack, each broker counts as its own rack."""
     named = {broker: rack for broker, rack in brokers.items() if rack is not None}
     return named if len(named) == len(brokers) else {broker: str(broker) for broker in brokers}

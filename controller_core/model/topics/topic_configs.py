@@ -66,7 +66,7 @@ class TopicConfig:
     complaint: Complaint
 
 
-def complaints(config: Mapping[str, str], *, has_zookeeper: bool = True) -> list[str]:
+def find_complaints(config: Mapping[str, str], *, has_zookeeper: bool = True) -> list[str]:
     """Return the objections to each key, each value, and their combination; empty if there are none.
 
     A cluster without ZooKeeper also accepts the keys of later releases, because its controller knows which of them it
@@ -82,7 +82,7 @@ def complaints(config: Mapping[str, str], *, has_zookeeper: bool = True) -> list
     return found or _contradictions(config, has_zookeeper=has_zookeeper)
 
 
-def effective(config: Mapping[str, str]) -> dict[str, str]:
+def fill_in_defaults(config: Mapping[str, str]) -> dict[str, str]:
     """Return all keys with the values of a topic on brokers with Kafka's defaults: overrides, then defaults."""
     return {key: config.get(key, known.default).strip() for key, known in TOPIC_CONFIGS.items()}
 
@@ -93,7 +93,7 @@ def is_true(value: str) -> bool:
 
 
 def _contradictions(config: Mapping[str, str], *, has_zookeeper: bool) -> list[str]:
-    values = effective(config)
+    values = fill_in_defaults(config)
     found = []
     lag, most_lag = int(values["min.compaction.lag.ms"]), int(values["max.compaction.lag.ms"])
     if lag > most_lag:

@@ -14,7 +14,7 @@ INTERNAL_TOPICS: Final = frozenset({TopicName("__consumer_offsets"), TopicName("
 CLUSTER_METADATA_TOPIC: Final = TopicName("__cluster_metadata")
 
 
-def why_illegal(name: str) -> str | None:
+def explain_illegal(name: str) -> str | None:
     """Return the objection to a name; None if it is legal."""
     if not name:
         return "Topic name is invalid: the empty string is not allowed"

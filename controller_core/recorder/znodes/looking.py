@@ -119,7 +119,7 @@ class ZnodesLooker:
         role = self._view.role if due.isdisjoint(_ROLE) else decoding.role_of(*(await self._nodes(_ROLE)).values())
         names = known.topics
         if paths.TOPICS in due:
-            names = frozenset(map(TopicName, await self._watched.children(paths.TOPICS, paths.TOPICS)))
+            names = frozenset(map(TopicName, await self._watched.read_children(paths.TOPICS, paths.TOPICS)))
         topic_znodes = await self._changed(due, names, known.topics, paths.topic)
         topics = decoding.updated(
             held.topics, known.topics - names, topic_znodes, partial(decoding.topic_of, held.topics)
@@ -150,7 +150,7 @@ class ZnodesLooker:
         """The registered brokers, and the registrations that are new or changed."""
         known = ids = self._names.brokers
         if paths.BROKER_IDS in due:
-            ids = decoding.broker_ids(await self._watched.children(paths.BROKER_IDS, paths.BROKER_IDS))
+            ids = decoding.broker_ids(await self._watched.read_children(paths.BROKER_IDS, paths.BROKER_IDS))
         return ids, await self._changed(due, ids, known, paths.broker)
 
     async def _look_at_broker_configs(
@@ -159,7 +159,7 @@ class ZnodesLooker:
         """The brokers that have a dynamic configuration, and those of them that are new or changed."""
         known = ids = self._names.configured
         if paths.BROKER_CONFIGS in due:
-            ids = decoding.configured(await self._watched.children(paths.BROKER_CONFIGS, paths.BROKER_CONFIGS))
+            ids = decoding.configured(await self._watched.read_children(paths.BROKER_CONFIGS, paths.BROKER_CONFIGS))
         return ids, await self._changed(due, ids, known, paths.broker_config)
 
     async def _look_at_features(self, due: set[str]) -> FinalizedFeatures | None:
@@ -207,7 +207,7 @@ class ZnodesLooker:
         found: dict[str, ZkNode | None] = {}
         for start in range(0, len(left), MAX_PATHS):
             part = left[start : start + MAX_PATHS]
-            found |= dict(zip(part, await self._watched.nodes(part, str), strict=True))
+            found |= dict(zip(part, await self._watched.read_nodes(part, str), strict=True))
         self.reads += len(left)
         return found
 

@@ -14,7 +14,7 @@ import orjson
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
 from controller_core.model.ids import BrokerId, PartitionId, TopicId, TopicName, TopicPartition
-from controller_core.model.topics.topic_names import why_illegal
+from controller_core.model.topics.topic_names import explain_illegal
 from controller_core.zk import paths
 from controller_core.zk.codecs.json_fields import (
     INT32_MAX,
@@ -30,7 +30,7 @@ _VERSION: Final = 1
 _SHOWN: Final = 300
 _NonNegative = Annotated[int, Field(ge=0, le=INT32_MAX)]
 
-_why_illegal: Final = lru_cache(maxsize=1 << 12)(why_illegal)
+_why_illegal: Final = lru_cache(maxsize=1 << 12)(explain_illegal)
 """A plan names few topics, each of them often."""
 
 

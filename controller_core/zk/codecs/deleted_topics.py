@@ -6,7 +6,7 @@ from typing import Final
 import orjson
 
 from controller_core.model.ids import TopicName
-from controller_core.model.topics.topic_names import why_illegal
+from controller_core.model.topics.topic_names import explain_illegal
 from controller_core.zk import paths
 from controller_core.zk.codecs.json_fields import MalformedZnode, described, field, json_object, require_version
 
@@ -26,7 +26,7 @@ def decode_deleted_topics(data: bytes) -> dict[TopicName, int]:
         if not 0 <= count < 1_000_000:
             raise MalformedZnode(path, f'"partitions" is no number of partitions: {count}')
         name = field(path, entry, "name", str)
-        if why_illegal(name) is not None:
+        if explain_illegal(name) is not None:
             raise MalformedZnode(path, f'"name" is no name of a topic: {described(name)}')
         topics[TopicName(name)] = count
     return topics

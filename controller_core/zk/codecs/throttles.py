@@ -8,7 +8,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 
 from controller_core.model.ids import BrokerId, PartitionId, TopicName, TopicPartition
 from controller_core.model.throttles import Claim, Claims, Move, Throttle
-from controller_core.model.topics.topic_names import why_illegal
+from controller_core.model.topics.topic_names import explain_illegal
 from controller_core.zk import paths
 from controller_core.zk.codecs.json_fields import INT32_MAX, INT64_MAX, MalformedZnode, json_object, require_version
 
@@ -16,7 +16,7 @@ _VERSION: Final = 1
 
 
 def _topic(name: str) -> str:
-    if why_illegal(name) is not None:
+    if explain_illegal(name) is not None:
         raise ValueError("no name of a topic")
     return name
 
@@ -31,7 +31,7 @@ def _entity(path: str) -> str:
     """Only what throttles are set in: anything else would be read and written as a path."""
     kind, _, name = path.partition("/")
     is_broker = kind == "brokers" and paths.broker_id_named(name) is not None
-    if not is_broker and not (kind == "topics" and why_illegal(name) is None):
+    if not is_broker and not (kind == "topics" and explain_illegal(name) is None):
         raise ValueError("neither a broker's nor a topic's configuration")
     return path
 

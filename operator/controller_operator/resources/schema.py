@@ -15,7 +15,7 @@ from pydantic.alias_generators import to_camel
 from pydantic.config import JsonDict
 
 from controller_core.model.ids import BrokerId, PartitionId, TopicName
-from controller_core.model.topics.topic_names import why_illegal
+from controller_core.model.topics.topic_names import explain_illegal
 
 MAX_REPLICAS: Final = 20
 """Replicas of one partition. The rule that they are distinct is checked for every partition of a list."""
@@ -85,7 +85,7 @@ Timestamp = Annotated[datetime, PlainSerializer(_rfc3339, when_used="json")]
 
 def _legal(name: TopicName) -> TopicName:
     """The same as the rule of the schema, for an object that was stored before there was that rule."""
-    if (why := why_illegal(name)) is not None:
+    if (why := explain_illegal(name)) is not None:
         raise ValueError(why)
     return name
 

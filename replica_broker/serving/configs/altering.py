@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from controller_core.admin.refusals import Refused
-from controller_core.model.topics.topic_configs import TOPIC_CONFIGS, ConfigType, complaints
+from controller_core.model.topics.topic_configs import TOPIC_CONFIGS, ConfigType, find_complaints
 from controller_core.wire.messages import ErrorCode
 
 SET, DELETE, APPEND, SUBTRACT = range(4)
@@ -42,7 +42,7 @@ def apply_changes(config: Mapping[str, str], changes: Iterable[Any], *, is_topic
             ErrorCode.invalid_config,
             f"{', '.join(foreign)}: only throttles of this broker can be altered, all else is set at its start",
         )
-    if is_topic and (found := complaints({name: wanted[name] for name in seen & wanted.keys()})):
+    if is_topic and (found := find_complaints({name: wanted[name] for name in seen & wanted.keys()})):
         raise Refused(ErrorCode.invalid_config, "; ".join(found))
     return wanted
 

@@ -11,7 +11,7 @@ from typing import Final, Literal, NamedTuple
 from uuid import UUID
 
 from controller_core.model.ids import BrokerId, LeaderEpoch, PartitionId, TopicId, TopicName, TopicPartition
-from controller_core.model.topics.topic_names import why_illegal
+from controller_core.model.topics.topic_names import explain_illegal
 from controller_core.zk.codecs import MalformedZnode
 from controller_core.zk.codecs.json_fields import INT32_MAX, described, integer, json_object
 
@@ -87,7 +87,7 @@ def decode_request(path: str, data: bytes) -> StateChangeRequest:
     change, topic = said.get("change"), said.get("topic")
     if change not in ("start-replica", "close-replica"):
         raise MalformedZnode(path, f"it is not a state change request: the change is {described(change)}")
-    if not isinstance(topic, str) or why_illegal(topic):
+    if not isinstance(topic, str) or explain_illegal(topic):
         raise MalformedZnode(path, f"it is not a state change request: the topic is {described(topic)}")
     partition = PartitionId(integer(path, said, "partition"))
     epoch = LeaderEpoch(integer(path, said, "epoch", at_least=-1))

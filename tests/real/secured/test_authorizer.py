@@ -34,7 +34,14 @@ from kio.static.primitive import i16, i32, i32Timedelta
 from controller_core.admin.authorizing.acl_znodes import acl_path
 from controller_core.model import ids
 from controller_core.model.access import parse_address
-from controller_core.model.authorization.acls import AclTable, Entry, Operation, Pattern, ResourceType, topic
+from controller_core.model.authorization.acls import (
+    AclTable,
+    Entry,
+    Operation,
+    Pattern,
+    ResourceType,
+    make_topic_resource,
+)
 from controller_core.model.authorization.decision import AuthorizerRules
 from controller_core.model.authorization.principal import ANONYMOUS, Caller, Principal
 from controller_core.wire.codecs.frames import decode_response, encode_request
@@ -227,7 +234,7 @@ def may_delete(acls: Acls, asker: Asker, name: str) -> bool:
     for pattern, entries in acls.items():
         table.put(pattern, entries)
     rules = AuthorizerRules(super_users=frozenset({Principal.user(ADMIN)}))
-    return rules.allows(table, asker.caller, Operation.DELETE, topic(name))
+    return rules.allows(table, asker.caller, Operation.DELETE, make_topic_resource(name))
 
 
 def establish(nodes: list[Node], acls: Acls) -> None:

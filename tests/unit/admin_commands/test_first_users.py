@@ -8,7 +8,7 @@ from typing import Final
 import pytest
 from typer.testing import CliRunner
 
-from controller_core.model.scram import SaltedPassword, credential
+from controller_core.model.scram import SaltedPassword, make_credential
 from controller_core.zk import codecs, paths
 from controller_core.zk.scram_credentials import ZkScramCredentials
 from controller_core.zk.session import Create, Delete
@@ -52,7 +52,7 @@ async def test_a_user_is_admitted_by_his_password_and_brokers_are_told(session: 
     stored = await ZkScramCredentials(session).of(SHA_512, "alice")
     assert stored is not None
     salted = hashlib.pbkdf2_hmac("sha512", ALICE.password.encode(), stored.salt, stored.iterations)
-    wanted = credential(MECHANISMS[SHA_512], SaltedPassword(salt=stored.salt, salted=salted, iterations=8192))
+    wanted = make_credential(MECHANISMS[SHA_512], SaltedPassword(salt=stored.salt, salted=salted, iterations=8192))
     assert await config_of(session, "alice") == {SHA_512: wanted}
     assert ['"users/alice"' in each for each in await read_notifications(session)] == [True]
     assert ALICE.password not in str(await config_of(session, "alice")) + repr(ALICE)

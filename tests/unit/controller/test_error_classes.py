@@ -8,7 +8,7 @@ from kio.static.primitive import i64
 
 from controller_core.controller.controller import ZooKeeperGone
 from controller_core.controller.loop.events import BalanceDue, ReassignmentsEnded
-from controller_core.controller.loop.faults import LATER_MS, Fault, fault_of
+from controller_core.controller.loop.faults import LATER_MS, Fault, find_fault
 from controller_core.controller.operations.leader_rebalance import FIRST_LOOK_AFTER_MS
 from controller_core.wire.messages import AllocateProducerIdsRequest, ErrorCode
 from controller_core.zk import paths
@@ -78,7 +78,7 @@ def reasons(cluster: Cluster) -> list[str]:
     ids=lambda value: type(value).__name__ if isinstance(value, Exception) else value.value,
 )
 def test_each_error_is_of_one_class(error: Exception, fault: Fault) -> None:
-    assert fault_of(error) is fault
+    assert find_fault(error) is fault
 
 
 def test_only_what_leaves_the_memory_in_doubt_may_be_one_events_alone() -> None:

@@ -144,7 +144,7 @@ async def test_who_is_alive_is_the_same_for_one_partition_and_for_many(cluster: 
     state = cluster.active.term.state
     alive = Liveness(state, state.live)
     for partition in state.all_partitions():
-        assert alive(partition) == state.live_replicas(partition)
+        assert alive(partition) == state.find_live_replicas(partition)
     assert alive(tp("orders", 5)) == set(ids([4]))
 
 
@@ -233,7 +233,7 @@ def test_lines_that_an_error_cuts_short_are_written_all_the_same() -> None:
     many = [tp("orders", number) for number in range(3 * state_change_log.LINES_IN_A_TURN)]
     with capture_logs() as logs:
         for number, partition in enumerate(many):
-            changes.leadership(partition, None, LeaderAndIsr(leader=BrokerId(number), isr=()))
+            changes.log_leadership(partition, None, LeaderAndIsr(leader=BrokerId(number), isr=()))
         with pytest.raises(RuntimeError):
             asyncio.run(write(changes))
     assert [line["partitions"] for line in logs] == [[str(partition)] for partition in many]

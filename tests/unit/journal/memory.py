@@ -1,6 +1,6 @@
 """A journal without a disk or a thread: the production encoder, and a list of lines."""
 
-from controller_core.controller.recording.term_journal import copy_of
+from controller_core.controller.recording.term_journal import copy_state
 from controller_core.controller.state.cluster_state import ClusterState
 from controller_core.journal.batches import Batch, Context, Snapshot
 from controller_core.journal.fold import Folded, Image, fold
@@ -42,7 +42,7 @@ def image_of(state: ClusterState) -> Image:
         correlation_id="",
     )
     journal = MemoryJournal()
-    journal.append(Snapshot(context=context, state=copy_of(state)))
+    journal.append(Snapshot(context=context, state=copy_state(state)))
     image = fold(journal.entries()).image
     assert image is not None
     return image

@@ -26,13 +26,13 @@ def test_every_field_and_kind_is_described(name: str) -> None:
 @pytest.mark.parametrize(
     "cause",
     [
-        term_journal.cause_of(RoleDue()),
+        term_journal.name_cause(RoleDue()),
         term_journal.STOPPED,
         term_journal.BROKER_FAILED,
         term_journal.BROKER_RESTARTED,
         term_journal.BROKER_STARTED,
-        *map(term_journal.cause_of_type, HAPPENED),
-        *(term_journal.cause_of_type(api.versions.newest) for api in SERVED_APIS),
+        *map(term_journal.name_cause_of_type, HAPPENED),
+        *(term_journal.name_cause_of_type(api.versions.newest) for api in SERVED_APIS),
     ],
 )
 def test_every_cause_is_described(cause: str) -> None:
@@ -42,10 +42,10 @@ def test_every_cause_is_described(cause: str) -> None:
 def test_the_table_of_causes_has_no_others() -> None:
     described = {line.split("`")[1] for line in CAUSES.splitlines() if line.startswith("| `")}
     assert described == {
-        term_journal.cause_of(SessionEnded()),
+        term_journal.name_cause(SessionEnded()),
         term_journal.STOPPED,
         term_journal.BROKER_FAILED,
         term_journal.BROKER_RESTARTED,
         term_journal.BROKER_STARTED,
-        *map(term_journal.cause_of_type, HAPPENED),
+        *map(term_journal.name_cause_of_type, HAPPENED),
     }

@@ -9,7 +9,7 @@ import pytest
 
 from controller_core.controller.loop.event_queue import EventQueue
 from controller_core.controller.loop.events import BrokersChanged
-from controller_core.controller.recording.term_journal import copy_of
+from controller_core.controller.recording.term_journal import copy_state
 from controller_core.journal.batches import Context, RecorderStarted, Snapshot
 from controller_core.journal.changes import Changes, Kind, Tracked
 from controller_core.journal.fold import fold
@@ -279,7 +279,7 @@ async def test_what_was_before_a_recorder_is_unknown_until_a_snapshot() -> None:
         folded = fold(journal.entries())
         assert (folded.image, folded.gaps, folded.findings) == (None, [], [])
         assert lines(journal, Kind.RECORDER_STARTED)[0].inferred
-        journal.append(Snapshot(context=context, state=copy_of(cluster.active.term.state)))
+        journal.append(Snapshot(context=context, state=copy_state(cluster.active.term.state)))
         assert_journal_folds_to(cluster.active.term.state, journal)
 
 

@@ -16,14 +16,14 @@ from controller_core.model.authorization.acls import (
     Pattern,
     Resource,
     ResourceType,
-    topic,
+    make_topic_resource,
 )
-from controller_core.model.authorization.decision import AuthorizerRules, host_of
+from controller_core.model.authorization.decision import AuthorizerRules, format_host
 from controller_core.model.authorization.principal import ANONYMOUS, Caller, Principal
 
 ALICE, BOB = Principal.user("alice"), Principal.user("bob")
 HERE, THERE = ip_address("10.0.0.1"), ip_address("10.0.0.2")
-AB = topic("ab")
+AB = make_topic_resource("ab")
 NAMES = ("a", "ab", "abc", "b", "*")
 
 
@@ -153,7 +153,7 @@ def test_what_cannot_be_read_lets_nobody_but_super_users() -> None:
     acls.put(Pattern(ResourceType.TOPIC, "a", is_prefix=True), *NOBODY_MAY)
     acls.put(Pattern(ResourceType.TOPIC, "ab"), entry(Operation.ALL))
     assert not acls.allow(Operation.READ)
-    assert acls.allow(Operation.READ, topic("b")), "others are not disturbed"
+    assert acls.allow(Operation.READ, make_topic_resource("b")), "others are not disturbed"
     assert acls.allow(Operation.READ, who=caller(BOB))
 
 
@@ -173,7 +173,7 @@ def test_who_asks_from_nowhere_is_let_by_no_acl() -> None:
     ],
 )
 def test_hosts_are_those_that_java_prints(address: str, host: str) -> None:
-    assert host_of(ip_address(address)) == host
+    assert format_host(ip_address(address)) == host
 
 
 @pytest.mark.parametrize(

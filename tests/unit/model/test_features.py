@@ -7,8 +7,8 @@ from controller_core.model.features import (
     UpgradeType,
     apply_updates,
     find_common_range,
+    find_incompatibilities,
     find_unsupporting,
-    incompatibilities,
 )
 from controller_core.model.ids import BrokerEpoch, BrokerId
 from controller_core.model.metadata import Broker, FeatureRange
@@ -104,7 +104,7 @@ def test_what_all_brokers_support_is_the_overlap_of_their_ranges(
 
 
 def test_a_broker_says_for_each_feature_why_it_may_not_join() -> None:
-    assert incompatibilities(broker(1, f=(1, 5), g=(2, 2)), {"f": 5, "g": 1, "h": 1}) == [
+    assert find_incompatibilities(broker(1, f=(1, 5), g=(2, 2)), {"f": 5, "g": 1, "h": 1}) == [
         "g is finalized at 1, the broker supports 2 to 2",
         "h is finalized at 1, the broker supports none",
     ]

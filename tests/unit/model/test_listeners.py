@@ -39,9 +39,9 @@ def test_the_controllers_own_requests_go_to_the_listener_between_brokers_or_to_t
 
 
 def test_clients_of_a_listener_find_the_controller_where_it_listens_for_them() -> None:
-    assert TWO.endpoint("CLIENT") == CLIENT
-    assert TWO.endpoint("OTHER") is None
-    assert ONE.endpoint("CLIENT") == endpoint("CLIENT")
+    assert TWO.find_endpoint("CLIENT") == CLIENT
+    assert TWO.find_endpoint("OTHER") is None
+    assert ONE.find_endpoint("CLIENT") == endpoint("CLIENT")
 
 
 def test_clients_are_sent_addresses_of_the_listener_they_came_by_or_of_the_one_that_is_theirs() -> None:

@@ -12,7 +12,7 @@ from controller_core.model.reassignment import (
     begin_reassignment,
     complete_reassignment,
     find_dropped_replicas,
-    step_of,
+    find_step,
 )
 
 
@@ -78,7 +78,7 @@ UNION = begin_reassignment(assign(1, 2, 3), ids(4, 5, 6))
 def test_the_step_follows_from_what_zookeeper_holds(
     assignment: ReplicaAssignment, leader: int, isr: tuple[int, ...], step: ReassignmentStep
 ) -> None:
-    assert step_of(assignment, ids(4, 5, 6), LeaderAndIsr(leader=BrokerId(leader), isr=ids(*isr))) is step
+    assert find_step(assignment, ids(4, 5, 6), LeaderAndIsr(leader=BrokerId(leader), isr=ids(*isr))) is step
 
 
 brokers = st.lists(st.integers(min_value=0, max_value=9).map(BrokerId), min_size=1, max_size=6, unique=True).map(tuple)

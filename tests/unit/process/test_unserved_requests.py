@@ -6,7 +6,7 @@ import pytest
 from prometheus_client import CollectorRegistry
 from structlog.testing import capture_logs
 
-from controller_core.controller.operations.alter_partition import refusal
+from controller_core.controller.operations.alter_partition import make_refusal
 from controller_core.process.unserved_requests import UnservedRequests
 from controller_core.wire.codecs.frames import RequestHead, read_client_id
 from controller_core.wire.codecs.versions import Versions
@@ -22,7 +22,7 @@ def header(version: int, client_id: bytes | None) -> bytes:
 
 
 async def answer(_: AlterPartitionRequest) -> AlterPartitionResponse:
-    return refusal(ErrorCode.stale_broker_epoch)
+    return make_refusal(ErrorCode.stale_broker_epoch)
 
 
 async def ask(unserved: UnservedRequests, version: int, client_id: bytes | None) -> None:

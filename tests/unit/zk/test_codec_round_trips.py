@@ -31,7 +31,7 @@ from controller_core.model.metadata import (
     ReplicaAssignment,
     TopicAssignment,
 )
-from controller_core.model.topics.topic_names import why_illegal
+from controller_core.model.topics.topic_names import explain_illegal
 from controller_core.zk import codecs, paths
 from controller_core.zk.codecs import FeatureZnode, MalformedZnode
 from controller_core.zk.codecs.topics import MAX_LEADER_EPOCH
@@ -44,7 +44,9 @@ _int32 = st.integers(0, 2**31 - 1)
 _brokers = _int32.map(BrokerId)
 _replicas = st.lists(_brokers, unique=True, max_size=6).map(tuple)
 _topic_names = (
-    st.from_regex(r"[a-zA-Z0-9._-]{1,20}", fullmatch=True).filter(lambda name: why_illegal(name) is None).map(TopicName)
+    st.from_regex(r"[a-zA-Z0-9._-]{1,20}", fullmatch=True)
+    .filter(lambda name: explain_illegal(name) is None)
+    .map(TopicName)
 )
 _partitions = st.tuples(_topic_names, _int32.map(PartitionId)).map(lambda pair: TopicPartition(*pair))
 _names = st.from_regex(r"[A-Z_]{1,10}", fullmatch=True)

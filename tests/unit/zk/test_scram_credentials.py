@@ -9,7 +9,7 @@ from controller_core.model.scram import (
     SCRAM_MECHANISMS,
     CredentialsOutOfReach,
     SaltedPassword,
-    credential,
+    make_credential,
     read_credential,
 )
 from controller_core.zk import codecs, paths, scram_credentials
@@ -19,7 +19,7 @@ from simulation.zookeeper import SimulatedZooKeeper
 from simulation.zookeeper_session import SimulatedSession
 
 SHA_256, SHA_512 = SCRAM_MECHANISMS[1], SCRAM_MECHANISMS[2]
-WRITTEN = credential(SHA_256, SaltedPassword(salt=b"salt", salted=b"salted", iterations=4096))
+WRITTEN = make_credential(SHA_256, SaltedPassword(salt=b"salt", salted=b"salted", iterations=4096))
 
 
 @pytest.fixture

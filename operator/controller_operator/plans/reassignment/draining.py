@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from itertools import chain
 
 from controller_core.model.ids import BrokerId, PartitionId, TopicName, TopicPartition
-from controller_core.model.topics.placement import NotEnoughBrokers, Racks, effective_racks
+from controller_core.model.topics.placement import NotEnoughBrokers, Racks, find_effective_racks
 
 Assigned = tuple[TopicName, PartitionId, tuple[BrokerId, ...]]
 """The replicas of a partition, preferred leader first; of one that moves, its target."""
@@ -79,7 +79,7 @@ class _Choices:
 
     def __init__(self, staying: Racks, held: Counter[BrokerId], closed: Collection[BrokerId]) -> None:
         self.chosen: dict[TopicPartition, set[BrokerId]] = {}
-        self._racks = effective_racks(staying)
+        self._racks = find_effective_racks(staying)
         self._load = {broker: held[broker] for broker in sorted(staying) if broker not in closed}
         self._kept: dict[TopicPartition, frozenset[BrokerId]] = {}
         self._rack_count: dict[TopicPartition, int] = {}

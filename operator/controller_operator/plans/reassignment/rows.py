@@ -131,7 +131,7 @@ def _row(target: PartitionTarget, view: ClusterView, before: MovingPartition | N
     if assignment is None:
         return _gone(target, before)
     state = view.state_of(tp)
-    step = _STEPS[model.step_of(assignment, target.replicas, state.leader_and_isr if state else None)]
+    step = _STEPS[model.find_step(assignment, target.replicas, state.leader_and_isr if state else None)]
     if assignment.is_being_reassigned and assignment.target != target.replicas:
         step = ReassignmentStep.WAITING
     if step is ReassignmentStep.WAITING and _is_requested(tp, target.replicas, view):

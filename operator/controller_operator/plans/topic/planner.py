@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from controller_core.model.ids import TopicName
-from controller_core.model.topics.config_keys import clashes, objections
+from controller_core.model.topics.config_keys import find_clashes, find_objections
 from controller_core.model.topics.placement import NotEnoughBrokers
 from controller_core.model.wording import list_some
 from controller_core.zk import paths
@@ -94,7 +94,7 @@ def _refuse(resource: KafkaTopic, name: TopicName, view: ClusterView, around: Su
         found = differences(resource, topic) if topic else None
         return Finding(verdict=conflict_verdict(resource, around.owner, live_id, found), identity=noted)
     spec = resource.spec
-    wrong = objections(spec.config or {}, spec.replica_count, has_zookeeper=view.has_zookeeper)
+    wrong = find_objections(spec.config or {}, spec.replica_count, has_zookeeper=view.has_zookeeper)
     if wrong:
         return Finding(verdict=Verdict.stalled(Reason.INVALID_CONFIG, f"correct config: {'; '.join(wrong)}"))
     malformed = view.malformed.get(paths.topic(name))
@@ -303,7 +303,7 @@ def _repair(
     if found.config:
         step = alter_config(found, topic)
         factor = resource.spec.replica_count
-        if clash := clashes(topic.config, step.config, factor, has_zookeeper=view.has_zookeeper):
+        if clash := find_clashes(topic.config, step.config, factor, has_zookeeper=view.has_zookeeper):
             message = f"{'; '.join(clash)}. {_CLASHES}"
             return Verdict.stalled(Reason.INVALID_CONFIG, message), ()
         steps.append(step)

@@ -10,7 +10,7 @@ from structlog.testing import capture_logs
 from controller_core.admin.authorizing.acl_znodes import decode_acl_change
 from controller_core.admin.authorizing.known_acls import KnownAcls
 from controller_core.model.access import parse_address
-from controller_core.model.authorization.acls import AclTable, Operation, Pattern, ResourceType, topic
+from controller_core.model.authorization.acls import AclTable, Operation, Pattern, ResourceType, make_topic_resource
 from controller_core.model.authorization.decision import AuthorizerRules
 from controller_core.model.authorization.principal import Caller, Principal
 from controller_core.wire.listener.owned_api import NoAnswerNow
@@ -59,7 +59,7 @@ async def wait_until(condition: Callable[[], bool]) -> None:
 
 
 def may_read(table: AclTable, name: str) -> bool:
-    return AuthorizerRules().allows(table, ALICE, Operation.READ, topic(name))
+    return AuthorizerRules().allows(table, ALICE, Operation.READ, make_topic_resource(name))
 
 
 async def wait_until_readable(acls: KnownAcls, name: str) -> None:
@@ -142,7 +142,7 @@ async def test_whatever_an_acl_says_instead_nobody_is_let_in(cluster: Cluster, a
     put(cluster, f"{paths.ACLS}/Topic/*", data)
     acls.begin()
     rules = AuthorizerRules(allows_unless_acl=True)
-    assert not rules.allows(await acls.table(), ALICE, Operation.DESCRIBE, topic("any"))
+    assert not rules.allows(await acls.table(), ALICE, Operation.DESCRIBE, make_topic_resource("any"))
 
 
 @pytest.mark.parametrize("told", [b"no colon", b""])

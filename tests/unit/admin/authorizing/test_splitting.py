@@ -22,7 +22,7 @@ from kio.static.primitive import i8, i16, i32, i32Timedelta
 from controller_core.admin.authorizing import split_nodes, split_topics
 from controller_core.admin.cluster import as_broker, own_configs
 from controller_core.admin.topics import create_partitions, delete_topics
-from controller_core.model.authorization.acls import THE_CLUSTER, Operation, Resource, topic
+from controller_core.model.authorization.acls import THE_CLUSTER, Operation, Resource, make_topic_resource
 from controller_core.model.ids import TopicId, TopicName
 from controller_core.wire.messages import NO_THROTTLE
 
@@ -43,7 +43,7 @@ class Given:
 
 
 def rights(*operations: Operation) -> st.SearchStrategy[Given]:
-    one = st.tuples(st.sampled_from(operations), st.sampled_from([*map(topic, NAMES), THE_CLUSTER]))
+    one = st.tuples(st.sampled_from(operations), st.sampled_from([*map(make_topic_resource, NAMES), THE_CLUSTER]))
     return st.frozensets(one).map(Given)
 
 
@@ -96,16 +96,18 @@ async def test_topics_are_created_by_who_may_create_them_or_any(asked: list[str]
     assert [result.name for result in response.topics] == asked
     may_create_all = allowed.may(Operation.CREATE, THE_CLUSTER)
     for result in response.topics:
-        may_create = may_create_all or allowed.may(Operation.CREATE, topic(result.name))
+        may_create = may_create_all or allowed.may(Operation.CREATE, make_topic_resource(result.name))
         is_twice = asked.count(result.name) > 1
         assert result.error_code is (ErrorCode.invalid_request if is_twice else DONE if may_create else REFUSED)
-        if not allowed.may(Operation.DESCRIBE_CONFIGS, topic(result.name)):
+        if not allowed.may(Operation.DESCRIBE_CONFIGS, make_topic_resource(result.name)):
             assert result.topic_config_error_code == REFUSED.value
             assert (result.num_partitions, result.configs) == (-1, ())
         elif may_create and not is_twice:
             assert (result.topic_config_error_code, result.num_partitions, len(result.configs or ())) == (0, 1, 1)
     passed = {topic.name for request in controller.asked for topic in request.topics}
-    assert all(may_create_all or asked.count(n) > 1 or allowed.may(Operation.CREATE, topic(n)) for n in passed)
+    assert all(
+        may_create_all or asked.count(n) > 1 or allowed.may(Operation.CREATE, make_topic_resource(n)) for n in passed
+    )
 
 
 @given(asked=names, by_id=st.booleans(), allowed=rights(Operation.DESCRIBE, Operation.DELETE))
@@ -124,8 +126,8 @@ async def test_topics_are_deleted_by_who_may_and_names_stay_secret(
     response = await (await split_topics.delete_topics(request, allowed, IDS.get)).answered(controller)
     assert [result.topic_id for result in response.responses] == [topic.topic_id for topic in topics]
     for name, result in zip(asked, response.responses, strict=True):
-        may_know = allowed.may(Operation.DESCRIBE, topic(name))
-        may_delete = allowed.may(Operation.DELETE, topic(name)) and (may_know or not by_id)
+        may_know = allowed.may(Operation.DESCRIBE, make_topic_resource(name))
+        may_delete = allowed.may(Operation.DELETE, make_topic_resource(name)) and (may_know or not by_id)
         assert result.error_code is (DONE if may_delete else REFUSED)
         if by_id and not may_know:
             assert result.name is None
@@ -156,7 +158,7 @@ async def test_topics_grow_by_who_may_alter_them(asked: list[str], allowed: Give
     response = await (await split_topics.create_partitions(request, allowed)).answered(controller)
     assert [result.name for result in response.results] == list(dict.fromkeys(asked)), "one for each name"
     for result in response.results:
-        may_alter = asked.count(result.name) > 1 or allowed.may(Operation.ALTER, topic(result.name))
+        may_alter = asked.count(result.name) > 1 or allowed.may(Operation.ALTER, make_topic_resource(result.name))
         assert result.error_code is (DONE if may_alter else REFUSED)
 
 
@@ -175,7 +177,7 @@ async def test_configurations_are_altered_by_a_right_on_the_topic_or_on_the_clus
     assert [(result.resource_type, result.resource_name) for result in response.responses] == asked
     for one, result in zip(asked, response.responses, strict=True):
         kind, name = one
-        resource = topic(name) if kind == 2 else THE_CLUSTER
+        resource = make_topic_resource(name) if kind == 2 else THE_CLUSTER
         is_passed = asked.count(one) > 1 or allowed.may(Operation.ALTER_CONFIGS, resource)
         assert result.error_code is (
             DONE if is_passed else REFUSED if kind == 2 else ErrorCode.cluster_authorization_failed
@@ -190,6 +192,6 @@ async def test_who_produces_is_told_to_who_may_read(asked: list[str], allowed: G
     response = await split.answered(Controller(as_broker.leads_nothing))
     assert [found.name for found in response.topics] == asked
     for found in response.topics:
-        may_read = allowed.may(Operation.READ, topic(found.name))
+        may_read = allowed.may(Operation.READ, make_topic_resource(found.name))
         wanted = ErrorCode.not_leader_or_follower if may_read else REFUSED
         assert [partition.error_code for partition in found.partitions] == [wanted, wanted]

@@ -10,7 +10,7 @@ from structlog.testing import capture_logs
 
 from controller_core.admin.quotas import zk_quotas
 from controller_core.admin.quotas.zk_quotas import RATE, Quota, ZkQuotas
-from controller_core.model.quotas.entities import Entity, candidates
+from controller_core.model.quotas.entities import Entity, list_candidates
 from controller_core.model.quotas.token_bucket import MOST_PER_S
 from controller_core.wire.listener.owned_api import NoAnswerNow
 from controller_core.zk import paths
@@ -51,7 +51,7 @@ async def test_who_has_none_has_none(quotas: ZkQuotas) -> None:
 async def test_the_first_in_kafkas_order_counts_with_its_burst_and_who_shares_it(
     quotas: ZkQuotas, zookeeper: SimulatedZooKeeper
 ) -> None:
-    for number, (entity, sharing) in reversed([*enumerate(candidates("alice", "app"))]):
+    for number, (entity, sharing) in reversed([*enumerate(list_candidates("alice", "app"))]):
         set_rate(zookeeper, entity, number + 0.5)
         quota = await quotas.of("alice", "app")
         assert quota is not None

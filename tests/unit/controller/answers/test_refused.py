@@ -20,7 +20,7 @@ ORDERS, MORE = tp("orders"), tp("more")
 
 def find_refusing_brokers(cluster: Cluster) -> dict[int, str]:
     """Return the brokers that have not obeyed, and why, from the details of `/readyz`."""
-    details = cluster.active.controller.readiness().details["brokers_not_obeying"]
+    details = cluster.active.controller.check_readiness().details["brokers_not_obeying"]
     assert isinstance(details, dict)
     assert cluster.active.metric("kontroller_brokers_not_obeying") == len(details)
     return details

@@ -2,7 +2,12 @@
 
 import pytest
 
-from controller_core.controller.term.controller_epochs import HIGHEST_EPOCH, STEPS, epoch_above, epoch_after_refusal
+from controller_core.controller.term.controller_epochs import (
+    HIGHEST_EPOCH,
+    STEPS,
+    find_epoch_above,
+    find_epoch_after_refusal,
+)
 from controller_core.model.ids import ControllerEpoch
 
 
@@ -18,20 +23,20 @@ from controller_core.model.ids import ControllerEpoch
     ],
 )
 def test_an_epoch_is_kept_if_it_is_larger_than_all_that_were_used(current: int, used: list[int], chosen: int) -> None:
-    assert epoch_above(ControllerEpoch(current), map(ControllerEpoch, used)) == chosen
+    assert find_epoch_above(ControllerEpoch(current), map(ControllerEpoch, used)) == chosen
 
 
 def test_refused_epochs_are_raised_in_growing_steps_and_only_so_often() -> None:
     refused, raised = ControllerEpoch(4), []
     for raises in range(len(STEPS)):
-        epoch = epoch_after_refusal(refused, raises)
+        epoch = find_epoch_after_refusal(refused, raises)
         assert epoch is not None
         raised.append(epoch - refused)
         refused = epoch
     assert raised == sorted(set(raised))
-    assert epoch_after_refusal(refused, len(STEPS)) is None
+    assert find_epoch_after_refusal(refused, len(STEPS)) is None
 
 
 def test_no_raise_uses_up_the_numbers_that_the_protocol_has() -> None:
-    assert epoch_after_refusal(HIGHEST_EPOCH, 0) is None
-    assert epoch_after_refusal(ControllerEpoch(HIGHEST_EPOCH - 1), 0) == HIGHEST_EPOCH
+    assert find_epoch_after_refusal(HIGHEST_EPOCH, 0) is None
+    assert find_epoch_after_refusal(ControllerEpoch(HIGHEST_EPOCH - 1), 0) == HIGHEST_EPOCH

@@ -117,7 +117,7 @@ async def test_a_role_that_is_handed_over_stays_with_kafkas_brokers_until_that_i
     await cluster.settle(passing_ms=300_000)
     assert holder(cluster) == 1
     assert hindrances(first) == hindrances(second) == {Hindrance.HANDED_OVER}
-    assert first.controller.readiness().is_ready, "nothing is wrong with it"
+    assert first.controller.check_readiness().is_ready, "nothing is wrong with it"
     third = cluster.start_controller(3000)
     await cluster.settle(passing_ms=300_000)
     assert (holder(cluster), third.terms) == (1, 0), "nor does one that is started later take it"
@@ -143,7 +143,7 @@ async def test_a_process_that_shares_the_role_takes_it_from_a_broker_only_when_i
     process = cluster.start_controller()
     await cluster.settle(passing_ms=300_000)
     assert (holder(cluster), hindrances(process)) == (1, {Hindrance.SHARED})
-    assert process.controller.readiness().is_ready
+    assert process.controller.check_readiness().is_ready
     request(cluster, make_process_request(CONTROLLER))
     await cluster.settle()
     assert (process.is_active, hindrances(process)) == (True, set())

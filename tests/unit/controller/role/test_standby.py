@@ -180,12 +180,12 @@ async def test_an_error_that_nobody_expected_costs_what_was_read_and_it_is_read_
 async def test_a_process_says_whether_it_stands_by_hot(cluster: Cluster) -> None:
     first, second = await serve_by_two(cluster)
     assert (first.metric("kontroller_standby_hot"), second.metric("kontroller_standby_hot")) == (0, 1)
-    assert "hot" not in first.controller.readiness().make_json()
-    assert second.controller.readiness().make_json()["hot"] is True
+    assert "hot" not in first.controller.check_readiness().make_json()
+    assert second.controller.check_readiness().make_json()["hot"] is True
     cluster.zk.disconnect(second.session)
     await cluster.settle()
     assert second.metric("kontroller_standby_hot") == 0
-    assert second.controller.readiness().make_json()["hot"] is False
+    assert second.controller.check_readiness().make_json()["hot"] is False
     cluster.zk.reconnect(second.session)
     await cluster.settle()
     await succeed(cluster, first, second)

@@ -75,7 +75,7 @@ async def test_a_kafka_controller_keeps_the_role_when_every_takeover_fails(clust
     assert process.terms == 5 + 3, "five within half a minute, and then one each quarter of an hour"
     assert holder(cluster) == 1
     assert hindrances(process) == {Hindrance.FAILED_TERMS}
-    assert process.controller.readiness().reason == Hindrance.FAILED_TERMS.explanation
+    assert process.controller.check_readiness().reason == Hindrance.FAILED_TERMS.explanation
     assert "failed_terms" in read_log(cluster, "not standing for the role")
 
 
@@ -99,7 +99,7 @@ async def test_what_made_takeovers_fail_is_gone_and_the_role_is_taken_and_kept(c
     cluster.zk.interventions.clear()
     await cluster.settle(passing_ms=15 * MINUTE_MS)
     assert process.is_active
-    assert (hindrances(process), process.controller.readiness().is_ready) == (set(), True)
+    assert (hindrances(process), process.controller.check_readiness().is_ready) == (set(), True)
     assert cluster.leadership(ORDERS) == (1, [1, 2])
 
 
@@ -137,7 +137,7 @@ async def test_the_role_is_taken_only_where_a_majority_of_the_brokers_can_be_rea
     await cluster.settle(passing_ms=10 * MINUTE_MS)
     assert (process.terms, holder(cluster)) == (0, 1)
     assert hindrances(process) == {Hindrance.BROKERS_OUT_OF_REACH}
-    readiness = process.controller.readiness().make_json()
+    readiness = process.controller.check_readiness().make_json()
     assert readiness["ready"] is False
     assert readiness["reachable_brokers"] == [1, 4]
     assert readiness["unreachable_brokers"] == {2: "broker 2 cannot be reached", 3: "broker 3 cannot be reached"}
@@ -145,7 +145,7 @@ async def test_the_role_is_taken_only_where_a_majority_of_the_brokers_can_be_rea
     cluster.broker(3).hang()
     await cluster.settle(passing_ms=20_000)
     assert (process.is_active, holder(cluster)) == (True, CONTROLLER)
-    assert process.controller.readiness().is_ready
+    assert process.controller.check_readiness().is_ready
     assert process.metric("kontroller_reachable_brokers") == 3
     cluster.broker(3).resume()
 
@@ -158,7 +158,9 @@ async def test_a_broker_that_cannot_be_led_for_its_release_is_named_counted_and_
     process = cluster.start_controller()
     await cluster.settle(passing_ms=20_000)
     assert process.is_active
-    assert process.controller.readiness().make_json()["unreachable_brokers"] == {2: "broker 2 is of another release"}
+    assert process.controller.check_readiness().make_json()["unreachable_brokers"] == {
+        2: "broker 2 is of another release"
+    }
     assert process.metric("kontroller_unsupported_brokers") == 1
     assert read_unsupported(cluster) == (2,)
     cluster.create_topic("orders", [1, 3])
@@ -172,10 +174,10 @@ async def test_a_broker_that_cannot_be_led_for_its_release_is_named_counted_and_
 
 async def test_the_role_of_a_cluster_without_brokers_is_taken(cluster: Cluster) -> None:
     process = await cluster.serve()
-    assert process.controller.readiness().is_ready
+    assert process.controller.check_readiness().is_ready
     cluster.start_brokers(1)
     await cluster.settle()
-    assert process.controller.readiness().is_ready
+    assert process.controller.check_readiness().is_ready
 
 
 async def test_an_unreadable_registration_is_not_counted_among_the_brokers(cluster: Cluster) -> None:
@@ -193,7 +195,7 @@ async def test_the_role_is_given_back_when_no_broker_is_within_reach_and_taken_a
         cluster.broker(number).cut_off()
     await cluster.settle(passing_ms=25_000)
     assert process.is_active, "it may be over in a moment"
-    assert not process.controller.readiness().is_ready
+    assert not process.controller.check_readiness().is_ready
     await cluster.settle(passing_ms=15_000)
     assert (process.is_active, holder(cluster)) == (False, 1)
     for number in (1, 2, 3):
@@ -222,7 +224,7 @@ async def test_a_look_at_the_brokers_that_fails_is_not_the_last(cluster: Cluster
     cluster.surprises_expected = True
     cluster.broker(1).cut_off()
     await cluster.settle(passing_ms=6000)
-    assert (process.terms, process.controller.readiness().is_ready) == (1, False)
+    assert (process.terms, process.controller.check_readiness().is_ready) == (1, False)
     cluster.broker(1).reconnect()
 
 

@@ -232,7 +232,7 @@ def test_requests_say_what_the_plain_objects_would_say_byte_for_byte(state: Clus
     replicas: defaultdict[BrokerId, dict[TopicPartition, bool]] = defaultdict(dict)
     metadata: defaultdict[BrokerId, dict[TopicPartition, None]] = defaultdict(dict)
     for partition, receivers, is_new in led:
-        batch.leader_and_isr(partition, receivers, is_new=is_new)
+        batch.add_leader_and_isr(partition, receivers, is_new=is_new)
         for broker in receivers:
             replicas[broker][partition] = is_new or replicas[broker].get(partition, False)
         updates.append(([partition], None))
@@ -329,7 +329,7 @@ def test_whole_topics_say_what_the_plain_objects_of_their_partitions_would_say(
     batch.update_metadata(partition for partition in more if partition.topic not in whole)
     batch.flush(sent)
 
-    known = [p for name in whole for p in state.partitions_of(name)]
+    known = [p for name in whole for p in state.list_partitions_of(name)]
     others = [p for p in dict.fromkeys(more) if p.topic not in whole]
     for broker in state.brokers:
         hosted = {p: False for p in known if broker in state.assignment(p).replicas}
@@ -392,7 +392,7 @@ def test_what_does_not_fit_one_request_is_sent_in_several(monkeypatch: pytest.Mo
     monkeypatch.setattr(broker_requests, "REQUEST_BYTES", 50)
     state = state_of(*TOPICS[:2], *(TopicName(f"topic-{number}") for number in range(5)))
     batch, sent = RequestBatch(state, IDENTITY), Sent([])
-    batch.leader_and_isr_to(BROKERS[0], list(state.all_partitions()))
+    batch.add_leader_and_isr_to(BROKERS[0], list(state.all_partitions()))
     batch.update_metadata(state.all_partitions())
     for partition in state.all_partitions():
         batch.stop_replica(partition, BROKERS[0], delete=False)
@@ -414,7 +414,7 @@ def test_a_partition_with_a_value_that_no_field_can_carry_is_left_out_and_the_ot
     state.add_topic(TOPICS[1], TopicId(UUID(int=7)), 1, other.topics[TOPICS[1]].partitions)
     state.set_states({broken: other.states[broken]})
     batch, sent = RequestBatch(state, IDENTITY), Sent([])
-    batch.leader_and_isr_to(BROKERS[0], list(state.all_partitions()))
+    batch.add_leader_and_isr_to(BROKERS[0], list(state.all_partitions()))
     batch.update_metadata(state.all_partitions())
     batch.flush(sent)
     assert len(sent.requests) == 4
@@ -453,8 +453,8 @@ def test_receivers_of_many_partitions_are_those_that_each_would_have_by_itself()
     batch = RequestBatch(state, IDENTITY)
     for is_new in (True, False):
         for partition, brokers in receivers.items():
-            batch.leader_and_isr(partition, brokers, is_new=is_new)
+            batch.add_leader_and_isr(partition, brokers, is_new=is_new)
         batch.flush(one_by_one)
-        batch.leader_and_isr_of(receivers, is_new=is_new)
+        batch.add_leader_and_isr_of(receivers, is_new=is_new)
         batch.flush(at_once)
     assert at_once.requests == one_by_one.requests

@@ -66,7 +66,7 @@ class Sent:
 def list_requests_after_a_change(number: int, *, replicas: int = 3) -> list[ControlRequest]:
     brokers = [BrokerId(broker) for broker in range(1, number + 1)]
     batch, sent = RequestBatch(cluster_of(brokers, replicas=replicas), IDENTITY), Sent()
-    batch.leader_and_isr(CHANGED, brokers[:replicas])
+    batch.add_leader_and_isr(CHANGED, brokers[:replicas])
     batch.flush(sent)
     return sent.requests
 

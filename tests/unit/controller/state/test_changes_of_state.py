@@ -70,7 +70,7 @@ def uses(path: Path) -> set[str]:
     for node in ast.walk(ast.parse(path.read_text())):
         name = node.id if isinstance(node, ast.Name) else node.attr if isinstance(node, ast.Attribute) else ""
         if name in {"write_states", "create_states", "restore_states"} or (
-            name == "leadership" and ast.unparse(node).endswith("log.leadership")
+            name == "log_leadership" and ast.unparse(node).endswith("log.log_leadership")
         ):
             used.add(name)
     return used
@@ -78,4 +78,4 @@ def uses(path: Path) -> set[str]:
 
 def test_only_one_place_writes_leaderships_and_logs_them() -> None:
     assert [name_of(path) for path in CORE.rglob("*.py") if uses(path)] == [name_of(LEADERSHIPS)]
-    assert uses(LEADERSHIPS) == {"write_states", "create_states", "restore_states", "leadership"}
+    assert uses(LEADERSHIPS) == {"write_states", "create_states", "restore_states", "log_leadership"}

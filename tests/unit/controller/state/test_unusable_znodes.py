@@ -301,7 +301,7 @@ async def test_a_topic_id_that_stands_for_none_is_replaced(served: Cluster) -> N
 async def test_a_topic_without_any_good_partition_is_there_and_empty(served: Cluster) -> None:
     served.write(Create(path=paths.topic(TopicName("bad")), data=b'{"partitions":{"0":[2147483648]}}'))
     await served.settle()
-    assert served.active.term.state.partitions_of(TopicName("bad")) == []
+    assert served.active.term.state.list_partitions_of(TopicName("bad")) == []
     served.write(SetData(path=paths.topic(TopicName("bad")), data=b'{"partitions":{"0":[1]}}'))
     await served.settle()
     assert served.leadership(tp("bad")) == (1, [1])

@@ -3,13 +3,13 @@
 import pytest
 
 from controller_core.model.draining.broker_stop import (
-    absent,
-    enough,
+    count_absent,
+    count_missing_replicas,
     explain,
-    obstacles,
-    shortfall,
-    still_led,
-    turn_of,
+    explain_enough,
+    find_obstacles,
+    find_still_led,
+    find_turn,
 )
 from controller_core.model.draining.cluster_picture import ClusterPicture, PartitionPlace
 from controller_core.model.ids import NO_LEADER, BrokerId, PartitionId, TopicName, TopicPartition
@@ -51,7 +51,7 @@ def picture(*places: PartitionPlace, alive: tuple[int, ...] = (1, 2, 3)) -> Clus
 def test_a_partition_that_can_do_without_the_broker_is_not_waited_for(
     replicas: list[int], isr: list[int], minimum: int, why: str
 ) -> None:
-    assert obstacles(picture(place(replicas, isr)), BROKER, {T: minimum}) == (), why
+    assert find_obstacles(picture(place(replicas, isr)), BROKER, {T: minimum}) == (), why
 
 
 @pytest.mark.parametrize(
@@ -68,15 +68,15 @@ def test_a_partition_that_can_do_without_the_broker_is_not_waited_for(
 def test_a_partition_with_too_few_replicas_in_sync_is_waited_for(
     replicas: list[int], isr: list[int], minimum: int, needed: int, missing: list[int]
 ) -> None:
-    (found,) = obstacles(picture(place(replicas, isr)), BROKER, {T: minimum})
+    (found,) = find_obstacles(picture(place(replicas, isr)), BROKER, {T: minimum})
     assert (found.needed, found.missing) == (needed, brokers(*missing))
 
 
 def test_waiting_makes_progress_when_a_replica_comes_into_sync_or_a_broker_comes_back() -> None:
     def measure(*isrs: list[int], alive: tuple[int, ...]) -> tuple[int, int]:
         seen = picture(*(place([1, 2, 3], isr, number) for number, isr in enumerate(isrs)), alive=alive)
-        waiting = obstacles(seen, BROKER, {T: 2})
-        return shortfall(waiting), absent(waiting, seen.brokers)
+        waiting = find_obstacles(seen, BROKER, {T: 2})
+        return count_missing_replicas(waiting), count_absent(waiting, seen.brokers)
 
     assert measure([1], [1, 2], alive=(1,)) == (3, 2)
     assert measure([1, 2], [1, 2], alive=(1, 2)) == (2, 1)
@@ -85,7 +85,7 @@ def test_waiting_makes_progress_when_a_replica_comes_into_sync_or_a_broker_comes
 
 def test_what_is_waited_for_is_said_in_one_bounded_line_with_complete_counts() -> None:
     seen = picture(*(place([1, 2, 3], [1, 2], number) for number in range(7)), place([1, 2], [1], 7), alive=(1, 2))
-    text = explain(obstacles(seen, BROKER, {T: 2}), seen.brokers)
+    text = explain(find_obstacles(seen, BROKER, {T: 2}), seen.brokers)
     assert text.startswith(
         "8 partitions would have too few replicas in sync: t-0 (ISR 1,2, min.insync.replicas 2, not in sync 3), t-1 "
     )
@@ -97,7 +97,9 @@ def test_what_is_waited_for_is_said_in_one_bounded_line_with_complete_counts() -
 
 
 def test_what_cannot_be_helped_is_said() -> None:
-    text = enough(picture(place([1], [1]), place([1, 2], [1, 2], 1), place([1, 2, 3], [1, 2, 3], 2)), BROKER, {T: 2})
+    text = explain_enough(
+        picture(place([1], [1]), place([1, 2], [1, 2], 1), place([1, 2, 3], [1, 2, 3], 2)), BROKER, {T: 2}
+    )
     assert text == (
         "3 partitions of broker 1 can do without it; not waited for, no other replica, unavailable while it is stopped: "
         "t-0; not waited for, no more replicas than min.insync.replicas, acks=all is refused while it is stopped: t-1"
@@ -106,9 +108,9 @@ def test_what_cannot_be_helped_is_said() -> None:
 
 def test_leaderships_that_nobody_can_take_over_are_not_counted() -> None:
     seen = picture(place([1], [1]), place([1, 2], [1, 2], 1), place([1, 2], [1, 2], 2, leader=2))
-    assert [led.partition.partition for led in still_led(seen, BROKER)] == [1]
+    assert [led.partition.partition for led in find_still_led(seen, BROKER)] == [1]
 
 
 def test_brokers_that_are_stopped_together_have_turns_of_their_own() -> None:
     seen = picture(alive=(7, 3, 5, 1000))
-    assert [turn_of(seen, broker) for broker in brokers(3, 5, 7)] == [0, 1, 2]
+    assert [find_turn(seen, broker) for broker in brokers(3, 5, 7)] == [0, 1, 2]

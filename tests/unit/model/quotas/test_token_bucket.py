@@ -11,7 +11,7 @@ from controller_core.model.quotas.token_bucket import (
     Limit,
     TokenBucket,
     charge_bucket,
-    full,
+    make_full_bucket,
 )
 
 FIVE = Limit(rate_per_s=5, burst=500)
@@ -32,7 +32,7 @@ def bucket(tokens: float, at_ms: float = 0) -> TokenBucket:
 
 
 def test_a_burst_brings_a_bucket_into_debt_until_it_is_filled_again() -> None:
-    after = charge_bucket(full(FIVE, 0), 560, FIVE, is_strict=True)
+    after = charge_bucket(make_full_bucket(FIVE, 0), 560, FIVE, is_strict=True)
     assert (after.bucket, after.is_refused, after.throttle_ms) == (bucket(-60), False, None)
     assert after.bucket.throttle_ms(FIVE) == 12_000
     assert after.bucket.fill(FIVE, 11_999).is_exhausted
@@ -53,10 +53,10 @@ def test_what_changes_nothing_is_refused_of_an_exhausted_bucket_as_well() -> Non
 
 
 def test_a_permissive_quota_refuses_nothing_and_makes_wait_for_all_that_is_owed() -> None:
-    first = charge_bucket(full(FIVE, 0), 560, FIVE, is_strict=False)
+    first = charge_bucket(make_full_bucket(FIVE, 0), 560, FIVE, is_strict=False)
     second = charge_bucket(first.bucket, 5, FIVE, is_strict=False)
     assert [(each.is_refused, each.throttle_ms) for each in (first, second)] == [(False, 12_000), (False, 13_000)]
-    assert charge_bucket(full(FIVE, 0), 500, FIVE, is_strict=False).throttle_ms is None
+    assert charge_bucket(make_full_bucket(FIVE, 0), 500, FIVE, is_strict=False).throttle_ms is None
 
 
 def test_a_wait_is_rounded_as_java_rounds() -> None:
@@ -76,7 +76,7 @@ def test_another_rate_counts_from_when_somebody_asks_next() -> None:
 
 def test_of_a_rate_of_nothing_one_change_fits_and_no_more() -> None:
     none = limit(0)
-    first = charge_bucket(full(none, 0), 3, none, is_strict=True)
+    first = charge_bucket(make_full_bucket(none, 0), 3, none, is_strict=True)
     assert not first.is_refused
     second = charge_bucket(first.bucket.fill(none, 1e15), 1, none, is_strict=True)
     assert (second.is_refused, second.throttle_ms) == (True, LONGEST_THROTTLE_MS)
@@ -107,7 +107,7 @@ def test_whatever_is_asked_when_the_numbers_stay_numbers(
     rate: float, windows_s: float, asked: list[tuple[float, int]], is_strict: bool
 ) -> None:
     quota = limit(rate, windows_s)
-    present = full(quota, 0)
+    present = make_full_bucket(quota, 0)
     for now_ms, mutations in asked:
         charge = charge_bucket(present.fill(quota, now_ms), mutations, quota, is_strict=is_strict)
         present = charge.bucket
@@ -120,7 +120,7 @@ def test_whatever_is_asked_when_the_numbers_stay_numbers(
 @given(rate=st.floats(1e-3, 1e6), mutations=MUTATIONS)
 def test_who_has_waited_as_long_as_he_was_told_is_not_refused(rate: float, mutations: int) -> None:
     quota = limit(rate)
-    owing = charge_bucket(full(quota, 0), mutations, quota, is_strict=True).bucket
+    owing = charge_bucket(make_full_bucket(quota, 0), mutations, quota, is_strict=True).bucket
     wait_ms = owing.throttle_ms(quota)
     if wait_ms < LONGEST_THROTTLE_MS:
         assert not charge_bucket(owing.fill(quota, wait_ms + 1), 1, quota, is_strict=True).is_refused

@@ -8,11 +8,11 @@ import pytest
 from controller_core.model.topics.config_keys import (
     RESERVED_KEYS,
     Owner,
-    clashes,
-    declarable,
+    find_clashes,
+    find_declarable,
+    find_objections,
+    find_owner,
     find_undeclared_keys,
-    objections,
-    owner_of,
 )
 
 LEADER = "leader.replication.throttled.replicas"
@@ -34,7 +34,7 @@ class TestOwners:
         ],
     )
     def test_a_key_has_one_owner(self, key: str, named: set[str], given: set[str], owner: Owner) -> None:
-        assert owner_of(key, named, given) is owner
+        assert find_owner(key, named, given) is owner
 
     def test_the_lists_of_a_throttle_are_not_undeclared(self) -> None:
         live = {LEADER: "0:1", FOLLOWER: "00:1", "retention.ms": "1", "flush.ms": "2", "segment.ms": "3"}
@@ -44,7 +44,7 @@ class TestOwners:
 class TestObjections:
     @pytest.mark.parametrize("key", sorted(RESERVED_KEYS))
     def test_a_list_of_throttled_replicas_is_refused_with_the_field_to_use(self, key: str) -> None:
-        (objection,) = objections({key: "*"}, 3)
+        (objection,) = find_objections({key: "*"}, 3)
         assert objection == (
             f"{key} belongs to moves of replicas: take it out, and set reassignment.throttle to limit what moves take"
         )
@@ -54,16 +54,16 @@ class TestObjections:
         [("1", 1, False), ("2", 2, False), (" 2 ", 2, False), ("3", 2, True), ("2", 1, True)],
     )
     def test_more_in_sync_than_there_are_replicas_is_refused(self, value: str, replicas: int, is_refused: bool) -> None:
-        assert bool(objections({"min.insync.replicas": value}, replicas)) is is_refused
+        assert bool(find_objections({"min.insync.replicas": value}, replicas)) is is_refused
 
     def test_the_words_say_both_ways_out(self) -> None:
-        assert objections({"min.insync.replicas": "2"}, 1) == [
+        assert find_objections({"min.insync.replicas": "2"}, 1) == [
             "min.insync.replicas is 2, but each partition has 1 replica: brokers refuse writes with acks=all, or "
             "acknowledge them with fewer replicas. Set it to 1 or less, or give each partition 2 replicas"
         ]
 
     def test_no_value_is_a_reason_to_fail(self) -> None:
-        assert objections({"min.insync.replicas": "many"}, 2) == [
+        assert find_objections({"min.insync.replicas": "many"}, 2) == [
             "Invalid value many for configuration min.insync.replicas: Not a number of type INT"
         ]
 
@@ -76,27 +76,27 @@ class TestObjections:
         ],
     )
     def test_what_only_later_releases_take_is_refused_with_zookeeper_alone(self, config: Mapping[str, str]) -> None:
-        assert objections(config, 1)
-        assert objections(config, 1, has_zookeeper=False) == []
+        assert find_objections(config, 1)
+        assert find_objections(config, 1, has_zookeeper=False) == []
 
     @pytest.mark.parametrize("has_zookeeper", [True, False])
     def test_a_misspelled_key_is_refused_everywhere(self, has_zookeeper: bool) -> None:
-        assert objections({"retension.ms": "1"}, 1, has_zookeeper=has_zookeeper)
+        assert find_objections({"retension.ms": "1"}, 1, has_zookeeper=has_zookeeper)
 
 
 class TestClashes:
     def test_a_named_key_that_contradicts_one_that_the_topic_has_clashes(self) -> None:
         live = {"max.compaction.lag.ms": "10"}
-        assert clashes(live, {**live, "min.compaction.lag.ms": "20"}, 1)
-        assert clashes(live, {**live, "min.compaction.lag.ms": "5"}, 1) == []
+        assert find_clashes(live, {**live, "min.compaction.lag.ms": "20"}, 1)
+        assert find_clashes(live, {**live, "min.compaction.lag.ms": "5"}, 1) == []
 
     def test_a_contradiction_that_was_there_before_is_not_the_changes(self) -> None:
         live = {"max.compaction.lag.ms": "10", "min.compaction.lag.ms": "20"}
-        assert clashes(live, {**live, "retention.ms": "5"}, 1) == []
+        assert find_clashes(live, {**live, "retention.ms": "5"}, 1) == []
 
     def test_keys_that_make_no_sense_hide_no_contradiction(self) -> None:
         live = {"max.compaction.lag.ms": "10", "no.such.key": "1", "retention.ms": "soon", LEADER: "*"}
-        assert clashes(live, {**live, "min.compaction.lag.ms": "20"}, 1)
+        assert find_clashes(live, {**live, "min.compaction.lag.ms": "20"}, 1)
 
 
 class TestImport:
@@ -113,12 +113,12 @@ class TestImport:
     def test_what_can_be_declared_has_no_objections_and_nothing_is_lost(
         self, live: dict[str, str], left_out: set[str]
     ) -> None:
-        found = declarable(live, 2)
+        found = find_declarable(live, 2)
         assert set(found.left_out) == left_out
         assert {**found.config, **{key: live[key] for key in found.left_out}} == live
-        assert objections(found.config, 2) == []
+        assert find_objections(found.config, 2) == []
         assert all(found.left_out.values())
 
     def test_thousands_of_senseless_keys_are_left_out(self) -> None:
         live = {f"no.such.key.{number}": "1" for number in range(5_000)}
-        assert declarable({**live, "retention.ms": "1"}, 1).config == {"retention.ms": "1"}
+        assert find_declarable({**live, "retention.ms": "1"}, 1).config == {"retention.ms": "1"}

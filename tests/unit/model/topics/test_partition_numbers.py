@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from controller_core.model.ids import PartitionId
-from controller_core.model.topics.partition_numbers import refuse_additions, refuse_removals, removable
+from controller_core.model.topics.partition_numbers import find_removable, refuse_additions, refuse_removals
 
 NUMBERS = st.sets(st.integers(0, 12).map(PartitionId))
 COUNTS = st.integers(0, 8)
@@ -46,7 +46,7 @@ def test_what_is_removed_is_the_end_and_not_all(count: int, asked: Set[Partition
 def test_what_can_go_now_are_the_last_ones_that_are_asked_to(
     present: Set[PartitionId], asked: Set[PartitionId]
 ) -> None:
-    gone = removable(present, asked)
+    gone = find_removable(present, asked)
     assert gone <= present & asked
     assert all(number < least for number in present - gone for least in [min(gone, default=PartitionId(1 << 31))])
     assert not present - gone or max(present - gone) not in asked

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from controller_core.model.topics.topic_configs import TOPIC_CONFIGS, complaints, effective
+from controller_core.model.topics.topic_configs import TOPIC_CONFIGS, fill_in_defaults, find_complaints
 from devcluster.building.java import tool_command
 
 SEPARATOR = "\x01"
@@ -87,7 +87,7 @@ def test_keys_types_and_defaults_are_those_of_kafka() -> None:
 @pytest.mark.real
 def test_every_verdict_is_that_of_kafka() -> None:
     verdicts = dict(zip(map(str, configurations()), kafka()[1], strict=True))
-    ours = {str(config): complaints(config) for config in configurations()}
+    ours = {str(config): find_complaints(config) for config in configurations()}
     assert {c: (verdicts[c], o) for c, o in ours.items() if (verdicts[c] == "valid") != (o == [])} == {}
     assert 0 < list(verdicts.values()).count("valid") < len(verdicts)
 
@@ -106,7 +106,7 @@ def test_every_verdict_is_that_of_kafka() -> None:
     ],
 )
 def test_what_brokers_accept_is_accepted(key: str, value: str) -> None:
-    assert complaints({key: value}) == []
+    assert find_complaints({key: value}) == []
 
 
 @pytest.mark.parametrize(
@@ -130,19 +130,19 @@ def test_what_brokers_accept_is_accepted(key: str, value: str) -> None:
     ],
 )
 def test_what_brokers_would_refuse_is_named(key: str, value: str) -> None:
-    (complaint,) = complaints({"segment.ms": "1", key: value})
+    (complaint,) = find_complaints({"segment.ms": "1", key: value})
     assert key in complaint
 
 
 def test_sound_values_that_contradict_each_other_are_named() -> None:
-    (complaint,) = complaints({"min.compaction.lag.ms": "20", "max.compaction.lag.ms": "10"})
+    (complaint,) = find_complaints({"min.compaction.lag.ms": "20", "max.compaction.lag.ms": "10"})
     assert "min.compaction.lag.ms (20) > max.compaction.lag.ms (10)" in complaint
-    assert complaints({"min.compaction.lag.ms": "10", "max.compaction.lag.ms": "10"}) == []
-    assert complaints({"remote.storage.enable": "true", "cleanup.policy": "compact"})
+    assert find_complaints({"min.compaction.lag.ms": "10", "max.compaction.lag.ms": "10"}) == []
+    assert find_complaints({"remote.storage.enable": "true", "cleanup.policy": "compact"})
 
 
 def test_the_effective_configuration_has_every_key_and_the_overrides() -> None:
-    values = effective({"retention.ms": "5"})
+    values = fill_in_defaults({"retention.ms": "5"})
     assert values.keys() == TOPIC_CONFIGS.keys()
     assert values["retention.ms"] == "5"
     assert values["segment.bytes"] == "1073741824"

@@ -19,7 +19,7 @@ from controller_core.model.scram import (
     CredentialsOutOfReach,
     SaltedPassword,
     StoredCredential,
-    credential,
+    make_credential,
     read_credential,
 )
 from controller_core.wire.authentication.secured_listener import SecuredListener
@@ -43,7 +43,7 @@ def make_stored(
     """Return the credential as Kafka stores it."""
     (mechanism,) = (each for each in SCRAM_MECHANISMS.values() if each.name == mechanism_name)
     salted = hashlib.pbkdf2_hmac(mechanism.digest, password.encode(), salt, iterations)
-    return read_credential(credential(mechanism, SaltedPassword(salt=salt, salted=salted, iterations=iterations)))
+    return read_credential(make_credential(mechanism, SaltedPassword(salt=salt, salted=salted, iterations=iterations)))
 
 
 @dataclass

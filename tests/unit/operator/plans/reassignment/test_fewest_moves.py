@@ -11,7 +11,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from controller_core.model.ids import BrokerId, PartitionId, TopicName, TopicPartition
-from controller_core.model.topics.placement import NotEnoughBrokers, effective_racks
+from controller_core.model.topics.placement import NotEnoughBrokers, find_effective_racks
 from controller_operator.plans.reassignment.draining import drain, occupancy
 
 MOST_CHOICES: Final = 1000
@@ -50,7 +50,7 @@ def clusters(draw: st.DrawFn) -> Cluster:
 
 def rack_counts(cluster: Cluster, after: dict[TopicPartition, Replicas]) -> tuple[int, ...]:
     live, assigned, drained = cluster
-    racks = effective_racks({broker: rack for broker, rack in live.items() if broker not in drained})
+    racks = find_effective_racks({broker: rack for broker, rack in live.items() if broker not in drained})
     return tuple(len({racks[b] for b in after.get(p, assigned[p]) if b in racks}) for p in sorted(assigned))
 
 
