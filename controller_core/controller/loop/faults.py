@@ -4,21 +4,8 @@ Only errors that no operation handles come here. After a lost race the decision 
 Unreadable znodes are reported and left alone (`state.unusable_znodes`). Impossible parts of requests, illegal
 transitions and writes that are too large are refused one by one. The stream to a broker retries until it answers.
 
-| class | errors | event | term | process |
-| --- | --- | --- | --- | --- |
-| deposed | `Fenced`, `SessionExpired` | dropped | ends, at once | looks at the role again |
-| ZooKeeper gone | `ConnectionLost`: reads and writes of a term have waited for it | dropped | ends | ends |
-| access refused | `AccessRefused` | dropped | ends | ends: a person has to act |
-| retriable | `Conflict`, `Contended` | **answered** REQUEST_TIMED_OUT, or **later** | goes on, or as below | goes on |
-| unexpected | all others | **answered** UNKNOWN_SERVER_ERROR, or **later** | goes on, or as below | goes on |
-
-If nothing can have changed before the error (`term.traces`), memory is still sound and the term goes on: a request is
-*answered*, a `Periodic` event is handled again *later*. Other events cannot be left out, and memory may differ from
-ZooKeeper after them. So the controller resigns, and the next term, perhaps of the same process, reads everything again.
-`role.failed_terms` says how long this process then waits.
-
-Outside of events: an error of an unexpected class while the role is checked ends the process. Background work is
-restarted (`controller_core.supervision`).
+The classes and policies stand at `_POLICIES`. Outside of events: an error of an unexpected class while the role is
+checked ends the process. Background work is restarted (`controller_core.supervision`).
 """
 
 from dataclasses import dataclass
@@ -68,7 +55,7 @@ class Policy:
 
     @property
     def may_go_on(self) -> bool:
-        """True if the term continues when nothing was changed. Otherwise it ends, and counts as a failed one."""
+        """True if the term continues when nothing was changed. A term that such an error ends counts as failed."""
         return self.answer is not None
 
 
@@ -79,6 +66,21 @@ _POLICIES: Final = {
     Fault.RETRIABLE: Policy(reason="unexpected error", answer=ErrorCode.request_timed_out, gives_role_back=True),
     Fault.UNEXPECTED: Policy(reason="unexpected error", answer=ErrorCode.unknown_server_error, gives_role_back=True),
 }
+"""The consequences of each class.
+
+| class | errors | event | term | process |
+| --- | --- | --- | --- | --- |
+| deposed | `Fenced`, `SessionExpired` | dropped | ends, at once | checks the role again |
+| ZooKeeper gone | `ConnectionLost`: reads and writes of a term have waited for it | dropped | ends | ends |
+| access refused | `AccessRefused` | dropped | ends | ends: a person has to act |
+| retriable | `Conflict`, `Contended` | **answered** REQUEST_TIMED_OUT, or **later** | continues, or as below | continues |
+| unexpected | all others | **answered** UNKNOWN_SERVER_ERROR, or **later** | continues, or as below | continues |
+
+If nothing can have changed before the error (`term.traces`), memory is still sound and the term continues: a request is
+*answered*, a `Periodic` event is handled again *later*. Other events cannot be left out, and memory may differ from
+ZooKeeper after them. So the controller resigns, and the next term, perhaps of the same process, reads everything again.
+`role.failed_terms` says how long this process then waits.
+"""
 
 
 def find_fault(error: Exception) -> Fault:

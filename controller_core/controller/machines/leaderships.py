@@ -60,8 +60,7 @@ Attempt = Callable[[Mapping[TopicPartition, PartitionState]], Awaitable[Mapping[
 
 
 async def retry_until_committed(term: Term, partitions: Iterable[TopicPartition], attempt: Attempt) -> None:
-    """Run the attempt with the states that this term knows, and repeat it for states that somebody else has written
-    since.
+    """Run the attempt with the states that this term knows. Repeat it for states that somebody else wrote since.
 
     A partition whose topic is deleted in between is left out. One that somebody writes all the time is left as it is,
     with an error in the log.

@@ -71,8 +71,7 @@ async def bring_online(
     election: Election = Election.OFFLINE,
     log_ends: EndsOfLogs = MappingProxyType({}),
 ) -> NotElectedPartitions:
-    """-> OnlinePartition: elect a first leader for new partitions, and another one by the given selector for the
-    others.
+    """-> OnlinePartition: elect the first leaders of new partitions. For the others the given selector elects.
 
     `log_ends` are the known ends of logs of replicas outside the ISR, for an unclean election.
     """

@@ -77,8 +77,7 @@ async def delete(term: Term, replicas: Iterable[PartitionReplica]) -> None:
 
 
 async def take_out(term: Term, replicas: Iterable[PartitionReplica], *, tells_unchanged: bool = True) -> None:
-    """-> OfflineReplica, for replicas that are not there yet. They may be there after a controlled shutdown of their
-    broker.
+    """-> OfflineReplica, for replicas that are not there yet, as they are after a controlled shutdown.
 
     An offline replica that is in the ISR again leaves it. A leader older than Kafka 3.3 adds a replica that shuts down.
     """

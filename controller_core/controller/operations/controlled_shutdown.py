@@ -54,8 +54,7 @@ async def on_controlled_shutdown(term: Term, request: ControlledShutdownRequest)
 
 
 async def shutdown_broker(term: Term, broker: BrokerId) -> list[TopicPartition]:
-    """Run shutdownBroker: its steps in the order of the specification. Return the partitions that the broker still
-    leads.
+    """Run shutdownBroker in the order of the specification. Return the partitions that the broker still leads.
 
     Partitions whose only replica is on the broker are left alone, because no other broker can take them over.
     """

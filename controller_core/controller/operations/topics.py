@@ -54,8 +54,7 @@ ADDED_AT_ONCE: Final = 100
 
 
 async def on_topics_changed(term: Term, suspects: Collection[TopicName] = ()) -> None:
-    """Compare the topics in ZooKeeper with the known ones. A topic that was deleted and created again is handled as
-    both.
+    """Compare the topics in ZooKeeper with the known ones. A recreated topic is handled as deleted and as new.
 
     Known topics are read only if they may have changed: if their watch has fired, or if they are among `suspects`.
     """

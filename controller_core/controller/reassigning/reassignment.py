@@ -158,8 +158,7 @@ def remember_running(term: Term, topic: TopicName, content: TopicAssignment) -> 
 
 
 async def announce(term: Term, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, PartitionState]:
-    """Raise the leader epoch and send it to all assigned replicas. They ignore a changed AR under an epoch that they
-    know.
+    """Raise the leader epoch and send it to all assigned replicas. They ignore a changed AR under the same epoch.
 
     Return the former states of the partitions.
     """

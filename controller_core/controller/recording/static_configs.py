@@ -48,9 +48,7 @@ class StaticConfigs:
         return self._round is not None and not self._round.done()
 
     def find_missing(self, state: ClusterState) -> list[Broker]:
-        """Return the registered brokers to ask: configuration unknown, questions left, those with the fewest questions
-        first.
-        """
+        """Return the registered brokers to ask, if questions are left, those with the fewest questions first."""
         unknown = {
             (broker.id, broker.epoch): broker
             for broker in state.brokers.values()

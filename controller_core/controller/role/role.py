@@ -170,8 +170,7 @@ class Role:
         self._presence.refresh()
 
     async def pass_on(self, zk: ZkSession, writer: FencedWriter) -> bool:
-        """Have a hot standby take the role of this process, whose term is over, so that no broker can get it in
-        between.
+        """Pass the role to a hot standby after the end of the term, so that no broker can get it in between.
 
         Return False if the role has to be given back for anybody to take.
         """

@@ -24,8 +24,7 @@ _NONE: Final = ControllerEpoch(-1)
 
 @dataclass(slots=True)
 class LateCopies:
-    """The largest epochs of requests of unknown outcome, whose copies may still arrive at one broker in its present
-    life.
+    """The largest epochs of unanswered requests, whose copies may still reach one broker in its present life.
 
     Leader epochs do not fence these copies:
 
@@ -33,7 +32,7 @@ class LateCopies:
       for the log of a former topic (-1). The epochs of a recreated topic begin at 0. The copy would delete or stop a
       replica that was added since.
     - A LeaderAndIsr finds no epoch to compare with if the replica was deleted since. The copy would create a log
-      without an owner, which the next topic of that name stumbles on.
+      without an owner, and the next topic of that name would fail there.
 
     Waiting does not help, because nothing bounds the delay. But a broker refuses a controller epoch below the largest
     that it has seen, and checks that under the lock in which it applies requests. So a LeaderAndIsr after a StopReplica

@@ -37,8 +37,7 @@ class PartitionEntries:
         self._leaving = {name for name, deletion in state.deletions.items() if deletion.started}
 
     def leader_and_isr(self, partitions: Mapping[TopicPartition, bool]) -> Iterator[bytes]:
-        """Yield the topics of a LeaderAndIsr with these partitions. The values are True if a partition is new to the
-        broker.
+        """Yield the topics of a LeaderAndIsr. The values are True if a partition is new to the broker.
 
         Partitions that are gone since, or have no leadership yet, are left out.
         """

@@ -57,9 +57,7 @@ class AssignedReplicas:
         self.topics: Final[Mapping[TopicName, Topic]] = self._topics
         self._rewritten: dict[TopicName, tuple[ZkVersion, TopicAssignment]] = {}
         self.rewritten: Final[Mapping[TopicName, tuple[ZkVersion, TopicAssignment]]] = self._rewritten
-        """The last content that this controller wrote to each topic's znode during reassignments, with the resulting
-        version.
-        """
+        """The last content written to each topic's znode during reassignments, with the resulting version."""
         self._revision = 0
         self._names: dict[TopicId, TopicName] = {}
         self._partitions_on: defaultdict[BrokerId, dict[TopicPartition, None]] = defaultdict(dict)

@@ -243,9 +243,7 @@ class ClusterState(AssignedReplicas):
                 self.set_failed_replicas(broker, failed.difference(forgotten))
 
     def may_have(self, topic_partition: TopicPartition) -> bool:
-        """Return True if the partition exists, or its topic's znode is unreadable, wholly or partly, so that it may
-        exist.
-        """
+        """Return True if the partition exists, or may exist in the unreadable part of its topic's znode."""
         return self.has(topic_partition) or self.unusable.has(paths.topic(topic_partition.topic))
 
     def list_known_replicas(self, topic_partition: TopicPartition) -> tuple[BrokerId, ...]:

@@ -40,8 +40,7 @@ async def rise_above_states(term: Term) -> None:
 
 
 async def raise_epoch(term: Term, epoch: ControllerEpoch, *, reason: str) -> None:
-    """Raise the epoch in ZooKeeper, for writes, and for the streams to brokers. The caller begins the journal's next
-    term.
+    """Raise the epoch in ZooKeeper, for writes, and for streams to brokers. The caller begins the journal's next term.
 
     Raises `Fenced` if somebody else wrote `/controller_epoch`, or if it is unknown whether this write was applied.
     """

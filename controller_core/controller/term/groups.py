@@ -27,7 +27,7 @@ async def run_in_groups(
 ) -> None:
     """Do the work for all items in groups, and send the brokers requests after every few groups.
 
-    An error of one group is raised after the groups in progress have ended. No further group begins.
+    If a group fails, no further group begins, those in progress are cancelled, and the error is raised.
     """
     if len(items) <= MOST_IN_A_GROUP:
         await work(items)

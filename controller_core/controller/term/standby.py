@@ -167,9 +167,7 @@ class Standby:
                 await unwatch()
 
     def _on_change(self, path: str | None) -> None:
-        """Handle a notification: a znode below `/brokers` was created, written or deleted; None: any of them may have
-        been.
-        """
+        """Handle a notification: a znode below `/brokers` was created, written or deleted; None: any of them."""
         self._woken.set()
         if path is None:
             self._is_lost = True

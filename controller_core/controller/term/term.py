@@ -40,9 +40,7 @@ class Settings(Protocol):
 
     @property
     def unclean_recovery_timeout_ms(self) -> int:
-        """The time in which brokers have to answer with the ends of logs before an unclean election; 0: they are not
-        asked.
-        """
+        """The time that brokers have to return the ends of logs before an unclean election; 0: they are not asked."""
         ...
 
     @property

@@ -195,8 +195,7 @@ async def restore_states(
 async def _create_above(
     term: Term, partition: TopicPartition, leader_and_isr: LeaderAndIsr, above: PartitionEpoch
 ) -> TransactionFailed | None:
-    """Create a state znode with a partition epoch above the given one, which brokers may know. Return the error, if
-    any.
+    """Create a state znode with a partition epoch above the given one, which brokers may know. Return any error.
 
     Brokers ignore a state with a smaller partition epoch than their own. The partition epoch is the version of the
     znode. A new znode has version 0, and each write adds one, so the state is written as often as needed.

@@ -107,8 +107,7 @@ def _find_borrowed_ids(term: Term, znodes: Mapping[TopicName, TopicZnode]) -> di
 async def rewrite_topics(
     term: Term, topics: Iterable[TopicName], rewrite: Rewrite, deleted: Set[PartitionReplica] = frozenset()
 ) -> dict[TopicName, TopicAssignment]:
-    """Rewrite the znodes of topics from their present content. Repeat that for a topic that somebody else wrote in
-    between.
+    """Rewrite the znodes of topics from their present content. Repeat that after a write by somebody else.
 
     `deleted` are dropped replicas that need not be listed as removed. Return the contents of the znodes afterwards,
     without topics that are gone. Also without those whose znode would be too large for ZooKeeper, or is written by

@@ -91,9 +91,7 @@ def find_effective_racks(brokers: Racks) -> dict[BrokerId, str]:
 
 
 def _alternate_racks(racks: Mapping[BrokerId, str]) -> list[BrokerId]:
-    """Return the brokers with neighbours in different racks as far as possible: one broker of each rack, round by
-    round.
-    """
+    """Return the brokers with neighbours in different racks as far as possible, one of each rack in every round."""
     of_rack = {rack: sorted(b for b, r in racks.items() if r == rack) for rack in set(racks.values())}
     names = sorted(of_rack, key=lambda rack: (of_rack[rack][0] if len(of_rack) == len(racks) else 0, rack))
     rounds = max(map(len, of_rack.values()))

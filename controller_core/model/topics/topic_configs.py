@@ -24,9 +24,7 @@ _INTERNAL_VERSIONS: Final[Mapping[str, int]] = {
     "2.4": 2, "2.5": 1, "2.6": 1, "2.7": 3, "2.8": 2, "3.0": 2, "3.1": 1, "3.2": 1, "3.3": 4, "3.4": 1, "3.5": 3,
     "3.6": 3, "3.7": 5, "3.8": 1, "3.9": 1, "4.0": 2,
 }  # fmt: skip
-"""The number of internal versions (IV0, IV1, ...) of each release; older releases have none. 3.9 knows 4.0 as a future
-one.
-"""
+"""The number of internal versions (IV0, IV1, ...) of each release. Older ones have none; 4.0 is a future one for 3.9."""
 _VERSIONS: Final = {
     *("0.8.0", "0.8.1", "0.8.2", "0.9.0"),
     *(_INTERNAL_VERSIONS.keys() - {"4.0"}),
