@@ -121,6 +121,7 @@ def _take_over_known(term: Term, znodes: Mapping[TopicName, TopicZnode]) -> Prep
     to_mend = {partition.topic for partition in known.state.list_partitions_on([term.identity.id])}
     for name, (_, content) in list(known.znodes.items()):
         znode = znodes.get(name)
+        # For an unchanged znode `read_topics` returns the standby's own content, so identity is enough.
         if znode is None or znode.content is not content or content.topic_id is None or name in to_mend:
             known.drop(name)
     term.state.take_over(known.state)

@@ -201,7 +201,7 @@ class _Channel:
         self._late_copies.on_sent(request)
         try:
             return await self._link.send(request)
-        except NotConnected:
+        except NotConnected:  # nothing was written, so no copy can arrive late
             raise
         except BaseException:  # also if the stream ends and continues at another address
             self._late_copies.on_unanswered(request)

@@ -85,6 +85,7 @@ class RequestBatch:
             for broker in brokers:
                 self._add_metadata(broker, added)
             return
+        # Brokers have come or gone: what was meant for the former ones must not go to the new ones.
         if self._all_brokers != self._state.live_or_shutting_down:
             self._give_each_its_own()
             self._all_brokers = frozenset(self._state.live_or_shutting_down)

@@ -36,6 +36,7 @@ async def run_in_groups(
     untold = 0
     try:
         for start in range(0, len(items), MOST_IN_A_GROUP):
+            # If a request waits for a pause, all groups in progress have to end before the next one begins.
             at_most = 0 if term.pauses.are_wanted(term) else GROUPS_AT_ONCE - 1
             while len(running) > at_most:
                 running = await _one_of(running)

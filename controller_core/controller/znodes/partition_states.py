@@ -61,6 +61,7 @@ async def read_states(
     try:
         for part, following in zip(parts, [*parts[1:], []], strict=True):
             nodes = await reading
+            # ZooKeeper reads the next part while this one is decoded.
             reading = asyncio.create_task(_read(zk, following))
             for start in range(0, len(part), DECODED_AT_ONCE):
                 taken = slice(start, start + DECODED_AT_ONCE)

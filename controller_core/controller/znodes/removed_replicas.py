@@ -89,6 +89,7 @@ def clean_up(term: Term, brokers: Collection[BrokerId]) -> None:
     """Make brokers, usually newly started ones, delete the logs of replicas that they no longer have."""
     for replica in term.state.removed_replicas:
         if replica.broker in brokers:
+            # After a restart a broker may be able to delete what it refused to delete before.
             term.state.removed_replicas.mark_refused(replica, is_refused=False)
             if not _may_be_assigned(term, replica) and not _is_last_in_sync(term, replica):
                 term.batch.delete_stray(replica.topic_partition, replica.broker)

@@ -127,6 +127,7 @@ async def rewrite_topics(
         contents.update({name: step.content for name, step in steps.items() if name not in failed})
         for name in names:
             step, at_most = steps.get(name), remaining.pop(name)
+            # A topic needs another step if this one failed, or made only a part of the changes.
             if step and (name in failed or step.content is not wanted[name]):
                 remaining[name] = _changes_at_once(term, name, step, failed.get(name), at_most)
         return conflicts_in({name: error for name, error in failed.items() if not isinstance(error, TooLarge)})

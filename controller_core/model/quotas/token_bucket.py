@@ -54,6 +54,7 @@ class TokenBucket:
             return 0
         if limit.rate_per_s <= 0:
             return LONGEST_THROTTLE_MS
+        # Halves are rounded up, as Java does; Python's `round` would round them to even numbers.
         return floor(min(-self.tokens / limit.rate_per_s * 1000, LONGEST_THROTTLE_MS) + 0.5)
 
 
