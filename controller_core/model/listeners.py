@@ -85,7 +85,7 @@ class ControllerListeners:
         name, protocol = endpoint.listener, endpoint.security_protocol
         if ours is not None:
             return (
-                f"it speaks {protocol}, and the controller {ours} under that name: say {name}:{protocol} in "
+                f"it uses {protocol}, but the controller uses {ours} under that name: set {name}:{protocol} in "
                 "listener.security.protocol.map of --properties"
             )
         remedy = (
@@ -93,5 +93,7 @@ class ControllerListeners:
         )
         if self.is_shared:
             own = self.endpoints[0].security_protocol
-            return f"it speaks {protocol}, and one --listen alone serves all listeners of its own protocol, {own}: {remedy}"
+            return (
+                f"it uses {protocol}, but a single --listen serves only listeners of its own protocol, {own}: {remedy}"
+            )
         return remedy

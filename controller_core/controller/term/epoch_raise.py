@@ -23,9 +23,7 @@ async def on_epoch_outdated(term: Term, outdated: ControllerEpoch) -> None:
     """Raise the epoch if it is still the outdated one."""
     if term.identity.epoch > outdated:
         return
-    await raise_epoch(
-        term, ControllerEpoch(outdated + 1), reason="a copy of a request may be on its way to a broker still"
-    )
+    await raise_epoch(term, ControllerEpoch(outdated + 1), reason="a copy of a request may still reach a broker")
     await term.journal.begin_term()
 
 

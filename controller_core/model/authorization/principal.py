@@ -25,7 +25,7 @@ class Principal:
         """Parse a principal as `super.users` and ACLs write it: `User:alice`. Raise `ValueError` if it is none."""
         kind, colon, name = text.partition(":")
         if not (kind and colon and name):
-            raise ValueError(f"{text!r} is no principal: write it as TYPE:NAME, such as User:alice")
+            raise ValueError(f"{text!r} is not a principal: write it as TYPE:NAME, such as User:alice")
         return cls(kind, name)
 
     def __str__(self) -> str:

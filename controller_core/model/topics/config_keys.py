@@ -61,7 +61,7 @@ def find_objections(config: Mapping[str, str], replicas: int, *, has_zookeeper: 
     They are reserved keys, values that Kafka refuses, and contradictions to the number of replicas.
     """
     reserved = [
-        f"{key} belongs to moves of replicas: take it out, and set reassignment.throttle to limit what moves take"
+        f"{key} belongs to moves of replicas: remove it, and set reassignment.throttle to limit the rate of moves"
         for key in sorted(RESERVED_KEYS & config.keys())
     ]
     wrong = [*reserved, *find_complaints(config, has_zookeeper=has_zookeeper)]

@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable
 
 from controller_core.model.ids import PartitionId, TopicName, TopicPartition
 
-_CONTIGUOUS = "clients take the numbers of partitions for contiguous"
+_CONTIGUOUS = "clients expect contiguous partition numbers"
 
 
 def refuse_additions(present: Collection[PartitionId], asked: Collection[PartitionId]) -> dict[PartitionId, str]:
@@ -37,9 +37,11 @@ def refuse_removals(present: Collection[PartitionId], asked: Collection[Partitio
         if number not in present:
             refused[number] = "there is no such partition"
         elif number != remaining[-1]:
-            refused[number] = f"it would leave a gap, and {_CONTIGUOUS}: partition {remaining[-1]} has to go before it"
+            refused[number] = (
+                f"it would leave a gap, and {_CONTIGUOUS}: partition {remaining[-1]} has to be removed first"
+            )
         elif len(remaining) == 1:
-            refused[number] = "a topic has one partition at least: delete the topic"
+            refused[number] = "a topic has at least one partition: delete the topic"
         else:
             remaining.pop()
     return refused

@@ -66,8 +66,8 @@ def test_a_name_in_the_settings_that_no_broker_has_is_found() -> None:
 def test_a_listener_of_another_protocol_is_named_with_what_to_say_of_it() -> None:
     brokers = [broker(endpoint("INTERNAL"), endpoint("CLIENT", "SASL_SSL"))]
     for listeners, words in (
-        (ONE, "it speaks SASL_SSL, and one --listen alone serves all listeners of its own protocol, PLAINTEXT"),
-        (TWO, "it speaks SASL_SSL, and the controller PLAINTEXT under that name: say CLIENT:SASL_SSL in"),
+        (ONE, "it uses SASL_SSL, but a single --listen serves only listeners of its own protocol, PLAINTEXT"),
+        (TWO, "it uses SASL_SSL, but the controller uses PLAINTEXT under that name: set CLIENT:SASL_SSL in"),
     ):
         assert list(listeners.find_unserved(brokers)) == ["CLIENT"]
         assert words in listeners.find_unserved(brokers)["CLIENT"]

@@ -98,11 +98,11 @@ async def test_a_stock_broker_that_is_a_member_prevents_it(ours: Cluster) -> Non
     [
         (
             tp("orders", 1),
-            "it would leave a gap, and clients take the numbers of partitions for contiguous: partition 2",
+            "it would leave a gap, and clients expect contiguous partition numbers: partition 2",
         ),
         (tp("orders", 3), "there is no such partition"),
         (tp("unknown", 0), "there is no such partition"),
-        (tp("staying", 0), "a topic has one partition at least: delete the topic"),
+        (tp("staying", 0), "a topic has at least one partition: delete the topic"),
     ],
 )
 async def test_what_cannot_be_removed_is_refused_in_words(

@@ -46,7 +46,7 @@ class TestObjections:
     def test_a_list_of_throttled_replicas_is_refused_with_the_field_to_use(self, key: str) -> None:
         (objection,) = find_objections({key: "*"}, 3)
         assert objection == (
-            f"{key} belongs to moves of replicas: take it out, and set reassignment.throttle to limit what moves take"
+            f"{key} belongs to moves of replicas: remove it, and set reassignment.throttle to limit the rate of moves"
         )
 
     @pytest.mark.parametrize(

@@ -55,4 +55,4 @@ def test_what_can_go_now_are_the_last_ones_that_are_asked_to(
 def test_each_refusal_says_which_number_comes_first() -> None:
     three = first(3)
     assert "partition 3 is the next" in refuse_additions(three, [PartitionId(4)])[PartitionId(4)]
-    assert "partition 2 has to go before it" in refuse_removals(three, [PartitionId(1)])[PartitionId(1)]
+    assert "partition 2 has to be removed first" in refuse_removals(three, [PartitionId(1)])[PartitionId(1)]
