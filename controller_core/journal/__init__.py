@@ -1,6 +1,6 @@
-"""The journal of a cluster's state: what the controller changed, written down in order, and read back.
+"""The journal of a cluster's state: every change the controller made, in order, and the code that reads it back.
 
-`changes` notices what changes in memory, `record_encoder` turns that into records, `writer` hands them to a `Sink` in a
-thread of its own, `segments` is the sink that writes files, `reader` reads them, and `fold` makes the state out of the
-records. The schema is described in docs/journal.md.
+`changes` records changes in memory, `record_encoder` turns them into records, and `writer` hands those to a `Sink` in a
+thread of its own. `segments` is the sink that writes files, `reader` reads them, and `fold` computes the state from the
+records. docs/journal.md describes the schema.
 """

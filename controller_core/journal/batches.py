@@ -1,7 +1,7 @@
-"""What the controller hands to its journal, and the seam that it hands it to.
+"""The batches that the controller hands to its journal, and the interface that takes them.
 
-A batch is what one event changed. It holds references to immutable values and copies of collections, so that it can be
-read by another thread while the controller goes on.
+A batch is the effect of one event. It holds references to immutable values and copies of collections, so another thread
+can read it while the controller continues.
 """
 
 from collections.abc import Mapping, Sequence
@@ -17,25 +17,25 @@ from controller_core.model.metadata import Broker, PartitionState, ReplicaAssign
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Context:
-    """Who changed something, when, and why."""
+    """The controller, time and cause of a change."""
 
     cluster_id: str | None
-    """None where ZooKeeper does not say it yet: brokers write it when the first of them starts."""
+    """None if ZooKeeper does not have it yet: the first broker to start writes it."""
     controller_id: BrokerId
     controller_epoch: ControllerEpoch
     event_time_us: int
     took_us: int | None = None
-    """Since the controller heard of the event; None where nothing arrived that could be timed."""
+    """Time since the controller learned of the event, or None if no arrival time is known."""
     cause: str
     correlation_id: str
-    """The same for all that one event changed."""
+    """The same for all changes of one event."""
     is_inferred: bool = False
-    """Whether the cause is a guess of someone who only looks on."""
+    """True if a recorder guessed the cause by observing the cluster."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicCopy:
-    """A topic as it was when it was copied."""
+    """A topic as it was at the time of the copy."""
 
     topic_id: TopicId | None
     czxid: int
@@ -44,20 +44,20 @@ class TopicCopy:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StateCopy:
-    """All that the journal knows of a cluster, at one moment."""
+    """The complete state that the journal records, at one moment."""
 
     brokers: Mapping[BrokerId, Broker] = field(default_factory=dict)
     topics: Mapping[TopicName, TopicCopy] = field(default_factory=dict)
     states: Mapping[TopicPartition, PartitionState] = field(default_factory=dict)
     features: FinalizedFeatures | None = None
     topic_configs: Mapping[TopicName, RecordedConfig] = field(default_factory=dict)
-    """Of those topics that have overrides which are recorded."""
+    """Only topics with overrides that are recorded."""
     broker_configs: Mapping[BrokerId | None, RecordedConfig] = field(default_factory=dict)
-    """As `topic_configs`; None is the default of all brokers."""
+    """Like `topic_configs`. The key None is the default of all brokers."""
     failed_replicas: Mapping[BrokerId, frozenset[TopicPartition]] = field(default_factory=dict)
-    """The replicas of live brokers that are in failed log directories; without brokers that have none."""
+    """The replicas of live brokers in failed log directories. Brokers without such replicas are absent."""
     static_configs: Mapping[BrokerId, StaticConfig] = field(default_factory=dict)
-    """Of those registered brokers that were asked and answered."""
+    """Only registered brokers that answered the question for their configuration."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,9 +66,10 @@ class Elected:
 
     context: Context
     config: RecordedConfig = field(default_factory=dict)
-    """What the controller's own settings say where no configuration does; none where they are not known."""
+    """The controller's own settings, used where no configuration overrides them. Empty if unknown."""
     alive_interval_ms: int | None = None
-    """After how long without a record there is an `Alive`, here as in the others that say it; None: not told."""
+    """Milliseconds without a record after which an `Alive` follows, here and in the other batches. None if not
+    stated."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,7 +82,7 @@ class Resigned:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Alive:
-    """The controller still had its role, and had nothing else to record for a while."""
+    """The controller still has its role, and has had nothing else to record for a while."""
 
     context: Context
     alive_interval_ms: int | None = None
@@ -89,7 +90,7 @@ class Alive:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecorderStarted:
-    """Someone who only looks on began to: what was before it in this epoch, and not recorded, is unknown."""
+    """A recorder began to observe the cluster. Unrecorded changes of this epoch before that are unknown."""
 
     context: Context
     alive_interval_ms: int | None = None
@@ -97,7 +98,7 @@ class RecorderStarted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Committed:
-    """Changes that ZooKeeper has, in their order."""
+    """Changes that ZooKeeper has committed, in their order."""
 
     context: Context
     changes: Sequence[Change]
@@ -105,7 +106,7 @@ class Committed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Snapshot:
-    """The whole live state."""
+    """The whole live state of the cluster."""
 
     context: Context
     state: StateCopy
@@ -113,34 +114,34 @@ class Snapshot:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dropped:
-    """So many records were not written; `context` is that of the first of them."""
+    """A number of records that were not written. `context` is that of the first one."""
 
     context: Context
     count: int
 
 
 Batch: TypeAlias = Elected | Resigned | Alive | RecorderStarted | Committed | Snapshot
-"""What the controller hands over."""
+"""The batches that the controller hands over."""
 
 
 class Journal(Protocol):
-    """Takes what changed. Nothing here blocks, waits or raises: the controller never notices its journal."""
+    """Takes changes. No method blocks, waits or raises, so the journal never disturbs the controller."""
 
     @property
     def is_kept(self) -> bool:
-        """Whether there is a journal at all; without one, nothing needs to be recorded."""
+        """False if there is no journal, so nothing needs to be recorded."""
         ...
 
     @property
     def wants_snapshot(self) -> bool:
-        """Whether something was dropped since the last snapshot, and there is room for another one."""
+        """True if records were dropped since the last snapshot, and the queue has room for a new one."""
         ...
 
     def append(self, batch: Batch) -> None: ...
 
 
 class EachJournal:
-    """Several journals that are kept side by side; what one of them misses, the others have. Perhaps none."""
+    """Several independent journals, possibly none. A record that one of them misses can be in another."""
 
     def __init__(self, journals: Sequence[Journal]) -> None:
         self._journals = journals
@@ -159,10 +160,10 @@ class EachJournal:
 
 
 class NoJournal:
-    """No journal is kept."""
+    """A journal that records nothing."""
 
     is_kept = False
     wants_snapshot = False
 
     def append(self, batch: Batch) -> None:
-        """Nobody reads it."""
+        """Ignore the batch."""

@@ -1,8 +1,8 @@
-"""Noticing what changes in memory, at the one place where it does, so that no handler has to remember to say it.
+"""Records changes of the state in memory where they happen, so that no handler has to remember to report them.
 
-The collections of the cluster's state that the journal knows are `Tracked`: whatever sets or removes an entry records it,
-with what was there before. Values are immutable, so a change is two references, and everything else (what differs, JSON) is
-done later, by another thread. Nothing is recorded until `Changes` is opened, which is where a snapshot is taken.
+The collections of the state that the journal records are `Tracked`: setting or removing an entry records it with its
+previous value. Values are immutable, so a change is two references. Another thread does the rest later (finding the
+differences, JSON). Nothing is recorded until `Changes` is opened, which happens when a snapshot is taken.
 """
 
 from collections.abc import Callable, Mapping
@@ -14,7 +14,7 @@ V = TypeVar("V")
 
 
 class Kind(StrEnum):
-    """What a record is about. A record that ends in `_removed` says that the thing is no more."""
+    """The subject of a record. A kind that ends in `_removed` reports the removal of the entry."""
 
     CONTROLLER_ELECTED = "controller_elected"
     CONTROLLER_RESIGNED = "controller_resigned"
@@ -54,11 +54,11 @@ REMOVED = {
     Kind.BROKER_STATIC_CONFIG: Kind.BROKER_STATIC_CONFIG_REMOVED,
     Kind.OFFLINE_REPLICAS: Kind.OFFLINE_REPLICAS_REMOVED,
 }
-"""What each kind of entry is called when it is gone."""
+"""The kind that records the removal of each kind of entry."""
 
 
 class Change(NamedTuple):
-    """An entry was set, or removed (`after` is None)."""
+    """An entry that was set, or removed (`after` is None)."""
 
     kind: Kind
     key: Any
@@ -67,7 +67,7 @@ class Change(NamedTuple):
 
 
 class Changes:
-    """What changed since it was last asked for."""
+    """The changes since the last call of `take`."""
 
     def __init__(self) -> None:
         self.is_open = False
@@ -78,13 +78,13 @@ class Changes:
             self._recorded.append(Change(kind, key, before, after))
 
     def take(self) -> list[Change]:
-        """What was recorded since the last time, in its order."""
+        """Return the changes since the last call, in their order."""
         recorded, self._recorded = self._recorded, []
         return recorded
 
 
 class Tracked(dict[K, V]):
-    """A dictionary that records what changes in it. Only the ways to change it that are used exist."""
+    """A dictionary that records its changes. Unused ways to change a dictionary are not supported."""
 
     __slots__ = ("_changes", "_kind")
 
@@ -125,5 +125,5 @@ class Tracked(dict[K, V]):
 
 
 def tracked(kind: Kind, changes: Changes | None) -> dict[K, V]:
-    """A dictionary whose changes are recorded; a plain one, which costs nothing, where nobody records them."""
+    """Return a dictionary that records its changes, or a plain one, which costs nothing, if `changes` is None."""
     return {} if changes is None else Tracked(kind, changes)

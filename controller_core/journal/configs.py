@@ -1,6 +1,7 @@
-"""Which configurations the journal records: what a reader of the journal needs to judge it, and never a secret.
+"""An allow-list of the configurations that the journal records. None of them is a secret.
 
-A broker's dynamic configuration may hold passwords, and clients may write anything; so what is recorded is an allow-list.
+A broker's dynamic configuration may hold passwords, and clients may write anything. So only listed names are recorded:
+those that a reader needs to judge the state.
 """
 
 from collections.abc import Mapping
@@ -10,7 +11,7 @@ from typing import Final, TypeAlias
 from controller_core.model.ids import BrokerEpoch
 
 RecordedConfig: TypeAlias = Mapping[str, str]
-"""What is recorded of one entity's overrides, by name; never changed, but replaced."""
+"""The recorded overrides of one entity, by name. It is replaced, never changed."""
 
 TOPIC_CONFIGS: Final = frozenset({
     "cleanup.policy", "compression.type", "follower.replication.throttled.replicas",
@@ -24,20 +25,21 @@ BROKER_CONFIGS: Final = frozenset({
     "message.max.bytes", "min.insync.replicas", "replica.alter.log.dirs.io.max.bytes.per.second",
     "unclean.leader.election.enable",
 })  # fmt: skip
-"""What topics have that do not say it themselves, and the limits of replication."""
+"""The defaults for topics without overrides, and the replication throttles."""
 
 STATIC_CONFIGS: Final = frozenset({"min.insync.replicas"})
-"""What a broker's own file, or Kafka's default, says; a broker has to be asked for it."""
+"""Settings of a broker's own file, or Kafka's defaults. Only the broker itself can report them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StaticConfig:
-    """What a broker said of its own file under a registration; it read the file when it started."""
+    """The settings in a broker's own file, as reported under one registration. A broker reads the file when it
+    starts."""
 
     broker_epoch: BrokerEpoch
     config: RecordedConfig
 
 
 def recorded(config: Mapping[str, str], names: frozenset[str]) -> RecordedConfig:
-    """Those of the overrides that are recorded, in the order of their names."""
+    """Return the overrides that are recorded, sorted by name."""
     return {name: config[name] for name in sorted(config.keys() & names)}

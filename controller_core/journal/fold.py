@@ -1,9 +1,9 @@
-"""What a journal comes to: the state of the cluster after it, proven at every checksum. A pure function of the entries.
+"""Computes the state of the cluster from a journal, and checks it at every checksum. A pure function of the entries.
 
-Before the first snapshot, and from a gap to the next one, the state is not known. At each snapshot it is known in two
-ways, by what was recorded before and by the snapshot itself; both must have the snapshot's checksum, which the controller's
-live state had. Another controller's term begins with a snapshot, and what lies between two terms was recorded by nobody;
-nor was what lies before a recorder that only looks on, and began to in the middle of a term.
+The state is unknown before the first snapshot, and from a gap to the next snapshot. At each snapshot there are two
+versions of the state: the one that was computed from the records before, and the snapshot itself. Both must have the
+checksum that the controller computed from its live state. Each term begins with a snapshot, because nobody records
+between two terms. A recorder that starts in the middle of a term misses the changes before.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -20,23 +20,23 @@ PartitionKey = tuple[str, int]
 
 @dataclass(slots=True, kw_only=True)
 class Image:
-    """The state of a cluster, in the schema's words."""
+    """The state of a cluster, in terms of the schema."""
 
     brokers: dict[int, Fields] = field(default_factory=dict)
     topics: dict[str, tuple[str | None, int]] = field(default_factory=dict)
-    """Topic ids, and czxids."""
+    """Topic ids and czxids."""
     assignments: dict[PartitionKey, Fields] = field(default_factory=dict)
     leaderships: dict[PartitionKey, Fields] = field(default_factory=dict)
     features: Fields | None = None
     topic_configs: dict[str, Fields] = field(default_factory=dict)
     broker_configs: dict[int | None, Fields] = field(default_factory=dict)
-    """By broker; None is the default of all of them."""
+    """By broker. The key None is the default of all brokers."""
     offline_replicas: dict[int, Fields] = field(default_factory=dict)
     static_configs: dict[int, Fields] = field(default_factory=dict)
-    """In no checksum (`records.WITHOUT_TEXT`)."""
+    """Part of no checksum (`records.WITHOUT_TEXT`)."""
 
     def texts(self) -> Iterator[str]:
-        """Each entry as text, for the checksum."""
+        """Yield the text of each entry, for the checksum."""
         if self.features is not None:
             yield records.features_text(self.features)
         for broker, fields in self.brokers.items():
@@ -60,21 +60,21 @@ class Image:
 
 @dataclass(slots=True, kw_only=True)
 class Folded:
-    """What a journal comes to."""
+    """The result of folding a journal."""
 
     image: Image | None = None
-    """None where the state is not known: no snapshot yet, or none since a gap."""
+    """None while the state is unknown: before the first snapshot, and after a gap."""
     controller_epoch: int | None = None
     last_seq: int | None = None
     records: int = 0
     proven: int = 0
-    """How many checksums the records before them had."""
+    """The number of checksums that the computed state matched."""
     gaps: list[Gap] = field(default_factory=list)
     findings: list[Finding] = field(default_factory=list)
 
 
 def fold(entries: Iterable[Entry]) -> Folded:
-    """The state after a journal, and what is wrong with it."""
+    """Return the state after a journal, and the problems found in it."""
     folding = _Folding()
     for entry in entries:
         folding.take(entry)
@@ -82,12 +82,12 @@ def fold(entries: Iterable[Entry]) -> Folded:
 
 
 class _Folding:
-    """A journal half read."""
+    """A journal that is being read."""
 
     def __init__(self) -> None:
         self.folded = Folded()
         self._snapshot: Image | None = None
-        """What there is so far of a snapshot."""
+        """The snapshot that is being read, as far as it is complete."""
 
     def take(self, entry: Entry) -> None:
         match entry:
@@ -95,7 +95,7 @@ class _Folding:
                 self.folded.gaps.append(entry)
                 self._forget()
             case Finding():
-                # A line that could not be read leaves a number out, which the reader reports as a gap.
+                # An unreadable line leaves out its number, which the reader reports as a gap.
                 self.folded.findings.append(entry)
             case Record():
                 self._take_record(entry.position, entry.line)
@@ -131,7 +131,7 @@ class _Folding:
             if self.folded.image.checksum() == line.checksum:
                 self.folded.proven += 1
             else:
-                self._find(position, "what was recorded before does not come to the state of the controller")
+                self._find(position, "the records before the snapshot do not add up to the controller's state")
         self.folded.image = snapshot
 
     def _find(self, position: Position, problem: str) -> None:
@@ -143,7 +143,7 @@ class _Folding:
 
 
 def _apply(image: Image, line: Line) -> str | None:
-    """Changes the image as a record says; returns what is wrong with the record, if anything."""
+    """Apply a record to the image. Return the problem of the record, if it has one."""
     delta = line.delta.model_dump(exclude_none=True) if line.delta else {}
     try:
         match line.kind:
@@ -160,12 +160,12 @@ def _apply(image: Image, line: Line) -> str | None:
             case _:
                 _apply_to_entries(image, line, delta)
     except KeyError as error:
-        return f"a {line.kind} record of what is not known, or that lacks a field: {error}"
+        return f"a {line.kind} record of an unknown entry, or one that lacks a field: {error}"
     return None
 
 
 def _apply_to_entries(image: Image, line: Line, delta: Fields) -> None:
-    """Sets or removes one of many entries; a kind that is not known changes nothing. Raises `KeyError`."""
+    """Set or remove an entry of a collection. Unknown kinds change nothing. Raises `KeyError`."""
     removed = _REMOVED.get(line.kind)
     entries = _ENTRIES.get(removed or line.kind)
     if entries is None:
@@ -180,7 +180,7 @@ def _apply_to_entries(image: Image, line: Line, delta: Fields) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Entries:
-    """Where an image has the entries of a kind, what each is known by, and the fields that it must have."""
+    """The entries of one kind: their collection in an image, their key, and their required fields."""
 
     of: Callable[[Image], dict[Any, Fields]]
     key: Callable[[Line], object]
@@ -230,13 +230,13 @@ _ENTRIES: Final[Mapping[str, _Entries]] = {
     ),
 }
 _REMOVED: Final[Mapping[str, str]] = {removed: kind for kind, removed in REMOVED.items()}
-"""Of which kind the entry was that a record says is gone."""
+"""The kind of the removed entry, by the kind of the record."""
 
 _Value = TypeVar("_Value")
 
 
 def _whole(fields: Fields, names: tuple[str, ...]) -> Fields:
-    """The fields, all of which are there. Raises `KeyError`."""
+    """Return the fields if all required ones are present. Raises `KeyError`."""
     for name in names:
         fields[name]
     return fields

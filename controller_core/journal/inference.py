@@ -1,8 +1,8 @@
-"""Why something changed, guessed from what changed: for a recorder, which sees the effects alone. Pure.
+"""Guesses the cause of a change from the change itself, for a recorder that sees only effects. Pure.
 
-The words are those that our own controller has for the events it handles. Each rule looks at what only one procedure of
-Kafka's controller does; where several would do the same, it says what is by far the most frequent. What no rule knows is
-`unknown`. Nothing here is certain, and records that carry such a cause say so (`inferred`).
+The causes have the same names as the events of Kontroller's own controller. Each rule looks for an effect that only one
+procedure of Kafka's controller has. If several procedures have it, the rule picks by far the most frequent one. If no
+rule fits, the cause is `unknown`. No guess is certain, so records with such a cause are marked (`inferred`).
 """
 
 from collections import defaultdict
@@ -32,33 +32,33 @@ BALANCE_DUE: Final = "balance_due"
 ALTER_PARTITION: Final = "alter_partition"
 UNKNOWN: Final = "unknown"
 UNOBSERVED: Final = "unobserved"
-"""The cause of what changed while nobody looked on: neither why nor when is known."""
+"""The cause of changes while nobody observed the cluster: neither reason nor time is known."""
 
 _ORDER: Final = (
     TOPIC_DELETIONS_REQUESTED, BROKER_FAILED, BROKER_RESTARTED, BROKER_STARTED, BROKER_MODIFIED, FEATURES_CHANGED,
     TOPICS_CHANGED, CONFIGS_CHANGED, TOPIC_MODIFIED, CONTROLLED_SHUTDOWN, REASSIGNMENTS_REQUESTED, ELECT_LEADERS,
     BALANCE_DUE, ALTER_PARTITION, UNKNOWN,
 )  # fmt: skip
-"""In which causes are recorded: a topic that is gone before the next one of its name, what brokers did before what
-follows."""
+"""The order in which causes are recorded: a deleted topic before a new one of the same name, and events of brokers
+before their consequences."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Looks:
-    """Two successive looks at a cluster."""
+    """Two successive observations of a cluster."""
 
     before: StateCopy
     after: StateCopy
     restarted: Collection[BrokerId] = ()
-    """The brokers that have got another registration lately, without having been seen without one."""
+    """Brokers that registered again recently and were never seen without a registration in between."""
     controllers: Mapping[ControllerEpoch, BrokerId] = field(default_factory=dict)
-    """Who was the controller in the terms that are known."""
+    """The controllers of the known terms."""
     shutting_down: Collection[BrokerId] = ()
-    """The brokers that have asked to be relieved, where that is told."""
+    """The brokers that asked for a controlled shutdown, if that is known."""
 
 
 def explain(changes: Sequence[Change], looks: Looks) -> list[tuple[str, list[Change]]]:
-    """The changes by their causes. The changes of one topic keep the order in which they must be recorded."""
+    """Return the changes by cause. The changes of one topic keep the order in which they must be recorded."""
     found: defaultdict[str, list[Change]] = defaultdict(list)
     for change in changes:
         found[_cause(change, looks)].append(change)
@@ -66,7 +66,7 @@ def explain(changes: Sequence[Change], looks: Looks) -> list[tuple[str, list[Cha
 
 
 def restarted(changes: Sequence[Change]) -> list[BrokerId]:
-    """The brokers that were down and are back, and were not seen in between."""
+    """Return the brokers that restarted without being seen unregistered."""
     of_brokers = [change for change in changes if change.kind is Kind.BROKER]
     return [change.key for change in of_brokers if _cause_of_broker(change) == BROKER_RESTARTED]
 
@@ -129,8 +129,9 @@ def _cause_of_leadership(change: Change, looks: Looks) -> str:
 
 
 def _cause_of_isr(was: LeaderAndIsr, now: LeaderAndIsr, looks: Looks) -> str:
-    """Why the ISR alone is another one. A controller that decides raises the leader epoch, all others only ask for an ISR;
-    but one without ZooKeeper takes a follower out of it that failed just now, or shuts down, and leaves the epoch."""
+    """Return the cause of a change of the ISR alone. A ZooKeeper controller that decides raises the leader epoch; all
+    others only ask for an ISR. A KRaft controller, however, removes a failed or stopping follower from the ISR without
+    raising the epoch."""
     left = [broker for broker in was.isr if broker not in now.isr]
     if any(broker in looks.before.brokers and broker not in looks.after.brokers for broker in left):
         return BROKER_FAILED
@@ -138,13 +139,15 @@ def _cause_of_isr(was: LeaderAndIsr, now: LeaderAndIsr, looks: Looks) -> str:
 
 
 def _cause_of_version(key: TopicPartition, looks: Looks) -> str:
-    """Why a state has a new version and says the same: without ZooKeeper it has one of its own for its assignment, too."""
+    """Return the cause of a new version with equal content. In KRaft mode an assignment shares the version of the
+    state."""
     is_moved = _assignment(key, looks.before) != _assignment(key, looks.after)
     return REASSIGNMENTS_REQUESTED if is_moved else ALTER_PARTITION
 
 
 def _cause_of_first_leader(key: TopicPartition, looks: Looks) -> str:
-    """A partition of a topic of which others were served before was added to it."""
+    """Return `TOPIC_MODIFIED` if the topic already had partitions with a leader, because then this one was added to
+    it."""
     known = looks.before.topics.get(key.topic)
     served = known is not None and any(
         TopicPartition(key.topic, other) in looks.before.states for other in known.partitions
@@ -153,8 +156,12 @@ def _cause_of_first_leader(key: TopicPartition, looks: Looks) -> str:
 
 
 def _cause_of_brokers(was: LeaderAndIsr, now: LeaderAndIsr, looks: Looks, writer: BrokerId | None) -> str | None:
-    """What brokers did that makes a controller take leaderships away, or give them where nobody led. Whoever wrote the
-    state was there when it did, though it may be gone by now: a controller shuts down, or moves away from itself."""
+    """Return the broker event that made a controller take leaderships away, or assign a leader to a leaderless
+    partition.
+
+    The writer of the state was alive when it wrote, though it may be gone now: a controller shuts down, or moves
+    leaderships away from itself.
+    """
     left = {broker for broker in was.isr if broker not in now.isr}
     if was.has_leader and was.leader != now.leader:
         left.add(was.leader)
@@ -168,7 +175,7 @@ def _cause_of_brokers(was: LeaderAndIsr, now: LeaderAndIsr, looks: Looks, writer
 
 
 def _cause_of_election(key: TopicPartition, was: LeaderAndIsr, now: LeaderAndIsr, looks: Looks) -> str:
-    """Why leadership moved among brokers that are all there."""
+    """Return the cause of a leader change if no broker failed or started."""
     present = _assignment(key, looks.after)
     if any(found and found.is_being_reassigned for found in (_assignment(key, looks.before), present)):
         return REASSIGNMENTS_REQUESTED
@@ -182,7 +189,7 @@ def _cause_of_election(key: TopicPartition, was: LeaderAndIsr, now: LeaderAndIsr
 
 
 def _is_new(topic: TopicName, looks: Looks) -> bool:
-    """Whether the topic was not there at the look before."""
+    """Return True if the topic was absent in the previous observation."""
     known = looks.before.topics.get(topic)
     return known is None or is_replaced(known, looks.after.topics.get(topic))
 

@@ -1,7 +1,7 @@
-"""What changed between two looks at a cluster, for someone who only looks on. Pure.
+"""Finds the changes between two observations of a cluster, for a recorder. Pure.
 
-The changes come in an order in which they can be recorded: what is gone first, and a topic before its partitions. A topic
-that was deleted and created again in between is known by its czxid, and is both.
+The changes come in an order in which they can be recorded: removals first, and a topic before its partitions. A topic
+that was deleted and created again is recognized by its czxid, and is reported as both.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -21,7 +21,8 @@ _NONE: Mapping[PartitionId, ReplicaAssignment] = {}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Touched:
-    """Which topics and partitions may differ between a state and a later one; nothing is said of other things."""
+    """The topics and partitions that may differ between a state and a later one. It says nothing about other
+    entries."""
 
     since: StateCopy
     topics: frozenset[TopicName]
@@ -29,8 +30,8 @@ class Touched:
 
 
 def difference(before: StateCopy, after: StateCopy, touched: Touched | None = None) -> list[Change]:
-    """The changes that make the one state of the other. Values that are the same object are not compared; nor is what is
-    known not to be touched since the state before."""
+    """Return the changes from the first state to the second. Values that are the same object are not compared. Neither
+    are topics and partitions that are known to be untouched since the first state."""
     if before is after:
         return []
     if touched is not None and touched.since is before:
@@ -40,12 +41,13 @@ def difference(before: StateCopy, after: StateCopy, touched: Touched | None = No
 
 
 def is_replaced(before: TopicCopy | None, after: TopicCopy | None) -> bool:
-    """Whether a topic is gone, be it that another one of its name came."""
+    """Return True if a topic is gone, even if another topic has its name now."""
     return before is not None and (after is None or after.czxid != before.czxid)
 
 
 def missed_versions(changes: Iterable[Change]) -> int:
-    """How many versions of partition states were written and gone again before they were seen, where they are told."""
+    """Return the number of partition state versions that were overwritten before anyone saw them, as far as versions
+    are known."""
     return sum(
         change.after.partition_epoch - change.before.partition_epoch - 1
         for change in changes
@@ -96,20 +98,20 @@ def _topics(
 
 
 def _entries(kind: Kind, before: Mapping[K, V], after: Mapping[K, V]) -> Iterator[Change]:
-    """The entries that differ: first those that are gone."""
+    """Yield the entries that differ, removals first."""
     yield from _removed(kind, before, after, ())
     yield from _written(kind, before, after, ())
 
 
 def _removed(kind: Kind, before: Mapping[K, V], after: Mapping[K, V], gone: Collection[K]) -> Iterator[Change]:
-    """The entries that are no more, or that are others of the same key."""
+    """Yield the removal of entries that are gone or were replaced by another entry with the same key."""
     for key, value in before.items():
         if key not in after or key in gone:
             yield Change(kind, key, value, None)
 
 
 def _written(kind: Kind, before: Mapping[K, V], after: Mapping[K, V], gone: Collection[K]) -> Iterator[Change]:
-    """The entries that are new or changed."""
+    """Yield the entries that are new or changed."""
     for key, value in after.items():
         known = None if key in gone else before.get(key)
         if known is not value and known != value:

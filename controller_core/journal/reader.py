@@ -1,4 +1,4 @@
-"""Reads a journal: its records in order, the gaps in it, and what is wrong with it. Bad data never raises."""
+"""Reads a journal: its records in order, its gaps, and its problems. Bad data never raises."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ class Position:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Record:
-    """A line that can be relied on."""
+    """A valid line."""
 
     position: Position
     line: Line
@@ -33,19 +33,19 @@ class Record:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gap:
-    """So many records of an epoch are missing, from `first_seq` on."""
+    """A number of missing records of an epoch, beginning with `first_seq`."""
 
     position: Position
     controller_epoch: int
     first_seq: int
     count: int
     is_recorded: bool
-    """Whether the writer says so itself; otherwise the numbers do."""
+    """True if the writer recorded the gap. Otherwise it follows from the record numbers."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """Something that should not be so."""
+    """A problem in the journal."""
 
     position: Position
     problem: str
@@ -55,14 +55,15 @@ Entry: TypeAlias = Record | Gap | Finding
 
 
 def read(*directories: Path) -> Iterator[Entry]:
-    """The entries of a cluster's journal, which may be in the directories of several controllers.
+    """Yield the entries of a cluster's journal, which may be spread over the directories of several controllers.
 
-    A directory that cannot be listed raises `OSError`; a segment that cannot be read is a finding."""
+    A directory that cannot be listed raises `OSError`. A segment that cannot be read is a finding.
+    """
     return check(line for path in segments(*directories) for line in _lines(path))
 
 
 def parse(position: Position, text: bytes) -> Record | Finding:
-    """One line, without its end."""
+    """Parse one line without its end."""
     try:
         line = Line.model_validate_json(text)
     except ValidationError as error:
@@ -76,7 +77,7 @@ def parse(position: Position, text: bytes) -> Record | Finding:
 
 
 def check(entries: Iterable[Record | Finding]) -> Iterator[Entry]:
-    """Adds what the numbers say: gaps, and records that come twice, which are left out."""
+    """Add gaps that follow from the record numbers, and leave out records that come twice."""
     epoch, expected = -1, 0
     for entry in entries:
         if isinstance(entry, Finding):
@@ -89,7 +90,7 @@ def check(entries: Iterable[Record | Finding]) -> Iterator[Entry]:
             )
             continue
         if line.controller_epoch > epoch:
-            # The oldest segment that retention has left begins anywhere.
+            # Retention may have deleted earlier segments, so the oldest one can begin with any number.
             expected = line.seq if epoch == -1 else 0
             epoch = line.controller_epoch
         if line.seq < expected:
@@ -116,7 +117,7 @@ def _lines(path: Path) -> Iterator[Record | Finding]:
             for number, text in enumerate(file, start=1):
                 position = Position(segment=path.name, line=number)
                 if not text.endswith(b"\n"):
-                    yield Finding(position=position, problem="torn record: the writer was stopped in the middle of it")
+                    yield Finding(position=position, problem="torn record: the writer stopped in the middle of it")
                 else:
                     yield parse(position, text)
     except OSError as error:

@@ -1,6 +1,6 @@
-"""From batches to lines: numbers the records of each controller epoch densely, and says of every change what differs.
+"""Encodes batches as lines: numbers the records of each controller epoch without gaps, and writes only what differs.
 
-It runs in the writer's thread, and remembers only the next number and the ids of topics.
+It runs in the writer's thread, and remembers only the next number and the topic ids.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -40,19 +40,19 @@ _FIELDS: Final[Mapping[Kind, Callable[[Any], Fields]]] = {
 }
 
 _WRITTEN_IN_FULL: Final = (Kind.BROKER, Kind.TOPIC, Kind.FEATURES, Kind.BROKER_STATIC_CONFIG)
-"""They are few, and may lack a field that they had before."""
+"""These are few, and may lose a field that they had before, which a delta cannot express."""
 
 
 @dataclass(slots=True)
 class RecordEncoder:
-    """Writes the lines of one process's journal. One that goes on with a journal begins with what that has."""
+    """Encodes the lines of one process's journal. To continue a journal, begin with its last epoch and next number."""
 
     epoch: ControllerEpoch | None = None
     next_seq: int = 0
     _topic_ids: dict[str, TopicId | None] = field(default_factory=dict)
 
     def lines(self, batch: Batch | Dropped) -> Iterator[bytes]:
-        """The lines that a batch comes to, each with its end; all must be asked for before the next batch's."""
+        """Yield the lines of a batch with their line ends. Read all of them before those of the next batch."""
         context = batch.context
         if context.controller_epoch != self.epoch:
             self.epoch, self.next_seq = context.controller_epoch, 0
@@ -69,6 +69,7 @@ class RecordEncoder:
                 yield self._line(context, Kind.RECORDER_STARTED, **_interval(batch))
             case Dropped():
                 yield self._line(context, Kind.GAP, dropped=batch.count)
+                # A gap uses up the numbers of all the records that it stands for.
                 self.next_seq += batch.count - 1
             case Snapshot():
                 yield from self._snapshot(context, batch.state)
@@ -149,7 +150,7 @@ def _interval(batch: Elected | Alive | RecorderStarted) -> Fields:
 
 
 def entry_text(kind: Kind, key: Fields, fields: Fields) -> str:
-    """The text of an entry that its checksum is of."""
+    """Return the text of an entry that goes into the checksum."""
     match kind:
         case Kind.BROKER:
             return records.broker_text(key["broker"], fields)
@@ -171,7 +172,7 @@ def entry_text(kind: Kind, key: Fields, fields: Fields) -> str:
 
 
 def _entries(state: StateCopy) -> Iterator[Change]:
-    """All entries of a state, each as if it were set now; a topic before its partitions."""
+    """Yield all entries of a state as if they were set now, with each topic before its partitions."""
     if state.features is not None:
         yield Change(Kind.FEATURES, None, None, state.features)
     for broker in state.brokers.values():
@@ -193,9 +194,10 @@ def _entries(state: StateCopy) -> Iterator[Change]:
 
 
 def _is_unclean(change: Change, *, is_inferred: bool) -> bool:
-    """Whether a leader was elected that was not in sync: what the ISR had acknowledged may be lost.
+    """Return True if a leader outside of the ISR was elected, so records that the ISR acknowledged may be lost.
 
-    Who only looks on may have missed that it came into the ISR in between; the recovery state says that it did not."""
+    A recorder may have missed that the leader joined the ISR in between. The recovery state tells if it did not.
+    """
     before: PartitionState | None = change.before
     after: PartitionState = change.after
     leader = after.leader_and_isr.leader

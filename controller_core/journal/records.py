@@ -1,7 +1,7 @@
-"""The schema: what a line of the journal says, and how values are written in it. Described in docs/journal.md.
+"""The schema: the fields of a line in the journal, and the format of their values. Described in docs/journal.md.
 
-A delta names only what changed; a field that is absent is as it was. The checksum of a state is a sum over its entries,
-each as a line of text, so that any language, and any number of machines, can compute it.
+A delta names only changed fields; an absent field is unchanged. The checksum of a state is the sum over its entries,
+each written as a line of text, so that any language, and several machines together, can compute it.
 """
 
 import zlib
@@ -17,13 +17,13 @@ from controller_core.model.ids import TopicPartition
 from controller_core.model.metadata import Broker, PartitionState, ReplicaAssignment
 
 SCHEMA_VERSION: Final = 1
-"""Rises when a reader of the version before would misunderstand a line; new fields and kinds do not raise it."""
+"""Rises if readers of the previous version would misunderstand a line. New fields and kinds do not raise it."""
 
 _LIMIT: Final = 2**63
 
 
 class Delta(BaseModel):
-    """What changed of a thing; absent is unchanged."""
+    """The changed fields of an entry. Absent fields are unchanged."""
 
     model_config = ConfigDict(strict=True, frozen=True)
 
@@ -49,7 +49,7 @@ class Delta(BaseModel):
 
 
 class Line(BaseModel):
-    """One line of the journal, checked: it has what its kind needs."""
+    """One line of the journal, validated to have the fields that its kind needs."""
 
     model_config = ConfigDict(strict=True, frozen=True)
 
@@ -107,10 +107,11 @@ NEEDED: Final[Mapping[str, tuple[str, ...]]] = {
 }
 
 WITHOUT_TEXT: Final = (Kind.BROKER_STATIC_CONFIG,)
-"""Kinds of entries that readers of version 1 need not know: they are in no checksum, and not in the number of entries."""
+"""Entry kinds that readers of version 1 need not know. They count neither for the checksum nor for the number of
+entries."""
 
 Fields = dict[str, Any]
-"""The fields of a thing that a delta may name."""
+"""The fields of an entry that a delta may name."""
 
 
 def leadership_fields(state: PartitionState) -> Fields:
@@ -135,7 +136,8 @@ def assignment_fields(assignment: ReplicaAssignment) -> Fields:
 
 
 def broker_fields(broker: Broker) -> Fields:
-    """All of a registration. A broker without a rack has none of this name; brokers are always written in full."""
+    """Return all fields of a registration. The `rack` is absent if the broker has none: brokers are always written in
+    full."""
     endpoints = [f"{e.listener}:{e.security_protocol}://{e.host}:{e.port}" for e in broker.endpoints]
     features = {name: [found.min_version, found.max_version] for name, found in sorted(broker.features.items())}
     rack = {} if broker.rack is None else {"rack": broker.rack}
@@ -162,7 +164,7 @@ def offline_fields(offline: frozenset[TopicPartition]) -> Fields:
 
 
 def changed_fields(before: Fields | None, after: Fields) -> Fields:
-    """Those that differ; all of them where there was nothing before."""
+    """Return the fields that differ, or all fields if there was no entry before."""
     if before is None:
         return after
     return {name: value for name, value in after.items() if before[name] != value}
@@ -212,7 +214,8 @@ def offline_text(broker: int, fields: Fields) -> str:
 
 
 def checksum(texts: Iterable[str]) -> int:
-    """The sum of the CRC-32 of each entry's text in UTF-8, modulo 2^63; the order does not matter."""
+    """Return the sum of the CRC-32 of each entry's text in UTF-8, modulo 2^63. The order of the entries does not
+    matter."""
     return sum(zlib.crc32(text.encode()) for text in texts) % _LIMIT
 
 

@@ -1,11 +1,11 @@
-"""The journal as files: segments named by the epoch and number of their first record, rotated by size, kept for a while.
+"""The journal as files: segments named by the epoch and number of their first record, rotated by size, with retention.
 
-A write that fails is cut off where it began, so that it can be tried again. What a process that was killed left of
-its last line is cut off by the next writer; a lock on each open segment, which ends with its process, shows it that nobody
-writes there any more.
+A failed write is cut off where it began, so that it can be retried. If a process was killed in the middle of a line,
+the next writer cuts that line off. It knows that nobody else writes to the segment, because each open segment has a
+lock that ends with its process.
 
-How old a segment is says the wall clock, which somebody may set. It is old where that and the time since this process began
-say so: a clock that jumps while it runs, ahead or back, deletes nothing.
+The age of a segment depends on the wall clock, which may jump. So a segment counts as old only if both the wall clock
+and the time since this process began say so: a jump in either direction deletes nothing.
 """
 
 import contextlib
@@ -23,12 +23,12 @@ log = structlog.get_logger()
 
 SUFFIX: Final = ".jsonl"
 _TAIL_BYTES: Final = 1 << 20
-"""How far back the end of the last whole line is looked for; lines are much shorter."""
+"""Bytes at the end of a file in which the last whole line is looked for. Lines are much shorter."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Block:
-    """Whole lines of one epoch, to be written at once; `first_seq` is the number of the first."""
+    """Whole lines of one epoch, written at once. `first_seq` is the number of the first line."""
 
     epoch: int
     first_seq: int
@@ -37,7 +37,7 @@ class Block:
 
 
 class Sink(Protocol):
-    """Where lines go. Both calls may block and may raise `OSError`; a block that failed was not written and comes again."""
+    """Takes lines. Both methods may block and may raise `OSError`. A failed block was not written and comes again."""
 
     def write(self, block: Block) -> None: ...
 
@@ -117,7 +117,7 @@ class SegmentFiles:
         return self._open
 
     def _cut_off(self, segment: _Segment) -> None:
-        """Cuts off what a failed write left. Where even that fails the segment is left; a reader skips what is twice."""
+        """Cut off the remains of a failed write. If that fails too, leave the segment: readers skip duplicates."""
         try:
             os.ftruncate(segment.descriptor, segment.size)
         except OSError as error:
@@ -134,7 +134,7 @@ class SegmentFiles:
         self._is_healed = True
 
     def _delete_old(self, present: Path) -> None:
-        """Deletes the oldest segments until the rest is within the limits. The present one stays whatever it is."""
+        """Delete the oldest segments until the rest is within the limits. Never delete the present segment."""
         found = [(path, path.stat()) for path in segments(self._directory) if path != present]
         total = sum(stat.st_size for _, stat in found)
         now_s = min(self._wall_s(), self._began_s + self._monotonic_s())
@@ -148,16 +148,16 @@ class SegmentFiles:
 
 
 def segments(*directories: Path) -> list[Path]:
-    """The segments of journals of one cluster, oldest first: by epoch, then by number. Raises `OSError`."""
+    """Return the segments of one cluster's journals, oldest first: by epoch, then by number. Raises `OSError`."""
     found = [path for directory in directories for path in directory.iterdir() if path.suffix == SUFFIX]
     return sorted(found, key=lambda path: (path.name, path))
 
 
 def heal(path: Path) -> None:
-    """Cuts off a torn last line, unless someone is still writing. Raises `OSError`."""
+    """Cut off a torn last line, unless another process is still writing the segment. Raises `OSError`."""
     descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
     try:
-        with contextlib.suppress(BlockingIOError):  # whoever holds the lock is alive, and ends the line
+        with contextlib.suppress(BlockingIOError):  # the owner of the lock is alive and will complete the line
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             _cut_torn_line(descriptor)
     finally:
@@ -165,7 +165,7 @@ def heal(path: Path) -> None:
 
 
 def _cut_torn_line(descriptor: int) -> int:
-    """Cuts off what stands after the last whole line; returns the size that is left, in bytes."""
+    """Cut off everything after the last whole line. Return the remaining size in bytes."""
     size = os.fstat(descriptor).st_size
     start = max(size - _TAIL_BYTES, 0)
     tail = os.pread(descriptor, size - start, start)

@@ -1,9 +1,9 @@
-"""The journal as a Kafka topic: a message for each line, in one partition, at least once.
+"""The journal as a Kafka topic: one message per line, in one partition, at least once.
 
-A block that failed comes again whole, so a line may be in the topic twice, and what an old connection had under way may
-arrive behind what a new one sent: readers go by `(controller_epoch, seq)`, never by offsets. The brokers that hold the
-topic may be the very ones that the controller leads. While they are away the writer waits, in its own thread, and tries
-again with a new producer; the controller does not notice.
+A failed block is sent again as a whole, so a line may be in the topic twice. Messages of an old connection may also
+arrive after those of a new one. So readers order by `(controller_epoch, seq)`, never by offset. The brokers of the
+topic may be the very ones that the controller leads. While they are down, the writer waits in its own thread and
+retries with a new producer. The controller does not notice.
 """
 
 from collections.abc import Callable, Mapping
@@ -16,18 +16,19 @@ from controller_core.security.properties_file import InvalidProperties
 
 PARTITION: Final = 0
 _QUEUE_KIB: Final = 16_384
-"""How much the client keeps in memory; a block is much smaller, and the next one waits for it."""
+"""Size of the producer's buffer in KiB. A block is much smaller, and the next block waits until it is delivered."""
 _DELIVERY_TIMEOUT_MS: Final = 30_000
-"""How long a block may take before it counts as failed: longer than brokers need to fail over to each other."""
+"""Milliseconds until an undelivered block counts as failed: longer than a failover of brokers takes."""
 _GRACE_S: Final = 5.0
-"""How much longer the client is waited for, which gives up by itself."""
+"""Extra seconds to wait for the producer, which gives up on its own."""
 
 
 class TopicSink:
-    """A `Sink` that produces each line to a topic; the key of a message is the cluster's id.
+    """A `Sink` that produces each line to a topic. The key of a message is the cluster id.
 
-    `security`: what librdkafka is told of certificates and logins, asked for each producer, so that one that failed is
-    followed by one that knows of new ones."""
+    `security` returns librdkafka's settings for certificates and logins. It is called for each new producer, so that a
+    retry uses renewed ones.
+    """
 
     def __init__(
         self,
@@ -43,9 +44,9 @@ class TopicSink:
         self._delivery_timeout_ms = delivery_timeout_ms
         self._producer: Producer | None = None
         self._failures: list[str] = []
-        """Why messages of the present block were not delivered."""
+        """The reasons for undelivered messages of the current block."""
         self._trouble = ""
-        """What went wrong last on the way, such as a refused connection; it may pass."""
+        """The last connection problem, such as a refused connection. It may be temporary."""
 
     def __str__(self) -> str:
         return f"topic {self._topic}"
@@ -69,7 +70,7 @@ class TopicSink:
             raise OSError(f"{self}: {reasons}")
 
     def close(self) -> None:
-        """Nothing waits here: each block was delivered before the next was taken."""
+        """Drop the producer. No message is pending, because each block was delivered before the next was taken."""
         self._producer = None
 
     def _connected(self) -> Producer:
@@ -84,7 +85,7 @@ class TopicSink:
                 "queue.buffering.max.kbytes": _QUEUE_KIB,
                 "compression.type": "lz4",
                 "reconnect.backoff.max.ms": 2_000,
-                # What fails for good is in the reports; what it tried on the way is not worth a line each time.
+                # Final failures are in the delivery reports. Temporary ones are not worth a log line each.
                 "log_level": 2,
                 "error_cb": self._on_error,
             }
@@ -98,7 +99,7 @@ class TopicSink:
         self._trouble = error.str()
 
     def _give_up(self) -> None:
-        """Leaves what is under way: it comes again, in its order, by a producer that knows nothing of it."""
+        """Abandon pending messages. The writer sends the block again, in order, with a new producer."""
         producer, self._producer = self._producer, None
         if producer is not None:
             producer.purge()

@@ -1,8 +1,8 @@
-"""A journal that is written by a thread of its own, so that a slow or full disk never holds up the controller.
+"""A journal that a separate thread writes, so that a slow or full disk never holds up the controller.
 
-Between the two is a bounded queue. When it is full, what comes is dropped and counted; the count takes its place in the
-queue and becomes a record, so that a reader knows that, where and how much is missing. A write that fails is tried again
-until it succeeds; meanwhile the queue fills.
+A bounded queue connects the two threads. If it is full, new changes are dropped and counted. The count takes their
+place in the queue and becomes a record, so a reader knows where and how much is missing. A failed write is retried
+until it succeeds, while the queue fills.
 """
 
 import threading
@@ -21,18 +21,18 @@ from controller_core.journal.segments import Block, Sink
 log = structlog.get_logger()
 
 CAPACITY: Final = 262_144
-"""How many changes may wait for the disk. One batch that alone is larger is taken when nothing waits."""
+"""Changes that may wait for the disk. A single batch that is larger is accepted if the queue is empty."""
 BLOCK_LINES: Final = 512
 _RETRY_S: Final = 1.0
 _PAUSE_S: Final = 0.001
-"""Between two blocks, so that the event loop has the interpreter in time."""
+"""Pause between two blocks, so that the event loop gets the interpreter lock in time."""
 
 Waiting: TypeAlias = Batch | Dropped
 
 
 @dataclass(slots=True)
 class Counts:
-    """What became of the records so far; written by the journal alone."""
+    """Counts of the records so far. Only the journal changes them."""
 
     written: int = 0
     written_bytes: int = 0
@@ -41,11 +41,11 @@ class Counts:
     errors: int = 0
     is_failing: bool = False
     last_error_s: float = 0.0
-    """When the last write failed, in seconds since 1970; 0 before the first."""
+    """Time of the last failed write, in seconds since 1970; 0 if none has failed."""
 
 
 class JournalWriter:
-    """A `Journal` before a `Sink`. `append` is for one thread, the event loop's."""
+    """A `Journal` that feeds a `Sink`. Only the event loop's thread may call `append`."""
 
     is_kept = True
 
@@ -60,7 +60,7 @@ class JournalWriter:
         self._waiting: deque[Waiting] = deque()
         self._size = 0
         self._is_broken = False
-        """Whether something was dropped since the last snapshot."""
+        """True if records were dropped since the last snapshot."""
         self._changed = threading.Condition()
         self._closing = threading.Event()
         self._thread = threading.Thread(target=self._run, name="journal", daemon=True)
@@ -72,7 +72,7 @@ class JournalWriter:
 
     @property
     def is_idle(self) -> bool:
-        """Whether all that it was handed is written, or dropped."""
+        """True if everything handed over is written or dropped."""
         return self._size == 0
 
     def append(self, batch: Batch) -> None:
@@ -85,7 +85,8 @@ class JournalWriter:
                 self._is_broken = False
 
     def close(self, timeout_s: float) -> bool:
-        """Writes what waits and ends the thread; False where the disk did not take it in time, which is given up."""
+        """Write the waiting batches and end the thread. Return False, and give up, if the disk does not take them in
+        time."""
         with self._changed:
             self._closing.set()
             self._changed.notify()
@@ -99,10 +100,11 @@ class JournalWriter:
 
     def _drop(self, batch: Batch) -> None:
         if isinstance(batch, Snapshot):
-            return  # nothing is missing, another one comes
+            return  # nothing is lost, because another snapshot follows
         self._is_broken = True
         count = _size(batch)
         self.counts.dropped += count
+        # The queue is not empty: `append` drops only if something waits.
         last = self._waiting[-1]
         if isinstance(last, Dropped) and last.context.controller_epoch == batch.context.controller_epoch:
             self._waiting[-1] = Dropped(context=last.context, count=last.count + count)
@@ -111,7 +113,7 @@ class JournalWriter:
         log.warning("journal is too slow, changes are dropped", journal=str(self._sink), capacity=self._capacity)
         self._put(Dropped(context=batch.context, count=count))
 
-    # In the thread
+    # Methods of the writer's thread
 
     def _run(self) -> None:
         for batch in self._batches():
@@ -130,7 +132,7 @@ class JournalWriter:
             log.warning("journal was not closed cleanly", journal=str(self._sink), error=str(error))
 
     def _write_batch(self, encoder: RecordEncoder, batch: Waiting) -> bool:
-        """Writes a batch; False where the journal is closed while that fails."""
+        """Write a batch. Return False if the journal is closed while writing fails."""
         try:
             return self._write_blocks(encoder, batch)
         except Exception:
@@ -159,7 +161,7 @@ class JournalWriter:
                 self._size -= _size(batch)
 
     def _write(self, block: Block) -> bool:
-        """Writes a block, however often that must be tried; False where the journal is closed while it fails."""
+        """Write a block and retry until it succeeds. Return False if the journal is closed while writing fails."""
         while True:
             try:
                 self._sink.write(block)
@@ -187,7 +189,8 @@ class JournalWriter:
 
 
 def _size(waiting: Waiting) -> int:
-    """How many records a batch comes to; a snapshot and a gap take no more room than one, being copies and a number."""
+    """Return the number of queue places that a batch takes. A snapshot and a gap take only one: they are copies and a
+    number."""
     return max(len(waiting.changes), 1) if isinstance(waiting, Committed) else 1
 
 
@@ -196,7 +199,7 @@ def _blocks(encoder: RecordEncoder, batch: Waiting) -> Iterator[Block]:
     first: int | None = None
     for line in encoder.lines(batch):
         if first is None:
-            first = encoder.next_seq - 1  # a gap's further numbers are passed over after its line
+            first = encoder.next_seq - 1  # the other numbers of a gap are skipped after its line
         lines.append(line)
         if len(lines) == BLOCK_LINES:
             yield _block(batch.context, first, lines)

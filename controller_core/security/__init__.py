@@ -1,1 +1,1 @@
-"""What secure connections are made of, to ZooKeeper or to Kafka: files of properties, certificates, logins."""
+"""The parts of a secure connection to ZooKeeper or Kafka: property files, certificates, logins."""

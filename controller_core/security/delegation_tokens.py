@@ -1,4 +1,4 @@
-"""Whether a cluster has delegation tokens, and how often its controller looks for those that are over."""
+"""The delegation token properties of a cluster: whether it has tokens, and how often expired ones are removed."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -13,12 +13,14 @@ _HOUR_MS: Final = 60 * 60 * 1000
 
 
 def token_check_interval_ms(file: Path | None) -> int | None:
-    """What a file of properties says; None where the cluster has no tokens. Raises `InvalidProperties`."""
+    """Return the check interval from a property file, or None if the cluster has no tokens. Raises
+    `InvalidProperties`."""
     return None if file is None else token_check_interval_ms_of(read_properties(file))
 
 
 def token_check_interval_ms_of(properties: Mapping[str, str]) -> int | None:
-    """Of the properties of a broker. Raises `InvalidProperties`."""
+    """Return the check interval from a broker's properties, or None if the cluster has no tokens. Raises
+    `InvalidProperties`."""
     try:
         given = _TokenProperties.model_validate(dict(properties))
     except ValidationError as error:
@@ -31,5 +33,5 @@ class _TokenProperties(BaseModel):
 
     secret_key: OptionalSecret = Field(default=None, alias="delegation.token.secret.key")
     master_key: OptionalSecret = Field(default=None, alias="delegation.token.master.key")
-    """Its name before Kafka 3.0."""
+    """The name of the secret key before Kafka 3.0."""
     interval_ms: int = Field(default=_HOUR_MS, ge=1, alias="delegation.token.expiry.check.interval.ms")

@@ -1,7 +1,7 @@
-"""The subject of a certificate as Java writes it (`X500Principal.getName()`, RFC 2253): so brokers name who shows it.
+"""The subject of a certificate as Java writes it (`X500Principal.getName()`, RFC 2253), from which principals are made.
 
-The last part comes first. A part with several attributes has `+` between them. Attributes that RFC 2253 has no keyword for
-are numbers, and their values bytes.
+The last part comes first. A part with several attributes has `+` between them. Attributes without a keyword in RFC 2253
+are written as numbers, and their values as bytes.
 """
 
 from typing import Any, Final
@@ -28,17 +28,18 @@ _ENCODINGS: Final = {
     28: "utf-32-be",
     30: "utf-16-be",
 }
-"""Of the kinds of strings, by their tags in ASN.1."""
+"""The encoding of each string type, by its ASN.1 tag."""
 _ESCAPED: Final = frozenset(',=+<>#;"\\')
 _SPACES: Final = " \r"
 
 
 def subject_of(certificate: bytes) -> str:
-    """`certificate`: as DER. Raises `ValueError` where it is none, or its subject cannot be read."""
+    """Return the subject of a certificate in DER. Raises `ValueError` if it is not a certificate or its subject is
+    unreadable."""
     try:
         parts = list(Certificate.load(certificate).subject.chosen)
         return ",".join("+".join(_attribute(attribute) for attribute in part) for part in reversed(parts))
-    except (TypeError, KeyError, AttributeError) as error:  # what asn1crypto raises for some of what is broken
+    except (TypeError, KeyError, AttributeError) as error:  # asn1crypto raises any of these for broken input
         raise ValueError(f"the subject cannot be read: {error}") from error
 
 
@@ -56,6 +57,7 @@ def _escaped(text: str) -> str:
     characters = ["\\" + each if each in _ESCAPED else "\\00" if each == "\0" else each for each in text]
     plain = "".join(characters)
     start, end = len(plain) - len(plain.lstrip(_SPACES)), len(plain.rstrip(_SPACES))
+    # A value of nothing but spaces: each of them must be escaped.
     if start >= end:
         return "".join("\\" + each for each in plain)
     return "".join(("\\" + each) for each in plain[:start]) + plain[start:end] + "".join("\\" + e for e in plain[end:])

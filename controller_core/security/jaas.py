@@ -1,4 +1,4 @@
-"""Who logs in, in the words of Java's login modules: `MODULE required username="u" password="p";`."""
+"""Logins in the syntax of Java's login modules: `MODULE required username="u" password="p";`."""
 
 import re
 import shlex
@@ -13,15 +13,17 @@ _USER: Final = "user_"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NameAndPassword:
-    """Who logs in, and what proves it."""
+    """A login: the user's name and the password that proves it."""
 
     username: str
     password: str = field(repr=False)
 
 
 def read_jaas(text: str, *, name: str, module: str) -> NameAndPassword:
-    """`name`: that of the property; `module`: the login module that an error proposes. Raises `InvalidProperties`, which
-    does not tell the password."""
+    """Return the login in a JAAS property. Raises `InvalidProperties`, which never shows the password.
+
+    `name` is the property's name. `module` is the login module that an error suggests.
+    """
     options = _options(text, name)
     try:
         return NameAndPassword(username=options["username"], password=options["password"])
@@ -31,7 +33,8 @@ def read_jaas(text: str, *, name: str, module: str) -> NameAndPassword:
 
 
 def read_users(text: str, *, name: str) -> dict[str, str]:
-    """The passwords of those whom a server knows, by their names: of `user_NAME="password"`. Raises `InvalidProperties`."""
+    """Return the passwords of a server's users by name, from its `user_NAME="password"` options. Raises
+    `InvalidProperties`."""
     options = _options(text, name).items()
     return {option.removeprefix(_USER): password for option, password in options if option.startswith(_USER)}
 

@@ -1,8 +1,8 @@
-"""`ssl.principal.mapping.rules`: what a certificate's subject becomes in ACLs (KIP-371), such as
+"""`ssl.principal.mapping.rules`: maps a certificate's subject to a principal's name (KIP-371), for example with
 `RULE:^CN=(.*?),OU=.*$/$1/L, DEFAULT`.
 
-The first rule that the whole subject matches says the name. Patterns are Python's, which are Java's but for classes such as
-`\\p{Alpha}` and for `&&` in a class: those are refused, or never match.
+The first rule that matches the whole subject decides the name. Patterns use Python's syntax. It equals Java's except
+for classes such as `\\p{Alpha}` and `&&` inside a class: those are refused or never match.
 """
 
 import re
@@ -16,13 +16,13 @@ _REFERENCE: Final = re.compile(r"\\(.)|\$(\d+)", re.DOTALL)
 
 
 class NoRuleApplies(Exception):
-    """No rule says how a subject is named, so whoever shows it is not admitted."""
+    """No rule maps the subject to a name, so its owner is refused."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Rule:
     pattern: re.Pattern[str] | None = None
-    """None: the subject itself is the name."""
+    """None if the subject itself is the name."""
     replacement: str = ""
     case: str = ""
 
@@ -39,14 +39,14 @@ class _Rule:
 
 
 class PrincipalMapping:
-    """The rules in their order."""
+    """The mapping rules, in the order in which they are tried."""
 
     def __init__(self, text: str = "DEFAULT") -> None:
-        """Raises `ValueError` for what is no rule."""
+        """Parse the rules. Raises `ValueError` if the text is not a list of rules."""
         self._rules: Sequence[_Rule] = _rules(text.strip() or "DEFAULT")
 
     def name_of(self, subject: str) -> str:
-        """Raises `NoRuleApplies`."""
+        """Return the name of a subject. Raises `NoRuleApplies`."""
         for rule in self._rules:
             name = rule.apply(subject)
             if name is not None:
@@ -61,7 +61,7 @@ def _rules(text: str) -> list[_Rule]:
         end = _BETWEEN.match(text, found.end()) if found else None
         if found is None or end is None:
             raise ValueError(
-                f"{text[position : position + 80]!r} is no rule: write RULE:pattern/replacement/[LU] or DEFAULT"
+                f"{text[position : position + 80]!r} is not a rule: write RULE:pattern/replacement/[LU] or DEFAULT"
             )
         rules.append(_rule(found))
         position = end.end()
@@ -78,7 +78,7 @@ def _rule(found: re.Match[str]) -> _Rule:
 
 
 def _said(reference: re.Match[str], found: re.Match[str]) -> str:
-    """What a reference stands for, as in Java: of `$12` only as many digits count as there are groups."""
+    """Return the text that replaces a reference. As in Java, `$12` means group 1 and a "2" if there is no group 12."""
     if reference[1] is not None:
         return reference[1]
     digits, groups = reference[2], found.re.groups

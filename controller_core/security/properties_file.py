@@ -1,4 +1,4 @@
-"""A file of properties, as Java writes it: what a broker's `server.properties` or a client's configuration is."""
+"""A Java properties file: a broker's `server.properties` or a client's configuration."""
 
 import os
 from pathlib import Path
@@ -10,14 +10,14 @@ _MAX_BYTES: Final = 1 << 20
 
 
 class InvalidProperties(Exception):
-    """Properties that cannot be used; the message names the property, or the file, and says what to change. Fatal."""
+    """Unusable properties. The message names the property or the file and says what to change. Not worth a retry."""
 
 
 def read_properties(file: Path) -> dict[str, str]:
-    """Raises `InvalidProperties`."""
+    """Read a file of properties. Raises `InvalidProperties`."""
     try:
         if os.path.getsize(file) > _MAX_BYTES:
-            raise InvalidProperties(f"{file} is larger than {_MAX_BYTES} bytes: it is no file of properties")
+            raise InvalidProperties(f"{file} is larger than {_MAX_BYTES} bytes: it is not a properties file")
         with file.open(encoding="utf-8") as lines:
             return dict(javaproperties.load(lines))
     except (OSError, UnicodeDecodeError, javaproperties.InvalidUEscapeError) as error:

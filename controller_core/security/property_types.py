@@ -1,4 +1,4 @@
-"""Properties as pydantic reads them: what may be left out, what nobody is shown, and what is said of one that is wrong."""
+"""Property types for pydantic: optional files, secrets, and errors without values."""
 
 from pathlib import Path
 from typing import Annotated, Any
@@ -12,14 +12,14 @@ def _or_none(value: Any) -> Any:
 
 OptionalFile = Annotated[Path | None, BeforeValidator(_or_none)]
 OptionalSecret = Annotated[SecretStr | None, BeforeValidator(_or_none)]
-"""What is set to nothing is not set."""
+"""An optional secret. An empty value counts as not set, as with `OptionalFile`."""
 
 
 def shown(secret: SecretStr | None) -> str | None:
-    """For whoever needs the secret itself."""
+    """Return the secret itself, or None if it is not set."""
     return secret.get_secret_value() if secret is not None else None
 
 
 def what_is_wrong(error: ValidationError) -> str:
-    """Each property that is wrong by its name, and why, without what it says."""
+    """Return each wrong property with the reason, without its value, which may be a secret."""
     return "; ".join(f"{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in error.errors())

@@ -1,8 +1,8 @@
-"""What TLS has a server say to a client whose handshake it does not take: an alert, which says why.
+"""TLS alerts to clients whose handshake fails, which tell them the reason.
 
-asyncio cuts the connection before that is sent. Clients of Java would take it for a fault of the network, and try again for
-as long as they may, in place of telling their users. So the last words of a handshake are sent here, in the moment that it
-fails.
+asyncio closes the connection before the alert is sent. A Java client would take that for a network error and retry
+until its timeout, instead of reporting the real error to its user. So this module sends the pending bytes of a
+handshake at the moment it fails.
 """
 
 import asyncio
@@ -13,12 +13,12 @@ from contextvars import ContextVar
 from typing import Any, Final
 
 _CONNECTION: Final = ContextVar[asyncio.WriteTransport]("connection")
-"""What the handshake that begins in this context is on."""
+"""The connection of the handshake that begins in this context."""
 
 
 @contextmanager
 def alerting(transport: asyncio.WriteTransport) -> Iterator[None]:
-    """For a handshake that begins in the block, with an `AlertingContext`."""
+    """Make the handshake that begins in the block send its alerts on this transport. It needs an `AlertingContext`."""
     token = _CONNECTION.set(transport)
     try:
         yield
@@ -27,7 +27,7 @@ def alerting(transport: asyncio.WriteTransport) -> Iterator[None]:
 
 
 class AlertingContext(ssl.SSLContext):
-    """A server's, which sends alerts on the connection of `alerting`."""
+    """A server's TLS context that sends alerts on the connection of `alerting`."""
 
     def wrap_bio(self, incoming: ssl.MemoryBIO, outgoing: ssl.MemoryBIO, *args: Any, **kwargs: Any) -> Any:
         """See `ssl.SSLContext.wrap_bio`."""
@@ -35,7 +35,7 @@ class AlertingContext(ssl.SSLContext):
 
 
 class _Alerting:
-    """An `ssl.SSLObject`, but for how its handshake fails."""
+    """An `ssl.SSLObject` that writes its alert to the connection if the handshake fails."""
 
     def __init__(self, wrapped: ssl.SSLObject, outgoing: ssl.MemoryBIO, transport: asyncio.WriteTransport) -> None:
         self._wrapped = wrapped
@@ -48,6 +48,7 @@ class _Alerting:
         """See `ssl.SSLObject.do_handshake`."""
         try:
             self._wrapped.do_handshake()
+        # These ask for more input or report a lost connection: there is no alert to send.
         except (ssl.SSLWantReadError, ssl.SSLWantWriteError, ssl.SSLSyscallError):
             raise
         except ssl.SSLError:

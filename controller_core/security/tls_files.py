@@ -1,6 +1,6 @@
-"""What a client or a server shows and whom it trusts where a connection is encrypted: PEM, in files or in words.
+"""The certificates and keys of an encrypted connection, as PEM in files or in property values.
 
-Files are read when a context is made, so certificates that were renewed are shown by the next one.
+The files are read when a context is made, so the next context uses renewed certificates.
 """
 
 import ssl
@@ -15,10 +15,10 @@ from controller_core.security.tls_alerts import AlertingContext
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TlsFiles:
-    """Of each store there is a file, the certificates themselves, or neither."""
+    """The key store and trust store of a TLS connection. Each is a file, literal certificates, or absent."""
 
     prefix: str = "ssl"
-    """How the names of the properties begin that this was read from: errors name them."""
+    """The prefix of the properties that this was read from, for errors."""
     truststore_location: Path | None = None
     truststore_certificates: str | None = None
     truststore_type: str = "PEM"
@@ -30,7 +30,7 @@ class TlsFiles:
     verifies_host_name: bool = True
 
     def client_context(self) -> ssl.SSLContext:
-        """Raises `InvalidProperties` where a certificate or a key cannot be used."""
+        """Return a client's TLS context. Raises `InvalidProperties` if a certificate or a key cannot be used."""
         try:
             context = self._trusting()
             self._present(context)
@@ -40,15 +40,17 @@ class TlsFiles:
         return context
 
     def server_context(self, client_certificate: ssl.VerifyMode = ssl.CERT_NONE) -> ssl.SSLContext:
-        """`client_certificate`: whether clients may, or have to, show one. Raises `InvalidProperties`, also where none is
-        to show."""
+        """Return a server's TLS context. Raises `InvalidProperties`, also if there is no certificate to show.
+
+        `client_certificate` says whether clients may or must show a certificate.
+        """
         if self.keystore_location is None and self.keystore_certificate_chain is None:
             raise InvalidProperties(
-                f"there is no certificate to show: set {self.prefix}.keystore.location and {self.prefix}.keystore.type=PEM"
+                f"there is no certificate: set {self.prefix}.keystore.location and {self.prefix}.keystore.type=PEM"
             )
         if client_certificate is not ssl.CERT_NONE and not (self.truststore_location or self.truststore_certificates):
             raise InvalidProperties(
-                f"clients are asked for certificates and nobody is trusted: set {self.prefix}.truststore.location"
+                f"client certificates are requested but no authority is trusted: set {self.prefix}.truststore.location"
             )
         context = AlertingContext(ssl.PROTOCOL_TLS_SERVER)
         try:
@@ -65,11 +67,11 @@ class TlsFiles:
         return context
 
     def files(self) -> Iterator[Path]:
-        """Those that a context is made from."""
+        """Yield the files that a context is made from."""
         yield from filter(None, (self.truststore_location, self.keystore_location))
 
     def _unusable(self, error: Exception) -> InvalidProperties:
-        """Python's own words for a file that is not there do not name it."""
+        """Return the error for the user. It names missing files, because Python's own message does not."""
         named = (self.truststore_location, self.keystore_location)
         absent = [str(each) for each in named if each is not None and not each.exists()]
         is_told = isinstance(error, FileNotFoundError) and absent
@@ -77,7 +79,7 @@ class TlsFiles:
         return InvalidProperties(f"the certificates of {self.prefix}.* cannot be used: {why}")
 
     def _trusting(self) -> ssl.SSLContext:
-        """Who names whom to trust trusts nobody else; the certificate authorities of the system are for who names none."""
+        """Return a context that trusts the configured authorities, or those of the system if none are configured."""
         if self.truststore_certificates is not None:
             return ssl.create_default_context(cadata=self.truststore_certificates)
         if self.truststore_location is not None:
@@ -92,7 +94,7 @@ class TlsFiles:
             store = f"{self.prefix}.keystore"
             raise ValueError(f"{store}.{given} is set, and {store}.{missing} is not: set both")
         if chain is not None and key is not None:
-            with NamedTemporaryFile("w") as file:  # the standard library reads a key from a file alone
+            with NamedTemporaryFile("w") as file:  # the standard library reads keys from files only
                 file.write(f"{key}\n{chain}\n")
                 file.flush()
                 context.load_cert_chain(file.name, password=password)

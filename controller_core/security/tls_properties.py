@@ -1,4 +1,4 @@
-"""`ssl.*`, by the names that clients of Kafka and brokers have for it alike."""
+"""The `ssl.*` properties, which have the same names for Kafka's clients and brokers."""
 
 from pathlib import Path
 
@@ -9,12 +9,12 @@ from controller_core.security.tls_files import TlsFiles
 
 
 def dotted(name: str) -> str:
-    """The property that a field stands for."""
+    """Return the property name of a field."""
     return name.replace("_", ".")
 
 
 class TlsProperties(BaseModel):
-    """What a client shows and whom it trusts. Other properties are left alone."""
+    """The TLS properties of a client or a broker. Other properties are ignored."""
 
     model_config = ConfigDict(alias_generator=dotted, extra="ignore", frozen=True, hide_input_in_errors=True)
 
@@ -29,7 +29,7 @@ class TlsProperties(BaseModel):
     ssl_endpoint_identification_algorithm: str = "https"
 
     def tls_files(self, folder: Path = Path(), prefix: str = "ssl") -> TlsFiles:
-        """`folder`: where files are that have no other; `prefix`: how errors are to name the properties."""
+        """Return the certificate files. `folder` resolves relative paths; `prefix` is the property prefix in errors."""
         return TlsFiles(
             prefix=prefix,
             truststore_location=self.ssl_truststore_location and folder / self.ssl_truststore_location,

@@ -76,5 +76,5 @@ def test_where_no_rule_applies_there_is_no_name() -> None:
 
 @pytest.mark.parametrize("rules", ["RULE:a/b", "DEFAULT DEFAULT", "CN=(.*)", "RULE:(/x/", "DEFAULTS"])
 def test_what_is_no_rule_is_refused_in_words(rules: str) -> None:
-    with pytest.raises(ValueError, match=r"is no rule|cannot be read"):
+    with pytest.raises(ValueError, match=r"is not a rule|cannot be read"):
         PrincipalMapping(rules)

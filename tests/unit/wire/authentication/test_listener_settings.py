@@ -22,14 +22,14 @@ def make_settings(site: Site, protocol: str, properties: Mapping[str, str]) -> L
 @pytest.mark.parametrize(
     ("protocol", "changed", "words"),
     [
-        ("SSL", {"ssl.keystore.location": ""}, "there is no certificate to show: set ssl.keystore.location"),
-        ("SASL_SSL", {**PLAIN, "ssl.keystore.location": ""}, "there is no certificate to show"),
+        ("SSL", {"ssl.keystore.location": ""}, "there is no certificate: set ssl.keystore.location"),
+        ("SASL_SSL", {**PLAIN, "ssl.keystore.location": ""}, "there is no certificate"),
         ("SSL", {"ssl.keystore.type": "JKS"}, r"ssl.keystore.type is JKS: convert the keystore to PEM"),
         ("SSL", {"ssl.truststore.type": "PKCS12", "ssl.client.auth": "required"}, "ssl.truststore.type is PKCS12"),
         ("SSL", {"listener.name.secure.ssl.keystore.location": "absent.pem"}, r"listener.name.secure.ssl.\* cannot"),
         ("SSL", {"ssl.client.auth": "requested", "ssl.truststore.location": ""}, "set ssl.truststore.location"),
         ("SSL", {"ssl.client.auth": "perhaps"}, "ssl.client.auth is 'perhaps': write one of none, requested, required"),
-        ("SSL", {"ssl.principal.mapping.rules": "RULE:x"}, "ssl.principal.mapping.rules: 'RULE:x' is no rule"),
+        ("SSL", {"ssl.principal.mapping.rules": "RULE:x"}, "ssl.principal.mapping.rules: 'RULE:x' is not a rule"),
         ("SSL", {"ssl.enabled.protocols": "TLSv1.1,SSLv3"}, "ssl.enabled.protocols has none that is served"),
         ("SSL", {"ssl.cipher.suites": "TLS_AES_256_GCM_SHA384"}, "set listener.name.secure.ssl.cipher.suites="),
         ("SSL", {"principal.builder.class": "org.example.Ours"}, "principal.builder.class names what there is in Java"),

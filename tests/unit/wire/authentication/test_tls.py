@@ -247,7 +247,7 @@ async def test_a_broken_file_leaves_what_was_there_before_until_it_is_whole(
         site.write(site.tls(authority.issue("rotated", "localhost")))
         assert await read_certificate(site, listener) != before
     kept = [line["error"] for line in logged if "keeps to what its properties said before" in line["event"]]
-    assert [error[:32] for error in kept] == ["the certificates of ssl.* cannot", "there is no certificate to show:"]
+    assert [error[:32] for error in kept] == ["the certificates of ssl.* cannot", "there is no certificate: set ssl"]
 
 
 async def test_only_the_versions_of_tls_that_are_enabled_are_served(
