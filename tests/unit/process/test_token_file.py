@@ -48,10 +48,10 @@ def test_all_lines_are_taken_and_the_first_is_shown_so_that_a_token_can_be_chang
     [
         (b"", "has no token"),
         (b"\n \n", "has no token"),
-        (b"s3cret", "has no token, or one that cannot be shown"),
-        (b"s3cret with spaces in it", "cannot be shown"),
-        (b"s3cret-0123456789-\xc3\xa9", "no text of ASCII"),
-        (b"s3cret-0123456789\x00", "cannot be shown"),
+        (b"s3cret", "has no token or an invalid one"),
+        (b"s3cret with spaces in it", "an invalid one"),
+        (b"s3cret-0123456789-\xc3\xa9", "is not ASCII text"),
+        (b"s3cret-0123456789\x00", "an invalid one"),
         (b"s3cret-0123456789\n" * 5000, "is larger than"),
     ],
 )
