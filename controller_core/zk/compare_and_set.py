@@ -1,12 +1,12 @@
-"""Read, decide, write on the condition of what was read; and again where somebody else has written in between.
+"""Optimistic concurrency: read, decide, write if nothing has changed since the read, and retry after a conflict.
 
-There are two forms. `compare_and_set` makes one decision, over one znode or a few that are written as a whole.
-`compare_and_set_each` makes a decision for each of many items, partitions for example: they are read and written together,
-as one round trip for each would take minutes, and each wins or loses its race alone. What it does of this itself is only
-what all such callers need, to go on with the losers and to end; how they read and write differs too much.
+There are two forms. `compare_and_set` makes one decision about one znode, or a few that are written as a whole.
+`compare_and_set_each` makes one decision for each of many items, such as partitions. It reads and writes them together,
+because a round trip for each would take minutes, and each item wins or loses its race alone. Its callers read and write
+in their own ways, so it only repeats the losers and ends.
 
-Both end. Whoever loses `ATTEMPTS` times in a row is in no race any more: something writes there in a loop, and no event
-may be held up for as long as that goes on. `Contended` says so.
+Both end. After `ATTEMPTS` lost races in a row, something writes there in a loop, and must not block an event forever.
+They raise or return `Contended` then.
 """
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
@@ -25,29 +25,31 @@ from controller_core.zk.session import (
 )
 
 ATTEMPTS: Final = 100
-"""How often in a row somebody else may be faster. Each time another write succeeded, so a crowd of so many is served."""
+"""Lost races in a row before giving up. Each loss means that another write succeeded, so this many writers are
+served."""
 
 K = TypeVar("K")
 Found = TypeVar("Found")
 
 Write = Callable[[Sequence[WriteOp]], Awaitable[object]]
-"""Applies operations as a whole, or raises why not: `ZkSession.transact`, or `FencedWriter.transact` for a controller."""
+"""Applies operations as a whole or raises an error: `ZkSession.transact`, or `FencedWriter.transact` for a
+controller."""
 
 
 class Contended(Exception):
-    """Somebody else was faster again and again; nothing was written. Retriable, later. Its cause is the last conflict."""
+    """Another writer won every attempt; nothing was written. Retriable later. The cause is the last conflict."""
 
     def __init__(self, lost: Conflict) -> None:
         super().__init__(
-            f"{lost.failed.op.path} was changed by somebody else each time before it could be written, {ATTEMPTS} times "
-            "in a row: find out who writes there all the time"
+            f"{lost.failed.op.path} was changed by another writer before each of {ATTEMPTS} attempts to write it: "
+            "find the client that keeps writing to it"
         )
         self.__cause__ = lost
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settled(Generic[Found]):
-    """What the last decision was made from, and whether anything was written because of it."""
+    """The value that the last decision was made from, and whether the decision wrote anything."""
 
     found: Found
     is_written: bool
@@ -56,10 +58,11 @@ class Settled(Generic[Found]):
 async def compare_and_set(
     read: Callable[[], Awaitable[Found]], decide: Callable[[Found], Sequence[WriteOp]], write: Write
 ) -> Settled[Found]:
-    """Reads and writes until nobody was faster.
+    """Read, decide and write until no other writer interferes.
 
-    `decide` is pure, as it is called anew for each read: it returns the operations, on the condition of what was read
-    (`put`), and none where there is nothing to do. Raises `Contended`, and what the three functions raise."""
+    `decide` is called for each read, so it must be pure. It returns operations that depend on the read (`put`), or none
+    if there is nothing to do. Raises `Contended` and the errors of the three functions.
+    """
     lost: Conflict | None = None
     for _ in range(ATTEMPTS):
         found = await read()
@@ -79,10 +82,11 @@ async def compare_and_set(
 async def compare_and_set_each(
     items: Iterable[K], attempt: Callable[[Sequence[K]], Awaitable[Mapping[K, Conflict]]]
 ) -> dict[K, Contended]:
-    """Attempts all items, and then those again that lost; returns those that lost each time.
+    """Attempt all items, then repeat those that lost a race. Return those that lost every time.
 
-    `attempt` reads, decides and writes the items that it is given, and returns those for which somebody else was faster
-    (`conflicts_in`). Raises what it raises."""
+    `attempt` reads, decides and writes the given items, and returns those that lost to another writer (`conflicts_in`).
+    Raises the errors of `attempt`.
+    """
     conflicts: Mapping[K, Conflict] = {}
     remaining = list(items)
     for _ in range(ATTEMPTS):
@@ -94,7 +98,7 @@ async def compare_and_set_each(
 
 
 def conflicts_in(failed: Mapping[K, TransactionFailed]) -> dict[K, Conflict]:
-    """What was refused because somebody else was faster. Raises any other refusal: it would be the same the next time."""
+    """Return the conflicts with other writers. Raises any other failure, because a retry would fail in the same way."""
     conflicts = {}
     for item, error in failed.items():
         if not isinstance(error, Conflict):
@@ -104,7 +108,7 @@ def conflicts_in(failed: Mapping[K, TransactionFailed]) -> dict[K, Conflict]:
 
 
 def reading(zk: ZkSession, path: str) -> Callable[[], Awaitable[ZkNode | None]]:
-    """Reads one znode."""
+    """Return a function that reads one znode."""
 
     async def read() -> ZkNode | None:
         return (await zk.read_many([path]))[0]
@@ -113,12 +117,12 @@ def reading(zk: ZkSession, path: str) -> Callable[[], Awaitable[ZkNode | None]]:
 
 
 def put(path: str, present: ZkNode | None, data: bytes) -> WriteOp:
-    """Gives a znode its data, on the condition that it still is what was read: absent, or of that version."""
+    """Return the write of a znode's data, conditional on its being as it was read: absent, or of that version."""
     return Create(path=path, data=data) if present is None else SetData(path=path, data=data, version=present.version)
 
 
 async def ensure_znodes(zk: ZkSession, wanted: Sequence[Create], write: Write) -> None:
-    """Creates those that are missing, each given after its own parent; that somebody else is faster is as good."""
+    """Create the missing znodes, each after its parent. Creation by another writer is fine."""
     present = await zk.read_many([create.path for create in wanted])
     for create, node in zip(wanted, present, strict=True):
         if node is None:

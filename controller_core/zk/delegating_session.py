@@ -1,4 +1,4 @@
-"""A session that passes everything on to another one: the base of sessions that change one thing about it."""
+"""A session that passes everything to another one: the base of sessions that change one thing."""
 
 from collections.abc import Awaitable, Callable, Sequence
 
@@ -6,7 +6,7 @@ from controller_core.zk.session import SessionId, SessionListener, TreeWatch, Wa
 
 
 class DelegatingSession:
-    """A `ZkSession` over another. What each method promises and raises is said in `ZkSession`."""
+    """A `ZkSession` that delegates to another. See `ZkSession` for the methods."""
 
     def __init__(self, session: ZkSession) -> None:
         self._session = session

@@ -1,13 +1,12 @@
-"""Writes that only the present controller can do: each transaction checks the version of `/controller_epoch` first.
+"""Writes that only the current controller can do: each transaction first checks the version of `/controller_epoch`.
 
-Whoever becomes controller rewrites that znode, so the writes of a deposed controller fail from that moment on, however
-long they were delayed (KAFKA-6082). Kafka checks it in one small transaction per partition; `FencedWriter` packs as
-many groups of operations into a transaction as fit, because thousands of partitions change their leader at once.
+A new controller rewrites that znode, so delayed writes of a deposed controller fail (KAFKA-6082). Kafka checks it in
+one small transaction per partition. `FencedWriter` packs many groups of operations into each transaction, because
+thousands of partitions change their leader at once.
 
-Packing must not let one group's failure reach another. ZooKeeper names only the first operation that failed, so after a
-failure the writer reads all paths of that transaction once, drops every group that could not succeed either, and sends
-the rest again. After a lost connection it reads back as well, and sends only what was not applied. A group that is larger
-than ZooKeeper takes is not sent, and fails alone as well.
+One group's failure must not affect another. ZooKeeper names only the first failed operation. So after a failure the
+writer reads all paths of the transaction once, drops the groups that could not succeed, and sends the rest again. After
+a lost connection it reads back too, and sends only groups that were not applied.
 """
 
 from collections.abc import Mapping, Sequence
@@ -35,17 +34,17 @@ from controller_core.zk.write_outcomes import first_failure, is_applied, paths_t
 K = TypeVar("K")
 
 _FRUITLESS_RECONNECTS: Final = 5
-"""How often the connection may be lost in a row before any group got through: a request that ZooKeeper cannot take
-(larger than its `jute.maxbuffer`) shows itself in no other way."""
+"""Lost connections in a row, without any written group, before the writer gives up. ZooKeeper closes the connection if
+a request is larger than its `jute.maxbuffer`, and gives no other sign."""
 
 
 class Fenced(Exception):
-    """Another controller has a newer epoch, or the epoch's znode is gone. Whoever sees it is controller no longer."""
+    """Another controller has a newer epoch, or the epoch's znode is gone. This process is no longer the controller."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WriteOutcome(Generic[K]):
-    """What became of each group, in the order in which the groups were given."""
+    """The result of each group, in the order in which the groups were given."""
 
     written: tuple[K, ...]
     failed: dict[K, TransactionFailed]
@@ -53,17 +52,17 @@ class WriteOutcome(Generic[K]):
 
 @dataclass(slots=True)
 class _Progress(Generic[K]):
-    """The groups of one call. What is pending is sent again, once it is known that it is neither done nor hopeless."""
+    """The groups of one call. Pending groups are sent again when they are known to be neither applied nor hopeless."""
 
     pending: dict[K, Sequence[WriteOp]]
     unknown: list[K] = field(default_factory=list)
-    """Sent when the connection was lost: perhaps applied."""
+    """Groups in flight when the connection was lost; they may have been applied."""
     suspect: list[K] = field(default_factory=list)
-    """Refused because of another group in the same transaction: perhaps hopeless themselves."""
+    """Groups refused because of another group in their transaction; they may be hopeless themselves."""
     failed: dict[K, TransactionFailed] = field(default_factory=dict)
 
     def refuse(self, batch: Sequence[K], error: TransactionFailed) -> None:
-        """Lays a refused transaction, whose first operation was the fence, to the account of one group."""
+        """Attribute a refused transaction to the group with the failed operation. The first operation was the fence."""
         index = error.failed.index - 1
         for key in batch:
             size = len(self.pending[key])
@@ -79,7 +78,7 @@ class _Progress(Generic[K]):
 
 
 class FencedWriter:
-    """Writes groups of operations under one controller epoch, in the session that won it.
+    """Writes groups of operations in one controller epoch, in the session that won it.
 
     `epoch_version` is the version of `/controller_epoch` that this controller wrote when it was elected.
     """
@@ -106,29 +105,30 @@ class FencedWriter:
 
     @property
     def applied(self) -> int:
-        """How many transactions were applied, or may have been: what is equal twice was untouched between."""
+        """Number of transactions that were or may have been applied. If it is unchanged, nothing was written in
+        between."""
         return self._applied
 
     def room_bytes(self, ops: Sequence[WriteOp]) -> int:
-        """How many more bytes ZooKeeper takes in one write with the operations; negative where they are too many."""
+        """Return the bytes left in one ZooKeeper write with the operations; negative if they are too large."""
         return self._session.max_request_bytes - self._session.request_bytes([self._fence, *ops])
 
     def why_too_large(self, ops: Sequence[WriteOp]) -> str | None:
-        """Why operations cannot be written together, in words; None where they can."""
+        """Return the reason why operations are too large to be written together, or None."""
         room_bytes, max_bytes = self.room_bytes(ops), self._session.max_request_bytes
         if room_bytes >= 0:
             return None
-        return f"it is a write of {max_bytes - room_bytes} bytes, and ZooKeeper takes {max_bytes} (its jute.maxbuffer)"
+        return f"the write has {max_bytes - room_bytes} bytes; ZooKeeper's limit is {max_bytes} (its jute.maxbuffer)"
 
     async def write(self, groups: Mapping[K, Sequence[WriteOp]]) -> WriteOutcome[K]:
-        """Applies each group as a whole or not at all; the failure of one is no other's.
+        """Apply each group as a whole or not at all. The failure of one group does not affect another.
 
-        Groups must not depend on each other: which of them share a transaction, and so their order after a failure, is
-        not defined. A sequential `Create` may be applied twice around a lost connection.
+        Groups must not depend on each other: which groups share a transaction, and so their order after a failure, is
+        undefined. A sequential `Create` may be applied twice if the connection is lost.
 
-        Raises `Fenced`, `SessionExpired`, `AccessRefused`, and `ConnectionLost` when the connection did not return in
-        time or was lost again and again; some groups may have been written then. A group that is larger than ZooKeeper
-        takes fails as `TooLarge`.
+        Raises `Fenced`, `SessionExpired`, `AccessRefused`, and `ConnectionLost` if the connection did not return in
+        time or was lost repeatedly; some groups may have been written then. A group above ZooKeeper's limit fails as
+        `TooLarge`.
         """
         progress = _Progress(dict(groups))
         fruitless_reconnects = 0
@@ -142,9 +142,9 @@ class FencedWriter:
                 fruitless_reconnects = 0 if len(progress.pending) < pending_before else fruitless_reconnects + 1
                 if fruitless_reconnects > _FRUITLESS_RECONNECTS:
                     raise ConnectionLost(
-                        f"ZooKeeper closed the connection {fruitless_reconnects} times in a row during a write; if the "
-                        f"network is well, its jute.maxbuffer is below {self._session.max_request_bytes} bytes: say with "
-                        "--zookeeper-jute-maxbuffer-bytes what it is"
+                        f"ZooKeeper closed the connection {fruitless_reconnects} times in a row during a write. If the "
+                        f"network works, its jute.maxbuffer is below {self._session.max_request_bytes} bytes: set its "
+                        "real value with --zookeeper-jute-maxbuffer-bytes"
                     ) from error
                 await self._reconnect()
         return WriteOutcome(
@@ -153,28 +153,30 @@ class FencedWriter:
         )
 
     async def transact(self, ops: Sequence[WriteOp]) -> None:
-        """As `ZkSession.transact`, fenced: one group, whose `TransactionFailed` is raised, as all that `write` raises."""
+        """Apply one fenced group like `ZkSession.transact`. Raises its `TransactionFailed`, and the errors of
+        `write`."""
         for refused in (await self.write({None: ops})).failed.values():
             raise refused
 
     async def raise_fence(self, epoch: bytes) -> None:
-        """Rewrites `/controller_epoch`, and fences every later write by that. No other write may be under way.
+        """Rewrite `/controller_epoch`, and fence every later write by its new version. No other write may be in flight.
 
-        Raises `Fenced` also where the connection was lost and it is unknown whether this writer did it."""
+        Raises `Fenced`, also if the connection was lost and it is unknown whether this writer raised the epoch.
+        """
         self._require_session()
         write = SetData(path=paths.CONTROLLER_EPOCH, data=epoch, version=self._fence.version)
         try:
             await self._session.transact([write])
         except (TransactionFailed, ConnectionLost) as error:
-            raise Fenced(f"{paths.CONTROLLER_EPOCH} was not raised for certain: {error}") from error
+            raise Fenced(f"{paths.CONTROLLER_EPOCH} may not have been raised: {error}") from error
         self._fence = Check(path=paths.CONTROLLER_EPOCH, version=ZkVersion(self._fence.version + 1))
 
     async def _send(self, progress: _Progress[K]) -> None:
-        """Sends all pending groups, pipelined. Raises `ConnectionLost` after it has recorded which are unknown."""
+        """Send all pending groups, pipelined. Raises `ConnectionLost` after it has noted which groups are unknown."""
         self._require_session()
         batches = self._limits.pack(progress.pending, [self._fence])
         transactions = [[self._fence, *_ops(progress.pending, batch)] for batch in batches]
-        self._applied += len(transactions)  # but for those that turn out to be refused
+        self._applied += len(transactions)  # refused transactions are subtracted below
         lost: ConnectionLost | None = None
         for batch, result in zip(batches, await self._session.transact_many(transactions), strict=True):
             match result:
@@ -198,10 +200,10 @@ class FencedWriter:
             raise lost
 
     async def _settle_unknown(self, progress: _Progress[K]) -> None:
-        """Reads back what was sent when the connection was lost, and crosses off what was applied.
+        """Read back the groups that were in flight when the connection was lost, and remove those that were applied.
 
-        The fence goes first, alone: a transaction passes through ZooKeeper's leader, so the reads after it see all that
-        was applied before it, also where another server than before answers them.
+        The fence is sent first, alone. A transaction passes through ZooKeeper's leader, so the reads after it see
+        everything applied before it, even if another server answers them.
         """
         if not progress.unknown:
             return
@@ -217,7 +219,7 @@ class FencedWriter:
         progress.unknown.clear()
 
     async def _drop_hopeless(self, progress: _Progress[K]) -> None:
-        """Finds, with one read, all groups of refused transactions that cannot succeed any more."""
+        """Find all groups of refused transactions that can no longer succeed, with one read."""
         if not progress.suspect:
             return
         znodes = await self._read(progress.pending, progress.suspect)

@@ -1,10 +1,9 @@
-"""A session that learns from lost connections how much its server takes.
+"""A session that learns the request limit of its server from lost connections.
 
-A server whose `jute.maxbuffer` is smaller than the client was told closes the connection of who sends more, and says
-nothing. Whoever then sends the same again loses the connection again, and with it the watches and requests of everybody
-who shares it. So a large write after which the connection was lost a few times in a row is taken for too large: it is
-refused like any other that is, and not sent, until some time has passed. A small one is never under suspicion, and one of
-that size that succeeds ends it.
+If a server's `jute.maxbuffer` is smaller than configured here, it closes the connection of a client that sends more,
+without a message. Sending the same again loses the connection again, with the watches and requests of everybody who
+shares it. So if the connection is lost a few times in a row after a large write, such writes are refused as too large
+for some time, unsent. Small writes are never suspected, and a success of that size ends the suspicion.
 """
 
 import time
@@ -22,7 +21,7 @@ _FORGOTTEN_AFTER_S: Final = 600.0
 
 
 class LearnedLimitSession(DelegatingSession):
-    """`max_request_bytes` is what the wrapped session was told, or less where that was learned."""
+    """`max_request_bytes` is the configured limit, or the smaller one that was learned."""
 
     def __init__(self, session: ZkSession, *, monotonic_s: Callable[[], float] = time.monotonic) -> None:
         super().__init__(session)

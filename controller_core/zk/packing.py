@@ -1,7 +1,7 @@
-"""Packs groups of operations into few transactions of moderate size.
+"""Packs groups of operations into a few transactions of moderate size.
 
-A transaction of thousands of operations delays the requests behind it, so very many groups are several transactions. A
-group is one piece: one that is larger than that is a transaction of its own.
+A transaction of thousands of operations delays the requests behind it, so a large number of groups makes several
+transactions. A group is never split: one that exceeds the limits is a transaction of its own.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -15,20 +15,21 @@ K = TypeVar("K")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TransactionLimits:
-    """What a transaction of several groups holds, the operations that stand at its start included."""
+    """The limits of a transaction of several groups, including its first operations."""
 
     max_ops: int
     max_bytes: int
     size_bytes: Callable[[Sequence[WriteOp]], int]
-    """What operations take as one transaction."""
+    """Returns the bytes of operations as one transaction."""
 
     def pack(self, groups: Mapping[K, Sequence[WriteOp]], header: Sequence[WriteOp]) -> list[list[K]]:
-        """The keys of the groups in their order, in batches that fit one transaction behind the header.
+        """Return the keys of the groups in order, in batches that fit one transaction after the header.
 
-        A batch that is above the limits has one group in it."""
+        A batch above the limits has only one group.
+        """
         header_ops, header_bytes = len(header), self.size_bytes(header)
         batches: list[list[K]] = []
-        ops, size = self.max_ops + 1, self.max_bytes  # no batch yet: the first group begins one
+        ops, size = self.max_ops + 1, self.max_bytes  # no batch yet, so that the first group begins one
         for key, group in groups.items():
             group_bytes = self.size_bytes(group)
             ops += len(group)

@@ -1,9 +1,8 @@
-"""Where Kafka keeps what in ZooKeeper: the path of every znode that a controller reads, writes or watches.
+"""The paths of all znodes that a controller reads, writes or watches, relative to the cluster's chroot.
 
-All paths are within the cluster's chroot. They are those of Kafka 3.9 (`kafka.zk.ZkData`), but for what is below
-`/kontroller` and the requests for single partitions, which brokers never look at; and no other module of Kontroller spells
-one out. What the name of a znode
-stands for is read here too: anybody may have put anything among the children of another.
+They are those of Kafka 3.9 (`kafka.zk.ZkData`), except for `/kontroller` and the requests for single partitions, which
+brokers ignore. No other module spells out a path. The names of child znodes are parsed here too, because anybody may
+have created any child.
 """
 
 import re
@@ -32,7 +31,7 @@ DELETE_TOPICS: Final = f"{ADMIN}/delete_topics"
 PARTITIONS_ADD: Final = f"{ADMIN}/partitions_add"
 PARTITIONS_REMOVE: Final = f"{ADMIN}/partitions_remove"
 PARTITIONS_REASSIGNED: Final = f"{ADMIN}/partitions_reassigned"
-"""Requests for single partitions, each in a znode `TOPIC/NUMBER` below one of the three (seed 004)."""
+"""Requests for single partitions, each in a znode `TOPIC/NUMBER` below one of these three (seed 004)."""
 
 ISR_CHANGE_NOTIFICATION: Final = "/isr_change_notification"
 LOG_DIR_EVENT_NOTIFICATION: Final = "/log_dir_event_notification"
@@ -50,7 +49,7 @@ EXTENDED_ACLS: Final = "/kafka-acl-extended"
 PREFIXED_ACLS: Final = f"{EXTENDED_ACLS}/prefixed"
 ACL_CHANGES: Final = "/kafka-acl-changes"
 EXTENDED_ACL_CHANGES: Final = "/kafka-acl-extended-changes"
-"""Each with children that name an ACL that was changed, of one name or of a prefix."""
+"""The children of each name a changed ACL, for a literal or a prefixed name."""
 
 DELEGATION_TOKENS: Final = "/delegation_token/tokens"
 DELEGATION_TOKEN_CHANGES: Final = "/delegation_token/token_changes"  # noqa: S105 - a path
@@ -60,10 +59,10 @@ FEATURE: Final = "/feature"
 PRODUCER_ID_BLOCK: Final = "/latest_producer_id_block"
 
 MIGRATION: Final = "/migration"
-"""How far a KRaft controller has come that migrates the cluster (KIP-866)."""
+"""The progress of a KRaft controller that migrates the cluster (KIP-866)."""
 
 KONTROLLER: Final = "/kontroller"
-"""What Kontroller itself must remember."""
+"""Kontroller's own data."""
 REMOVED_REPLICAS: Final = f"{KONTROLLER}/removed_replicas"
 THROTTLES: Final = f"{KONTROLLER}/throttles"
 DELETED_TOPICS: Final = f"{KONTROLLER}/deleted_topics"
@@ -71,29 +70,29 @@ GRANTED_SHUTDOWNS: Final = f"{KONTROLLER}/granted_shutdowns"
 PROCESSES: Final = f"{KONTROLLER}/processes"
 QUESTIONS: Final = f"{KONTROLLER}/questions"
 ROLE_REQUEST: Final = f"{KONTROLLER}/role_request"
-"""Who is to have the role, where somebody asked for it."""
+"""A request that names the next controller."""
 OPERATORS: Final = f"{KONTROLLER}/operators"
 
 ISR_CHANGE_PREFIX: Final = f"{ISR_CHANGE_NOTIFICATION}/isr_change_"
-"""The path given to a sequential create; ZooKeeper appends the number."""
+"""The path for a sequential create. ZooKeeper appends the number."""
 LOG_DIR_EVENT_PREFIX: Final = f"{LOG_DIR_EVENT_NOTIFICATION}/log_dir_event_"
 CONFIG_CHANGE_PREFIX: Final = f"{CONFIG_CHANGES}/config_change_"
 
 
 _NUMBER: Final = re.compile(r"0|[1-9][0-9]{0,9}")
-"""As Kafka writes one: no sign, no leading zeros, nothing but ASCII."""
+"""A number as Kafka writes it: ASCII digits without a sign or leading zeros."""
 _NUMBER_MAX: Final = (1 << 31) - 1
 _SHOWN: Final = 300
-"""How much of a name that is none is put into a message."""
+"""The characters of an invalid name that a message shows."""
 
 
 def broker_id_named(name: str) -> BrokerId | None:
-    """The broker whose id is spelled so; None where it is no id."""
+    """Return the broker id that a name spells, or None if it is not an id."""
     return BrokerId(number) if (number := _int32(name)) is not None else None
 
 
 def partition_number(name: str) -> PartitionId | None:
-    """The partition whose number is spelled so; None where it is none."""
+    """Return the partition number that a name spells, or None if it is not a number."""
     return PartitionId(number) if (number := _int32(name)) is not None else None
 
 
@@ -103,90 +102,91 @@ def _int32(name: str) -> int | None:
 
 
 def broker(broker_id: BrokerId) -> str:
-    """The ephemeral registration of a broker."""
+    """Return the path of a broker's ephemeral registration."""
     return f"{BROKER_IDS}/{broker_id}"
 
 
 def topic(name: TopicName) -> str:
-    """The assignment of a topic."""
+    """Return the path of a topic's assignment."""
     return f"{TOPICS}/{name}"
 
 
 def partitions(name: TopicName) -> str:
-    """The parent of a topic's partitions; without data."""
+    """Return the path of the parent of a topic's partitions, which has no data."""
     return f"{TOPICS}/{name}/partitions"
 
 
 def partition(topic_partition: TopicPartition) -> str:
-    """The parent of a partition's state; without data."""
+    """Return the path of the parent of a partition's state, which has no data."""
     return f"{TOPICS}/{topic_partition.topic}/partitions/{topic_partition.partition}"
 
 
 def partition_state(topic_partition: TopicPartition) -> str:
-    """The leadership of a partition."""
+    """Return the path of a partition's leadership."""
     return f"{TOPICS}/{topic_partition.topic}/partitions/{topic_partition.partition}/state"
 
 
 def partition_states(topic_partitions: Iterable[TopicPartition]) -> list[str]:
-    """The leaderships of many partitions, by the paths of `partition_state`."""
+    """Return the paths of many partitions' leadership, as `partition_state` does."""
     return [f"{TOPICS}/{topic}/partitions/{number}/state" for topic, number in topic_partitions]
 
 
 def delete_topic(name: TopicName) -> str:
-    """The mark that a topic is to be deleted; without data."""
+    """Return the path of the mark that a topic shall be deleted, which has no data."""
     return f"{DELETE_TOPICS}/{name}"
 
 
 def partition_request(parent: str, topic_partition: TopicPartition) -> str:
-    """A request for one partition, below one of the three `PARTITIONS_...`."""
+    """Return the path of a request for one partition, below one of the three `PARTITIONS_...`."""
     return f"{parent}/{topic_partition.topic}/{topic_partition.partition}"
 
 
 def isr_change(name: str) -> str:
-    """One ISR notification, by its name among the children of `ISR_CHANGE_NOTIFICATION`."""
+    """Return the path of an ISR notification, by its name among the children of `ISR_CHANGE_NOTIFICATION`."""
     return f"{ISR_CHANGE_NOTIFICATION}/{name}"
 
 
 def log_dir_event(name: str) -> str:
-    """One log directory event, by its name among the children of `LOG_DIR_EVENT_NOTIFICATION`."""
+    """Return the path of a log directory event, by its name among the children of `LOG_DIR_EVENT_NOTIFICATION`."""
     return f"{LOG_DIR_EVENT_NOTIFICATION}/{name}"
 
 
 def config_change(name: str) -> str:
-    """One configuration notification, by its name among the children of `CONFIG_CHANGES`."""
+    """Return the path of a configuration notification, by its name among the children of `CONFIG_CHANGES`."""
     return f"{CONFIG_CHANGES}/{name}"
 
 
 def topic_config(name: TopicName) -> str:
-    """The configuration overrides of a topic."""
+    """Return the path of a topic's configuration overrides."""
     return f"{TOPIC_CONFIGS}/{name}"
 
 
 def broker_config(broker_id: BrokerId | None) -> str:
-    """The dynamic configuration of a broker; with None that of all brokers, the cluster-wide default."""
+    """Return the path of a broker's dynamic configuration, or of the cluster-wide default for None."""
     return f"{BROKER_CONFIGS}/{DEFAULT_ENTITY if broker_id is None else broker_id}"
 
 
 def delegation_token(token_id: str) -> str:
-    """Who has a token, and until when."""
+    """Return the path of a delegation token, which has its owner and expiry time."""
     return f"{DELEGATION_TOKENS}/{token_id}"
 
 
 def operator_fence(lease_uid: str) -> str:
-    """What the operator that leads by a Lease has written last of all that have led by it; without data."""
+    """Return the path of an operator's fence: the last write under a Lease, by any operator that held it. It has no
+    data."""
     return f"{OPERATORS}/{lease_uid}"
 
 
 def removed_replica(replica: PartitionReplica) -> str:
-    """The entry of a replica that was taken out of AR and may still have its log. No topic's name has a comma in it."""
+    """Return the path of a replica that left AR and may still have its log. Topic names have no commas."""
     (topic_name, number), broker_id = replica
     return f"{REMOVED_REPLICAS}/{broker_id},{topic_name},{number}"
 
 
 def replica_of_removed(name: str) -> PartitionReplica:
-    """The replica of an entry, by the entry's name among the children of `REMOVED_REPLICAS`.
+    """Return the replica of an entry, by its name among the children of `REMOVED_REPLICAS`.
 
-    Raises `ValueError` where the name is not that of an entry.
+    Raises `ValueError` for other names.
     """
     broker_name, topic_name, number_name = parts if len(parts := name.split(",")) == 3 else ("", "", "")
     broker_id, number = broker_id_named(broker_name), partition_number(number_name)
@@ -196,52 +196,52 @@ def replica_of_removed(name: str) -> PartitionReplica:
 
 
 def sanitized(name: str) -> str:
-    """The name of a user in paths, as Kafka's `Sanitizer` encodes it."""
+    """Return a user's name as Kafka's `Sanitizer` encodes it in paths."""
     return quote(name, safe="").replace("~", "%7E")
 
 
 def user_config(sanitized_name: str) -> str:
-    """The quotas and SCRAM credentials of a user, by the name as Kafka encodes it in paths."""
+    """Return the path of a user's quotas and SCRAM credentials, by the sanitized name."""
     return f"{USER_CONFIGS}/{sanitized_name}"
 
 
 def quota(user: str | None, client_id: str | None) -> str:
-    """The quotas of a user, of a client id, or of both, by the names as Kafka encodes them, or `DEFAULT_ENTITY`; one of the
-    two may be None."""
+    """Return the path of the quotas of a user, of a client id, or of both. Names are sanitized, or `DEFAULT_ENTITY`.
+    One of the two may be None."""
     if user is None:
         return f"{CLIENT_CONFIGS}/{client_id}"
     return user_config(user) if client_id is None else f"{user_config(user)}/clients/{client_id}"
 
 
 def throttle(owner: str) -> str:
-    """What an owner wants throttled; the owner may have any name."""
+    """Return the path of the throttle that an owner wants. The owner may have any name."""
     return f"{THROTTLES}/{quote(owner, safe='')}"
 
 
 def owner_of_throttle(name: str) -> str:
-    """The owner, by the name of the znode among the children of `THROTTLES`."""
+    """Return the owner of a throttle, by the znode's name among the children of `THROTTLES`."""
     return unquote(name)
 
 
 def process(controller_id: BrokerId) -> str:
-    """The ephemeral sign of life of the controller process that has an id, be it in charge or not."""
+    """Return the path of a controller process's ephemeral znode, whether it is the controller or a standby."""
     return f"{PROCESSES}/{controller_id}"
 
 
 def question(controller_id: BrokerId, asking_session: int) -> str:
-    """Whether the process that has an id is alive: it answers by deleting this."""
+    """Return the path of the question whether a process is alive. The process answers by deleting the znode."""
     return f"{QUESTIONS}/{controller_id},{asking_session:x}"
 
 
 def is_question_to(controller_id: BrokerId, name: str) -> bool:
-    """Whether a child of `QUESTIONS` is put to the process that has an id."""
+    """Return True if a child of `QUESTIONS` is addressed to the process with this id."""
     return name.startswith(f"{controller_id},")
 
 
 def topic_partition_of_state(path: str) -> TopicPartition:
-    """The partition whose state znode this is; the inverse of `partition_state`.
+    """Return the partition of a state znode; the inverse of `partition_state`.
 
-    Raises `ValueError` where the path is not that of a state znode.
+    Raises `ValueError` for other paths.
     """
     name, separator, rest = path.removeprefix(f"{TOPICS}/").partition("/partitions/")
     number, state, trailing = rest.partition("/state")

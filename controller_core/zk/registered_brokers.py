@@ -1,4 +1,4 @@
-"""Who is registered as a broker, asked once: for whoever decides before there is a state of the cluster."""
+"""Reads the registered brokers once, for decisions that are made before the state of the cluster is known."""
 
 from controller_core.model.ids import BrokerId
 from controller_core.zk import paths
@@ -6,6 +6,6 @@ from controller_core.zk.session import ZkSession
 
 
 async def registered_brokers(zk: ZkSession) -> set[BrokerId]:
-    """The ids of the registered brokers, without a watch."""
+    """Return the ids of the registered brokers, without a watch."""
     names = (await zk.children_many([paths.BROKER_IDS]))[0] or ()
     return {broker_id for name in names if (broker_id := paths.broker_id_named(name)) is not None}

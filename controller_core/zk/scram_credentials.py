@@ -1,7 +1,7 @@
-"""By what users log in by SCRAM: what Kafka keeps in ZooKeeper below `/config/users`, read at each login.
+"""SCRAM credentials of users, which Kafka keeps in ZooKeeper below `/config/users`. They are read at each login.
 
-So who has changed his password needs it at the next login, and a process that only stands by admits who the others admit.
-However many log in at once, few ask ZooKeeper at the same time, and none of them for long.
+So a changed password counts from the next login on, also for a standby. However many users log in at once, only a few
+reads go to ZooKeeper at the same time, each with a timeout.
 """
 
 import asyncio
@@ -26,14 +26,15 @@ log = structlog.get_logger()
 
 
 class ZkScramCredentials:
-    """Those of a cluster."""
+    """The SCRAM credentials of a cluster."""
 
     def __init__(self, zk: ZkSession) -> None:
         self._zk = zk
         self._room = asyncio.Semaphore(AT_ONCE)
 
     async def of(self, mechanism: str, user: str) -> StoredCredential | None:
-        """None where the user has none by that mechanism, or none that can be read. Raises `CredentialsOutOfReach`."""
+        """Return a user's credential, or None if there is none for the mechanism or it is unreadable. Raises
+        `CredentialsOutOfReach`."""
         name = paths.sanitized(user)
         if name in ("", ".", "..") or len(name) > MAX_USER_NAME_LENGTH:
             return None
@@ -42,7 +43,7 @@ class ZkScramCredentials:
                 (node,) = await self._zk.read_many([paths.user_config(name)])
         except (ZkError, TimeoutError) as error:
             raise CredentialsOutOfReach(
-                f"users' credentials cannot be read: {str(error) or 'it took too long'}"
+                f"users' credentials cannot be read: {str(error) or 'ZooKeeper did not answer in time'}"
             ) from error
         return _credential(mechanism, node.data) if node is not None else None
 
@@ -52,5 +53,7 @@ def _credential(mechanism: str, data: bytes) -> StoredCredential | None:
         text = codecs.decode_config(data, paths.USER_CONFIGS).get(mechanism)
         return None if text is None else read_credential(text)
     except (MalformedZnode, ValueError) as error:
-        log.warning("a user's credential cannot be read: nobody logs in by it", mechanism=mechanism, error=str(error))
+        log.warning(
+            "a user's credential is unreadable and cannot be used to log in", mechanism=mechanism, error=str(error)
+        )
         return None

@@ -1,19 +1,11 @@
-"""The ZooKeeper seam: all that the rest of Kontroller asks of ZooKeeper, and the errors it may answer with.
+"""The interface between Kontroller and ZooKeeper: all operations, and all errors.
 
-Two implementations stand behind it: `controller_core.zk.kazoo.session.KazooSession` for a real ensemble, and
-`simulation.zookeeper.SimulatedZooKeeper` for tests. One contract suite (`tests/contract`) holds both to what is said
-here.
-
-The seam differs from a general client in three ways:
-
-- **Reads come in batches.** `read_many` is one multi-read request per chunk, not one request per path.
-- **Watches cannot be lost.** A watch is one-shot and fires at most once; it also fires when the connection to ZooKeeper
-  was lost while it was armed, as `MAY_HAVE_CHANGED`. So a handler that reads the present state whenever its watch
-  fires, and arms the watch with that read, misses nothing.
-- **Plain reads never arm a watch** (a controller's own reads must not wake it up again: KAFKA-9498).
-
-A session ends in one of two ways, both reported as `SessionState.EXPIRED`: ZooKeeper expired it, or it was closed. The
-implementation makes a new session by itself after an expiry, and reports `CONNECTED` with a new `session_id`.
+`controller_core.zk.kazoo.session.KazooSession` implements it for a real ensemble, and
+`simulation.zookeeper.SimulatedZooKeeper` for tests. A shared contract suite (`tests/contract`) tests both. Batches read
+many paths by one request. A watch fires at most once, also as `MAY_HAVE_CHANGED` if the connection was lost, so a
+handler that reads and arms again at each event misses nothing. Plain reads never arm a watch, so the controller's own
+reads do not wake it (KAFKA-9498). A session that expired or was closed reports `SessionState.EXPIRED`. After an expiry
+the implementation opens a new session and reports `CONNECTED` with a new `session_id`.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
@@ -22,23 +14,24 @@ from enum import Enum
 from typing import NamedTuple, NewType, Protocol
 
 ZkVersion = NewType("ZkVersion", int)
-"""The version of a znode's data: 0 when created, one more with every write."""
+"""The version of a znode's data: 0 when it is created, one more with every write."""
 SessionId = NewType("SessionId", int)
 
 ANY_VERSION = ZkVersion(-1)
 
 
 class ZkNode(NamedTuple):
-    """A znode as read: its data and the part of its stat that controllers use. A tuple, because takeovers make so many."""
+    """A znode as read: its data, and the part of its stat that controllers use. A tuple for speed: a failover makes
+    very many."""
 
     data: bytes
     czxid: int
     mzxid: int
     version: ZkVersion
     ephemeral_owner: SessionId
-    """The session that owns an ephemeral znode, 0 for a persistent one."""
+    """The session that owns an ephemeral znode; 0 for a persistent one."""
     mtime_ms: int = 0
-    """When it was written last, by the clock of the server that led ZooKeeper then; milliseconds since 1970."""
+    """Time of the last write in milliseconds since 1970, by the clock of ZooKeeper's leader at that time."""
 
     def __repr__(self) -> str:
         return f"ZkNode({len(self.data)} bytes, version={self.version}, czxid={self.czxid}, mzxid={self.mzxid})"
@@ -52,9 +45,10 @@ class CreateMode(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Create:
-    """Creates a znode. For `PERSISTENT_SEQUENTIAL` ZooKeeper appends ten digits to the path.
+    """Creates a znode. For `PERSISTENT_SEQUENTIAL`, ZooKeeper appends ten digits to the path.
 
-    Data never shows in logs or errors, of no operation and no znode: users' credentials are among it."""
+    The data of operations and znodes never appears in logs or errors, because it may be a user's credentials.
+    """
 
     path: str
     data: bytes = field(default=b"", repr=False)
@@ -63,7 +57,7 @@ class Create:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SetData:
-    """Writes a znode's data where its version is the expected one."""
+    """Writes a znode's data if its version is the expected one."""
 
     path: str
     data: bytes = field(repr=False)
@@ -72,7 +66,7 @@ class SetData:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Delete:
-    """Deletes a znode without children, where its version is the expected one."""
+    """Deletes a znode without children if its version is the expected one."""
 
     path: str
     version: ZkVersion = ANY_VERSION
@@ -90,43 +84,43 @@ WriteOp = Create | SetData | Delete | Check
 
 
 class ZkError(Exception):
-    """Anything that ZooKeeper may answer. Subclasses say what the caller can do about it."""
+    """An error of ZooKeeper. The subclass tells the caller how to react."""
 
 
 class ConnectionLost(ZkError):
-    """The connection went away: whether a write was applied is unknown. Retriable, after reading back."""
+    """The connection was lost, and it is unknown whether a write was applied. Retriable after reading back."""
 
 
 class ZooKeeperUnreachable(ZkError):
-    """No connection could be made in the time that was given for it. Fatal: a person has to look at the address."""
+    """No connection could be made in time. Fatal: a person has to check the address."""
 
 
 class SessionExpired(ZkError):
-    """The session is gone and all its ephemeral znodes with it. Whoever held a role by it has lost it."""
+    """The session and its ephemeral znodes are gone. A role that was held by them is lost."""
 
 
 class TreeWatchUnsupported(ZkError):
-    """The server has no watches of whole trees. Not retriable with this server."""
+    """The server does not support tree watches. Not retriable with this server."""
 
 
 class NoWatcher(ZkError):
-    """There is no such watch to take away: the server forgot it with the connection over which it was armed."""
+    """The watch to remove does not exist: the server forgot it when its connection was lost."""
 
 
 class AccessRefused(ZkError):
-    """ZooKeeper refuses the credentials, or the ACL of a znode does. Fatal: a person has to act."""
+    """ZooKeeper refuses the credentials, or a znode's ACL denies the access. Fatal: a person has to act."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FailedOp:
-    """Why a transaction was refused: the first operation that could not be done."""
+    """The first operation of a transaction that could not be done."""
 
     index: int
     op: WriteOp
 
 
 class TransactionFailed(ZkError):
-    """A transaction was refused as a whole: nothing of it was applied. The subclass says why."""
+    """A transaction was refused as a whole; nothing of it was applied. The subclass tells the reason."""
 
     def __init__(self, failed: FailedOp) -> None:
         super().__init__(f"{type(self).__name__}: operation {failed.index}, {failed.op}")
@@ -134,19 +128,19 @@ class TransactionFailed(ZkError):
 
 
 class Conflict(TransactionFailed):
-    """The znodes are not what the transaction was decided from: somebody else was faster. Retriable, after reading them."""
+    """The znodes have changed since the transaction was decided. Retriable after reading them again."""
 
 
 class NodeExists(Conflict):
-    """A `Create` of a path that is already there."""
+    """A `Create` of a path that already exists."""
 
 
 class NoNode(Conflict):
-    """A path, or the parent of a `Create`, that is not there."""
+    """A path, or the parent of a `Create`, does not exist."""
 
 
 class BadVersion(Conflict):
-    """A version other than the expected one: someone else wrote in between."""
+    """A version other than the expected one: another client has written since."""
 
 
 class NotEmpty(Conflict):
@@ -154,18 +148,18 @@ class NotEmpty(Conflict):
 
 
 class TooLarge(TransactionFailed):
-    """A transaction that is larger than the server takes; it was not sent. The message has both sizes. Not retriable."""
+    """A transaction above the server's size limit; it was not sent. The message has both sizes. Not retriable."""
 
     def __init__(self, failed: FailedOp, *, size_bytes: int, max_bytes: int) -> None:
         super().__init__(failed)
         self.args = (
-            f"a write of {failed.op.path} takes {size_bytes} bytes, and ZooKeeper takes {max_bytes} (its jute.maxbuffer, "
-            "as zookeeper-jute-maxbuffer-bytes says it)",
+            f"a write of {failed.op.path} has {size_bytes} bytes; ZooKeeper's limit is {max_bytes} "
+            "(its jute.maxbuffer, set by zookeeper-jute-maxbuffer-bytes)",
         )
 
 
 class WatchEvent(Enum):
-    """Why a watch fired. The state itself is never in the event: read it."""
+    """The reason why a watch fired. It never contains the state itself: read it."""
 
     CREATED = "created"
     DELETED = "deleted"
@@ -176,14 +170,14 @@ class WatchEvent(Enum):
 
 
 TreeWatch = Callable[[str | None], None]
-"""Called on the event loop with the path of every znode whose data has changed, or that was created or deleted; with None
-when the connection was lost, and the watch with it. It must not block."""
+"""Called on the event loop with the path of every znode that was created, changed or deleted. Called with None if the
+connection, and with it the watch, was lost. It must not block."""
 
 
 class SessionState(Enum):
     CONNECTED = "connected"
     SUSPENDED = "suspended"
-    """No connection at present; the session may still live."""
+    """There is no connection at present. The session may still live."""
     EXPIRED = "expired"
 
 
@@ -194,85 +188,90 @@ SessionListener = Callable[[SessionState], None]
 
 
 class ZkSession(Protocol):
-    """A session with ZooKeeper. All paths are relative to the chroot, and absolute within it.
+    """A session with ZooKeeper. All paths are absolute within the chroot.
 
-    Every method may raise `ConnectionLost`, `SessionExpired` and `AccessRefused`. While the connection is away, calls
-    fail with `ConnectionLost` (after a short wait at most): waiting for its return is `wait_connected`, and the
-    caller's decision.
+    Every method may raise `ConnectionLost`, `SessionExpired` and `AccessRefused`. Without a connection, calls fail with
+    `ConnectionLost`, after a short wait at most. The caller decides whether to wait for a connection
+    (`wait_connected`).
     """
 
     @property
     def session_id(self) -> SessionId:
-        """The id of the present session; what `ZkNode.ephemeral_owner` shows for our ephemeral znodes."""
+        """The id of the current session. `ZkNode.ephemeral_owner` has it for the session's own ephemeral znodes."""
         ...
 
     @property
     def max_request_bytes(self) -> int:
-        """The server's `jute.maxbuffer`: a transaction that is larger is `TooLarge`, and not sent."""
+        """The server's `jute.maxbuffer`. A larger transaction fails as `TooLarge` and is not sent."""
         ...
 
     def request_bytes(self, ops: Sequence[WriteOp]) -> int:
-        """What the operations take of that, as one transaction."""
+        """Return the size of the operations as one transaction, to compare with `max_request_bytes`."""
         ...
 
     async def wait_connected(self, timeout_ms: int) -> bool:
-        """Waits until there is a connection; False when there was none within the time."""
+        """Wait for a connection. Return False if there was none within the time."""
         ...
 
     async def read_many(self, paths: Sequence[str]) -> list[ZkNode | None]:
-        """The znodes at the paths, in their order; None where there is none. Any number of paths."""
+        """Return the znodes at any number of paths, in order; None if there is none."""
         ...
 
     async def children_many(self, paths: Sequence[str]) -> list[tuple[str, ...] | None]:
-        """The names of the children, sorted; None where there is no such znode. Any number of paths."""
+        """Return the sorted names of the children of any number of paths; None if there is no such znode."""
         ...
 
     async def read_watched(self, paths: Sequence[str], watch: Callable[[str], Watch]) -> list[ZkNode | None]:
-        """As `read_many`, and arms a data watch on each path that exists and a creation watch on each that does not.
+        """Read like `read_many`, and arm a data watch on each existing path and a creation watch on each missing one.
 
-        `watch(path)` makes the callback of a path, so that one function serves many paths."""
+        `watch(path)` makes the callback of a path, so that one function serves many paths.
+        """
         ...
 
     async def children_watched(self, path: str, watch: Watch) -> tuple[str, ...] | None:
-        """The names of the children, sorted, with a watch for the next change of them.
+        """Return the sorted names of the children, and watch for their next change.
 
-        None, and no watch, where there is no such znode."""
+        If there is no such znode, return None without a watch.
+        """
         ...
 
     async def watch_tree(self, path: str, watch: TreeWatch) -> Callable[[], Awaitable[None]]:
-        """Watches a znode and all below it, until the connection is lost or the returned function was called.
+        """Watch a znode and its descendants, until the connection is lost or the returned function is called.
 
-        What it notifies of comes before the answer to any request of this session that was applied after the change. A
-        znode that is watched so must not be watched in another way: servers before 3.9 mix the two up. At most one such
-        watch of a path at a time. To take away a watch that was lost is no error, and touches none that was armed since.
-        Raises `TreeWatchUnsupported` where the server is older than 3.6."""
+        A notification arrives before the answer to any request of this session that was applied after the change. Do
+        not watch such a znode in another way: servers before 3.9 confuse the two. Only one tree watch per path may
+        exist at a time. Removing a watch that was lost is no error, and does not affect one that was armed later.
+
+        Raises `TreeWatchUnsupported` if the server is older than 3.6.
+        """
         ...
 
     async def transact(self, ops: Sequence[WriteOp]) -> tuple[str, ...]:
-        """Applies all operations or none. Returns for each the path it acted on (a sequential `Create`: the one made).
+        """Apply all operations or none. Return the path of each operation (the created path of a sequential `Create`).
 
-        Raises `NodeExists`, `NoNode`, `BadVersion`, `NotEmpty`, `TooLarge`; on `ConnectionLost` it is unknown whether it
-        was applied.
+        Raises `NodeExists`, `NoNode`, `BadVersion`, `NotEmpty`, `TooLarge`. After `ConnectionLost` it is unknown
+        whether the operations were applied.
         """
         ...
 
     async def transact_many(self, transactions: Sequence[Sequence[WriteOp]]) -> list[tuple[str, ...] | ZkError]:
-        """Many transactions, pipelined on one connection and applied in this order, each on its own.
+        """Apply many transactions, pipelined on one connection, in this order, each on its own.
 
-        Returns the result of each or the error it met (never raises for one of them), in their order."""
+        Return the result or the error of each, in order; never raise the error of a single one.
+        """
         ...
 
     def add_listener(self, listener: SessionListener) -> Callable[[], None]:
-        """Calls the listener with every change of the session's state; returns a function that removes it."""
+        """Call the listener with every change of the session's state. Return a function that removes it."""
         ...
 
     async def close(self) -> None:
-        """Ends the session, and with it its ephemeral znodes. Idempotent."""
+        """End the session and its ephemeral znodes. Idempotent."""
         ...
 
 
 async def transact_alone(session: ZkSession, ops: Sequence[WriteOp]) -> tuple[str, ...]:
-    """`ZkSession.transact` by its `transact_many`, for sessions that do their work there."""
+    """Run `ZkSession.transact` by `transact_many`, for sessions that implement the latter."""
     (result,) = await session.transact_many([ops])
     if isinstance(result, ZkError):
         raise result

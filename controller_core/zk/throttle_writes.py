@@ -1,10 +1,10 @@
-"""Replication throttles of reassignments, set and removed by whoever speaks to ZooKeeper: the operator, the controller.
+"""Replication throttles of reassignments, set and removed by any ZooKeeper client: the operator or the controller.
 
-What an owner wants is written first, to a znode of its own below `/kontroller/throttles`; what the configurations must say
-follows from all of these (`controller_core.model.throttles`). The configurations are then brought to that, some of them at
-a time: one transaction writes them, their notifications for the brokers, and, in the data of `/kontroller/throttles`, what
-of them is ours now. It is conditional on everything that it was decided from. So whoever dies, at any write, leaves a state
-from which anybody may go on, and two who do it at once agree.
+An owner's wish is written first, to a znode of its own below `/kontroller/throttles`. The configurations follow from
+all wishes (`controller_core.model.throttles`). They are then changed in steps. One transaction writes some
+configurations, the notifications for the brokers, and, in the data of `/kontroller/throttles`, the settings that are
+ours. It is conditional on everything that the decision was made from. So if a process dies after any write, another one
+can continue, and two processes that do it at once agree.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping
@@ -43,18 +43,18 @@ from controller_core.zk.session import (
 log = structlog.get_logger()
 
 CONFIGS_PER_WRITE: Final = 50
-"""How many configurations one transaction writes, fewer where they are large."""
+"""Configurations that one transaction writes; fewer if they are large."""
 
 _PARENTS: Final = (
     paths.KONTROLLER, paths.THROTTLES, paths.CONFIG, paths.BROKER_CONFIGS, paths.TOPIC_CONFIGS, paths.CONFIG_CHANGES,
 )  # fmt: skip
 
 Report = Callable[[str, str, MalformedZnode], None]
-"""Takes what is unreadable: its path, what follows from that, and why."""
+"""Takes a problem with an unreadable znode: its path, the consequence, and the error."""
 
 
 def logged(path: str, consequence: str, error: MalformedZnode) -> None:
-    """Says every time what is unreadable: for whoever looks once."""
+    """Log an unreadable znode every time, for callers that look only once."""
     log.error(consequence, path=path, error=str(error))
 
 
@@ -66,23 +66,27 @@ async def set_throttle(
     *,
     write: Write | None = None,
 ) -> None:
-    """Limits what the moves take, from now on or with another limit than before; to be called before any of them is asked
-    for, also where others of them run.
+    """Limit the traffic of the moves, or change their limit. Call it before requesting any of the moves; others may be
+    running.
 
-    None is left for moves of which all topics are gone: nothing would end it.
+    No throttle remains if the topics of all moves are gone, because nothing would end it.
 
-    An owner stands for one reassignment: the controller ends its throttle when moves of it have begun and all have ended.
-    Raises `ValueError` for a limit that is not positive, `MalformedZnode`, `Contended` and what `ZkSession` raises.
-    `TooLarge` where a configuration has no room for it: then it is as it was before, as others' could not be set either."""
+    An owner stands for one reassignment: the controller ends its throttle when some of its moves have begun and all
+    have ended.
+
+    Raises `ValueError` for a limit that is not positive, `MalformedZnode`, `Contended` and the errors of `ZkSession`.
+    Raises `TooLarge` if a configuration has no room for the throttle. The throttle is then as before, because otherwise
+    it would also block those of others.
+    """
     if bytes_per_second <= 0:
-        raise ValueError(f"a throttle of {bytes_per_second} bytes per second: it must be positive")
+        raise ValueError(f"a throttle of {bytes_per_second} bytes per second: set a positive number")
     write = write or zk.transact
     await ensure_znodes(zk, [Create(path=parent) for parent in _PARENTS], write)
     path = paths.throttle(owner)
 
     def limited(node: ZkNode | None) -> list[WriteOp]:
         known = None if node is None else codecs.decode_throttle(path, node.data)
-        # Beside moves that have begun there may be others that are yet to: it must not end before they do.
+        # Some moves may have begun and others not yet. The throttle must not end before those.
         is_begun = known is not None and known.is_begun and moves.keys() <= known.moves.keys()
         throttle = Throttle(bytes_per_second=bytes_per_second, moves=moves, is_begun=is_begun)
         data = codecs.encode_throttle(throttle)
@@ -90,11 +94,11 @@ async def set_throttle(
 
     (before,) = await zk.read_many([path])
     await compare_and_set(reading(zk, path), limited, write)
-    # From here on the deletion of a topic ends it; of one that was gone before there will be no such event.
+    # From now on, the deletion of a topic ends the throttle. A topic that was deleted before causes no such event.
     if not await topics_of(zk, moves):
         await remove_throttle(zk, owner, write=write)
         return
-    # The controller marks what begins from now on; what it began before is seen here.
+    # The controller marks moves that begin from now on. Those that began before are found here.
     running = await _running(zk, moves)
     if running == moves.keys():
         await mark_begun(zk, running, write=write)
@@ -106,7 +110,7 @@ async def set_throttle(
 
 
 async def _take_back(zk: ZkSession, owner: str, before: ZkNode | None, write: Write) -> None:
-    """Wants what was wanted before, which had room; moves that have begun meanwhile have begun."""
+    """Restore the earlier wish, which had room. Moves that began since keep that mark."""
     path = paths.throttle(owner)
     if before is None:
         await remove_throttle(zk, owner, write=write)
@@ -131,9 +135,10 @@ async def remove_throttle(
     write: Write | None = None,
     report: Report = logged,
 ) -> None:
-    """Ends an owner's throttle; also where it has none, which may be the rest of an interrupted removal.
+    """End an owner's throttle. Call it also to complete an interrupted removal, if the owner has none left.
 
-    With `expected`, only while it is that one. Raises as `set_throttle`."""
+    With `expected`, end it only if it equals that. Raises like `set_throttle`.
+    """
     write = write or zk.transact
     path = paths.throttle(owner)
 
@@ -146,7 +151,8 @@ async def remove_throttle(
 
 
 def _is_removable(path: str, node: ZkNode, expected: Throttle | None) -> bool:
-    """Whether it is the expected one, or any. Raises `LaterVersion`; what else is unreadable its owner may remove."""
+    """Return True if it is the expected throttle, or any. Raises `LaterVersion`. The owner may remove other unreadable
+    ones."""
     try:
         found = codecs.decode_throttle(path, node.data)
     except LaterVersion:
@@ -159,7 +165,7 @@ def _is_removable(path: str, node: ZkNode, expected: Throttle | None) -> bool:
 
 
 async def throttles(zk: ZkSession, report: Report = logged) -> dict[str, Throttle]:
-    """What the owners want at present; an unreadable one is left out, and reported."""
+    """Return the throttles that the owners want. Unreadable ones are left out and reported."""
     names = (await zk.children_many([paths.THROTTLES]))[0] or ()
     nodes = await zk.read_many([f"{paths.THROTTLES}/{name}" for name in names])
     found = {}
@@ -174,7 +180,7 @@ async def throttles(zk: ZkSession, report: Report = logged) -> dict[str, Throttl
 
 
 async def mark_begun(zk: ZkSession, partitions: set[TopicPartition], *, write: Write, report: Report = logged) -> None:
-    """Remembers that moves of the partitions have begun, so that their throttles end with them."""
+    """Note that moves of the partitions have begun, so that their throttles end with them."""
     for owner, throttle in (await throttles(zk, report)).items():
         if not throttle.is_begun and not throttle.moves.keys().isdisjoint(partitions):
             path = paths.throttle(owner)
@@ -188,14 +194,14 @@ def _begun(path: str, node: ZkNode | None) -> list[WriteOp]:
 
 
 async def topics_of(zk: ZkSession, moves: Iterable[TopicPartition]) -> set[TopicName]:
-    """The topics of the moves that are there."""
+    """Return the topics of the moves that still exist."""
     topics = list(dict.fromkeys(move.topic for move in moves))
     nodes = await zk.read_many([paths.topic(topic) for topic in topics])
     return {topic for topic, node in zip(topics, nodes, strict=True) if node is not None}
 
 
 async def _running(zk: ZkSession, partitions: Collection[TopicPartition]) -> set[TopicPartition]:
-    """Those of the partitions that are being reassigned."""
+    """Return the partitions that are being reassigned."""
     by_topic = {topic: paths.topic(topic) for topic in dict.fromkeys(partition.topic for partition in partitions)}
     nodes = dict(zip(by_topic, await zk.read_many(list(by_topic.values())), strict=True))
     contents = {topic: codecs.decode_topic(topic, node.data).partitions for topic, node in nodes.items() if node}
@@ -207,10 +213,11 @@ async def _running(zk: ZkSession, partitions: Collection[TopicPartition]) -> set
 
 
 async def settle(zk: ZkSession, *, write: Write | None = None, report: Report = logged) -> None:
-    """Brings the configurations to what the owners want, in as many transactions as it takes.
+    """Change the configurations to what the owners want, in as many transactions as needed.
 
-    An unreadable configuration is left alone, and reported. Raises `MalformedZnode` where what was set cannot be read,
-    `TooLarge` where one configuration, or what is ours of all of them, does not fit, and `Contended`."""
+    An unreadable configuration is left unchanged and reported. Raises `MalformedZnode` if the claims are unreadable,
+    `TooLarge` if one configuration or all claims do not fit into a transaction, and `Contended`.
+    """
     configs_at_once, is_settled = CONFIGS_PER_WRITE, False
     while not is_settled:
         step = partial(_operations, configs_at_once=configs_at_once, report=report)
@@ -229,7 +236,7 @@ class _Entity:
     path: EntityPath
     node: ZkNode | None
     topic: ZkNode | None
-    """The topic that it is of; a configuration is not created for one that is gone."""
+    """The topic of the configuration. No configuration is created for a deleted topic."""
     claims: Mapping[str, Claim]
     wanted: Mapping[str, Values]
 
@@ -242,7 +249,8 @@ class _Found:
 
 
 async def _read(zk: ZkSession, report: Report) -> _Found | None:
-    """All that the next transaction is decided from; the claims are read first, so that a later change of them shows."""
+    """Read everything that the next transaction depends on. The claims come first, so that a later change of them is
+    noticed."""
     (node,) = await zk.read_many([paths.THROTTLES])
     if node is None:
         return None
@@ -259,7 +267,7 @@ async def _read(zk: ZkSession, report: Report) -> _Found | None:
 
 
 def _operations(found: _Found | None, configs_at_once: int, report: Report) -> list[WriteOp]:
-    """The next transaction; empty where everything is as it should be."""
+    """Return the next transaction; empty if everything is as wanted."""
     if found is None:
         return []
     claims: dict[EntityPath, Mapping[str, Claim]] = dict(found.claims)
@@ -274,6 +282,7 @@ def _operations(found: _Found | None, configs_at_once: int, report: Report) -> l
             writes += operations
             claims[entity.path] = claimed
     if not changed:
+        # Writing the claims, even if they are unchanged, makes the transaction conditional on their version.
         return []
     return [SetData(path=paths.THROTTLES, data=codecs.encode_claims(claims), version=found.node.version), *writes]
 

@@ -1,8 +1,8 @@
-"""What a group of write operations would meet, or has left behind, as seen from znodes that were read back.
+"""The outcome of a group of write operations, as seen from znodes that were read back.
 
-ZooKeeper names only the first operation of a transaction that failed, and after a lost connection nothing.
-The znodes themselves hold the answer: `first_failure` says whether a group can still succeed, `is_applied` whether it
-already has. Pure functions; `FencedWriter` reads the znodes.
+ZooKeeper names only the first failed operation of a transaction, and nothing after a lost connection. The znodes have
+the answer: `first_failure` tells whether a group can still succeed, and `is_applied` whether it already has. Pure
+functions; `FencedWriter` reads the znodes.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -31,7 +31,7 @@ Znodes = Mapping[str, ZkNode | None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Left:
-    """A znode as a group leaves it; `version` is None where the group does not determine it."""
+    """A znode as a group leaves it. `version` is None if the group does not determine it."""
 
     data: bytes
     version: int | None
@@ -39,7 +39,7 @@ class _Left:
 
 
 def paths_to_read(ops: Sequence[WriteOp]) -> Iterator[str]:
-    """The paths that the two questions need, with duplicates."""
+    """Yield the paths that both functions need, with duplicates."""
     for op in ops:
         yield op.path
         if isinstance(op, Create) and _parent(op.path):
@@ -47,7 +47,7 @@ def paths_to_read(ops: Sequence[WriteOp]) -> Iterator[str]:
 
 
 def first_failure(ops: Sequence[WriteOp], znodes: Znodes) -> TransactionFailed | None:
-    """The error that this group would meet now, or None. `NotEmpty` cannot be foreseen."""
+    """Return the error that this group would meet now, or None. `NotEmpty` cannot be predicted."""
     versions: dict[str, ZkVersion | None] = {}
     for path in paths_to_read(ops):
         node = znodes.get(path)
@@ -61,10 +61,11 @@ def first_failure(ops: Sequence[WriteOp], znodes: Znodes) -> TransactionFailed |
 
 
 def is_applied(ops: Sequence[WriteOp], znodes: Znodes, session_id: SessionId) -> bool:
-    """Whether the znodes are as this group leaves them.
+    """Return True if the znodes are as this group leaves them.
 
-    A conditional `SetData` left its data one version later, a `Create` its data (and an ephemeral znode its owner), a
-    `Delete` nothing. A group that leaves nothing to recognise it by (checks, sequential creates) counts as not applied.
+    A conditional `SetData` leaves its data with the next version, a `Create` its data (and the owner of an ephemeral
+    znode), and a `Delete` nothing. A group that leaves no recognizable trace (checks, sequential creates) counts as not
+    applied.
     """
     left = _left_behind(ops)
     return bool(left) and all(_is_left(znodes.get(path), expected, session_id) for path, expected in left.items())
@@ -82,7 +83,7 @@ def _failure(op: WriteOp, versions: Mapping[str, ZkVersion | None]) -> type[Tran
 
 
 def _foresee(op: WriteOp, versions: dict[str, ZkVersion | None]) -> None:
-    """The effect of an operation on those after it in its group."""
+    """Apply the effect of an operation to the versions that later operations of its group meet."""
     match op:
         case Create(mode=CreateMode.PERSISTENT_SEQUENTIAL) | Check():
             pass

@@ -1,8 +1,8 @@
-"""What the znodes say: pure functions between their bytes and the values of `controller_core.model`.
+"""Encodes and decodes the data of znodes: pure functions between bytes and the values of `controller_core.model`.
 
-One module per kind of znode. Decoders tolerate what older Kafka versions left out, because the znodes outlive the
-brokers that wrote them; whatever makes no sense raises `MalformedZnode`, which says what to change. Encoders write what
-Kafka 3.9 writes, so that brokers and tools cannot tell the difference. Raise and return, no I/O.
+There is one module per kind of znode. Znodes outlive the brokers that wrote them, so decoders tolerate the absence of
+fields that older Kafka versions did not have. All other bad data raises `MalformedZnode`, which says what to change.
+Encoders write what Kafka 3.9 writes, so that brokers and tools cannot tell the difference. No function here does I/O.
 """
 
 from controller_core.zk.codecs.admin import (

@@ -1,8 +1,8 @@
-"""Requests that people and tools put under `/admin` as JSON: reassignments, elections, and what is to become of single
+"""Requests that people and tools write below `/admin` as JSON: reassignments, elections, and changes of single
 partitions.
 
-One bad entry must not hold up the others, and nobody reads the answer of a znode: bad entries are left out and reported
-as readable reasons beside the good ones. Only data that is no such document at all raises `MalformedZnode`.
+One bad entry must not hold up the others, and a znode has no place for an answer. So bad entries are left out, and the
+result has the reasons in words. Only data that is not such a document at all raises `MalformedZnode`.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -31,7 +31,7 @@ _SHOWN: Final = 300
 _NonNegative = Annotated[int, Field(ge=0, le=INT32_MAX)]
 
 _why_illegal: Final = lru_cache(maxsize=1 << 12)(explain_illegal)
-"""A plan names few topics, each of them often."""
+"""Cached, because a plan names few topics, each of them often."""
 
 
 def _legal(topic: str) -> str:
@@ -58,7 +58,7 @@ class _ReassignmentEntry(_PartitionEntry):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReassignmentPlan:
-    """The target replicas by partition, and why entries were left out. The order is that of the document."""
+    """The target replicas of each partition, in the order of the document, and the reasons for rejected entries."""
 
     partitions: Mapping[TopicPartition, tuple[BrokerId, ...]]
     rejected: tuple[str, ...] = ()
@@ -66,17 +66,19 @@ class ReassignmentPlan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PreferredElectionPlan:
-    """The partitions to elect their preferred replica for, and why entries were left out."""
+    """The partitions that shall elect their preferred replica, and the reasons for rejected entries."""
 
     partitions: tuple[TopicPartition, ...]
     rejected: tuple[str, ...] = ()
 
 
 def decode_reassignment(data: bytes) -> ReassignmentPlan:
-    """`/admin/reassign_partitions`. Of several entries for one partition the first counts. Raises `MalformedZnode`."""
+    """Decode `/admin/reassign_partitions`. If a partition has several entries the first one counts. Raises
+    `MalformedZnode`."""
     partitions: dict[TopicPartition, tuple[BrokerId, ...]] = {}
 
     def accept(json: Any) -> str | None:
+        # The fast path. Anything unusual goes through the model below, which finds the reason.
         if _is_plain(json) and (topic_partition := TopicPartition(json["topic"], json["partition"])) not in partitions:
             partitions[topic_partition] = tuple(json["replicas"])
             return None
@@ -84,7 +86,7 @@ def decode_reassignment(data: bytes) -> ReassignmentPlan:
         if len(set(entry.replicas)) != len(entry.replicas):
             return f"replicas: {entry.replicas} names a broker twice; name each broker once"
         if entry.topic_partition in partitions:
-            return f"{entry.topic_partition} is there already; give each partition one entry"
+            return f"{entry.topic_partition} has an earlier entry; give each partition one entry"
         partitions[entry.topic_partition] = tuple(BrokerId(replica) for replica in entry.replicas)
         return None
 
@@ -93,8 +95,8 @@ def decode_reassignment(data: bytes) -> ReassignmentPlan:
 
 
 def _is_plain(json: Any) -> bool:
-    """Whether an entry is what it should be. A plan may have tens of thousands of them, and is read again and again; what
-    is wrong with an entry is found by its model."""
+    """Return True if an entry is valid, by checks that are cheaper than the model. A plan may have tens of thousands of
+    entries and is read repeatedly. For all others, the model says what is wrong."""
     if type(json) is not dict:
         return False
     topic, partition, replicas = json.get("topic"), json.get("partition"), json.get("replicas")
@@ -123,7 +125,7 @@ def encode_reassignment(partitions: Mapping[TopicPartition, Iterable[BrokerId]])
 
 
 def decode_preferred_election(data: bytes) -> PreferredElectionPlan:
-    """`/admin/preferred_replica_election`. A partition that is named twice counts once. Raises `MalformedZnode`."""
+    """Decode `/admin/preferred_replica_election`. Duplicates count once. Raises `MalformedZnode`."""
     partitions: dict[TopicPartition, None] = {}
 
     def accept(json: Any) -> str | None:
@@ -144,10 +146,10 @@ def encode_preferred_election(partitions: Iterable[TopicPartition]) -> bytes:
 
 
 def decode_replicas(path: str, data: bytes) -> tuple[BrokerId, ...]:
-    """A request to add one partition or to reassign it: its replicas, preferred first. Raises `MalformedZnode`."""
+    """Decode a request to add or reassign one partition: its replicas, preferred first. Raises `MalformedZnode`."""
     replicas = broker_ids(path, "replicas", field(path, json_object(path, data), "replicas", list))
     if not replicas:
-        raise MalformedZnode(path, '"replicas" is empty; name one broker at least')
+        raise MalformedZnode(path, '"replicas" is empty; name at least one broker')
     if len(set(replicas)) != len(replicas):
         raise MalformedZnode(path, f'"replicas" is {described(replicas)}; name each broker once')
     return tuple(map(BrokerId, replicas))
@@ -158,7 +160,10 @@ def encode_replicas(replicas: Iterable[BrokerId]) -> bytes:
 
 
 def decode_partition_removal(path: str, data: bytes) -> TopicId | None:
-    """The topic of which a partition is being removed; None where that has not begun. Who asks may write anything."""
+    """Return the id of the topic whose partition is being removed, or None if the removal has not begun.
+
+    Anybody may write such a request, so other data counts as a request that has not begun.
+    """
     try:
         return decode_topic_id(path, field(path, json_object(path, data), "begun_for_topic_id", str, None))
     except MalformedZnode:
@@ -170,7 +175,7 @@ def encode_partition_removal(begun_for: TopicId | None) -> bytes:
 
 
 def _rejected(path: str, data: bytes, accept: Callable[[Any], str | None]) -> tuple[str, ...]:
-    """Offers every entry of the document to `accept`; the reasons of those it did not take."""
+    """Offer every entry of the document to `accept`. Return the reasons for those that it rejected."""
     reasons = []
     for number, json in enumerate(field(path, json_object(path, data), "partitions", list)):
         try:

@@ -1,11 +1,11 @@
-"""Broker registrations, `/brokers/ids/N`: where a broker is reached and what it supports.
+"""Broker registrations, `/brokers/ids/N`: the addresses and features of a broker.
 
-A broker's epoch is the czxid of this znode, not its mzxid: a broker that changes its listeners rewrites the data
-and keeps its epoch, one that bounced has a new znode (KIP-380).
+The broker epoch is the czxid of this znode, not its mzxid: a broker that changes its listeners rewrites the data and
+keeps its epoch, while a restarted one has a new znode (KIP-380).
 
-Of several endpoints a broker is served by those that can be used: one whose protocol, host or port no UpdateMetadata can
-carry is left out, and said in `Broker.unusable`, as is the second of a listener: brokers would refuse every UpdateMetadata
-that lists it (`kafka.cluster.Broker`). A registration without any that can be used is none.
+Brokers reject an UpdateMetadata request as a whole if it has one bad endpoint (`kafka.cluster.Broker`). So an endpoint
+with a protocol, host or port that the request cannot carry is left out, as is the second endpoint of a listener;
+`Broker.unusable` has the reasons. A registration without any usable endpoint is malformed.
 """
 
 import re
@@ -39,7 +39,7 @@ _PORTS: Final = range(1 << 16)
 
 
 def decode_broker(broker_id: BrokerId, node: ZkNode) -> Broker:
-    """A registration of any version since 1; the later fields may be absent. Raises `MalformedZnode`."""
+    """Decode a registration of version 1 or later. Later fields may be absent. Raises `MalformedZnode`."""
     path = paths.broker(broker_id)
     json = json_object(path, node.data)
     endpoints, unusable = _endpoints(path, json)
@@ -55,7 +55,7 @@ def decode_broker(broker_id: BrokerId, node: ZkNode) -> Broker:
 
 
 def encode_broker(broker: Broker, *, timestamp_ms: int = 0, jmx_port: int = -1) -> bytes:
-    """What a Kafka 3.9 broker writes when it registers; for one of ours also that it is one, which others pass over."""
+    """Encode a registration as Kafka 3.9 does. Kontroller's own brokers get a mark that others ignore."""
     plaintext = next((e for e in broker.endpoints if e.security_protocol == _PLAINTEXT), None)
     json: dict[str, object] = {
         "version": _VERSION,
@@ -78,8 +78,9 @@ def encode_broker(broker: Broker, *, timestamp_ms: int = 0, jmx_port: int = -1) 
 
 
 def _endpoints(path: str, json: dict[str, Any]) -> tuple[tuple[Endpoint, ...], tuple[str, ...]]:
-    """The endpoints that can be used, and what is wrong with the others."""
+    """Return the usable endpoints, and the problems of the others."""
     if "endpoints" not in json:
+        # Registrations of version 1 have one host and port.
         host, port = field(path, json, "host", str), integer(path, json, "port", at_most=_PORTS[-1])
         return (_endpoint(path, f"{_PLAINTEXT}://{host}:{port}", {}),), ()
     protocols = field(path, json, "listener_security_protocol_map", dict, {})
@@ -92,7 +93,7 @@ def _endpoints(path: str, json: dict[str, Any]) -> tuple[tuple[Endpoint, ...], t
             unusable.append(error.reason)
             continue
         if endpoints.setdefault(endpoint.listener, endpoint) is not endpoint:
-            unusable.append(f'listener "{endpoint.listener[:80]}" is there already; give each its own name')
+            unusable.append(f'listener "{endpoint.listener[:80]}" appears twice; give each its own name')
     if unusable and not endpoints:
         raise MalformedZnode(path, "; ".join(unusable))
     return tuple(endpoints.values()), tuple(unusable)
@@ -111,7 +112,7 @@ def _endpoint(path: str, said: object, protocols: dict[str, Any]) -> Endpoint:
     if protocol not in SecurityProtocol.__members__:
         known = ", ".join(SecurityProtocol.__members__)
         raise MalformedZnode(
-            path, f'listener "{listener[:80]}" has the protocol {described(protocol)}; known are {known}'
+            path, f'listener "{listener[:80]}" has the unknown protocol {described(protocol)}; use one of {known}'
         )
     return Endpoint(listener=listener.upper(), security_protocol=protocol, host=host, port=int(match["port"]))
 
@@ -134,9 +135,10 @@ def _features(path: str, features: Mapping[str, Any]) -> dict[str, FeatureRange]
 
 
 def decode_granted_shutdowns(data: bytes) -> dict[BrokerId, BrokerEpoch]:
-    """`/kontroller/granted_shutdowns`: the brokers that may stop, with the epochs under which they asked.
+    """Decode `/kontroller/granted_shutdowns`: the brokers that may stop, and the epochs in which they asked for it.
 
-    Raises `MalformedZnode` and `LaterVersion`."""
+    Raises `MalformedZnode` and `LaterVersion`.
+    """
     path = paths.GRANTED_SHUTDOWNS
     json = json_object(path, data)
     require_version(path, json, _SHUTDOWNS_VERSION)

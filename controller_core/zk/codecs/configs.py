@@ -1,4 +1,4 @@
-"""Configurations of topics and brokers, and the notifications that one has changed."""
+"""Configurations of topics and brokers, and the notifications of their changes."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -13,9 +13,10 @@ _CHANGE_VERSION: Final = 2
 
 
 def decode_config(data: bytes, path: str = paths.CONFIG) -> dict[str, str]:
-    """The overrides of one entity; a znode without data has none. `path` is for the message of `MalformedZnode`.
+    """Return the overrides of one entity. A znode without data has none. `path` is for the message of `MalformedZnode`.
 
-    Nothing of what the znode holds stands in that message: it may be a credential."""
+    The message never quotes the data, because it may be a credential.
+    """
     if not data:
         return {}
     try:
@@ -33,9 +34,9 @@ def encode_config(config: Mapping[str, str]) -> bytes:
 
 
 def decode_config_change(data: bytes) -> str:
-    """The entity that has changed, relative to `/config`, such as `topics/orders`. Raises `MalformedZnode`.
+    """Return the changed entity relative to `/config`, such as `topics/orders`. Raises `MalformedZnode`.
 
-    Notifications of version 1 name the kind and the entity in two fields.
+    Notifications of version 1 have the kind and the entity in two fields.
     """
     path = paths.CONFIG_CHANGES
     json = json_object(path, data)
@@ -45,5 +46,5 @@ def decode_config_change(data: bytes) -> str:
 
 
 def encode_config_change(entity_path: str) -> bytes:
-    """`entity_path` is relative to `/config`, such as `topics/orders` or `brokers/<default>`."""
+    """Encode a notification. `entity_path` is relative to `/config`, such as `topics/orders` or `brokers/<default>`."""
     return orjson.dumps({"version": _CHANGE_VERSION, "entity_path": entity_path})

@@ -1,4 +1,4 @@
-"""Which cluster it is, who is the controller, in which epoch, who is to be, and which producer ids it gave out last."""
+"""The cluster's id, its controller and epoch, requests for the controller role, and the last block of producer ids."""
 
 import re
 from dataclasses import dataclass
@@ -23,13 +23,13 @@ _NO_KRAFT_EPOCH: Final = -1
 _PRODUCER_IDS_VERSION: Final = 1
 _ROLE_REQUEST_VERSION: Final = 1
 _BROKERS: Final = "brokers"
-"""Stands for an id where the role is to be one of Kafka's brokers', whichever is first."""
+"""Used instead of an id if any of Kafka's brokers shall get the role."""
 _EPOCH: Final = re.compile(rb"\s*(?P<epoch>[0-9]{1,10})\s*")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProducerIdBlock:
-    """A range of producer ids, both ends included, and the broker it was given to."""
+    """A range of producer ids, both ends included, and the broker that got it."""
 
     first: int
     last: int
@@ -38,32 +38,34 @@ class ProducerIdBlock:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RoleRequest:
-    """Who is to have the role, where somebody asked for it."""
+    """A request that names the next controller."""
 
     holder: BrokerId | None
-    """The id of a process of ours; None: one of Kafka's brokers."""
+    """The id of a Kontroller process. None if any of Kafka's brokers shall get the role."""
 
 
 def decode_cluster_id(data: bytes) -> str:
-    """The id that the first broker gave the cluster. Raises `MalformedZnode`."""
+    """Decode the cluster id, which the first broker wrote. Raises `MalformedZnode`."""
     return str(text(paths.CLUSTER_ID, json_object(paths.CLUSTER_ID, data), "id"))
 
 
 def decode_controller(data: bytes) -> BrokerId:
-    """The id that holds `/controller`, of any version. Raises `MalformedZnode`."""
+    """Decode the id of the controller, from any version of `/controller`. Raises `MalformedZnode`."""
     return BrokerId(integer(paths.CONTROLLER, json_object(paths.CONTROLLER, data), "brokerid"))
 
 
 def is_kraft_controller(data: bytes) -> bool:
-    """Whether `/controller` is a KRaft controller's, which migrates the cluster and leads its brokers meanwhile (KIP-866).
+    """Return True if `/controller` belongs to a KRaft controller, which leads the brokers during a migration (KIP-866).
 
-    Raises `MalformedZnode`."""
+    Raises `MalformedZnode`.
+    """
     json = {"kraftControllerEpoch": _NO_KRAFT_EPOCH} | json_object(paths.CONTROLLER, data)
     return integer(paths.CONTROLLER, json, "kraftControllerEpoch", at_least=_NO_KRAFT_EPOCH) > _NO_KRAFT_EPOCH
 
 
 def encode_controller(broker_id: BrokerId, timestamp_ms: int) -> bytes:
-    """Brokers refuse configuration writes where `kraftControllerEpoch` is positive, so it is always -1."""
+    """Encode `/controller`. `kraftControllerEpoch` is always -1: brokers refuse configuration writes if it is
+    positive."""
     return orjson.dumps(
         {
             "version": _CONTROLLER_VERSION,
@@ -75,10 +77,11 @@ def encode_controller(broker_id: BrokerId, timestamp_ms: int) -> bytes:
 
 
 def decode_controller_epoch(data: bytes) -> ControllerEpoch:
-    """The epoch, which stands there as plain decimal text. Raises `MalformedZnode`.
+    """Decode the epoch, which is plain decimal text. Raises `MalformedZnode`.
 
-    The last number of its type is refused: no controller could come after it, and no broker would listen to one that
-    began again with a smaller number."""
+    The largest possible number is refused. The next controller could not raise it, and brokers ignore controllers with
+    a smaller epoch.
+    """
     match = _EPOCH.fullmatch(data)
     if match is None:
         shown = data[:80].decode(errors="replace")
@@ -86,7 +89,7 @@ def decode_controller_epoch(data: bytes) -> ControllerEpoch:
     epoch = int(match["epoch"])
     if epoch >= INT32_MAX:
         raise MalformedZnode(
-            paths.CONTROLLER_EPOCH, f"must be below {INT32_MAX}, found {epoch}: write what it was before"
+            paths.CONTROLLER_EPOCH, f"must be below {INT32_MAX}, found {epoch}: write the last valid epoch"
         )
     return ControllerEpoch(epoch)
 
@@ -96,7 +99,7 @@ def encode_controller_epoch(epoch: ControllerEpoch) -> bytes:
 
 
 def decode_role_request(data: bytes) -> RoleRequest:
-    """Raises `MalformedZnode`."""
+    """Decode a request for the controller role. Raises `MalformedZnode` and `LaterVersion`."""
     path = paths.ROLE_REQUEST
     json = json_object(path, data)
     require_version(path, json, _ROLE_REQUEST_VERSION)
@@ -111,7 +114,7 @@ def encode_role_request(request: RoleRequest) -> bytes:
 
 
 def decode_producer_id_block(data: bytes) -> ProducerIdBlock:
-    """Raises `MalformedZnode`."""
+    """Decode the last block of producer ids. Raises `MalformedZnode`."""
     path = paths.PRODUCER_ID_BLOCK
     json = json_object(path, data)
     return ProducerIdBlock(

@@ -1,4 +1,4 @@
-"""`/kontroller/deleted_topics`: topics that were deleted of late, the oldest first, with how many partitions they had."""
+"""`/kontroller/deleted_topics`: recently deleted topics, oldest first, with their numbers of partitions."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -14,7 +14,8 @@ _VERSION: Final = 1
 
 
 def decode_deleted_topics(data: bytes) -> dict[TopicName, int]:
-    """Each topic's number of partitions, in the order of the deletions. Raises `MalformedZnode` and `LaterVersion`."""
+    """Return each topic's number of partitions, in the order of deletion. Raises `MalformedZnode` and
+    `LaterVersion`."""
     path = paths.DELETED_TOPICS
     json = json_object(path, data)
     require_version(path, json, _VERSION)
@@ -24,10 +25,10 @@ def decode_deleted_topics(data: bytes) -> dict[TopicName, int]:
             raise MalformedZnode(path, f'"topics" must be a list of objects, found {described(entry)}')
         count = field(path, entry, "partitions", int)
         if not 0 <= count < 1_000_000:
-            raise MalformedZnode(path, f'"partitions" is no number of partitions: {count}')
+            raise MalformedZnode(path, f'"partitions" is not a valid number of partitions: {count}')
         name = field(path, entry, "name", str)
         if explain_illegal(name) is not None:
-            raise MalformedZnode(path, f'"name" is no name of a topic: {described(name)}')
+            raise MalformedZnode(path, f'"name" is not a valid topic name: {described(name)}')
         topics[TopicName(name)] = count
     return topics
 

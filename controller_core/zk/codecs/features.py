@@ -1,7 +1,7 @@
 """The finalized features, `/feature`: their levels, and whether the cluster uses features at all (KIP-584).
 
-Brokers of Kafka 3.9 write version 2; version 1, written up to `inter.broker.protocol.version` 3.2, had a lowest level as
-well, which nothing uses any more. A newer version is refused: what it means is not known here.
+Brokers of Kafka 3.9 write version 2. Version 1, up to `inter.broker.protocol.version` 3.2, also had a minimum level,
+which is no longer used. Newer versions are refused, because their meaning is unknown.
 """
 
 from collections.abc import Mapping
@@ -28,7 +28,7 @@ _ENABLED: Final = 1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FeatureZnode:
-    """The content of `/feature`. `version` is that of the format, not the epoch."""
+    """The content of `/feature`. `version` is the format version, not the epoch."""
 
     version: int = max(_VERSIONS)
     is_enabled: bool = True
@@ -36,12 +36,12 @@ class FeatureZnode:
 
 
 def decode_features(data: bytes) -> FeatureZnode:
-    """Raises `MalformedZnode`, for a future version as well."""
+    """Decode the features. Raises `MalformedZnode`, also for unknown versions."""
     path = paths.FEATURE
     json = json_object(path, data)
     version = integer(path, json, "version")
     if version not in _VERSIONS:
-        raise MalformedZnode(path, f"version {version} is not known; versions {_VERSIONS[0]} to {_VERSIONS[-1]} are")
+        raise MalformedZnode(path, f"version {version} is unknown; known are {_VERSIONS[0]} to {_VERSIONS[-1]}")
     status = integer(path, json, "status")
     if status not in (_DISABLED, _ENABLED):
         raise MalformedZnode(path, f'"status" must be {_DISABLED} (disabled) or {_ENABLED} (enabled), found {status}')
@@ -54,7 +54,7 @@ def decode_features(data: bytes) -> FeatureZnode:
 
 
 def encode_features(znode: FeatureZnode) -> bytes:
-    """What Kafka 3.9 writes, whichever version was read."""
+    """Encode the features as Kafka 3.9 does, whichever version was read."""
     return orjson.dumps({
         "version": max(_VERSIONS),
         "status": _ENABLED if znode.is_enabled else _DISABLED,

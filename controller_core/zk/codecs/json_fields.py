@@ -1,8 +1,8 @@
-"""Reads the fields of a znode's JSON, and says in words which one is wrong.
+"""Reads the fields of a znode's JSON, and reports in words which one is wrong.
 
-JSON out of ZooKeeper is not typed, and a value of the wrong type must not travel into a decision, nor one that no field of
-a request can carry into the bytes for a broker. Every field is therefore read through one of these functions, which know
-the znode's path for the message.
+JSON from ZooKeeper is untyped. A value of the wrong type must not reach a decision, and a value that no request field
+can carry must not reach a broker. So every field is read by one of these functions, which know the znode's path for the
+message.
 """
 
 import re
@@ -14,15 +14,15 @@ INT16_MAX: Final = (1 << 15) - 1
 INT32_MAX: Final = (1 << 31) - 1
 INT64_MAX: Final = (1 << 63) - 1
 MAX_STRING_BYTES: Final = INT16_MAX
-"""The longest string that Kafka's protocol carries, in UTF-8."""
+"""The longest string that Kafka's protocol can carry, in bytes of UTF-8."""
 
 _REQUIRED: Final = object()
 _SPELLED: Final = re.compile(r"-?[0-9]{1,19}")
-"""A whole number in a string; no field has a longer one."""
+"""An integer in a string. No field is longer."""
 
 
 class MalformedZnode(ValueError):
-    """A znode whose data makes no sense. Not retriable: someone has to rewrite or delete the znode."""
+    """A znode with invalid data. Not retriable: someone has to rewrite or delete the znode."""
 
     def __init__(self, path: str, reason: str) -> None:
         super().__init__(f"znode {path}: {reason}")
@@ -31,14 +31,14 @@ class MalformedZnode(ValueError):
 
 
 class LaterVersion(MalformedZnode):
-    """A znode of our own that a later Kontroller wrote: what it means is not known here, so it stays as it is."""
+    """One of Kontroller's znodes, written by a later version. Its meaning is unknown here, so it is left unchanged."""
 
     def __init__(self, path: str, version: object) -> None:
-        super().__init__(path, f"its version is {described(version)}: a later Kontroller wrote it, run that one")
+        super().__init__(path, f"version {described(version)} was written by a later Kontroller; run that version")
 
 
 def json_object(path: str, data: bytes) -> dict[str, Any]:
-    """The data as a JSON object; raises `MalformedZnode` where it is none."""
+    """Return the data as a JSON object. Raises `MalformedZnode` if it is not one."""
     try:
         value = orjson.loads(data)
     except orjson.JSONDecodeError as error:
@@ -50,7 +50,7 @@ def json_object(path: str, data: bytes) -> dict[str, Any]:
 
 
 def field(path: str, json: dict[str, Any], name: str, kind: type, default: object = _REQUIRED) -> Any:
-    """A field of one JSON type; the default stands for an absent or null one."""
+    """Return a field of one JSON type. The default replaces an absent or null field. Raises `MalformedZnode`."""
     value = json.get(name)
     if value is None:
         if default is _REQUIRED:
@@ -62,7 +62,8 @@ def field(path: str, json: dict[str, Any], name: str, kind: type, default: objec
 
 
 def integer(path: str, json: dict[str, Any], name: str, *, at_least: int = 0, at_most: int = INT32_MAX) -> int:
-    """A whole number within bounds; Kafka writes some as strings, so those are accepted where they spell one."""
+    """Return an integer within bounds. Kafka writes some as strings, so those are accepted too. Raises
+    `MalformedZnode`."""
     value = json.get(name)
     if isinstance(value, str) and _SPELLED.fullmatch(value):
         value = int(value)
@@ -74,7 +75,8 @@ def integer(path: str, json: dict[str, Any], name: str, *, at_least: int = 0, at
 
 
 def text(path: str, json: dict[str, Any], name: str, default: object = _REQUIRED) -> Any:
-    """A string that Kafka's protocol can carry; the default stands for an absent or null one."""
+    """Return a string that Kafka's protocol can carry. The default replaces an absent or null one. Raises
+    `MalformedZnode`."""
     value = field(path, json, name, str, default)
     if isinstance(value, str):
         require_sendable(path, name, value)
@@ -82,33 +84,34 @@ def text(path: str, json: dict[str, Any], name: str, default: object = _REQUIRED
 
 
 def require_sendable(path: str, name: str, value: str) -> None:
-    """Raises `MalformedZnode` where Kafka's protocol cannot carry the string."""
+    """Raise `MalformedZnode` if Kafka's protocol cannot carry the string."""
     if len(value.encode()) > MAX_STRING_BYTES:
         raise MalformedZnode(path, f'"{name}" must have at most {MAX_STRING_BYTES} bytes, found {described(value)}')
 
 
 def broker_ids(path: str, name: str, value: object) -> tuple[int, ...]:
-    """A list of broker ids."""
+    """Return a list of broker ids. Raises `MalformedZnode`."""
     if type(value) is not list or not all(type(item) is int for item in value):
         raise MalformedZnode(path, f'"{name}" must be a list of whole numbers, found {described(value)}')
     if not all(0 <= item <= INT32_MAX for item in value):
-        raise MalformedZnode(path, f'"{name}" must be broker ids, from 0 to {INT32_MAX}, found {described(value)}')
+        raise MalformedZnode(path, f'"{name}" must have broker ids from 0 to {INT32_MAX}, found {described(value)}')
     return tuple(value)
 
 
 def require_version(path: str, json: dict[str, Any], known: int) -> None:
-    """Of a znode of our own, which may have none. Raises `LaterVersion` for what this code cannot read."""
+    """Check the version of one of Kontroller's own znodes, which may have none. Raises `LaterVersion` if it is
+    unknown."""
     version = json.get("version", known)
     if type(version) is not int or version > known:
         raise LaterVersion(path, version)
 
 
 def described(value: object) -> str:
-    """The value as JSON, cut to what fits a message."""
+    """Return the value as JSON, shortened for a message."""
     try:
         shown = orjson.dumps(value, default=repr).decode()
     except TypeError:
-        return "something that is nested too deep to be shown"
+        return "a value that is nested too deeply to show"
     return shown if len(shown) <= 80 else f"{shown[:80]}..."
 
 

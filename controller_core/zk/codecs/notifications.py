@@ -1,4 +1,4 @@
-"""What brokers report to the controller through sequential znodes: ISR changes and failed log directories."""
+"""Notifications from brokers to the controller through sequential znodes: ISR changes and failed log directories."""
 
 from collections.abc import Iterable
 from typing import Final
@@ -14,7 +14,8 @@ _LOG_DIR_FAILED: Final = 1
 
 
 def decode_isr_change(data: bytes) -> tuple[TopicPartition, ...]:
-    """The partitions whose ISR a leader has changed. Only brokers older than 2.7 write it. Raises `MalformedZnode`."""
+    """Return the partitions whose leaders changed the ISR. Only brokers before 2.7 write this. Raises
+    `MalformedZnode`."""
     path = paths.ISR_CHANGE_NOTIFICATION
     changed = []
     for entry in field(path, json_object(path, data), "partitions", list):
@@ -35,7 +36,7 @@ def encode_isr_change(partitions: Iterable[TopicPartition]) -> bytes:
 
 
 def decode_log_dir_event(data: bytes) -> BrokerId:
-    """The broker that lost a log directory. Raises `MalformedZnode`."""
+    """Return the broker that lost a log directory. Raises `MalformedZnode`."""
     path = paths.LOG_DIR_EVENT_NOTIFICATION
     return BrokerId(integer(path, json_object(path, data), "broker"))
 

@@ -1,4 +1,4 @@
-"""Signs of life of controller processes: one ephemeral znode below `/kontroller/processes` for each."""
+"""The ephemeral znodes of controller processes: one below `/kontroller/processes` for each."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -13,22 +13,22 @@ _VERSION: Final = 1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProcessZnode:
-    """What a controller process says of itself."""
+    """The state that a controller process publishes."""
 
     whereabouts: str
-    """Where it runs, in words for people."""
+    """The place where it runs, in words for people."""
     is_hot: bool
-    """Whether it stands by with the state of the cluster read."""
+    """True if it is a hot standby, which keeps the state of the cluster in memory."""
     hindrance: str | None = None
-    """Why it would not do well with the role, in words for people; None where it would."""
+    """A reason, in words for people, not to give it the role. None if there is none."""
     leads_under: ControllerEpoch | None = None
-    """The epoch under which the brokers have heard from it as their controller; None where it stands by."""
+    """The epoch in which the brokers know it as their controller. None for a standby."""
     unsupported_brokers: tuple[BrokerId, ...] = ()
-    """Registered brokers of a release or a mode of Kafka that it cannot lead."""
+    """Registered brokers whose Kafka version or mode it cannot lead."""
 
 
 def decode_process(path: str, data: bytes) -> ProcessZnode:
-    """Raises `MalformedZnode`."""
+    """Decode a process's znode. Raises `MalformedZnode` and `LaterVersion`."""
     json = json_object(path, data)
     require_version(path, json, _VERSION)
     unsupported = broker_ids(path, "unsupported_brokers", json.get("unsupported_brokers", []))

@@ -1,7 +1,7 @@
-"""The list of removed replicas: one znode below `/kontroller/removed_replicas` for each, with the id of its topic.
+"""The list of removed replicas: one znode below `/kontroller/removed_replicas` for each, with the topic id.
 
-A topic that is deleted and created again under the same name has another id; only the id tells the log that nobody owns
-from the one that its successor has there now.
+A topic that is deleted and created again has the same name and another id. Only the id distinguishes the orphaned log
+of the old topic from a log of the new one.
 """
 
 from typing import Final
@@ -17,7 +17,7 @@ _VERSION: Final = 1
 
 
 def decode_removed_replica(replica: PartitionReplica, data: bytes) -> TopicId | None:
-    """The id that the replica's topic had, None where it had none. Raises `MalformedZnode` and `LaterVersion`."""
+    """Return the id of the replica's topic, or None if it had none. Raises `MalformedZnode` and `LaterVersion`."""
     path = paths.removed_replica(replica)
     json = json_object(path, data)
     require_version(path, json, _VERSION)

@@ -1,4 +1,5 @@
-"""Throttles in ZooKeeper: below `/kontroller/throttles` what each owner wants, in its own data what was set."""
+"""Throttles in ZooKeeper: the wishes of each owner below `/kontroller/throttles`, and the settings made for them in its
+data."""
 
 from collections.abc import Mapping
 from typing import Annotated, Any, Final
@@ -17,22 +18,22 @@ _VERSION: Final = 1
 
 def _topic(name: str) -> str:
     if explain_illegal(name) is not None:
-        raise ValueError("no name of a topic")
+        raise ValueError("not a valid topic name")
     return name
 
 
 def _partition(name: str) -> str:
     if paths.partition_number(name) is None:
-        raise ValueError("no number of a partition")
+        raise ValueError("not a valid partition number")
     return name
 
 
 def _entity(path: str) -> str:
-    """Only what throttles are set in: anything else would be read and written as a path."""
+    """Accept only brokers and topics, which throttles are set for. Other names would be used as paths."""
     kind, _, name = path.partition("/")
     is_broker = kind == "brokers" and paths.broker_id_named(name) is not None
     if not is_broker and not (kind == "topics" and explain_illegal(name) is None):
-        raise ValueError("neither a broker's nor a topic's configuration")
+        raise ValueError("not the configuration of a broker or a topic")
     return path
 
 
@@ -64,7 +65,7 @@ class _Claims(BaseModel):
 
 
 def decode_throttle(path: str, data: bytes) -> Throttle:
-    """What an owner wants. Raises `MalformedZnode` and `LaterVersion`."""
+    """Decode the throttle that an owner wants. Raises `MalformedZnode` and `LaterVersion`."""
     json = _versioned(path, data)
     try:
         found = _Throttle.model_validate(json)
@@ -76,7 +77,7 @@ def decode_throttle(path: str, data: bytes) -> Throttle:
             for number, (origin, target) in partitions.items()
         }
     except ValidationError as error:
-        raise MalformedZnode(path, f"no throttle: {error}") from error
+        raise MalformedZnode(path, f"not a throttle: {error}") from error
     return Throttle(bytes_per_second=found.bytes_per_second, moves=moves, is_begun=found.is_begun)
 
 
@@ -95,9 +96,9 @@ def encode_throttle(throttle: Throttle) -> bytes:
 
 
 def decode_claims(path: str, data: bytes) -> dict[str, dict[str, Claim]]:
-    """What was set in which configurations; a znode without data claims nothing, nor does an entity without settings.
+    """Decode the settings that were made for throttles. Empty data and entities without settings claim nothing.
 
-    Raises as `decode_throttle`.
+    Raises like `decode_throttle`.
     """
     if not data:
         return {}
@@ -105,7 +106,7 @@ def decode_claims(path: str, data: bytes) -> dict[str, dict[str, Claim]]:
     try:
         found = _Claims.model_validate(json)
     except ValidationError as error:
-        raise MalformedZnode(path, f"no claims of throttles: {error}") from error
+        raise MalformedZnode(path, f"not a list of claims: {error}") from error
     return {
         entity: {
             setting: Claim(values=tuple(claim.values), is_created=claim.is_created) for setting, claim in claims.items()

@@ -1,15 +1,12 @@
 """Topics and the leadership of their partitions: `/brokers/topics/T` and the state znodes below it.
 
-There is one state znode per partition, up to hundreds of thousands, and a takeover reads them all. So
-`decode_partition_state` is written for speed, and looks for what is wrong only after something was; and what says the same
-is one object, because a cluster has many partitions and few different ISRs and assignments.
+A failover reads the state znode of every partition, up to hundreds of thousands. So `decode_partition_state` is fast,
+and looks for the exact error only after a failure. Equal values are shared objects, because a cluster has many
+partitions and few different ISRs and assignments.
 
-A topic whose znode makes sense but for some of its partitions is served without these: the others, which may be thousands,
-would else lose their leaders one by one with nobody to elect new ones. What the znode says of the bad ones is kept beside
-(`TopicAssignment.unusable`) and written back by every rewrite, so that a person may still mend it: a reassignment of one
-partition must not be the end of another. Where no partition can be told from the others (no JSON, no object of partitions,
-an id that is none) the topic is bad as a whole. A broker that starts serves clients the topic without its bad partitions,
-until they are mended.
+A topic with some bad partitions is served without them; otherwise its other partitions could no longer elect leaders.
+`TopicAssignment.unusable` keeps the bad entries, and every rewrite writes them back, so that a person can still mend
+them. If the entries cannot be told apart (no JSON, no object of partitions, a bad id), the whole topic is malformed.
 """
 
 import re
@@ -58,27 +55,29 @@ _ORIGINS: Final = "kontroller_origin_replicas"
 _PARTITION_FIELDS: Final = ("partitions", "adding_replicas", "removing_replicas", _ORIGINS)
 _SHOWN: Final = 5
 _MOST_STATE_BYTES: Final = 65_536
-"""An ISR of thousands of brokers takes less."""
+"""Enough for an ISR of thousands of brokers."""
 _RECOVERY_STATES: Final = {state.value: state for state in LeaderRecoveryState}
 _SHARED: Final = 1 << 14
-"""How many different values are kept to be shared: enough for the orders of three replicas on 25 brokers."""
+"""The number of distinct values that are shared: enough for all orders of three replicas on 25 brokers."""
 _Json: TypeAlias = dict[str, Any]
 _MAX_FOLDER_NAME: Final = 255
-"""A broker that cannot make the folder of a log, `TOPIC-NUMBER`, takes the log directory for failed, and may end itself."""
+"""The longest folder name `TOPIC-NUMBER`. A broker that cannot create a log's folder fails the directory, and may shut
+down."""
 _TOPIC_ID: Final = re.compile(r"[0-9A-Za-z_-]{22}")
 _NO_ID: Final = UUID(int=0)
-"""What stands for no topic id on the wire."""
+"""The id on the wire for a topic without an id."""
 MAX_LEADER_EPOCH: Final = INT32_MAX - (1 << 20)
-"""A leader epoch so near to its end was never reached by elections, and every decision must have room to raise it."""
+"""No series of elections comes so near to the largest epoch, and every later decision must be able to raise it."""
 _STATE_BOUNDS: Final = (
     ("leader", NO_LEADER, INT32_MAX), ("leader_epoch", 0, MAX_LEADER_EPOCH), ("controller_epoch", 0, INT32_MAX),
 )  # fmt: skip
 
 
 def decode_topic(topic: TopicName, data: bytes) -> TopicAssignment:
-    """An assignment of any version: `topic_id` and the running reassignments may be absent.
+    """Decode an assignment of any version: `topic_id` and running reassignments may be absent.
 
-    Raises `MalformedZnode` for a topic as a whole; single entries that make no sense are left out and kept beside."""
+    Raises `MalformedZnode` if the whole topic is unusable. Single bad entries go to `unusable`.
+    """
     path = paths.topic(topic)
     json = json_object(path, data)
     partitions = field(path, json, "partitions", dict)
@@ -91,6 +90,7 @@ def decode_topic(topic: TopicName, data: bytes) -> TopicAssignment:
     most_digits = _MAX_FOLDER_NAME - len(topic) - 1
     for key in partitions:
         number, at_rest = _number(key), _at_rest(partitions, adding, removing, origins, key)
+        # The fast path: a valid partition that is not being reassigned.
         if number is not None and at_rest is not None and len(key) <= most_digits:
             usable[number] = at_rest
             continue
@@ -109,7 +109,7 @@ def decode_topic(topic: TopicName, data: bytes) -> TopicAssignment:
 
 
 def decode_whole_topic(topic: TopicName, data: bytes) -> TopicAssignment:
-    """As `decode_topic`, for whoever cannot make do with some of the partitions: one bad entry is `MalformedZnode`."""
+    """Decode a topic like `decode_topic`, but raise `MalformedZnode` if a single entry is bad."""
     content = decode_topic(topic, data)
     if content.unusable:
         raise MalformedZnode(paths.topic(topic), "; ".join(entry.reason for entry in content.unusable[:_SHOWN]))
@@ -117,17 +117,17 @@ def decode_whole_topic(topic: TopicName, data: bytes) -> TopicAssignment:
 
 
 def _unusable(key: str, error: MalformedZnode, json: _Json) -> UnusableEntry:
-    """An entry that can be kept. Raises the error where it could not be written back."""
+    """Return a bad entry to be kept. Raises the error if the entry could not be written back."""
     said = {name: json[name][key] for name in _PARTITION_FIELDS if key in (json.get(name) or ())}
     try:
         orjson.dumps(said)
-    except TypeError:  # it is nested deeper than can be written
+    except TypeError:  # orjson reads deeper nesting than it writes
         raise error from None
     return UnusableEntry(key=key, reason=error.reason, said=said)
 
 
 def _at_rest(partitions: _Json, adding: _Json, removing: _Json, origins: _Json, key: str) -> ReplicaAssignment | None:
-    """The assignment of a partition that is not being reassigned; None where it is, or makes no sense."""
+    """Return the assignment of a partition at rest. None if it is being reassigned or is malformed."""
     replicas = partitions[key]
     if key in adding or key in removing or key in origins or type(replicas) is not list:
         return None
@@ -138,10 +138,12 @@ def _at_rest(partitions: _Json, adding: _Json, removing: _Json, origins: _Json, 
 
 
 def encode_topic(assignment: TopicAssignment) -> bytes:
-    """What Kafka 3.9 writes: partitions in numeric order, and only those being reassigned under adding and removing.
+    """Encode an assignment as Kafka 3.9 does: partitions in numeric order, and only reassigned ones under adding and
+    removing.
 
-    Where the order of a reassignment's origin would be lost it is recorded in a field of our own, which Kafka ignores.
-    Entries that made no sense follow as they were, but for numbers beyond 64 bits, which JSON does not keep."""
+    If a reassignment would lose the original replica order, a field of Kontroller's own keeps it; Kafka ignores that
+    field. Bad entries follow unchanged, except for numbers beyond 64 bits, which JSON does not preserve.
+    """
     partitions = sorted(assignment.partitions.items())
     moving = [(number, p) for number, p in partitions if p.adding or p.removing or p.origin_order]
     fields: dict[str, dict[int | str, object]] = {
@@ -151,6 +153,7 @@ def encode_topic(assignment: TopicAssignment) -> bytes:
         _ORIGINS: {number: p.origin_order for number, p in moving if p.origin_order},
     }
     for entry in assignment.unusable:
+        # A bad entry must not overwrite a partition that was created under its number since.
         if _number(entry.key) not in assignment.partitions:
             for name, value in entry.said.items():
                 fields[name][entry.key] = value
@@ -163,14 +166,14 @@ def encode_topic(assignment: TopicAssignment) -> bytes:
 
 
 def topic_bytes(partitions: Mapping[PartitionId, ReplicaAssignment]) -> int:
-    """What `encode_topic` makes of the partitions, or some bytes more."""
+    """Return the size of `encode_topic` for the partitions, or a few bytes more."""
     return _BESIDE_PARTITIONS_BYTES + sum(
         partition_bytes(number, partition) for number, partition in partitions.items()
     )
 
 
 def partition_bytes(number: PartitionId, partition: ReplicaAssignment) -> int:
-    """What a partition takes in its topic's znode, or some bytes more."""
+    """Return the bytes that a partition takes in its topic's znode, or a few more."""
     key_bytes = len(f'"{number}":[],')
     lists = (partition.replicas, partition.adding, partition.removing, partition.origin_order)
     return sum(key_bytes + _integers_bytes(brokers) for at, brokers in enumerate(lists) if brokers or at == 0)
@@ -182,10 +185,10 @@ def _integers_bytes(numbers: tuple[int, ...]) -> int:
 
 
 def decode_partition_state(topic_partition: TopicPartition, node: ZkNode) -> PartitionState:
-    """Raises `MalformedZnode`, also where it is so large that it could not be written again."""
+    """Decode the state of a partition. Raises `MalformedZnode`, also if it is too large to be written again."""
     if len(node.data) > _MOST_STATE_BYTES:
         path, size_bytes = paths.partition_state(topic_partition), len(node.data)
-        raise MalformedZnode(path, f"it has {size_bytes} bytes, and a state has at most {_MOST_STATE_BYTES}")
+        raise MalformedZnode(path, f"it has {size_bytes} bytes; the limit is {_MOST_STATE_BYTES}")
     try:
         return _shared_state(node.data, node.version)
     except (ValueError, KeyError, TypeError, AttributeError) as error:
@@ -194,7 +197,7 @@ def decode_partition_state(topic_partition: TopicPartition, node: ZkNode) -> Par
 
 @lru_cache(maxsize=_SHARED)
 def _shared_state(data: bytes, version: ZkVersion) -> PartitionState:
-    """A state, one for all partitions whose znodes say the same. Raises what reading it raises."""
+    """Return one shared object for all states with equal data and version. Raises various errors for bad data."""
     json = orjson.loads(data)
     leader, leader_epoch, controller_epoch = json["leader"], json["leader_epoch"], json["controller_epoch"]
     isr = json["isr"]
@@ -215,9 +218,11 @@ def _shared_state(data: bytes, version: ZkVersion) -> PartitionState:
 
 @lru_cache(maxsize=_SHARED)
 def encode_partition_state(leader_and_isr: LeaderAndIsr, controller_epoch: ControllerEpoch) -> bytes:
-    """What Kafka 3.9 writes; the recovery state stands there only while the leader is recovering.
+    """Encode a state as Kafka 3.9 does, with the recovery state only while the leader is recovering.
 
-    A broker's death writes tens of thousands of these, and few different ones: one format, and not a writer of any JSON."""
+    The failure of a broker writes tens of thousands of states, few of them different. So this is one cached format
+    string instead of a JSON encoder.
+    """
     isr = ",".join(map(str, leader_and_isr.isr))
     recovery = leader_and_isr.leader_recovery_state
     return (
@@ -243,7 +248,7 @@ def _is_in_range(leader: int, leader_epoch: int, controller_epoch: int) -> bool:
 
 @lru_cache(maxsize=_SHARED, typed=True)
 def _shared_brokers(*brokers: int) -> tuple[BrokerId, ...]:
-    """The brokers as one tuple for all partitions that have the same. Raises `TypeError` and `ValueError`."""
+    """Return one shared tuple for all partitions with the same brokers. Raises `TypeError` and `ValueError`."""
     _require_integers(*brokers)
     if brokers and not 0 <= min(brokers) <= max(brokers) <= INT32_MAX:
         raise ValueError
@@ -252,7 +257,8 @@ def _shared_brokers(*brokers: int) -> tuple[BrokerId, ...]:
 
 @lru_cache(maxsize=_SHARED, typed=True)
 def _shared_assignment(*replicas: int) -> ReplicaAssignment:
-    """An assignment at rest, one for all partitions that have the same. Raises `TypeError` and `ValueError`."""
+    """Return one shared assignment for all partitions at rest with the same replicas. Raises `TypeError` and
+    `ValueError`."""
     brokers = _shared_brokers(*replicas)
     if len(set(brokers)) != len(brokers):
         raise ValueError
@@ -260,7 +266,7 @@ def _shared_assignment(*replicas: int) -> ReplicaAssignment:
 
 
 def _state_error(path: str, data: bytes) -> MalformedZnode:
-    """What is wrong with a state, found by reading it once more, field by field."""
+    """Return the problem of a state, found by reading it again field by field."""
     try:
         json = json_object(path, data)
         for name, least, most in _STATE_BOUNDS:
@@ -274,12 +280,12 @@ def _state_error(path: str, data: bytes) -> MalformedZnode:
 
 
 def encode_topic_id(topic_id: TopicId) -> str:
-    """A topic's id as Kafka writes it: 22 characters of base64url."""
+    """Encode a topic id as Kafka does: 22 characters of base64url."""
     return urlsafe_b64encode(topic_id.bytes).decode().rstrip("=")
 
 
 def decode_topic_id(path: str, text: str | None) -> TopicId | None:
-    """A topic's id as Kafka writes it; the one that stands for none is none. Raises `MalformedZnode`."""
+    """Decode a topic id. Return None for the id that means "no id". Raises `MalformedZnode`."""
     if text is None:
         return None
     if not _TOPIC_ID.fullmatch(text):
@@ -289,8 +295,11 @@ def decode_topic_id(path: str, text: str | None) -> TopicId | None:
 
 
 def _among(replicas: tuple[BrokerId, ...], moving: tuple[BrokerId, ...]) -> tuple[BrokerId, ...]:
-    """What comes or goes is assigned meanwhile. Whatever is not would be begun and belong to nobody, or be waited for in
-    vain: it is neither coming nor going."""
+    """Return the adding or removing replicas that are assigned. Kafka keeps both in the assignment during a
+    reassignment.
+
+    An unassigned one is dropped: an added log would belong to nobody, and a removal would never end.
+    """
     return tuple(broker for broker in moving if broker in replicas)
 
 

@@ -1,1 +1,1 @@
-"""The ZooKeeper seam over kazoo, with the requests that kazoo lacks."""
+"""The ZooKeeper interface over kazoo, with the requests that kazoo lacks."""

@@ -1,16 +1,12 @@
-"""Between kazoo's thread and the event loop: kazoo's client, with everything it reports delivered on the loop, in order.
+"""Connects kazoo's thread with the event loop: everything that kazoo reports is delivered on the loop, in order.
 
-kazoo runs one thread for the connection, and by default two more for callbacks, so that the order of a watch and of a
-response is lost. Here there is one `Mailbox`: whatever the connection thread has to report goes into it in its order, and
-one wake-up of the loop delivers all that has gathered. kazoo's thread never waits for the loop.
+kazoo's own callback threads lose the order of watches and responses. Here the connection thread puts all reports into
+one `Mailbox`, and one wake-up of the loop delivers all that have gathered. kazoo's thread never waits for the loop.
 
-`BridgedClient` also closes seven gaps in kazoo: a request made while there is no connection is refused instead of queued,
-no request slips in between the moment when kazoo fails all outstanding ones and the moment when it is seen to be
-disconnected, one unanswered handshake does not take as long as a session lives, a server's name that hangs in the name
-server does not keep it from the others, names are resolved at each attempt to connect and not once for all servers, an
-error that kazoo does not expect does not end its thread, and with it all connecting, for good, and neither does a login
-that is refused: a server that stops in the middle of one says the same.
-There is a connection when the login is over, not before.
+`BridgedClient` also changes kazoo in seven ways. A request without a connection fails instead of being queued, and none
+slips in while kazoo fails the outstanding ones. An unanswered handshake ends early. Server names are resolved at each
+attempt to connect, and one that hangs does not delay the others. Neither an unexpected error nor a refused login ends
+the thread: a server that stops during a login looks the same. The client counts as connected after the login.
 """
 
 import asyncio
@@ -48,20 +44,21 @@ _log = structlog.get_logger(__name__)
 
 _HANDSHAKES_PER_SESSION = 3
 _LONGEST_TCP_CONNECT_S = 2.0
-"""However long sessions live: the address of a server that was deleted may never answer. Room for one lost SYN."""
+"""Upper limit of a TCP connect, whatever the session timeout: a deleted server may never answer. Allows for one lost
+SYN."""
 _RECONNECT_DELAY_S = 0.1
 _RECONNECT_MAX_DELAY_S = 1.0
 _OTHER_NAMES_S = 0.5
-"""So long the names of all servers are waited for, although one of them has an address."""
+"""Seconds to wait for the names of all servers after one of them has an address."""
 
 _Server: TypeAlias = tuple[str, str, int]
-"""Name, address and port."""
+"""The name, address and port."""
 _Timeouts: TypeAlias = tuple[float, float]
-"""How long may be read and be written, in milliseconds."""
+"""Read and write timeouts in milliseconds."""
 
 
 class Request(Protocol):
-    """What kazoo's connection sends: an opcode, its body, and how to read the body of the response."""
+    """A request on kazoo's connection: an opcode, its body, and a decoder for the body of the response."""
 
     @property
     def type(self) -> int: ...
@@ -93,7 +90,7 @@ class Mailbox:
 
 
 class Reply:
-    """kazoo's end of a future: set from its thread, resolved on the loop."""
+    """kazoo's end of a future: set in its thread, resolved on the loop."""
 
     def __init__(self, mailbox: Mailbox, future: "asyncio.Future[Any]") -> None:
         self._mailbox = mailbox
@@ -115,7 +112,7 @@ class Reply:
 
 
 class _MailboxHandler(SequentialThreadingHandler):  # type: ignore[misc]  # kazoo is not typed
-    """kazoo's watch callbacks go into the mailbox; no threads of its own."""
+    """Puts kazoo's watch callbacks into the mailbox. It has no threads of its own."""
 
     def __init__(self, mailbox: Mailbox) -> None:
         super().__init__()
@@ -132,7 +129,7 @@ class _MailboxHandler(SequentialThreadingHandler):  # type: ignore[misc]  # kazo
         self._mailbox.put(partial(callback.func, *callback.args))
 
     def create_connection(self, *, hostname: str, timeout: float, **how: Any) -> Any:
-        """A socket for kazoo's loop. kazoo's own TLS is left alone: see `tls_socket`."""
+        """Connect a socket for kazoo's loop. kazoo's own TLS is not used: see `tls_socket`."""
         connect_s = min(timeout / _HANDSHAKES_PER_SESSION, _LONGEST_TCP_CONNECT_S)
         plain = super().create_connection(hostname=hostname, timeout=connect_s, **how)
         if self.tls is None:
@@ -149,7 +146,7 @@ class _MailboxHandler(SequentialThreadingHandler):  # type: ignore[misc]  # kazo
 
 
 class BridgedClient(KazooClient):  # type: ignore[misc]  # kazoo is not typed
-    """A kazoo client for one event loop: requests in, futures out. It reconnects until it is stopped."""
+    """A kazoo client for one event loop: it takes requests and returns futures. It reconnects until it is stopped."""
 
     def __init__(
         self,
@@ -167,11 +164,11 @@ class BridgedClient(KazooClient):  # type: ignore[misc]  # kazoo is not typed
         self._login: NameAndPassword | None = None
         self._is_being_admitted = False
         self.trouble: str | None = None
-        """Why the last connection was not made, or the one before it is no more."""
+        """The reason why the last attempt to connect failed, or why the connection before it ended."""
         self.refusals = 0
-        """How many logins were refused since the last one that was not."""
+        """Refused logins since the last successful one."""
         self._tried: set[_Server] = set()
-        """The servers that were tried in this pass over all of them."""
+        """The servers that were tried in the current pass over all servers."""
         self._has_untried = False
         self._tree_watches: dict[str, Callable[[str | None], None]] = {}
         super().__init__(
@@ -182,8 +179,9 @@ class BridgedClient(KazooClient):  # type: ignore[misc]  # kazoo is not typed
                 max_tries=-1, delay=_RECONNECT_DELAY_S, max_delay=_RECONNECT_MAX_DELAY_S, max_jitter=0.4
             ),
         )
-        # kazoo waits for the answer to a handshake as long as the session may be silent, divided by the number of
-        # addresses: a server that accepts one before it is up, and never answers, would cost the session.
+        # kazoo waits for the answer to a handshake for the session's read timeout divided by the number of addresses. A
+        # server that accepts connections before it is up, and never answers, would cost the session. So the list is
+        # lengthened.
         hosts: list[tuple[str, int]] = self.hosts  # type: ignore[has-type]  # kazoo is not typed
         self.hosts = hosts * ceil(_HANDSHAKES_PER_SESSION / len(hosts))
         self._fire_one_shot_watches = self._connection._read_watch_event
@@ -195,13 +193,14 @@ class BridgedClient(KazooClient):  # type: ignore[misc]  # kazoo is not typed
         self._connection.zk_loop = partial(self._keep_connecting, self._connection.zk_loop)
 
     def submit(self, requests: Sequence[Request]) -> "list[asyncio.Future[Any]]":
-        """Sends the requests one behind the other; their futures fail with kazoo's exceptions.
+        """Send the requests one after the other. Their futures fail with kazoo's exceptions.
 
-        Called on the loop. One byte per request wakes kazoo's thread; all go in one write, which the socket's buffer
-        holds, so this does not wait either.
+        Called on the loop. One byte per request wakes kazoo's thread. All bytes go in one write, which fits into the
+        socket's buffer, so this does not block.
         """
         loop = asyncio.get_running_loop()
         futures: list[asyncio.Future[Any]] = [loop.create_future() for _ in requests]
+        # kazoo changes its state under the same lock, so no request is queued after it failed the outstanding ones.
         with self._gate:
             refusal = _REFUSALS.get(self._state, ConnectionLoss) if self._state != KeeperState.CONNECTED else None
             if refusal is None:
@@ -216,16 +215,16 @@ class BridgedClient(KazooClient):  # type: ignore[misc]  # kazoo is not typed
         return futures
 
     def arm(self, callbacks: Iterable[tuple[str, Callable[[Any], None]]]) -> None:
-        """Notes the data watches, by absolute path, that a request is about to arm. Called in kazoo's thread."""
+        """Register data watches, by absolute path, that a request is about to arm. Called in kazoo's thread."""
         for path, callback in callbacks:
             self._data_watchers[path].add(callback)
 
     def arm_tree(self, path: str, watch: Callable[[str | None], None]) -> None:
-        """Notes the watch of a tree, by absolute path, that a request is about to arm. Called in kazoo's thread."""
+        """Register a tree watch, by absolute path, that a request is about to arm. Called in kazoo's thread."""
         self._tree_watches[path] = watch
 
     def disarm_tree(self, path: str, watch: Callable[[str | None], None]) -> bool:
-        """The watch of a tree is notified of nothing more. False where it was lost before; there may be another by now."""
+        """Stop notifying a tree watch. Return False if it was lost before; another one may be armed by now."""
         if self._tree_watches.get(path) is not watch:
             return False
         self._tree_watches.pop(path, None)
@@ -235,7 +234,8 @@ class BridgedClient(KazooClient):  # type: ignore[misc]  # kazoo is not typed
         if self._tree_watches:
             event = Watch.deserialize(buffer, offset)[0]
             for root, watch in list(self._tree_watches.items()):
-                # Changed children fire one-shot watches alone: the watch of the tree is notified of the child itself.
+                # Ignore changed children, which concern only one-shot watches. The tree watch gets an event for the
+                # child itself.
                 if event.type != CHILD_EVENT and (event.path == root or event.path.startswith(f"{root}/")):
                     self._mailbox.put(partial(watch, self.unchroot(event.path)))
         self._fire_one_shot_watches(buffer, offset)
@@ -247,17 +247,19 @@ class BridgedClient(KazooClient):  # type: ignore[misc]  # kazoo is not typed
             self._mailbox.put(partial(watch, None))
 
     def _keep_connecting(self, connect: Callable[[], None]) -> None:
-        """kazoo's thread. What kazoo does not expect ends its loop, and with it the session: then another one begins."""
+        """Run kazoo's connection loop in its thread. An unexpected error ends that loop and the session, so begin
+        another one."""
         while True:
             try:
                 return connect()
-            except Exception:  # noqa: BLE001 - without this thread there is no connection any more
+            except Exception:  # noqa: BLE001 - without this thread there is no connection
                 _log.exception("the connection to ZooKeeper failed unexpectedly, a new session begins")
             if self._stopped.wait(_RECONNECT_MAX_DELAY_S):
                 return None
 
     def _be_admitted(self, connect: Callable[..., _Timeouts], *server: object) -> _Timeouts:
-        """kazoo's thread: connects and logs in. Raises `ConnectionDropped` where it is refused: it is tried again."""
+        """Connect and log in, in kazoo's thread. Raises `ConnectionDropped` if the login is refused, so that kazoo
+        retries."""
         self._is_being_admitted = True
         try:
             self._take_security()
@@ -271,15 +273,17 @@ class BridgedClient(KazooClient):  # type: ignore[misc]  # kazoo is not typed
             raise
         finally:
             self._is_being_admitted = False
+        # Only now the client counts as connected: the login is over.
         self.refusals = 0
         self._session_callback(KeeperState.CONNECTED)
         return timeouts
 
     def _try_each(self, connect_loop: Callable[[object], object], retry: object) -> object:
-        """kazoo's thread: one pass over all servers, with the names resolved anew for each.
+        """Try all servers once, in kazoo's thread, and resolve the names for each attempt.
 
-        A pass goes on behind a connection that was lost, and that may have lasted for days: by then a server that moved
-        has another address."""
+        A pass continues after a connection that was lost, possibly after days. A server that moved has another address
+        by then.
+        """
         self._tried.clear()
         while True:
             try:
@@ -289,8 +293,10 @@ class BridgedClient(KazooClient):  # type: ignore[misc]  # kazoo is not typed
                     raise
 
     def _next_server(self) -> list[_Server]:
-        """kazoo's thread, instead of kazoo's own, which resolves all names once for a pass: one server that was not tried
-        yet, chosen at random, with the address that it has now. Empty if there is none."""
+        """Return one untried server, chosen at random, with its current address, or none. Called in kazoo's thread.
+
+        It replaces kazoo's method, which resolves all names once for a pass.
+        """
         untried = self._servers() - self._tried
         self._has_untried = len(untried) > 1
         chosen = random.sample(sorted(untried), min(1, len(untried)))
@@ -298,7 +304,7 @@ class BridgedClient(KazooClient):  # type: ignore[misc]  # kazoo is not typed
         return chosen
 
     def _servers(self) -> set[_Server]:
-        """The servers that have an address now. One whose name hangs holds up the others for a moment."""
+        """Return the servers that have an address now. A name that hangs delays the others only briefly."""
         begun = {host: self._names.looked_up(host.strip()) for host, _ in self.hosts}
         wait(begun.values(), timeout=_OTHER_NAMES_S)
         if not any(map(_is_resolved, begun.values())):
@@ -306,7 +312,7 @@ class BridgedClient(KazooClient):  # type: ignore[misc]  # kazoo is not typed
         for host, found in begun.items():
             if not _is_resolved(found):
                 error = found.exception() if found.done() else None
-                self.trouble = f"{host} has no address now: {error or 'it takes too long'}"
+                self.trouble = f"{host} cannot be resolved: {error or 'the name server does not answer'}"
         return {
             (host, address, port)
             for host, port in self.hosts
@@ -315,7 +321,8 @@ class BridgedClient(KazooClient):  # type: ignore[misc]  # kazoo is not typed
         }
 
     def _take_security(self) -> None:
-        """As it is now: passwords and certificates change while a process runs."""
+        """Read the security settings for this connection, because passwords and certificates change while a process
+        runs."""
         try:
             security = self._security()
             self.handler.tls = security.tls
@@ -327,7 +334,7 @@ class BridgedClient(KazooClient):  # type: ignore[misc]  # kazoo is not typed
         self.auth_data = {("digest", f"{digest.username}:{digest.password}")} if digest else set()
 
     def _log_in(self, host: str, timeout: float) -> None:
-        """kazoo's thread, instead of kazoo's own."""
+        """Log in, in kazoo's thread, instead of kazoo's own method."""
         if self._login is not None:
             log_in(self._connection, self._login, timeout)
 

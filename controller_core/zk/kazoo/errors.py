@@ -1,4 +1,4 @@
-"""What kazoo's exceptions mean at the seam."""
+"""Translates kazoo's exceptions into the errors of `ZkSession`."""
 
 from typing import Final
 
@@ -46,20 +46,20 @@ _REFUSED: Final[dict[type[Exception], type[TransactionFailed]]] = {
 
 
 def translated(error: Exception) -> ZkError:
-    """The seam's error for one that kazoo raised, with that one as its cause."""
+    """Return the `ZkError` for an exception of kazoo, with that exception as its cause."""
     if isinstance(error, ZkError):
         return error
     result: ZkError
     if isinstance(error, SessionExpiredError):
-        result = SessionExpired("the ZooKeeper session has ended")
+        result = SessionExpired("the ZooKeeper session has expired")
     elif isinstance(error, _RETRIABLE):
-        result = ConnectionLost(f"ZooKeeper gave no answer: {type(error).__name__}")
+        result = ConnectionLost(f"ZooKeeper did not answer: {type(error).__name__}")
     elif isinstance(error, _ACCESS):
         result = AccessRefused(
             f"ZooKeeper refuses access ({type(error).__name__}): grant it in the ACL, or correct the credentials"
         )
     elif isinstance(error, NoWatcherError):
-        result = NoWatcher("there is no such watch any more")
+        result = NoWatcher("the watch no longer exists")
     else:
         result = ZkError(f"unexpected answer of ZooKeeper: {error!r}")
     result.__cause__ = error
@@ -67,7 +67,7 @@ def translated(error: Exception) -> ZkError:
 
 
 def refused(error: ZookeeperError, failed: FailedOp) -> ZkError:
-    """The seam's error for the operation that made a transaction fail."""
+    """Return the error for the operation that made a transaction fail."""
     if isinstance(error, _ACCESS):
         return translated(error)
     result = _REFUSED.get(type(error), TransactionFailed)(failed)

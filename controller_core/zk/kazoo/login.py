@@ -1,7 +1,7 @@
-"""SASL's DIGEST-MD5 with a ZooKeeper server, over a connection of kazoo's that has just been made.
+"""SASL DIGEST-MD5 with a ZooKeeper server, over a new connection of kazoo.
 
-kazoo has it, but asks for ever, without a pause, where a server knows no logins: that answers with nothing. The mechanism
-itself is that of `puresasl`, which kazoo uses, too.
+kazoo has it too, but repeats its request forever, without a pause, if a server does not support logins and answers with
+nothing. The mechanism itself comes from `puresasl`, which kazoo uses as well.
 """
 
 from typing import Any, Final
@@ -16,13 +16,14 @@ from controller_core.security.jaas import NameAndPassword
 
 _MECHANISM: Final = "DIGEST-MD5"
 _REALM: Final = "zk-sasl-md5"
-"""ZooKeeper has it in the place of the host's name, on whichever host."""
+"""ZooKeeper uses this in place of the host's name, on every host."""
 _MOST_MESSAGES: Final = 5
-"""It takes three: an empty one, the proof, and one that takes the server's own proof."""
+"""Three are needed: an empty one, the proof, and one that accepts the server's own proof."""
 
 
 def log_in(connection: Any, user: NameAndPassword, timeout_s: float) -> None:
-    """Called in kazoo's thread. Raises kazoo's `AuthFailedError`, which says why, and what a lost connection raises."""
+    """Log in. Called in kazoo's thread. Raises kazoo's `AuthFailedError` with the reason, and the errors of a lost
+    connection."""
     exchange = SASLClient(
         _REALM, service="zookeeper", mechanism=_MECHANISM, username=user.username, password=user.password
     )
@@ -31,15 +32,15 @@ def log_in(connection: Any, user: NameAndPassword, timeout_s: float) -> None:
         try:
             message = exchange.process(challenge=challenge)
         except (SASLError, LookupError, ValueError) as error:
-            raise AuthFailedError(f"what it says does not prove that it knows the password: {error}") from error
+            raise AuthFailedError(f"the server did not prove that it knows the password: {error}") from error
         if exchange.complete and not message:
             return
         challenge = _said(connection, number, message or b"", timeout_s)
         if not challenge:
             raise AuthFailedError(
-                "it knows no logins by SASL: set them up there, or take zookeeper.sasl.jaas.config away"
+                "the server does not support SASL logins: configure them there, or remove zookeeper.sasl.jaas.config"
             )
-    raise AuthFailedError("it asks for more than the mechanism has")
+    raise AuthFailedError("the server sends more messages than the mechanism has")
 
 
 def _said(connection: Any, number: int, message: bytes, timeout_s: float) -> bytes | None:
@@ -47,8 +48,9 @@ def _said(connection: Any, number: int, message: bytes, timeout_s: float) -> byt
     try:
         header, buffer, offset = connection._read_header(timeout_s)
     except ConnectionDropped as error:
-        raise AuthFailedError("it ended the connection") from error  # which is what it does to who is not known
+        # ZooKeeper closes the connection of an unknown user without an answer.
+        raise AuthFailedError("the server closed the connection") from error
     if header.err:
-        raise AuthFailedError(f"it answers {EXCEPTIONS[header.err].__name__}")
+        raise AuthFailedError(f"the server answers {EXCEPTIONS[header.err].__name__}")
     challenge: bytes | None = SASL.deserialize(buffer, offset)[0]
     return challenge

@@ -1,9 +1,9 @@
-"""ZooKeeper requests that kazoo does not have.
+"""ZooKeeper requests that kazoo lacks.
 
 `MultiRead` (opcode 22, since ZooKeeper 3.6) reads hundreds of znodes in one request; with one request each, kazoo reads
-about 8,000 a second. `SetWatches` (opcode 101) is what ZooKeeper's own client sends after a reconnect: it arms any number
-of watches at once, as of a zxid. Watches on znodes that changed since that zxid fire at once, so nothing is missed
-between a read and the arming of its watches. `AddTreeWatch` (opcode 106) and `RemoveWatches` (18) are there since 3.6.
+about 8,000 a second. `SetWatches` (opcode 101), which ZooKeeper's own client sends after a reconnect, arms any number
+of watches as of a zxid. Watches on znodes that changed since that zxid fire at once, so nothing is missed between a
+read and the arming of its watches. `AddTreeWatch` (opcode 106) and `RemoveWatches` (18) exist since 3.6.
 """
 
 import struct
@@ -25,7 +25,7 @@ _HEADER: Final = struct.Struct("!iBi")
 _HEADED: Final = struct.Struct("!iBii")
 """A header and the number that follows it: a length, a count or an error."""
 _STAT: Final = struct.Struct("!qq8xqi8xq16x")
-"""What `ZkNode` holds of a stat: czxid, mzxid, mtime, version, ephemeral owner."""
+"""The fields of a stat that `ZkNode` has: czxid, mzxid, mtime, version, ephemeral owner."""
 _HEADED_BYTES: Final = _HEADED.size
 _STAT_BYTES: Final = _STAT.size
 _tuple: Final = tuple.__new__
@@ -50,7 +50,7 @@ class GetNode:
 
 
 class GetChildren:
-    """Reads the names of a znode's children; with a watcher, arms a child watch."""
+    """Reads the names of a znode's children. With a watcher, it arms a child watch."""
 
     type = kazoo.GetChildren.type
 
@@ -68,7 +68,7 @@ _Read: TypeAlias = type[GetNode] | type[GetChildren]
 
 
 class MultiRead:
-    """Many reads in one request: the values in their order, None where there is no znode, or the error met."""
+    """Many reads in one request. The result has each value in order, None if there is no znode, or an error."""
 
     type = 22
 
@@ -89,7 +89,8 @@ class MultiRead:
         for _ in self._paths:
             kind, _, _, number = headed(buffer, offset)
             if kind == node:
-                # As `_read_node`, without a call, that of `ZkNode` included: there may be hundreds of thousands.
+                # Like `_read_node`, without function calls, because there may be hundreds of thousands. `_tuple` also
+                # avoids the one of `ZkNode`.
                 start = offset + _HEADED_BYTES
                 end = start + number if number > 0 else start
                 czxid, mzxid, mtime_ms, version, owner = stat(buffer, end)
@@ -102,7 +103,7 @@ class MultiRead:
 
 
 class SeenZxid:
-    """Asks for the zxid that the server has reached; it stands in the header of every response."""
+    """Asks for the zxid that the server has reached, which is in the header of every response."""
 
     type = kazoo.Exists.type
 
@@ -115,9 +116,10 @@ class SeenZxid:
 
 
 class SetWatches:
-    """Arms data watches on znodes that were there at the zxid, and creation watches on those that were not.
+    """Arms data watches on znodes that existed at the zxid, and creation watches on those that did not.
 
-    `arm` is called in kazoo's thread when the request is sent, before ZooKeeper can fire one of the watches."""
+    `arm` is called in kazoo's thread when the request is sent, before ZooKeeper can fire one of the watches.
+    """
 
     type = 101
 
@@ -141,7 +143,7 @@ class AddTreeWatch:
 
     type = 106
     _MODE: Final = 1
-    """Persistent recursive."""
+    """The mode "persistent recursive"."""
 
     def __init__(self, path: str, arm: Callable[[], None]) -> None:
         self._path = path
@@ -156,7 +158,7 @@ class AddTreeWatch:
 
 
 class RemoveWatches:
-    """Takes away all watches of this session on one path."""
+    """Removes all watches of this session on one path."""
 
     type = 18
     _ANY: Final = 3
@@ -172,7 +174,7 @@ class RemoveWatches:
 
 
 def request_sized(paths: Sequence[str], max_bytes: int = MAX_REQUEST_BYTES) -> Iterator[slice]:
-    """Divides the paths into runs that fit one request."""
+    """Split the paths into runs that fit one request."""
     start, size = 0, 0
     for index, path in enumerate(paths):
         path_bytes = _HEADED.size + len(path if path.isascii() else path.encode()) + len(_NO_WATCH)
@@ -185,12 +187,12 @@ def request_sized(paths: Sequence[str], max_bytes: int = MAX_REQUEST_BYTES) -> I
 
 
 def absolute_all(paths: Sequence[str], chroot: str) -> Sequence[str]:
-    """The paths as the server knows them."""
+    """Return the paths as the server knows them."""
     return [absolute(path, chroot) for path in paths] if chroot else paths
 
 
 def absolute(path: str, chroot: str) -> str:
-    """The path as the server knows it."""
+    """Return the path as the server knows it."""
     return (chroot if path == "/" else chroot + path) or "/"
 
 

@@ -1,9 +1,9 @@
 """A `ZkSession` with a real ZooKeeper, through kazoo.
 
-kazoo keeps the connection and the session alive in a thread of its own; `bridge` brings what it reports to the
-event loop, `requests` adds the requests it lacks. Nothing is retried here: a lost connection is raised as
-`ConnectionLost`, and kazoo connects again meanwhile. While there is no connection, calls fail at once; kazoo's own queue
-for that time is not used, because a write that waits there would be applied long after its caller has given up.
+kazoo keeps the connection and the session alive in a thread of its own. `bridge` delivers its reports to the event
+loop, and `requests` adds the requests that it lacks. Nothing is retried here: a lost connection is raised as
+`ConnectionLost`, while kazoo reconnects. Without a connection, calls fail at once. kazoo's queue for that time is not
+used, because a queued write would be applied long after its caller has given up.
 """
 
 import asyncio
@@ -76,13 +76,13 @@ _EVENTS: Final = {
 
 _STATE_ARRIVES_S: Final = 0.001
 _LOOK_MS: Final = 500
-"""How often it is looked, at the start, whether the login was refused."""
+"""Milliseconds between checks for a refused login while the session starts."""
 _REFUSALS_AT_START: Final = 3
-"""A server that stops in the middle of a login seems to refuse it; hardly three times."""
+"""A server that stops during a login seems to refuse it, but hardly three times."""
 
 
 class KazooSession:
-    """Made by `connect`; belongs to the event loop on which it was made."""
+    """A session made by `connect`. It belongs to the event loop on which it was made."""
 
     def __init__(self, client: BridgedClient, mailbox: Mailbox, jute_maxbuffer_bytes: int, acls: ZnodeAcls) -> None:
         self._client = client
@@ -109,12 +109,12 @@ class KazooSession:
         security: ZkSecuritySource = lambda: NO_ZK_SECURITY,
         names: Names = NAMES,
     ) -> Self:
-        """Connects to `host:port,host:port/chroot`, and creates the chroot where it is missing, as Kafka does.
+        """Connect to `host:port,host:port/chroot`, and create the chroot if it is missing, as Kafka does.
 
-        `jute_maxbuffer_bytes` is the limit that the servers have for requests; answers of any size are read.
+        `jute_maxbuffer_bytes` is the servers' limit for requests. Answers of any size are read.
 
-        Raises `ZooKeeperUnreachable` when there was no connection within the time, `AccessRefused` when the login was
-        refused again and again, `InvalidProperties` of `security`, and `ValueError` for an address that is none.
+        Raises `ZooKeeperUnreachable` if there was no connection in time, `AccessRefused` if the login was refused
+        repeatedly, `InvalidProperties` of `security`, and `ValueError` for an invalid address.
         """
         acls = ZnodeAcls((await asyncio.to_thread(security)).sets_acls)
         mailbox = Mailbox(asyncio.get_running_loop())
@@ -123,7 +123,7 @@ class KazooSession:
                 connect, session_timeout_ms=session_timeout_ms, mailbox=mailbox, security=security, names=names
             )
         except ValueError as error:
-            raise ValueError(f"{connect!r} is no ZooKeeper address: write host:port,host:port/chroot") from error
+            raise ValueError(f"{connect!r} is not a ZooKeeper address: write host:port,host:port/chroot") from error
         session = cls(client, mailbox, jute_maxbuffer_bytes, acls)
         client.start_async()
         try:
@@ -146,13 +146,14 @@ class KazooSession:
 
     async def wait_connected(self, timeout_ms: int) -> bool:
         self._refuse_if_ended()
+        # Let reports that wait in the mailbox be delivered first.
         await asyncio.sleep(0)
         if self._connected.is_set() and self._client.client_state == KeeperState.CONNECTED:
             return True
         try:
             async with asyncio.timeout(timeout_ms / 1000):
                 await self._connected.wait()
-                # kazoo fails what was under way before it reports that the connection is lost.
+                # kazoo fails pending requests before it reports that the connection is lost.
                 while self._client.client_state != KeeperState.CONNECTED and not self._is_closed:
                     await asyncio.sleep(_STATE_ARRIVES_S)
                     await self._connected.wait()
@@ -169,9 +170,10 @@ class KazooSession:
         return await self._read_all(GetChildren, paths)
 
     async def read_watched(self, paths: Sequence[str], watch: Callable[[str], Watch]) -> list[ZkNode | None]:
-        """Reads first and arms then, as of a zxid from before the read: what changed since then fires at once.
+        """Read first and then arm, as of a zxid from before the read: changes since then fire at once.
 
-        So a watch may fire for a change that the read has only just seen, but it never misses one."""
+        So a watch may fire for a change that the read already saw, but it never misses one.
+        """
         seen, nodes = await asyncio.gather(self._answers([SeenZxid()]), self.read_many(paths))
         (zxid,) = _values(seen)
         requests = [self._set_watches(zxid, paths[part], nodes[part], watch) for part in self._request_sized(paths)]
@@ -185,11 +187,12 @@ class KazooSession:
 
     async def watch_tree(self, path: str, watch: TreeWatch) -> Callable[[], Awaitable[None]]:
         where = absolute(path, self._chroot)
-        armed = partial(watch)  # an object of its own: the same function may be armed again when this watch was lost
+        # A separate object each time, because the same function may be armed again after this watch was lost.
+        armed = partial(watch)
 
         async def unwatch() -> None:
             if self._client.disarm_tree(where, armed):
-                with suppress(NoWatcher):  # the connection was lost in this moment
+                with suppress(NoWatcher):  # the connection was lost at this moment
                     _values(await self._answers([RemoveWatches(where)]))
 
         (answer,) = await self._answers([AddTreeWatch(where, partial(self._client.arm_tree, where, armed))])
@@ -216,7 +219,7 @@ class KazooSession:
         return partial(self._remove_listener, listener)
 
     async def close(self) -> None:
-        """Takes a few seconds where ZooKeeper is out of reach; the session then ends by its timeout."""
+        """Close the session. Takes a few seconds if ZooKeeper is unreachable; the session then ends by its timeout."""
         if self._is_closed:
             return
         self._is_closed = True
@@ -227,7 +230,7 @@ class KazooSession:
             _log.warning("the ZooKeeper connection did not close in time", error=str(error))
 
     def _on_kazoo_state(self, kazoo_state: str) -> None:
-        """Called in kazoo's thread."""
+        """Report a new state to the loop. Called in kazoo's thread."""
         state = _STATES[kazoo_state]
         self._mailbox.put(partial(self._enter, state, self._client.client_id))
         for listener in self._listeners:
@@ -251,14 +254,15 @@ class KazooSession:
             raise AccessRefused("ZooKeeper refuses the credentials: correct them")
 
     async def _open(self, connect: str, timeout_ms: int, *, makes_chroot: bool) -> None:
-        """The first read may cost the connection: a server before 3.6 answers a multi-read by closing it."""
+        """Wait until ZooKeeper answers. The first read may cost the connection, because servers before 3.6 close it
+        after a multi-read."""
         try:
             async with asyncio.timeout(timeout_ms / 1000):
                 while not await self._is_ready(makes_chroot=makes_chroot):
                     if self._client.refusals >= _REFUSALS_AT_START:
                         raise AccessRefused(f"ZooKeeper at {connect}: {self._client.trouble}: correct the credentials")
         except TimeoutError as error:
-            why = self._client.trouble or "it does not answer"
+            why = self._client.trouble or "it did not answer"
             raise ZooKeeperUnreachable(
                 f"no connection to ZooKeeper at {connect} within {timeout_ms} ms: {why}"
             ) from error
@@ -304,16 +308,16 @@ class KazooSession:
         return _values(list(chain.from_iterable(_values(answers))))
 
     def _request_sized(self, paths: Sequence[str]) -> Iterator[slice]:
-        """Paths without the chroot or with it: what fits half of a request without it fits a request."""
+        """Split paths that may lack the chroot: runs that fit half a request without it fit a request with it."""
         return request_sized(paths, min(MAX_REQUEST_BYTES, self._max_request_bytes // 2))
 
     async def _answers(self, requests: Sequence[Request]) -> list[Any]:
-        """The answer to each request, or the exception that kazoo has for it."""
+        """Return the answer to each request, or kazoo's exception for it."""
         return await asyncio.gather(*self._client.submit(requests), return_exceptions=True)
 
 
 def _values(answers: list[Any]) -> list[Any]:
-    """The answers; None stands for a znode that is not there. Raises the first error that is another."""
+    """Return the answers, with None for missing znodes. Raises the first other error."""
     for index, answer in enumerate(answers):
         if isinstance(answer, NoNodeError):
             answers[index] = None
@@ -323,7 +327,7 @@ def _values(answers: list[Any]) -> list[Any]:
 
 
 def _outcome(ops: Sequence[WriteOp], answer: Any) -> tuple[str, ...] | ZkError:
-    """What `transact_many` returns for one transaction."""
+    """Return the result of `transact_many` for one transaction."""
     if isinstance(answer, Exception):
         return translated(answer)
     if answer and isinstance(answer[0], FailedAt):
@@ -339,7 +343,7 @@ def _is_sequential(op: WriteOp) -> bool:
 
 
 def _error(answer: Any) -> Exception | None:
-    """Why a transaction of one operation failed, if it did."""
+    """Return the reason why a transaction of one operation failed, or None."""
     if isinstance(answer, Exception):
         return answer
     return answer[0].error if answer else None

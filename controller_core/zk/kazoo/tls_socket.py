@@ -1,9 +1,9 @@
-"""A TLS connection as kazoo's loop can wait for it: what has arrived is what can be read.
+"""A TLS connection that kazoo's loop can wait for: readable means that decrypted data is available.
 
-kazoo waits for the socket below, which says nothing of what is decrypted already: answers that came in one record would
-wait for the next one to arrive. And where that socket has something that is no answer, as the tickets of TLS 1.3, kazoo
-would wait for an answer in the middle of it and send nothing meanwhile. So all that has arrived is decrypted at once, and
-the connection is ready when there is some of it.
+kazoo selects on the raw socket, which does not show data that is already decrypted. So an answer that came in one
+record with another would wait for the next record. A raw socket may also be readable without an answer, for example
+with TLS 1.3 session tickets, and kazoo would block on it and send nothing. So everything that arrived is decrypted at
+once, and the connection counts as readable if there is some of it.
 """
 
 import ssl
@@ -13,14 +13,14 @@ from typing import Any, Final, TypeAlias
 
 _PIECE_BYTES: Final = 1 << 16
 _ENOUGH_BYTES: Final = 1 << 20
-"""Where an answer is larger, the rest of it waits in the socket."""
+"""Limit of the decrypted data. The rest of a larger answer waits in the socket."""
 
 Ready: TypeAlias = tuple[list[Any], list[Any], list[Any]]
 Select: TypeAlias = Callable[[Sequence[Any], Sequence[Any], Sequence[Any], float | None], Ready]
 
 
 class TlsSocket:
-    """What kazoo needs of a socket, over TLS. Used by one thread."""
+    """The part of a socket's interface that kazoo uses, over TLS. Used by one thread."""
 
     def __init__(self, tls: ssl.SSLSocket) -> None:
         self._tls = tls
@@ -38,11 +38,11 @@ class TlsSocket:
         self._tls.close()
 
     def send(self, data: bytes) -> int:
-        """As a socket that does not block: raises `ssl.SSLError` where it would."""
+        """Send like a socket that does not block. Raises `ssl.SSLError` if it would block."""
         return self._tls.send(data)
 
     def recv(self, size: int) -> bytes:
-        """As a socket that does not block; empty at the end. Raises `OSError`."""
+        """Receive like a socket that does not block; empty at the end. Raises `OSError`."""
         if not self.has_arrived():
             raise ssl.SSLWantReadError(ssl.SSL_ERROR_WANT_READ, "nothing has arrived")
         if self._arrived:
@@ -54,11 +54,11 @@ class TlsSocket:
         return b""
 
     def pending(self) -> int:
-        """How many bytes can be read without waiting, at least."""
+        """Return the number of bytes that can certainly be read without waiting."""
         return len(self._arrived)
 
     def has_arrived(self) -> bool:
-        """Whether there is something to read: content, the end, or an error. Does not wait."""
+        """Return True if there is something to read: data, the end, or an error. Does not wait."""
         if not self._arrived:
             self._take_in()
         return bool(self._arrived) or self._is_at_end
@@ -79,13 +79,14 @@ class TlsSocket:
 def select_with_tls(
     select: Select, readers: Sequence[Any], writers: Sequence[Any], errors: Sequence[Any], timeout_s: float | None
 ) -> Ready:
-    """What is ready, as `select` says it, where some of the readers may be `TlsSocket`s."""
+    """Return the ready sockets like `select`, if some of the readers may be `TlsSocket`s."""
     if not any(isinstance(reader, TlsSocket) for reader in readers):
         return select(readers, writers, errors, timeout_s)
     deadline_s = None if timeout_s is None else monotonic() + timeout_s
     while True:
         arrived = [reader for reader in readers if isinstance(reader, TlsSocket) and reader.has_arrived()]
         left_s = 0.0 if arrived else None if deadline_s is None else max(deadline_s - monotonic(), 0.0)
+        # If decrypted data is waiting, only poll: the raw sockets may never become readable.
         ready, writable, wrong = select(readers, writers, errors, left_s)
         ready = [
             reader for reader in readers if (reader.has_arrived() if isinstance(reader, TlsSocket) else reader in ready)

@@ -1,8 +1,8 @@
 """ZooKeeper's transaction (opcode 14) as a kazoo request, for transactions of a thousand operations.
 
-kazoo's own makes several objects for every operation, on the way out and on the way back. Here an operation is a few pieces
-of bytes, and of the answer only that is read which says something: which operation failed, and what a sequential znode
-was called. The bytes are those of kazoo's; a test holds the two together.
+kazoo's own version makes several objects per operation, in each direction. Here an operation is a few pieces of bytes,
+and only the informative parts of the answer are read: the failed operation, and the names of sequential znodes. The
+bytes equal those of kazoo; a test compares the two.
 """
 
 import struct
@@ -30,7 +30,7 @@ _FLAGS: Final = {CreateMode.PERSISTENT: 0, CreateMode.EPHEMERAL: 1, CreateMode.P
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FailedAt:
-    """The operation that made a transaction fail: those before it were rolled back, those after it not tried."""
+    """The operation that made a transaction fail. Those before it were rolled back, those after it not tried."""
 
     index: int
     error: ZookeeperError
@@ -86,7 +86,8 @@ class Transaction:
 
 
 def _failure(buffer: bytes, offset: int) -> FailedAt:
-    """A refused transaction answers with one error for each operation, and one of them is the reason."""
+    """Return the cause of a refused transaction. Its answer has one error per operation, and one of them is the
+    cause."""
     index = 0
     while True:
         (code,) = _INT.unpack_from(buffer, offset + _HEADER.size)

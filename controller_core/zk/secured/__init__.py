@@ -1,1 +1,1 @@
-"""A ZooKeeper that wants to know who comes: how a connection is secured, and which ACLs znodes get."""
+"""Access to a secured ZooKeeper: how a connection is secured, and which ACLs znodes get."""

@@ -1,8 +1,8 @@
-"""Who may do what with a znode that is made here: everybody, or as Kafka has it where `zookeeper.set.acl` is set.
+"""The ACLs of new znodes: open to everybody, or like Kafka's with `zookeeper.set.acl` (`ZkData.defaultAcls`).
 
-Then whoever makes a znode may do everything with it, and everybody may read it, but for what has secrets in it: users'
-credentials, brokers' configurations with their passwords, delegation tokens. `/consumers` is for consumers of old, which
-log in as nobody in particular, and stays open. (Kafka's `ZkData.defaultAcls`.)
+With `zookeeper.set.acl` the creator of a znode may do everything, and everybody may read it, except for secrets: users'
+credentials, brokers' configurations with their passwords, and delegation tokens. `/consumers` stays open, because old
+consumers write to it without a login.
 """
 
 import struct
@@ -16,7 +16,7 @@ _READ: Final = 1
 
 
 def _encoded(entries: Sequence[tuple[int, str, str]]) -> bytes:
-    """Permissions, scheme and id of each entry, as a request to create a znode has them."""
+    """Encode permissions, scheme and id of each entry, as in a request to create a znode."""
     pieces = [_INT.pack(len(entries))]
     for permissions, scheme, name in entries:
         pieces += (
@@ -30,7 +30,7 @@ def _encoded(entries: Sequence[tuple[int, str, str]]) -> bytes:
 
 
 _CREATOR: Final = (_ALL, "auth", "")
-"""ZooKeeper puts in whoever is logged in, by all ways in which he is."""
+"""ZooKeeper replaces it by all identities of the connection."""
 
 OPEN: Final = _encoded([(_ALL, "world", "anyone")])
 CREATORS_ALONE: Final = _encoded([_CREATOR])
@@ -45,10 +45,10 @@ class ZnodeAcls:
     """The ACLs of znodes by their paths, as bytes of a request."""
 
     are_set: bool = False
-    """As `zookeeper.set.acl`. Whoever makes znodes must be logged in then."""
+    """Like `zookeeper.set.acl`. If True, the process must be logged in to create znodes."""
 
     def of(self, path: str) -> bytes:
-        """The ACL of a znode to be made; its path is without the chroot."""
+        """Return the ACL of a new znode. Its path is without the chroot."""
         if not self.are_set or path == _OF_EVERYBODY:
             return OPEN
         return CREATORS_ALONE if path.startswith(_SENSITIVE) else READABLE

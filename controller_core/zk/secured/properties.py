@@ -1,9 +1,9 @@
-"""How a connection to ZooKeeper is made secure: by the properties that a broker's `server.properties` has for it.
+"""The security of a connection to ZooKeeper, from the properties that a broker's `server.properties` has for it.
 
-Where there is none, `zookeeper.sasl.jaas.config` is what Java reads from a file of logins (its section `Client`), and
-`zookeeper.auth.digest` is what `addauth digest` says in ZooKeeper's shell. The file is read again for each connection, so
-passwords and certificates may change under a process that runs. Files that it names without a folder are beside it: as
-Secrets are mounted.
+Two properties are Kontroller's own: `zookeeper.sasl.jaas.config` is the section `Client` of Java's login file, and
+`zookeeper.auth.digest` is the argument of `addauth digest` in ZooKeeper's shell. The file is read for each connection,
+so passwords and certificates may change while the process runs. Relative file names are relative to the property file,
+as in a mounted Secret.
 """
 
 import ssl
@@ -26,33 +26,34 @@ _KERBEROS: Final = "com.sun.security.auth.module.Krb5LoginModule"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ZkSecurity:
-    """The default is a connection that anybody may make."""
+    """The security of a connection. The default is an anonymous, unencrypted one."""
 
     tls: ssl.SSLContext | None = None
     sasl: NameAndPassword | None = None
-    """SASL by DIGEST-MD5, as brokers log in."""
+    """A login by SASL DIGEST-MD5, as brokers use it."""
     digest: NameAndPassword | None = None
-    """A name that the ACLs of ZooKeeper's scheme `digest` know; ZooKeeper refuses nobody for it."""
+    """An identity for ACLs of ZooKeeper's scheme `digest`. ZooKeeper accepts any."""
     sets_acls: bool = False
-    """Whether znodes are made as under `zookeeper.set.acl`."""
+    """True if znodes get ACLs as with `zookeeper.set.acl`."""
 
 
 NO_ZK_SECURITY: Final = ZkSecurity()
 ZkSecuritySource: TypeAlias = Callable[[], ZkSecurity]
-"""Is asked before each connection, in a thread of its own. Raises `InvalidProperties`."""
+"""Returns the security. It is called before each connection, in a separate thread. Raises `InvalidProperties`."""
 
 
 def zk_security_source(file: Path | None) -> ZkSecuritySource:
-    """What a file of properties says; without one, nothing is secured."""
+    """Return a source that reads a property file. Without a file, nothing is secured."""
     if file is None:
         return lambda: NO_ZK_SECURITY
     return lambda: zk_security_of(read_properties(file), file.parent)
 
 
 def zk_security_of(properties: Mapping[str, str], folder: Path) -> ZkSecurity:
-    """Of the properties of a broker, or of a client of ZooKeeper. `folder`: where files are that have no other.
+    """Return the security from the properties of a broker or a ZooKeeper client. `folder` resolves relative file names.
 
-    Raises `InvalidProperties`, which names the property."""
+    Raises `InvalidProperties`, which names the property.
+    """
     try:
         return _ZkProperties.model_validate(dict(properties)).security(folder)
     except ValidationError as error:
@@ -64,7 +65,7 @@ def _of_kafka(name: str) -> str:
 
 
 class _ZkProperties(BaseModel):
-    """By Kafka's names (KIP-515). What else the file says is not about ZooKeeper."""
+    """The properties by Kafka's names (KIP-515). All others in the file are ignored."""
 
     model_config = ConfigDict(alias_generator=_of_kafka, extra="ignore", frozen=True, hide_input_in_errors=True)
 
@@ -91,8 +92,8 @@ class _ZkProperties(BaseModel):
         is_somebody = security.sasl or security.digest or (files and files.keystore_location)
         if self.set_acl and not is_somebody:
             raise InvalidProperties(
-                "zookeeper.set.acl is true and nobody logs in: set zookeeper.sasl.jaas.config, zookeeper.auth.digest, or "
-                "zookeeper.ssl.keystore.location with a certificate that ZooKeeper knows"
+                "zookeeper.set.acl is true, which needs a login: set zookeeper.sasl.jaas.config, "
+                "zookeeper.auth.digest, or zookeeper.ssl.keystore.location with a certificate that ZooKeeper trusts"
             )
         return security
 
@@ -102,7 +103,8 @@ class _ZkProperties(BaseModel):
         text = self.sasl_jaas_config.get_secret_value()
         if _KERBEROS in text:
             raise InvalidProperties(
-                f"zookeeper.sasl.jaas.config asks for Kerberos, which is not supported: use {_LOGIN_MODULE} or certificates"
+                "zookeeper.sasl.jaas.config asks for Kerberos, which is not supported: use "
+                f"{_LOGIN_MODULE} or certificates"
             )
         return read_jaas(text, name="zookeeper.sasl.jaas.config", module=_LOGIN_MODULE)
 
@@ -111,7 +113,7 @@ class _ZkProperties(BaseModel):
             return None
         username, colon, password = self.auth_digest.get_secret_value().partition(":")
         if not (username and colon and password):
-            raise InvalidProperties("zookeeper.auth.digest is no USER:PASSWORD: write it so")
+            raise InvalidProperties("zookeeper.auth.digest is not USER:PASSWORD: write it in this form")
         return NameAndPassword(username=username, password=password)
 
     def _tls_files(self, folder: Path) -> TlsFiles:
@@ -127,6 +129,7 @@ class _ZkProperties(BaseModel):
 
 
 def _type_of(location: Path | None, type_: str | None) -> str:
-    """ZooKeeper's client tells the type by the name of the file where nothing else is said; certificates are PEM."""
+    """Return the type of a store. Like ZooKeeper's client, derive it from the file name if it is not set. Certificates
+    are PEM."""
     suffix = location.suffix.removeprefix(".") if location is not None else ""
     return type_ or ("PEM" if suffix in ("", "crt", "key") else suffix)

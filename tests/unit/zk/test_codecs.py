@@ -187,7 +187,7 @@ class TestAdmin:
             ('{"topic":"orders","partition":-1,"replicas":[1]}', "partition: Input should be greater than"),
             ('{"topic":"","partition":1,"replicas":[1]}', "topic: Value error, Topic name is invalid"),
             ('{"partition":1,"replicas":[1]}', "topic: Field required"),
-            ('{"topic":"orders","partition":0,"replicas":[2]}', "orders-0 is there already"),
+            ('{"topic":"orders","partition":0,"replicas":[2]}', "orders-0 has an earlier entry"),
             ("[]", "each entry must be an object"),
         ],
     )
@@ -293,7 +293,7 @@ STATE = '{"leader":1,"leader_epoch":0,"controller_epoch":1,"isr":[1]%s}'
         (codecs.decode_config, '{"config":{"a":1}}', 'config "a" must be a string'),
         (codecs.decode_config_change, "{}", '"entity_type" is missing'),
         (codecs.decode_features, "", "/feature: expected a JSON object, found ''"),
-        (codecs.decode_features, '{"version":3}', "/feature: version 3 is not known; versions 1 to 2 are"),
+        (codecs.decode_features, '{"version":3}', "/feature: version 3 is unknown; known are 1 to 2"),
         (codecs.decode_features, '{"version":2}', '"status" is missing'),
         (codecs.decode_features, '{"version":2,"status":1}', '"features" is missing'),
         (
@@ -438,7 +438,7 @@ def test_a_listener_has_one_endpoint_and_a_name_in_capitals() -> None:
     data = b'{"endpoints":["plaintext://h:1","PLAINTEXT://h:2"],"listener_security_protocol_map":{"plaintext":"plaintext"}}'
     broker = codecs.decode_broker(B1, znode(data))
     assert broker.endpoints == (Endpoint(listener="PLAINTEXT", security_protocol="PLAINTEXT", host="h", port=1),)
-    assert broker.unusable == ('listener "PLAINTEXT" is there already; give each its own name',)
+    assert broker.unusable == ('listener "PLAINTEXT" appears twice; give each its own name',)
 
 
 def test_an_entry_that_could_not_be_written_back_makes_its_topic_unreadable() -> None:

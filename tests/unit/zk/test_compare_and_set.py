@@ -121,7 +121,7 @@ async def test_of_many_who_count_at_once_each_counts(zk: ZkSession) -> None:
 async def test_whoever_always_loses_gives_up_and_says_against_what(zk: ZkSession) -> None:
     await zk.transact([Create(path=PATH, data=b"0")])
     rival = Rival(zk, *[SetData(path=PATH, data=b"0")] * 1000)
-    with pytest.raises(Contended, match=f"{PATH} was changed by somebody else") as raised:
+    with pytest.raises(Contended, match=f"{PATH} was changed by another writer") as raised:
         await compare_and_set(reading(zk, PATH), count_up, rival.transact)
     assert rival.attempts == ATTEMPTS
     assert isinstance(raised.value.__cause__, BadVersion)
@@ -167,7 +167,7 @@ async def test_one_that_always_loses_holds_up_none_of_the_others() -> None:
     attempts: list[list[str]] = []
     beaten = await compare_and_set_each("abc", lose_times({"a": 0, "b": 1000, "c": 3}, attempts))
     assert list(beaten) == ["b"]
-    assert "b was changed by somebody else" in str(beaten["b"])
+    assert "b was changed by another writer" in str(beaten["b"])
     assert len(attempts) == ATTEMPTS
     assert attempts[4:] == [["b"]] * (ATTEMPTS - 4)
 

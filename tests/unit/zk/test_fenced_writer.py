@@ -266,10 +266,10 @@ async def test_a_single_write_may_reach_the_limit_and_only_a_larger_one_fails(
     outcome = await writer.write({"n0": make_write(writer, -1), **write_each(["n1"])})
     assert outcome.written == ("n1",)
     assert isinstance(outcome.failed["n0"], TooLarge)
-    assert "1048576 bytes, and ZooKeeper takes 1048575" in str(outcome.failed["n0"])
+    assert "1048576 bytes; ZooKeeper's limit is 1048575" in str(outcome.failed["n0"])
     why = writer.why_too_large(make_write(writer, -1))
     assert why is not None
-    assert "1048576 bytes, and ZooKeeper takes 1048575" in why
+    assert "1048576 bytes; ZooKeeper's limit is 1048575" in why
 
 
 async def test_a_request_that_zookeeper_cannot_take_ends_in_a_lost_connection(zookeeper: SimulatedZooKeeper) -> None:

@@ -44,7 +44,7 @@ def test_files_without_a_folder_are_beside_the_properties(tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("properties", "said"),
     [
-        ({"zookeeper.set.acl": "true", "zookeeper.auth.digest": ""}, "nobody logs in"),
+        ({"zookeeper.set.acl": "true", "zookeeper.auth.digest": ""}, "needs a login"),
         ({"zookeeper.set.acl": "perhaps"}, "zookeeper.set.acl"),
         ({"zookeeper.sasl.jaas.config": MODULE}, "zookeeper.sasl.jaas.config has no 'username'"),
         ({"zookeeper.sasl.jaas.config": f'{MODULE} username="a'}, "zookeeper.sasl.jaas.config cannot be read"),

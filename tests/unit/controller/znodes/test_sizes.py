@@ -247,7 +247,7 @@ def test_a_state_that_could_not_be_written_again_is_none() -> None:
         version=ZkVersion(0),
         ephemeral_owner=0,  # type: ignore[arg-type]  # a plain number
     )
-    with pytest.raises(MalformedZnode, match="a state has at most"):
+    with pytest.raises(MalformedZnode, match="the limit is 65536"):
         codecs.decode_partition_state(tp("orders"), node)
 
 
